@@ -1,0 +1,94 @@
+// Errors that bad input causes travel as values: Result<T> holds a T or an Error. Parsers never throw.
+//
+//   Result<Config> read_config(const Path& path) {
+//     STEPCAST_ASSIGN(std::string text, read_file(path));   // returns the Error if there is one
+//     if (text.empty()) return Error::at(path, "the file").found("0 bytes").expected("a JSON object");
+//     ...
+//   }
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+namespace stepcast {
+
+// One line for the person who gave the input: where, what was found, what was expected, what to do.
+class Error {
+ public:
+  explicit Error(std::string problem) : problem_(std::move(problem)) {}
+
+  // `place` is a line, a byte offset, a key or an event: "byte 1234", "line 7", "traceEvents[12].ts".
+  static Error at(std::string file, std::string place, std::string problem = {}) {
+    Error e{std::move(problem)};
+    e.file_ = std::move(file);
+    e.place_ = std::move(place);
+    return e;
+  }
+  Error&& found(std::string what) && { found_ = std::move(what); return std::move(*this); }
+  Error&& expected(std::string what) && { expected_ = std::move(what); return std::move(*this); }
+  Error&& advice(std::string what) && { advice_ = std::move(what); return std::move(*this); }
+  // Names the file of an error that came from a reader which did not know it.
+  Error&& in_file(std::string file) && {
+    if (file_.empty()) file_ = std::move(file);
+    return std::move(*this);
+  }
+
+  [[nodiscard]] const std::string& file() const { return file_; }
+  // "FILE: PLACE: PROBLEM: found F, expected E; ADVICE", leaving out what is not known. Never contains a line break.
+  [[nodiscard]] std::string message() const;
+
+ private:
+  std::string file_, place_, problem_, found_, expected_, advice_;
+};
+
+template <class T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT(google-explicit-constructor)
+  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT(google-explicit-constructor)
+
+  [[nodiscard]] bool ok() const { return state_.index() == 0; }
+  explicit operator bool() const { return ok(); }
+
+  [[nodiscard]] T& value() & { return std::get<0>(state_); }
+  [[nodiscard]] const T& value() const& { return std::get<0>(state_); }
+  [[nodiscard]] T&& value() && { return std::get<0>(std::move(state_)); }
+  [[nodiscard]] T& operator*() & { return value(); }
+  [[nodiscard]] const T& operator*() const& { return value(); }
+  [[nodiscard]] T&& operator*() && { return std::move(*this).value(); }
+  T* operator->() { return &value(); }
+  const T* operator->() const { return &value(); }
+
+  [[nodiscard]] const Error& error() const& { return std::get<1>(state_); }
+  [[nodiscard]] Error&& error() && { return std::get<1>(std::move(state_)); }
+
+ private:
+  std::variant<T, Error> state_;
+};
+
+// Success without a value.
+struct Ok {};
+using Status = Result<Ok>;
+
+}  // namespace stepcast
+
+#define STEPCAST_CONCAT_INNER(a, b) a##b
+#define STEPCAST_CONCAT(a, b) STEPCAST_CONCAT_INNER(a, b)
+
+// Returns the error of `expression` (a Status or Result) to the caller, if it has one.
+#define STEPCAST_TRY(expression)                                                       \
+  do {                                                                                 \
+    if (auto stepcast_status = (expression); !stepcast_status.ok())                    \
+      return std::move(stepcast_status).error();                                       \
+  } while (false)
+
+// Declares `declaration` from the value of `expression`, or returns its error to the caller.
+#define STEPCAST_ASSIGN(declaration, expression) \
+  STEPCAST_ASSIGN_IMPL(STEPCAST_CONCAT(stepcast_result_, __LINE__), declaration, expression)
+#define STEPCAST_ASSIGN_IMPL(name, declaration, expression)  \
+  auto name = (expression);                                  \
+  if (!name.ok()) return std::move(name).error();            \
+  declaration = std::move(name).value()

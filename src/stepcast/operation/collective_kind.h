@@ -1,0 +1,33 @@
+// Collective operations and their spellings in traces.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "stepcast/base/quantity.h"
+
+namespace stepcast {
+
+enum class CollectiveOp : std::uint8_t {
+  unknown,
+  all_reduce,
+  all_gather,
+  reduce_scatter,
+  all_to_all,  // equal and unequal splits
+  broadcast,
+  reduce,
+  gather,
+  scatter,
+  send,
+  receive,
+  send_receive,  // grouped point-to-point
+  barrier,
+};
+
+[[nodiscard]] std::string_view to_string(CollectiveOp op);
+
+// Accepts "allreduce", "all_reduce", "_allgather_base", "all_to_allv", "reduce_scatter_tensor_coalesced", "nccl:all_to_all",
+// "ncclDevKernel_AllReduce_Sum_f32_RING_LL(...)", "ncclKernel_SendRecv_..."; anything else is `unknown`.
+[[nodiscard]] CollectiveOp parse_collective_op(std::string_view text);
+
+}  // namespace stepcast

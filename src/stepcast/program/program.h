@@ -1,0 +1,147 @@
+// A Program: what happens, in which order, on whom. Recorded traces and described workloads both become one.
+//
+// Ranks that do the same are one rank class with a multiplicity. A class runs a sequence of block instances. Its state is a
+// vector of times: one per lane ("free from") and one per slot (a pending result that one instance leaves and a later one takes).
+// An instance binds the block's lanes to lanes of the class, its in-ports to slots it reads and its out-ports to slots it writes.
+// Collectives join tasks of kind `collective` in instances of one or several classes.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "stepcast/base/id.h"
+#include "stepcast/base/result.h"
+#include "stepcast/base/string_table.h"
+#include "stepcast/program/block.h"
+
+namespace stepcast {
+
+using BlockId = Id<struct BlockTag>;
+using RankClassId = Id<struct RankClassTag>;
+using InstanceId = Id<struct InstanceTag>;  // within a rank class
+using CollectiveId = Id<struct ProgramCollectiveTag>;
+
+struct BlockInstance {
+  BlockId block;
+  std::uint32_t repeat = 1;              // run back to back this many times; 1 where the block holds collectives
+  std::vector<std::uint16_t> lanes;      // [block lane] -> lane of the class; empty: the same numbers
+  std::vector<std::uint16_t> in_slots;   // [in-port] -> slot read when the instance begins
+  std::vector<std::uint16_t> out_slots;  // [out-port] -> slot written
+};
+
+struct RankClass {
+  std::string name;                // "rank 3", "pipeline stage 2"
+  std::uint32_t multiplicity = 1;  // ranks of this class
+  std::vector<Lane> lanes;
+  std::uint16_t slot_count = 0;    // slots hold the rank's start offset until written
+  std::vector<BlockInstance> instances;
+  std::int32_t recorded_rank = -1;  // rank number in the trace
+};
+
+// Who waits for whom in a collective. Every member starts (arrives) on its own; a transfer then takes the member's duration.
+enum class CollectiveKind : std::uint8_t {
+  all,          // the transfer starts when the last member has arrived; all leave then + their duration
+  pair,         // two members, as `all` (rendezvous send and receive)
+  rooted_from,  // broadcast, eager send: the root leaves at its own arrival + duration, others at max(own, root) + duration
+  rooted_to,    // reduce, gather: the root leaves after the last arrival + duration, others at their own arrival + duration
+};
+[[nodiscard]] std::string_view to_string(CollectiveKind kind);
+
+// How ranks of classes with a multiplicity find each other.
+enum class CollectiveGrouping : std::uint8_t {
+  spanning,  // one group joins all ranks of all member classes
+  aligned,   // the k-th ranks of the member classes form group k; equal multiplicities
+};
+
+struct CollectiveMember {
+  RankClassId rank_class;
+  InstanceId instance;
+  TaskId task;
+  auto operator<=>(const CollectiveMember&) const = default;
+};
+
+struct Collective {
+  CollectiveKind kind = CollectiveKind::all;
+  CollectiveGrouping grouping = CollectiveGrouping::spanning;
+  std::uint32_t root = 0;  // position in members, for the rooted kinds
+  CollectiveOp op = CollectiveOp::unknown;
+  NameId name;
+  double message_bytes = -1;  // -1: not known
+  std::vector<CollectiveMember> members;
+};
+
+// Open framework ops of a moment on a thread: a chain of frames.
+class OpStacks {
+ public:
+  StackId push(StackId parent, NameId name);
+  [[nodiscard]] NameId name(StackId stack) const { return frames_[stack.index()].name; }
+  [[nodiscard]] StackId parent(StackId stack) const { return frames_[stack.index()].parent; }
+  [[nodiscard]] std::size_t size() const { return frames_.size(); }
+
+ private:
+  struct Frame {
+    StackId parent;
+    NameId name;
+  };
+  std::vector<Frame> frames_;
+};
+
+class Program {
+ public:
+  StringTable names;
+  OpStacks stacks;
+
+  BlockId add_block(Block block);
+  RankClassId add_rank_class(RankClass rank_class);
+  InstanceId add_instance(RankClassId rank_class, BlockInstance instance);
+  CollectiveId add_collective(Collective collective);
+
+  [[nodiscard]] std::span<const Block> blocks() const { return blocks_; }
+  [[nodiscard]] std::span<const RankClass> rank_classes() const { return rank_classes_; }
+  [[nodiscard]] std::span<const Collective> collectives() const { return collectives_; }
+  [[nodiscard]] const Block& block(BlockId id) const { return blocks_[id.index()]; }
+  [[nodiscard]] const RankClass& rank_class(RankClassId id) const { return rank_classes_[id.index()]; }
+  [[nodiscard]] const Block& block_of(RankClassId c, InstanceId i) const {
+    return block(rank_class(c).instances[i.index()].block);
+  }
+  void set_multiplicity(RankClassId id, std::uint32_t multiplicity) {
+    rank_classes_[id.index()].multiplicity = multiplicity;
+  }
+  // Ranks of all classes.
+  [[nodiscard]] std::uint64_t rank_count() const;
+  // Tasks when every instance, repetition and rank is counted.
+  [[nodiscard]] std::uint64_t expanded_task_count() const;
+
+  // Names the first broken invariant: an unbound lane or port, a repeat of a block with collectives, a collective with a missing,
+  // foreign, repeated or non-collective member, a collective task that belongs to no collective or to two, unequal multiplicities
+  // in an aligned group, a root out of range, collectives that wait for each other in a circle (the ranks and tasks in it).
+  [[nodiscard]] Status check() const;
+
+ private:
+  std::vector<Block> blocks_;
+  std::vector<RankClass> rank_classes_;
+  std::vector<Collective> collectives_;
+};
+
+// Durations of all tasks and delays of all edges under one scenario, beside the Program: one number per task and edge of each
+// block (instances of a block share them).
+class Costs {
+ public:
+  // What the blocks were built with.
+  explicit Costs(const Program& program);
+
+  [[nodiscard]] std::span<double> duration_us(BlockId b);
+  [[nodiscard]] std::span<const double> duration_us(BlockId b) const;
+  [[nodiscard]] std::span<double> delay_us(BlockId b);
+  [[nodiscard]] std::span<const double> delay_us(BlockId b) const;
+  // Recomputes delays that are a share of their source's duration (EdgeInfo::share_of_source) from the present durations.
+  void rescale_shared_delays(const Program& program);
+
+ private:
+  std::vector<std::size_t> task_base_, edge_base_;  // [block], one more at the end
+  std::vector<double> durations_, delays_;
+};
+
+}  // namespace stepcast

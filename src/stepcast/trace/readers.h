@@ -1,0 +1,38 @@
+// Readers of trace files. The format is told from the content, never from the file's name.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "stepcast/base/result.h"
+#include "stepcast/trace/execution_trace.h"
+#include "stepcast/trace/recorded_rank.h"
+
+namespace stepcast {
+
+enum class TraceFormat : std::uint8_t { kineto, execution_trace, chakra_protobuf, other_json, unknown };
+[[nodiscard]] std::string_view to_string(TraceFormat format);
+
+struct ReadOptions {
+  // Called now and then with the compressed bytes read so far and in total.
+  std::function<void(std::uint64_t done_bytes, std::uint64_t total_bytes)> progress;
+  // Refuses files that inflate beyond this (a guard against decompression bombs).
+  std::uint64_t max_inflated_bytes = std::uint64_t{1} << 40;
+};
+
+// Looks at the first part of the (inflated) file only.
+[[nodiscard]] Result<TraceFormat> detect_trace_format(const std::filesystem::path& file);
+
+[[nodiscard]] Result<RecordedRank> read_kineto(const std::filesystem::path& file, const ReadOptions& options = {});
+[[nodiscard]] Result<ExecutionTrace> read_execution_trace(const std::filesystem::path& file,
+                                                          const ReadOptions& options = {});
+
+// The same from memory (plain JSON or gzip), for tests and fuzzing; `name` stands for the file in errors.
+[[nodiscard]] Result<RecordedRank> parse_kineto(std::string_view content, std::string name);
+[[nodiscard]] Result<ExecutionTrace> parse_execution_trace(std::string_view content, std::string name);
+
+}  // namespace stepcast
