@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "stepcast/base/interval.h"
 #include "stepcast/base/quantity.h"
 #include "stepcast/base/result.h"
 #include "stepcast/program/program.h"
@@ -22,11 +23,6 @@ struct TaskRef {
   std::uint32_t repetition = 0;
   TaskId task;
   auto operator<=>(const TaskRef&) const = default;
-};
-
-struct Interval {
-  double start_us = 0;
-  double end_us = 0;
 };
 
 struct SimulateOptions {
