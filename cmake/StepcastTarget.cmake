@@ -1,0 +1,51 @@
+# What every target of this project is compiled with.
+#
+#   stepcast_configure_target(TARGET)   C++20 without extensions, the warning set, the sanitizers asked for
+
+add_library(stepcast_build_flags INTERFACE)
+
+set(stepcast_warnings
+    -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor -Wold-style-cast
+    -Wcast-align -Wcast-qual -Woverloaded-virtual -Wunused -Wdouble-promotion -Wformat=2 -Wimplicit-fallthrough
+    -Wextra-semi -Wundef -Wmissing-declarations)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  list(APPEND stepcast_warnings -Wduplicated-cond -Wduplicated-branches -Wlogical-op)
+  if(CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    # std::string concatenation at -O2 and above trips it without cause (GCC bug 105329, fixed in 13).
+    list(APPEND stepcast_warnings -Wno-restrict)
+  endif()
+  if(STEPCAST_SANITIZE)
+    # Sanitizer checks hide initialisations from GCC's flow analysis.
+    list(APPEND stepcast_warnings -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-array-bounds)
+  endif()
+elseif(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  list(APPEND stepcast_warnings -Wno-missing-declarations -Wno-gnu-zero-variadic-macro-arguments)
+endif()
+if(STEPCAST_WERROR)
+  list(APPEND stepcast_warnings -Werror)
+endif()
+target_compile_options(stepcast_build_flags INTERFACE ${stepcast_warnings})
+
+# Same input, same bytes out on every machine: no fused multiply-add where the source does not say so.
+target_compile_options(stepcast_build_flags INTERFACE -ffp-contract=off)
+
+if(STEPCAST_SANITIZE)
+  # The checks of the standard library's containers are only worth their time where speed is not asked for.
+  target_compile_definitions(stepcast_build_flags INTERFACE _GLIBCXX_ASSERTIONS)
+  target_compile_options(stepcast_build_flags INTERFACE -fsanitize=${STEPCAST_SANITIZE} -fno-sanitize-recover=all
+                                                        -fno-omit-frame-pointer)
+  target_link_options(stepcast_build_flags INTERFACE -fsanitize=${STEPCAST_SANITIZE} -fno-sanitize-recover=all)
+endif()
+
+find_program(STEPCAST_CCACHE ccache DOC "Compiler cache, used when it is there")
+mark_as_advanced(STEPCAST_CCACHE)
+
+function(stepcast_configure_target target)
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF CXX_STANDARD_REQUIRED ON)
+  if(STEPCAST_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+    set_target_properties(${target} PROPERTIES CXX_COMPILER_LAUNCHER "${STEPCAST_CCACHE}")
+  endif()
+  # $<BUILD_INTERFACE> keeps the flags of this build out of the installed package.
+  target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:stepcast_build_flags>)
+endfunction()
