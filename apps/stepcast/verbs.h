@@ -1,0 +1,58 @@
+// The verbs of the command line: `stepcast VERB ...`.
+//
+// A new verb is one file here and one line in verbs.def. The file declares its flags, and returns what to do
+// once they are parsed:
+//
+//   // apps/stepcast/replay.cpp
+//   namespace stepcast::cli {
+//   namespace {
+//   struct Options { std::string directory; bool json = false; };
+//   Result<int> run(const Options& options) { ...; return kSuccess; }
+//   }  // namespace
+//
+//   Verb replay_verb() {
+//     return {"replay", "simulate recorded ranks and compare with the measured step", [](CLI::App& app) {
+//               auto options = std::make_shared<Options>();      // lives as long as the action below
+//               app.add_option("DIR", options->directory, "folder with one trace per rank")->required();
+//               app.add_flag("--json", options->json, "print one JSON object");
+//               return [options] { return run(*options); };
+//             }};
+//   }
+//   }  // namespace stepcast::cli
+//
+// An action writes its result to standard output and returns an exit code, or the Error that stopped it. It
+// does not print errors and does not call exit: main() turns an Error into one line on standard error and the
+// code kBadInput.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "stepcast/base/result.h"
+
+namespace stepcast::cli {
+
+// Exit codes that scripts can rely on. A verb may add its own from 3 on and must document them.
+inline constexpr int kSuccess = 0;
+inline constexpr int kInternalError = 1;  // a bug, or the machine ran out of memory or disk
+inline constexpr int kBadInput = 2;       // wrong usage, or a file that cannot be used
+
+using Action = std::function<Result<int>()>;
+
+struct Verb {
+  std::string name;
+  std::string summary;  // one line for `stepcast --help`
+  std::function<Action(CLI::App&)> declare;
+};
+
+#define STEPCAST_VERB(name) Verb name##_verb();
+#include "verbs.def"  // NOLINT(bugprone-suspicious-include): a list that is read twice
+#undef STEPCAST_VERB
+
+// All of verbs.def, in its order.
+std::vector<Verb> builtin_verbs();
+
+}  // namespace stepcast::cli

@@ -1,0 +1,18 @@
+#include "stepcast/base/version.h"
+
+#include <fmt/format.h>
+
+#include "verbs.h"
+
+namespace stepcast::cli {
+
+Verb version_verb() {
+  return {"version", "print the version", [](CLI::App&) {
+            return [] {
+              fmt::print("stepcast {}\n", version());
+              return Result<int>{kSuccess};
+            };
+          }};
+}
+
+}  // namespace stepcast::cli

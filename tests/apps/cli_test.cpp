@@ -1,0 +1,77 @@
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stepcast/base/version.h"
+
+#include "tests/support/command.h"
+#include "tests/support/paths.h"
+
+namespace stepcast::test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+CommandResult stepcast_with(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), stepcast_executable().string());
+  return run_command(arguments);
+}
+
+void expect_one_line_error(const CommandResult& result) {
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(result.out, "");
+  EXPECT_THAT(result.err, StartsWith("stepcast: error: "));
+  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+}
+
+TEST(Cli, PrintsTheVersionOfTheLibrary) {
+  const std::string expected = "stepcast " + std::string{version()} + "\n";
+  for (const char* spelling : {"version", "--version"}) {
+    const auto result = stepcast_with({spelling});
+    EXPECT_EQ(result.exit_code, 0) << spelling;
+    EXPECT_EQ(result.out, expected) << spelling;
+    EXPECT_EQ(result.err, "") << spelling;
+  }
+}
+
+TEST(Cli, HelpListsTheVerbs) {
+  const auto result = stepcast_with({"--help"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.out, HasSubstr("version"));
+  EXPECT_THAT(result.out, HasSubstr("print the version"));
+}
+
+TEST(Cli, AMissingVerbIsAUsageError) { expect_one_line_error(stepcast_with({})); }
+
+TEST(Cli, AnUnknownVerbIsAUsageErrorThatNamesIt) {
+  const auto result = stepcast_with({"prophesy"});
+  expect_one_line_error(result);
+  EXPECT_THAT(result.err, HasSubstr("prophesy"));
+}
+
+TEST(Cli, AnUnknownFlagIsAUsageErrorThatNamesTheFlagAndTheVerb) {
+  const auto result = stepcast_with({"version", "--loud"});
+  expect_one_line_error(result);
+  EXPECT_THAT(result.err, HasSubstr("--loud"));
+  EXPECT_THAT(result.err, HasSubstr("stepcast version --help"));
+}
+
+TEST(Cli, ControlCharactersOfAnArgumentDoNotReachTheTerminal) {
+  const auto result = stepcast_with({"pro\nphesy\x1b[31m"});
+  expect_one_line_error(result);
+  EXPECT_EQ(result.err.find('\x1b'), std::string::npos);
+}
+
+TEST(Cli, AFullDiskIsAnError) {
+  const auto result =
+      run_command({"sh", "-c", "exec '" + stepcast_executable().string() + "' version > /dev/full"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, StartsWith("stepcast: error: "));
+}
+
+}  // namespace
+}  // namespace stepcast::test
