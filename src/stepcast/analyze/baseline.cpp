@@ -1,0 +1,39 @@
+#include "stepcast/analyze/baseline.h"
+
+#include <cstddef>
+#include <vector>
+
+namespace stepcast {
+
+StreamBaseline stream_baseline(const Program& program, const Costs& costs, RankClassId c) {
+  const RankClass& rank_class = program.rank_class(c);
+  std::vector<double> sum_us(rank_class.lanes.size(), 0.0);
+  for (const BlockInstance& instance : rank_class.instances) {
+    const Block& block = program.block(instance.block);
+    const std::span<const double> durations = costs.duration_us(instance.block);
+    for (std::size_t t = 0; t < block.task_count(); ++t) {
+      const std::uint16_t block_lane = block.lane_codes()[t];
+      const std::uint16_t lane = instance.lanes.empty() ? block_lane : instance.lanes[block_lane];
+      sum_us[lane] += durations[t] * static_cast<double>(instance.repeat);
+    }
+  }
+  StreamBaseline baseline{.time_us = 0, .rank_class = c, .lane = 0};
+  for (std::size_t lane = 0; lane < sum_us.size(); ++lane) {
+    if (rank_class.lanes[lane].kind == LaneKind::gpu_stream && sum_us[lane] > baseline.time_us) {
+      baseline.time_us = sum_us[lane];
+      baseline.lane = static_cast<std::uint16_t>(lane);
+    }
+  }
+  return baseline;
+}
+
+StreamBaseline stream_baseline(const Program& program, const Costs& costs) {
+  StreamBaseline largest;
+  for (std::size_t c = 0; c < program.rank_classes().size(); ++c) {
+    const StreamBaseline of_class = stream_baseline(program, costs, RankClassId{c});
+    if (!largest.rank_class.valid() || of_class.time_us > largest.time_us) largest = of_class;
+  }
+  return largest;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,20 @@
+// The baseline of the published method: no CPU, no synchronisation, no dependencies. The step takes as long as the busiest GPU stream.
+#pragma once
+
+#include <cstdint>
+
+#include "stepcast/program/program.h"
+
+namespace stepcast {
+
+struct StreamBaseline {
+  double time_us = 0;        // largest sum of durations of one stream's tasks; a collective counts as its transfer
+  RankClassId rank_class;    // whose stream; the first of several
+  std::uint16_t lane = 0;
+};
+
+[[nodiscard]] StreamBaseline stream_baseline(const Program& program, const Costs& costs);
+// The same for one rank class.
+[[nodiscard]] StreamBaseline stream_baseline(const Program& program, const Costs& costs, RankClassId c);
+
+}  // namespace stepcast

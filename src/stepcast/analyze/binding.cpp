@@ -1,0 +1,56 @@
+#include "stepcast/analyze/binding.h"
+
+namespace stepcast {
+
+Binding binding_of(const FlatProgram& flat, const TaskTimes& times, const Costs& costs, RankClassId c,
+                   std::size_t task, double rank_start_us) {
+  Binding best{.kind = Binding::Kind::rank_start, .source = {}, .arrival_us = rank_start_us};
+  if (const std::size_t previous = flat.previous_on_lane(c, task); previous != kNoTask) {
+    const double free_from = times.at(c, previous).end_us;
+    // A lane that is free from the rank's start on still runs after its predecessor, so this one wins a tie.
+    if (free_from >= best.arrival_us - kTimeToleranceUs) {
+      best.kind = Binding::Kind::lane;
+      best.source = FlatSource{.info = {}, .task = previous, .from_end = true, .delay_us = 0};
+      best.arrival_us = free_from;
+    }
+  }
+  flat.for_each_source(c, task, costs, [&](const FlatSource& source) {
+    double arrival = rank_start_us;
+    if (source.task != kNoTask) {
+      const Interval& times_of = times.at(c, source.task);
+      arrival = source.from_end ? times_of.end_us : times_of.start_us;
+    }
+    arrival += source.delay_us;
+    if (arrival > best.arrival_us + kTimeToleranceUs) {
+      best = {.kind = Binding::Kind::edge, .source = source, .arrival_us = arrival};
+    }
+  });
+  return best;
+}
+
+std::string_view to_string(IdleCause cause) {
+  switch (cause) {
+    case IdleCause::cpu: return "cpu";
+    case IdleCause::other_stream: return "other_stream";
+    case IdleCause::other_rank: return "other_rank";
+    case IdleCause::gpu: return "gpu";
+    case IdleCause::other_thread: return "other_thread";
+    case IdleCause::rest: break;
+  }
+  return "rest";
+}
+
+IdleCause idle_cause(const FlatProgram& flat, RankClassId c, std::size_t task, const Binding& binding) {
+  if (binding.kind != Binding::Kind::edge || binding.source.task == kNoTask) return IdleCause::rest;
+  const EdgeOrigin origin = binding.source.info.origin;
+  if (origin == EdgeOrigin::stream_order || origin == EdgeOrigin::recorded_offset) return IdleCause::rest;
+  const std::uint16_t lane = flat.lane(c, task);
+  const std::uint16_t source_lane = flat.lane(c, binding.source.task);
+  if (lane == source_lane) return IdleCause::rest;
+  const auto lanes = std::span<const Lane>{flat.program().rank_class(c).lanes};
+  const bool source_on_cpu = lanes[source_lane].kind == LaneKind::cpu_thread;
+  if (lanes[lane].kind == LaneKind::gpu_stream) return source_on_cpu ? IdleCause::cpu : IdleCause::other_stream;
+  return source_on_cpu ? IdleCause::other_thread : IdleCause::gpu;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,76 @@
+#include "stepcast/analyze/collectives.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "stepcast/analyze/detail/interval_set.h"
+
+namespace stepcast {
+namespace {
+
+// Moments at which some stream of the class runs a kernel that is no communication.
+detail::IntervalSet computing(const FlatProgram& flat, const TaskTimes& times, RankClassId c) {
+  std::vector<Interval> busy;
+  const RankClass& rank_class = flat.program().rank_class(c);
+  for (std::size_t lane = 0; lane < rank_class.lanes.size(); ++lane) {
+    if (rank_class.lanes[lane].kind != LaneKind::gpu_stream) continue;
+    for (const std::size_t task : flat.lane_tasks(c, static_cast<std::uint16_t>(lane))) {
+      const TaskInfo& info = flat.info(c, task);
+      if (info.kind == TaskKind::kernel && info.kernel_class != KernelClass::communication) {
+        busy.push_back(times.at(c, task));
+      }
+    }
+  }
+  return detail::IntervalSet{std::move(busy)};
+}
+
+}  // namespace
+
+double Meeting::start_us() const {
+  double start = std::numeric_limits<double>::infinity();
+  for (const MeetingMember& m : members) start = std::min(start, m.arrival_us);
+  return start;
+}
+
+std::vector<Meeting> meetings(const FlatProgram& flat, const TaskTimes& times) {
+  const Program& program = flat.program();
+  std::vector<detail::IntervalSet> computation;
+  for (std::size_t c = 0; c < flat.class_count(); ++c) {
+    computation.push_back(computing(flat, times, RankClassId{c}));
+  }
+  std::vector<Meeting> all;
+  for (std::size_t i = 0; i < program.collectives().size(); ++i) {
+    const Collective& collective = program.collectives()[i];
+    Meeting meeting;
+    meeting.collective = CollectiveId{i};
+    meeting.op = collective.op;
+    meeting.name = collective.name;
+    meeting.message_bytes = collective.message_bytes;
+    meeting.transfer_us = std::numeric_limits<double>::infinity();
+    const std::vector<CollectiveStretch> stretches = collective_stretches(flat, times, CollectiveId{i});
+    for (std::size_t m = 0; m < stretches.size(); ++m) {
+      const CollectiveMember& member = collective.members[m];
+      const CollectiveStretch& s = stretches[m];
+      const detail::IntervalSet& hidden = computation[member.rank_class.index()];
+      meeting.members.push_back(
+          {.rank_class = member.rank_class,
+           .task = flat.flat(
+               {.rank_class = member.rank_class, .rank = 0, .instance = member.instance, .task = member.task}),
+           .arrival_us = s.arrival_us,
+           .wait_us = s.wait_us(),
+           .transfer_us = s.transfer_us(),
+           .exposed_us = s.transfer_us() - hidden.covered_us({s.transfer_start_us, s.end_us}),
+           .end_us = s.end_us});
+      if (s.arrival_us > meeting.members[meeting.last].arrival_us) meeting.last = m;
+      meeting.total_wait_us += s.wait_us();
+      meeting.longest_wait_us = std::max(meeting.longest_wait_us, s.wait_us());
+      meeting.transfer_us = std::min(meeting.transfer_us, s.transfer_us());
+    }
+    all.push_back(std::move(meeting));
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Meeting& a, const Meeting& b) { return a.start_us() < b.start_us(); });
+  return all;
+}
+
+}  // namespace stepcast

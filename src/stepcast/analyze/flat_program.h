@@ -1,0 +1,131 @@
+// The tasks of every rank class of a Program written out one after the other: instances, their repetitions, the tasks of the block.
+//
+// Every analysis asks the same questions of a task: which lane is it on, what comes before it there, what else did it wait for.
+// A FlatProgram answers them across instances: an in-port leads to the task of the earlier instance that wrote its slot.
+//
+//   const FlatProgram flat{program};
+//   for (std::size_t t = 0; t < flat.task_count(c); ++t) {
+//     flat.for_each_source(c, t, costs, [&](const FlatSource& s) { ... s.task, s.delay_us, s.info.origin ... });
+//   }
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "stepcast/base/interval.h"
+#include "stepcast/program/program.h"
+#include "stepcast/simulate/engine.h"
+
+namespace stepcast {
+
+inline constexpr std::size_t kNoTask = std::numeric_limits<std::size_t>::max();
+
+// Something that had to happen before a task could start. `task` is a flat number; kNoTask stands for the rank's start.
+struct FlatSource {
+  EdgeInfo info;
+  std::size_t task = kNoTask;
+  bool from_end = true;  // the end of `task`, or its start
+  double delay_us = 0;
+};
+
+class FlatProgram {
+ public:
+  // `program` must outlive this object and have passed Program::check.
+  explicit FlatProgram(const Program& program);
+
+  [[nodiscard]] const Program& program() const { return *program_; }
+  [[nodiscard]] std::size_t class_count() const { return classes_.size(); }
+  [[nodiscard]] std::size_t task_count(RankClassId c) const { return classes_[c.index()].task_count; }
+
+  [[nodiscard]] TaskRef ref(RankClassId c, std::size_t flat) const;
+  [[nodiscard]] std::size_t flat(const TaskRef& t) const;
+  [[nodiscard]] const TaskInfo& info(RankClassId c, std::size_t flat) const;
+  // Lane of the class, not of the block.
+  [[nodiscard]] std::uint16_t lane(RankClassId c, std::size_t flat) const;
+  [[nodiscard]] const Lane& lane_of(RankClassId c, std::size_t flat) const {
+    return program_->rank_class(c).lanes[lane(c, flat)];
+  }
+  [[nodiscard]] double duration_us(RankClassId c, std::size_t flat, const Costs& costs) const;
+  // Tasks of one lane in the order in which they run.
+  [[nodiscard]] std::span<const std::size_t> lane_tasks(RankClassId c, std::uint16_t lane) const {
+    return classes_[c.index()].lane_tasks[lane];
+  }
+  // The task before it on its lane; kNoTask for the first.
+  [[nodiscard]] std::size_t previous_on_lane(RankClassId c, std::size_t flat) const {
+    return classes_[c.index()].previous[flat];
+  }
+  // The collective that a task takes part in; invalid for all others.
+  [[nodiscard]] CollectiveId collective_of(RankClassId c, std::size_t flat) const;
+
+  // Calls visit(FlatSource) for every incoming edge, in the order of the block. The lane itself is not among them.
+  template <class Visit>
+  void for_each_source(RankClassId c, std::size_t flat, const Costs& costs, Visit&& visit) const {
+    const ClassTasks& tasks = classes_[c.index()];
+    const Run& run = run_of(tasks, flat);
+    const BlockId block_id = program_->rank_class(c).instances[run.instance].block;
+    const Block& block = program_->block(block_id);
+    const std::size_t task = flat - run.first;
+    const std::uint32_t ports_from = 2 * block.task_count();
+    for (std::uint32_t e = block.first_edge()[task]; e < block.first_edge()[task + 1]; ++e) {
+      FlatSource source;
+      source.info = block.edge_infos()[e];
+      source.delay_us = costs.delay_us(block_id)[e];
+      const std::uint32_t code = block.sources()[e];
+      if (code < ports_from) {
+        source.task = run.first + code / 2;
+        source.from_end = (code % 2) == 1;
+      } else {
+        const SlotValue& slot = slot_value(c, tasks, run, code - ports_from);
+        source.task = slot.task;
+        source.from_end = slot.from_end;
+        source.delay_us += slot.delay_us;
+      }
+      visit(source);
+    }
+  }
+
+ private:
+  struct Run {  // one repetition of one instance
+    std::uint32_t instance, repetition;
+    std::size_t first;  // flat number of its first task
+    std::size_t slots;  // its slots' values in slot_values
+  };
+  struct SlotValue {  // who wrote a slot last
+    std::size_t task = kNoTask;
+    bool from_end = true;
+    double delay_us = 0;
+  };
+  struct ClassTasks {
+    std::size_t task_count = 0;
+    std::vector<Run> runs;
+    std::vector<std::size_t> first_run;  // [instance]
+    std::vector<SlotValue> slot_values;
+    std::vector<std::vector<std::size_t>> lane_tasks;
+    std::vector<std::size_t> previous;
+  };
+  struct MemberKey {
+    CollectiveMember member;
+    CollectiveId collective;
+  };
+
+  [[nodiscard]] static const Run& run_of(const ClassTasks& tasks, std::size_t flat) {
+    const auto next = std::upper_bound(tasks.runs.begin(), tasks.runs.end(), flat,
+                                       [](std::size_t value, const Run& run) { return value < run.first; });
+    return *(next - 1);
+  }
+  [[nodiscard]] const SlotValue& slot_value(RankClassId c, const ClassTasks& tasks, const Run& run,
+                                            std::uint32_t in_port) const {
+    return tasks.slot_values[run.slots + program_->rank_class(c).instances[run.instance].in_slots[in_port]];
+  }
+  void write_out(RankClassId c);
+
+  const Program* program_;
+  std::vector<ClassTasks> classes_;
+  std::vector<MemberKey> members_;  // sorted
+};
+
+}  // namespace stepcast

@@ -1,0 +1,79 @@
+#include "stepcast/analyze/task_times.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace stepcast {
+
+TaskTimes TaskTimes::simulated(const FlatProgram& flat, const Timeline& timeline) {
+  TaskTimes times;
+  times.origin_ = Origin::simulated;
+  const Program& program = flat.program();
+  for (std::size_t c = 0; c < program.rank_classes().size(); ++c) {
+    const RankClass& rank_class = program.rank_classes()[c];
+    std::vector<Interval>& of_class = times.times_.emplace_back();
+    of_class.reserve(flat.task_count(RankClassId{c}));
+    for (std::size_t i = 0; i < rank_class.instances.size(); ++i) {
+      for (std::uint32_t repetition = 0; repetition < rank_class.instances[i].repeat; ++repetition) {
+        const std::span<const Interval> run = timeline.instance(RankClassId{c}, 0, InstanceId{i}, repetition);
+        of_class.insert(of_class.end(), run.begin(), run.end());
+      }
+    }
+  }
+  return times;
+}
+
+Result<TaskTimes> TaskTimes::measured(const FlatProgram& flat, std::span<const std::vector<Interval>> intervals) {
+  if (intervals.size() != flat.class_count()) {
+    return Error{fmt::format("measured times of {} rank classes for a program of {}", intervals.size(),
+                             flat.class_count())};
+  }
+  TaskTimes times;
+  times.origin_ = Origin::measured;
+  for (std::size_t c = 0; c < intervals.size(); ++c) {
+    if (intervals[c].size() != flat.task_count(RankClassId{c})) {
+      return Error{fmt::format("{} measured times for the {} tasks of {}", intervals[c].size(),
+                               flat.task_count(RankClassId{c}), flat.program().rank_classes()[c].name)};
+    }
+    times.times_.push_back(intervals[c]);
+  }
+  return times;
+}
+
+double TaskTimes::end_us(RankClassId c, double otherwise) const {
+  double end = -std::numeric_limits<double>::infinity();
+  for (const Interval& interval : of(c)) end = std::max(end, interval.end_us);
+  return of(c).empty() ? otherwise : end;
+}
+
+std::vector<CollectiveStretch> collective_stretches(const FlatProgram& flat, const TaskTimes& times,
+                                                    CollectiveId id) {
+  const Collective& collective = flat.program().collectives()[id.index()];
+  std::vector<CollectiveStretch> stretches;
+  double last_arrival = -std::numeric_limits<double>::infinity();
+  double shortest = std::numeric_limits<double>::infinity();
+  for (const CollectiveMember& m : collective.members) {
+    const Interval& in = times.at(
+        m.rank_class, flat.flat({.rank_class = m.rank_class, .rank = 0, .instance = m.instance, .task = m.task}));
+    stretches.push_back({in.start_us, in.start_us, in.end_us});
+    last_arrival = std::max(last_arrival, in.start_us);
+    shortest = std::min(shortest, in.length_us());
+  }
+  for (std::size_t i = 0; i < stretches.size(); ++i) {
+    CollectiveStretch& s = stretches[i];
+    const bool is_root = i == collective.root;
+    double until = last_arrival;
+    if (collective.kind == CollectiveKind::rooted_from) {
+      until = std::max(s.arrival_us, stretches[collective.root].arrival_us);
+    } else if (collective.kind == CollectiveKind::rooted_to && !is_root) {
+      until = s.arrival_us;
+    }
+    if (times.origin() == TaskTimes::Origin::measured && until > s.arrival_us) until = s.end_us - shortest;
+    s.transfer_start_us = std::clamp(until, s.arrival_us, std::max(s.arrival_us, s.end_us));
+  }
+  return stretches;
+}
+
+}  // namespace stepcast
