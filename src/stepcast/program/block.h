@@ -5,13 +5,13 @@
 //   BlockBuilder b{"forward"};
 //   const LaneId cpu = b.add_lane({LaneKind::cpu_thread, "main"});
 //   const LaneId gpu = b.add_lane({LaneKind::gpu_stream, "compute"});
-//   const TaskId launch = b.add_task(cpu, {.kind = TaskKind::cpu_call, .name = program_names.intern("launch")}, 4.0_us);
-//   const TaskId kernel = b.add_task(gpu, {.kind = TaskKind::kernel, .name = ...}, 50.0_us);
-//   b.add_edge(b.end_of(launch), kernel, 2.0_us, {.origin = EdgeOrigin::launch});
-//   Result<Block> block = std::move(b).finish();
+//   const TaskId launch = b.add_task(cpu, {.kind = TaskKind::cpu_call, .name =
+//   program_names.intern("launch")}, 4.0_us); const TaskId kernel = b.add_task(gpu, {.kind =
+//   TaskKind::kernel, .name = ...}, 50.0_us); b.add_edge(b.end_of(launch), kernel, 2.0_us, {.origin =
+//   EdgeOrigin::launch}); Result<Block> block = std::move(b).finish();
 //
-// A task starts at max(its lane is free, every incoming edge: source time + delay). Tasks of one lane run in the order in
-// which they were added.
+// A task starts at max(its lane is free, every incoming edge: source time + delay). Tasks of one lane run in
+// the order in which they were added.
 #pragma once
 
 #include <cstdint>
@@ -39,27 +39,27 @@ enum class LaneKind : std::uint8_t { cpu_thread, gpu_stream };
 
 struct Lane {
   LaneKind kind = LaneKind::gpu_stream;
-  std::string name;           // as a person knows it: "main thread", "stream 7"
+  std::string name;            // as a person knows it: "main thread", "stream 7"
   std::int64_t recorded = -1;  // thread index or stream number in the trace, -1 for described programs
 };
 
 enum class TaskKind : std::uint8_t {
-  cpu_segment,   // a stretch of a thread's own work
-  cpu_call,      // one runtime call: launch, event record, query...
-  sync_enter,    // the part of a synchronising call before it waits
-  sync_return,   // the part after: starts when what it waited for is over
+  cpu_segment,  // a stretch of a thread's own work
+  cpu_call,     // one runtime call: launch, event record, query...
+  sync_enter,   // the part of a synchronising call before it waits
+  sync_return,  // the part after: starts when what it waited for is over
   kernel,
   memcpy,
   memset,
-  collective,    // a transfer that several ranks join
+  collective,  // a transfer that several ranks join
 };
 [[nodiscard]] std::string_view to_string(TaskKind kind);
 
 struct TaskInfo {
   TaskKind kind = TaskKind::kernel;
   KernelClass kernel_class = KernelClass::none;
-  NameId name;                         // in the Program's names
-  StackId stack;                       // CPU tasks: open framework ops; GPU tasks: those of the launch
+  NameId name;                                // in the Program's names
+  StackId stack;                              // CPU tasks: open framework ops; GPU tasks: those of the launch
   std::uint32_t recorded_event = 0xffffffff;  // importer's index of the event behind the task
 };
 
@@ -82,7 +82,8 @@ struct EdgeInfo {
   EdgeOrigin origin = EdgeOrigin::dependency;
   bool inferred = false;  // not written in the input, concluded from it
   bool kept = false;      // its delay is a recorded stretch of time, not a constant learned elsewhere
-  // The delay is this share of the source task's duration (device_busy), to be rescaled with it; 0: a plain delay.
+  // The delay is this share of the source task's duration (device_busy), to be rescaled with it; 0: a plain
+  // delay.
   float share_of_source = 0;
 };
 
@@ -173,9 +174,10 @@ class BlockBuilder {
   [[nodiscard]] std::span<const Lane> lanes() const { return lanes_; }
 
   struct Finished;
-  // Sorts the tasks topologically: among ready tasks the one added first goes first, so a block added in a topological order keeps
-  // its numbers. Errors name the first broken invariant: an edge against the order of its lane, a cycle (its tasks), an unknown
-  // task, a negative or non-finite duration or delay.
+  // Sorts the tasks topologically: among ready tasks the one added first goes first, so a block added in a
+  // topological order keeps its numbers. Errors name the first broken invariant: an edge against the order of
+  // its lane, a cycle (its tasks), an unknown task, lane or port, a negative or non-finite duration or delay,
+  // more lanes or tasks than ids can count. Tasks are named by the number that add_task gave them.
   [[nodiscard]] Result<Finished> finish_with_map() &&;
   [[nodiscard]] Result<Block> finish() &&;
 
@@ -186,14 +188,22 @@ class BlockBuilder {
     double delay_us;
     EdgeInfo info;
   };
+  [[nodiscard]] std::string describe(std::uint32_t task) const;
+  [[nodiscard]] Error broken(std::uint32_t task, std::string problem) const;
+  [[nodiscard]] Status check_parts() const;
+  [[nodiscard]] Status check_moment(Moment moment, const std::string& place) const;
+  // [position in the block] -> number given by add_task.
+  [[nodiscard]] Result<std::vector<std::uint32_t>> sorted_tasks() const;
+
   std::string name_;
   std::vector<Lane> lanes_;
   std::vector<std::string> in_ports_;
   std::vector<OutPort> out_ports_;
-  std::vector<std::uint16_t> lane_of_;
+  std::vector<std::uint32_t> lane_of_;
   std::vector<TaskInfo> tasks_;
   std::vector<double> duration_us_;
   std::vector<PendingEdge> edges_;
+  std::uint32_t unknown_task_ = 0xffffffff;  // given to set_duration
 };
 
 struct BlockBuilder::Finished {

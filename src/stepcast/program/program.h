@@ -1,9 +1,10 @@
 // A Program: what happens, in which order, on whom. Recorded traces and described workloads both become one.
 //
-// Ranks that do the same are one rank class with a multiplicity. A class runs a sequence of block instances. Its state is a
-// vector of times: one per lane ("free from") and one per slot (a pending result that one instance leaves and a later one takes).
-// An instance binds the block's lanes to lanes of the class, its in-ports to slots it reads and its out-ports to slots it writes.
-// Collectives join tasks of kind `collective` in instances of one or several classes.
+// Ranks that do the same are one rank class with a multiplicity. A class runs a sequence of block instances.
+// Its state is a vector of times: one per lane ("free from") and one per slot (a pending result that one
+// instance leaves and a later one takes). An instance binds the block's lanes to lanes of the class, its
+// in-ports to slots it reads and its out-ports to slots it writes. Collectives join tasks of kind
+// `collective` in instances of one or several classes.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,8 @@ using CollectiveId = Id<struct ProgramCollectiveTag>;
 
 struct BlockInstance {
   BlockId block;
-  std::uint32_t repeat = 1;              // run back to back this many times; 1 where the block holds collectives
+  std::uint32_t repeat = 1;  // run back to back this many times; 1 where the block holds collectives. A
+                             // repeated run begins as a whole, when all lanes and slots it uses are known
   std::vector<std::uint16_t> lanes;      // [block lane] -> lane of the class; empty: the same numbers
   std::vector<std::uint16_t> in_slots;   // [in-port] -> slot read when the instance begins
   std::vector<std::uint16_t> out_slots;  // [out-port] -> slot written
@@ -35,18 +37,24 @@ struct RankClass {
   std::string name;                // "rank 3", "pipeline stage 2"
   std::uint32_t multiplicity = 1;  // ranks of this class
   std::vector<Lane> lanes;
-  std::uint16_t slot_count = 0;    // slots hold the rank's start offset until written
+  std::uint16_t slot_count = 0;  // slots hold the rank's start offset until written
   std::vector<BlockInstance> instances;
   std::int32_t recorded_rank = -1;  // rank number in the trace
 };
 
-// Who waits for whom in a collective. Every member starts (arrives) on its own; a transfer then takes the member's duration.
+// Who waits for whom in a collective. Every member starts (arrives) on its own; a transfer then takes the
+// member's duration.
 enum class CollectiveKind : std::uint8_t {
   all,          // the transfer starts when the last member has arrived; all leave then + their duration
   pair,         // two members, as `all` (rendezvous send and receive)
-  rooted_from,  // broadcast, eager send: the root leaves at its own arrival + duration, others at max(own, root) + duration
-  rooted_to,    // reduce, gather: the root leaves after the last arrival + duration, others at their own arrival + duration
+  rooted_from,  // broadcast, eager send: the root leaves at its own arrival + duration, others at max(own,
+                // root) + duration
+  rooted_to,    // reduce, gather: the root leaves after the last arrival + duration, others at their own
+                // arrival + duration
 };
+// A task's start in the Timeline is its arrival, its end is when the member leaves. In a spanning group every
+// rank of the root's class is a root: others wait for the last of them (rooted_from), each of them waits for
+// everybody (rooted_to).
 [[nodiscard]] std::string_view to_string(CollectiveKind kind);
 
 // How ranks of classes with a multiplicity find each other.
@@ -95,6 +103,7 @@ class Program {
 
   BlockId add_block(Block block);
   RankClassId add_rank_class(RankClass rank_class);
+  // `rank_class` must be one of this Program.
   InstanceId add_instance(RankClassId rank_class, BlockInstance instance);
   CollectiveId add_collective(Collective collective);
 
@@ -114,9 +123,12 @@ class Program {
   // Tasks when every instance, repetition and rank is counted.
   [[nodiscard]] std::uint64_t expanded_task_count() const;
 
-  // Names the first broken invariant: an unbound lane or port, a repeat of a block with collectives, a collective with a missing,
-  // foreign, repeated or non-collective member, a collective task that belongs to no collective or to two, unequal multiplicities
-  // in an aligned group, a root out of range, collectives that wait for each other in a circle (the ranks and tasks in it).
+  // Names the first broken invariant: a class without ranks, an unknown block, an unbound lane or port, a
+  // lane bound twice or to a lane of another kind, a slot out of range or written by two out-ports, a repeat
+  // of 0 or of a block with collectives, a collective with a missing, foreign, repeated or non-collective
+  // member, a pair of other than two members, a collective task that belongs to no collective or to two,
+  // unequal multiplicities in an aligned group, a root out of range, collectives that wait for each other in
+  // a circle (the ranks and tasks in it).
   [[nodiscard]] Status check() const;
 
  private:
@@ -125,19 +137,22 @@ class Program {
   std::vector<Collective> collectives_;
 };
 
-// Durations of all tasks and delays of all edges under one scenario, beside the Program: one number per task and edge of each
-// block (instances of a block share them).
+// Durations of all tasks and delays of all edges under one scenario, beside the Program: one number per task
+// and edge of each block (instances of a block share them).
 class Costs {
  public:
   // What the blocks were built with.
   explicit Costs(const Program& program);
 
+  [[nodiscard]] std::size_t block_count() const { return task_base_.size() - 1; }
   [[nodiscard]] std::span<double> duration_us(BlockId b);
   [[nodiscard]] std::span<const double> duration_us(BlockId b) const;
   [[nodiscard]] std::span<double> delay_us(BlockId b);
   [[nodiscard]] std::span<const double> delay_us(BlockId b) const;
-  // Recomputes delays that are a share of their source's duration (EdgeInfo::share_of_source) from the present durations.
+  // Recomputes delays that are a share of their source's duration (EdgeInfo::share_of_source) from the
+  // present durations.
   void rescale_shared_delays(const Program& program);
+  [[nodiscard]] std::size_t memory_bytes() const;
 
  private:
   std::vector<std::size_t> task_base_, edge_base_;  // [block], one more at the end

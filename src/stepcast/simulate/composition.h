@@ -1,8 +1,10 @@
-// Composition: with durations fixed, a block acts on the times at its ports as a max-plus matrix, out_i = max_j (in_j + A_ij).
+// Composition: with durations fixed, a block acts on the times at its ports as a max-plus matrix, out_i =
+// max_j (in_j + A_ij).
 //
-// In-ports of the matrix: the block's lanes, its in-ports, the completions of its collective tasks. Out-ports: the lanes, the out-ports, the
-// arrivals at its collective tasks. Evaluating a Program over matrices gives the same lane times as the sweep, to rounding, in a time that
-// depends on the ports and not on the tasks; a run of n equal instances costs log2(n) products.
+// In-ports of the matrix: the block's lanes, its in-ports, the completions of its collective tasks.
+// Out-ports: the lanes, the out-ports, the arrivals at its collective tasks. Evaluating a Program over
+// matrices gives the same lane times as the sweep, to rounding, in a time that depends on the ports and not
+// on the tasks; a run of n equal instances costs log2(n) products.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +24,9 @@ class MaxPlusMatrix {
   [[nodiscard]] std::size_t rows() const { return rows_; }
   [[nodiscard]] std::size_t columns() const { return columns_; }
   [[nodiscard]] double& at(std::size_t row, std::size_t column) { return values_[row * columns_ + column]; }
-  [[nodiscard]] double at(std::size_t row, std::size_t column) const { return values_[row * columns_ + column]; }
+  [[nodiscard]] double at(std::size_t row, std::size_t column) const {
+    return values_[row * columns_ + column];
+  }
   // this after `first`.
   [[nodiscard]] MaxPlusMatrix after(const MaxPlusMatrix& first) const;
   [[nodiscard]] MaxPlusMatrix power(std::uint64_t exponent) const;
@@ -53,8 +57,8 @@ class ComposedProgram {
  private:
   const Program* program_ = nullptr;
   const Costs* costs_ = nullptr;
-  std::vector<MaxPlusMatrix> matrices_;                  // [block]
-  std::vector<std::vector<MaxPlusMatrix>> run_powers_;   // [class][instances with repeat > 1, in order]
+  std::vector<MaxPlusMatrix> matrices_;                 // [block]
+  std::vector<std::vector<MaxPlusMatrix>> run_powers_;  // [class][instances with repeat > 1, in order]
 };
 
 }  // namespace stepcast

@@ -1,0 +1,119 @@
+#include "stepcast/program/program.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "stepcast/program/execution_order.h"
+
+namespace stepcast {
+
+std::string_view to_string(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::all: return "all";
+    case CollectiveKind::pair: return "pair";
+    case CollectiveKind::rooted_from: return "rooted_from";
+    case CollectiveKind::rooted_to: return "rooted_to";
+  }
+  return "unknown";
+}
+
+StackId OpStacks::push(StackId parent, NameId name) {
+  frames_.push_back({parent, name});
+  return StackId{frames_.size() - 1};
+}
+
+BlockId Program::add_block(Block block) {
+  blocks_.push_back(std::move(block));
+  return BlockId{blocks_.size() - 1};
+}
+
+RankClassId Program::add_rank_class(RankClass rank_class) {
+  rank_classes_.push_back(std::move(rank_class));
+  return RankClassId{rank_classes_.size() - 1};
+}
+
+InstanceId Program::add_instance(RankClassId rank_class, BlockInstance instance) {
+  auto& instances = rank_classes_[rank_class.index()].instances;
+  instances.push_back(std::move(instance));
+  return InstanceId{instances.size() - 1};
+}
+
+CollectiveId Program::add_collective(Collective collective) {
+  collectives_.push_back(std::move(collective));
+  return CollectiveId{collectives_.size() - 1};
+}
+
+std::uint64_t Program::rank_count() const {
+  std::uint64_t ranks = 0;
+  for (const RankClass& c : rank_classes_) ranks += c.multiplicity;
+  return ranks;
+}
+
+std::uint64_t Program::expanded_task_count() const {
+  std::uint64_t tasks = 0;
+  for (const RankClass& c : rank_classes_) {
+    std::uint64_t of_rank = 0;
+    for (const BlockInstance& i : c.instances) {
+      if (i.block.index() < blocks_.size()) of_rank += std::uint64_t{i.repeat} * block(i.block).task_count();
+    }
+    tasks += of_rank * c.multiplicity;
+  }
+  return tasks;
+}
+
+Status Program::check() const {
+  STEPCAST_TRY(order_execution(*this));
+  return Ok{};
+}
+
+Costs::Costs(const Program& program) {
+  std::size_t tasks = 0, edges = 0;
+  task_base_.push_back(0);
+  edge_base_.push_back(0);
+  for (const Block& b : program.blocks()) {
+    task_base_.push_back(tasks += b.task_count());
+    edge_base_.push_back(edges += b.edge_count());
+  }
+  durations_.reserve(tasks);
+  delays_.reserve(edges);
+  for (const Block& b : program.blocks()) {
+    durations_.insert(durations_.end(), b.duration_us().begin(), b.duration_us().end());
+    delays_.insert(delays_.end(), b.delay_us().begin(), b.delay_us().end());
+  }
+}
+
+std::span<double> Costs::duration_us(BlockId b) {
+  const std::size_t first = task_base_[b.index()];
+  return std::span{durations_}.subspan(first, task_base_[b.index() + 1] - first);
+}
+std::span<const double> Costs::duration_us(BlockId b) const {
+  const std::size_t first = task_base_[b.index()];
+  return std::span{durations_}.subspan(first, task_base_[b.index() + 1] - first);
+}
+std::span<double> Costs::delay_us(BlockId b) {
+  const std::size_t first = edge_base_[b.index()];
+  return std::span{delays_}.subspan(first, edge_base_[b.index() + 1] - first);
+}
+std::span<const double> Costs::delay_us(BlockId b) const {
+  const std::size_t first = edge_base_[b.index()];
+  return std::span{delays_}.subspan(first, edge_base_[b.index() + 1] - first);
+}
+
+void Costs::rescale_shared_delays(const Program& program) {
+  for (std::size_t b = 0; b < program.blocks().size(); ++b) {
+    const Block& block = program.blocks()[b];
+    const std::span<const double> durations = duration_us(BlockId{b});
+    const std::span<double> delays = delay_us(BlockId{b});
+    for (std::size_t e = 0; e < delays.size(); ++e) {
+      const double share = static_cast<double>(block.edge_infos()[e].share_of_source);
+      if (share > 0) delays[e] = share * durations[block.sources()[e] / 2];
+    }
+  }
+}
+
+std::size_t Costs::memory_bytes() const {
+  return (durations_.capacity() + delays_.capacity()) * sizeof(double) +
+         (task_base_.capacity() + edge_base_.capacity()) * sizeof(std::size_t);
+}
+
+}  // namespace stepcast
