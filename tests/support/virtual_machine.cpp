@@ -257,7 +257,8 @@ class Machine {
         schedule(ready, Happening::Kind::stream, rank, stream);
         break;
       }
-      if (it.kind == ItemKind::kernel && device_full(rank, stream)) break;  // polled again when that kernel ends
+      if (it.kind == ItemKind::kernel && device_full(rank, stream))
+        break;  // polled again when that kernel ends
       s.busy = true;
       runs_[at(rank)].items[at(head)].start = now_;
       if (it.collective == kNone) {
