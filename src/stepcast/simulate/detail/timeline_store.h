@@ -5,12 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-namespace stepcast {
+#include "stepcast/base/interval.h"
 
-struct Interval {
-  double start_us = 0;
-  double end_us = 0;
-};
+namespace stepcast {
 
 namespace detail {
 

@@ -1,0 +1,22 @@
+// From linked ranks, CPU lanes, constants and matched collectives to blocks and a Program.
+#pragma once
+
+#include <vector>
+
+#include "stepcast/base/result.h"
+#include "stepcast/trace/detail/collective_matching.h"
+#include "stepcast/trace/detail/constants.h"
+#include "stepcast/trace/detail/cpu_lanes.h"
+#include "stepcast/trace/detail/rank_graph.h"
+#include "stepcast/trace/recorded_program.h"
+
+namespace stepcast::detail {
+
+// When each GPU work could start by its launch, its stream and its events, from recorded times.
+[[nodiscard]] std::vector<double> ready_times(const RankGraph& graph, const Constants& constants);
+
+[[nodiscard]] Result<RecordedProgram> assemble(const std::vector<RankGraph>& ranks, const std::vector<CpuLanes>& lanes,
+                                               const Constants& constants, const CollectiveMatch& match,
+                                               const RebuildOptions& options);
+
+}  // namespace stepcast::detail

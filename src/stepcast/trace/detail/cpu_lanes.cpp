@@ -1,0 +1,294 @@
+#include "stepcast/trace/detail/cpu_lanes.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "stepcast/trace/detail/gpu_waits.h"
+
+namespace stepcast::detail {
+namespace {
+
+struct Boundary {
+  double time_us;
+  std::int32_t op;
+  bool begins;
+};
+
+bool is_framework_op(const RankGraph& g, std::int32_t op) {
+  return op != kNone && g.recorded->cpu_ops[static_cast<std::size_t>(op)].kind == CpuOp::Kind::op;
+}
+
+// One lane's raw tasks: contiguous from the first to the last event, idle stretches still inside.
+std::vector<CpuTask> cut(const RankGraph& g, std::int32_t thread, bool is_main) {
+  const RecordedRank& r = *g.recorded;
+  const double first = g.window.start_us, last = g.window.end_us;
+  std::vector<Boundary> boundaries;
+  double lane_end = first;
+  for (std::size_t i = 0; i < r.cpu_ops.size(); ++i) {
+    const CpuOp& op = r.cpu_ops[i];
+    if (!op.thread.valid() || static_cast<std::int32_t>(op.thread.index()) != thread) continue;
+    const double begin = g.us(op.start);
+    double end = g.us(op.end());
+    if (begin >= last || end <= first) continue;
+    if (is_main) end = std::min(end, last);
+    if (begin >= first) boundaries.push_back({begin, static_cast<std::int32_t>(i), true});
+    boundaries.push_back({end, static_cast<std::int32_t>(i), false});
+    lane_end = std::max(lane_end, end);
+  }
+  // Ends before begins at one instant, but an op of no length begins before it ends; inner ops end first and begin last.
+  std::stable_sort(boundaries.begin(), boundaries.end(), [&](const Boundary& a, const Boundary& b) {
+    if (a.time_us != b.time_us) return a.time_us < b.time_us;
+    const auto instant = [&](const Boundary& x) { return r.cpu_ops[static_cast<std::size_t>(x.op)].duration.count() == 0; };
+    if (a.op == b.op) return a.begins;
+    if (a.begins != b.begins && !instant(a) && !instant(b)) return !a.begins;
+    return false;
+  });
+
+  std::vector<CpuTask> tasks;
+  std::vector<std::int32_t> open;
+  // Ops that were open already when the window began, outermost first.
+  for (std::size_t i = 0; i < r.cpu_ops.size(); ++i) {
+    const CpuOp& op = r.cpu_ops[i];
+    if (op.thread.valid() && static_cast<std::int32_t>(op.thread.index()) == thread && g.us(op.start) < first &&
+        g.us(op.end()) > first)
+      open.push_back(static_cast<std::int32_t>(i));
+  }
+  double now = first;
+  bool started = is_main;
+  std::size_t b = 0;
+  const auto segment_until = [&](double time) {
+    if (!started) {
+      now = time;
+      started = true;
+    }
+    if (time > now) {
+      tasks.push_back({TaskKind::cpu_segment, now, time, open.empty() ? kNone : open.back(), kNone});
+      now = time;
+    }
+  };
+  const auto pass_boundaries = [&](double until, bool inside_call) {
+    for (; b < boundaries.size() && boundaries[b].time_us <= until; ++b) {
+      // An op end inside a call (rounding) takes effect after it: calls are atomic.
+      if (!inside_call) segment_until(std::max(boundaries[b].time_us, now));
+      const std::int32_t op = boundaries[b].op;
+      if (boundaries[b].begins) {
+        open.push_back(op);
+      } else {
+        std::erase(open, op);
+      }
+    }
+  };
+  for (const std::int32_t c : g.calls_of_thread[static_cast<std::size_t>(thread)]) {
+    const Call& call = g.calls[static_cast<std::size_t>(c)];
+    pass_boundaries(call.start_us, false);
+    segment_until(std::max(call.start_us, now));
+    const double end = std::max(call.end_us, now);
+    tasks.push_back({TaskKind::cpu_call, now, is_main ? std::max(now, end) : end, call.op, c});
+    now = end;
+    pass_boundaries(std::max(call.start_us, std::min(call.end_us, now) - 1e-9), true);
+  }
+  pass_boundaries(lane_end, false);
+  return tasks;
+}
+
+bool is_top_level(const RankGraph& g, std::int32_t op) {
+  return op == kNone || g.parent_of_op[static_cast<std::size_t>(op)] == kNone;
+}
+
+// Recorded end of the last top-level op of a lane at or before `time_us`, as (task, end): the last task inside that op.
+struct Anchor {
+  std::int32_t task = kNone;
+  double end_us = 0;
+};
+Anchor last_activity_end(const RankGraph& g, const std::vector<CpuTask>& tasks, double time_us) {
+  Anchor anchor;
+  const auto end = std::partition_point(tasks.begin(), tasks.end(), [&](const CpuTask& t) { return t.end_us <= time_us; });
+  for (auto it = end; it != tasks.begin();) {
+    --it;
+    // A top-level op ends with this task when the next task is in no op, or in an op that begins there.
+    const auto next = std::next(it);
+    const auto root = [&](std::int32_t op) {
+      while (op != kNone && !is_top_level(g, op)) op = g.parent_of_op[static_cast<std::size_t>(op)];
+      return op;
+    };
+    if (root(it->op) == kNone) continue;
+    if (next != tasks.end() && root(next->op) == root(it->op)) continue;
+    anchor.task = static_cast<std::int32_t>(it - tasks.begin());
+    anchor.end_us = it->end_us;
+    break;
+  }
+  return anchor;
+}
+
+std::int32_t last_task_ending_by(const std::vector<CpuTask>& tasks, double time_us) {
+  const auto end = std::partition_point(tasks.begin(), tasks.end(), [&](const CpuTask& t) { return t.end_us <= time_us; });
+  return end == tasks.begin() ? kNone : static_cast<std::int32_t>(end - tasks.begin()) - 1;
+}
+
+void add_unless_there(std::vector<std::int32_t>& list, std::int32_t item) {
+  if (item != kNone && std::find(list.begin(), list.end(), item) == list.end()) list.push_back(item);
+}
+
+// The GPU work that a synchronising call waits for.
+void find_wait_sources(const RankGraph& g, CpuLanes& lanes) {
+  const auto ended_work = [&](std::int32_t stream, double before_us, double end_us) {
+    return last_ended(g, last_launched_before(g, stream, before_us), end_us + kClockToleranceUs);
+  };
+  for (const std::int32_t thread : lanes.threads) {
+    std::int32_t last_stream = kNone;
+    std::int32_t last_before_record = kNone, last_launch = kNone;
+    for (const std::int32_t c : g.calls_of_thread[static_cast<std::size_t>(thread)]) {
+      const Call& call = g.calls[static_cast<std::size_t>(c)];
+      CpuWait wait;
+      wait.call = c;
+      switch (call.kind) {
+        case CallKind::launch: {
+          last_launch = call.gpu.back();
+          if (!g.gpu[static_cast<std::size_t>(last_launch)].communication)
+            last_stream = g.gpu[static_cast<std::size_t>(last_launch)].stream;
+          if (call.blocking_copy) {
+            wait.kind = WaitKind::blocking_copy;
+            wait.sources = call.gpu;
+          }
+          break;
+        }
+        case CallKind::event_record: last_before_record = last_launch; break;
+        case CallKind::stream_sync: {
+          wait.kind = WaitKind::stream_sync;
+          std::int32_t stream = last_stream;
+          const std::int64_t correlation = g.recorded->runtime_calls[call.recorded].correlation;
+          wait.inferred = true;
+          for (const StreamSync& sync : g.recorded->stream_syncs) {
+            if (sync.kind != StreamSync::Kind::stream_sync || sync.correlation != correlation || correlation < 0) continue;
+            for (std::size_t s = 0; s < g.streams.size(); ++s) {
+              if (g.streams[s].number == sync.stream) {
+                stream = static_cast<std::int32_t>(s);
+                wait.inferred = false;
+              }
+            }
+          }
+          if (stream != kNone) add_unless_there(wait.sources, ended_work(stream, call.start_us, call.end_us));
+          break;
+        }
+        case CallKind::device_sync:
+          wait.kind = WaitKind::device_sync;
+          for (std::size_t s = 0; s < g.streams.size(); ++s)
+            add_unless_there(wait.sources, ended_work(static_cast<std::int32_t>(s), call.start_us, call.end_us));
+          break;
+        case CallKind::event_sync:
+          wait.kind = WaitKind::event_sync;
+          wait.inferred = true;
+          if (last_before_record != kNone)
+            add_unless_there(wait.sources, last_ended(g, last_before_record, call.end_us + kClockToleranceUs));
+          break;
+        default: break;
+      }
+      if (wait.kind != WaitKind::none) lanes.waits.push_back(std::move(wait));
+    }
+  }
+}
+
+}  // namespace
+
+CpuLanes cut_cpu_lanes(const RankGraph& g) {
+  CpuLanes lanes;
+  const std::size_t thread_count = g.recorded->threads.size();
+  std::vector<bool> has_work(thread_count, false);
+  for (const CpuOp& op : g.recorded->cpu_ops) {
+    if (op.thread.valid() && g.us(op.start) < g.window.end_us && g.us(op.end()) > g.window.start_us)
+      has_work[op.thread.index()] = true;
+  }
+  for (const Call& c : g.calls) {
+    if (c.kind == CallKind::launch) has_work[c.thread] = true;
+  }
+  if (g.window.main_thread != kNone) lanes.threads.push_back(g.window.main_thread);
+  for (std::size_t t = 0; t < thread_count; ++t) {
+    if (has_work[t] && static_cast<std::int32_t>(t) != g.window.main_thread)
+      lanes.threads.push_back(static_cast<std::int32_t>(t));
+    if (!has_work[t]) lanes.dropped_polling_calls += g.calls_of_thread[t].size();
+  }
+
+  std::vector<std::vector<CpuTask>> raw;
+  for (const std::int32_t t : lanes.threads) raw.push_back(cut(g, t, t == g.window.main_thread));
+
+  // Idle stretches leave the lanes; what ends them becomes a hand-off.
+  struct Open {
+    std::int32_t lane, task;  // the task after the gap, in the new numbering
+    double time_us;
+  };
+  std::vector<Open> wakes, joins;
+  lanes.tasks.resize(raw.size());
+  for (std::size_t lane = 0; lane < raw.size(); ++lane) {
+    const bool is_main = lane == 0 && lanes.threads[0] == g.window.main_thread;
+    auto& out = lanes.tasks[lane];
+    if (!is_main && !raw[lane].empty()) wakes.push_back({static_cast<std::int32_t>(lane), 0, raw[lane].front().start_us});
+    for (std::size_t i = 0; i < raw[lane].size(); ++i) {
+      const CpuTask& t = raw[lane][i];
+      const bool gap = t.kind == TaskKind::cpu_segment && t.end_us - t.start_us >= kIdleGapUs && i + 1 < raw[lane].size();
+      if (gap && !is_main && t.op == kNone) {
+        wakes.push_back({static_cast<std::int32_t>(lane), static_cast<std::int32_t>(out.size()), t.end_us});
+        continue;
+      }
+      if (gap && is_main && !is_framework_op(g, t.op)) {
+        // Does another thread do the work that main waits for?
+        bool awaited = false;
+        for (std::size_t other = 0; other < raw.size() && !awaited; ++other) {
+          if (other == lane) continue;
+          const Anchor a = last_activity_end(g, raw[other], t.end_us);
+          awaited = a.task != kNone && a.end_us > t.start_us + kGapBaseUs;
+        }
+        if (awaited) {
+          CpuTask base = t;
+          base.end_us = t.start_us + kGapBaseUs;
+          out.push_back(base);
+          joins.push_back({static_cast<std::int32_t>(lane), static_cast<std::int32_t>(out.size()), t.end_us});
+          continue;
+        }
+      }
+      out.push_back(t);
+    }
+  }
+
+  for (const Open& w : wakes) {
+    Handoff h;
+    h.kind = Handoff::Kind::wake;
+    h.to_thread = w.lane;
+    h.to_task = w.task;
+    if (!lanes.tasks.empty()) h.from_task = last_task_ending_by(lanes.tasks[0], w.time_us);
+    if (h.from_task != kNone) {
+      h.from_thread = 0;
+      h.delay_us = w.time_us - lanes.tasks[0][static_cast<std::size_t>(h.from_task)].end_us;
+    } else {
+      h.delay_us = w.time_us - g.window.start_us;
+    }
+    lanes.handoffs.push_back(h);
+  }
+  for (const Open& j : joins) {
+    Handoff h;
+    h.to_thread = j.lane;
+    h.to_task = j.task;
+    double best = -1;
+    for (std::size_t other = 0; other < lanes.tasks.size(); ++other) {
+      if (static_cast<std::int32_t>(other) == j.lane) continue;
+      const Anchor a = last_activity_end(g, lanes.tasks[other], j.time_us);
+      if (a.task != kNone && a.end_us > best) {
+        best = a.end_us;
+        h.from_thread = static_cast<std::int32_t>(other);
+        h.from_task = a.task;
+      }
+    }
+    if (h.from_task == kNone) continue;
+    h.delay_us = j.time_us - best;
+    const CpuTask& next = lanes.tasks[static_cast<std::size_t>(j.lane)][static_cast<std::size_t>(j.task)];
+    const bool evaluates = next.op != kNone &&
+                           g.recorded->names.text(g.recorded->cpu_ops[static_cast<std::size_t>(next.op)].name)
+                               .find("evaluate_function") != std::string_view::npos;
+    h.kind = evaluates ? Handoff::Kind::evaluate : Handoff::Kind::join;
+    lanes.handoffs.push_back(h);
+  }
+
+  find_wait_sources(g, lanes);
+  return lanes;
+}
+
+}  // namespace stepcast::detail

@@ -1,0 +1,163 @@
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "stepcast/trace/detail/assemble.h"
+#include "stepcast/trace/detail/collective_matching.h"
+#include "stepcast/trace/detail/constants.h"
+#include "stepcast/trace/detail/cpu_lanes.h"
+#include "stepcast/trace/detail/et_join.h"
+#include "stepcast/trace/detail/gpu_waits.h"
+#include "stepcast/trace/detail/rank_graph.h"
+#include "stepcast/trace/recorded_program.h"
+
+namespace stepcast {
+namespace {
+
+using detail::RankGraph;
+using detail::RecordedStep;
+
+// The step that is replayed: the asked one, else the last that every rank has.
+Result<std::vector<RecordedStep>> choose_steps(std::span<const RecordedInput> ranks, const RebuildOptions& options) {
+  std::vector<std::vector<RecordedStep>> steps;
+  std::size_t without = 0;
+  for (const RecordedInput& in : ranks) {
+    steps.push_back(detail::find_steps(*in.kineto));
+    if (steps.back().empty()) ++without;
+  }
+  std::vector<RecordedStep> chosen;
+  if (without == ranks.size()) {
+    if (options.step) {
+      return Error::at(ranks.front().kineto->file, "ProfilerStep", "the trace has no steps to choose from")
+          .expected(fmt::format("ProfilerStep#{}", *options.step))
+          .advice("leave out the step to replay the whole trace");
+    }
+    for (const RecordedInput& in : ranks) chosen.push_back(detail::whole_file(*in.kineto));
+    return chosen;
+  }
+  std::map<std::int64_t, std::size_t> seen;
+  for (const auto& list : steps) {
+    std::set<std::int64_t> numbers;
+    for (const RecordedStep& s : list) numbers.insert(s.number);
+    for (const std::int64_t n : numbers) ++seen[n];
+  }
+  std::optional<std::int64_t> number = options.step;
+  if (!number) {
+    for (const auto& [n, count] : seen)
+      if (count == ranks.size()) number = n;
+    if (!number) {
+      std::vector<std::string> lists;
+      for (std::size_t r = 0; r < ranks.size(); ++r) {
+        std::vector<std::int64_t> numbers;
+        for (const RecordedStep& s : steps[r]) numbers.push_back(s.number);
+        lists.push_back(fmt::format("{{{}}}", fmt::join(numbers, ",")));
+      }
+      return Error::at(ranks.front().kineto->file, "ProfilerStep", "the ranks have no step in common")
+          .found(fmt::format("steps {}", fmt::join(lists, " ")))
+          .advice("record the same step on every rank, or replay the ranks one by one");
+    }
+  }
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    const auto it = std::find_if(steps[r].begin(), steps[r].end(), [&](const RecordedStep& s) { return s.number == *number; });
+    if (it == steps[r].end()) {
+      std::vector<std::int64_t> numbers;
+      for (const RecordedStep& s : steps[r]) numbers.push_back(s.number);
+      return Error::at(ranks[r].kineto->file, fmt::format("ProfilerStep#{}", *number), "there is no such step")
+          .found(fmt::format("steps {}", fmt::join(numbers, ", ")))
+          .advice("choose one of them");
+    }
+    chosen.push_back(*it);
+  }
+  return chosen;
+}
+
+Status check_ranks(std::span<const RecordedInput> ranks) {
+  if (ranks.empty()) return Error("no profiler trace was given; give one file per rank");
+  std::map<std::int32_t, const RecordedRank*> by_rank;
+  std::optional<std::int32_t> world;
+  for (const RecordedInput& in : ranks) {
+    const RecordedRank& r = *in.kineto;
+    if (r.gpu_ops.empty() && r.cpu_ops.empty())
+      return Error::at(r.file, "traceEvents").found("no operators and no GPU work").expected("a trace of a training step");
+    if (ranks.size() == 1) continue;
+    if (!r.rank) {
+      return Error::at(r.file, "distributedInfo.rank").found("no rank").expected("the rank of the trace, since several files were given")
+          .advice("replay this file alone, or add \"distributedInfo\": {\"rank\": R, \"world_size\": N}");
+    }
+    const auto [it, fresh] = by_rank.emplace(*r.rank, &r);
+    if (!fresh) {
+      return Error::at(r.file, "distributedInfo.rank").found(fmt::format("rank {}, the same as {}", *r.rank, it->second->file))
+          .expected("one file per rank")
+          .advice("give each rank once");
+    }
+    if (r.world_size) {
+      if (*r.world_size < 1 || *r.rank < 0 || *r.rank >= *r.world_size) {
+        return Error::at(r.file, "distributedInfo").found(fmt::format("rank {} of a world of {}", *r.rank, *r.world_size))
+            .expected("0 <= rank < world_size");
+      }
+      if (world && *world != *r.world_size) {
+        return Error::at(r.file, "distributedInfo.world_size").found(fmt::format("{}", *r.world_size))
+            .expected(fmt::format("{} as in {}", *world, by_rank.begin()->second->file))
+            .advice("give the files of one job");
+      }
+      world = r.world_size;
+    }
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+Result<RecordedProgram> rebuild_program(std::span<const RecordedInput> input, const RebuildOptions& options) {
+  STEPCAST_TRY(check_ranks(input));
+  // Ranks in ascending order, whatever the order of the files.
+  std::vector<RecordedInput> ranks(input.begin(), input.end());
+  std::stable_sort(ranks.begin(), ranks.end(), [](const RecordedInput& a, const RecordedInput& b) {
+    return a.kineto->rank.value_or(0) < b.kineto->rank.value_or(0);
+  });
+  STEPCAST_ASSIGN(const std::vector<RecordedStep> steps, choose_steps(ranks, options));
+  Nanoseconds origin = Nanoseconds::max();
+  for (const RecordedStep& s : steps) origin = std::min(origin, s.start);
+
+  std::vector<RankGraph> graphs;
+  std::vector<detail::CpuLanes> lanes;
+  std::vector<std::string> notes;
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    graphs.push_back(detail::link_rank(*ranks[r].kineto, steps[r], origin));
+    RankGraph& g = graphs.back();
+    if (ranks[r].execution_trace != nullptr) {
+      STEPCAST_ASSIGN(detail::EtJoin join, detail::join_execution_trace(*ranks[r].kineto, *ranks[r].execution_trace));
+      g.execution_trace = ranks[r].execution_trace;
+      g.et_node_of_op = std::move(join.node_of_op);
+      if (join.joined < join.nodes)
+        notes.push_back(fmt::format("rank {}: {} of {} operators of the execution trace were joined", g.rank, join.joined, join.nodes));
+    }
+    detail::find_gpu_waits(g);
+    lanes.push_back(detail::cut_cpu_lanes(g));
+    if (lanes.back().dropped_polling_calls > 0)
+      notes.push_back(fmt::format("rank {}: {} runtime calls of threads that only poll were left out", g.rank,
+                                  lanes.back().dropped_polling_calls));
+  }
+  if (std::all_of(graphs.begin(), graphs.end(), [](const RankGraph& g) { return g.gpu.empty(); })) {
+    return Error::at(ranks.front().kineto->file, "the step").found("no GPU work").expected("kernels, copies or fills inside the step")
+        .advice("record with CUDA activities on");
+  }
+  detail::CollectiveMatch match = detail::match_collectives(graphs);
+
+  // Edges first, then constants from what they show not to have waited, then what only the constants reveal.
+  detail::Constants constants = detail::Constants::learn(graphs, lanes);
+  for (RankGraph& g : graphs) detail::find_busy_device(g, detail::ready_times(g, constants));
+
+  STEPCAST_ASSIGN(RecordedProgram out, detail::assemble(graphs, lanes, constants, match, options));
+  out.notes = std::move(notes);
+  out.notes.insert(out.notes.end(), match.notes.begin(), match.notes.end());
+  const auto world = ranks.front().kineto->world_size;
+  if (world && static_cast<std::size_t>(*world) > ranks.size())
+    out.notes.push_back(fmt::format("{} of {} ranks are here", ranks.size(), *world));
+  return out;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,251 @@
+// Hand-worked traces: what the rebuilt edges must say.
+#include "stepcast/trace/recorded_program.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "stepcast/simulate/engine.h"
+#include "support/trace_builder.h"
+
+namespace stepcast {
+namespace {
+
+using test::TraceBuilder;
+
+struct Replayed {
+  RecordedProgram recorded;
+  Timeline timeline;
+
+  [[nodiscard]] const Block& block(std::size_t rank) const {
+    return recorded.program.block_of(RankClassId{rank}, InstanceId{0});
+  }
+  // The n-th task of this name on a rank.
+  [[nodiscard]] std::optional<TaskId> find(std::size_t rank, std::string_view name, int n = 0,
+                                           std::optional<TaskKind> kind = {}) const {
+    const Block& b = block(rank);
+    for (std::uint32_t t = 0; t < b.task_count(); ++t) {
+      if (recorded.program.names.text(b.tasks()[t].name) != name) continue;
+      if (kind && b.tasks()[t].kind != *kind) continue;
+      if (n-- == 0) return TaskId{t};
+    }
+    return std::nullopt;
+  }
+  [[nodiscard]] Interval at(std::size_t rank, std::string_view name, int n = 0, std::optional<TaskKind> kind = {}) const {
+    const auto task = find(rank, name, n, kind);
+    EXPECT_TRUE(task) << name;
+    return task ? timeline.instance(RankClassId{rank}, 0, InstanceId{0})[task->index()] : Interval{};
+  }
+};
+
+Replayed replay(const std::vector<RecordedRank>& ranks, const RebuildOptions& options = {},
+                const std::function<void(const Program&, Costs&, std::vector<double>&)>& change = {}) {
+  std::vector<RecordedInput> input;
+  for (const RecordedRank& r : ranks) input.push_back({&r, nullptr});
+  auto recorded = rebuild_program(input, options);
+  EXPECT_TRUE(recorded.ok()) << (recorded.ok() ? "" : recorded.error().message());
+  Replayed out{std::move(*recorded), {}};
+  const auto plan = Plan::compile(out.recorded.program);
+  EXPECT_TRUE(plan.ok()) << (plan.ok() ? "" : plan.error().message());
+  Costs costs{out.recorded.program};
+  SimulateOptions simulate;
+  simulate.start_offset_us = out.recorded.start_offset_us;
+  if (change) change(out.recorded.program, costs, simulate.start_offset_us);
+  auto timeline = plan->simulate(costs, simulate);
+  EXPECT_TRUE(timeline.ok());
+  out.timeline = std::move(*timeline);
+  return out;
+}
+
+void scale_kernels(const Program& program, Costs& costs, double factor) {
+  for (std::size_t b = 0; b < program.blocks().size(); ++b) {
+    const auto durations = costs.duration_us(BlockId{b});
+    for (std::size_t t = 0; t < durations.size(); ++t) {
+      if (program.blocks()[b].tasks()[t].kind == TaskKind::kernel) durations[t] *= factor;
+    }
+  }
+}
+
+// One step of 1000 us: a launch [100, 106] whose kernel runs [108, 208], a second launch [110, 116] whose kernel waits for the first and
+// runs [209, 219], a cudaStreamSynchronize [120, 224] and a short one [300, 302] with nothing to wait for.
+RecordedRank one_synchronisation() {
+  TraceBuilder b;
+  const int main = b.thread(1);
+  b.step(main, 1, 0, 1000);
+  b.op(main, "aten::mm", 90, 40);
+  b.launch(main, 100, 6, 7, "sgemm_a", 108, 100);
+  b.launch(main, 110, 6, 7, "sgemm_b", 209, 10);
+  b.call(main, "cudaStreamSynchronize", 120, 104);
+  b.call(main, "cudaStreamSynchronize", 300, 2);
+  return b.build();
+}
+
+TEST(RebuildProgram, ReplaysASynchronisationAtItsRecordedTimes) {
+  const Replayed r = replay({one_synchronisation()});
+  // launch delay 108 - 106 = 2, gap 209 - 208 = 1, return delay 224 - 219 = 5, base cost 2 (the short call)
+  EXPECT_DOUBLE_EQ(r.at(0, "sgemm_a").start_us, 108);
+  EXPECT_DOUBLE_EQ(r.at(0, "sgemm_b").start_us, 209);
+  EXPECT_DOUBLE_EQ(r.at(0, "cudaStreamSynchronize", 0, TaskKind::sync_return).end_us, 224);
+  EXPECT_DOUBLE_EQ(r.timeline.end_us(), 1000);
+  EXPECT_DOUBLE_EQ(r.recorded.facts[0].recorded_wait_us, 102);  // 104 - 2, and 2 - 2
+  EXPECT_DOUBLE_EQ(r.recorded.facts[0].unexplained_wait_us, 0);
+}
+
+TEST(RebuildProgram, WaitsFollowTheKernelsNotTheRecording) {
+  // Kernels twice as long: sgemm_a [108, 308], sgemm_b [309, 329], return 334 instead of 224: the step ends 110 later.
+  const Replayed r = replay({one_synchronisation()}, {}, [](const Program& p, Costs& c, auto&) { scale_kernels(p, c, 2); });
+  EXPECT_DOUBLE_EQ(r.at(0, "sgemm_b").end_us, 329);
+  EXPECT_DOUBLE_EQ(r.at(0, "cudaStreamSynchronize", 0, TaskKind::sync_return).end_us, 334);
+  EXPECT_DOUBLE_EQ(r.timeline.end_us(), 1110);
+}
+
+TEST(RebuildProgram, NaiveReplayLosesTheWait) {
+  // Cut to its base cost of 2 the call ends at 122 instead of 224: the step is 102 shorter.
+  RebuildOptions naive;
+  naive.naive = true;
+  const Replayed r = replay({one_synchronisation()}, naive);
+  EXPECT_DOUBLE_EQ(r.timeline.lane_free_us(RankClassId{0})[0], 898);
+}
+
+// A blocking copy to the host: call [50, 180], the kernel before it [20, 160], the copy [162, 170], return 10 after its end. A free one
+// at [400, 418] shows its own costs: the copy starts 8 after the call's start, 400 + 8 = 408, and ends at 410, return 8 later.
+TEST(RebuildProgram, BlockingCopyReturnsAfterItsCopy) {
+  TraceBuilder b;
+  const int main = b.thread(1);
+  b.step(main, 1, 0, 500);
+  b.launch(main, 10, 6, 7, "sgemm_a", 18, 142);
+  b.memcpy(b.call(main, "cudaMemcpyAsync", 50, 130), 7, "Memcpy DtoH (Device -> Pageable)", 162, 8);
+  b.memcpy(b.call(main, "cudaMemcpyAsync", 400, 18), 7, "Memcpy DtoH (Device -> Pageable)", 408, 2);
+  const RecordedRank recorded = b.build();
+  const Replayed r = replay({recorded});
+  EXPECT_DOUBLE_EQ(r.at(0, "Memcpy DtoH (Device -> Pageable)").start_us, 162);
+  EXPECT_DOUBLE_EQ(r.at(0, "cudaMemcpyAsync", 0, TaskKind::sync_return).end_us, 180);
+  // The kernel 100 longer moves the copy and the return by 100.
+  const Replayed slower = replay({recorded}, {}, [](const Program& p, Costs& c, auto&) {
+    for (std::size_t t = 0; t < p.blocks()[0].task_count(); ++t)
+      if (p.blocks()[0].tasks()[t].kind == TaskKind::kernel) c.duration_us(BlockId{0})[t] += 100;
+  });
+  EXPECT_DOUBLE_EQ(slower.at(0, "cudaMemcpyAsync", 0, TaskKind::sync_return).end_us, 280);
+}
+
+// Two ranks, rank 1 begins 300 later. Both launch an all-reduce [20, 26] after their start whose kernel starts 2 after the launch:
+// rank 0 at 28, rank 1 at 328; transfer 50 (rank 1's duration), so both end at 378. Rank 0's call to synchronise [40, 383] returns 5 later.
+std::vector<RecordedRank> two_ranks() {
+  std::vector<RecordedRank> ranks;
+  for (int rank = 0; rank < 2; ++rank) {
+    const double s = rank * 300.0;
+    TraceBuilder b{rank, 2};
+    const int main = b.thread(1);
+    b.step(main, 1, s, 1000 - s);
+    b.op(main, "record_param_comms", s + 15, 20);
+    b.launch(main, s + 20, 6, 84, "ncclKernel_AllReduce_RING_LL_Sum_float(ncclDevComm*)", s + 28, 378 - (s + 28));
+    b.call(main, "cudaDeviceSynchronize", s + 40, 383 - (s + 40));
+    b.call(main, "cudaDeviceSynchronize", 900, 3);
+    ranks.push_back(b.build());
+  }
+  return ranks;
+}
+
+TEST(RebuildProgram, CollectiveEndsTogetherAfterTheLastArrival) {
+  const std::string_view kernel = "ncclKernel_AllReduce_RING_LL_Sum_float(ncclDevComm*)";
+  const Replayed r = replay(two_ranks());
+  ASSERT_EQ(r.recorded.program.collectives().size(), 1u);
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    EXPECT_DOUBLE_EQ(r.at(rank, kernel).end_us, 378);
+    EXPECT_DOUBLE_EQ(r.at(rank, "cudaDeviceSynchronize", 0, TaskKind::sync_return).end_us, 383);
+  }
+  // Rank 1 another 100 late: both end 100 later, rank 0 waits 100 longer, rank 1 as long as before.
+  const Replayed late = replay(two_ranks(), {}, [](const Program&, Costs&, std::vector<double>& offsets) { offsets[1] += 100; });
+  EXPECT_DOUBLE_EQ(late.at(0, kernel).end_us, 478);
+  EXPECT_DOUBLE_EQ(late.at(1, kernel).end_us, 478);
+  EXPECT_DOUBLE_EQ(late.at(0, kernel).length_us(), 450);
+  EXPECT_DOUBLE_EQ(late.at(1, kernel).length_us(), 50);
+}
+
+TEST(RebuildProgram, OrderOfFilesChangesNothing) {
+  std::vector<RecordedRank> ranks = two_ranks();
+  const Replayed a = replay(ranks);
+  std::swap(ranks[0], ranks[1]);
+  const Replayed b = replay(ranks);
+  EXPECT_DOUBLE_EQ(a.timeline.rank_end_us(RankClassId{0}), b.timeline.rank_end_us(RankClassId{0}));
+  EXPECT_DOUBLE_EQ(a.timeline.rank_end_us(RankClassId{1}), b.timeline.rank_end_us(RankClassId{1}));
+}
+
+// The main thread calls backward at 100 and waits; the autograd thread works [200, 600] and main goes on at 640.
+TEST(RebuildProgram, HandsOverToTheAutogradThreadAndBack) {
+  TraceBuilder b;
+  const int main = b.thread(1);
+  const int autograd = b.thread(2);
+  b.step(main, 1, 0, 1000);
+  b.op(main, "aten::sum", 50, 50);
+  b.annotation(main, "## backward ##", 100, 560);
+  b.op(autograd, "autograd::engine::evaluate_function: SumBackward1", 200, 400);
+  b.launch(autograd, 300, 10, 7, "elementwise_kernel", 312, 8);
+  b.op(main, "aten::add", 640, 20);
+  const RecordedRank recorded = b.build();
+  const Replayed r = replay({recorded});
+  EXPECT_DOUBLE_EQ(r.at(0, "aten::add").start_us, 640);
+  // wake: 105 -> 200 (main's own 5 us at the begin of its gap), join: 600 -> 640
+  EXPECT_DOUBLE_EQ(r.recorded.facts[0].kept_delay_us[static_cast<std::size_t>(EdgeOrigin::thread_handoff)], 95 + 40);
+  // A launch call 70 longer on the autograd thread delays main by 70.
+  const Replayed slower = replay({recorded}, {}, [&](const Program& p, Costs& c, auto&) {
+    for (std::size_t t = 0; t < p.blocks()[0].task_count(); ++t)
+      if (p.blocks()[0].tasks()[t].kind == TaskKind::cpu_call) c.duration_us(BlockId{0})[t] += 70;
+  });
+  EXPECT_DOUBLE_EQ(slower.at(0, "aten::add").start_us, 710);
+}
+
+// Stream 8 waits for stream 7 by a cuda_sync record: its kernel, launched at 60, starts 2 after the other's end at 220.
+TEST(RebuildProgram, EventWaitFromItsRecord) {
+  TraceBuilder b;
+  const int main = b.thread(1);
+  b.step(main, 1, 0, 500);
+  b.launch(main, 10, 6, 7, "producer", 20, 200);
+  const std::int64_t record = b.call(main, "cudaEventRecord", 30, 2);
+  const std::int64_t wait = b.call(main, "cudaStreamWaitEvent", 40, 2);
+  b.stream_wait(wait, 8, 7, record);
+  b.launch(main, 60, 6, 8, "consumer", 222, 50);
+  const RecordedRank recorded = b.build();
+  const Replayed r = replay({recorded}, {}, [](const Program& p, Costs& c, auto&) { scale_kernels(p, c, 2); });
+  // producer [20, 420], delay 2
+  EXPECT_DOUBLE_EQ(r.at(0, "consumer").start_us, 422);
+  EXPECT_EQ(r.recorded.facts[0].edge_count[static_cast<std::size_t>(EdgeOrigin::event)], 1u);
+  EXPECT_EQ(r.recorded.facts[0].inferred_edge_count[static_cast<std::size_t>(EdgeOrigin::event)], 0u);
+}
+
+TEST(RebuildProgram, LeftOverWorkKeepsItsOffset) {
+  TraceBuilder b;
+  const int main = b.thread(1);
+  b.launch(main, 10, 6, 7, "before", 150, 100);  // launched before the step, runs into it
+  b.step(main, 1, 100, 400);
+  b.launch(main, 120, 6, 7, "inside", 251, 10);
+  const Replayed r = replay({b.build()});
+  EXPECT_EQ(r.recorded.facts[0].left_over_kernels, 1u);
+  EXPECT_DOUBLE_EQ(r.at(0, "before").start_us, 50);   // the step begins at 0
+  EXPECT_DOUBLE_EQ(r.at(0, "inside").start_us, 151);
+}
+
+TEST(RebuildProgram, RefusesWhatDoesNotFit) {
+  const auto message = [](const std::vector<RecordedRank>& ranks, const RebuildOptions& options = {}) {
+    std::vector<RecordedInput> input;
+    for (const RecordedRank& r : ranks) input.push_back({&r, nullptr});
+    const auto result = rebuild_program(input, options);
+    return result.ok() ? std::string{} : result.error().message();
+  };
+  std::vector<RecordedRank> ranks = two_ranks();
+  ranks[1].rank = 0;
+  EXPECT_EQ(message(ranks), "rank1.json: distributedInfo.rank: found rank 0, the same as rank0.json, expected one file per rank; give "
+                            "each rank once");
+  ranks[1].rank = 2;
+  EXPECT_THAT(message(ranks), testing::HasSubstr("found rank 2 of a world of 2, expected 0 <= rank < world_size"));
+  RebuildOptions step;
+  step.step = 7;
+  EXPECT_THAT(message(two_ranks(), step), testing::HasSubstr("ProfilerStep#7: there is no such step, found steps 1; choose one of them"));
+  TraceBuilder empty;
+  empty.thread(1);
+  EXPECT_THAT(message({empty.build()}), testing::HasSubstr("found no operators and no GPU work"));
+}
+
+}  // namespace
+}  // namespace stepcast
