@@ -1,0 +1,214 @@
+#include "stepcast/predict/replay.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+namespace stepcast {
+namespace {
+
+bool is_gpu_task(const Block& block, std::size_t task) {
+  return block.lanes()[block.lane_codes()[task]].kind == LaneKind::gpu_stream;
+}
+
+// The block of a rank class of a recorded program: it has one.
+const Block& block_of(const Program& program, std::size_t c) {
+  return program.block_of(RankClassId{c}, InstanceId{0});
+}
+
+double quantile(const std::vector<double>& sorted, double share) {
+  if (sorted.empty()) return 0;
+  const double position = std::ceil(share * static_cast<double>(sorted.size()));
+  const std::size_t index = position < 1 ? 0 : static_cast<std::size_t>(position) - 1;
+  return sorted[std::min(index, sorted.size() - 1)];
+}
+
+struct RankWindow {
+  Interval step;
+  double gpu_end_us = 0;
+};
+
+RankWindow simulated_window(const RecordedProgram& recorded, const Timeline& timeline, std::size_t c) {
+  const RecordedStepFacts& facts = recorded.facts[c];
+  const Block& block = block_of(recorded.program, c);
+  const std::span<const Interval> at = timeline.instance(RankClassId{c}, 0, InstanceId{0});
+  RankWindow window;
+  // The step starts as long after the rank's first CPU event as it did in the record.
+  window.step.start_us =
+      facts.step_us.start_us + (timeline.start_offset_us(RankClassId{c}) - recorded.start_offset_us[c]);
+  if (facts.step_end_task.valid()) {
+    const Interval& last = at[facts.step_end_task.index()];
+    window.step.end_us = facts.step_ends_at_start ? last.start_us : last.end_us;
+  } else {
+    window.step.end_us = timeline.rank_end_us(RankClassId{c});
+  }
+  window.gpu_end_us = window.step.start_us;
+  const std::vector<bool> left_over = left_over_tasks(block);
+  for (std::size_t t = 0; t < at.size(); ++t) {
+    const bool in_window = recorded.measured[c][t].end_us <= facts.gpu_window_end_us + 1e-3;
+    if (is_gpu_task(block, t) && !left_over[t] && in_window) {
+      window.gpu_end_us = std::max(window.gpu_end_us, at[t].end_us);
+    }
+  }
+  return window;
+}
+
+// Time of the step in which the thread that ends it does nothing.
+double idle_of_main_thread(const Block& block, std::span<const Interval> at, std::uint16_t lane, Interval step) {
+  double busy = 0;
+  for (std::size_t t = 0; t < at.size(); ++t) {
+    if (block.lane_codes()[t] != lane) continue;
+    const double inside = std::min(at[t].end_us, step.end_us) - std::max(at[t].start_us, step.start_us);
+    busy += std::max(0.0, inside);
+  }
+  return std::max(0.0, step.length_us() - busy);
+}
+
+void score_collectives(const RecordedProgram& recorded, ReplayScores& scores) {
+  const Program& program = recorded.program;
+  for (std::size_t i = 0; i < program.collectives().size(); ++i) {
+    const Collective& collective = program.collectives()[i];
+    if (collective.members.size() < 2) continue;
+    double shortest_recorded = std::numeric_limits<double>::infinity();
+    double shortest_simulated = std::numeric_limits<double>::infinity();
+    std::vector<CollectiveWait> waits;
+    for (const CollectiveMember& m : collective.members) {
+      const double stay_recorded = recorded.measured[m.rank_class.index()][m.task.index()].length_us();
+      const double stay_simulated =
+          scores.timeline.at({.rank_class = m.rank_class, .rank = 0, .instance = m.instance, .task = m.task})
+              .length_us();
+      shortest_recorded = std::min(shortest_recorded, stay_recorded);
+      shortest_simulated = std::min(shortest_simulated, stay_simulated);
+      waits.push_back({CollectiveId{i}, m.rank_class, stay_recorded, stay_simulated});
+    }
+    for (CollectiveWait& wait : waits) {
+      wait.recorded_us -= shortest_recorded;
+      wait.simulated_us -= shortest_simulated;
+      scores.collective_waits.push_back(wait);
+    }
+  }
+}
+
+}  // namespace
+
+ErrorSpread error_spread(std::vector<double> errors_us) {
+  std::sort(errors_us.begin(), errors_us.end());
+  return {.n = errors_us.size(),
+          .median_us = quantile(errors_us, 0.5),
+          .p95_us = quantile(errors_us, 0.95),
+          .max_us = errors_us.empty() ? 0 : errors_us.back()};
+}
+
+bool CollectiveWait::agrees() const {
+  return std::abs(simulated_us - recorded_us) <= 0.05 * recorded_us + 20.0;
+}
+
+std::vector<bool> left_over_tasks(const Block& block) {
+  std::vector<bool> left_over(block.task_count(), false);
+  for (std::size_t t = 0; t < block.task_count(); ++t) {
+    if (!is_gpu_task(block, t)) continue;
+    for (std::uint32_t e = block.first_edge()[t]; e < block.first_edge()[t + 1]; ++e) {
+      if (block.edge_infos()[e].origin == EdgeOrigin::recorded_offset) left_over[t] = true;
+    }
+  }
+  return left_over;
+}
+
+Result<ReplayScores> score_replay(const RecordedProgram& recorded, const Costs& costs) {
+  STEPCAST_ASSIGN(const Plan plan, Plan::compile(recorded.program));
+  STEPCAST_ASSIGN(Timeline timeline,
+                  plan.simulate(costs, {.unfold = false, .start_offset_us = recorded.start_offset_us}));
+  ReplayScores scores;
+  scores.timeline = std::move(timeline);
+  Interval measured_global{std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()};
+  Interval simulated_global = measured_global;
+  std::vector<double> all_errors;
+  for (std::size_t c = 0; c < recorded.facts.size(); ++c) {
+    const RecordedStepFacts& facts = recorded.facts[c];
+    const Block& block = block_of(recorded.program, c);
+    const std::span<const Interval> at = scores.timeline.instance(RankClassId{c}, 0, InstanceId{0});
+    const RankWindow window = simulated_window(recorded, scores.timeline, c);
+    ReplayedRank rank;
+    rank.rank_class = RankClassId{c};
+    rank.rank = facts.rank;
+    rank.simulated_step = window.step;
+    rank.step = {facts.step_us.length_us(), window.step.length_us()};
+    rank.gpu_window = {facts.gpu_window_end_us - facts.step_us.start_us, window.gpu_end_us - window.step.start_us};
+    if (facts.step_end_task.valid()) {
+      rank.simulated_wait_us =
+          idle_of_main_thread(block, at, block.lane_codes()[facts.step_end_task.index()], window.step);
+    }
+    std::vector<double> errors;
+    const std::vector<bool> left_over = left_over_tasks(block);
+    for (std::size_t t = 0; t < at.size(); ++t) {
+      if (!is_gpu_task(block, t) || left_over[t]) continue;
+      const double measured = recorded.measured[c][t].start_us - facts.step_us.start_us;
+      const double simulated = at[t].start_us - window.step.start_us;
+      errors.push_back(std::abs(simulated - measured));
+    }
+    all_errors.insert(all_errors.end(), errors.begin(), errors.end());
+    rank.kernel_start = error_spread(std::move(errors));
+    measured_global.start_us = std::min(measured_global.start_us, facts.step_us.start_us);
+    measured_global.end_us = std::max({measured_global.end_us, facts.step_us.end_us, facts.gpu_window_end_us});
+    simulated_global.start_us = std::min(simulated_global.start_us, window.step.start_us);
+    simulated_global.end_us = std::max({simulated_global.end_us, window.step.end_us, window.gpu_end_us});
+    scores.ranks.push_back(rank);
+  }
+  if (!scores.ranks.empty()) {
+    scores.global_window = {measured_global.length_us(), simulated_global.length_us()};
+  }
+  scores.kernel_start = error_spread(std::move(all_errors));
+  score_collectives(recorded, scores);
+  return scores;
+}
+
+Result<Replay> replay(std::span<const RecordedInput> inputs, const ReplayOptions& options) {
+  Replay result;
+  {
+    STEPCAST_ASSIGN(result.recorded, rebuild_program(inputs, options.rebuild));
+  }
+  {
+    STEPCAST_ASSIGN(ReplayScores scores, score_replay(result.recorded, Costs{result.recorded.program}));
+    result.timeline = std::move(scores.timeline);
+    result.ranks = std::move(scores.ranks);
+    result.global_window = scores.global_window;
+    result.kernel_start = scores.kernel_start;
+    result.collective_waits = std::move(scores.collective_waits);
+  }
+  if (!options.compare_variants) return result;
+
+  const auto add_variant = [&](std::string name, auto change) {
+    RebuildOptions changed = options.rebuild;
+    change(changed);
+    // The step that was chosen, should the options have left it open.
+    if (!result.recorded.facts.empty() && result.recorded.facts.front().step_number >= 0) {
+      changed.step = result.recorded.facts.front().step_number;
+    }
+    const Result<RecordedProgram> recorded = rebuild_program(inputs, changed);
+    if (!recorded.ok()) {
+      result.recorded.notes.push_back(fmt::format("no {} replay: {}", name, recorded.error().message()));
+      return;
+    }
+    const Result<ReplayScores> scores = score_replay(*recorded, Costs{recorded->program});
+    if (!scores.ok()) {
+      result.recorded.notes.push_back(fmt::format("no {} replay: {}", name, scores.error().message()));
+      return;
+    }
+    ReplayVariant variant;
+    variant.name = std::move(name);
+    for (const ReplayedRank& rank : scores->ranks) {
+      variant.step.push_back(rank.step);
+      variant.gpu_window.push_back(rank.gpu_window);
+    }
+    variant.global_window = scores->global_window;
+    result.variants.push_back(std::move(variant));
+  };
+  add_variant("naive", [](RebuildOptions& o) { o.naive = true; });
+  add_variant("smallest_handoff", [](RebuildOptions& o) { o.smallest_handoff = true; });
+  return result;
+}
+
+}  // namespace stepcast
