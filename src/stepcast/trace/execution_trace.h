@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -61,6 +62,8 @@ struct ExecutionTrace {
   std::vector<TensorUse> tensors;          // also those inside (nested) tensor lists
   std::vector<EtCollective> collectives;
   std::optional<std::int32_t> rank;        // from process-group metadata where the file has it
+  // Nodes left out, by reason: GPU events that trace linkers merge into the file stand under their category.
+  std::map<std::string, std::uint64_t> skipped;
 
   [[nodiscard]] std::span<const TensorUse> inputs(const EtNode& n) const {
     return {tensors.data() + n.first_input, n.first_output - n.first_input};

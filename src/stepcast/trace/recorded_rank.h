@@ -97,7 +97,9 @@ struct CollectiveInfo {
   std::int64_t out_elements = -1;
   std::int32_t group_size = -1;
   NameId process_group;                    // "Process Group Name", falls back to "Process Group ID" (as text)
-  std::int64_t sequence = -1;              // "Seq" / "Comms Id", only where it counts collectives; -1 where absent
+  std::int64_t sequence = -1;              // "Seq", counts the collectives of the group; -1 where absent
+  // "Comms Id" modulo 2^64: equal on all ranks of one collective, a hash and no count; -1 where absent.
+  std::int64_t comms_id = -1;
   std::vector<std::int32_t> group_ranks;   // "Process Group Ranks"; empty where absent
   std::vector<std::int64_t> in_split, out_split;  // elements per peer; empty: equal
 };

@@ -332,10 +332,12 @@ std::int32_t last_ended(const RankGraph& g, std::int32_t i, double ended_by_us) 
 void find_gpu_waits(RankGraph& graph) { WaitFinder{graph}.run(); }
 
 void find_busy_device(RankGraph& g, const std::vector<double>& ready_us) {
-  // Values found on the A100 DLRM trace (trace_diff_control): lateness above 15 us is more than any launch jitter; a successor begins
-  // within 6 us of the end of the kernel that held the device; a kernel of 8 and more blocks per SM leaves no room for another before
-  // most of its blocks are done.
-  constexpr double kLateUs = 15, kFollowsWithinUs = 6, kFullBlocksPerSm = 8, kShareDone = 0.5;
+  // Lateness above 15 us is more than any launch jitter seen in the traces; a successor begins within 6 us of the end of the kernel that
+  // held the device (stream gap plus clock rounding), and a kernel that takes the device at the same moment may begin that much after this
+  // work was ready. Two forms: (i) it follows the end of the other kernel; (ii) it begins while the last blocks of the other still run. For
+  // (ii) the other must have more blocks than fit at once: a GEMM block of large tiles fills an SM alone, so from 2 blocks per SM on
+  // there is a second wave, and what waits gets in when most blocks are done.
+  constexpr double kLateUs = 15, kFollowsWithinUs = 6, kSecondWaveBlocksPerSm = 2, kShareDone = 0.5;
   for (std::size_t i = 0; i < g.gpu.size(); ++i) {
     const GpuWork& w = g.gpu[i];
     if (w.call == kNone || w.start_us - ready_us[i] <= kLateUs) continue;
@@ -354,7 +356,7 @@ void find_busy_device(RankGraph& g, const std::vector<double>& ready_us) {
         --it;
         const GpuWork& other = work(g, *it);
         if (other.end_us <= ready_us[i]) break;
-        if (other.kind != GpuOp::Kind::kernel || other.communication || other.start_us > ready_us[i]) continue;
+        if (other.kind != GpuOp::Kind::kernel || other.communication || other.start_us > ready_us[i] + kFollowsWithinUs) continue;
         const double after_end = w.start_us - other.end_us;
         const double share = other.length_us() > 0 ? (w.start_us - other.start_us) / other.length_us() : 1;
         if (after_end >= 0 && after_end <= kFollowsWithinUs && other.end_us > best) {
@@ -364,7 +366,7 @@ void find_busy_device(RankGraph& g, const std::vector<double>& ready_us) {
           edge.delay_us = after_end;
           edge.info.share_of_source = 0;
         } else if (after_end < 0 && share > kShareDone &&
-                   g.recorded->gpu_ops[other.recorded].blocks_per_sm >= kFullBlocksPerSm && w.start_us > best) {
+                   g.recorded->gpu_ops[other.recorded].blocks_per_sm >= kSecondWaveBlocksPerSm && w.start_us > best) {
           best = w.start_us;
           edge.from = *it;
           edge.from_start = true;

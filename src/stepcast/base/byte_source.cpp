@@ -1,0 +1,321 @@
+#include "stepcast/base/byte_source.h"
+
+#include <zlib.h>
+
+#if STEPCAST_HAVE_ISAL
+#include <isa-l/igzip_lib.h>
+#endif
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+namespace stepcast {
+namespace {
+
+constexpr std::size_t kInputBytes = std::size_t{1} << 17;
+constexpr std::size_t kMaxStep = std::size_t{1} << 30;  // both libraries count with 32 bits
+constexpr std::uint64_t kProgressStep = std::uint64_t{1} << 20;
+
+// One step of decompression: what it took and gave, and whether a gzip member ended. `problem` is null unless the
+// data is corrupt.
+struct InflateStep {
+  std::size_t consumed = 0;
+  std::size_t produced = 0;
+  bool member_ended = false;
+  const char* problem = nullptr;
+};
+
+class Inflater {
+ public:
+  Inflater() = default;
+  Inflater(const Inflater&) = delete;
+  Inflater& operator=(const Inflater&) = delete;
+  virtual ~Inflater() = default;
+  virtual void start_member() = 0;
+  virtual InflateStep step(std::string_view input, char* to, std::size_t capacity) = 0;
+};
+
+class ZlibInflater final : public Inflater {
+ public:
+  ZlibInflater() { ready_ = inflateInit2(&stream_, 15 + 16) == Z_OK; }
+  ZlibInflater(const ZlibInflater&) = delete;
+  ZlibInflater& operator=(const ZlibInflater&) = delete;
+  ~ZlibInflater() override {
+    if (ready_) inflateEnd(&stream_);
+  }
+  void start_member() override {
+    if (ready_) inflateReset(&stream_);
+  }
+  InflateStep step(std::string_view input, char* to, std::size_t capacity) override {
+    InflateStep result;
+    if (!ready_) {
+      result.problem = "zlib could not be initialised";
+      return result;
+    }
+    input = input.substr(0, kMaxStep);
+    capacity = std::min(capacity, kMaxStep);
+    stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(input.data()));  // zlib's interface lacks the const
+    stream_.avail_in = static_cast<uInt>(input.size());
+    stream_.next_out = reinterpret_cast<Bytef*>(to);
+    stream_.avail_out = static_cast<uInt>(capacity);
+    const int code = inflate(&stream_, Z_NO_FLUSH);
+    result.consumed = input.size() - stream_.avail_in;
+    result.produced = capacity - stream_.avail_out;
+    if (code == Z_STREAM_END) {
+      result.member_ended = true;
+    } else if (code != Z_OK && code != Z_BUF_ERROR) {
+      result.problem = stream_.msg != nullptr ? stream_.msg : "invalid gzip data";
+    }
+    return result;
+  }
+
+ private:
+  z_stream stream_{};
+  bool ready_ = false;
+};
+
+#if STEPCAST_HAVE_ISAL
+class IsalInflater final : public Inflater {
+ public:
+  void start_member() override {
+    isal_inflate_init(&state_);
+    state_.crc_flag = ISAL_GZIP;
+  }
+  InflateStep step(std::string_view input, char* to, std::size_t capacity) override {
+    InflateStep result;
+    input = input.substr(0, kMaxStep);
+    capacity = std::min(capacity, kMaxStep);
+    state_.next_in = reinterpret_cast<std::uint8_t*>(const_cast<char*>(input.data()));  // the interface lacks the const
+    state_.avail_in = static_cast<std::uint32_t>(input.size());
+    state_.next_out = reinterpret_cast<std::uint8_t*>(to);
+    state_.avail_out = static_cast<std::uint32_t>(capacity);
+    const int code = isal_inflate(&state_);
+    result.consumed = input.size() - state_.avail_in;
+    result.produced = capacity - state_.avail_out;
+    result.problem = describe(code);
+    result.member_ended = result.problem == nullptr && state_.block_state == ISAL_BLOCK_FINISH;
+    return result;
+  }
+
+ private:
+  static const char* describe(int code) {
+    switch (code) {
+      case ISAL_INVALID_BLOCK: return "invalid deflate block";
+      case ISAL_INVALID_SYMBOL: return "invalid deflate symbol";
+      case ISAL_INVALID_LOOKBACK: return "invalid distance too far back";
+      case ISAL_INVALID_WRAPPER: return "invalid gzip header";
+      case ISAL_UNSUPPORTED_METHOD: return "unknown compression method";
+      case ISAL_INCORRECT_CHECKSUM: return "checksum mismatch";
+      default: return code < 0 ? "invalid gzip data" : nullptr;
+    }
+  }
+  inflate_state state_{};
+};
+#endif
+
+std::unique_ptr<Inflater> make_inflater(InflateEngine engine) {
+#if STEPCAST_HAVE_ISAL
+  if (engine == InflateEngine::automatic) return std::make_unique<IsalInflater>();
+#else
+  static_cast<void>(engine);
+#endif
+  return std::make_unique<ZlibInflater>();
+}
+
+struct FileCloser {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+
+}  // namespace
+
+struct ByteSource::Impl {
+  std::string name;
+  Options options;
+  std::unique_ptr<std::FILE, FileCloser> file;  // null: all of the input is in `pending` from the start
+  std::unique_ptr<char[]> buffer;
+  std::string_view pending;     // input that was read and not used yet
+  std::uint64_t taken = 0;      // bytes of input read so far, those in `pending` included
+  std::uint64_t total = 0;      // bytes of input there are, 0 where unknown (a pipe)
+  std::uint64_t delivered = 0;  // bytes given to the caller
+  std::uint64_t next_progress = kProgressStep;
+  bool input_ended = false;
+  bool started = false;
+  bool ended = false;
+  std::unique_ptr<Inflater> inflater;  // null: the content is not compressed
+
+  [[nodiscard]] std::uint64_t offset() const { return taken - pending.size(); }
+
+  void report_progress(bool force) {
+    if (!options.progress || (!force && taken < next_progress)) return;
+    next_progress = taken + kProgressStep;
+    options.progress(taken, std::max(taken, total));
+  }
+
+  // Gets more input into `pending`, keeping what is there. At the end of the input it sets `input_ended`.
+  Status refill() {
+    if (input_ended) return Ok{};
+    if (file == nullptr) {
+      input_ended = true;
+      return Ok{};
+    }
+    if (!pending.empty()) std::memmove(buffer.get(), pending.data(), pending.size());
+    const std::size_t got =
+        std::fread(buffer.get() + pending.size(), 1, kInputBytes - pending.size(), file.get());
+    if (got == 0) {
+      if (std::ferror(file.get()) != 0) {
+        return Error::at(name, "byte " + std::to_string(taken),
+                         "cannot read: " + std::error_code(errno, std::generic_category()).message());
+      }
+      input_ended = true;
+    }
+    pending = {buffer.get(), pending.size() + got};
+    taken += got;
+    report_progress(false);
+    return Ok{};
+  }
+
+  Status start() {
+    started = true;
+    while (pending.size() < 2 && !input_ended) STEPCAST_TRY(refill());
+    if (pending.size() >= 2 && pending[0] == '\x1f' && pending[1] == '\x8b') {
+      inflater = make_inflater(options.engine);
+      inflater->start_member();
+    }
+    return Ok{};
+  }
+
+  Result<std::size_t> read_plain(char* to, std::size_t capacity) {
+    if (pending.empty() && file != nullptr && !input_ended) {  // straight into the caller's memory
+      const std::size_t got = std::fread(to, 1, capacity, file.get());
+      taken += got;
+      if (got == 0) {
+        if (std::ferror(file.get()) != 0) {
+          return Error::at(name, "byte " + std::to_string(taken),
+                           "cannot read: " + std::error_code(errno, std::generic_category()).message());
+        }
+        input_ended = true;
+      }
+      report_progress(false);
+      return got;
+    }
+    const std::size_t n = std::min(capacity, pending.size());
+    if (n > 0) std::memcpy(to, pending.data(), n);
+    pending.remove_prefix(n);
+    return n;
+  }
+
+  Error corrupt(std::string problem, std::string advice) const {
+    return Error::at(name, "compressed byte " + std::to_string(offset()), std::move(problem))
+        .advice(std::move(advice));
+  }
+
+  // After the end of a gzip member: another member, padding with zero bytes, or the end.
+  Status next_member() {
+    bool padding = false;
+    for (;;) {
+      if (pending.empty()) {
+        STEPCAST_TRY(refill());
+        if (pending.empty() && input_ended) {
+          ended = true;
+          return Ok{};
+        }
+        continue;
+      }
+      if (pending.front() == '\0') {
+        padding = true;
+        pending.remove_prefix(1);
+        continue;
+      }
+      if (pending.front() != '\x1f' || padding) {
+        return corrupt("the gzip data is followed by bytes that are no gzip data",
+                       "compress the file again or cut it there");
+      }
+      inflater->start_member();
+      return Ok{};
+    }
+  }
+
+  Result<std::size_t> read_gzip(char* to, std::size_t capacity) {
+    while (!ended) {
+      if (pending.empty()) STEPCAST_TRY(refill());
+      const InflateStep step = inflater->step(pending, to, capacity);
+      pending.remove_prefix(step.consumed);
+      if (step.problem != nullptr) {
+        return corrupt(std::string("the gzip data is corrupt: ") + step.problem, "copy or download the file again");
+      }
+      if (step.member_ended) STEPCAST_TRY(next_member());
+      if (step.produced > 0) return step.produced;
+      if (!step.member_ended && step.consumed == 0 && pending.empty() && input_ended) {
+        return corrupt("the gzip data ends early (a truncated file)", "copy or download the file again");
+      }
+    }
+    return std::size_t{0};
+  }
+};
+
+ByteSource::ByteSource(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+ByteSource::ByteSource(ByteSource&&) noexcept = default;
+ByteSource& ByteSource::operator=(ByteSource&&) noexcept = default;
+ByteSource::~ByteSource() = default;
+
+Result<ByteSource> ByteSource::open(const std::filesystem::path& file, Options options) {
+  auto impl = std::make_unique<Impl>();
+  impl->name = file.string();
+  impl->options = std::move(options);
+  std::error_code code;
+  if (std::filesystem::is_directory(file, code)) {
+    return Error::at(impl->name, "").found("a directory").expected("a file");
+  }
+  impl->file.reset(std::fopen(file.c_str(), "rb"));
+  if (impl->file == nullptr) {
+    return Error::at(impl->name, "", "cannot open: " + std::error_code(errno, std::generic_category()).message());
+  }
+  std::setvbuf(impl->file.get(), nullptr, _IONBF, 0);  // the blocks read here are large already
+  const auto size = std::filesystem::file_size(file, code);
+  if (!code) impl->total = size;
+  impl->buffer = std::make_unique<char[]>(kInputBytes);
+  return ByteSource{std::move(impl)};
+}
+
+ByteSource ByteSource::from_memory(std::string_view content, std::string name, Options options) {
+  auto impl = std::make_unique<Impl>();
+  impl->name = std::move(name);
+  impl->options = std::move(options);
+  impl->pending = content;
+  impl->taken = content.size();
+  impl->total = content.size();
+  return ByteSource{std::move(impl)};
+}
+
+Result<std::size_t> ByteSource::read(char* to, std::size_t capacity) {
+  Impl& s = *impl_;
+  if (capacity == 0 || s.ended) return std::size_t{0};
+  if (!s.started) STEPCAST_TRY(s.start());
+  auto got = s.inflater != nullptr ? s.read_gzip(to, capacity) : s.read_plain(to, capacity);
+  if (!got) {
+    s.ended = true;
+    return got;
+  }
+  s.delivered += *got;
+  if (s.delivered > s.options.max_bytes) {
+    s.ended = true;
+    return Error::at(s.name, "compressed byte " + std::to_string(s.offset()))
+        .found("more than " + std::to_string(s.options.max_bytes) + " bytes of content")
+        .expected("at most that many")
+        .advice("a larger limit must be asked for, if the file can be trusted");
+  }
+  if (*got == 0) {
+    s.ended = true;
+    s.report_progress(true);
+  }
+  return got;
+}
+
+const std::string& ByteSource::name() const { return impl_->name; }
+bool ByteSource::compressed() const { return impl_->inflater != nullptr; }
+
+}  // namespace stepcast

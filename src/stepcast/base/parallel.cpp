@@ -1,0 +1,74 @@
+#include "stepcast/base/parallel.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace stepcast {
+namespace {
+
+// The failure with the lowest index so far.
+class FirstFailure {
+ public:
+  [[nodiscard]] std::size_t index() const { return index_.load(std::memory_order_relaxed); }
+
+  void report(std::size_t index, std::optional<Error> error, std::exception_ptr exception) {
+    const std::lock_guard lock(mutex_);
+    if (index >= index_.load(std::memory_order_relaxed)) return;
+    index_.store(index, std::memory_order_relaxed);
+    error_ = std::move(error);
+    exception_ = std::move(exception);
+  }
+
+  Status take() {
+    if (exception_) std::rethrow_exception(exception_);
+    if (error_) return std::move(*error_);
+    return Ok{};
+  }
+
+ private:
+  std::atomic<std::size_t> index_{static_cast<std::size_t>(-1)};
+  std::mutex mutex_;
+  std::optional<Error> error_;
+  std::exception_ptr exception_;
+};
+
+}  // namespace
+
+Status parallel_for(std::size_t n, unsigned threads, const std::function<Status(std::size_t)>& work) {
+  if (threads == 0) threads = std::max(1U, std::thread::hardware_concurrency());
+  const std::size_t workers = std::min<std::size_t>(threads, n);
+  if (workers <= 1) {
+    for (std::size_t i = 0; i < n; ++i) STEPCAST_TRY(work(i));
+    return Ok{};
+  }
+
+  FirstFailure failure;
+  std::atomic<std::size_t> next{0};
+  const auto run = [&] {
+    for (;;) {
+      const std::size_t i = next.fetch_add(1, std::memory_order_relaxed);
+      // Indices are handed out in order, so every index below a failed one has been taken by somebody.
+      if (i >= n || i > failure.index()) return;
+      try {
+        if (Status status = work(i); !status) failure.report(i, std::move(status).error(), nullptr);
+      } catch (...) {
+        failure.report(i, std::nullopt, std::current_exception());
+      }
+    }
+  };
+  {
+    std::vector<std::jthread> pool;
+    pool.reserve(workers - 1);
+    for (std::size_t t = 1; t < workers; ++t) pool.emplace_back(run);
+    run();
+  }
+  return failure.take();
+}
+
+}  // namespace stepcast

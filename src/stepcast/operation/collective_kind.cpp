@@ -1,0 +1,125 @@
+#include "stepcast/operation/collective_kind.h"
+
+#include <string>
+
+namespace stepcast {
+namespace {
+
+using namespace std::string_view_literals;
+
+struct Spelling {
+  std::string_view text;
+  CollectiveOp op;
+};
+
+// Letters only, lower case. A name that begins with another one stands before it.
+constexpr Spelling kSpellings[] = {
+    {"allreduce", CollectiveOp::all_reduce},
+    {"allgather", CollectiveOp::all_gather},
+    {"alltoall", CollectiveOp::all_to_all},
+    {"reducescatter", CollectiveOp::reduce_scatter},
+    {"broadcast", CollectiveOp::broadcast},
+    {"bcast", CollectiveOp::broadcast},
+    {"barrier", CollectiveOp::barrier},
+    {"sendrecv", CollectiveOp::send_receive},
+    {"sendreceive", CollectiveOp::send_receive},
+    {"batchisendirecv", CollectiveOp::send_receive},
+    {"reduce", CollectiveOp::reduce},
+    {"gather", CollectiveOp::gather},
+    {"scatter", CollectiveOp::scatter},
+    {"isend", CollectiveOp::send},
+    {"send", CollectiveOp::send},
+    {"irecv", CollectiveOp::receive},
+    {"receive", CollectiveOp::receive},
+    {"recv", CollectiveOp::receive},
+};
+
+// What a framework appends to the name of a collective.
+constexpr std::string_view kSuffixes[] = {"coalesced"sv, "intotensor"sv, "tensor"sv, "single"sv, "base"sv,
+                                          "sparse"sv,    "oop"sv,        "inplace"sv, "anysource"sv, "async"sv,
+                                          "uneven"sv,    "out"sv,        "v"sv,       "x"sv};
+
+bool only_suffixes(std::string_view rest) {
+  while (!rest.empty()) {
+    bool stripped = false;
+    for (const std::string_view suffix : kSuffixes) {
+      if (rest.starts_with(suffix)) {
+        rest.remove_prefix(suffix.size());
+        stripped = true;
+        break;
+      }
+    }
+    if (!stripped) return false;
+  }
+  return true;
+}
+
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+bool strip_prefix(std::string_view& text, std::string_view prefix) {
+  if (!text.starts_with(prefix)) return false;
+  text.remove_prefix(prefix.size());
+  return true;
+}
+
+std::string letters_of(std::string_view text) {
+  std::string letters;
+  for (const char c : text) {
+    const char l = lower(c);
+    if (l >= 'a' && l <= 'z') letters += l;
+  }
+  return letters;
+}
+
+}  // namespace
+
+std::string_view to_string(CollectiveOp op) {
+  switch (op) {
+    case CollectiveOp::unknown: return "unknown";
+    case CollectiveOp::all_reduce: return "all_reduce";
+    case CollectiveOp::all_gather: return "all_gather";
+    case CollectiveOp::reduce_scatter: return "reduce_scatter";
+    case CollectiveOp::all_to_all: return "all_to_all";
+    case CollectiveOp::broadcast: return "broadcast";
+    case CollectiveOp::reduce: return "reduce";
+    case CollectiveOp::gather: return "gather";
+    case CollectiveOp::scatter: return "scatter";
+    case CollectiveOp::send: return "send";
+    case CollectiveOp::receive: return "receive";
+    case CollectiveOp::send_receive: return "send_receive";
+    case CollectiveOp::barrier: return "barrier";
+  }
+  return "unknown";
+}
+
+CollectiveOp parse_collective_op(std::string_view text) {
+  if (text.size() > 4096) return CollectiveOp::unknown;
+  // Kernels: ncclDevKernel_AllReduce_Sum_f32_RING_LL(...), ncclKernel_SendRecv_..., ncclAllReduceRingLLKernel_sum_f32(...).
+  // The first word behind the prefix is the collective; "Generic" (RCCL) does not tell it.
+  std::string_view kernel = text;
+  strip_prefix(kernel, "void "sv);
+  if ((kernel.starts_with("nccl"sv) || kernel.starts_with("rccl"sv)) && kernel.size() > 4 && kernel[4] != ':') {
+    kernel.remove_prefix(4);
+    if (!strip_prefix(kernel, "DevKernel_"sv) && !strip_prefix(kernel, "SymDevKernel_"sv) &&
+        !strip_prefix(kernel, "SymKernel_"sv)) {
+      strip_prefix(kernel, "Kernel_"sv);
+    }
+    const std::string word = letters_of(kernel.substr(0, kernel.find_first_of("_(<")));
+    for (const Spelling& s : kSpellings) {
+      if (word.starts_with(s.text)) return s.op;
+    }
+    return CollectiveOp::unknown;
+  }
+  for (const std::string_view prefix : {"nccl:"sv, "rccl:"sv, "gloo:"sv, "c10d::"sv, "_c10d_functional::"sv,
+                                        "c10d_functional::"sv}) {
+    strip_prefix(text, prefix);
+  }
+  if (text.find_first_of("(<:.") != std::string_view::npos) return CollectiveOp::unknown;
+  const std::string word = letters_of(text);
+  for (const Spelling& s : kSpellings) {
+    if (word.starts_with(s.text) && only_suffixes(std::string_view{word}.substr(s.text.size()))) return s.op;
+  }
+  return CollectiveOp::unknown;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,44 @@
+// One node of a PyTorch execution trace, taken apart but not yet interpreted: the flat layout of schema 1.0.1 and the
+// later one with "attrs" and "ctrl_deps" give the same fields.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "stepcast/trace/detail/json_cursor.h"
+
+namespace stepcast::detail {
+
+struct EtNodeText {
+  bool has_id = false;
+  std::int64_t id = 0;
+  std::int64_t parent = 0;
+  std::int64_t rf_id = -1;
+  std::int64_t forward_parent = 0;
+  std::int64_t sequence_number = -1;
+  std::int64_t thread = 0;
+  std::int64_t forward_thread = 0;
+  JsonText name;
+  std::string_view inputs, input_shapes, input_types;  // raw JSON lists, empty where absent
+  std::string_view outputs, output_types;
+  bool is_merged_event = false;  // a profiler event that a trace linker put among the nodes
+  JsonText category;             // of a merged event
+
+  // Attributes of record_param_comms, schema 1.1.0 and later.
+  JsonText collective_name, dtype, group_name;
+  JsonText in_split, out_split;
+  std::int64_t elements_in = -1;
+  std::int64_t elements_out = -1;
+  std::int64_t group_size = -1;
+};
+
+struct EtProblem {
+  std::string found, expected;
+  std::size_t position = 0;  // in the node's text
+};
+
+// False if the node is damaged. Behind `text` must be padding, see JsonCursor. Views point into `text`.
+[[nodiscard]] bool read_et_node(std::string_view text, EtNodeText& node, EtProblem& problem);
+
+}  // namespace stepcast::detail

@@ -1,0 +1,253 @@
+// Walks the tokens of one JSON value in memory, from left to right, without building a tree.
+//
+//   JsonCursor c(text);
+//   std::string_view key;
+//   for (c.enter('{'); c.next_member(key);) {
+//     if (key == "rank") c.integer(rank); else c.skip_value();
+//   }
+//   if (c.failed()) ...c.problem(), c.position()...
+//
+// The bytes behind the text must be readable for JsonSplitter::kPadding bytes. Once something is wrong every call
+// returns false, so that only the end of a loop needs a check.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+namespace stepcast::detail {
+
+// The inside of a JSON string as written.
+struct JsonText {
+  std::string_view raw;
+  bool escaped = false;  // contains backslashes
+};
+
+// Resolves escapes into `out` (replacing what is there). False if an escape is invalid.
+[[nodiscard]] bool unescape(std::string_view raw, std::string& out);
+
+// The first quote or backslash in [p, end), or end. Reads up to 15 bytes beyond `end`.
+inline const char* find_quote_or_backslash(const char* p, const char* end) {
+#if defined(__SSE2__)
+  const __m128i quote = _mm_set1_epi8('"');
+  const __m128i backslash = _mm_set1_epi8('\\');
+  for (; p < end; p += 16) {
+    const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    const auto hits = static_cast<unsigned>(
+        _mm_movemask_epi8(_mm_or_si128(_mm_cmpeq_epi8(v, quote), _mm_cmpeq_epi8(v, backslash))));
+    if (hits != 0) {
+      p += std::countr_zero(hits);
+      return p < end ? p : end;
+    }
+  }
+  return end;
+#else
+  while (p < end && *p != '"' && *p != '\\') ++p;
+  return p;
+#endif
+}
+
+class JsonCursor {
+ public:
+  explicit JsonCursor(std::string_view text) : begin_(text.data()), p_(text.data()), end_(text.data() + text.size()) {}
+
+  [[nodiscard]] bool failed() const { return problem_ != nullptr; }
+  // What was expected where the walk stopped.
+  [[nodiscard]] const char* problem() const { return problem_; }
+  [[nodiscard]] std::size_t position() const { return static_cast<std::size_t>(p_ - begin_); }
+
+  // The first character of the value that comes, 0 at the end.
+  [[nodiscard]] char peek() {
+    skip_space();
+    return p_ < end_ ? *p_ : '\0';
+  }
+  // True if nothing but space is left.
+  [[nodiscard]] bool at_end() { return peek() == '\0' && p_ >= end_; }
+
+  bool enter(char bracket) {
+    if (peek() != bracket) return fail(bracket == '{' ? "an object" : "a list");
+    ++p_;
+    state_ = State::opened;
+    return true;
+  }
+
+  // Moves to the value of the next member; false behind the closing '}' or on an error. Keys are given as written.
+  bool next_member(std::string_view& key) {
+    if (!next_item('}')) return false;
+    if (p_ >= end_ || *p_ != '"') return fail("a key in quotes");
+    const char* const first = ++p_;
+    for (;;) {
+      p_ = find_quote_or_backslash(p_, end_);
+      if (p_ >= end_) return fail("a closing quote");
+      if (*p_ == '"') break;
+      p_ += 2;
+    }
+    key = {first, static_cast<std::size_t>(p_ - first)};
+    ++p_;
+    if (peek() != ':') return fail("':'");
+    ++p_;
+    skip_space();
+    return true;
+  }
+
+  // Moves to the next element of a list; false behind the closing ']' or on an error.
+  bool next_element() { return next_item(']'); }
+
+  bool string(JsonText& out) {
+    if (peek() != '"') return fail("a text");
+    const char* const first = ++p_;
+    out.escaped = false;
+    for (;;) {
+      p_ = find_quote_or_backslash(p_, end_);
+      if (p_ >= end_) return fail("a closing quote");
+      if (*p_ == '"') break;
+      out.escaped = true;
+      p_ += 2;
+    }
+    out.raw = {first, static_cast<std::size_t>(p_ - first)};
+    ++p_;
+    state_ = State::value;
+    return true;
+  }
+
+  // The text of a number, true, false or null.
+  bool scalar(std::string_view& out) {
+    const char* const first = p_;
+    while (p_ < end_ && !ends_scalar(*p_)) ++p_;
+    out = {first, static_cast<std::size_t>(p_ - first)};
+    if (out.empty()) return fail("a value");
+    state_ = State::value;
+    return true;
+  }
+
+  // Any value, not looked into.
+  bool skip_value() {
+    const char c = peek();
+    if (c == '"') {
+      JsonText ignored;
+      return string(ignored);
+    }
+    if (c == '{' || c == '[') return skip_brackets();
+    std::string_view ignored;
+    return scalar(ignored);
+  }
+
+  // The text of any value.
+  bool raw_value(std::string_view& out) {
+    skip_space();
+    const char* const first = p_;
+    if (!skip_value()) return false;
+    out = {first, static_cast<std::size_t>(p_ - first)};
+    return true;
+  }
+
+  bool fail(const char* expected) {
+    if (problem_ == nullptr) problem_ = expected;
+    if (p_ > end_) p_ = end_;
+    return false;
+  }
+
+ private:
+  enum class State : std::uint8_t { opened, value };
+
+  void skip_space() {
+    while (p_ < end_ && (*p_ == ' ' || *p_ == '\n' || *p_ == '\t' || *p_ == '\r')) ++p_;
+  }
+
+  static bool ends_scalar(char c) {
+    return c == ',' || c == '}' || c == ']' || c == ' ' || c == '\n' || c == '\t' || c == '\r';
+  }
+
+  bool next_item(char closing) {
+    if (problem_ != nullptr) return false;
+    const char c = peek();
+    if (c == closing) {
+      ++p_;
+      state_ = State::value;
+      return false;
+    }
+    if (state_ == State::value) {
+      if (c != ',') return fail("',' or a closing bracket");
+      ++p_;
+      skip_space();
+    }
+    if (p_ >= end_) return fail("a closing bracket");
+    return true;
+  }
+
+  bool skip_brackets() {
+    std::uint32_t depth = 0;
+    while (p_ < end_) {
+      const char c = *p_++;
+      if (c == '"') {
+        for (;;) {
+          p_ = find_quote_or_backslash(p_, end_);
+          if (p_ >= end_) return fail("a closing quote");
+          if (*p_ == '"') break;
+          p_ += 2;
+        }
+        ++p_;
+      } else if (c == '{' || c == '[') {
+        ++depth;
+      } else if (c == '}' || c == ']') {
+        if (--depth == 0) {
+          state_ = State::value;
+          return true;
+        }
+      }
+    }
+    return fail("a closing bracket");
+  }
+
+  const char* begin_;
+  const char* p_;
+  const char* end_;
+  const char* problem_ = nullptr;
+  State state_ = State::opened;
+};
+
+// A whole number that a JSON scalar or the text of one spells. 64-bit unsigned values above the signed maximum wrap
+// around (they are identifiers, equal texts stay equal). False for anything else.
+[[nodiscard]] bool parse_integer(std::string_view text, std::int64_t& out);
+
+enum class TimeError : std::uint8_t { none, not_a_number, out_of_range };
+// A decimal number of microseconds as whole nanoseconds, exactly; digits beyond the nanosecond are rounded.
+[[nodiscard]] TimeError parse_microseconds(std::string_view text, std::int64_t& nanoseconds);
+
+// The numbers of "[1, 2, 3]" (the inside of a text or a list). False if it is anything else, for example shortened
+// with "...".
+template <class Int, class Vector>
+[[nodiscard]] bool parse_integer_list(std::string_view text, Vector& out) {
+  out.clear();
+  const auto trim = [&text] {
+    while (!text.empty() && (text.front() == ' ' || text.front() == '\n')) text.remove_prefix(1);
+  };
+  trim();
+  if (text.empty() || text.front() != '[') return false;
+  text.remove_prefix(1);
+  trim();
+  if (text == "]") return true;
+  for (;;) {
+    trim();
+    const std::size_t end = text.find_first_of(",] ");
+    std::int64_t value = 0;
+    if (end == std::string_view::npos || !parse_integer(text.substr(0, end), value)) return false;
+    out.push_back(static_cast<Int>(value));
+    text.remove_prefix(end);
+    trim();
+    if (text.empty()) return false;
+    const char c = text.front();
+    text.remove_prefix(1);
+    if (c == ']') return true;
+    if (c != ',') return false;
+  }
+}
+
+}  // namespace stepcast::detail

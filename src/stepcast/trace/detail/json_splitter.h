@@ -1,0 +1,104 @@
+// Cuts a JSON document into pieces that can be parsed one by one, reading it block by block.
+//
+// The document is an object with one long list in it, or is itself the list. The splitter gives the object's members
+// whole, and the elements of the list one at a time; it looks only at quotes, backslashes and brackets, 64 bytes at a
+// time, so what it gives is balanced but not checked further. Memory is bounded by one block plus the largest piece.
+//
+//   JsonSplitter splitter(source, {"traceEvents"});
+//   for (;;) {
+//     switch (splitter.next()) {
+//       case JsonSplitter::Step::member: ...splitter.key(), splitter.text()...
+//       case JsonSplitter::Step::list: ...splitter.key() names the list, empty for a document that is a list...
+//       case JsonSplitter::Step::element: ...splitter.index(), splitter.text()...
+//       case JsonSplitter::Step::end: return ...;
+//       case JsonSplitter::Step::error: return splitter.take_error();
+//     }
+//   }
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stepcast/base/byte_source.h"
+#include "stepcast/base/result.h"
+
+namespace stepcast::detail {
+
+class JsonSplitter {
+ public:
+  enum class Step : std::uint8_t { member, list, element, end, error };
+
+  struct Options {
+    std::size_t block_bytes = std::size_t{1} << 18;       // fits the second-level cache beside the inflater's tables
+    std::size_t max_piece_bytes = std::size_t{1} << 26;   // of one member or element
+    std::uint32_t max_depth = 256;                        // of brackets inside one piece
+  };
+  // So many bytes behind text() may be read (what they hold is not defined).
+  static constexpr std::size_t kPadding = 64;
+
+  // `source` must outlive the splitter. Lists under one of `list_keys` are split; other lists are members.
+  JsonSplitter(ByteSource& source, std::vector<std::string_view> list_keys)
+      : JsonSplitter(source, std::move(list_keys), Options{}) {}
+  JsonSplitter(ByteSource& source, std::vector<std::string_view> list_keys, Options options);
+
+  Step next();
+
+  // The member's or list's key, as written (escapes unresolved). Valid until the next call.
+  [[nodiscard]] std::string_view key() const { return key_; }
+  // The member's value or the element. Valid until the next call.
+  [[nodiscard]] std::string_view text() const { return {buffer_.get() + piece_begin_, piece_end_ - piece_begin_}; }
+  // Position of text() in the (decompressed) document.
+  [[nodiscard]] std::uint64_t offset() const { return base_ + piece_begin_; }
+  // Number of the element in its list, from 0.
+  [[nodiscard]] std::uint64_t index() const { return index_; }
+  // Once, after Step::error.
+  [[nodiscard]] Error take_error() { return std::move(*error_); }
+
+ private:
+  enum class Where : std::uint8_t { start, object, list, done };
+  // How far into its list or object the splitter is: right behind the opening bracket, or behind a piece.
+  enum class Seen : std::uint8_t { nothing, piece };
+
+  bool refill();
+  bool skip_space();  // false at the end of the document or on error (error_ is set)
+  bool find_piece_end();
+  bool find_bracket_end();
+  bool find_string_end();
+  bool find_scalar_end();
+  bool read_key();
+  Step start_document();
+  Step next_member();
+  Step next_element();
+  Step finish();
+  Step fail(std::string problem, std::string found, std::string expected, std::string advice = {});
+  Step fail_here(std::string expected);
+  Step fail_end(std::string what);
+  [[nodiscard]] std::string here() const;
+  [[nodiscard]] Step stopped();
+
+  ByteSource& source_;
+  std::vector<std::string_view> list_keys_;
+  Options options_;
+  std::unique_ptr<char[]> buffer_;
+  std::size_t capacity_;
+  std::size_t keep_ = 0;    // bytes before this one are not needed any more
+  std::size_t pos_ = 0;     // next byte to look at
+  std::size_t end_ = 0;     // end of what is in the buffer
+  std::uint64_t base_ = 0;  // document position of buffer_[0]
+  bool source_ended_ = false;
+  std::size_t piece_begin_ = 0;
+  std::size_t piece_end_ = 0;
+  std::string key_;
+  std::uint64_t index_ = 0;
+  Where where_ = Where::start;
+  Seen seen_ = Seen::nothing;
+  bool list_in_object_ = false;
+  std::optional<Error> error_;
+};
+
+}  // namespace stepcast::detail

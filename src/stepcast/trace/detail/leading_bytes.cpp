@@ -1,0 +1,84 @@
+#include "stepcast/trace/detail/leading_bytes.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "stepcast/trace/detail/quote.h"
+
+namespace stepcast::detail {
+namespace {
+
+using namespace std::string_view_literals;
+
+std::optional<std::uint64_t> take_varint(std::string_view& bytes) {
+  std::uint64_t value = 0;
+  for (unsigned shift = 0; shift < 35 && !bytes.empty(); shift += 7) {
+    const auto byte = static_cast<unsigned char>(bytes.front());
+    bytes.remove_prefix(1);
+    value |= std::uint64_t{byte & 0x7fU} << shift;
+    if (byte < 0x80) return value;
+  }
+  return std::nullopt;
+}
+
+// Chakra traces are messages, each behind its length. The first one is the global metadata (field 1: a version text),
+// or in old files a node (field 1: a number; 0 is left out, then field 2: the name).
+bool looks_like_chakra(std::string_view bytes) {
+  const auto length = take_varint(bytes);
+  if (!length || *length < 2 || bytes.empty()) return false;
+  const char tag = bytes.front();
+  bytes.remove_prefix(1);
+  if (tag != '\x0a' && tag != '\x08' && tag != '\x12') return false;
+  const auto value = take_varint(bytes);
+  return value && (tag == '\x08' || *value < *length);
+}
+
+}  // namespace
+
+LeadingBytes recognise_leading_bytes(std::string_view start) {
+  std::string_view text = start;
+  if (text.starts_with("\xef\xbb\xbf"sv)) text.remove_prefix(3);
+  while (!text.empty() && " \n\r\t"sv.find(text.front()) != std::string_view::npos) text.remove_prefix(1);
+  if (text.empty() && start.size() < 512) return LeadingBytes::empty;
+  if (!text.empty() && (text.front() == '{' || text.front() == '[')) return LeadingBytes::json;
+  if (text.starts_with("version https://git-lfs.github.com/spec/"sv)) return LeadingBytes::lfs_pointer;
+  if (start.starts_with("\x00\x05\x16\x07"sv)) return LeadingBytes::apple_double;
+  if (start.starts_with("PK\x03\x04"sv)) return LeadingBytes::zip;
+  if (start.starts_with("\x28\xb5\x2f\xfd"sv)) return LeadingBytes::zstd;
+  if (start.starts_with("\x1f\x8b"sv)) return LeadingBytes::gzip;
+  if (start.size() >= 262 && start.substr(257, 5) == "ustar"sv) return LeadingBytes::tar;
+  if (looks_like_chakra(start)) return LeadingBytes::chakra_protobuf;
+  return LeadingBytes::unknown;
+}
+
+Error not_json_error(LeadingBytes what, std::string_view start, std::string file) {
+  struct Words {
+    const char* found;
+    const char* advice;
+  };
+  const Words words = [&]() -> Words {
+    switch (what) {
+      case LeadingBytes::empty: return {"an empty file", "the trace was not written, or not copied"};
+      case LeadingBytes::lfs_pointer:
+        return {"a git-LFS pointer in place of the data", "run `git lfs pull` where the file comes from"};
+      case LeadingBytes::apple_double:
+        return {"macOS metadata (AppleDouble)", "take the file of the same name without the leading \"._\""};
+      case LeadingBytes::chakra_protobuf:
+        return {"a Chakra execution trace (protobuf)",
+                "this format is not supported yet; take the PyTorch execution trace it was converted from"};
+      case LeadingBytes::tar: return {"a tar archive", "unpack it first"};
+      case LeadingBytes::zip: return {"a zip archive", "unpack it first"};
+      case LeadingBytes::zstd: return {"zstd data", "decompress it first"};
+      case LeadingBytes::gzip: return {"gzip data inside gzip data", "decompress it once first"};
+      case LeadingBytes::json:
+      case LeadingBytes::unknown: break;
+    }
+    return {nullptr, ""};
+  }();
+  const std::string found =
+      words.found != nullptr ? std::string(words.found) : "a file that begins with " + quote_for_message(start.substr(0, 16));
+  return Error::at(std::move(file), "").found(found).expected("a trace in JSON").advice(words.advice);
+}
+
+}  // namespace stepcast::detail

@@ -1,0 +1,288 @@
+#include "stepcast/trace/detail/rank_builder.h"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <tuple>
+
+namespace stepcast::detail {
+namespace {
+
+using namespace std::string_view_literals;
+
+constexpr std::size_t kMostSkipReasons = 100;
+constexpr std::int64_t kLatestNs = 4'000'000'000'000'000'000;  // see kineto_event.cpp
+
+std::int32_t narrow(std::int64_t value, std::int32_t otherwise) {
+  if (value < std::numeric_limits<std::int32_t>::min() || value > std::numeric_limits<std::int32_t>::max()) {
+    return otherwise;
+  }
+  return static_cast<std::int32_t>(value);
+}
+
+std::int64_t first_given(std::int64_t a, std::int64_t b) { return a != -1 ? a : b; }
+
+// "stream 7" is how old files name a GPU row.
+std::int64_t row_number(const RowId& row) {
+  std::string_view text = row.text.raw;
+  std::int64_t number = 0;
+  if (text.starts_with("stream "sv) && parse_integer(text.substr(7), number)) return number;
+  return row.number;
+}
+
+StreamSync::Kind sync_kind(std::string_view name) {
+  if (name == "Stream Wait Event"sv) return StreamSync::Kind::stream_wait_event;
+  if (name == "Event Sync"sv) return StreamSync::Kind::event_sync;
+  if (name == "Stream Sync"sv) return StreamSync::Kind::stream_sync;
+  if (name == "Context Sync"sv) return StreamSync::Kind::context_sync;
+  return StreamSync::Kind::other;
+}
+
+}  // namespace
+
+RankBuilder::RankBuilder(std::string file) : interner_(rank_.names) { rank_.file = std::move(file); }
+
+void RankBuilder::add(const KinetoEvent& event) {
+  ++rank_.event_count;
+  switch (event.event_class) {
+    case EventClass::skip: count_skip(event.reason); break;
+    case EventClass::kernel:
+    case EventClass::memcpy:
+    case EventClass::memset: add_gpu(event); break;
+    case EventClass::runtime:
+      runtime_calls_.push_back({.start = Nanoseconds{event.start_ns},
+                                .duration = Nanoseconds{event.duration_ns},
+                                .name = interner_.text(event.name),
+                                .thread = thread_of(event),
+                                .correlation = event.args.correlation,
+                                .external_id = event.args.external_id});
+      break;
+    case EventClass::op:
+    case EventClass::annotation: add_cpu(event); break;
+    case EventClass::sync: add_sync(event); break;
+    case EventClass::thread_name: add_thread_name(event); break;
+  }
+}
+
+void RankBuilder::count_skip(std::string_view reason) {
+  if (last_skip_count_ != nullptr && reason == last_skip_) {
+    ++*last_skip_count_;
+    return;
+  }
+  std::string key(reason.substr(0, 64));
+  // A damaged file may hold any number of category names.
+  if (rank_.skipped.size() >= kMostSkipReasons && !rank_.skipped.contains(key)) key = "other categories";
+  last_skip_ = reason;
+  last_skip_count_ = &rank_.skipped[key];
+  ++*last_skip_count_;
+}
+
+ThreadId RankBuilder::thread_of(const KinetoEvent& event) {
+  const Row row{event.pid.number, event.tid.number};
+  if (last_thread_.valid() && row == last_row_) return last_thread_;
+  const auto [it, added] = threads_.try_emplace(row, ThreadId{rank_.threads.size()});
+  if (added) {
+    RecordedThread thread{.pid = row.first, .tid = row.second, .name = {}};
+    if (event.tid.is_text()) thread.name = event.tid.text.raw;
+    rank_.threads.push_back(std::move(thread));
+  }
+  last_row_ = row;
+  last_thread_ = it->second;
+  return last_thread_;
+}
+
+void RankBuilder::add_cpu(const KinetoEvent& event) {
+  const EventArgs& a = event.args;
+  CpuOp op;
+  op.start = Nanoseconds{event.start_ns};
+  op.duration = Nanoseconds{event.duration_ns};
+  op.name = interner_.text(event.name);
+  op.thread = thread_of(event);
+  if (!a.input_dims.empty()) op.input_shapes = interner_.compact_json(a.input_dims);
+  op.external_id = a.external_id;
+  op.order = first_given(a.event_index, a.record_function_id);
+  op.sequence_number = a.sequence_number;
+  if (a.collective.any && event.name.raw == "record_param_comms"sv) op.collective = add_collective(event);
+  if (profiler_step_number(event.name.raw)) {
+    op.kind = CpuOp::Kind::step;
+  } else if (event.event_class == EventClass::annotation) {
+    op.kind = CpuOp::Kind::annotation;
+  }
+  cpu_ops_.push_back(op);
+}
+
+void RankBuilder::add_gpu(const KinetoEvent& event) {
+  const EventArgs& a = event.args;
+  GpuOp op;
+  op.start = Nanoseconds{event.start_ns};
+  op.duration = Nanoseconds{event.duration_ns};
+  op.name = interner_.text(event.name);
+  op.device = narrow(a.device != kAbsent ? a.device : event.pid.number, 0);
+  op.stream = narrow(a.stream != kAbsent ? a.stream : row_number(event.tid), 0);
+  op.correlation = a.correlation;
+  op.external_id = a.external_id;
+  op.bytes = a.bytes;
+  op.blocks_per_sm = a.blocks_per_sm;
+  op.blocks = narrow(a.blocks, std::numeric_limits<std::int32_t>::max());
+  if (a.collective.any) op.collective = add_collective(event);
+  if (event.event_class == EventClass::memcpy) {
+    op.kind = GpuOp::Kind::memcpy;
+  } else if (event.event_class == EventClass::memset) {
+    op.kind = GpuOp::Kind::memset;
+  }
+  gpu_ops_.push_back(op);
+
+  const Row row{event.pid.number, row_number(event.tid)};
+  if (gpu_rows_.empty() || row != last_gpu_row_) {
+    gpu_rows_.emplace(row, true);
+    last_gpu_row_ = row;
+  }
+}
+
+void RankBuilder::add_sync(const KinetoEvent& event) {
+  const EventArgs& a = event.args;
+  StreamSync sync;
+  sync.start = Nanoseconds{event.start_ns};
+  sync.duration = Nanoseconds{event.duration_ns};
+  sync.correlation = a.correlation;
+  sync.stream = a.stream != kAbsent ? a.stream : -1;
+  sync.wait_on_stream = a.wait_on_stream;
+  sync.wait_on_event_record_correlation = a.wait_on_event_record;
+  sync.kind = sync_kind(a.sync_kind.raw.empty() ? event.name.raw : a.sync_kind.raw);
+  stream_syncs_.push_back(sync);
+}
+
+void RankBuilder::add_thread_name(const KinetoEvent& event) {
+  count_skip("metadata"sv);
+  constexpr std::size_t kMostNames = 65536;
+  if (thread_names_.size() >= kMostNames) return;
+  std::string name;
+  if (!event.args.name.escaped || !unescape(event.args.name.raw, name)) name = event.args.name.raw;
+  thread_names_[{event.pid.number, event.tid.number}] = std::move(name);
+}
+
+std::int32_t RankBuilder::add_collective(const KinetoEvent& event) {
+  const CollectiveArgs& a = event.args.collective;
+  CollectiveInfo info;
+  if (!a.name.raw.empty()) {
+    info.name = interner_.text(a.name);
+    info.op = parse_collective_op(rank_.names.text(info.name));
+  }
+  if (info.op == CollectiveOp::unknown) info.op = parse_collective_op(event.name.raw);
+  info.dtype = parse_dtype(a.dtype.raw);
+  info.in_elements = a.in_elements;
+  info.out_elements = a.out_elements;
+  info.group_size = narrow(a.group_size, -1);
+  if (!a.group_name.raw.empty()) {
+    info.process_group = interner_.text(a.group_name);
+  } else if (!a.group_id.empty()) {
+    info.process_group = interner_.text({a.group_id, false});
+  }
+  info.sequence = a.sequence;
+  info.comms_id = a.comms_id;
+  // A list that was shortened with "..." is no list of the ranks.
+  if (!parse_integer_list<std::int32_t>(a.ranks, info.group_ranks)) info.group_ranks.clear();
+  if (!parse_integer_list<std::int64_t>(a.in_split, info.in_split)) info.in_split.clear();
+  if (!parse_integer_list<std::int64_t>(a.out_split, info.out_split)) info.out_split.clear();
+  if (rank_.collective_infos.size() >= static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) return -1;
+  rank_.collective_infos.push_back(std::move(info));
+  return static_cast<std::int32_t>(rank_.collective_infos.size() - 1);
+}
+
+// Annotations and steps are shown a second time on the row of the stream that runs their kernels. Most files mark those
+// with a category of their own; here are those that do not.
+void RankBuilder::drop_annotations_on_gpu_rows() {
+  std::vector<bool> on_gpu(rank_.threads.size());
+  bool any = false;
+  for (std::size_t i = 0; i < on_gpu.size(); ++i) {
+    on_gpu[i] = gpu_rows_.contains({rank_.threads[i].pid, rank_.threads[i].tid});
+  }
+  const auto is_cpu_row = [&on_gpu](ThreadId thread) { on_gpu[thread.index()] = false; };
+  for (const RuntimeCall& call : rank_.runtime_calls) is_cpu_row(call.thread);
+  for (const CpuOp& op : rank_.cpu_ops) {
+    if (op.kind == CpuOp::Kind::op) is_cpu_row(op.thread);
+  }
+  for (const bool gpu : on_gpu) any = any || gpu;
+  if (!any) return;
+  const auto removed =
+      std::erase_if(rank_.cpu_ops, [&on_gpu](const CpuOp& op) { return on_gpu[op.thread.index()]; });
+  if (removed > 0) rank_.skipped["gpu annotation"] += removed;
+}
+
+// Threads in the order of (pid, tid), only those that hold something, with their names.
+void RankBuilder::order_threads() {
+  std::vector<bool> used(rank_.threads.size());
+  for (const CpuOp& op : rank_.cpu_ops) used[op.thread.index()] = true;
+  for (const RuntimeCall& call : rank_.runtime_calls) used[call.thread.index()] = true;
+  std::vector<std::uint32_t> order;
+  for (std::uint32_t i = 0; i < used.size(); ++i) {
+    if (used[i]) order.push_back(i);
+  }
+  std::sort(order.begin(), order.end(), [this](std::uint32_t a, std::uint32_t b) {
+    const RecordedThread& x = rank_.threads[a];
+    const RecordedThread& y = rank_.threads[b];
+    return std::tie(x.pid, x.tid, a) < std::tie(y.pid, y.tid, b);
+  });
+  std::vector<ThreadId> renamed(rank_.threads.size());
+  std::vector<RecordedThread> threads;
+  for (const std::uint32_t old : order) {
+    renamed[old] = ThreadId{threads.size()};
+    RecordedThread thread = std::move(rank_.threads[old]);
+    if (const auto it = thread_names_.find({thread.pid, thread.tid}); it != thread_names_.end()) {
+      thread.name = it->second;
+    }
+    threads.push_back(std::move(thread));
+  }
+  rank_.threads = std::move(threads);
+  for (CpuOp& op : rank_.cpu_ops) op.thread = renamed[op.thread.index()];
+  for (RuntimeCall& call : rank_.runtime_calls) call.thread = renamed[call.thread.index()];
+}
+
+// Collectives in the order of the events that name them, ops first.
+void RankBuilder::order_collectives() {
+  std::vector<CollectiveInfo> ordered;
+  ordered.reserve(rank_.collective_infos.size());
+  const auto renumber = [&](std::int32_t& index) {
+    if (index < 0) return;
+    ordered.push_back(std::move(rank_.collective_infos[static_cast<std::size_t>(index)]));
+    index = static_cast<std::int32_t>(ordered.size() - 1);
+  };
+  for (CpuOp& op : rank_.cpu_ops) renumber(op.collective);
+  for (GpuOp& op : rank_.gpu_ops) renumber(op.collective);
+  rank_.collective_infos = std::move(ordered);
+}
+
+Result<RecordedRank> RankBuilder::finish(std::int64_t base_time_ns) {
+  rank_.cpu_ops = cpu_ops_.take();
+  rank_.runtime_calls = runtime_calls_.take();
+  rank_.gpu_ops = gpu_ops_.take();
+  rank_.stream_syncs = stream_syncs_.take();
+
+  bool in_range = base_time_ns >= -kLatestNs && base_time_ns <= kLatestNs;
+  const auto finish_times = [&](auto& events) {
+    if (base_time_ns != 0 && in_range) {
+      for (auto& event : events) {
+        event.start += Nanoseconds{base_time_ns};
+        in_range = in_range && event.start.count() >= -kLatestNs && event.start.count() <= kLatestNs;
+      }
+    }
+    sort_by_time(events);
+  };
+  finish_times(rank_.cpu_ops);
+  finish_times(rank_.runtime_calls);
+  finish_times(rank_.gpu_ops);
+  finish_times(rank_.stream_syncs);
+  if (!in_range) {
+    return Error::at(rank_.file, "baseTimeNanoseconds")
+        .found(std::to_string(base_time_ns) + " and events that many nanoseconds later")
+        .expected("times within 126 years of 1970");
+  }
+  drop_annotations_on_gpu_rows();
+  order_threads();
+  order_collectives();
+  return std::move(rank_);
+}
+
+}  // namespace stepcast::detail

@@ -1,0 +1,70 @@
+// Turns the events of a profiler trace into the arrays of a RecordedRank.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "stepcast/base/result.h"
+#include "stepcast/trace/detail/event_store.h"
+#include "stepcast/trace/detail/interner.h"
+#include "stepcast/trace/detail/kineto_event.h"
+#include "stepcast/trace/recorded_rank.h"
+
+namespace stepcast::detail {
+
+class RankBuilder {
+ public:
+  explicit RankBuilder(std::string file);
+  RankBuilder(const RankBuilder&) = delete;
+  RankBuilder& operator=(const RankBuilder&) = delete;
+
+  // The header's fields go straight in here.
+  [[nodiscard]] RecordedRank& rank() { return rank_; }
+
+  void add(const KinetoEvent& event);
+
+  // All events have been added. `base_time_ns` is added to every start.
+  [[nodiscard]] Result<RecordedRank> finish(std::int64_t base_time_ns);
+
+ private:
+  using Row = std::pair<std::int64_t, std::int64_t>;  // pid, tid
+  struct RowHash {
+    std::size_t operator()(const Row& row) const noexcept {
+      return std::hash<std::int64_t>{}(row.first) * 31 + std::hash<std::int64_t>{}(row.second);
+    }
+  };
+
+  void add_cpu(const KinetoEvent& event);
+  void add_gpu(const KinetoEvent& event);
+  void add_sync(const KinetoEvent& event);
+  void add_thread_name(const KinetoEvent& event);
+  std::int32_t add_collective(const KinetoEvent& event);
+  ThreadId thread_of(const KinetoEvent& event);
+  void count_skip(std::string_view reason);
+
+  void drop_annotations_on_gpu_rows();
+  void order_threads();
+  void order_collectives();
+
+  RecordedRank rank_;
+  Interner interner_;
+  ChunkedList<CpuOp> cpu_ops_;
+  ChunkedList<RuntimeCall> runtime_calls_;
+  ChunkedList<GpuOp> gpu_ops_;
+  ChunkedList<StreamSync> stream_syncs_;
+  std::unordered_map<Row, ThreadId, RowHash> threads_;
+  Row last_row_{};
+  ThreadId last_thread_;
+  std::unordered_map<Row, std::string, RowHash> thread_names_;
+  std::unordered_map<Row, bool, RowHash> gpu_rows_;
+  Row last_gpu_row_{};
+  std::string last_skip_;
+  std::uint64_t* last_skip_count_ = nullptr;
+  std::string scratch_;
+};
+
+}  // namespace stepcast::detail

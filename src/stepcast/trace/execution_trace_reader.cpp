@@ -1,0 +1,308 @@
+// Reads PyTorch execution traces: a list of nodes in an object, schemas 1.0.1 to 1.1.1.
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "stepcast/base/byte_source.h"
+#include "stepcast/trace/detail/et_node.h"
+#include "stepcast/trace/detail/interner.h"
+#include "stepcast/trace/detail/json_splitter.h"
+#include "stepcast/trace/detail/quote.h"
+#include "stepcast/trace/readers.h"
+
+namespace stepcast {
+namespace {
+
+using detail::EtNodeText;
+using detail::JsonCursor;
+using detail::JsonSplitter;
+using detail::JsonText;
+
+using namespace std::string_view_literals;
+
+constexpr std::size_t kMostSkipReasons = 100;
+constexpr int kDeepestTensorList = 16;
+
+std::int32_t narrow(std::int64_t value, std::int32_t otherwise) {
+  if (value < std::numeric_limits<std::int32_t>::min() || value > std::numeric_limits<std::int32_t>::max()) {
+    return otherwise;
+  }
+  return static_cast<std::int32_t>(value);
+}
+
+// [tensor, storage, offset, numel, itemsize, "device"]; anything else is no tensor.
+bool read_tensor(JsonCursor c, TensorUse& tensor) {
+  std::int64_t numbers[5] = {};
+  std::string_view text;
+  c.enter('[');
+  for (std::int64_t& number : numbers) {
+    if (!c.next_element()) return false;
+    const char first = c.peek();
+    if (first == '"' || first == '[' || first == '{') return false;
+    if (!c.raw_value(text) || !detail::parse_integer(text, number)) return false;
+  }
+  JsonText device;
+  if (!c.next_element() || c.peek() != '"' || !c.string(device)) return false;
+  if (c.next_element() || c.failed()) return false;
+  tensor = {.tensor = numbers[0],
+            .storage = numbers[1],
+            .offset = numbers[2],
+            .elements = numbers[3],
+            .element_bytes = narrow(numbers[4], 0),
+            .on_gpu = !device.raw.empty() && !device.raw.starts_with("cpu"sv) && !device.raw.starts_with("meta"sv)};
+  return true;
+}
+
+// The tensors of a list of values, those in nested lists too.
+void read_tensors(JsonCursor& c, std::vector<TensorUse>& out, int depth) {
+  for (c.enter('['); c.next_element();) {
+    TensorUse tensor;
+    if (c.peek() != '[') {
+      c.skip_value();
+    } else if (read_tensor(c, tensor)) {
+      out.push_back(tensor);
+      c.skip_value();
+    } else if (depth < kDeepestTensorList) {
+      read_tensors(c, out, depth + 1);
+    } else {
+      c.skip_value();
+    }
+  }
+}
+
+std::vector<std::string_view> elements_of(std::string_view list) {
+  std::vector<std::string_view> items;
+  if (list.empty()) return items;
+  JsonCursor c(list);
+  std::string_view item;
+  for (c.enter('['); c.next_element();) {
+    if (c.raw_value(item)) items.push_back(item);
+  }
+  return items;
+}
+
+bool is_text(std::string_view json) { return json.size() >= 2 && json.front() == '"'; }
+std::string_view inside(std::string_view text) { return text.substr(1, text.size() - 2); }
+
+// A whole number, or the first element of a tuple: "[5, false]" for a sequence number of point-to-point operations.
+std::int64_t number_or_first(std::string_view json, std::int64_t otherwise) {
+  if (!json.empty() && json.front() == '[') {
+    const auto items = elements_of(json);
+    if (items.empty()) return otherwise;
+    json = items.front();
+  }
+  std::int64_t value = 0;
+  return detail::parse_integer(json, value) ? value : otherwise;
+}
+
+// "GenericList[Tensor(float)]" -> "float"
+std::string_view element_type(std::string_view types) {
+  constexpr std::string_view kTensor = "Tensor(";
+  const std::size_t at = types.find(kTensor);
+  if (at == std::string_view::npos) return {};
+  types.remove_prefix(at + kTensor.size());
+  return types.substr(0, types.find(')'));
+}
+
+class EtBuilder {
+ public:
+  explicit EtBuilder(std::string file) : interner_(trace_.names) { trace_.file = std::move(file); }
+  EtBuilder(const EtBuilder&) = delete;
+  EtBuilder& operator=(const EtBuilder&) = delete;
+
+  void read_header(std::string_view key, std::string_view value) {
+    if (key != "schema") return;
+    JsonCursor c(value);
+    JsonText text;
+    if (c.peek() == '"' && c.string(text)) trace_.schema = text.raw.substr(0, 64);
+  }
+
+  // False when there are more tensors than indices.
+  bool add(const EtNodeText& text) {
+    if (text.is_merged_event) {
+      std::string reason(text.category.raw.empty() ? "no category"sv : text.category.raw.substr(0, 64));
+      if (trace_.skipped.size() >= kMostSkipReasons && !trace_.skipped.contains(reason)) reason = "other categories";
+      ++trace_.skipped[reason];
+      return true;
+    }
+    EtNode node;
+    node.id = text.id;
+    node.parent = text.parent;
+    node.order = text.rf_id != -1 ? text.rf_id : text.id;
+    node.sequence_number = text.sequence_number;
+    node.forward_parent = text.forward_parent;
+    node.thread = narrow(text.thread, 0);
+    node.forward_thread = narrow(text.forward_thread, 0);
+    node.name = interner_.text(text.name);
+    if (!text.input_shapes.empty()) node.input_shapes = interner_.compact_json(text.input_shapes);
+    if (!text.input_types.empty()) node.input_types = interner_.compact_json(text.input_types);
+    node.first_input = static_cast<std::uint32_t>(trace_.tensors.size());
+    add_tensors(text.inputs);
+    node.first_output = static_cast<std::uint32_t>(trace_.tensors.size());
+    add_tensors(text.outputs);
+    node.end_output = static_cast<std::uint32_t>(trace_.tensors.size());
+    if (trace_.tensors.size() > std::numeric_limits<std::uint32_t>::max()) return false;
+    if (text.name.raw == "record_param_comms"sv) {
+      add_collective(text, node);
+      node.collective = static_cast<std::int32_t>(trace_.collectives.size()) - 1;
+    }
+    trace_.nodes.push_back(node);
+    return true;
+  }
+
+  ExecutionTrace finish() {
+    if (!ranks_differ_) trace_.rank = rank_;
+    return std::move(trace_);
+  }
+
+ private:
+  void add_tensors(std::string_view values) {
+    if (values.empty()) return;
+    JsonCursor c(values);
+    read_tensors(c, trace_.tensors, 0);
+  }
+
+  // The inputs are [tensors,] sequence, process group, rank, name, in-split, out-split[, size | , start, stride, size].
+  // The name is the only text among them. The process group is a pointer as a number, or ["name", "description"].
+  void add_collective(const EtNodeText& text, const EtNode& node) {
+    EtCollective info;
+    const std::vector<std::string_view> items = elements_of(text.inputs);
+    std::size_t name = 0;
+    while (name < items.size() && !is_text(items[name])) ++name;
+    std::int64_t rank_in_group = -1;
+    std::int64_t start = 0;
+    std::int64_t stride = 1;
+    if (name < items.size()) {
+      info.op = parse_collective_op(inside(items[name]));
+      info.is_wait = inside(items[name]) == "wait"sv;
+      if (name >= 1) rank_in_group = number_or_first(items[name - 1], -1);
+      if (name >= 2) info.process_group = process_group(items[name - 2]);
+      if (name >= 3) info.sequence = number_or_first(items[name - 3], -1);
+      if (name + 1 < items.size()) read_split({items[name + 1], false}, info.in_split);
+      if (name + 2 < items.size()) read_split({items[name + 2], false}, info.out_split);
+      if (name + 3 < items.size()) info.group_size = narrow(number_or_first(items.back(), -1), -1);
+      if (name + 5 < items.size()) {
+        start = number_or_first(items[name + 3], 0);
+        stride = number_or_first(items[name + 4], 1);
+      }
+    }
+    info.elements_in = elements_in(trace_.inputs(node));
+    info.elements_out = elements_in(trace_.outputs(node));
+    info.dtype = parse_dtype(element_type(text.input_types.empty() ? text.output_types : text.input_types));
+    take_attributes(text, info);
+    if (!info.is_wait && rank_in_group >= 0) note_rank(start + rank_in_group * stride);
+    trace_.collectives.push_back(std::move(info));
+  }
+
+  void take_attributes(const EtNodeText& text, EtCollective& info) {
+    if (!text.collective_name.raw.empty()) {
+      info.op = parse_collective_op(text.collective_name.raw);
+      info.is_wait = text.collective_name.raw == "wait"sv;
+    }
+    if (!text.dtype.raw.empty()) info.dtype = parse_dtype(text.dtype.raw);
+    if (text.elements_in != -1) info.elements_in = text.elements_in;
+    if (text.elements_out != -1) info.elements_out = text.elements_out;
+    if (text.group_size != -1) info.group_size = narrow(text.group_size, -1);
+    if (!text.group_name.raw.empty()) info.process_group = interner_.text(text.group_name);
+    if (!text.in_split.raw.empty()) read_split(text.in_split, info.in_split);
+    if (!text.out_split.raw.empty()) read_split(text.out_split, info.out_split);
+  }
+
+  static void read_split(const JsonText& text, std::vector<std::int64_t>& out) {
+    if (!detail::parse_integer_list<std::int64_t>(text.raw, out)) out.clear();
+  }
+
+  NameId process_group(std::string_view json) {
+    if (!json.empty() && json.front() == '[') {
+      const auto items = elements_of(json);
+      if (items.empty() || !is_text(items.front()) || items.front().size() == 2) return {};
+      return interner_.text({inside(items.front()), true});
+    }
+    if (is_text(json) || json == "0"sv) return {};
+    return interner_.text({json, false});
+  }
+
+  static std::int64_t elements_in(std::span<const TensorUse> tensors) {
+    if (tensors.empty()) return -1;
+    std::uint64_t sum = 0;  // damaged files may hold anything
+    for (const TensorUse& tensor : tensors) sum += static_cast<std::uint64_t>(tensor.elements);
+    return static_cast<std::int64_t>(sum);
+  }
+
+  void note_rank(std::int64_t rank) {
+    if (rank < 0 || rank > std::numeric_limits<std::int32_t>::max()) return;
+    if (rank_ && *rank_ != rank) ranks_differ_ = true;
+    rank_ = static_cast<std::int32_t>(rank);
+  }
+
+  ExecutionTrace trace_;
+  detail::Interner interner_;
+  std::optional<std::int32_t> rank_;
+  bool ranks_differ_ = false;
+};
+
+Result<ExecutionTrace> read_nodes(ByteSource& source) {
+  JsonSplitter splitter(source, {"nodes", "traceEvents"});
+  EtBuilder builder(source.name());
+  EtNodeText node;
+  detail::EtProblem problem;
+  bool has_list = false;
+  const auto place = [&splitter](std::size_t position) {
+    return "nodes[" + std::to_string(splitter.index()) + "] at byte " + std::to_string(splitter.offset() + position);
+  };
+  for (;;) {
+    switch (splitter.next()) {
+      case JsonSplitter::Step::member: builder.read_header(splitter.key(), splitter.text()); break;
+      case JsonSplitter::Step::list:
+        if (splitter.key() != "nodes") {
+          return Error::at(source.name(), "")
+              .found(splitter.key().empty() ? "a JSON list" : "a profiler trace (a list of \"traceEvents\")")
+              .expected("a PyTorch execution trace (an object with a list of \"nodes\")");
+        }
+        has_list = true;
+        break;
+      case JsonSplitter::Step::element:
+        if (splitter.text().front() != '{') {
+          return Error::at(source.name(), place(0))
+              .found(detail::quote_for_message(splitter.text()))
+              .expected("a node (a JSON object)");
+        }
+        if (!detail::read_et_node(splitter.text(), node, problem)) {
+          return Error::at(source.name(), place(problem.position))
+              .found(std::move(problem.found))
+              .expected(std::move(problem.expected))
+              .advice("the node is damaged");
+        }
+        if (!builder.add(node)) {
+          return Error::at(source.name(), place(0)).found("more than 4294967295 tensors").expected("at most that many");
+        }
+        break;
+      case JsonSplitter::Step::end:
+        if (!has_list) {
+          return Error::at(source.name(), "")
+              .found("a JSON object without \"nodes\"")
+              .expected("a PyTorch execution trace");
+        }
+        return builder.finish();
+      case JsonSplitter::Step::error: return splitter.take_error();
+    }
+  }
+}
+
+}  // namespace
+
+Result<ExecutionTrace> read_execution_trace(const std::filesystem::path& file, const ReadOptions& options) {
+  ByteSource::Options source_options;
+  source_options.progress = options.progress;
+  source_options.max_bytes = options.max_inflated_bytes;
+  STEPCAST_ASSIGN(ByteSource source, ByteSource::open(file, std::move(source_options)));
+  return read_nodes(source);
+}
+
+Result<ExecutionTrace> parse_execution_trace(std::string_view content, std::string name) {
+  ByteSource source = ByteSource::from_memory(content, std::move(name));
+  return read_nodes(source);
+}
+
+}  // namespace stepcast
