@@ -1,0 +1,86 @@
+// stepcast validate: score predictions against measured data.
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "stepcast/base/file.h"
+#include "stepcast/report/validation_report.h"
+#include "stepcast/validate/suite.h"
+#include "verbs.h"
+
+namespace stepcast::cli {
+namespace {
+
+struct Options {
+  std::string suite;
+  std::filesystem::path data;
+  bool json = false;
+  std::string rows;
+  std::string output;
+  SuiteOptions how;
+};
+
+std::string suite_names() {
+  std::string names;
+  for (const Suite& suite : builtin_suites()) names += fmt::format("{}, ", suite.name);
+  return names + "all";
+}
+
+Result<int> run(const Options& options) {
+  std::vector<SuiteResult> results;
+  const bool all = options.suite == "all";
+  if (all) {
+    for (const Suite& suite : builtin_suites()) {
+      // The folder of all measured data has one folder per kind; any other folder is taken as it is.
+      std::error_code ignored;
+      std::filesystem::path data = options.data / suite.data_folder;
+      if (!std::filesystem::is_directory(data, ignored)) data = options.data;
+      STEPCAST_ASSIGN(SuiteResult result, suite.run(data, options.how));
+      results.push_back(std::move(result));
+    }
+  } else {
+    const Suite* suite = find_suite(options.suite);
+    if (suite == nullptr) {
+      return Error{fmt::format("there is no validation suite '{}'", options.suite)}.expected(suite_names());
+    }
+    STEPCAST_ASSIGN(SuiteResult result, suite->run(options.data, options.how));
+    results.push_back(std::move(result));
+  }
+  if (!options.rows.empty()) STEPCAST_TRY(write_file_atomically(options.rows, validation_rows_csv(results)));
+  std::string output = options.output;
+  if (all && output.empty()) output = "docs/accuracy.md";
+  if (!output.empty()) {
+    STEPCAST_TRY(write_file_atomically(output, accuracy_page(results, options.data.generic_string())));
+  }
+  if (options.json) {
+    fmt::print("{}", all ? validation_json(results) : validation_json(results.front()));
+    return kSuccess;
+  }
+  for (const SuiteResult& result : results) fmt::print("{}", validation_text(result));
+  if (!output.empty()) fmt::print("\nWritten to {}\n", output);
+  return kSuccess;
+}
+
+}  // namespace
+
+Verb validate_verb() {
+  return {"validate", "score predictions against measured data", [](CLI::App& app) {
+            auto options = std::make_shared<Options>();
+            app.add_option("SUITE", options->suite, fmt::format("one of {}", suite_names()))->required();
+            app.add_option("--data", options->data, "folder or file with the measured data")->required();
+            app.add_flag("--json", options->json, "print one JSON object (docs/json.md)");
+            app.add_option("--rows", options->rows, "write every row with measured and predicted as CSV");
+            app.add_option("--output", options->output,
+                           "write the scores as a page in Markdown (suite all: docs/accuracy.md)");
+            app.add_option("--protocol", options->how.protocol, "shipped or refit, where the suite has a choice");
+            app.add_option("--threads", options->how.threads, "threads to use (0: all)")->capture_default_str();
+            return [options] { return run(*options); };
+          }};
+}
+
+}  // namespace stepcast::cli

@@ -1,0 +1,234 @@
+#include "stepcast/report/validation_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <vector>
+
+#include "stepcast/base/version.h"
+#include "stepcast/report/json_writer.h"
+#include "stepcast/report/text_table.h"
+
+namespace stepcast {
+namespace {
+
+void write_metrics(JsonWriter& json, const Metrics& metrics, bool relative, const std::vector<ExtraMetric>& extras) {
+  json.field("n", metrics.n);
+  const auto number = [&](std::string_view name, double value) {
+    json.key(name);
+    if (relative && metrics.n > 0) {
+      json.fixed(value, 6);
+    } else {
+      json.null();
+    }
+  };
+  number("mape", metrics.mape);
+  number("median_ape", metrics.median_ape);
+  number("gmae", metrics.gmae);
+  number("p80_ape", metrics.p80_ape);
+  number("p90_ape", metrics.p90_ape);
+  number("max_ape", metrics.max_ape);
+  number("bias", metrics.bias);
+  json.field("interval_coverage", metrics.interval_coverage);
+  json.field("interval_width_median", metrics.interval_width_median);
+  for (const ExtraMetric& extra : extras) json.fixed_field(extra.name, extra.value, 6);
+}
+
+void write_sets(JsonWriter& json, const TestScore& test) {
+  json.key("sets").begin_array();
+  for (const SetScore& set : test.sets) {
+    json.begin_object().field("set", set.set).field("n_fit", set.n_fit);
+    write_metrics(json, set.metrics, test.relative, set.extras);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void write_result(JsonWriter& json, const SuiteResult& result) {
+  json.begin_object().field("suite", result.suite).field("version", version());
+  json.key("tests").begin_array();
+  for (const TestScore& test : result.tests) {
+    json.begin_object().field("test", test.test).field("protocol", test.protocol).field("unit", test.unit);
+    json.key("overall").begin_object();
+    write_metrics(json, test.overall, test.relative, test.extras);
+    json.end_object();
+    json.key("pooled").begin_object();
+    write_metrics(json, test.pooled, test.relative, {});
+    json.end_object();
+    write_sets(json, test);
+    json.end_object();
+  }
+  json.end_array();
+  if (!result.tests.empty()) {
+    const TestScore& primary = result.tests.front();
+    json.key("overall").begin_object();
+    write_metrics(json, primary.overall, primary.relative, primary.extras);
+    json.end_object();
+    json.key("pooled").begin_object();
+    write_metrics(json, primary.pooled, primary.relative, {});
+    json.end_object();
+    write_sets(json, primary);
+  }
+  json.key("skipped").begin_array();
+  for (const Skipped& skipped : result.skipped) {
+    json.begin_object().field("what", skipped.what).field("why", skipped.why).field("n", skipped.n).end_object();
+  }
+  json.end_array();
+  json.end_object();
+}
+
+TextTable relative_table(const TestScore& test) {
+  TextTable table{{{"set", TextTable::Align::left},
+                   {"n"},
+                   {"mean\n|error| %"},
+                   {"median\n%"},
+                   {"p90\n%"},
+                   {"max\n%"},
+                   {"bias\n%"},
+                   {"geometric\nmean %"}}};
+  const auto add = [&](const std::string& name, const Metrics& m) {
+    if (m.n == 0) {
+      table.row({name, "0"});
+      return;
+    }
+    table.row({name, table_count(m.n), table_number(m.mape, 3), table_number(m.median_ape, 3),
+               table_number(m.p90_ape, 3), table_number(m.max_ape, 3), table_signed(m.bias, 3),
+               table_number(m.gmae, 3)});
+  };
+  for (const SetScore& set : test.sets) add(set.set, set.metrics);
+  if (test.sets.size() > 1) {
+    table.rule();
+    add("mean over sets", test.overall);
+    add("all rows", test.pooled);
+  }
+  return table;
+}
+
+TextTable absolute_table(const TestScore& test) {
+  std::vector<TextTable::Column> columns{{"set", TextTable::Align::left}, {"n"}};
+  for (const ExtraMetric& extra : test.extras) columns.push_back({extra.name});
+  TextTable table{std::move(columns)};
+  const auto add = [&](const std::string& name, std::uint64_t n, const std::vector<ExtraMetric>& extras) {
+    std::vector<std::string> cells{name, table_count(n)};
+    for (const ExtraMetric& wanted : test.extras) {
+      const auto found = std::find_if(extras.begin(), extras.end(),
+                                      [&](const ExtraMetric& e) { return e.name == wanted.name; });
+      const bool is_count = wanted.over == ExtraMetric::Over::sum;
+      cells.push_back(found == extras.end() ? "-" : table_number(found->value, is_count ? 0 : 3));
+    }
+    table.row(std::move(cells));
+  };
+  for (const SetScore& set : test.sets) add(set.set, set.metrics.n, set.extras);
+  if (test.sets.size() > 1) {
+    table.rule();
+    add("over sets", test.overall.n, test.extras);
+  }
+  return table;
+}
+
+TextTable table_of(const TestScore& test) { return test.relative ? relative_table(test) : absolute_table(test); }
+
+std::string heading_of(const TestScore& test) {
+  return fmt::format("{} ({}; protocol: {})", test.test, test.unit, test.protocol);
+}
+
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"') quoted += '"';
+    quoted += c;
+  }
+  return quoted + "\"";
+}
+
+// What was left out for the same reason stands on one line.
+std::vector<std::string> skipped_lines(const SuiteResult& result) {
+  std::vector<std::string> order;
+  std::map<std::string, std::vector<std::string>> by_reason;
+  for (const Skipped& skipped : result.skipped) {
+    std::vector<std::string>& what = by_reason[skipped.why];
+    if (what.empty()) order.push_back(skipped.why);
+    what.push_back(skipped.n > 1 ? fmt::format("{} ({})", skipped.what, skipped.n) : skipped.what);
+  }
+  std::vector<std::string> lines;
+  for (const std::string& why : order) {
+    const std::vector<std::string>& what = by_reason[why];
+    constexpr std::size_t kShown = 4;
+    std::string names;
+    for (std::size_t i = 0; i < std::min(what.size(), kShown); ++i) names += (i > 0 ? ", " : "") + what[i];
+    if (what.size() > kShown) names += fmt::format(" and {} more", what.size() - kShown);
+    lines.push_back(fmt::format("{}: {}", names, why));
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::string validation_text(const SuiteResult& result) {
+  std::string text = fmt::format("Validation suite {}\n", result.suite);
+  for (const TestScore& test : result.tests) {
+    text += fmt::format("\n{}\n", heading_of(test));
+    text += table_of(test).text(2);
+  }
+  const std::vector<std::string> skipped = skipped_lines(result);
+  if (!skipped.empty()) text += "\nNot scored\n";
+  for (const std::string& line : skipped) text += fmt::format("  - {}\n", line);
+  return text;
+}
+
+std::string validation_json(const SuiteResult& result) {
+  JsonWriter json{JsonWriter::Layout::indented};
+  write_result(json, result);
+  return std::move(json).text();
+}
+
+std::string validation_json(std::span<const SuiteResult> results) {
+  JsonWriter json{JsonWriter::Layout::indented};
+  json.begin_object().field("version", version());
+  json.key("suites").begin_array();
+  for (const SuiteResult& result : results) write_result(json, result);
+  json.end_array();
+  json.end_object();
+  return std::move(json).text();
+}
+
+std::string validation_rows_csv(std::span<const SuiteResult> results) {
+  std::string text = "suite,test,set,row,unit,measured,predicted,p10,p90\n";
+  for (const SuiteResult& result : results) {
+    for (const TestScore& test : result.tests) {
+      for (const SetScore& set : test.sets) {
+        for (const ScoredRow& row : set.rows) {
+          text += fmt::format("{},{},{},{},{},{:.6f},{:.6f},{},{}\n", csv_field(result.suite), csv_field(test.test),
+                              csv_field(set.set), csv_field(row.row), test.unit, row.measured, row.predicted,
+                              row.p10 ? fmt::format("{:.6f}", *row.p10) : "",
+                              row.p90 ? fmt::format("{:.6f}", *row.p90) : "");
+        }
+      }
+    }
+  }
+  return text;
+}
+
+std::string accuracy_page(std::span<const SuiteResult> results, const std::string& data) {
+  std::string text = fmt::format(
+      "# Accuracy\n\nWritten by `stepcast validate all --data {}` (stepcast {}). |error| is |predicted - measured| / "
+      "measured; bias is the mean\nof (predicted - measured) / measured. The mean over sets counts, not the mean over "
+      "rows.\n",
+      data, version());
+  for (const SuiteResult& result : results) {
+    text += fmt::format("\n## {}\n", result.suite);
+    for (const TestScore& test : result.tests) {
+      text += fmt::format("\n### {}\n\n", heading_of(test));
+      text += table_of(test).markdown();
+    }
+    const std::vector<std::string> skipped = skipped_lines(result);
+    if (!skipped.empty()) text += "\nNot scored:\n\n";
+    for (const std::string& line : skipped) text += fmt::format("- {}\n", line);
+  }
+  return text;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,21 @@
+// Results of validation suites: a table for people, the contract's JSON object for programs (docs/json.md), rows as CSV, and the page
+// docs/accuracy.md.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "stepcast/validate/suite.h"
+
+namespace stepcast {
+
+[[nodiscard]] std::string validation_text(const SuiteResult& result);
+[[nodiscard]] std::string validation_json(const SuiteResult& result);
+// suite,test,set,row,unit,measured,predicted,p10,p90
+[[nodiscard]] std::string validation_rows_csv(std::span<const SuiteResult> results);
+// Several results as one JSON object: {"suites": [...]}.
+[[nodiscard]] std::string validation_json(std::span<const SuiteResult> results);
+// A page in Markdown with a section per suite. `data` names where the measurements lay, for the heading.
+[[nodiscard]] std::string accuracy_page(std::span<const SuiteResult> results, const std::string& data);
+
+}  // namespace stepcast

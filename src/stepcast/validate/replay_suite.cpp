@@ -1,0 +1,247 @@
+#include "stepcast/validate/replay_suite.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include "stepcast/base/parallel.h"
+#include "stepcast/predict/replay.h"
+#include "stepcast/predict/trace_set.h"
+
+namespace stepcast {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Folders below `data` that hold files, in order of their names.
+Result<std::vector<fs::path>> folders_of(const fs::path& data) {
+  std::error_code problem;
+  const fs::file_status status = fs::status(data, problem);
+  if (!fs::exists(status)) return Error::at(data.string(), "there is no such file or folder");
+  if (!fs::is_directory(status)) return std::vector<fs::path>{data};
+  std::vector<fs::path> folders{data};
+  for (auto entry = fs::recursive_directory_iterator{data, problem};
+       !problem && entry != fs::recursive_directory_iterator{}; entry.increment(problem)) {
+    std::error_code ignored;
+    if (entry->is_directory(ignored)) folders.push_back(entry->path());
+  }
+  if (problem) return Error::at(data.string(), fmt::format("cannot list the folder: {}", problem.message()));
+  std::sort(folders.begin(), folders.end());
+  return folders;
+}
+
+std::set<std::int64_t> steps_of(const RecordedRank& rank) {
+  std::set<std::int64_t> steps;
+  for (const CpuOp& op : rank.cpu_ops) {
+    if (op.kind != CpuOp::Kind::step) continue;
+    if (const auto number = profiler_step_number(rank.names.text(op.name))) steps.insert(*number);
+  }
+  return steps;
+}
+
+// Numbers that every rank has.
+std::set<std::int64_t> common_steps(const TraceSet& set) {
+  std::map<std::int64_t, std::size_t> seen;
+  for (const RecordedRank& rank : set.ranks) {
+    for (const std::int64_t step : steps_of(rank)) ++seen[step];
+  }
+  std::set<std::int64_t> common;
+  for (const auto& [step, n] : seen) {
+    if (n == set.ranks.size()) common.insert(step);
+  }
+  return common;
+}
+
+std::string relative_name(const fs::path& path, const fs::path& data) {
+  std::string name = path.lexically_relative(data).generic_string();
+  if (name.empty() || name == ".") name = path.filename().generic_string();
+  if (name.empty()) name = path.parent_path().filename().generic_string();  // a folder written with a slash at its end
+  for (const std::string_view ending : {".gz", ".json", ".trace", ".pt"}) {
+    if (name.ends_with(ending)) name.erase(name.size() - ending.size());
+  }
+  return name;
+}
+
+constexpr double kUsPerMs = 1e3;
+
+// The tests of the suite while they are being filled.
+class Scores {
+ public:
+  Scores() {
+    for (const auto& [name, unit, relative] :
+         {Kind{"step_time", "ms", true}, Kind{"gpu_window", "ms", true}, Kind{"global_window", "ms", true},
+          Kind{"kernel_starts", "us", false}, Kind{"collective_waits", "us", false},
+          Kind{"unexplained_wait", "percent", false}, Kind{"naive", "ms", true}, Kind{"naive_gpu_window", "ms", true},
+          Kind{"smallest_handoff", "ms", true}, Kind{"whole_trace", "ms", true}}) {
+      TestScore test;
+      test.test = name;
+      test.protocol = "recorded";
+      test.unit = unit;
+      test.relative = relative;
+      tests_.push_back(std::move(test));
+    }
+  }
+
+  void add(std::string_view test, const std::string& set, std::string row, double measured, double predicted) {
+    set_of(test, set).rows.push_back({std::move(row), measured, predicted, std::nullopt, std::nullopt});
+  }
+
+  SetScore& set_of(std::string_view test, const std::string& set) {
+    TestScore& score = test_of(test);
+    const auto found =
+        std::find_if(score.sets.begin(), score.sets.end(), [&](const SetScore& s) { return s.set == set; });
+    if (found != score.sets.end()) return *found;
+    SetScore& added = score.sets.emplace_back();
+    added.set = set;
+    return added;
+  }
+
+  std::vector<TestScore> finish() && {
+    std::erase_if(tests_, [](const TestScore& test) { return test.sets.empty() && test.test != "step_time"; });
+    for (TestScore& test : tests_) test.finish();
+    return std::move(tests_);
+  }
+
+ private:
+  struct Kind {
+    std::string_view name, unit;
+    bool relative;
+  };
+  TestScore& test_of(std::string_view name) {
+    return *std::find_if(tests_.begin(), tests_.end(), [&](const TestScore& t) { return t.test == name; });
+  }
+  std::vector<TestScore> tests_;
+};
+
+void add_step(Scores& scores, const std::string& set, const Replay& replay) {
+  const auto row_of = [](const RecordedStepFacts& facts) {
+    return facts.step_number >= 0 ? fmt::format("rank {} step {}", facts.rank, facts.step_number)
+                                  : fmt::format("rank {}", facts.rank);
+  };
+  const std::vector<RecordedStepFacts>& facts = replay.recorded.facts;
+  for (std::size_t c = 0; c < replay.ranks.size(); ++c) {
+    const ReplayedRank& rank = replay.ranks[c];
+    const std::string row = row_of(facts[c]);
+    const auto add_pair = [&](std::string_view test, const TimePair& pair) {
+      scores.add(test, set, row, pair.measured_us / kUsPerMs, pair.simulated_us / kUsPerMs);
+    };
+    if (facts[c].step_number < 0) {
+      add_pair("whole_trace", rank.step);
+      continue;
+    }
+    add_pair("step_time", rank.step);
+    add_pair("gpu_window", rank.gpu_window);
+    for (const ReplayVariant& variant : replay.variants) {
+      add_pair(variant.name, variant.step[c]);
+      if (variant.name == "naive") add_pair("naive_gpu_window", variant.gpu_window[c]);
+    }
+    scores.add("kernel_starts", set, row, 0, rank.kernel_start.median_us);
+    const double step_us = rank.step.measured_us > 0 ? rank.step.measured_us : 1;
+    scores.add("unexplained_wait", set, row, 0, 100 * facts[c].unexplained_wait_us / step_us);
+    // Extra numbers over the rows of a set, row by row.
+    const auto keep = [&](std::string_view test, std::string name, double value, ExtraMetric::Over over) {
+      std::vector<ExtraMetric>& extras = scores.set_of(test, set).extras;
+      const auto same = std::find_if(extras.begin(), extras.end(), [&](const ExtraMetric& e) { return e.name == name; });
+      if (same == extras.end()) {
+        extras.push_back({std::move(name), value, over});
+      } else {
+        same->value = std::max(same->value, value);
+      }
+    };
+    using Over = ExtraMetric::Over;
+    keep("kernel_starts", "worst_median_us", rank.kernel_start.median_us, Over::max);
+    keep("kernel_starts", "worst_p95_us", rank.kernel_start.p95_us, Over::max);
+    keep("kernel_starts", "max_us", rank.kernel_start.max_us, Over::max);
+    const double handoff =
+        facts[c].kept_delay_us[static_cast<std::size_t>(EdgeOrigin::thread_handoff)] / step_us * 100;
+    const double busy = facts[c].kept_delay_us[static_cast<std::size_t>(EdgeOrigin::device_busy)] / step_us * 100;
+    keep("unexplained_wait", "max_percent_of_step", 100 * facts[c].unexplained_wait_us / step_us, Over::max);
+    keep("unexplained_wait", "max_kept_handoff_percent_of_step", handoff, Over::max);
+    keep("unexplained_wait", "max_kept_busy_percent_of_step", busy, Over::max);
+  }
+  if (replay.ranks.size() > 1 && facts.front().step_number >= 0) {
+    scores.add("global_window", set, fmt::format("step {}", facts.front().step_number),
+               replay.global_window.measured_us / kUsPerMs, replay.global_window.simulated_us / kUsPerMs);
+  }
+  for (const CollectiveWait& wait : replay.collective_waits) {
+    const RecordedStepFacts& of = facts[wait.rank_class.index()];
+    SetScore& score = scores.set_of("collective_waits", set);
+    score.rows.push_back({fmt::format("collective {} {}", wait.collective.index(), row_of(of)), wait.recorded_us,
+                          wait.simulated_us, std::nullopt, std::nullopt});
+    if (score.extras.empty()) {
+      score.extras = {{"agree_n", 0, ExtraMetric::Over::sum}, {"max_us", 0, ExtraMetric::Over::max}};
+    }
+    if (wait.agrees()) ++score.extras[0].value;
+    score.extras[1].value = std::max(score.extras[1].value, std::abs(wait.simulated_us - wait.recorded_us));
+  }
+}
+
+}  // namespace
+
+Result<SuiteResult> validate_replay(const fs::path& data, const SuiteOptions& options) {
+  if (!options.protocol.empty() && options.protocol != "recorded") {
+    return Error{fmt::format("the replay suite has no protocol '{}'", options.protocol)}.expected("recorded");
+  }
+  STEPCAST_ASSIGN(const std::vector<fs::path> folders, folders_of(data));
+  SuiteResult result;
+  result.suite = "replay";
+  Scores scores;
+  std::size_t sets_found = 0;
+  for (const fs::path& folder : folders) {
+    const std::vector<fs::path> place{folder};
+    const Result<TraceListing> listing = list_traces(place);
+    if (!listing.ok()) {
+      if (folder == data) return listing.error();
+      result.skipped.push_back({relative_name(folder, data), listing.error().message()});
+      continue;
+    }
+    std::vector<TraceListing::Other> not_read;
+    const std::vector<TraceSet> sets = read_trace_sets(*listing, {.ranks = {}, .threads = options.threads}, not_read);
+    for (const TraceListing::Other& other : not_read) {
+      result.skipped.push_back({relative_name(other.file, data), other.why});
+    }
+    for (const TraceSet& set : sets) {
+      ++sets_found;
+      const std::string name = relative_name(set.name, data);
+      std::vector<std::optional<std::int64_t>> steps;
+      for (const std::int64_t step : common_steps(set)) steps.emplace_back(step);
+      if (steps.empty()) steps.emplace_back();  // the whole trace
+      std::vector<std::optional<Result<Replay>>> replays(steps.size());
+      const std::vector<RecordedInput> inputs = set.inputs();
+      STEPCAST_TRY(parallel_for(steps.size(), options.threads, [&](std::size_t i) -> Status {
+        ReplayOptions how;
+        how.rebuild.step = steps[i];
+        replays[i].emplace(replay(inputs, how));
+        return Ok{};
+      }));
+      for (std::size_t i = 0; i < replays.size(); ++i) {
+        if (replays[i]->ok()) {
+          add_step(scores, name, replays[i]->value());
+        } else {
+          const std::string what = steps[i] ? fmt::format("{} step {}", name, *steps[i]) : name;
+          result.skipped.push_back({what, replays[i]->error().message()});
+        }
+      }
+    }
+  }
+  if (sets_found == 0) {
+    return Error::at(data.string(), "no profiler trace here or in a folder below").expected("Kineto traces, *.json or *.json.gz");
+  }
+  result.tests = std::move(scores).finish();
+  return result;
+}
+
+Suite replay_suite() {
+  return {.name = "replay",
+          .summary = "replayed steps of recorded traces against the recorded times",
+          .data_folder = "traces",
+          .run = [](const fs::path& data, const SuiteOptions& options) { return validate_replay(data, options); }};
+}
+
+}  // namespace stepcast
