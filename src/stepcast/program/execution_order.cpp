@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint32_t kNone = 0xffffffff;
 
-// ---------------------------------------------------------------------------------------------------------------------
+// ---------------------------------------------------------------------------------------------------------
 // Names for messages.
 
 std::string name_of_class(const Program& program, std::uint32_t c) {
@@ -43,7 +43,7 @@ std::string name_of_member(const Program& program, std::uint32_t k, std::uint32_
                      name_of_class(program, member.rank_class.index()));
 }
 
-// ---------------------------------------------------------------------------------------------------------------------
+// ---------------------------------------------------------------------------------------------------------
 // Invariants that hold for one instance or one collective, and the links between them.
 
 Status check_binding(const Program& program, std::uint32_t c, std::uint32_t i) {
@@ -272,7 +272,7 @@ std::uint32_t bound_lane(const BlockInstance& instance, std::uint32_t block_lane
   return instance.lanes.empty() ? block_lane : instance.lanes[block_lane];
 }
 
-// ---------------------------------------------------------------------------------------------------------------------
+// ---------------------------------------------------------------------------------------------------------
 // The usual way: every class runs its instances in order and its tasks in block order, and stops where it
 // needs the end of a collective that others have not joined yet. Takes time per step, not per task.
 
@@ -553,7 +553,7 @@ class InOrderPlanner {
   std::vector<std::uint32_t> unknown_ports_;
 };
 
-// ---------------------------------------------------------------------------------------------------------------------
+// ---------------------------------------------------------------------------------------------------------
 // When that gets stuck: Kahn's algorithm over every task of every class. It finds an order wherever there is
 // one (a task may overtake an earlier one of its block that waits for others), and where there is none, the
 // circle.

@@ -1,11 +1,31 @@
 #include "stepcast/program/program.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "stepcast/program/execution_order.h"
 
 namespace stepcast {
+namespace {
+
+bool all_are_lengths(std::span<const double> values) {
+  bool all = true;
+  for (const double v : values) all &= (v >= 0) & (v <= std::numeric_limits<double>::max());
+  return all;
+}
+
+std::size_t first_that_is_none(std::span<const double> values) {
+  return static_cast<std::size_t>(
+      std::find_if(values.begin(), values.end(), [](double v) { return !(std::isfinite(v) && v >= 0); }) -
+      values.begin());
+}
+
+}  // namespace
 
 std::string_view to_string(CollectiveKind kind) {
   switch (kind) {
@@ -109,6 +129,39 @@ void Costs::rescale_shared_delays(const Program& program) {
       if (share > 0) delays[e] = share * durations[block.sources()[e] / 2];
     }
   }
+}
+
+Status Costs::check(const Program& program) const {
+  const std::span<const Block> blocks = program.blocks();
+  if (block_count() != blocks.size()) {
+    return Error{"costs of another program"}
+        .found(fmt::format("{} blocks", block_count()))
+        .expected(std::to_string(blocks.size()));
+  }
+  for (std::size_t b = 0; b < blocks.size(); ++b) {
+    const std::span<const double> durations = duration_us(BlockId{b});
+    const std::span<const double> delays = delay_us(BlockId{b});
+    if (durations.size() != blocks[b].task_count() || delays.size() != blocks[b].edge_count()) {
+      return Error{fmt::format("costs of another program: block {} (\"{}\")", b, blocks[b].name())}
+          .found(fmt::format("{} durations and {} delays", durations.size(), delays.size()))
+          .expected(fmt::format("{} and {}", blocks[b].task_count(), blocks[b].edge_count()));
+    }
+    if (!all_are_lengths(durations)) {
+      const std::size_t t = first_that_is_none(durations);
+      return Error{
+          fmt::format("costs: invalid duration of task {} of block {} (\"{}\")", t, b, blocks[b].name())}
+          .found(fmt::format("{} us", durations[t]))
+          .expected("a finite time that is not negative");
+    }
+    if (!all_are_lengths(delays)) {
+      const std::size_t e = first_that_is_none(delays);
+      return Error{
+          fmt::format("costs: invalid delay of edge {} of block {} (\"{}\")", e, b, blocks[b].name())}
+          .found(fmt::format("{} us", delays[e]))
+          .expected("a finite time that is not negative");
+    }
+  }
+  return Ok{};
 }
 
 std::size_t Costs::memory_bytes() const {

@@ -152,6 +152,8 @@ class Costs {
   // Recomputes delays that are a share of their source's duration (EdgeInfo::share_of_source) from the
   // present durations.
   void rescale_shared_delays(const Program& program);
+  // Costs of another Program, a duration or delay that is negative or not finite.
+  [[nodiscard]] Status check(const Program& program) const;
   [[nodiscard]] std::size_t memory_bytes() const;
 
  private:

@@ -5,9 +5,15 @@
 // Out-ports: the lanes, the out-ports, the arrivals at its collective tasks. Evaluating a Program over
 // matrices gives the same lane times as the sweep, to rounding, in a time that depends on the ports and not
 // on the tasks; a run of n equal instances costs log2(n) products.
+//
+//   Result<ComposedProgram> composed = ComposedProgram::compose(program, costs);
+//   Result<ComposedResult> result = composed->evaluate();
+//   double step_us = result->end_us();
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "stepcast/base/result.h"
@@ -19,6 +25,7 @@ namespace stepcast {
 // Dense max-plus matrix; -infinity means "does not depend on".
 class MaxPlusMatrix {
  public:
+  // All entries -infinity.
   MaxPlusMatrix(std::size_t rows, std::size_t columns);
   static MaxPlusMatrix identity(std::size_t n);
   [[nodiscard]] std::size_t rows() const { return rows_; }
@@ -27,10 +34,13 @@ class MaxPlusMatrix {
   [[nodiscard]] double at(std::size_t row, std::size_t column) const {
     return values_[row * columns_ + column];
   }
-  // this after `first`.
+  // this after `first`, whose rows are this one's columns.
   [[nodiscard]] MaxPlusMatrix after(const MaxPlusMatrix& first) const;
+  // Of a square matrix, by squaring; power(0) is the identity.
   [[nodiscard]] MaxPlusMatrix power(std::uint64_t exponent) const;
+  // One number per column in, one per row out.
   [[nodiscard]] std::vector<double> apply(const std::vector<double>& in) const;
+  bool operator==(const MaxPlusMatrix&) const = default;
 
  private:
   std::size_t rows_, columns_;
@@ -47,18 +57,35 @@ struct ComposedResult {
   [[nodiscard]] double end_us() const;
 };
 
-// A Program's block matrices under one scenario, ready to be evaluated for many start offsets.
+// A Program under one scenario, reduced to the moments where instances and ranks meet: lane and slot values
+// after each instance, arrivals at collectives and their completions. Each is the maximum of earlier ones
+// plus constants (rows of block matrices), so one pass over them evaluates the Program for a choice of start
+// offsets. Needs neither Program nor Costs any more.
 class ComposedProgram {
  public:
+  // Fails with the same sentences as Program::check and Costs::check.
   [[nodiscard]] static Result<ComposedProgram> compose(const Program& program, const Costs& costs);
   // One start offset per rank class; empty: all 0.
   [[nodiscard]] Result<ComposedResult> evaluate(const std::vector<double>& start_offset_us = {}) const;
 
+  // Moments and the constants between them: what an evaluation costs.
+  [[nodiscard]] std::size_t moment_count() const { return first_term_.size() - 1; }
+  [[nodiscard]] std::size_t term_count() const { return terms_.size(); }
+  [[nodiscard]] std::size_t memory_bytes() const;
+
  private:
-  const Program* program_ = nullptr;
-  const Costs* costs_ = nullptr;
-  std::vector<MaxPlusMatrix> matrices_;                 // [block]
-  std::vector<std::vector<MaxPlusMatrix>> run_powers_;  // [class][instances with repeat > 1, in order]
+  friend class Composer;
+  struct Term {
+    double delay_us;
+    std::uint32_t moment;
+  };
+  ComposedProgram() = default;
+
+  std::size_t class_count_ = 0;  // the first moments are the start offsets of the classes
+  std::vector<std::size_t> first_term_ = {
+      0};  // [moment], one more at the end; moments in an order they can be computed in
+  std::vector<Term> terms_;
+  std::vector<std::vector<std::uint32_t>> lane_moment_;  // [class][lane]
 };
 
 }  // namespace stepcast

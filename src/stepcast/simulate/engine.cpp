@@ -21,18 +21,6 @@ std::size_t saturating_multiply(std::size_t a, std::size_t b) {
   return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<std::size_t>::max() : product;
 }
 
-bool all_are_lengths(std::span<const double> values) {
-  bool all = true;
-  for (const double v : values) all &= (v >= 0) & (v <= std::numeric_limits<double>::max());
-  return all;
-}
-
-std::size_t first_that_is_none(std::span<const double> values) {
-  return static_cast<std::size_t>(
-      std::find_if(values.begin(), values.end(), [](double v) { return !(std::isfinite(v) && v >= 0); }) -
-      values.begin());
-}
-
 // What the inner loop reads, as plain pointers.
 struct BlockArrays {
   BlockArrays(const Block& block, std::span<const double> duration_us_, std::span<const double> delay_us_)
@@ -81,7 +69,7 @@ void sweep_tasks(const BlockArrays& block, std::uint32_t first, std::uint32_t en
 
 }  // namespace
 
-// ---------------------------------------------------------------------------------------------------------------------
+// ---------------------------------------------------------------------------------------------------------
 // Timeline
 
 std::span<const Interval> Timeline::instance(RankClassId c, std::uint32_t rank, InstanceId i,
@@ -121,7 +109,7 @@ std::size_t Timeline::memory_bytes() const {
          (lane_free_.capacity() + start_offset_.capacity()) * sizeof(double);
 }
 
-// ---------------------------------------------------------------------------------------------------------------------
+// ---------------------------------------------------------------------------------------------------------
 // Plan
 
 Result<Plan> Plan::compile(const Program& program) {
@@ -180,39 +168,6 @@ std::size_t Plan::memory_bytes() const {
          bytes(order_.port_sources) + bytes(order_.first_membership) + bytes(order_.memberships) +
          bytes(layout_->rank_classes) + bytes(layout_->instances) + bytes(lanes_) + bytes(bound_lanes_) +
          bytes(first_member_) + bytes(members_);
-}
-
-Status Plan::check_costs(const Costs& costs) const {
-  const std::span<const Block> blocks = program_->blocks();
-  if (costs.block_count() != blocks.size()) {
-    return Error{"costs of another program"}
-        .found(fmt::format("{} blocks", costs.block_count()))
-        .expected(std::to_string(blocks.size()));
-  }
-  for (std::size_t b = 0; b < blocks.size(); ++b) {
-    const std::span<const double> durations = costs.duration_us(BlockId{b});
-    const std::span<const double> delays = costs.delay_us(BlockId{b});
-    if (durations.size() != blocks[b].task_count() || delays.size() != blocks[b].edge_count()) {
-      return Error{fmt::format("costs of another program: block {} (\"{}\")", b, blocks[b].name())}
-          .found(fmt::format("{} durations and {} delays", durations.size(), delays.size()))
-          .expected(fmt::format("{} and {}", blocks[b].task_count(), blocks[b].edge_count()));
-    }
-    if (!all_are_lengths(durations)) {
-      const std::size_t t = first_that_is_none(durations);
-      return Error{
-          fmt::format("costs: invalid duration of task {} of block {} (\"{}\")", t, b, blocks[b].name())}
-          .found(fmt::format("{} us", durations[t]))
-          .expected("a finite time that is not negative");
-    }
-    if (!all_are_lengths(delays)) {
-      const std::size_t e = first_that_is_none(delays);
-      return Error{
-          fmt::format("costs: invalid delay of edge {} of block {} (\"{}\")", e, b, blocks[b].name())}
-          .found(fmt::format("{} us", delays[e]))
-          .expected("a finite time that is not negative");
-    }
-  }
-  return Ok{};
 }
 
 // Lays out `timeline` and sets every rank to its start.
@@ -451,7 +406,7 @@ class Sweep {
 };
 
 Status Plan::simulate(const Costs& costs, const SimulateOptions& options, Timeline& timeline) const {
-  STEPCAST_TRY(check_costs(costs));
+  STEPCAST_TRY(costs.check(*program_));
   STEPCAST_TRY(prepare(options, timeline));
   if (timeline.intervals_.size() > 0) Sweep{*this, costs, timeline}.run();
   return Ok{};

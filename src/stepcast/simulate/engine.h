@@ -115,7 +115,6 @@ class Plan {
     std::size_t first = 0;  // into bound_lanes_ otherwise
   };
   Plan() = default;
-  [[nodiscard]] Status check_costs(const Costs& costs) const;
   [[nodiscard]] Status prepare(const SimulateOptions& options, Timeline& timeline) const;
 
   const Program* program_ = nullptr;
