@@ -1,0 +1,46 @@
+// Writes the traces of examples/dlrm_4gpu: one training step of a small recommendation model on four ranks
+// that never existed.
+//
+//   generate_dlrm_example FOLDER        writes kineto_rank0..3.json.gz and et_rank0..3.json.gz, the same
+//   bytes every time
+#include <filesystem>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "stepcast/base/file.h"
+#include "stepcast/trace/kineto_writer.h"
+
+#include "tests/support/trace_generator.h"
+
+namespace {
+
+stepcast::Status write(const stepcast::test::GeneratedRank& rank, const std::filesystem::path& folder,
+                       std::size_t number) {
+  STEPCAST_TRY(stepcast::write_kineto(rank.recorded, folder / fmt::format("kineto_rank{}.json.gz", number)));
+  STEPCAST_ASSIGN(const std::string compressed, stepcast::gzip_compress(rank.execution_trace, 9));
+  return stepcast::write_file_atomically(folder / fmt::format("et_rank{}.json.gz", number), compressed);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    fmt::print(stderr, "usage: {} FOLDER\n", argv[0]);
+    return 2;
+  }
+  stepcast::test::GeneratorOptions options;
+  options.seed = 4;
+  options.ranks = 4;
+  options.tables = {2, 1, 2, 3};       // rank 3 holds the most tables,
+  options.pooling = {20, 20, 20, 60};  // and the ones with the longest lookups: it is the straggler
+  options.late_gpu_ranks = {1};
+  const stepcast::test::GeneratedJob job = stepcast::test::generate_job(options);
+  for (std::size_t r = 0; r < job.ranks.size(); ++r) {
+    if (const auto status = write(job.ranks[r], argv[1], r); !status.ok()) {
+      fmt::print(stderr, "{}\n", status.error().message());
+      return 1;
+    }
+  }
+  return 0;
+}
