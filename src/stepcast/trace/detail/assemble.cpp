@@ -242,8 +242,16 @@ class RankAssembler {
     for (std::size_t i = 0; i < g_.gpu.size(); ++i) {
       const GpuWork& w = g_.gpu[i];
       if (w.call == kNone) {
-        add_edge(BlockBuilder::arrival_at(window_begin_), gpu_task_[i], w.start_us - g_.window.start_us,
-                 {EdgeOrigin::recorded_offset, false, true, 0});
+        // Left over from before the window: the first on its stream at its recorded offset, the others a recorded gap behind it, so that
+        // a scenario which changes kernel times moves them as a queue.
+        const bool queued = w.previous != kNone && g_.gpu[static_cast<std::size_t>(w.previous)].call == kNone;
+        if (queued) {
+          add_edge(Moment::end_of(gpu_task_[static_cast<std::size_t>(w.previous)]), gpu_task_[i],
+                   w.start_us - g_.gpu[static_cast<std::size_t>(w.previous)].end_us, {EdgeOrigin::recorded_offset, false, true, 0});
+        } else {
+          add_edge(BlockBuilder::arrival_at(window_begin_), gpu_task_[i], w.start_us - g_.window.start_us,
+                   {EdgeOrigin::recorded_offset, false, true, 0});
+        }
         continue;
       }
       const LaunchEdge edge = launch_edge(g_, i, constants_, into, options_.own_delays);

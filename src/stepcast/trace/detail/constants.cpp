@@ -1,6 +1,7 @@
 #include "stepcast/trace/detail/constants.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <string_view>
 
@@ -65,7 +66,7 @@ struct Samples {
     smallest = std::min(smallest, value);
     if (is_clean) clean.push_back(value);
   }
-  // Median of the clean ones, else the smallest of all.
+  // The middle of the clean ones, else the smallest of all.
   LearnedConstant learn(std::string name) {
     LearnedConstant c;
     c.name = std::move(name);
@@ -74,8 +75,19 @@ struct Samples {
     if (!clean.empty()) {
       const auto middle = clean.begin() + static_cast<std::ptrdiff_t>(clean.size() / 2);
       std::nth_element(clean.begin(), middle, clean.end());
-      c.value_us = *middle;
-      if (clean.size() % 2 == 0) c.value_us = 0.5 * (c.value_us + *std::max_element(clean.begin(), middle));
+      double median = *middle;
+      if (clean.size() % 2 == 0) median = 0.5 * (median + *std::max_element(clean.begin(), middle));
+      // Recorded times are rounded, a median of them too: over a thousand queued kernels half a microsecond adds up. The mean of what
+      // lies within the clock's tolerance of the median has no such bias.
+      double sum = 0;
+      int near = 0;
+      for (const double v : clean) {
+        if (std::abs(v - median) <= kClockToleranceUs) {
+          sum += v;
+          ++near;
+        }
+      }
+      c.value_us = near > 0 ? sum / near : median;
     } else {
       c.value_us = all > 0 ? smallest : 0;
       c.fallback = true;

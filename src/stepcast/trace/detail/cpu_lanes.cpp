@@ -125,6 +125,15 @@ std::int32_t last_task_ending_by(const std::vector<CpuTask>& tasks, double time_
   return end == tasks.begin() ? kNone : static_cast<std::int32_t>(end - tasks.begin()) - 1;
 }
 
+// True when the main thread did something in a stretch of another thread without any op: then the thread was idle until main woke
+// it. While main waits for the thread all the time, the stretch is the thread's own.
+bool woken_by_main(const std::vector<CpuTask>& main, const CpuTask& stretch) {
+  const std::int32_t last = last_task_ending_by(main, stretch.end_us);
+  if (last == kNone) return true;
+  const CpuTask& t = main[static_cast<std::size_t>(last)];
+  return t.end_us > stretch.start_us;
+}
+
 void add_unless_there(std::vector<std::int32_t>& list, std::int32_t item) {
   if (item != kNone && std::find(list.begin(), list.end(), item) == list.end()) list.push_back(item);
 }
@@ -225,7 +234,7 @@ CpuLanes cut_cpu_lanes(const RankGraph& g) {
     for (std::size_t i = 0; i < raw[lane].size(); ++i) {
       const CpuTask& t = raw[lane][i];
       const bool gap = t.kind == TaskKind::cpu_segment && t.end_us - t.start_us >= kIdleGapUs && i + 1 < raw[lane].size();
-      if (gap && !is_main && t.op == kNone) {
+      if (gap && !is_main && t.op == kNone && woken_by_main(raw[0], t)) {
         wakes.push_back({static_cast<std::int32_t>(lane), static_cast<std::int32_t>(out.size()), t.end_us});
         continue;
       }
