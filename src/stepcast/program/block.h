@@ -58,8 +58,8 @@ enum class TaskKind : std::uint8_t {
 struct TaskInfo {
   TaskKind kind = TaskKind::kernel;
   KernelClass kernel_class = KernelClass::none;
-  NameId name;                                // in the Program's names
-  StackId stack;                              // CPU tasks: open framework ops; GPU tasks: those of the launch
+  NameId name{};                              // in the Program's names
+  StackId stack{};                            // CPU tasks: open framework ops; GPU tasks: those of the launch
   std::uint32_t recorded_event = 0xffffffff;  // importer's index of the event behind the task
 };
 

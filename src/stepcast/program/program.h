@@ -25,7 +25,7 @@ using InstanceId = Id<struct InstanceTag>;  // within a rank class
 using CollectiveId = Id<struct ProgramCollectiveTag>;
 
 struct BlockInstance {
-  BlockId block;
+  BlockId block{};
   std::uint32_t repeat = 1;  // run back to back this many times; 1 where the block holds collectives. A
                              // repeated run begins as a whole, when all lanes and slots it uses are known
   std::vector<std::uint16_t> lanes;      // [block lane] -> lane of the class; empty: the same numbers
@@ -64,9 +64,9 @@ enum class CollectiveGrouping : std::uint8_t {
 };
 
 struct CollectiveMember {
-  RankClassId rank_class;
-  InstanceId instance;
-  TaskId task;
+  RankClassId rank_class{};
+  InstanceId instance{};
+  TaskId task{};
   auto operator<=>(const CollectiveMember&) const = default;
 };
 
@@ -75,7 +75,7 @@ struct Collective {
   CollectiveGrouping grouping = CollectiveGrouping::spanning;
   std::uint32_t root = 0;  // position in members, for the rooted kinds
   CollectiveOp op = CollectiveOp::unknown;
-  NameId name;
+  NameId name{};
   double message_bytes = -1;  // -1: not known
   std::vector<CollectiveMember> members;
 };

@@ -26,11 +26,11 @@ namespace stepcast {
 // A task of one rank: `rank` counts the ranks of the class (0 .. multiplicity - 1), `repetition` the runs of
 // the instance.
 struct TaskRef {
-  RankClassId rank_class;
+  RankClassId rank_class{};
   std::uint32_t rank = 0;
-  InstanceId instance;
+  InstanceId instance{};
   std::uint32_t repetition = 0;
-  TaskId task;
+  TaskId task{};
   auto operator<=>(const TaskRef&) const = default;
 };
 
