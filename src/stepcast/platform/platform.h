@@ -1,0 +1,237 @@
+// A Platform: what a job runs on, and everything that was calibrated for it. A file says it
+// (docs/platform-file.md); platform_file.h reads and writes it.
+//
+//   STEPCAST_ASSIGN(const Platform dgx, load_platform("dgx-a100"));
+//   dgx.device.memory_bandwidth          BytesPerSecond{2.039e12}
+//   dgx.device.peak(DType::bf16)         FlopsPerSecond{3.12e14}, dense; nothing if the device has no such
+//   unit dgx.node.intra.bandwidth_per_gpu     one direction dgx.node.network->bandwidth_per_nic  one
+//   direction
+//
+// Bandwidths are nominal and count one direction. What collectives and kernels reach is in the records.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stepcast/base/quantity.h"
+#include "stepcast/base/result.h"
+#include "stepcast/operation/collective_kind.h"
+#include "stepcast/operation/dtype.h"
+#include "stepcast/platform/provenance.h"
+
+namespace stepcast {
+
+inline constexpr std::size_t kDTypeCount = static_cast<std::size_t>(DType::boolean) + 1;
+
+// One GPU as a framework sees it.
+struct Device {
+  std::string name;                  // "A100-SXM4-80GB"
+  std::vector<std::string> aliases;  // other spellings in measurements: "NVIDIA A100-SXM4-80GB (400W)"
+  std::string vendor;                // "NVIDIA", "AMD"
+  std::string architecture;          // "ampere"
+
+  // Dense matrix rates (tensor cores where the device has them). fp32 is without TF32.
+  std::array<std::optional<FlopsPerSecond>, kDTypeCount> matrix_peak;
+  // Rates of ordinary arithmetic, for work that is no matrix product.
+  std::array<std::optional<FlopsPerSecond>, kDTypeCount> vector_peak;
+
+  BytesPerSecond memory_bandwidth;
+  Bytes memory_size;
+  std::optional<std::uint32_t> sm_count;  // compute units on AMD devices
+  std::optional<double> clock_MHz;        // boost
+  std::optional<Bytes> l2_size;           // the last-level cache in front of the memory
+  std::optional<BytesPerSecond> l2_bandwidth;
+  std::optional<BytesPerSecond>
+      host_link_bandwidth;  // PCIe or C2C between the device and its host, one direction
+  // From the start of the launching call to the start of the kernel on an idle stream.
+  std::optional<Microseconds> launch_overhead;
+  // What the shortest kernel takes on the device.
+  std::optional<Microseconds> kernel_floor;
+  std::optional<double> power_limit_W;
+
+  Sources sources;  // keys: "peak_fp16_TFLOPs", "memory_bandwidth_GBps", ...
+
+  [[nodiscard]] std::optional<FlopsPerSecond> peak(DType dtype) const {
+    return matrix_peak[static_cast<std::size_t>(dtype)];
+  }
+  [[nodiscard]] std::optional<FlopsPerSecond> vector(DType dtype) const {
+    return vector_peak[static_cast<std::size_t>(dtype)];
+  }
+  // The name or one of the aliases; case, blanks, '-' and '_' do not count.
+  [[nodiscard]] bool is_called(std::string_view text) const;
+  friend bool operator==(const Device&, const Device&) = default;
+};
+
+// How the GPUs of one node reach each other.
+enum class LinkKind : std::uint8_t {
+  none,         // one GPU
+  nvswitch,     // every GPU has its full bandwidth to every other one
+  nvlink_mesh,  // direct links between pairs; `links` lists them where pairs differ
+  xgmi_mesh,    // the same with AMD's links
+  pcie,         // through PCIe switches and the host
+  mixed,        // some pairs have a direct link, others go through PCIe: `links` lists all that are not PCIe
+};
+[[nodiscard]] std::string_view to_string(LinkKind kind);
+[[nodiscard]] std::optional<LinkKind> parse_link_kind(std::string_view text);
+
+// A direct connection of two GPUs of a node.
+struct Link {
+  std::uint32_t gpu_a = 0, gpu_b = 0;
+  BytesPerSecond bandwidth;  // one direction, all lanes of the pair together
+  friend bool operator==(const Link&, const Link&) = default;
+};
+
+struct IntraNode {
+  LinkKind kind = LinkKind::none;
+  // What one GPU can send to all others together, one direction. With `mixed`: of the direct links.
+  BytesPerSecond bandwidth_per_gpu;
+  std::optional<Microseconds> latency;  // one hop
+  // What one GPU can send through PCIe, where some pairs have to (kinds mixed and pcie).
+  std::optional<BytesPerSecond> pcie_bandwidth_per_gpu;
+  // PCIe only: GPUs that share a switch or a socket; traffic between such groups goes through the host.
+  std::optional<std::uint32_t> gpus_per_pcie_domain;
+  std::vector<Link> links;  // explicit topology; empty: all pairs are equal
+
+  Sources sources;
+  friend bool operator==(const IntraNode&, const IntraNode&) = default;
+};
+
+struct Network {
+  std::string kind;  // "InfiniBand HDR", "RoCE", "EFA": for people
+  std::uint32_t nics_per_node = 1;
+  BytesPerSecond bandwidth_per_nic;     // one direction
+  std::optional<Microseconds> latency;  // one message between two nodes, GPU to GPU
+  // True: NIC k of all nodes hangs on one switch, and GPU k uses it.
+  std::optional<bool> rail_optimized;
+
+  Sources sources;
+  [[nodiscard]] BytesPerSecond bandwidth_per_node() const { return bandwidth_per_nic * nics_per_node; }
+  friend bool operator==(const Network&, const Network&) = default;
+};
+
+struct Node {
+  std::uint32_t gpus_per_node = 1;
+  IntraNode intra;
+  std::optional<Network> network;  // nothing: nodes cannot talk, or nobody said how
+  Sources sources;
+  friend bool operator==(const Node&, const Node&) = default;
+};
+
+// ---------------------------------------------------------------------------------------------- fitted
+// records
+
+struct CurveKnot {
+  double message_bytes = 0;
+  double time_us = 0;
+  friend bool operator==(const CurveKnot&, const CurveKnot&) = default;
+};
+
+// A closed form of the time of a message: its name says which formula reads the parameters.
+struct CurveForm {
+  std::string form;  // "three_region_sigmoid": log2_m1, log2_m2, BWmax_GBps, t_s_us, A, x0, k, b
+  NamedNumbers parameters;
+  [[nodiscard]] bool empty() const { return form.empty(); }
+  friend bool operator==(const CurveForm&, const CurveForm&) = default;
+};
+
+// How far the measurements lie from the curve: quantiles of ln(measured / curve) over a stretch of message
+// sizes.
+struct ResidualQuantiles {
+  std::string region;  // "latency", "knee", "bandwidth", "all"
+  double message_bytes_min = 0, message_bytes_max = 0;
+  double log_p10 = 0, log_p50 = 0, log_p90 = 0;
+  std::uint64_t n = 0;
+  friend bool operator==(const ResidualQuantiles&, const ResidualQuantiles&) = default;
+};
+
+// The time of one collective on one group of ranks as a function of the message size. `message_bytes` is the
+// `size` of nccl-tests: all_reduce = buffer of one rank; all_gather = receive buffer; reduce_scatter,
+// all_to_all = send buffer.
+struct CollectiveCurve {
+  CollectiveOp collective = CollectiveOp::unknown;
+  DType dtype = DType::unknown;  // unknown: any
+  std::string variant;  // tells apart what the fields above do not: "ring", "in_place"; usually empty
+  std::uint32_t n_nodes = 1;
+  std::uint32_t gpus_per_node = 1;  // ranks per node, as used by this group
+  std::uint32_t n_ranks = 1;
+
+  CurveForm published;  // the published three-region sigmoid; may be empty
+  CurveForm improved;   // the form that predictions use outside of the knots; may be empty
+  // Smoothed, or measured in a file that a user calibrates; sizes strictly increasing.
+  std::vector<CurveKnot> knots;
+  std::vector<ResidualQuantiles> residuals;
+  Provenance provenance;
+
+  // A later file replaces the curve of the same key: "all_reduce/any/8x2/16" and so on.
+  [[nodiscard]] std::string key() const;
+  friend bool operator==(const CollectiveCurve&, const CollectiveCurve&) = default;
+};
+
+inline constexpr std::size_t kMaxShippedKnots = 48;
+
+// Parameters of a fitted model that cost/ evaluates: kernel models, slow-down factors, composition
+// efficiencies.
+struct ModelRecord {
+  std::string name;    // unique in the platform: "gemm/bf16/forward"; a later file replaces it
+  std::string kind;    // which evaluator reads the parameters
+  std::string device;  // the device it was fitted on; empty: any
+  std::string parameters_json = "{}";  // one JSON object, compact, keys as written
+  Provenance provenance;
+  friend bool operator==(const ModelRecord&, const ModelRecord&) = default;
+};
+
+// CPU overheads: T1 between two top-level ops; T2 from the begin of an op to its first launch; T3 from its
+// last launch to its end; T4 the runtime call itself; T5 between two launches, or an op without any.
+enum class OverheadType : std::uint8_t { t1, t2, t3, t4, t5 };
+[[nodiscard]] std::string_view to_string(OverheadType type);  // "T1" .. "T5"
+
+struct OverheadRecord {
+  OverheadType type = OverheadType::t1;
+  std::string op;  // T2, T3, T5: the framework op; T4: the runtime call; empty: every other one
+  double mean_us = 0;
+  std::optional<double> std_us, p10_us, p50_us, p90_us;
+  std::uint64_t n = 0;
+  Provenance provenance;
+  [[nodiscard]] std::string key() const;
+  friend bool operator==(const OverheadRecord&, const OverheadRecord&) = default;
+};
+
+struct Platform {
+  std::string name;
+  std::string description;
+  std::vector<std::string> aliases;  // other names in measurements: "perlmutter"
+  Device device;
+  Node node;
+  std::vector<CollectiveCurve> curves;    // ordered by key
+  std::vector<ModelRecord> models;        // ordered by name
+  std::vector<OverheadRecord> overheads;  // ordered by key
+
+  // Where it was read: the file itself and then what it extends. Not part of the content.
+  std::vector<std::filesystem::path> files;
+
+  [[nodiscard]] bool is_called(std::string_view text) const;
+  [[nodiscard]] const CollectiveCurve* find_curve(std::string_view key) const;
+  [[nodiscard]] const ModelRecord* find_model(std::string_view model_name) const;
+  [[nodiscard]] const OverheadRecord* find_overhead(OverheadType type, std::string_view op) const;
+  // Replaces the record of the same key or adds it.
+  void set(CollectiveCurve curve);
+  void set(ModelRecord model);
+  void set(OverheadRecord overhead);
+
+  // Names the first figure that cannot be: no device name, a bandwidth that is not positive, knots out of
+  // order, ... The place in the Error is the path in the file: "device.memory_bandwidth_GBps".
+  [[nodiscard]] Status check() const;
+};
+// Equal content; `files` does not count.
+[[nodiscard]] bool operator==(const Platform& a, const Platform& b);
+
+// Two spellings of one name: case, blanks, '-' and '_' do not count.
+[[nodiscard]] bool same_name(std::string_view a, std::string_view b);
+
+}  // namespace stepcast

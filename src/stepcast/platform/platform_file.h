@@ -1,0 +1,61 @@
+// Reads, writes and finds platform files: JSON, version 1, described in docs/platform-file.md.
+//
+//   STEPCAST_ASSIGN(Platform mine, load_platform("my-cluster.json"));   // a file, which may extend a shipped
+//   platform STEPCAST_ASSIGN(Platform dgx, load_platform("dgx-a100"));           // one that ships, by its
+//   name or an alias STEPCAST_TRY(write_platform("new.json", mine));
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stepcast/base/result.h"
+#include "stepcast/platform/platform.h"
+
+namespace stepcast {
+
+inline constexpr int kPlatformFileVersion = 1;
+
+// Where platforms that are asked for by name are looked for: $STEPCAST_PLATFORMS (folders, separated by ':'),
+// then the installed share folder or the source tree of this build.
+[[nodiscard]] std::vector<std::filesystem::path> platform_search_dirs();
+
+// A name (or alias) of a platform in `search_dirs`, or the path of a file: what holds a '/' or ends in
+// ".json". `device_hint` chooses where several platforms have the same alias; empty: that is an error.
+[[nodiscard]] Result<Platform> load_platform(std::string_view name_or_path,
+                                             std::span<const std::filesystem::path> search_dirs,
+                                             std::string_view device_hint = {});
+[[nodiscard]] Result<Platform> load_platform(std::string_view name_or_path,
+                                             std::string_view device_hint = {});
+
+// The platform that `text` says. `file` stands for it in errors and is where relative `extends` start from.
+[[nodiscard]] Result<Platform> parse_platform(std::string_view text, const std::filesystem::path& file,
+                                              std::span<const std::filesystem::path> search_dirs);
+
+// What `platform` is, without any `extends`. Equal platforms give equal bytes, and reading them gives the
+// same platform.
+[[nodiscard]] std::string platform_json(const Platform& platform);
+// The same platform as `base` plus what differs: a short file that says `extends: base_reference`. What
+// `base` has and `platform` lacks cannot be said this way and is an error.
+[[nodiscard]] Result<std::string> platform_extension_json(const Platform& platform, const Platform& base,
+                                                          std::string_view base_reference);
+[[nodiscard]] Status write_platform(const std::filesystem::path& file, const Platform& platform);
+
+// One line of `stepcast platforms`.
+struct PlatformListing {
+  std::string name;
+  std::string description;
+  std::vector<std::string> aliases;
+  std::string device;
+  std::uint32_t gpus_per_node = 1;
+  std::size_t n_curves = 0, n_models = 0, n_overheads = 0;
+  std::filesystem::path file;
+};
+// Every platform in `search_dirs`, by name. A file that cannot be read is an error.
+[[nodiscard]] Result<std::vector<PlatformListing>> list_platforms(
+    std::span<const std::filesystem::path> search_dirs);
+
+}  // namespace stepcast
