@@ -23,6 +23,7 @@
 #include "stepcast/base/result.h"
 #include "stepcast/operation/collective_kind.h"
 #include "stepcast/operation/dtype.h"
+#include "stepcast/platform/json_value.h"
 #include "stepcast/platform/provenance.h"
 
 namespace stepcast {
@@ -181,7 +182,7 @@ struct ModelRecord {
   std::string name;    // unique in the platform: "gemm/bf16/forward"; a later file replaces it
   std::string kind;    // which evaluator reads the parameters
   std::string device;  // the device it was fitted on; empty: any
-  std::string parameters_json = "{}";  // one JSON object, compact, keys as written
+  JsonValue parameters = JsonValue::object();
   Provenance provenance;
   friend bool operator==(const ModelRecord&, const ModelRecord&) = default;
 };

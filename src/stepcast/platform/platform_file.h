@@ -38,10 +38,10 @@ inline constexpr int kPlatformFileVersion = 1;
 // What `platform` is, without any `extends`. Equal platforms give equal bytes, and reading them gives the
 // same platform.
 [[nodiscard]] std::string platform_json(const Platform& platform);
-// The same platform as `base` plus what differs: a short file that says `extends: base_reference`. What
-// `base` has and `platform` lacks cannot be said this way and is an error.
-[[nodiscard]] Result<std::string> platform_extension_json(const Platform& platform, const Platform& base,
-                                                          std::string_view base_reference);
+// The same platform as a short file: `extends: base_reference` and what differs from `base`, which is that
+// platform.
+[[nodiscard]] std::string platform_extension_json(const Platform& platform, const Platform& base,
+                                                  std::string_view base_reference);
 [[nodiscard]] Status write_platform(const std::filesystem::path& file, const Platform& platform);
 
 // One line of `stepcast platforms`.
