@@ -31,7 +31,8 @@ TraceBuilder& TraceBuilder::op(int thread, std::string_view name, double start_u
   return *this;
 }
 
-TraceBuilder& TraceBuilder::annotation(int thread, std::string_view name, double start_us, double duration_us) {
+TraceBuilder& TraceBuilder::annotation(int thread, std::string_view name, double start_us,
+                                       double duration_us) {
   op(thread, name, start_us, duration_us);
   rank_.cpu_ops.back().kind = CpuOp::Kind::annotation;
   return *this;
@@ -54,8 +55,8 @@ std::int64_t TraceBuilder::call(int thread, std::string_view name, double start_
   return call.correlation;
 }
 
-TraceBuilder& TraceBuilder::kernel(std::int64_t correlation, int stream, std::string_view name, double start_us,
-                                   double duration_us, float blocks_per_sm) {
+TraceBuilder& TraceBuilder::kernel(std::int64_t correlation, int stream, std::string_view name,
+                                   double start_us, double duration_us, float blocks_per_sm) {
   GpuOp op;
   op.start = ns(start_us);
   op.duration = ns(duration_us);
@@ -67,16 +68,17 @@ TraceBuilder& TraceBuilder::kernel(std::int64_t correlation, int stream, std::st
   return *this;
 }
 
-TraceBuilder& TraceBuilder::memcpy(std::int64_t correlation, int stream, std::string_view name, double start_us,
-                                   double duration_us) {
+TraceBuilder& TraceBuilder::memcpy(std::int64_t correlation, int stream, std::string_view name,
+                                   double start_us, double duration_us) {
   kernel(correlation, stream, name, start_us, duration_us);
   rank_.gpu_ops.back().kind = GpuOp::Kind::memcpy;
   return *this;
 }
 
-TraceBuilder& TraceBuilder::launch(int thread, double call_us, double call_length_us, int stream, std::string_view kernel_name,
-                                   double start_us, double duration_us) {
-  return kernel(call(thread, "cudaLaunchKernel", call_us, call_length_us), stream, kernel_name, start_us, duration_us);
+TraceBuilder& TraceBuilder::launch(int thread, double call_us, double call_length_us, int stream,
+                                   std::string_view kernel_name, double start_us, double duration_us) {
+  return kernel(call(thread, "cudaLaunchKernel", call_us, call_length_us), stream, kernel_name, start_us,
+                duration_us);
 }
 
 TraceBuilder& TraceBuilder::stream_wait(std::int64_t correlation, int waiting_stream, int awaited_stream,

@@ -18,13 +18,15 @@ class TraceBuilder {
   TraceBuilder& step(int thread, int number, double start_us, double duration_us);
   // Returns the correlation of the call.
   std::int64_t call(int thread, std::string_view name, double start_us, double duration_us);
-  TraceBuilder& kernel(std::int64_t correlation, int stream, std::string_view name, double start_us, double duration_us,
-                       float blocks_per_sm = 1);
-  TraceBuilder& memcpy(std::int64_t correlation, int stream, std::string_view name, double start_us, double duration_us);
-  // A launch and its kernel in one go.
-  TraceBuilder& launch(int thread, double call_us, double call_length_us, int stream, std::string_view kernel_name, double start_us,
+  TraceBuilder& kernel(std::int64_t correlation, int stream, std::string_view name, double start_us,
+                       double duration_us, float blocks_per_sm = 1);
+  TraceBuilder& memcpy(std::int64_t correlation, int stream, std::string_view name, double start_us,
                        double duration_us);
-  TraceBuilder& stream_wait(std::int64_t correlation, int waiting_stream, int awaited_stream, std::int64_t record_correlation);
+  // A launch and its kernel in one go.
+  TraceBuilder& launch(int thread, double call_us, double call_length_us, int stream,
+                       std::string_view kernel_name, double start_us, double duration_us);
+  TraceBuilder& stream_wait(std::int64_t correlation, int waiting_stream, int awaited_stream,
+                            std::int64_t record_correlation);
 
   [[nodiscard]] RecordedRank build() const;
 

@@ -1,12 +1,12 @@
 // Hand-worked traces: what the rebuilt edges must say.
-#include "stepcast/trace/recorded_program.h"
+#include <optional>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <optional>
-
 #include "stepcast/simulate/engine.h"
+#include "stepcast/trace/recorded_program.h"
+
 #include "support/trace_builder.h"
 
 namespace stepcast {
@@ -32,7 +32,8 @@ struct Replayed {
     }
     return std::nullopt;
   }
-  [[nodiscard]] Interval at(std::size_t rank, std::string_view name, int n = 0, std::optional<TaskKind> kind = {}) const {
+  [[nodiscard]] Interval at(std::size_t rank, std::string_view name, int n = 0,
+                            std::optional<TaskKind> kind = {}) const {
     const auto task = find(rank, name, n, kind);
     EXPECT_TRUE(task) << name;
     return task ? timeline.instance(RankClassId{rank}, 0, InstanceId{0})[task->index()] : Interval{};
@@ -67,8 +68,9 @@ void scale_kernels(const Program& program, Costs& costs, double factor) {
   }
 }
 
-// One step of 1000 us: a launch [100, 106] whose kernel runs [108, 208], a second launch [110, 116] whose kernel waits for the first and
-// runs [209, 219], a cudaStreamSynchronize [120, 224] and a short one [300, 302] with nothing to wait for.
+// One step of 1000 us: a launch [100, 106] whose kernel runs [108, 208], a second launch [110, 116] whose
+// kernel waits for the first and runs [209, 219], a cudaStreamSynchronize [120, 224] and a short one [300,
+// 302] with nothing to wait for.
 RecordedRank one_synchronisation() {
   TraceBuilder b;
   const int main = b.thread(1);
@@ -93,8 +95,10 @@ TEST(RebuildProgram, ReplaysASynchronisationAtItsRecordedTimes) {
 }
 
 TEST(RebuildProgram, WaitsFollowTheKernelsNotTheRecording) {
-  // Kernels twice as long: sgemm_a [108, 308], sgemm_b [309, 329], return 334 instead of 224: the step ends 110 later.
-  const Replayed r = replay({one_synchronisation()}, {}, [](const Program& p, Costs& c, auto&) { scale_kernels(p, c, 2); });
+  // Kernels twice as long: sgemm_a [108, 308], sgemm_b [309, 329], return 334 instead of 224: the step ends
+  // 110 later.
+  const Replayed r =
+      replay({one_synchronisation()}, {}, [](const Program& p, Costs& c, auto&) { scale_kernels(p, c, 2); });
   EXPECT_DOUBLE_EQ(r.at(0, "sgemm_b").end_us, 329);
   EXPECT_DOUBLE_EQ(r.at(0, "cudaStreamSynchronize", 0, TaskKind::sync_return).end_us, 334);
   EXPECT_DOUBLE_EQ(r.timeline.end_us(), 1110);
@@ -108,8 +112,9 @@ TEST(RebuildProgram, NaiveReplayLosesTheWait) {
   EXPECT_DOUBLE_EQ(r.timeline.lane_free_us(RankClassId{0})[0], 898);
 }
 
-// A blocking copy to the host: call [50, 180], the kernel before it [20, 160], the copy [162, 170], return 10 after its end. A free one
-// at [400, 418] shows its own costs: the copy starts 8 after the call's start, 400 + 8 = 408, and ends at 410, return 8 later.
+// A blocking copy to the host: call [50, 180], the kernel before it [20, 160], the copy [162, 170], return 10
+// after its end. A free one at [400, 418] shows its own costs: the copy starts 8 after the call's start, 400
+// + 8 = 408, and ends at 410, return 8 later.
 TEST(RebuildProgram, BlockingCopyReturnsAfterItsCopy) {
   TraceBuilder b;
   const int main = b.thread(1);
@@ -129,8 +134,9 @@ TEST(RebuildProgram, BlockingCopyReturnsAfterItsCopy) {
   EXPECT_DOUBLE_EQ(slower.at(0, "cudaMemcpyAsync", 0, TaskKind::sync_return).end_us, 280);
 }
 
-// Two ranks, rank 1 begins 300 later. Both launch an all-reduce [20, 26] after their start whose kernel starts 2 after the launch:
-// rank 0 at 28, rank 1 at 328; transfer 50 (rank 1's duration), so both end at 378. Rank 0's call to synchronise [40, 383] returns 5 later.
+// Two ranks, rank 1 begins 300 later. Both launch an all-reduce [20, 26] after their start whose kernel
+// starts 2 after the launch: rank 0 at 28, rank 1 at 328; transfer 50 (rank 1's duration), so both end at
+// 378. Rank 0's call to synchronise [40, 383] returns 5 later.
 std::vector<RecordedRank> two_ranks() {
   std::vector<RecordedRank> ranks;
   for (int rank = 0; rank < 2; ++rank) {
@@ -139,7 +145,8 @@ std::vector<RecordedRank> two_ranks() {
     const int main = b.thread(1);
     b.step(main, 1, s, 1000 - s);
     b.op(main, "record_param_comms", s + 15, 20);
-    b.launch(main, s + 20, 6, 84, "ncclKernel_AllReduce_RING_LL_Sum_float(ncclDevComm*)", s + 28, 378 - (s + 28));
+    b.launch(main, s + 20, 6, 84, "ncclKernel_AllReduce_RING_LL_Sum_float(ncclDevComm*)", s + 28,
+             378 - (s + 28));
     b.call(main, "cudaDeviceSynchronize", s + 40, 383 - (s + 40));
     b.call(main, "cudaDeviceSynchronize", 900, 3);
     ranks.push_back(b.build());
@@ -156,7 +163,8 @@ TEST(RebuildProgram, CollectiveEndsTogetherAfterTheLastArrival) {
     EXPECT_DOUBLE_EQ(r.at(rank, "cudaDeviceSynchronize", 0, TaskKind::sync_return).end_us, 383);
   }
   // Rank 1 another 100 late: both end 100 later, rank 0 waits 100 longer, rank 1 as long as before.
-  const Replayed late = replay(two_ranks(), {}, [](const Program&, Costs&, std::vector<double>& offsets) { offsets[1] += 100; });
+  const Replayed late = replay(
+      two_ranks(), {}, [](const Program&, Costs&, std::vector<double>& offsets) { offsets[1] += 100; });
   EXPECT_DOUBLE_EQ(late.at(0, kernel).end_us, 478);
   EXPECT_DOUBLE_EQ(late.at(1, kernel).end_us, 478);
   EXPECT_DOUBLE_EQ(late.at(0, kernel).length_us(), 450);
@@ -172,7 +180,8 @@ TEST(RebuildProgram, OrderOfFilesChangesNothing) {
   EXPECT_DOUBLE_EQ(a.timeline.rank_end_us(RankClassId{1}), b.timeline.rank_end_us(RankClassId{1}));
 }
 
-// The main thread calls backward at 100 and waits; the autograd thread works [200, 600] and main goes on at 640.
+// The main thread calls backward at 100 and waits; the autograd thread works [200, 600] and main goes on at
+// 640.
 TEST(RebuildProgram, HandsOverToTheAutogradThreadAndBack) {
   TraceBuilder b;
   const int main = b.thread(1);
@@ -187,7 +196,8 @@ TEST(RebuildProgram, HandsOverToTheAutogradThreadAndBack) {
   const Replayed r = replay({recorded});
   EXPECT_DOUBLE_EQ(r.at(0, "aten::add").start_us, 640);
   // wake: 105 -> 200 (main's own 5 us at the begin of its gap), join: 600 -> 640
-  EXPECT_DOUBLE_EQ(r.recorded.facts[0].kept_delay_us[static_cast<std::size_t>(EdgeOrigin::thread_handoff)], 95 + 40);
+  EXPECT_DOUBLE_EQ(r.recorded.facts[0].kept_delay_us[static_cast<std::size_t>(EdgeOrigin::thread_handoff)],
+                   95 + 40);
   // A launch call 70 longer on the autograd thread delays main by 70.
   const Replayed slower = replay({recorded}, {}, [&](const Program& p, Costs& c, auto&) {
     for (std::size_t t = 0; t < p.blocks()[0].task_count(); ++t)
@@ -196,7 +206,8 @@ TEST(RebuildProgram, HandsOverToTheAutogradThreadAndBack) {
   EXPECT_DOUBLE_EQ(slower.at(0, "aten::add").start_us, 710);
 }
 
-// Stream 8 waits for stream 7 by a cuda_sync record: its kernel, launched at 60, starts 2 after the other's end at 220.
+// Stream 8 waits for stream 7 by a cuda_sync record: its kernel, launched at 60, starts 2 after the other's
+// end at 220.
 TEST(RebuildProgram, EventWaitFromItsRecord) {
   TraceBuilder b;
   const int main = b.thread(1);
@@ -207,7 +218,8 @@ TEST(RebuildProgram, EventWaitFromItsRecord) {
   b.stream_wait(wait, 8, 7, record);
   b.launch(main, 60, 6, 8, "consumer", 222, 50);
   const RecordedRank recorded = b.build();
-  const Replayed r = replay({recorded}, {}, [](const Program& p, Costs& c, auto&) { scale_kernels(p, c, 2); });
+  const Replayed r =
+      replay({recorded}, {}, [](const Program& p, Costs& c, auto&) { scale_kernels(p, c, 2); });
   // producer [20, 420], delay 2
   EXPECT_DOUBLE_EQ(r.at(0, "consumer").start_us, 422);
   EXPECT_EQ(r.recorded.facts[0].edge_count[static_cast<std::size_t>(EdgeOrigin::event)], 1u);
@@ -222,7 +234,7 @@ TEST(RebuildProgram, LeftOverWorkKeepsItsOffset) {
   b.launch(main, 120, 6, 7, "inside", 251, 10);
   const Replayed r = replay({b.build()});
   EXPECT_EQ(r.recorded.facts[0].left_over_kernels, 1u);
-  EXPECT_DOUBLE_EQ(r.at(0, "before").start_us, 50);   // the step begins at 0
+  EXPECT_DOUBLE_EQ(r.at(0, "before").start_us, 50);  // the step begins at 0
   EXPECT_DOUBLE_EQ(r.at(0, "inside").start_us, 151);
 }
 
@@ -235,13 +247,17 @@ TEST(RebuildProgram, RefusesWhatDoesNotFit) {
   };
   std::vector<RecordedRank> ranks = two_ranks();
   ranks[1].rank = 0;
-  EXPECT_EQ(message(ranks), "rank1.json: distributedInfo.rank: found rank 0, the same as rank0.json, expected one file per rank; give "
-                            "each rank once");
+  EXPECT_EQ(message(ranks),
+            "rank1.json: distributedInfo.rank: found rank 0, the same as rank0.json, expected one file per "
+            "rank; give "
+            "each rank once");
   ranks[1].rank = 2;
-  EXPECT_THAT(message(ranks), testing::HasSubstr("found rank 2 of a world of 2, expected 0 <= rank < world_size"));
+  EXPECT_THAT(message(ranks),
+              testing::HasSubstr("found rank 2 of a world of 2, expected 0 <= rank < world_size"));
   RebuildOptions step;
   step.step = 7;
-  EXPECT_THAT(message(two_ranks(), step), testing::HasSubstr("ProfilerStep#7: there is no such step, found steps 1; choose one of them"));
+  EXPECT_THAT(message(two_ranks(), step),
+              testing::HasSubstr("ProfilerStep#7: there is no such step, found steps 1; choose one of them"));
   TraceBuilder empty;
   empty.thread(1);
   EXPECT_THAT(message({empty.build()}), testing::HasSubstr("found no operators and no GPU work"));

@@ -33,5 +33,7 @@ class Id {
 
 template <class Tag>
 struct std::hash<stepcast::Id<Tag>> {
-  std::size_t operator()(stepcast::Id<Tag> id) const noexcept { return std::hash<std::uint32_t>{}(id.index()); }
+  std::size_t operator()(stepcast::Id<Tag> id) const noexcept {
+    return std::hash<std::uint32_t>{}(id.index());
+  }
 };

@@ -1,7 +1,8 @@
 // Quantities with their unit in the type.
 //
-// A Quantity is a double tagged with a unit. Construction is explicit, the number comes out through value(), and only
-// the products and quotients that this domain has are defined: adding bytes to seconds does not compile.
+// A Quantity is a double tagged with a unit. Construction is explicit, the number comes out through value(),
+// and only the products and quotients that this domain has are defined: adding bytes to seconds does not
+// compile.
 //
 //   Bytes message{4096};
 //   BytesPerSecond link = BytesPerSecond{300e9};
@@ -66,8 +67,8 @@ constexpr Bytes operator*(BytesPerSecond rate, Microseconds time) {
   return Bytes{rate.value() * time.value() * 1e-6};
 }
 
-// A recorded instant or length. Traces hold at most nanosecond decimals, so 64-bit nanoseconds keep an epoch time exactly
-// where a double of microseconds would need more than 53 bits.
+// A recorded instant or length. Traces hold at most nanosecond decimals, so 64-bit nanoseconds keep an epoch
+// time exactly where a double of microseconds would need more than 53 bits.
 using Nanoseconds = std::chrono::nanoseconds;
 
 constexpr Microseconds to_microseconds(Nanoseconds time) {
@@ -78,11 +79,17 @@ namespace literals {
 constexpr Microseconds operator""_us(long double v) { return Microseconds{static_cast<double>(v)}; }
 constexpr Microseconds operator""_us(unsigned long long v) { return Microseconds{static_cast<double>(v)}; }
 constexpr Microseconds operator""_ms(long double v) { return Microseconds{static_cast<double>(v) * 1e3}; }
-constexpr Microseconds operator""_ms(unsigned long long v) { return Microseconds{static_cast<double>(v) * 1e3}; }
+constexpr Microseconds operator""_ms(unsigned long long v) {
+  return Microseconds{static_cast<double>(v) * 1e3};
+}
 constexpr Bytes operator""_B(unsigned long long v) { return Bytes{static_cast<double>(v)}; }
 constexpr Bytes operator""_MiB(unsigned long long v) { return Bytes{static_cast<double>(v) * 1048576.0}; }
-constexpr BytesPerSecond operator""_GBps(long double v) { return BytesPerSecond{static_cast<double>(v) * 1e9}; }
-constexpr BytesPerSecond operator""_Gbps(long double v) { return BytesPerSecond{static_cast<double>(v) * 1e9 / 8}; }
+constexpr BytesPerSecond operator""_GBps(long double v) {
+  return BytesPerSecond{static_cast<double>(v) * 1e9};
+}
+constexpr BytesPerSecond operator""_Gbps(long double v) {
+  return BytesPerSecond{static_cast<double>(v) * 1e9 / 8};
+}
 }  // namespace literals
 
 }  // namespace stepcast

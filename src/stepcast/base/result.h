@@ -27,9 +27,18 @@ class Error {
     e.place_ = std::move(place);
     return e;
   }
-  Error&& found(std::string what) && { found_ = std::move(what); return std::move(*this); }
-  Error&& expected(std::string what) && { expected_ = std::move(what); return std::move(*this); }
-  Error&& advice(std::string what) && { advice_ = std::move(what); return std::move(*this); }
+  Error&& found(std::string what) && {
+    found_ = std::move(what);
+    return std::move(*this);
+  }
+  Error&& expected(std::string what) && {
+    expected_ = std::move(what);
+    return std::move(*this);
+  }
+  Error&& advice(std::string what) && {
+    advice_ = std::move(what);
+    return std::move(*this);
+  }
   // Names the file of an error that came from a reader which did not know it.
   Error&& in_file(std::string file) && {
     if (file_.empty()) file_ = std::move(file);
@@ -37,7 +46,8 @@ class Error {
   }
 
   [[nodiscard]] const std::string& file() const { return file_; }
-  // "FILE: PLACE: PROBLEM: found F, expected E; ADVICE", leaving out what is not known. Never contains a line break.
+  // "FILE: PLACE: PROBLEM: found F, expected E; ADVICE", leaving out what is not known. Never contains a line
+  // break.
   [[nodiscard]] std::string message() const;
 
  private:
@@ -47,8 +57,10 @@ class Error {
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT(google-explicit-constructor)
-  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT(google-explicit-constructor)
+  Result(T value)
+      : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT(google-explicit-constructor)
+  Result(Error error)
+      : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT(google-explicit-constructor)
 
   [[nodiscard]] bool ok() const { return state_.index() == 0; }
   explicit operator bool() const { return ok(); }
@@ -79,16 +91,16 @@ using Status = Result<Ok>;
 #define STEPCAST_CONCAT(a, b) STEPCAST_CONCAT_INNER(a, b)
 
 // Returns the error of `expression` (a Status or Result) to the caller, if it has one.
-#define STEPCAST_TRY(expression)                                                       \
-  do {                                                                                 \
-    if (auto stepcast_status = (expression); !stepcast_status.ok())                    \
-      return std::move(stepcast_status).error();                                       \
+#define STEPCAST_TRY(expression)                                    \
+  do {                                                              \
+    if (auto stepcast_status = (expression); !stepcast_status.ok()) \
+      return std::move(stepcast_status).error();                    \
   } while (false)
 
 // Declares `declaration` from the value of `expression`, or returns its error to the caller.
 #define STEPCAST_ASSIGN(declaration, expression) \
   STEPCAST_ASSIGN_IMPL(STEPCAST_CONCAT(stepcast_result_, __LINE__), declaration, expression)
-#define STEPCAST_ASSIGN_IMPL(name, declaration, expression)  \
-  auto name = (expression);                                  \
-  if (!name.ok()) return std::move(name).error();            \
+#define STEPCAST_ASSIGN_IMPL(name, declaration, expression) \
+  auto name = (expression);                                 \
+  if (!name.ok()) return std::move(name).error();           \
   declaration = std::move(name).value()

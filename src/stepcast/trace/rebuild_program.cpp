@@ -21,7 +21,8 @@ using detail::RankGraph;
 using detail::RecordedStep;
 
 // The step that is replayed: the asked one, else the last that every rank has.
-Result<std::vector<RecordedStep>> choose_steps(std::span<const RecordedInput> ranks, const RebuildOptions& options) {
+Result<std::vector<RecordedStep>> choose_steps(std::span<const RecordedInput> ranks,
+                                               const RebuildOptions& options) {
   std::vector<std::vector<RecordedStep>> steps;
   std::size_t without = 0;
   for (const RecordedInput& in : ranks) {
@@ -61,11 +62,13 @@ Result<std::vector<RecordedStep>> choose_steps(std::span<const RecordedInput> ra
     }
   }
   for (std::size_t r = 0; r < ranks.size(); ++r) {
-    const auto it = std::find_if(steps[r].begin(), steps[r].end(), [&](const RecordedStep& s) { return s.number == *number; });
+    const auto it = std::find_if(steps[r].begin(), steps[r].end(),
+                                 [&](const RecordedStep& s) { return s.number == *number; });
     if (it == steps[r].end()) {
       std::vector<std::int64_t> numbers;
       for (const RecordedStep& s : steps[r]) numbers.push_back(s.number);
-      return Error::at(ranks[r].kineto->file, fmt::format("ProfilerStep#{}", *number), "there is no such step")
+      return Error::at(ranks[r].kineto->file, fmt::format("ProfilerStep#{}", *number),
+                       "there is no such step")
           .found(fmt::format("steps {}", fmt::join(numbers, ", ")))
           .advice("choose one of them");
     }
@@ -81,25 +84,32 @@ Status check_ranks(std::span<const RecordedInput> ranks) {
   for (const RecordedInput& in : ranks) {
     const RecordedRank& r = *in.kineto;
     if (r.gpu_ops.empty() && r.cpu_ops.empty())
-      return Error::at(r.file, "traceEvents").found("no operators and no GPU work").expected("a trace of a training step");
+      return Error::at(r.file, "traceEvents")
+          .found("no operators and no GPU work")
+          .expected("a trace of a training step");
     if (ranks.size() == 1) continue;
     if (!r.rank) {
-      return Error::at(r.file, "distributedInfo.rank").found("no rank").expected("the rank of the trace, since several files were given")
+      return Error::at(r.file, "distributedInfo.rank")
+          .found("no rank")
+          .expected("the rank of the trace, since several files were given")
           .advice("replay this file alone, or add \"distributedInfo\": {\"rank\": R, \"world_size\": N}");
     }
     const auto [it, fresh] = by_rank.emplace(*r.rank, &r);
     if (!fresh) {
-      return Error::at(r.file, "distributedInfo.rank").found(fmt::format("rank {}, the same as {}", *r.rank, it->second->file))
+      return Error::at(r.file, "distributedInfo.rank")
+          .found(fmt::format("rank {}, the same as {}", *r.rank, it->second->file))
           .expected("one file per rank")
           .advice("give each rank once");
     }
     if (r.world_size) {
       if (*r.world_size < 1 || *r.rank < 0 || *r.rank >= *r.world_size) {
-        return Error::at(r.file, "distributedInfo").found(fmt::format("rank {} of a world of {}", *r.rank, *r.world_size))
+        return Error::at(r.file, "distributedInfo")
+            .found(fmt::format("rank {} of a world of {}", *r.rank, *r.world_size))
             .expected("0 <= rank < world_size");
       }
       if (world && *world != *r.world_size) {
-        return Error::at(r.file, "distributedInfo.world_size").found(fmt::format("{}", *r.world_size))
+        return Error::at(r.file, "distributedInfo.world_size")
+            .found(fmt::format("{}", *r.world_size))
             .expected(fmt::format("{} as in {}", *world, by_rank.begin()->second->file))
             .advice("give the files of one job");
       }
@@ -129,11 +139,13 @@ Result<RecordedProgram> rebuild_program(std::span<const RecordedInput> input, co
     graphs.push_back(detail::link_rank(*ranks[r].kineto, steps[r], origin));
     RankGraph& g = graphs.back();
     if (ranks[r].execution_trace != nullptr) {
-      STEPCAST_ASSIGN(detail::EtJoin join, detail::join_execution_trace(*ranks[r].kineto, *ranks[r].execution_trace));
+      STEPCAST_ASSIGN(detail::EtJoin join,
+                      detail::join_execution_trace(*ranks[r].kineto, *ranks[r].execution_trace));
       g.execution_trace = ranks[r].execution_trace;
       g.et_node_of_op = std::move(join.node_of_op);
       if (join.joined < join.nodes)
-        notes.push_back(fmt::format("rank {}: {} of {} operators of the execution trace were joined", g.rank, join.joined, join.nodes));
+        notes.push_back(fmt::format("rank {}: {} of {} operators of the execution trace were joined", g.rank,
+                                    join.joined, join.nodes));
     }
     detail::find_gpu_waits(g);
     lanes.push_back(detail::cut_cpu_lanes(g));
@@ -142,7 +154,9 @@ Result<RecordedProgram> rebuild_program(std::span<const RecordedInput> input, co
                                   lanes.back().dropped_polling_calls));
   }
   if (std::all_of(graphs.begin(), graphs.end(), [](const RankGraph& g) { return g.gpu.empty(); })) {
-    return Error::at(ranks.front().kineto->file, "the step").found("no GPU work").expected("kernels, copies or fills inside the step")
+    return Error::at(ranks.front().kineto->file, "the step")
+        .found("no GPU work")
+        .expected("kernels, copies or fills inside the step")
         .advice("record with CUDA activities on");
   }
   detail::CollectiveMatch match = detail::match_collectives(graphs);

@@ -1,6 +1,8 @@
-// Recorded ranks as one Program: dependencies rebuilt from what the traces give, recorded durations as the first scenario.
+// Recorded ranks as one Program: dependencies rebuilt from what the traces give, recorded durations as the
+// first scenario.
 //
-// One rank class with one block instance per rank. The clock is microseconds since the earliest first CPU event of all ranks.
+// One rank class with one block instance per rank. The clock is microseconds since the earliest first CPU
+// event of all ranks.
 #pragma once
 
 #include <array>
@@ -19,8 +21,10 @@
 namespace stepcast {
 
 struct RebuildOptions {
-  std::optional<std::int64_t> step;        // number N of ProfilerStep#N; otherwise the last complete step that all ranks have
-  // The naive replay: waits cut to their base cost, no edges between GPU work, no return edges, no joint end of collectives.
+  std::optional<std::int64_t>
+      step;  // number N of ProfilerStep#N; otherwise the last complete step that all ranks have
+  // The naive replay: waits cut to their base cost, no edges between GPU work, no return edges, no joint end
+  // of collectives.
   bool naive = false;
   // Use one latency per kind of thread hand-off (the smallest over all ranks) instead of the recorded ones.
   bool smallest_handoff = false;
@@ -30,7 +34,7 @@ struct RebuildOptions {
 
 // A constant learned from operations that the rebuilt edges show not to have waited.
 struct LearnedConstant {
-  std::string name;         // "launch delay, cudaLaunchKernel -> kernel, from the call's end"
+  std::string name;  // "launch delay, cudaLaunchKernel -> kernel, from the call's end"
   double value_us = 0;
   std::uint32_t clean = 0;  // operations it was learned from
   std::uint32_t all = 0;    // operations of that kind
@@ -39,36 +43,38 @@ struct LearnedConstant {
 
 struct RecordedStepFacts {
   std::int32_t rank = 0;
-  std::int64_t step_number = -1;            // -1: no ProfilerStep in the file; the whole trace is the step
-  Interval step_us;                         // measured step on the common clock
-  double gpu_window_end_us = 0;             // last GPU end of work launched in the step
-  TaskId step_end_task;                     // the step ends with the end (or start) of this task
+  std::int64_t step_number = -1;  // -1: no ProfilerStep in the file; the whole trace is the step
+  Interval step_us;               // measured step on the common clock
+  double gpu_window_end_us = 0;   // last GPU end of work launched in the step
+  TaskId step_end_task;           // the step ends with the end (or start) of this task
   bool step_ends_at_start = false;
-  std::uint64_t left_over_kernels = 0;      // GPU work in the window whose launch lies before it
+  std::uint64_t left_over_kernels = 0;  // GPU work in the window whose launch lies before it
   // Waiting that ended up in edges, and waiting that no edge explains, in microseconds.
-  double recorded_wait_us = 0;              // recorded length of waits in calls (beyond the base cost)
-  double unexplained_wait_us = 0;           // of it, kept as a plain duration because no edge accounts for it
-  std::array<double, kEdgeOriginCount> kept_delay_us{};       // recorded delays kept on edges, by origin
-  std::array<std::uint32_t, kEdgeOriginCount> edge_count{};   // by origin
+  double recorded_wait_us = 0;     // recorded length of waits in calls (beyond the base cost)
+  double unexplained_wait_us = 0;  // of it, kept as a plain duration because no edge accounts for it
+  std::array<double, kEdgeOriginCount> kept_delay_us{};      // recorded delays kept on edges, by origin
+  std::array<std::uint32_t, kEdgeOriginCount> edge_count{};  // by origin
   std::array<std::uint32_t, kEdgeOriginCount> inferred_edge_count{};
 };
 
 struct RecordedProgram {
   Program program;
-  std::vector<double> start_offset_us;                 // [rank class]
-  std::vector<std::vector<Interval>> measured;         // [rank class][task of its block]
-  std::vector<RecordedStepFacts> facts;                // [rank class]
+  std::vector<double> start_offset_us;          // [rank class]
+  std::vector<std::vector<Interval>> measured;  // [rank class][task of its block]
+  std::vector<RecordedStepFacts> facts;         // [rank class]
   std::vector<LearnedConstant> constants;
-  std::vector<std::string> notes;                      // what a person should know: events skipped, ranks missing, ...
+  std::vector<std::string> notes;  // what a person should know: events skipped, ranks missing, ...
 };
 
 struct RecordedInput {
   const RecordedRank* kineto = nullptr;
-  const ExecutionTrace* execution_trace = nullptr;     // null where there is none
+  const ExecutionTrace* execution_trace = nullptr;  // null where there is none
 };
 
-// Errors: two files with the same rank, ranks missing from the world where collectives need them are noted and not an error, no GPU
-// work, no common step, an execution trace that does not belong to its profiler trace.
-[[nodiscard]] Result<RecordedProgram> rebuild_program(std::span<const RecordedInput> ranks, const RebuildOptions& options = {});
+// Errors: two files with the same rank, ranks missing from the world where collectives need them are noted
+// and not an error, no GPU work, no common step, an execution trace that does not belong to its profiler
+// trace.
+[[nodiscard]] Result<RecordedProgram> rebuild_program(std::span<const RecordedInput> ranks,
+                                                      const RebuildOptions& options = {});
 
 }  // namespace stepcast

@@ -11,7 +11,8 @@
 namespace stepcast::detail {
 namespace {
 
-// A launch delay or stream gap this close to its constant may be taken as recorded (RebuildOptions::own_delays).
+// A launch delay or stream gap this close to its constant may be taken as recorded
+// (RebuildOptions::own_delays).
 constexpr double kOwnDelayWithinUs = 3;
 
 struct LaunchEdge {
@@ -29,11 +30,13 @@ LaunchEdge launch_edge(const RankGraph& g, std::size_t i, const Constants& const
     edge.from_start = true;
     edge.delay_us = constants.inside_launch_delay_us(g, w);
   } else if (starts_inside_call(g, w)) {
-    // How far into its call the work begins depends on the call (staging of a large copy, a slow first launch): its own delay is kept.
+    // How far into its call the work begins depends on the call (staging of a large copy, a slow first
+    // launch): its own delay is kept.
     edge.from_start = true;
     edge.kept = true;
     edge.delay_us = std::max(0.0, w.start_us - c.start_us);
-    if (!launched_clean(g, i, into)) edge.delay_us = std::min(edge.delay_us, constants.inside_launch_delay_us(g, w));
+    if (!launched_clean(g, i, into))
+      edge.delay_us = std::min(edge.delay_us, constants.inside_launch_delay_us(g, w));
   } else {
     edge.delay_us = constants.launch_delay_us(g, w);
     const double own = w.start_us - c.end_us;
@@ -62,15 +65,22 @@ std::array<double, 3> smallest_handoffs(const std::vector<CpuLanes>& lanes) {
 class RankAssembler {
  public:
   RankAssembler(Program& program, const RankGraph& g, const CpuLanes& lanes, const Constants& constants,
-                const CollectiveMatch& match, const RebuildOptions& options, const std::array<double, 3>& smallest_handoff)
-      : program_(program), g_(g), lanes_(lanes), constants_(constants), match_(match), options_(options),
-        smallest_handoff_(smallest_handoff), builder_(fmt::format("rank {}", g.rank)) {}
+                const CollectiveMatch& match, const RebuildOptions& options,
+                const std::array<double, 3>& smallest_handoff)
+      : program_(program),
+        g_(g),
+        lanes_(lanes),
+        constants_(constants),
+        match_(match),
+        options_(options),
+        smallest_handoff_(smallest_handoff),
+        builder_(fmt::format("rank {}", g.rank)) {}
 
   struct Built {
     BlockBuilder::Finished finished;
-    std::vector<Interval> measured;                       // [task of the block]
+    std::vector<Interval> measured;  // [task of the block]
     RecordedStepFacts facts;
-    std::vector<TaskId> gpu_task;                         // [GpuWork] -> task of the block
+    std::vector<TaskId> gpu_task;  // [GpuWork] -> task of the block
     std::vector<Lane> lanes;
   };
 
@@ -92,7 +102,8 @@ class RankAssembler {
     built.lanes.assign(builder_.lanes().begin(), builder_.lanes().end());
     STEPCAST_ASSIGN(built.finished, std::move(builder_).finish_with_map());
     built.measured.resize(measured_.size());
-    for (std::size_t i = 0; i < measured_.size(); ++i) built.measured[built.finished.new_id[i].index()] = measured_[i];
+    for (std::size_t i = 0; i < measured_.size(); ++i)
+      built.measured[built.finished.new_id[i].index()] = measured_[i];
     for (const TaskId t : gpu_task_) built.gpu_task.push_back(built.finished.new_id[t.index()]);
     finish_facts(built);
     return built;
@@ -118,7 +129,8 @@ class RankAssembler {
     const auto it = stack_of_op_.find(op);
     if (it != stack_of_op_.end()) return it->second;
     const StackId parent = stack_of_op(g_.parent_of_op[static_cast<std::size_t>(op)]);
-    const StackId stack = program_.stacks.push(parent, intern(g_.recorded->cpu_ops[static_cast<std::size_t>(op)].name));
+    const StackId stack =
+        program_.stacks.push(parent, intern(g_.recorded->cpu_ops[static_cast<std::size_t>(op)].name));
     stack_of_op_.emplace(op, stack);
     return stack;
   }
@@ -136,15 +148,17 @@ class RankAssembler {
       const std::int32_t thread = lanes_.threads[lane];
       const RecordedThread& recorded = g_.recorded->threads[static_cast<std::size_t>(thread)];
       const bool main = thread == g_.window.main_thread;
-      const LaneId lane_id = builder_.add_lane(
-          {LaneKind::cpu_thread, fmt::format("{} {}", main ? "main thread" : "thread", recorded.tid), thread});
+      const LaneId lane_id =
+          builder_.add_lane({LaneKind::cpu_thread,
+                             fmt::format("{} {}", main ? "main thread" : "thread", recorded.tid), thread});
       for (const CpuTask& t : lanes_.tasks[lane]) {
         TaskInfo info;
         info.kind = t.kind;
         info.stack = stack_of_op(t.op);
         const double length = t.end_us - t.start_us;
         if (t.call == kNone) {
-          info.name = t.op == kNone ? no_op : intern(g_.recorded->cpu_ops[static_cast<std::size_t>(t.op)].name);
+          info.name =
+              t.op == kNone ? no_op : intern(g_.recorded->cpu_ops[static_cast<std::size_t>(t.op)].name);
           cpu_task_[lane].push_back(add_task(lane_id, info, length, {t.start_us, t.end_us}));
           continue;
         }
@@ -172,8 +186,8 @@ class RankAssembler {
     const double waited = t.end_us - t.start_us - base;
     double explained_until = t.start_us + base;
     for (const std::int32_t s : wait.sources) {
-      explained_until = std::max(explained_until,
-                                 g_.gpu[static_cast<std::size_t>(s)].end_us + constants_.return_delay_us(wait.kind));
+      explained_until = std::max(explained_until, g_.gpu[static_cast<std::size_t>(s)].end_us +
+                                                      constants_.return_delay_us(wait.kind));
     }
     facts_.recorded_wait_us += waited;
     facts_.unexplained_wait_us += std::clamp(t.end_us - explained_until, 0.0, waited);
@@ -182,11 +196,14 @@ class RankAssembler {
   void add_gpu_tasks() {
     std::vector<LaneId> lane_of_stream;
     for (const Stream& s : g_.streams) {
-      const bool one_device = std::all_of(g_.streams.begin(), g_.streams.end(),
-                                          [&](const Stream& o) { return o.device == g_.streams.front().device; });
-      lane_of_stream.push_back(builder_.add_lane(
-          {LaneKind::gpu_stream, one_device ? fmt::format("stream {}", s.number) : fmt::format("GPU {} stream {}", s.device, s.number),
-           s.number}));
+      const bool one_device = std::all_of(g_.streams.begin(), g_.streams.end(), [&](const Stream& o) {
+        return o.device == g_.streams.front().device;
+      });
+      lane_of_stream.push_back(
+          builder_.add_lane({LaneKind::gpu_stream,
+                             one_device ? fmt::format("stream {}", s.number)
+                                        : fmt::format("GPU {} stream {}", s.device, s.number),
+                             s.number}));
     }
     gpu_task_.resize(g_.gpu.size());
     for (std::size_t s = 0; s < g_.streams.size(); ++s) {
@@ -211,7 +228,8 @@ class RankAssembler {
         } else {
           last_gpu_end_us_ = std::max(last_gpu_end_us_, w.end_us);
         }
-        gpu_task_[static_cast<std::size_t>(i)] = add_task(lane_of_stream[s], info, length, {w.start_us, w.end_us});
+        gpu_task_[static_cast<std::size_t>(i)] =
+            add_task(lane_of_stream[s], info, length, {w.start_us, w.end_us});
       }
     }
   }
@@ -220,12 +238,15 @@ class RankAssembler {
     for (const Handoff& h : lanes_.handoffs) {
       const TaskId to = task_begin(h.to_thread, h.to_task);
       if (h.from_task == kNone) {
-        add_edge(BlockBuilder::arrival_at(window_begin_), to, h.delay_us, {EdgeOrigin::recorded_offset, false, true, 0});
+        add_edge(BlockBuilder::arrival_at(window_begin_), to, h.delay_us,
+                 {EdgeOrigin::recorded_offset, false, true, 0});
         continue;
       }
       double delay = h.delay_us;
-      if (options_.smallest_handoff) delay = std::min(delay, smallest_handoff_[static_cast<std::size_t>(h.kind)]);
-      const TaskId from = cpu_task_[static_cast<std::size_t>(h.from_thread)][static_cast<std::size_t>(h.from_task)];
+      if (options_.smallest_handoff)
+        delay = std::min(delay, smallest_handoff_[static_cast<std::size_t>(h.kind)]);
+      const TaskId from =
+          cpu_task_[static_cast<std::size_t>(h.from_thread)][static_cast<std::size_t>(h.from_task)];
       add_edge(Moment::end_of(from), to, delay, {EdgeOrigin::thread_handoff, true, true, 0});
     }
   }
@@ -242,12 +263,13 @@ class RankAssembler {
     for (std::size_t i = 0; i < g_.gpu.size(); ++i) {
       const GpuWork& w = g_.gpu[i];
       if (w.call == kNone) {
-        // Left over from before the window: the first on its stream at its recorded offset, the others a recorded gap behind it, so that
-        // a scenario which changes kernel times moves them as a queue.
+        // Left over from before the window: the first on its stream at its recorded offset, the others a
+        // recorded gap behind it, so that a scenario which changes kernel times moves them as a queue.
         const bool queued = w.previous != kNone && g_.gpu[static_cast<std::size_t>(w.previous)].call == kNone;
         if (queued) {
           add_edge(Moment::end_of(gpu_task_[static_cast<std::size_t>(w.previous)]), gpu_task_[i],
-                   w.start_us - g_.gpu[static_cast<std::size_t>(w.previous)].end_us, {EdgeOrigin::recorded_offset, false, true, 0});
+                   w.start_us - g_.gpu[static_cast<std::size_t>(w.previous)].end_us,
+                   {EdgeOrigin::recorded_offset, false, true, 0});
         } else {
           add_edge(BlockBuilder::arrival_at(window_begin_), gpu_task_[i], w.start_us - g_.window.start_us,
                    {EdgeOrigin::recorded_offset, false, true, 0});
@@ -255,7 +277,8 @@ class RankAssembler {
         continue;
       }
       const LaunchEdge edge = launch_edge(g_, i, constants_, into, options_.own_delays);
-      const TaskId call = edge.from_start ? call_enter_[static_cast<std::size_t>(w.call)] : call_return_[static_cast<std::size_t>(w.call)];
+      const TaskId call = edge.from_start ? call_enter_[static_cast<std::size_t>(w.call)]
+                                          : call_return_[static_cast<std::size_t>(w.call)];
       add_edge(edge.from_start ? Moment::start_of(call) : Moment::end_of(call), gpu_task_[i], edge.delay_us,
                {EdgeOrigin::launch, false, edge.kept, 0});
       if (w.previous != kNone) {
@@ -276,7 +299,8 @@ class RankAssembler {
       const TaskId to = gpu_task_[static_cast<std::size_t>(e.to)];
       const double delay = e.info.origin == EdgeOrigin::device_busy
                                ? e.delay_us
-                               : constants_.event_delay_us(g_.gpu[static_cast<std::size_t>(e.from)], g_.gpu[static_cast<std::size_t>(e.to)]);
+                               : constants_.event_delay_us(g_.gpu[static_cast<std::size_t>(e.from)],
+                                                           g_.gpu[static_cast<std::size_t>(e.to)]);
       add_edge(e.from_start ? Moment::start_of(from) : Moment::end_of(from), to, delay, e.info);
     }
   }
@@ -284,8 +308,9 @@ class RankAssembler {
   void add_returns() {
     for (const CpuWait& wait : lanes_.waits) {
       for (const std::int32_t s : wait.sources) {
-        add_edge(Moment::end_of(gpu_task_[static_cast<std::size_t>(s)]), call_return_[static_cast<std::size_t>(wait.call)],
-                 constants_.return_delay_us(wait.kind), {EdgeOrigin::synchronization, wait.inferred, false, 0});
+        add_edge(Moment::end_of(gpu_task_[static_cast<std::size_t>(s)]),
+                 call_return_[static_cast<std::size_t>(wait.call)], constants_.return_delay_us(wait.kind),
+                 {EdgeOrigin::synchronization, wait.inferred, false, 0});
       }
     }
   }
@@ -295,7 +320,8 @@ class RankAssembler {
     facts_.step_number = g_.window.number;
     facts_.step_us = {g_.window.start_us, g_.window.end_us};
     facts_.gpu_window_end_us = last_gpu_end_us_;
-    if (step_end_.index() < built.finished.new_id.size()) facts_.step_end_task = built.finished.new_id[step_end_.index()];
+    if (step_end_.index() < built.finished.new_id.size())
+      facts_.step_end_task = built.finished.new_id[step_end_.index()];
     built.facts = facts_;
   }
 
@@ -310,8 +336,8 @@ class RankAssembler {
   InPortId window_begin_;
   std::vector<Interval> measured_;
   std::vector<const CpuWait*> wait_of_call_;
-  std::vector<TaskId> call_enter_, call_return_;           // [call]
-  std::vector<std::vector<TaskId>> cpu_task_;              // [lane][task] -> last task of it
+  std::vector<TaskId> call_enter_, call_return_;  // [call]
+  std::vector<std::vector<TaskId>> cpu_task_;     // [lane][task] -> last task of it
   std::vector<TaskId> gpu_task_;
   std::unordered_map<std::int32_t, StackId> stack_of_op_;
   std::unordered_map<std::uint32_t, NameId> name_;
@@ -347,7 +373,8 @@ std::vector<double> ready_times(const RankGraph& g, const Constants& constants) 
 }
 
 Result<RecordedProgram> assemble(const std::vector<RankGraph>& ranks, const std::vector<CpuLanes>& lanes,
-                                 const Constants& constants, const CollectiveMatch& match, const RebuildOptions& options) {
+                                 const Constants& constants, const CollectiveMatch& match,
+                                 const RebuildOptions& options) {
   RecordedProgram out;
   out.constants = constants.table();
   const auto smallest = smallest_handoffs(lanes);
@@ -379,8 +406,9 @@ Result<RecordedProgram> assemble(const std::vector<RankGraph>& ranks, const std:
       collective.name = out.program.names.intern(c.name);
       collective.message_bytes = c.message_bytes;
       for (const auto& [rank, work] : c.members) {
-        collective.members.push_back({RankClassId{std::size_t(rank)}, InstanceId{0},
-                                      gpu_task[static_cast<std::size_t>(rank)][static_cast<std::size_t>(work)]});
+        collective.members.push_back(
+            {RankClassId{std::size_t(rank)}, InstanceId{0},
+             gpu_task[static_cast<std::size_t>(rank)][static_cast<std::size_t>(work)]});
       }
       out.program.add_collective(std::move(collective));
     }

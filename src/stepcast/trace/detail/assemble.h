@@ -15,8 +15,8 @@ namespace stepcast::detail {
 // When each GPU work could start by its launch, its stream and its events, from recorded times.
 [[nodiscard]] std::vector<double> ready_times(const RankGraph& graph, const Constants& constants);
 
-[[nodiscard]] Result<RecordedProgram> assemble(const std::vector<RankGraph>& ranks, const std::vector<CpuLanes>& lanes,
-                                               const Constants& constants, const CollectiveMatch& match,
-                                               const RebuildOptions& options);
+[[nodiscard]] Result<RecordedProgram> assemble(const std::vector<RankGraph>& ranks,
+                                               const std::vector<CpuLanes>& lanes, const Constants& constants,
+                                               const CollectiveMatch& match, const RebuildOptions& options);
 
 }  // namespace stepcast::detail

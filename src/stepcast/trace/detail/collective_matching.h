@@ -12,18 +12,19 @@ namespace stepcast::detail {
 struct MatchedCollective {
   CollectiveOp op = CollectiveOp::unknown;
   std::string name;
-  double message_bytes = -1;           // per rank, largest over the members; -1: not known
-  double transfer_us = 0;              // shortest recorded duration: the last rank to arrive waits least
+  double message_bytes = -1;  // per rank, largest over the members; -1: not known
+  double transfer_us = 0;     // shortest recorded duration: the last rank to arrive waits least
   std::vector<std::pair<std::int32_t, std::int32_t>> members;  // (rank position, GPU work)
 };
 
 struct CollectiveMatch {
   std::vector<MatchedCollective> collectives;
-  std::vector<std::string> notes;      // groups that could not be joined, and why
+  std::vector<std::string> notes;  // groups that could not be joined, and why
 };
 
-// Sets GpuWork::collective of every joined work. Groups of which ranks are missing, or whose ranks disagree about number or kind of the
-// collectives, are not joined: their work keeps its recorded duration, and a note says so.
+// Sets GpuWork::collective of every joined work. Groups of which ranks are missing, or whose ranks disagree
+// about number or kind of the collectives, are not joined: their work keeps its recorded duration, and a note
+// says so.
 [[nodiscard]] CollectiveMatch match_collectives(std::vector<RankGraph>& ranks);
 
 }  // namespace stepcast::detail

@@ -34,12 +34,14 @@ std::string_view copy_name(MemcpyKind kind) {
 }
 
 std::string_view wait_name(int kind) {
-  constexpr std::string_view names[] = {"", "stream synchronisation", "device synchronisation", "event synchronisation",
-                                        "blocking copy"};
+  constexpr std::string_view names[] = {"", "stream synchronisation", "device synchronisation",
+                                        "event synchronisation", "blocking copy"};
   return names[kind];
 }
 
-const Call& call_of(const RankGraph& g, const GpuWork& w) { return g.calls[static_cast<std::size_t>(w.call)]; }
+const Call& call_of(const RankGraph& g, const GpuWork& w) {
+  return g.calls[static_cast<std::size_t>(w.call)];
+}
 
 // Same call, same sort of work: the class of a launch delay.
 std::string launch_class(const RankGraph& g, const GpuWork& w) {
@@ -49,7 +51,8 @@ std::string launch_class(const RankGraph& g, const GpuWork& w) {
   std::string_view memory;
   if (w.kind == GpuOp::Kind::memcpy) {
     what = copy_name(w.copy);
-    if (g.recorded->names.text(g.recorded->gpu_ops[w.recorded].name).find("Pageable") != std::string_view::npos)
+    if (g.recorded->names.text(g.recorded->gpu_ops[w.recorded].name).find("Pageable") !=
+        std::string_view::npos)
       memory = " (pageable)";
   }
   return fmt::format("{} -> {}{}", call, what, memory);
@@ -77,8 +80,8 @@ struct Samples {
       std::nth_element(clean.begin(), middle, clean.end());
       double median = *middle;
       if (clean.size() % 2 == 0) median = 0.5 * (median + *std::max_element(clean.begin(), middle));
-      // Recorded times are rounded, a median of them too: over a thousand queued kernels half a microsecond adds up. The mean of what
-      // lies within the clock's tolerance of the median has no such bias.
+      // Recorded times are rounded, a median of them too: over a thousand queued kernels half a microsecond
+      // adds up. The mean of what lies within the clock's tolerance of the median has no such bias.
       double sum = 0;
       int near = 0;
       for (const double v : clean) {
@@ -120,7 +123,8 @@ bool launched_clean(const RankGraph& g, std::size_t i, const std::vector<std::ve
   const double began = call_of(g, w).start_us;
   if (w.previous != kNone && g.gpu[static_cast<std::size_t>(w.previous)].end_us > began) return false;
   for (const std::int32_t e : into[i]) {
-    if (g.gpu[static_cast<std::size_t>(g.gpu_edges[static_cast<std::size_t>(e)].from)].end_us > began) return false;
+    if (g.gpu[static_cast<std::size_t>(g.gpu_edges[static_cast<std::size_t>(e)].from)].end_us > began)
+      return false;
   }
   return true;
 }
@@ -140,7 +144,8 @@ Constants Constants::learn(const std::vector<RankGraph>& ranks, const std::vecto
   }
   for (int k = 1; k < kWaitKindCount; ++k) {
     if (base[static_cast<std::size_t>(k)].all == 0) continue;
-    LearnedConstant c = base[static_cast<std::size_t>(k)].learn(fmt::format("base cost, {} (smallest)", wait_name(k)));
+    LearnedConstant c =
+        base[static_cast<std::size_t>(k)].learn(fmt::format("base cost, {} (smallest)", wait_name(k)));
     c.fallback = false;
     c.clean = 1;
     result.base_[static_cast<std::size_t>(k)] = c.value_us;
@@ -157,8 +162,10 @@ Constants Constants::learn(const std::vector<RankGraph>& ranks, const std::vecto
       const Call& c = call_of(g, w);
       if (c.gpu.front() != static_cast<std::int32_t>(i)) continue;  // later work of a graph launch
       const bool clean = launched_clean(g, i, into[r]);
-      if (starts_inside_call(g, w)) launch_start[launch_class(g, w)].add(w.start_us - c.start_us, clean);
-      else launch_end[launch_class(g, w)].add(w.start_us - c.end_us, clean);
+      if (starts_inside_call(g, w))
+        launch_start[launch_class(g, w)].add(w.start_us - c.start_us, clean);
+      else
+        launch_end[launch_class(g, w)].add(w.start_us - c.end_us, clean);
     }
   }
   for (auto& [name, samples] : launch_end) {
@@ -170,7 +177,8 @@ Constants Constants::learn(const std::vector<RankGraph>& ranks, const std::vecto
     result.launch_start_[name] = result.table_.back().value_us;
   }
 
-  // Stream gaps and event delays, where the predecessor alone held the work back: launched, and everything else over, before.
+  // Stream gaps and event delays, where the predecessor alone held the work back: launched, and everything
+  // else over, before.
   std::map<std::pair<int, int>, Samples> gap;
   std::map<std::pair<bool, bool>, Samples> event;
   for (std::size_t r = 0; r < ranks.size(); ++r) {
@@ -179,17 +187,20 @@ Constants Constants::learn(const std::vector<RankGraph>& ranks, const std::vecto
       const GpuWork& w = g.gpu[i];
       if (w.call == kNone || w.previous == kNone) continue;
       const GpuWork& previous = g.gpu[static_cast<std::size_t>(w.previous)];
-      const double launched = starts_inside_call(g, w) ? call_of(g, w).start_us + result.inside_launch_delay_us(g, w)
-                                                       : call_of(g, w).end_us + result.launch_delay_us(g, w);
+      const double launched = starts_inside_call(g, w)
+                                  ? call_of(g, w).start_us + result.inside_launch_delay_us(g, w)
+                                  : call_of(g, w).end_us + result.launch_delay_us(g, w);
       double events = -std::numeric_limits<double>::infinity();
       for (const std::int32_t e : into[r][i])
-        events = std::max(events, g.gpu[static_cast<std::size_t>(g.gpu_edges[static_cast<std::size_t>(e)].from)].end_us);
+        events = std::max(
+            events, g.gpu[static_cast<std::size_t>(g.gpu_edges[static_cast<std::size_t>(e)].from)].end_us);
       const bool queued = launched <= previous.end_us && events < previous.end_us;
       if (queued) gap[{gap_kind(previous), gap_kind(w)}].add(w.start_us - previous.end_us, true);
     }
   }
   for (auto& [kinds, samples] : gap) {
-    result.table_.push_back(samples.learn(fmt::format("stream gap, {} -> {}", gap_name(kinds.first), gap_name(kinds.second))));
+    result.table_.push_back(
+        samples.learn(fmt::format("stream gap, {} -> {}", gap_name(kinds.first), gap_name(kinds.second))));
     result.gap_[kinds] = result.table_.back().value_us;
   }
   for (std::size_t r = 0; r < ranks.size(); ++r) {
@@ -197,11 +208,13 @@ Constants Constants::learn(const std::vector<RankGraph>& ranks, const std::vecto
     for (std::size_t i = 0; i < g.gpu.size(); ++i) {
       const GpuWork& w = g.gpu[i];
       if (w.call == kNone || into[r][i].empty()) continue;
-      const double launched = starts_inside_call(g, w) ? call_of(g, w).start_us + result.inside_launch_delay_us(g, w)
-                                                       : call_of(g, w).end_us + result.launch_delay_us(g, w);
+      const double launched = starts_inside_call(g, w)
+                                  ? call_of(g, w).start_us + result.inside_launch_delay_us(g, w)
+                                  : call_of(g, w).end_us + result.launch_delay_us(g, w);
       const GpuWork* last = nullptr;
       for (const std::int32_t e : into[r][i]) {
-        const GpuWork& source = g.gpu[static_cast<std::size_t>(g.gpu_edges[static_cast<std::size_t>(e)].from)];
+        const GpuWork& source =
+            g.gpu[static_cast<std::size_t>(g.gpu_edges[static_cast<std::size_t>(e)].from)];
         if (last == nullptr || source.end_us > last->end_us) last = &source;
       }
       if (launched > last->end_us) continue;
@@ -213,8 +226,9 @@ Constants Constants::learn(const std::vector<RankGraph>& ranks, const std::vecto
     }
   }
   for (auto& [kinds, samples] : event) {
-    result.table_.push_back(samples.learn(fmt::format("event delay, {} -> {}", kinds.first ? "collective" : "computation",
-                                                      kinds.second ? "collective" : "computation")));
+    result.table_.push_back(
+        samples.learn(fmt::format("event delay, {} -> {}", kinds.first ? "collective" : "computation",
+                                  kinds.second ? "collective" : "computation")));
     result.event_[kinds] = result.table_.back().value_us;
   }
 
@@ -226,7 +240,8 @@ Constants Constants::learn(const std::vector<RankGraph>& ranks, const std::vecto
       if (wait.sources.empty()) continue;
       const Call& c = g.calls[static_cast<std::size_t>(wait.call)];
       double last = 0;
-      for (const std::int32_t s : wait.sources) last = std::max(last, g.gpu[static_cast<std::size_t>(s)].end_us);
+      for (const std::int32_t s : wait.sources)
+        last = std::max(last, g.gpu[static_cast<std::size_t>(s)].end_us);
       const bool waited = last > c.start_us + result.base_us(wait.kind);
       if (waited) returns[static_cast<std::size_t>(wait.kind)].add(c.end_us - last, true);
     }

@@ -35,10 +35,13 @@ std::vector<CpuTask> cut(const RankGraph& g, std::int32_t thread, bool is_main) 
     boundaries.push_back({end, static_cast<std::int32_t>(i), false});
     lane_end = std::max(lane_end, end);
   }
-  // Ends before begins at one instant, but an op of no length begins before it ends; inner ops end first and begin last.
+  // Ends before begins at one instant, but an op of no length begins before it ends; inner ops end first and
+  // begin last.
   std::stable_sort(boundaries.begin(), boundaries.end(), [&](const Boundary& a, const Boundary& b) {
     if (a.time_us != b.time_us) return a.time_us < b.time_us;
-    const auto instant = [&](const Boundary& x) { return r.cpu_ops[static_cast<std::size_t>(x.op)].duration.count() == 0; };
+    const auto instant = [&](const Boundary& x) {
+      return r.cpu_ops[static_cast<std::size_t>(x.op)].duration.count() == 0;
+    };
     if (a.op == b.op) return a.begins;
     if (a.begins != b.begins && !instant(a) && !instant(b)) return !a.begins;
     return false;
@@ -49,8 +52,8 @@ std::vector<CpuTask> cut(const RankGraph& g, std::int32_t thread, bool is_main) 
   // Ops that were open already when the window began, outermost first.
   for (std::size_t i = 0; i < r.cpu_ops.size(); ++i) {
     const CpuOp& op = r.cpu_ops[i];
-    if (op.thread.valid() && static_cast<std::int32_t>(op.thread.index()) == thread && g.us(op.start) < first &&
-        g.us(op.end()) > first)
+    if (op.thread.valid() && static_cast<std::int32_t>(op.thread.index()) == thread &&
+        g.us(op.start) < first && g.us(op.end()) > first)
       open.push_back(static_cast<std::int32_t>(i));
   }
   double now = first;
@@ -95,14 +98,16 @@ bool is_top_level(const RankGraph& g, std::int32_t op) {
   return op == kNone || g.parent_of_op[static_cast<std::size_t>(op)] == kNone;
 }
 
-// Recorded end of the last top-level op of a lane at or before `time_us`, as (task, end): the last task inside that op.
+// Recorded end of the last top-level op of a lane at or before `time_us`, as (task, end): the last task
+// inside that op.
 struct Anchor {
   std::int32_t task = kNone;
   double end_us = 0;
 };
 Anchor last_activity_end(const RankGraph& g, const std::vector<CpuTask>& tasks, double time_us) {
   Anchor anchor;
-  const auto end = std::partition_point(tasks.begin(), tasks.end(), [&](const CpuTask& t) { return t.end_us <= time_us; });
+  const auto end =
+      std::partition_point(tasks.begin(), tasks.end(), [&](const CpuTask& t) { return t.end_us <= time_us; });
   for (auto it = end; it != tasks.begin();) {
     --it;
     // A top-level op ends with this task when the next task is in no op, or in an op that begins there.
@@ -121,12 +126,13 @@ Anchor last_activity_end(const RankGraph& g, const std::vector<CpuTask>& tasks, 
 }
 
 std::int32_t last_task_ending_by(const std::vector<CpuTask>& tasks, double time_us) {
-  const auto end = std::partition_point(tasks.begin(), tasks.end(), [&](const CpuTask& t) { return t.end_us <= time_us; });
+  const auto end =
+      std::partition_point(tasks.begin(), tasks.end(), [&](const CpuTask& t) { return t.end_us <= time_us; });
   return end == tasks.begin() ? kNone : static_cast<std::int32_t>(end - tasks.begin()) - 1;
 }
 
-// True when the main thread did something in a stretch of another thread without any op: then the thread was idle until main woke
-// it. While main waits for the thread all the time, the stretch is the thread's own.
+// True when the main thread did something in a stretch of another thread without any op: then the thread was
+// idle until main woke it. While main waits for the thread all the time, the stretch is the thread's own.
 bool woken_by_main(const std::vector<CpuTask>& main, const CpuTask& stretch) {
   const std::int32_t last = last_task_ending_by(main, stretch.end_us);
   if (last == kNone) return true;
@@ -168,7 +174,9 @@ void find_wait_sources(const RankGraph& g, CpuLanes& lanes) {
           const std::int64_t correlation = g.recorded->runtime_calls[call.recorded].correlation;
           wait.inferred = true;
           for (const StreamSync& sync : g.recorded->stream_syncs) {
-            if (sync.kind != StreamSync::Kind::stream_sync || sync.correlation != correlation || correlation < 0) continue;
+            if (sync.kind != StreamSync::Kind::stream_sync || sync.correlation != correlation ||
+                correlation < 0)
+              continue;
             for (std::size_t s = 0; s < g.streams.size(); ++s) {
               if (g.streams[s].number == sync.stream) {
                 stream = static_cast<std::int32_t>(s);
@@ -182,13 +190,15 @@ void find_wait_sources(const RankGraph& g, CpuLanes& lanes) {
         case CallKind::device_sync:
           wait.kind = WaitKind::device_sync;
           for (std::size_t s = 0; s < g.streams.size(); ++s)
-            add_unless_there(wait.sources, ended_work(static_cast<std::int32_t>(s), call.start_us, call.end_us));
+            add_unless_there(wait.sources,
+                             ended_work(static_cast<std::int32_t>(s), call.start_us, call.end_us));
           break;
         case CallKind::event_sync:
           wait.kind = WaitKind::event_sync;
           wait.inferred = true;
           if (last_before_record != kNone)
-            add_unless_there(wait.sources, last_ended(g, last_before_record, call.end_us + kClockToleranceUs));
+            add_unless_there(wait.sources,
+                             last_ended(g, last_before_record, call.end_us + kClockToleranceUs));
           break;
         default: break;
       }
@@ -230,10 +240,12 @@ CpuLanes cut_cpu_lanes(const RankGraph& g) {
   for (std::size_t lane = 0; lane < raw.size(); ++lane) {
     const bool is_main = lane == 0 && lanes.threads[0] == g.window.main_thread;
     auto& out = lanes.tasks[lane];
-    if (!is_main && !raw[lane].empty()) wakes.push_back({static_cast<std::int32_t>(lane), 0, raw[lane].front().start_us});
+    if (!is_main && !raw[lane].empty())
+      wakes.push_back({static_cast<std::int32_t>(lane), 0, raw[lane].front().start_us});
     for (std::size_t i = 0; i < raw[lane].size(); ++i) {
       const CpuTask& t = raw[lane][i];
-      const bool gap = t.kind == TaskKind::cpu_segment && t.end_us - t.start_us >= kIdleGapUs && i + 1 < raw[lane].size();
+      const bool gap =
+          t.kind == TaskKind::cpu_segment && t.end_us - t.start_us >= kIdleGapUs && i + 1 < raw[lane].size();
       if (gap && !is_main && t.op == kNone && woken_by_main(raw[0], t)) {
         wakes.push_back({static_cast<std::int32_t>(lane), static_cast<std::int32_t>(out.size()), t.end_us});
         continue;
@@ -291,7 +303,7 @@ CpuLanes cut_cpu_lanes(const RankGraph& g) {
     const CpuTask& next = lanes.tasks[static_cast<std::size_t>(j.lane)][static_cast<std::size_t>(j.task)];
     const bool evaluates = next.op != kNone &&
                            g.recorded->names.text(g.recorded->cpu_ops[static_cast<std::size_t>(next.op)].name)
-                               .find("evaluate_function") != std::string_view::npos;
+                                   .find("evaluate_function") != std::string_view::npos;
     h.kind = evaluates ? Handoff::Kind::evaluate : Handoff::Kind::join;
     lanes.handoffs.push_back(h);
   }

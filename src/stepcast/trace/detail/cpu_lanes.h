@@ -1,7 +1,9 @@
-// CPU threads as lanes of tasks: runtime calls are atomic, the rest is cut at every op begin and end and keeps its recorded duration.
+// CPU threads as lanes of tasks: runtime calls are atomic, the rest is cut at every op begin and end and
+// keeps its recorded duration.
 //
-// What waits keeps only its base cost; the wait must come out of an edge. Waits are: synchronising calls, blocking copies, a thread
-// without any open op (idle), and the main thread while another thread runs its backward.
+// What waits keeps only its base cost; the wait must come out of an edge. Waits are: synchronising calls,
+// blocking copies, a thread without any open op (idle), and the main thread while another thread runs its
+// backward.
 #pragma once
 
 #include <vector>
@@ -16,33 +18,38 @@ inline constexpr int kWaitKindCount = 5;
 
 struct CpuTask {
   TaskKind kind = TaskKind::cpu_segment;
-  double start_us = 0, end_us = 0;     // recorded; of a waiting call the enter part gets its base later
-  std::int32_t op = kNone;             // innermost open op
-  std::int32_t call = kNone;           // index into RankGraph::calls
+  double start_us = 0, end_us = 0;  // recorded; of a waiting call the enter part gets its base later
+  std::int32_t op = kNone;          // innermost open op
+  std::int32_t call = kNone;        // index into RankGraph::calls
 };
 
 // A waiting call and the GPU work that it waits for.
 struct CpuWait {
   std::int32_t call = kNone;
   WaitKind kind = WaitKind::none;
-  std::vector<std::int32_t> sources;   // GPU work
+  std::vector<std::int32_t> sources;  // GPU work
   bool inferred = false;
 };
 
 struct Handoff {
-  enum class Kind : std::uint8_t { wake, join, evaluate };  // autograd begins; main goes on; main evaluates inside backward
-  std::int32_t from_thread = kNone, from_task = kNone;      // end of this task, or, without one, the start of the rank
+  enum class Kind : std::uint8_t {
+    wake,
+    join,
+    evaluate
+  };  // autograd begins; main goes on; main evaluates inside backward
+  std::int32_t from_thread = kNone,
+               from_task = kNone;  // end of this task, or, without one, the start of the rank
   std::int32_t to_thread = kNone, to_task = kNone;
   Kind kind = Kind::wake;
   double delay_us = 0;
 };
 
 struct CpuLanes {
-  std::vector<std::int32_t> threads;             // lanes, the main thread first
-  std::vector<std::vector<CpuTask>> tasks;       // [lane]
+  std::vector<std::int32_t> threads;        // lanes, the main thread first
+  std::vector<std::vector<CpuTask>> tasks;  // [lane]
   std::vector<CpuWait> waits;
-  std::vector<Handoff> handoffs;                 // threads are lanes here
-  std::uint64_t dropped_polling_calls = 0;       // calls of threads that only poll
+  std::vector<Handoff> handoffs;            // threads are lanes here
+  std::uint64_t dropped_polling_calls = 0;  // calls of threads that only poll
 };
 
 // Cuts a thread's time that is no work: gaps without an open op from this length on are idle.

@@ -12,13 +12,15 @@ namespace {
 
 using Index = std::int32_t;
 
-// Nodes that stand for the process or a thread, or that only describe: the profiler trace has no event for them.
+// Nodes that stand for the process or a thread, or that only describe: the profiler trace has no event for
+// them.
 bool only_in_execution_trace(std::string_view name) {
   return name.starts_with("[pytorch|profiler|") || name.starts_with("[param|");
 }
 
 // Positions in `text` where `pattern` begins (Knuth-Morris-Pratt), the first two are enough.
-std::vector<std::size_t> find_runs(const std::vector<std::uint32_t>& pattern, const std::vector<std::uint32_t>& text) {
+std::vector<std::size_t> find_runs(const std::vector<std::uint32_t>& pattern,
+                                   const std::vector<std::uint32_t>& text) {
   std::vector<std::size_t> found;
   if (pattern.empty() || pattern.size() > text.size()) return found;
   std::vector<std::size_t> fail(pattern.size(), 0);
@@ -54,7 +56,8 @@ Result<EtJoin> join_execution_trace(const RecordedRank& recorded, const Executio
   }
   for (auto& list : ops) {
     std::stable_sort(list.begin(), list.end(), [&](Index a, Index b) {
-      return recorded.cpu_ops[static_cast<std::size_t>(a)].order < recorded.cpu_ops[static_cast<std::size_t>(b)].order;
+      return recorded.cpu_ops[static_cast<std::size_t>(a)].order <
+             recorded.cpu_ops[static_cast<std::size_t>(b)].order;
     });
   }
   std::map<std::int32_t, std::vector<Index>> nodes;
@@ -104,7 +107,8 @@ Result<EtJoin> join_execution_trace(const RecordedRank& recorded, const Executio
     if (!done) open_threads.push_back(et_thread);
   }
 
-  // No exact run: a constant offset between ET order and the recorded order, voted for by names that occur once in both.
+  // No exact run: a constant offset between ET order and the recorded order, voted for by names that occur
+  // once in both.
   if (!open_threads.empty()) {
     std::unordered_map<std::int64_t, Index> op_by_order;
     std::unordered_map<std::uint32_t, std::pair<Index, int>> ops_named, nodes_named;

@@ -33,8 +33,10 @@ class WaitFinder {
     for (std::size_t s = 0; s < g_.streams.size(); ++s) {
       std::size_t n = 0;
       for (const std::int32_t i : g_.streams[s].work) {
-        if (work(g_, i).communication) comm_streams_.insert(static_cast<std::int32_t>(s));
-        else ++n;
+        if (work(g_, i).communication)
+          comm_streams_.insert(static_cast<std::int32_t>(s));
+        else
+          ++n;
       }
       if (n > most_work_ && !comm_streams_.contains(static_cast<std::int32_t>(s))) {
         most_work_ = n;
@@ -61,8 +63,8 @@ class WaitFinder {
  private:
   // The state of a thread while its calls are walked in order.
   struct ThreadState {
-    std::int32_t current_stream = kNone;   // of the last launch that was no collective
-    std::vector<std::int32_t> used_streams;  // non-communication streams, last used at the end
+    std::int32_t current_stream = kNone;        // of the last launch that was no collective
+    std::vector<std::int32_t> used_streams;     // non-communication streams, last used at the end
     std::int32_t launch_before_record = kNone;  // last work launched before the last event record
     std::int32_t last_launch = kNone;
   };
@@ -100,9 +102,11 @@ class WaitFinder {
     if (c.comm_op != kNone) {
       const std::int32_t comm_launch = next_launch_of_comm_op(calls, k, c.comm_op);
       if (comm_launch != kNone) {  // the collective waits for the current stream
-        const std::int32_t source_stream = state.current_stream != kNone ? state.current_stream : main_stream_;
+        const std::int32_t source_stream =
+            state.current_stream != kNone ? state.current_stream : main_stream_;
         if (source_stream != kNone) {
-          add(last_launched_before(g_, source_stream, c.start_us), comm_launch, EdgeOrigin::event, Contradicted::earlier);
+          add(last_launched_before(g_, source_stream, c.start_us), comm_launch, EdgeOrigin::event,
+              Contradicted::earlier);
           comm_with_wait_.insert(comm_launch);
         }
       } else {  // the wait twin of a collective: the stream of the next launch waits for it
@@ -124,7 +128,8 @@ class WaitFinder {
       if (target != kNone) wait_for_collectives(c, target);
       return;
     }
-    if (state.launch_before_record != kNone) {  // the event was recorded after the last launch before the record
+    if (state.launch_before_record !=
+        kNone) {  // the event was recorded after the last launch before the record
       const std::int32_t source = state.launch_before_record;
       const std::int32_t target = next_launch_on_other_stream(calls, k, work(g_, source).stream);
       if (target != kNone) add(source, target, EdgeOrigin::event, Contradicted::earlier);
@@ -150,7 +155,8 @@ class WaitFinder {
     const std::int32_t awaited = stream_numbered(sync.wait_on_stream);
     if (waiting == kNone || awaited == kNone) return true;  // nothing runs on one of them: no effect
     double recorded_at = c.start_us;
-    if (const auto r = call_of_correlation_.find(sync.wait_on_event_record_correlation); r != call_of_correlation_.end())
+    if (const auto r = call_of_correlation_.find(sync.wait_on_event_record_correlation);
+        r != call_of_correlation_.end())
       recorded_at = call(g_, r->second).start_us;
     const std::int32_t source = last_launched_before(g_, awaited, recorded_at);
     const std::int32_t target = first_launched_after(g_, waiting, c.start_us);
@@ -183,8 +189,8 @@ class WaitFinder {
       if (!call(g_, calls[i]).gpu.empty()) return call(g_, calls[i]).gpu.front();
     return kNone;
   }
-  [[nodiscard]] std::int32_t next_launch_on_other_stream(const std::vector<std::int32_t>& calls, std::size_t k,
-                                                         std::int32_t stream) const {
+  [[nodiscard]] std::int32_t next_launch_on_other_stream(const std::vector<std::int32_t>& calls,
+                                                         std::size_t k, std::int32_t stream) const {
     for (std::size_t i = k + 1; i < calls.size(); ++i) {
       const Call& c = call(g_, calls[i]);
       if (!c.gpu.empty() && work(g_, c.gpu.front()).stream != stream) return c.gpu.front();
@@ -192,7 +198,8 @@ class WaitFinder {
     return kNone;
   }
   // What the stream of the thread's next non-communication launch runs next.
-  [[nodiscard]] std::int32_t next_work(const std::vector<std::int32_t>& calls, std::size_t k, const ThreadState& state) const {
+  [[nodiscard]] std::int32_t next_work(const std::vector<std::int32_t>& calls, std::size_t k,
+                                       const ThreadState& state) const {
     for (std::size_t i = k + 1; i < calls.size(); ++i) {
       const Call& c = call(g_, calls[i]);
       if (!c.gpu.empty() && !work(g_, c.gpu.front()).communication)
@@ -226,7 +233,8 @@ class WaitFinder {
     return it == work_of_sequence_.end() ? kNone : it->second;
   }
 
-  // PyTorch's NCCL process group makes every collective wait for the current stream, also where the call is not in the trace.
+  // PyTorch's NCCL process group makes every collective wait for the current stream, also where the call is
+  // not in the trace.
   void launches_without_wait() {
     for (const auto& calls : g_.calls_of_thread) {
       std::int32_t current = kNone;
@@ -239,8 +247,11 @@ class WaitFinder {
           continue;
         }
         const std::int32_t source_stream = current != kNone ? current : main_stream_;
-        if (source_stream == kNone || comm_with_wait_.contains(first) || work(g_, first).stream == source_stream) continue;
-        add(last_launched_before(g_, source_stream, c.start_us), first, EdgeOrigin::event, Contradicted::earlier);
+        if (source_stream == kNone || comm_with_wait_.contains(first) ||
+            work(g_, first).stream == source_stream)
+          continue;
+        add(last_launched_before(g_, source_stream, c.start_us), first, EdgeOrigin::event,
+            Contradicted::earlier);
       }
     }
   }
@@ -249,12 +260,8 @@ class WaitFinder {
   void tensor_edges() {
     if (g_.execution_trace == nullptr || g_.et_node_of_op.empty()) return;
     const ExecutionTrace& et = *g_.execution_trace;
-    struct Read {
-      double start_us;
-      std::int32_t op;
-      std::int64_t storage;
-    };
-    std::unordered_map<std::int64_t, std::vector<std::pair<double, std::int32_t>>> written;  // storage -> (launch, work)
+    std::unordered_map<std::int64_t, std::vector<std::pair<double, std::int32_t>>>
+        written;  // storage -> (launch, work)
     for (const Call& c : g_.calls) {
       if (!is_comm_launch(g_, c) || c.comm_op == kNone) continue;
       const std::int32_t node = g_.et_node_of_op[static_cast<std::size_t>(c.comm_op)];
@@ -332,12 +339,14 @@ std::int32_t last_ended(const RankGraph& g, std::int32_t i, double ended_by_us) 
 void find_gpu_waits(RankGraph& graph) { WaitFinder{graph}.run(); }
 
 void find_busy_device(RankGraph& g, const std::vector<double>& ready_us) {
-  // Lateness above 15 us is more than any launch jitter seen in the traces; a successor begins within 6 us of the end of the kernel that
-  // held the device (stream gap plus clock rounding), and a kernel that takes the device at the same moment may begin that much after this
-  // work was ready. Two forms: (i) it follows the end of the other kernel; (ii) it begins while the last blocks of the other still run. For
-  // (ii) the other must have more blocks than fit at once: a GEMM block of large tiles fills an SM alone, so from 2 blocks per SM on
-  // there is a second wave, and what waits gets in when most blocks are done.
-  constexpr double kLateUs = 15, kFollowsWithinUs = 6, kSecondWaveBlocksPerSm = 2, kShareDone = 0.5;
+  // Lateness above 15 us is more than any launch jitter seen in the traces; a successor begins within 6 us of
+  // the end of the kernel that held the device (stream gap plus clock rounding), and a kernel that takes the
+  // device at the same moment may begin that much after this work was ready. Two forms: (i) it follows the
+  // end of the other kernel; (ii) it begins while the last blocks of the other still run. For (ii) the other
+  // must have more blocks than fit at once: a GEMM block of large tiles fills an SM alone, so from 2 blocks
+  // per SM on there is a second wave, and what waits gets in when most blocks are done.
+  constexpr double kLateUs = 15, kFollowsWithinUs = 6, kShareDone = 0.5;
+  constexpr float kSecondWaveBlocksPerSm = 2;
   for (std::size_t i = 0; i < g.gpu.size(); ++i) {
     const GpuWork& w = g.gpu[i];
     if (w.call == kNone || w.start_us - ready_us[i] <= kLateUs) continue;
@@ -346,7 +355,8 @@ void find_busy_device(RankGraph& g, const std::vector<double>& ready_us) {
     edge.info = {EdgeOrigin::device_busy, /*inferred=*/true, /*kept=*/true, 0};
     double best = -1;
     for (std::size_t s = 0; s < g.streams.size(); ++s) {
-      if (static_cast<std::int32_t>(s) == w.stream || g.streams[s].device != g.streams[static_cast<std::size_t>(w.stream)].device)
+      if (static_cast<std::int32_t>(s) == w.stream ||
+          g.streams[s].device != g.streams[static_cast<std::size_t>(w.stream)].device)
         continue;
       const auto& list = g.streams[s].work;
       // The last kernel of that stream which began before this work did.
@@ -356,7 +366,9 @@ void find_busy_device(RankGraph& g, const std::vector<double>& ready_us) {
         --it;
         const GpuWork& other = work(g, *it);
         if (other.end_us <= ready_us[i]) break;
-        if (other.kind != GpuOp::Kind::kernel || other.communication || other.start_us > ready_us[i] + kFollowsWithinUs) continue;
+        if (other.kind != GpuOp::Kind::kernel || other.communication ||
+            other.start_us > ready_us[i] + kFollowsWithinUs)
+          continue;
         const double after_end = w.start_us - other.end_us;
         const double share = other.length_us() > 0 ? (w.start_us - other.start_us) / other.length_us() : 1;
         if (after_end >= 0 && after_end <= kFollowsWithinUs && other.end_us > best) {
@@ -366,7 +378,8 @@ void find_busy_device(RankGraph& g, const std::vector<double>& ready_us) {
           edge.delay_us = after_end;
           edge.info.share_of_source = 0;
         } else if (after_end < 0 && share > kShareDone &&
-                   g.recorded->gpu_ops[other.recorded].blocks_per_sm >= kSecondWaveBlocksPerSm && w.start_us > best) {
+                   g.recorded->gpu_ops[other.recorded].blocks_per_sm >= kSecondWaveBlocksPerSm &&
+                   w.start_us > best) {
           best = w.start_us;
           edge.from = *it;
           edge.from_start = true;

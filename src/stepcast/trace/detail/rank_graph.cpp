@@ -20,8 +20,8 @@ CallKind kind_of_call(std::string_view name) {
   return CallKind::other;
 }
 
-// Copies to pageable host memory return only when the data has arrived (CUDA runtime API, "API synchronization behavior");
-// cudaMemcpy and hipMemcpyWithStream always do.
+// Copies to pageable host memory return only when the data has arrived (CUDA runtime API, "API
+// synchronization behavior"); cudaMemcpy and hipMemcpyWithStream always do.
 bool waits_for_own_copy(std::string_view call_name, std::string_view gpu_name, MemcpyKind copy) {
   if (copy == MemcpyKind::device_to_host) {
     if (gpu_name.find("Pageable") != std::string_view::npos) return true;
@@ -30,8 +30,9 @@ bool waits_for_own_copy(std::string_view call_name, std::string_view gpu_name, M
   return call_name == "cudaMemcpy" || call_name == "hipMemcpyWithStream" || call_name == "hipMemcpy";
 }
 
-// Enclosing op of every op and of every call, per thread. Ops are sorted by (start, -duration); on one thread they nest but for
-// rounding and a few odd annotations, for which the op that began last and has not ended counts as the enclosing one.
+// Enclosing op of every op and of every call, per thread. Ops are sorted by (start, -duration); on one thread
+// they nest but for rounding and a few odd annotations, for which the op that began last and has not ended
+// counts as the enclosing one.
 struct Nesting {
   std::vector<std::int32_t> parent_of_op;
   std::vector<std::int32_t> op_of_call;
@@ -82,8 +83,10 @@ OpContext context_of(const RecordedRank& r, const std::vector<std::int32_t>& par
     const auto [it, fresh] = name_role.try_emplace(name.index(), std::uint8_t{0});
     if (fresh) {
       const std::string_view text = r.names.text(name);
-      if (text == "record_param_comms") it->second = 1;
-      else if (text.starts_with("nccl:") || text.starts_with("rccl:")) it->second = 2;
+      if (text == "record_param_comms")
+        it->second = 1;
+      else if (text.starts_with("nccl:") || text.starts_with("rccl:"))
+        it->second = 2;
     }
     return it->second;
   };
@@ -130,7 +133,8 @@ RecordedStep whole_file(const RecordedRank& r) {
     for (const GpuOp& g : r.gpu_ops) cover(g.start, g.end());
   }
   if (!ops_on.empty())
-    step.main_thread = static_cast<std::int32_t>(std::max_element(ops_on.begin(), ops_on.end()) - ops_on.begin());
+    step.main_thread =
+        static_cast<std::int32_t>(std::max_element(ops_on.begin(), ops_on.end()) - ops_on.begin());
   return step;
 }
 
@@ -167,13 +171,15 @@ RankGraph link_rank(const RecordedRank& r, const RecordedStep& step, Nanoseconds
     c.comm_op = context.comm_op;
     c.in_library_annotation = context.in_library_annotation;
     const auto index = static_cast<std::int32_t>(g.calls.size());
-    // A correlation may be shared by two calls (hipArray3DCreate + hipMemsetAsync): the later one is the launch.
+    // A correlation may be shared by two calls (hipArray3DCreate + hipMemsetAsync): the later one is the
+    // launch.
     if (call.correlation >= 0) call_of_correlation[call.correlation] = index;
     g.calls_of_thread[c.thread].push_back(index);
     g.calls.push_back(std::move(c));
   }
 
-  // GPU work launched in the window, and what is left over from before. Work launched after it does not belong here.
+  // GPU work launched in the window, and what is left over from before. Work launched after it does not
+  // belong here.
   std::vector<std::size_t> left_over;
   double last_end_us = g.window.end_us;
   const auto add = [&](std::size_t i, std::int32_t call) {
@@ -187,9 +193,9 @@ RankGraph link_rank(const RecordedRank& r, const RecordedStep& step, Nanoseconds
     const std::string_view name = r.names.text(op.name);
     w.copy = op.kind == GpuOp::Kind::memcpy ? memcpy_kind(name) : MemcpyKind::none;
     w.communication = op.kind == GpuOp::Kind::kernel && (op.collective >= 0 || is_communication_kernel(name));
-    w.kernel_class = w.communication                     ? KernelClass::communication
-                     : op.kind == GpuOp::Kind::kernel    ? classify_kernel(name)
-                                                         : KernelClass::memory;
+    w.kernel_class = w.communication                  ? KernelClass::communication
+                     : op.kind == GpuOp::Kind::kernel ? classify_kernel(name)
+                                                      : KernelClass::memory;
     last_end_us = std::max(last_end_us, w.end_us);
     g.gpu.push_back(w);
   };
@@ -197,7 +203,8 @@ RankGraph link_rank(const RecordedRank& r, const RecordedStep& step, Nanoseconds
     const GpuOp& op = r.gpu_ops[i];
     const auto it = call_of_correlation.find(op.correlation);
     if (op.correlation >= 0 && it != call_of_correlation.end()) {
-      // Integer clocks may show GPU work a little before its launch, never much: else the correlation was reused.
+      // Integer clocks may show GPU work a little before its launch, never much: else the correlation was
+      // reused.
       if (g.us(op.start) + kClockToleranceUs >= g.calls[static_cast<std::size_t>(it->second)].start_us) {
         add(i, it->second);
         continue;
@@ -209,8 +216,9 @@ RankGraph link_rank(const RecordedRank& r, const RecordedStep& step, Nanoseconds
     const GpuOp& op = r.gpu_ops[i];
     if (op.end() <= step.start || g.us(op.start) >= last_end_us) continue;
     const auto elsewhere = launched_elsewhere.find(op.correlation);
-    if (elsewhere != launched_elsewhere.end() && elsewhere->second) continue;      // launched after the window
-    if (elsewhere == launched_elsewhere.end() && op.start >= step.end) continue;   // no launch in the file, runs after it
+    if (elsewhere != launched_elsewhere.end() && elsewhere->second) continue;  // launched after the window
+    if (elsewhere == launched_elsewhere.end() && op.start >= step.end)
+      continue;  // no launch in the file, runs after it
     add(i, kNone);
   }
 
@@ -241,8 +249,8 @@ RankGraph link_rank(const RecordedRank& r, const RecordedStep& step, Nanoseconds
     call.kind = CallKind::launch;
     call.gpu.push_back(i);
     if (w.kind == GpuOp::Kind::memcpy &&
-        waits_for_own_copy(r.names.text(r.runtime_calls[call.recorded].name), r.names.text(r.gpu_ops[w.recorded].name),
-                           w.copy)) {
+        waits_for_own_copy(r.names.text(r.runtime_calls[call.recorded].name),
+                           r.names.text(r.gpu_ops[w.recorded].name), w.copy)) {
       call.blocking_copy = true;
     }
   }

@@ -1,4 +1,5 @@
-// One rank's step between recorded events and tasks: the window, the linked calls and GPU work, and the edges found so far.
+// One rank's step between recorded events and tasks: the window, the linked calls and GPU work, and the edges
+// found so far.
 //
 // All times are microseconds on the common clock of the set.
 #pragma once
@@ -24,31 +25,31 @@ inline constexpr double kClockToleranceUs = 2.0;
 
 enum class CallKind : std::uint8_t {
   other,
-  launch,        // started GPU work (kernel, copy or fill)
-  stream_wait,   // makes a stream wait for an event
+  launch,       // started GPU work (kernel, copy or fill)
+  stream_wait,  // makes a stream wait for an event
   event_record,
-  stream_sync,   // the calls that make the CPU wait
+  stream_sync,  // the calls that make the CPU wait
   device_sync,
   event_sync,
 };
 
 struct Call {
-  std::uint32_t recorded = 0;      // index into RecordedRank::runtime_calls
+  std::uint32_t recorded = 0;  // index into RecordedRank::runtime_calls
   std::uint32_t thread = 0;
   CallKind kind = CallKind::other;
-  bool blocking_copy = false;      // returns only after its own copy
+  bool blocking_copy = false;          // returns only after its own copy
   bool in_library_annotation = false;  // inside "nccl:*": the collective library's own affairs
   double start_us = 0, end_us = 0;
-  std::int32_t op = kNone;         // innermost open framework op (index into RecordedRank::cpu_ops)
-  std::int32_t comm_op = kNone;    // enclosing record_param_comms
-  std::vector<std::int32_t> gpu;   // GPU work it started, in order of start
+  std::int32_t op = kNone;        // innermost open framework op (index into RecordedRank::cpu_ops)
+  std::int32_t comm_op = kNone;   // enclosing record_param_comms
+  std::vector<std::int32_t> gpu;  // GPU work it started, in order of start
 };
 
 struct GpuWork {
-  std::uint32_t recorded = 0;      // index into RecordedRank::gpu_ops
-  std::int32_t call = kNone;       // none: launched before the window, or the file has no launch for it
-  std::int32_t stream = 0;         // index into RankGraph::streams
-  std::int32_t previous = kNone;   // work before it on the same stream
+  std::uint32_t recorded = 0;     // index into RecordedRank::gpu_ops
+  std::int32_t call = kNone;      // none: launched before the window, or the file has no launch for it
+  std::int32_t stream = 0;        // index into RankGraph::streams
+  std::int32_t previous = kNone;  // work before it on the same stream
   double start_us = 0, end_us = 0;
   GpuOp::Kind kind = GpuOp::Kind::kernel;
   MemcpyKind copy = MemcpyKind::none;
@@ -85,9 +86,9 @@ struct RankGraph {
   const ExecutionTrace* execution_trace = nullptr;
   std::int32_t rank = 0;
   StepWindow window;
-  std::vector<std::int32_t> parent_of_op;      // [cpu op] -> enclosing op on the thread, whole file
-  std::vector<std::int32_t> et_node_of_op;     // [cpu op] -> ET node; empty without ET
-  std::vector<Call> calls;                     // in the window, by start
+  std::vector<std::int32_t> parent_of_op;   // [cpu op] -> enclosing op on the thread, whole file
+  std::vector<std::int32_t> et_node_of_op;  // [cpu op] -> ET node; empty without ET
+  std::vector<Call> calls;                  // in the window, by start
   std::vector<std::vector<std::int32_t>> calls_of_thread;  // [thread] -> calls
   std::vector<GpuWork> gpu;
   std::vector<Stream> streams;
@@ -95,10 +96,11 @@ struct RankGraph {
   std::vector<std::string> notes;
 
   [[nodiscard]] double us(Nanoseconds t) const { return static_cast<double>((t - origin).count()) * 1e-3; }
-  Nanoseconds origin{};                        // common clock's zero
+  Nanoseconds origin{};  // common clock's zero
 };
 
-// The chosen step of a rank on its own clock: ProfilerStep#N, or first to last event where the file has no steps.
+// The chosen step of a rank on its own clock: ProfilerStep#N, or first to last event where the file has no
+// steps.
 struct RecordedStep {
   std::int64_t number = -1;
   Nanoseconds start{}, end{};
@@ -110,7 +112,8 @@ struct RecordedStep {
 // First to last event, on the thread with most ops.
 [[nodiscard]] RecordedStep whole_file(const RecordedRank& recorded);
 
-// Links ops, calls and GPU work inside the step: op nesting per thread, call to GPU work by correlation, streams by start.
+// Links ops, calls and GPU work inside the step: op nesting per thread, call to GPU work by correlation,
+// streams by start.
 [[nodiscard]] RankGraph link_rank(const RecordedRank& recorded, const RecordedStep& step, Nanoseconds origin);
 
 }  // namespace stepcast::detail
