@@ -1,6 +1,8 @@
 #include "stepcast/analyze/baseline.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <span>
 #include <vector>
 
 namespace stepcast {
@@ -12,6 +14,11 @@ StreamBaseline stream_baseline(const Program& program, const Costs& costs, RankC
     const Block& block = program.block(instance.block);
     const std::span<const double> durations = costs.duration_us(instance.block);
     for (std::size_t t = 0; t < block.task_count(); ++t) {
+      const auto edges = block.edge_infos().subspan(block.first_edge()[t], block.first_edge()[t + 1] - block.first_edge()[t]);
+      const bool left_over = std::any_of(edges.begin(), edges.end(), [](const EdgeInfo& edge) {
+        return edge.origin == EdgeOrigin::recorded_offset;
+      });
+      if (left_over) continue;
       const std::uint16_t block_lane = block.lane_codes()[t];
       const std::uint16_t lane = instance.lanes.empty() ? block_lane : instance.lanes[block_lane];
       sum_us[lane] += durations[t] * static_cast<double>(instance.repeat);

@@ -1,4 +1,5 @@
-// The baseline of the published method: no CPU, no synchronisation, no dependencies. The step takes as long as the busiest GPU stream.
+// The baseline of the published method: no CPU, no synchronisation, no dependencies. The step takes as long as the busiest GPU
+// stream. Work that was launched before the window (EdgeOrigin::recorded_offset) belongs to another step and does not count.
 #pragma once
 
 #include <cstdint>

@@ -182,7 +182,10 @@ std::vector<PathShare> path_by_class(const FlatProgram& flat, const CriticalPath
 }
 
 std::vector<PathShare> path_by_rank(const FlatProgram& flat, const CriticalPath& path) {
-  return share_by(path, [&](const PathStep& step) { return flat.program().rank_class(step.rank_class).name; });
+  return share_by(path, [&](const PathStep& step) {
+    const std::string& rank = flat.program().rank_class(step.rank_class).name;
+    return step.kind == PathStep::Kind::start_offset ? fmt::format("late start of {}", rank) : rank;
+  });
 }
 
 std::vector<PathShare> path_by_name(const FlatProgram& flat, const CriticalPath& path) {

@@ -83,7 +83,7 @@ Status sort_in(const fs::path& file, bool asked_for, TraceListing& listing) {
   Result<TraceFormat> format = detect_trace_format(file);
   if (!format.ok()) {
     if (asked_for) return std::move(format).error();
-    listing.others.push_back({file, format.error().message()});
+    listing.others.push_back({file, message_without_file(format.error())});
     return Ok{};
   }
   switch (*format) {
@@ -172,11 +172,6 @@ void note_world(TraceSet& set) {
   }
   if (worlds.size() > 1) {
     set.notes.push_back(fmt::format("the files name different world sizes: {}", fmt::join(worlds, ", ")));
-    return;
-  }
-  if (!worlds.empty() && static_cast<std::size_t>(*worlds.begin()) != set.ranks.size()) {
-    set.notes.push_back(fmt::format("{} of {} ranks are here: what the others do in collectives is not known",
-                                    set.ranks.size(), *worlds.begin()));
   }
 }
 
@@ -197,6 +192,13 @@ std::optional<std::int32_t> rank_in_name(std::string_view file_name) {
     if (is_number && word->size() <= 5) return parse_rank(*word);
   }
   return std::nullopt;
+}
+
+std::string message_without_file(const Error& error) {
+  std::string message = error.message();
+  const std::string prefix = error.file() + ": ";
+  if (!error.file().empty() && message.starts_with(prefix)) message.erase(0, prefix.size());
+  return message;
 }
 
 Result<std::vector<std::int32_t>> parse_ranks(std::string_view text) {
@@ -341,7 +343,7 @@ std::vector<TraceSet> read_trace_sets(const TraceListing& listing, const TraceSe
       const std::size_t e = i - listing.profiler.size();
       const fs::path& file = is_profiler ? listing.profiler[i] : listing.execution[e];
       if (all.problems[i]) {
-        skipped.push_back({file, all.problems[i]->message()});
+        skipped.push_back({file, message_without_file(*all.problems[i])});
       } else if (is_profiler) {
         readable.profiler.push_back(file);
         files.profiler.push_back(std::move(all.profiler[i]));

@@ -68,6 +68,9 @@ struct TraceSet {
 // The rank that a file name shows.
 [[nodiscard]] std::optional<std::int32_t> rank_in_name(std::string_view file_name);
 
+// What is wrong, where the file is named already: equal for files with the same trouble.
+[[nodiscard]] std::string message_without_file(const Error& error);
+
 // "0,2-5" -> 0 2 3 4 5, ascending and without repeats.
 [[nodiscard]] Result<std::vector<std::int32_t>> parse_ranks(std::string_view text);
 

@@ -144,7 +144,9 @@ class TextReport {
     const std::int64_t step = replay_.recorded.facts.empty() ? -1 : replay_.recorded.facts.front().step_number;
     line("Replay of {}", traces_.name);
     std::string what = plural(traces_.ranks.size(), "rank", "ranks");
-    if (worlds.size() == 1) what = fmt::format("{} of {} ranks", traces_.ranks.size(), *worlds.begin());
+    if (worlds.size() == 1 && *worlds.begin() > 1) {
+      what = fmt::format("{} of {} ranks", traces_.ranks.size(), *worlds.begin());
+    }
     line("  {} on {}; {}, {} read; {}", what,
          devices.empty() ? std::string{"a GPU that the trace does not name"} : fmt::format("{}", fmt::join(devices, ", ")),
          step >= 0 ? fmt::format("step {}", step) : std::string{"the whole trace (it marks no steps)"},
@@ -154,17 +156,23 @@ class TextReport {
     const ErrorSummary step_error = summarize(steps_of(replay_));
     const ErrorSummary window_error = summarize(windows_of(replay_));
     line("  Work is replayed with its recorded durations; all waiting is simulated from the dependencies.");
-    const char* const marked = step >= 0 ? "step time" : "whole trace";
-    line("  {}: error {:.3f} % median, {:.3f} % at most; GPU window: {:.3f} % and {:.3f} %; all ranks together: "
-         "{} ms measured, {} ms simulated",
-         marked, step_error.median_percent, step_error.max_percent, window_error.median_percent,
-         window_error.max_percent, table_number(ms(replay_.global_window.measured_us), 3),
-         table_number(ms(replay_.global_window.simulated_us), 3));
-    if (const ReplayVariant* naive = find_variant(replay_, "naive"); naive != nullptr) {
-      const ErrorSummary error = summarize(naive->step);
-      line("  Naive replay (waits cut to their base cost, no dependencies of GPU work): {:.1f} % median, {:.1f} % at most",
-           error.median_percent, error.max_percent);
+    TextTable table{{{"", kLeft}, {"median\n|error| %"}, {"largest\n%"}}};
+    const auto add = [&](std::string name, const ErrorSummary& error) {
+      table.row({std::move(name), table_number(error.median_percent, 3), table_number(error.max_percent, 3)});
+    };
+    add(step >= 0 ? "step time" : "whole trace", step_error);
+    add("GPU window (step start to the last end of GPU work launched in it)", window_error);
+    if (replay_.ranks.size() > 1) {
+      add(fmt::format("all ranks together ({} ms measured, {} ms simulated)",
+                      table_number(ms(replay_.global_window.measured_us), 3),
+                      table_number(ms(replay_.global_window.simulated_us), 3)),
+          summarize({replay_.global_window}));
     }
+    if (const ReplayVariant* naive = find_variant(replay_, "naive"); naive != nullptr) {
+      add("for comparison: naive replay (waits cut to their base cost, no dependencies of GPU work)",
+          summarize(naive->step));
+    }
+    text_ += table.text(2);
   }
 
   void ranks() {
@@ -216,13 +224,22 @@ class TextReport {
       table.row(std::move(cells));
     }
     text_ += table.text(2);
-    line("  The last seven columns sum to the simulated step. exposed: nothing computes meanwhile; idle for another rank:");
-    line("  inside a collective, until the last rank arrives.");
+    line("  The last seven columns sum to the simulated step. Exposed: nothing computes meanwhile.");
+    if (!replay_.collective_waits.empty()) {
+      line("  Idle for another rank: inside a collective, until the last rank arrives; exposed comm is the transfer after that.");
+    }
   }
 
   void kernels() {
     title("GPU time by class of work, per rank (ms; streams that work at the same time count twice)");
-    TextTable table{{{"class", kLeft}, {"mean"}, {"least"}, {"most"}, {"on rank"}, {"share of\nstep %"}}};
+    const bool alone = replay_.ranks.size() == 1;
+    TextTable table = alone ? TextTable{{{"class", kLeft}, {"ms"}, {"share of\nstep %"}}}
+                            : TextTable{{{"class", kLeft},
+                                         {"mean"},
+                                         {"least"},
+                                         {"most"},
+                                         {"on rank"},
+                                         {"share of\nstep %"}}};
     double step_sum = 0;
     for (const ReplayedRank& rank : replay_.ranks) step_sum += rank.step.simulated_us;
     struct Row {
@@ -237,7 +254,10 @@ class TextReport {
       }
       rows.push_back(std::move(row));
     }
-    Row copies{"copies and fills", {}}, transfer{"communication: transfer", {}}, hidden{"  of it under computation", {}},
+    // Where no collective joins two ranks, nothing tells waiting for the others from transfer.
+    const char* const comm = replay_.collective_waits.empty() ? "communication: waiting and transfer"
+                                                              : "communication: transfer";
+    Row copies{"copies and fills", {}}, transfer{comm, {}}, hidden{"  of it under computation", {}},
         waiting{"communication: waiting", {}};
     for (const RankBreakdown& rank : a_.simulated_ranks) {
       double copy_us = 0;
@@ -258,9 +278,13 @@ class TextReport {
       const auto most = std::max_element(row.time_us.begin(), row.time_us.end());
       const auto least = std::min_element(row.time_us.begin(), row.time_us.end());
       const RankClassId where{static_cast<std::size_t>(most - row.time_us.begin())};
+      const std::string share = table_number(percent(sum, step_sum), 1);
+      if (alone) {
+        table.row({row.name, table_number(ms(sum), 3), share});
+        continue;
+      }
       table.row({row.name, table_number(ms(sum / static_cast<double>(row.time_us.size())), 3),
-                 table_number(ms(*least), 3), table_number(ms(*most), 3), rank_text(replay_, where),
-                 table_number(percent(sum, step_sum), 1)});
+                 table_number(ms(*least), 3), table_number(ms(*most), 3), rank_text(replay_, where), share});
     }
     text_ += table.text(2);
     line("  Published baseline (largest sum of GPU work on one stream, no CPU, no waiting): {} ms, {} % of the longest "
@@ -424,7 +448,12 @@ class TextReport {
                      {"for another\nrank"},
                      {"rest"}}};
     for (std::size_t c = 0; c < a_.simulated_ranks.size(); ++c) {
-      for (const StreamBreakdown& s : a_.simulated_ranks[c].streams) {
+      const std::vector<Lane>& lanes = replay_.recorded.program.rank_classes()[c].lanes;
+      std::vector<StreamBreakdown> by_number = a_.simulated_ranks[c].streams;
+      std::stable_sort(by_number.begin(), by_number.end(), [&](const StreamBreakdown& a, const StreamBreakdown& b) {
+        return lanes[a.lane].recorded < lanes[b.lane].recorded;
+      });
+      for (const StreamBreakdown& s : by_number) {
         table.row({rank_text(replay_, RankClassId{c}), s.name, table_count(s.tasks), table_number(ms(s.computation_us), 3),
                    table_number(ms(s.transfer_us), 3), table_number(ms(s.exposed_comm_us), 3),
                    table_number(ms(s.memcpy_us), 3), table_number(ms(s.exposed_memcpy_us), 3),

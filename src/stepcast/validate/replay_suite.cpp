@@ -198,7 +198,7 @@ Result<SuiteResult> validate_replay(const fs::path& data, const SuiteOptions& op
     const Result<TraceListing> listing = list_traces(place);
     if (!listing.ok()) {
       if (folder == data) return listing.error();
-      result.skipped.push_back({relative_name(folder, data), listing.error().message()});
+      result.skipped.push_back({relative_name(folder, data), message_without_file(listing.error())});
       continue;
     }
     std::vector<TraceListing::Other> not_read;
@@ -225,7 +225,7 @@ Result<SuiteResult> validate_replay(const fs::path& data, const SuiteOptions& op
           add_step(scores, name, replays[i]->value());
         } else {
           const std::string what = steps[i] ? fmt::format("{} step {}", name, *steps[i]) : name;
-          result.skipped.push_back({what, replays[i]->error().message()});
+          result.skipped.push_back({what, message_without_file(replays[i]->error())});
         }
       }
     }
