@@ -20,8 +20,8 @@ constexpr std::size_t kInputBytes = std::size_t{1} << 17;
 constexpr std::size_t kMaxStep = std::size_t{1} << 30;  // both libraries count with 32 bits
 constexpr std::uint64_t kProgressStep = std::uint64_t{1} << 20;
 
-// One step of decompression: what it took and gave, and whether a gzip member ended. `problem` is null unless the
-// data is corrupt.
+// One step of decompression: what it took and gave, and whether a gzip member ended. `problem` is null unless
+// the data is corrupt.
 struct InflateStep {
   std::size_t consumed = 0;
   std::size_t produced = 0;
@@ -58,7 +58,8 @@ class ZlibInflater final : public Inflater {
     }
     input = input.substr(0, kMaxStep);
     capacity = std::min(capacity, kMaxStep);
-    stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(input.data()));  // zlib's interface lacks the const
+    stream_.next_in =
+        reinterpret_cast<Bytef*>(const_cast<char*>(input.data()));  // zlib's interface lacks the const
     stream_.avail_in = static_cast<uInt>(input.size());
     stream_.next_out = reinterpret_cast<Bytef*>(to);
     stream_.avail_out = static_cast<uInt>(capacity);
@@ -89,7 +90,8 @@ class IsalInflater final : public Inflater {
     InflateStep result;
     input = input.substr(0, kMaxStep);
     capacity = std::min(capacity, kMaxStep);
-    state_.next_in = reinterpret_cast<std::uint8_t*>(const_cast<char*>(input.data()));  // the interface lacks the const
+    state_.next_in =
+        reinterpret_cast<std::uint8_t*>(const_cast<char*>(input.data()));  // the interface lacks the const
     state_.avail_in = static_cast<std::uint32_t>(input.size());
     state_.next_out = reinterpret_cast<std::uint8_t*>(to);
     state_.avail_out = static_cast<std::uint32_t>(capacity);
@@ -221,6 +223,7 @@ struct ByteSource::Impl {
         STEPCAST_TRY(refill());
         if (pending.empty() && input_ended) {
           ended = true;
+          report_progress(true);
           return Ok{};
         }
         continue;
@@ -245,7 +248,8 @@ struct ByteSource::Impl {
       const InflateStep step = inflater->step(pending, to, capacity);
       pending.remove_prefix(step.consumed);
       if (step.problem != nullptr) {
-        return corrupt(std::string("the gzip data is corrupt: ") + step.problem, "copy or download the file again");
+        return corrupt(std::string("the gzip data is corrupt: ") + step.problem,
+                       "copy or download the file again");
       }
       if (step.member_ended) STEPCAST_TRY(next_member());
       if (step.produced > 0) return step.produced;
@@ -272,7 +276,8 @@ Result<ByteSource> ByteSource::open(const std::filesystem::path& file, Options o
   }
   impl->file.reset(std::fopen(file.c_str(), "rb"));
   if (impl->file == nullptr) {
-    return Error::at(impl->name, "", "cannot open: " + std::error_code(errno, std::generic_category()).message());
+    return Error::at(impl->name, "",
+                     "cannot open: " + std::error_code(errno, std::generic_category()).message());
   }
   std::setvbuf(impl->file.get(), nullptr, _IONBF, 0);  // the blocks read here are large already
   const auto size = std::filesystem::file_size(file, code);

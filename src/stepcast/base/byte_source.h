@@ -8,7 +8,8 @@
 //     ...
 //   }
 //
-// Gzip is told from its magic number, never from the file's name; a file of several gzip members is one stream.
+// Gzip is told from its magic number, never from the file's name; a file of several gzip members is one
+// stream.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +37,9 @@ class ByteSource {
     InflateEngine engine = InflateEngine::automatic;
   };
 
-  [[nodiscard]] static Result<ByteSource> open(const std::filesystem::path& file) { return open(file, Options{}); }
+  [[nodiscard]] static Result<ByteSource> open(const std::filesystem::path& file) {
+    return open(file, Options{});
+  }
   [[nodiscard]] static Result<ByteSource> open(const std::filesystem::path& file, Options options);
   // `content` must outlive the source; `name` stands for the file in errors.
   [[nodiscard]] static ByteSource from_memory(std::string_view content, std::string name) {
@@ -48,7 +51,8 @@ class ByteSource {
   ByteSource& operator=(ByteSource&&) noexcept;
   ~ByteSource();
 
-  // Writes up to `capacity` bytes to `to` and returns how many; 0 only at the end. After an error the source is spent.
+  // Writes up to `capacity` bytes to `to` and returns how many; 0 only at the end. After an error the source
+  // is spent.
   [[nodiscard]] Result<std::size_t> read(char* to, std::size_t capacity);
 
   [[nodiscard]] const std::string& name() const;

@@ -1,15 +1,15 @@
 #include "stepcast/base/file.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <zlib.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <limits>
 #include <system_error>
 #include <utility>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <zlib.h>
 
 #include "stepcast/base/byte_source.h"
 
@@ -40,7 +40,8 @@ Result<std::string> read_file(const std::filesystem::path& file, std::uint64_t m
   std::string content;
   std::size_t size = 0;
   for (;;) {
-    if (content.size() - size < (std::size_t{1} << 16)) content.resize(std::max(content.size() * 2, std::size_t{1} << 17));
+    if (content.size() - size < (std::size_t{1} << 16))
+      content.resize(std::max(content.size() * 2, std::size_t{1} << 17));
     STEPCAST_ASSIGN(const std::size_t n, source.read(content.data() + size, content.size() - size));
     if (n == 0) break;
     size += n;
@@ -82,7 +83,8 @@ Result<std::string> gzip_compress(std::string_view content, int level) {
   do {
     const std::size_t take = std::min<std::size_t>(content.size(), std::numeric_limits<uInt>::max());
     const std::size_t room = std::min<std::size_t>(out.size() - produced, std::numeric_limits<uInt>::max());
-    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(content.data()));  // zlib's interface lacks the const
+    stream.next_in =
+        reinterpret_cast<Bytef*>(const_cast<char*>(content.data()));  // zlib's interface lacks the const
     stream.avail_in = static_cast<uInt>(take);
     stream.next_out = reinterpret_cast<Bytef*>(out.data() + produced);
     stream.avail_out = static_cast<uInt>(room);

@@ -35,9 +35,9 @@ constexpr Spelling kSpellings[] = {
 };
 
 // What a framework appends to the name of a collective.
-constexpr std::string_view kSuffixes[] = {"coalesced"sv, "intotensor"sv, "tensor"sv, "single"sv, "base"sv,
-                                          "sparse"sv,    "oop"sv,        "inplace"sv, "anysource"sv, "async"sv,
-                                          "uneven"sv,    "out"sv,        "v"sv,       "x"sv};
+constexpr std::string_view kSuffixes[] = {
+    "coalesced"sv, "intotensor"sv, "tensor"sv, "single"sv, "base"sv, "sparse"sv, "oop"sv,
+    "inplace"sv,   "anysource"sv,  "async"sv,  "uneven"sv, "out"sv,  "v"sv,      "x"sv};
 
 bool only_suffixes(std::string_view rest) {
   while (!rest.empty()) {
@@ -94,11 +94,13 @@ std::string_view to_string(CollectiveOp op) {
 
 CollectiveOp parse_collective_op(std::string_view text) {
   if (text.size() > 4096) return CollectiveOp::unknown;
-  // Kernels: ncclDevKernel_AllReduce_Sum_f32_RING_LL(...), ncclKernel_SendRecv_..., ncclAllReduceRingLLKernel_sum_f32(...).
-  // The first word behind the prefix is the collective; "Generic" (RCCL) does not tell it.
+  // Kernels: ncclDevKernel_AllReduce_Sum_f32_RING_LL(...), ncclKernel_SendRecv_...,
+  // ncclAllReduceRingLLKernel_sum_f32(...). The first word behind the prefix is the collective; "Generic"
+  // (RCCL) does not tell it.
   std::string_view kernel = text;
   strip_prefix(kernel, "void "sv);
-  if ((kernel.starts_with("nccl"sv) || kernel.starts_with("rccl"sv)) && kernel.size() > 4 && kernel[4] != ':') {
+  if ((kernel.starts_with("nccl"sv) || kernel.starts_with("rccl"sv)) && kernel.size() > 4 &&
+      kernel[4] != ':') {
     kernel.remove_prefix(4);
     if (!strip_prefix(kernel, "DevKernel_"sv) && !strip_prefix(kernel, "SymDevKernel_"sv) &&
         !strip_prefix(kernel, "SymKernel_"sv)) {
@@ -110,10 +112,11 @@ CollectiveOp parse_collective_op(std::string_view text) {
     }
     return CollectiveOp::unknown;
   }
-  for (const std::string_view prefix : {"nccl:"sv, "rccl:"sv, "gloo:"sv, "c10d::"sv, "_c10d_functional::"sv,
-                                        "c10d_functional::"sv}) {
+  for (const std::string_view prefix :
+       {"nccl:"sv, "rccl:"sv, "gloo:"sv, "c10d::"sv, "_c10d_functional::"sv, "c10d_functional::"sv}) {
     strip_prefix(text, prefix);
   }
+  text = text.substr(0, text.find(' '));  // "nccl:send 0->1"
   if (text.find_first_of("(<:.") != std::string_view::npos) return CollectiveOp::unknown;
   const std::string word = letters_of(text);
   for (const Spelling& s : kSpellings) {

@@ -13,23 +13,57 @@ struct Spelling {
 };
 
 constexpr Spelling kSpellings[] = {
-    {"float", DType::fp32},          {"float32", DType::fp32},       {"fp32", DType::fp32},
-    {"f32", DType::fp32},            {"single", DType::fp32},        {"double", DType::fp64},
-    {"float64", DType::fp64},        {"fp64", DType::fp64},          {"f64", DType::fp64},
-    {"tf32", DType::tf32},           {"tfloat32", DType::tf32},      {"half", DType::fp16},
-    {"float16", DType::fp16},        {"fp16", DType::fp16},          {"f16", DType::fp16},
-    {"bfloat16", DType::bf16},       {"bf16", DType::bf16},          {"fp8", DType::fp8},
-    {"float8", DType::fp8},          {"f8", DType::fp8},             {"long", DType::int64},
-    {"longint", DType::int64},       {"longlong", DType::int64},     {"longlongint", DType::int64},
-    {"int64", DType::int64},         {"i64", DType::int64},          {"uint64", DType::int64},
-    {"unsignedlong", DType::int64},  {"u64", DType::int64},          {"int", DType::int32},
-    {"int32", DType::int32},         {"i32", DType::int32},          {"uint32", DType::int32},
-    {"unsignedint", DType::int32},   {"u32", DType::int32},          {"short", DType::int16},
-    {"shortint", DType::int16},      {"int16", DType::int16},        {"i16", DType::int16},
-    {"uint16", DType::int16},        {"unsignedshort", DType::int16}, {"char", DType::int8},
-    {"signedchar", DType::int8},     {"unsignedchar", DType::int8},  {"int8", DType::int8},
-    {"i8", DType::int8},             {"uint8", DType::int8},         {"u8", DType::int8},
-    {"byte", DType::int8},           {"bool", DType::boolean},       {"boolean", DType::boolean},
+    {"float", DType::fp32},
+    {"float32", DType::fp32},
+    {"fp32", DType::fp32},
+    {"f32", DType::fp32},
+    {"single", DType::fp32},
+    {"double", DType::fp64},
+    {"float64", DType::fp64},
+    {"fp64", DType::fp64},
+    {"f64", DType::fp64},
+    {"tf32", DType::tf32},
+    {"tfloat32", DType::tf32},
+    {"half", DType::fp16},
+    {"float16", DType::fp16},
+    {"fp16", DType::fp16},
+    {"f16", DType::fp16},
+    {"bfloat16", DType::bf16},
+    {"bf16", DType::bf16},
+    {"fp8", DType::fp8},
+    {"float8", DType::fp8},
+    {"f8", DType::fp8},
+    {"long", DType::int64},
+    {"longint", DType::int64},
+    {"longlong", DType::int64},
+    {"longlongint", DType::int64},
+    {"int64", DType::int64},
+    {"i64", DType::int64},
+    {"uint64", DType::int64},
+    {"unsignedlong", DType::int64},
+    {"u64", DType::int64},
+    {"int", DType::int32},
+    {"int32", DType::int32},
+    {"i32", DType::int32},
+    {"uint32", DType::int32},
+    {"unsignedint", DType::int32},
+    {"u32", DType::int32},
+    {"short", DType::int16},
+    {"shortint", DType::int16},
+    {"int16", DType::int16},
+    {"i16", DType::int16},
+    {"uint16", DType::int16},
+    {"unsignedshort", DType::int16},
+    {"char", DType::int8},
+    {"signedchar", DType::int8},
+    {"unsignedchar", DType::int8},
+    {"int8", DType::int8},
+    {"i8", DType::int8},
+    {"uint8", DType::int8},
+    {"u8", DType::int8},
+    {"byte", DType::int8},
+    {"bool", DType::boolean},
+    {"boolean", DType::boolean},
 };
 
 constexpr std::string_view kFp8Prefixes[] = {"float8e"sv, "fp8e"sv, "f8e"sv, "e4m3"sv, "e5m2"sv};
@@ -56,7 +90,8 @@ std::string_view to_string(DType dtype) {
 
 DType parse_dtype(std::string_view text) {
   if (text.size() > 64) return DType::unknown;
-  for (const std::string_view prefix : {"c10::"sv, "at::"sv, "torch."sv, "numpy."sv, "np."sv, "nccl"sv, "std::"sv}) {
+  for (const std::string_view prefix :
+       {"c10::"sv, "at::"sv, "torch."sv, "numpy."sv, "np."sv, "nccl"sv, "std::"sv}) {
     if (text.starts_with(prefix)) text.remove_prefix(prefix.size());
   }
   std::string word;
@@ -76,7 +111,8 @@ DType parse_dtype(std::string_view text) {
     return DType::unknown;
   };
   if (const DType dtype = find(word); dtype != DType::unknown) return dtype;
-  if (text.ends_with("_t"sv)) return find(std::string_view{word}.substr(0, word.size() - 1));  // int64_t, int8_t
+  if (text.ends_with("_t"sv))
+    return find(std::string_view{word}.substr(0, word.size() - 1));  // int64_t, int8_t
   for (const std::string_view prefix : kFp8Prefixes) {
     if (word.starts_with(prefix)) return DType::fp8;
   }

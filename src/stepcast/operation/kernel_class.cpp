@@ -21,8 +21,8 @@ constexpr KernelClass kElementwise = KernelClass::elementwise;
 constexpr KernelClass kReduction = KernelClass::reduction;
 constexpr KernelClass kMemory = KernelClass::memory;
 
-// The first pattern that is part of a kernel's name decides. The order therefore goes from the special to the general:
-// "fbgemm" before "gemm", a copy functor before the element-wise kernel that runs it.
+// The first pattern that is part of a kernel's name decides. The order therefore goes from the special to the
+// general: "fbgemm" before "gemm", a copy functor before the element-wise kernel that runs it.
 constexpr Pattern kKernelPatterns[] = {
     // Custom collectives that do not carry NCCL's name.
     {"cross_device_reduce", kComm},
@@ -184,13 +184,34 @@ constexpr Pattern kKernelPatterns[] = {
 
 // Used only where the kernel's name tells nothing.
 constexpr Pattern kOpPatterns[] = {
-    {"scaled_dot_product", kAttention}, {"attention", kAttention}, {"embedding", kEmbedding}, {"index", kEmbedding},
-    {"gather", kEmbedding},             {"scatter", kEmbedding},   {"softmax", kNorm},        {"norm", kNorm},
-    {"conv", kGemm},                    {"mm", kGemm},             {"matmul", kGemm},         {"linear", kGemm},
-    {"copy_", kMemory},                 {"cat", kMemory},          {"fill_", kMemory},        {"zero_", kMemory},
-    {"pool", kReduction},               {"sum", kReduction},       {"mean", kReduction},      {"max", kReduction},
-    {"min", kReduction},                {"add", kElementwise},     {"mul", kElementwise},     {"div", kElementwise},
-    {"sub", kElementwise},              {"relu", kElementwise},    {"dropout", kElementwise}, {"_foreach", kElementwise},
+    {"scaled_dot_product", kAttention},
+    {"attention", kAttention},
+    {"embedding", kEmbedding},
+    {"index", kEmbedding},
+    {"gather", kEmbedding},
+    {"scatter", kEmbedding},
+    {"softmax", kNorm},
+    {"norm", kNorm},
+    {"conv", kGemm},
+    {"mm", kGemm},
+    {"matmul", kGemm},
+    {"linear", kGemm},
+    {"copy_", kMemory},
+    {"cat", kMemory},
+    {"fill_", kMemory},
+    {"zero_", kMemory},
+    {"pool", kReduction},
+    {"sum", kReduction},
+    {"mean", kReduction},
+    {"max", kReduction},
+    {"min", kReduction},
+    {"add", kElementwise},
+    {"mul", kElementwise},
+    {"div", kElementwise},
+    {"sub", kElementwise},
+    {"relu", kElementwise},
+    {"dropout", kElementwise},
+    {"_foreach", kElementwise},
 };
 
 std::string lower_case(std::string_view text) {
@@ -201,8 +222,8 @@ std::string lower_case(std::string_view text) {
   return out;
 }
 
-// "ncclKernel_...", "void ncclDevKernel...", "rcclGenericKernel": the name must begin with it, so that a class that
-// merely has such an argument is none.
+// "ncclKernel_...", "void ncclDevKernel...", "rcclGenericKernel": the name must begin with it, so that a
+// class that merely has such an argument is none.
 bool begins_like_nccl(std::string_view name) {
   if (name.starts_with("void "sv)) name.remove_prefix(5);
   return name.starts_with("nccl"sv) || name.starts_with("rccl"sv) || name.starts_with("msccl"sv);

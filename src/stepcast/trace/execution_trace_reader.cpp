@@ -45,12 +45,13 @@ bool read_tensor(JsonCursor c, TensorUse& tensor) {
   JsonText device;
   if (!c.next_element() || c.peek() != '"' || !c.string(device)) return false;
   if (c.next_element() || c.failed()) return false;
-  tensor = {.tensor = numbers[0],
-            .storage = numbers[1],
-            .offset = numbers[2],
-            .elements = numbers[3],
-            .element_bytes = narrow(numbers[4], 0),
-            .on_gpu = !device.raw.empty() && !device.raw.starts_with("cpu"sv) && !device.raw.starts_with("meta"sv)};
+  tensor = {
+      .tensor = numbers[0],
+      .storage = numbers[1],
+      .offset = numbers[2],
+      .elements = numbers[3],
+      .element_bytes = narrow(numbers[4], 0),
+      .on_gpu = !device.raw.empty() && !device.raw.starts_with("cpu"sv) && !device.raw.starts_with("meta"sv)};
   return true;
 }
 
@@ -85,7 +86,8 @@ std::vector<std::string_view> elements_of(std::string_view list) {
 bool is_text(std::string_view json) { return json.size() >= 2 && json.front() == '"'; }
 std::string_view inside(std::string_view text) { return text.substr(1, text.size() - 2); }
 
-// A whole number, or the first element of a tuple: "[5, false]" for a sequence number of point-to-point operations.
+// A whole number, or the first element of a tuple: "[5, false]" for a sequence number of point-to-point
+// operations.
 std::int64_t number_or_first(std::string_view json, std::int64_t otherwise) {
   if (!json.empty() && json.front() == '[') {
     const auto items = elements_of(json);
@@ -122,7 +124,8 @@ class EtBuilder {
   bool add(const EtNodeText& text) {
     if (text.is_merged_event) {
       std::string reason(text.category.raw.empty() ? "no category"sv : text.category.raw.substr(0, 64));
-      if (trace_.skipped.size() >= kMostSkipReasons && !trace_.skipped.contains(reason)) reason = "other categories";
+      if (trace_.skipped.size() >= kMostSkipReasons && !trace_.skipped.contains(reason))
+        reason = "other categories";
       ++trace_.skipped[reason];
       return true;
     }
@@ -163,8 +166,9 @@ class EtBuilder {
     read_tensors(c, trace_.tensors, 0);
   }
 
-  // The inputs are [tensors,] sequence, process group, rank, name, in-split, out-split[, size | , start, stride, size].
-  // The name is the only text among them. The process group is a pointer as a number, or ["name", "description"].
+  // The inputs are [tensors,] sequence, process group, rank, name, in-split, out-split[, size | , start,
+  // stride, size]. The name is the only text among them. The process group is a pointer as a number, or
+  // ["name", "description"].
   void add_collective(const EtNodeText& text, const EtNode& node) {
     EtCollective info;
     const std::vector<std::string_view> items = elements_of(text.inputs);
@@ -191,7 +195,7 @@ class EtBuilder {
     info.elements_out = elements_in(trace_.outputs(node));
     info.dtype = parse_dtype(element_type(text.input_types.empty() ? text.output_types : text.input_types));
     take_attributes(text, info);
-    if (!info.is_wait && rank_in_group >= 0) note_rank(start + rank_in_group * stride);
+    if (names_own_rank(info) && rank_in_group >= 0) note_rank(rank_in_group, start, stride);
     trace_.collectives.push_back(std::move(info));
   }
 
@@ -230,8 +234,22 @@ class EtBuilder {
     return static_cast<std::int64_t>(sum);
   }
 
-  void note_rank(std::int64_t rank) {
-    if (rank < 0 || rank > std::numeric_limits<std::int32_t>::max()) return;
+  // Where a collective has a root or a peer, the recorded rank is that one's.
+  static bool names_own_rank(const EtCollective& info) {
+    switch (info.op) {
+      case CollectiveOp::all_reduce:
+      case CollectiveOp::all_gather:
+      case CollectiveOp::reduce_scatter:
+      case CollectiveOp::all_to_all: return !info.is_wait;
+      default: return false;
+    }
+  }
+
+  void note_rank(std::int64_t rank_in_group, std::int64_t start, std::int64_t stride) {
+    constexpr std::int64_t kMost = 1 << 24;  // no job has as many ranks
+    if (rank_in_group > kMost || start < 0 || start > kMost || stride < 1 || stride > kMost) return;
+    const std::int64_t rank = start + rank_in_group * stride;
+    if (rank > std::numeric_limits<std::int32_t>::max()) return;
     if (rank_ && *rank_ != rank) ranks_differ_ = true;
     rank_ = static_cast<std::int32_t>(rank);
   }
@@ -249,7 +267,8 @@ Result<ExecutionTrace> read_nodes(ByteSource& source) {
   detail::EtProblem problem;
   bool has_list = false;
   const auto place = [&splitter](std::size_t position) {
-    return "nodes[" + std::to_string(splitter.index()) + "] at byte " + std::to_string(splitter.offset() + position);
+    return "nodes[" + std::to_string(splitter.index()) + "] at byte " +
+           std::to_string(splitter.offset() + position);
   };
   for (;;) {
     switch (splitter.next()) {
@@ -275,7 +294,9 @@ Result<ExecutionTrace> read_nodes(ByteSource& source) {
               .advice("the node is damaged");
         }
         if (!builder.add(node)) {
-          return Error::at(source.name(), place(0)).found("more than 4294967295 tensors").expected("at most that many");
+          return Error::at(source.name(), place(0))
+              .found("more than 4294967295 tensors")
+              .expected("at most that many");
         }
         break;
       case JsonSplitter::Step::end:

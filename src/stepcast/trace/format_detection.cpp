@@ -15,7 +15,8 @@ using detail::LeadingBytes;
 // No trace describes itself for longer than this before its list of events begins.
 constexpr std::uint64_t kLongestHeader = std::uint64_t{1} << 26;
 
-// Events of Chrome's format have a phase. (A key of an inner object would do as well: this is a guess by content.)
+// Events of Chrome's format have a phase. (A key of an inner object would do as well: this is a guess by
+// content.)
 bool looks_like_event(std::string_view element) {
   return element.front() == '{' && element.find("\"ph\"") != std::string_view::npos;
 }

@@ -1,5 +1,5 @@
-// Reads profiler traces (Kineto's Chrome JSON): a list of events, bare or in an object beside fields that describe the
-// recording, which may stand before or behind it.
+// Reads profiler traces (Kineto's Chrome JSON): a list of events, bare or in an object beside fields that
+// describe the recording, which may stand before or behind it.
 #include <string>
 #include <utility>
 
@@ -33,8 +33,7 @@ Result<RecordedRank> read_events(ByteSource& source) {
   for (;;) {
     switch (splitter.next()) {
       case JsonSplitter::Step::member:
-        if (auto status =
-                detail::read_kineto_header(splitter.key(), splitter.text(), builder.rank(), header);
+        if (auto status = detail::read_kineto_header(splitter.key(), splitter.text(), builder.rank(), header);
             !status) {
           return std::move(status).error().in_file(source.name());
         }

@@ -1,6 +1,7 @@
 // What a profiler trace of one rank holds, as plain arrays: events as they were recorded, nothing derived.
 //
-// Times are nanoseconds since the epoch (`ts` of the file, plus `baseTimeNanoseconds` where the file has one), exactly.
+// Times are nanoseconds since the epoch (`ts` of the file, plus `baseTimeNanoseconds` where the file has
+// one), exactly.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +22,8 @@ using ThreadId = Id<struct ThreadTag>;
 
 struct RecordedThread {
   std::int64_t pid = 0;
-  std::int64_t tid = 0;      // 0 where the file holds a text that is no number
-  std::string name;          // from thread_name metadata, may be empty
+  std::int64_t tid = 0;  // 0 where the file holds a text that is no number
+  std::string name;      // from thread_name metadata, may be empty
 };
 
 // A stretch of CPU time that a thread spends in a framework op, an annotation or a ProfilerStep.
@@ -33,11 +34,11 @@ struct CpuOp {
   Nanoseconds duration{};
   NameId name;
   ThreadId thread;
-  NameId input_shapes;                     // text of "Input Dims", interned; invalid where absent
-  std::int64_t external_id = -1;           // "External id"; -1 where absent
-  std::int64_t order = -1;                 // "Ev Idx" or "Record function id"; -1 where absent
-  std::int64_t sequence_number = -1;       // autograd sequence, joins forward and backward; -1 where absent
-  std::int32_t collective = -1;            // index into RecordedRank::collective_infos (record_param_comms); -1: none
+  NameId input_shapes;                // text of "Input Dims", interned; invalid where absent
+  std::int64_t external_id = -1;      // "External id"; -1 where absent
+  std::int64_t order = -1;            // "Ev Idx" or "Record function id"; -1 where absent
+  std::int64_t sequence_number = -1;  // autograd sequence, joins forward and backward; -1 where absent
+  std::int32_t collective = -1;  // index into RecordedRank::collective_infos (record_param_comms); -1: none
   Kind kind = Kind::op;
 
   [[nodiscard]] Nanoseconds end() const { return start + duration; }
@@ -66,10 +67,10 @@ struct GpuOp {
   std::int32_t stream = 0;
   std::int64_t correlation = -1;
   std::int64_t external_id = -1;
-  std::int64_t bytes = -1;                 // copies and fills; -1 where absent
-  float blocks_per_sm = -1;                // "blocks per SM"; -1 where absent
-  std::int32_t blocks = -1;                // product of "grid"; -1 where absent
-  std::int32_t collective = -1;            // index into RecordedRank::collective_infos; -1: no metadata
+  std::int64_t bytes = -1;       // copies and fills; -1 where absent
+  float blocks_per_sm = -1;      // "blocks per SM"; -1 where absent
+  std::int32_t blocks = -1;      // product of "grid"; -1 where absent
+  std::int32_t collective = -1;  // index into RecordedRank::collective_infos; -1: no metadata
   Kind kind = Kind::kernel;
 
   [[nodiscard]] Nanoseconds end() const { return start + duration; }
@@ -81,26 +82,27 @@ struct StreamSync {
 
   Nanoseconds start{};
   Nanoseconds duration{};
-  std::int64_t correlation = -1;                     // of the runtime call
-  std::int64_t stream = -1;                          // waiting (wait event) or waited for (stream sync); -1: none
-  std::int64_t wait_on_stream = -1;                  // -1: absent
-  std::int64_t wait_on_event_record_correlation = -1;  // correlation of the cudaEventRecord waited for; -1: absent
+  std::int64_t correlation = -1;     // of the runtime call
+  std::int64_t stream = -1;          // waiting (wait event) or waited for (stream sync); -1: none
+  std::int64_t wait_on_stream = -1;  // -1: absent
+  std::int64_t wait_on_event_record_correlation =
+      -1;  // correlation of the cudaEventRecord waited for; -1: absent
   Kind kind = Kind::other;
 };
 
 // Metadata of a collective, from a communication kernel's or record_param_comms' args.
 struct CollectiveInfo {
-  NameId name;                             // as written, e.g. "allreduce", "_allgather_base"
+  NameId name;  // as written, e.g. "allreduce", "_allgather_base"
   CollectiveOp op = CollectiveOp::unknown;
   DType dtype = DType::unknown;
   std::int64_t in_elements = -1;
   std::int64_t out_elements = -1;
   std::int32_t group_size = -1;
-  NameId process_group;                    // "Process Group Name", falls back to "Process Group ID" (as text)
-  std::int64_t sequence = -1;              // "Seq", counts the collectives of the group; -1 where absent
+  NameId process_group;        // "Process Group Name", falls back to "Process Group ID" (as text)
+  std::int64_t sequence = -1;  // "Seq", counts the collectives of the group; -1 where absent
   // "Comms Id" modulo 2^64: equal on all ranks of one collective, a hash and no count; -1 where absent.
   std::int64_t comms_id = -1;
-  std::vector<std::int32_t> group_ranks;   // "Process Group Ranks"; empty where absent
+  std::vector<std::int32_t> group_ranks;          // "Process Group Ranks"; empty where absent
   std::vector<std::int64_t> in_split, out_split;  // elements per peer; empty: equal
 };
 
@@ -108,14 +110,14 @@ struct DeviceProperties {
   std::int32_t id = 0;
   std::string name;
   std::int64_t memory_bytes = 0;
-  std::int32_t sm_count = 0;               // 0 where absent
+  std::int32_t sm_count = 0;  // 0 where absent
   std::int32_t max_threads_per_sm = 0;
 };
 
 struct RecordedRank {
   std::string file;
-  std::string schema;                      // schemaVersion as text, empty where absent
-  std::optional<std::int32_t> rank;        // from distributedInfo
+  std::string schema;                // schemaVersion as text, empty where absent
+  std::optional<std::int32_t> rank;  // from distributedInfo
   std::optional<std::int32_t> world_size;
   std::vector<DeviceProperties> devices;
   StringTable names;
@@ -128,7 +130,8 @@ struct RecordedRank {
   std::vector<StreamSync> stream_syncs;
   std::vector<CollectiveInfo> collective_infos;
 
-  // What was read and what was left out, by reason ("python_function", "flow", "gpu annotation", "no duration", ...).
+  // What was read and what was left out, by reason ("python_function", "flow", "gpu annotation", "no
+  // duration", ...).
   std::uint64_t event_count = 0;
   std::map<std::string, std::uint64_t> skipped;
 };

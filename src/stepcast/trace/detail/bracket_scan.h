@@ -58,7 +58,8 @@ inline ByteMasks classify_64(const char* bytes) {
 inline ByteMasks classify_64(const char* bytes) { return classify_64_portable(bytes); }
 #endif
 
-// Bit i of the result is the parity of bits 0..i: from quotes to "inside a string", the opening quote included.
+// Bit i of the result is the parity of bits 0..i: from quotes to "inside a string", the opening quote
+// included.
 constexpr std::uint64_t prefix_xor(std::uint64_t bits) {
   for (unsigned shift = 1; shift < 64; shift *= 2) bits ^= bits << shift;
   return bits;
@@ -80,8 +81,8 @@ class BracketScan {
   static constexpr unsigned kNotYet = 64;
   static constexpr unsigned kTooDeep = 65;
 
-  // Looks at 64 readable bytes of which the first `valid` count. Gives the position of the bracket that closes the
-  // value, kNotYet, or kTooDeep.
+  // Looks at 64 readable bytes of which the first `valid` count. Gives the position of the bracket that
+  // closes the value, kNotYet, or kTooDeep.
   unsigned step(const char* bytes, unsigned valid = 64) {
     const ByteMasks m = classify_64(bytes);
     const std::uint64_t counted = valid >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << valid) - 1;
@@ -109,7 +110,8 @@ class BracketScan {
   }
 
  private:
-  // The bytes that follow an unescaped backslash. (The carry arithmetic is that of simdjson, Langdale and Lemire 2019.)
+  // The bytes that follow an unescaped backslash. (The carry arithmetic is that of simdjson, Langdale and
+  // Lemire 2019.)
   std::uint64_t escaped_bytes(std::uint64_t backslash) {
     if (backslash == 0) {
       const std::uint64_t escaped = escape_carry_;

@@ -147,7 +147,8 @@ bool read_et_node(std::string_view text, EtNodeText& node, EtProblem& problem) {
   for (c.enter('{'); c.next_member(key);) read_member(c, key, node);
   if (c.failed()) {
     problem.position = c.position();
-    problem.found = problem.position < text.size() ? quote_for_message(text.substr(problem.position, 20)) : "its end";
+    problem.found =
+        problem.position < text.size() ? quote_for_message(text.substr(problem.position, 20)) : "its end";
     problem.expected = c.problem();
     return false;
   }

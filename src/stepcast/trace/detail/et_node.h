@@ -1,5 +1,5 @@
-// One node of a PyTorch execution trace, taken apart but not yet interpreted: the flat layout of schema 1.0.1 and the
-// later one with "attrs" and "ctrl_deps" give the same fields.
+// One node of a PyTorch execution trace, taken apart but not yet interpreted: the flat layout of schema 1.0.1
+// and the later one with "attrs" and "ctrl_deps" give the same fields.
 #pragma once
 
 #include <cstdint>

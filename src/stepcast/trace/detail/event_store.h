@@ -1,4 +1,5 @@
-// Collects events whose number is not known beforehand, and sorts them, with little more memory than they need.
+// Collects events whose number is not known beforehand, and sorts them, with little more memory than they
+// need.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +22,9 @@ class ChunkedList {
     }
     chunks_.back()[used_++] = value;
   }
-  [[nodiscard]] std::size_t size() const { return chunks_.empty() ? 0 : (chunks_.size() - 1) * kChunk + used_; }
+  [[nodiscard]] std::size_t size() const {
+    return chunks_.empty() ? 0 : (chunks_.size() - 1) * kChunk + used_;
+  }
 
   [[nodiscard]] std::vector<T> take() {
     std::vector<T> all;
@@ -42,8 +45,8 @@ class ChunkedList {
   std::size_t used_ = kChunk;
 };
 
-// Sorts by (start, -duration, position): what encloses comes before what it encloses. Keys are sorted instead of the
-// events, which are moved once.
+// Sorts by (start, -duration, position): what encloses comes before what it encloses. Keys are sorted instead
+// of the events, which are moved once.
 template <class Event>
 void sort_by_time(std::vector<Event>& events) {
   const auto before = [](const Event& a, const Event& b) {

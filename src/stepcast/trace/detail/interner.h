@@ -1,4 +1,5 @@
-// Interns the texts of a JSON document by their raw spelling: a text that came before costs one hash and one compare.
+// Interns the texts of a JSON document by their raw spelling: a text that came before costs one hash and one
+// compare.
 #pragma once
 
 #include <cstdint>
@@ -44,8 +45,8 @@ class Interner {
 
   struct Slot {
     std::uint64_t hash = 0;
-    NameId id;                   // invalid: the slot is free
-    std::uint32_t raw = kSame;   // index into raws_ where the raw spelling differs from the interned text
+    NameId id;                  // invalid: the slot is free
+    std::uint32_t raw = kSame;  // index into raws_ where the raw spelling differs from the interned text
   };
   static constexpr std::uint32_t kSame = 0xffffffff;
 
@@ -76,7 +77,8 @@ class Interner {
     std::size_t at = hash & (slots_.size() - 1);
     for (; slots_[at].id.valid(); at = (at + 1) & (slots_.size() - 1)) {
       const Slot& slot = slots_[at];
-      if (slot.hash == hash && raw == (slot.raw == kSame ? table_.text(slot.id) : std::string_view{raws_[slot.raw]})) {
+      if (slot.hash == hash &&
+          raw == (slot.raw == kSame ? table_.text(slot.id) : std::string_view{raws_[slot.raw]})) {
         return slot.id;
       }
     }

@@ -45,16 +45,16 @@ void append_utf8(std::uint32_t code, std::string& out) {
   }
 }
 
-// "u" and its four digits are at the front of `rest`; a second half follows a first one as in "\ud83d\ude00". Half a
-// character becomes U+FFFD.
+// "u" and its four digits are at the front of `rest`; a second half follows a first one as in "\ud83d\ude00".
+// Half a character becomes U+FFFD.
 bool take_unicode(std::string_view& rest, std::string& out) {
   std::uint32_t code = 0;
   if (!parse_hex4(rest.substr(1), code)) return false;
   rest.remove_prefix(5);
   if (code >= 0xd800 && code < 0xdc00) {
     std::uint32_t low = 0;
-    if (rest.size() >= 6 && rest[0] == '\\' && rest[1] == 'u' && parse_hex4(rest.substr(2), low) && low >= 0xdc00 &&
-        low < 0xe000) {
+    if (rest.size() >= 6 && rest[0] == '\\' && rest[1] == 'u' && parse_hex4(rest.substr(2), low) &&
+        low >= 0xdc00 && low < 0xe000) {
       rest.remove_prefix(6);
       code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
     } else {
@@ -118,8 +118,8 @@ bool parse_integer(std::string_view text, std::int64_t& out) {
 
 namespace {
 
-// Any spelling of a number: digits are collected, and the decimal point moves by the exponent and by the three places
-// from microseconds to nanoseconds.
+// Any spelling of a number: digits are collected, and the decimal point moves by the exponent and by the
+// three places from microseconds to nanoseconds.
 TimeError parse_any_microseconds(std::string_view text, std::int64_t& nanoseconds) {
   std::array<char, 64> digits{};
   std::size_t count = 0;   // in `digits`, without leading zeros
@@ -160,7 +160,8 @@ TimeError parse_any_microseconds(std::string_view text, std::int64_t& nanosecond
   if (point > 19) return TimeError::out_of_range;
   std::uint64_t value = 0;  // 19 digits fit
   const auto places = static_cast<std::size_t>(point);
-  for (std::size_t i = 0; i < places; ++i) value = value * 10 + (i < count ? static_cast<std::uint64_t>(digits[i] - '0') : 0);
+  for (std::size_t i = 0; i < places; ++i)
+    value = value * 10 + (i < count ? static_cast<std::uint64_t>(digits[i] - '0') : 0);
   if (places < count && digits[places] >= '5') ++value;
   if (value > static_cast<std::uint64_t>(INT64_MAX)) return TimeError::out_of_range;
   nanoseconds = negative ? -static_cast<std::int64_t>(value) : static_cast<std::int64_t>(value);

@@ -7,8 +7,8 @@
 //   }
 //   if (c.failed()) ...c.problem(), c.position()...
 //
-// The bytes behind the text must be readable for JsonSplitter::kPadding bytes. Once something is wrong every call
-// returns false, so that only the end of a loop needs a check.
+// The bytes behind the text must be readable for JsonSplitter::kPadding bytes. Once something is wrong every
+// call returns false, so that only the end of a loop needs a check.
 #pragma once
 
 #include <bit>
@@ -56,7 +56,8 @@ inline const char* find_quote_or_backslash(const char* p, const char* end) {
 
 class JsonCursor {
  public:
-  explicit JsonCursor(std::string_view text) : begin_(text.data()), p_(text.data()), end_(text.data() + text.size()) {}
+  explicit JsonCursor(std::string_view text)
+      : begin_(text.data()), p_(text.data()), end_(text.data() + text.size()) {}
 
   [[nodiscard]] bool failed() const { return problem_ != nullptr; }
   // What was expected where the walk stopped.
@@ -78,7 +79,8 @@ class JsonCursor {
     return true;
   }
 
-  // Moves to the value of the next member; false behind the closing '}' or on an error. Keys are given as written.
+  // Moves to the value of the next member; false behind the closing '}' or on an error. Keys are given as
+  // written.
   bool next_member(std::string_view& key) {
     if (!next_item('}')) return false;
     if (p_ >= end_ || *p_ != '"') return fail("a key in quotes");
@@ -213,16 +215,16 @@ class JsonCursor {
   State state_ = State::opened;
 };
 
-// A whole number that a JSON scalar or the text of one spells. 64-bit unsigned values above the signed maximum wrap
-// around (they are identifiers, equal texts stay equal). False for anything else.
+// A whole number that a JSON scalar or the text of one spells. 64-bit unsigned values above the signed
+// maximum wrap around (they are identifiers, equal texts stay equal). False for anything else.
 [[nodiscard]] bool parse_integer(std::string_view text, std::int64_t& out);
 
 enum class TimeError : std::uint8_t { none, not_a_number, out_of_range };
 // A decimal number of microseconds as whole nanoseconds, exactly; digits beyond the nanosecond are rounded.
 [[nodiscard]] TimeError parse_microseconds(std::string_view text, std::int64_t& nanoseconds);
 
-// The numbers of "[1, 2, 3]" (the inside of a text or a list). False if it is anything else, for example shortened
-// with "...".
+// The numbers of "[1, 2, 3]" (the inside of a text or a list). False if it is anything else, for example
+// shortened with "...".
 template <class Int, class Vector>
 [[nodiscard]] bool parse_integer_list(std::string_view text, Vector& out) {
   out.clear();

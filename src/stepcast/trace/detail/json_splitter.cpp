@@ -49,8 +49,8 @@ JsonSplitter::Step JsonSplitter::fail_end(std::string what) {
               "the file is incomplete: copy it again, or let the profiler finish writing");
 }
 
-// Reads more of the document behind what the buffer holds, which keeps everything from keep_ on. False when there is
-// no more, or on an error.
+// Reads more of the document behind what the buffer holds, which keeps everything from keep_ on. False when
+// there is no more, or on an error.
 bool JsonSplitter::refill() {
   if (source_ended_) return false;
   if (keep_ > 0) {
@@ -102,22 +102,23 @@ bool JsonSplitter::find_bracket_end() {
       fail_end("a value that begins at byte " + std::to_string(base_ + keep_));
       return false;
     }
-    const unsigned at = scan.step(buffer_.get() + keep_ + done, static_cast<unsigned>(std::min<std::size_t>(have, 64)));
+    const unsigned at =
+        scan.step(buffer_.get() + keep_ + done, static_cast<unsigned>(std::min<std::size_t>(have, 64)));
     if (at < BracketScan::kNotYet) {
       pos_ = keep_ + done + at + 1;
       return true;
     }
     if (at == BracketScan::kTooDeep) {
       pos_ = keep_ + done;
-      fail("the JSON document is nested too deeply", "more than " + std::to_string(options_.max_depth) + " levels",
-           "at most that many");
+      fail("the JSON document is nested too deeply",
+           "more than " + std::to_string(options_.max_depth) + " levels", "at most that many");
       return false;
     }
     done += std::min<std::size_t>(have, 64);
     if (done > options_.max_piece_bytes) {
       pos_ = keep_;
-      fail("", "a value of more than " + std::to_string(options_.max_piece_bytes) + " bytes", "at most that many",
-           "the file is damaged or is no trace");
+      fail("", "a value of more than " + std::to_string(options_.max_piece_bytes) + " bytes",
+           "at most that many", "the file is damaged or is no trace");
       return false;
     }
   }
@@ -134,8 +135,8 @@ bool JsonSplitter::find_string_end() {
     }
     if (done > options_.max_piece_bytes) {
       pos_ = keep_;
-      fail("", "a text of more than " + std::to_string(options_.max_piece_bytes) + " bytes", "at most that many",
-           "the file is damaged or is no trace");
+      fail("", "a text of more than " + std::to_string(options_.max_piece_bytes) + " bytes",
+           "at most that many", "the file is damaged or is no trace");
       return false;
     }
     const char c = buffer_[keep_ + done];
@@ -179,7 +180,9 @@ bool JsonSplitter::find_scalar_end() {
 bool JsonSplitter::find_piece_end() {
   keep_ = pos_;
   const char c = buffer_[pos_];
-  const bool found = c == '{' || c == '[' ? find_bracket_end() : c == '"' ? find_string_end() : find_scalar_end();
+  const bool found = c == '{' || c == '[' ? find_bracket_end()
+                     : c == '"'           ? find_string_end()
+                                          : find_scalar_end();
   if (!found) return false;
   piece_begin_ = keep_;
   piece_end_ = pos_;
@@ -285,7 +288,9 @@ JsonSplitter::Step JsonSplitter::next_element() {
 
 JsonSplitter::Step JsonSplitter::finish() {
   where_ = Where::done;
-  if (skip_space()) return fail("", quote_for_message({buffer_.get() + pos_, 1}), "the end of the file behind the JSON document");
+  if (skip_space())
+    return fail("", quote_for_message({buffer_.get() + pos_, 1}),
+                "the end of the file behind the JSON document");
   return stopped();
 }
 

@@ -1,17 +1,17 @@
 // Cuts a JSON document into pieces that can be parsed one by one, reading it block by block.
 //
-// The document is an object with one long list in it, or is itself the list. The splitter gives the object's members
-// whole, and the elements of the list one at a time; it looks only at quotes, backslashes and brackets, 64 bytes at a
-// time, so what it gives is balanced but not checked further. Memory is bounded by one block plus the largest piece.
+// The document is an object with one long list in it, or is itself the list. The splitter gives the object's
+// members whole, and the elements of the list one at a time; it looks only at quotes, backslashes and
+// brackets, 64 bytes at a time, so what it gives is balanced but not checked further. Memory is bounded by
+// one block plus the largest piece.
 //
 //   JsonSplitter splitter(source, {"traceEvents"});
 //   for (;;) {
 //     switch (splitter.next()) {
 //       case JsonSplitter::Step::member: ...splitter.key(), splitter.text()...
-//       case JsonSplitter::Step::list: ...splitter.key() names the list, empty for a document that is a list...
-//       case JsonSplitter::Step::element: ...splitter.index(), splitter.text()...
-//       case JsonSplitter::Step::end: return ...;
-//       case JsonSplitter::Step::error: return splitter.take_error();
+//       case JsonSplitter::Step::list: ...splitter.key() names the list, empty for a document that is a
+//       list... case JsonSplitter::Step::element: ...splitter.index(), splitter.text()... case
+//       JsonSplitter::Step::end: return ...; case JsonSplitter::Step::error: return splitter.take_error();
 //     }
 //   }
 #pragma once
@@ -34,9 +34,10 @@ class JsonSplitter {
   enum class Step : std::uint8_t { member, list, element, end, error };
 
   struct Options {
-    std::size_t block_bytes = std::size_t{1} << 18;       // fits the second-level cache beside the inflater's tables
-    std::size_t max_piece_bytes = std::size_t{1} << 26;   // of one member or element
-    std::uint32_t max_depth = 256;                        // of brackets inside one piece
+    std::size_t block_bytes = std::size_t{1}
+                              << 18;  // fits the second-level cache beside the inflater's tables
+    std::size_t max_piece_bytes = std::size_t{1} << 26;  // of one member or element
+    std::uint32_t max_depth = 256;                       // of brackets inside one piece
   };
   // So many bytes behind text() may be read (what they hold is not defined).
   static constexpr std::size_t kPadding = 64;
@@ -51,7 +52,9 @@ class JsonSplitter {
   // The member's or list's key, as written (escapes unresolved). Valid until the next call.
   [[nodiscard]] std::string_view key() const { return key_; }
   // The member's value or the element. Valid until the next call.
-  [[nodiscard]] std::string_view text() const { return {buffer_.get() + piece_begin_, piece_end_ - piece_begin_}; }
+  [[nodiscard]] std::string_view text() const {
+    return {buffer_.get() + piece_begin_, piece_end_ - piece_begin_};
+  }
   // Position of text() in the (decompressed) document.
   [[nodiscard]] std::uint64_t offset() const { return base_ + piece_begin_; }
   // Number of the element in its list, from 0.

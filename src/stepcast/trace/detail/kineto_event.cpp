@@ -186,7 +186,8 @@ void read_row(JsonCursor& c, RowId& row) {
 EventClass class_of_category(std::string_view category, std::string_view& reason) {
   if (category == "cpu_op"sv || category == "Operator"sv) return EventClass::op;
   if (category == "kernel"sv || category == "Kernel"sv) return EventClass::kernel;
-  if (category == "cuda_runtime"sv || category == "cuda_driver"sv || category == "Runtime"sv) return EventClass::runtime;
+  if (category == "cuda_runtime"sv || category == "cuda_driver"sv || category == "Runtime"sv)
+    return EventClass::runtime;
   if (category == "user_annotation"sv) return EventClass::annotation;
   if (category == "gpu_memcpy"sv || category == "Memcpy"sv) return EventClass::memcpy;
   if (category == "gpu_memset"sv || category == "Memset"sv) return EventClass::memset;
@@ -217,18 +218,21 @@ EventClass class_without_category(const KinetoEvent& e) {
   const EventArgs& a = e.args;
   const std::string_view name = e.name.raw;
   if (a.has_call_id) return EventClass::runtime;
-  const bool on_stream = (a.stream != kAbsent && a.correlation != -1) || e.tid.text.raw.starts_with("stream "sv) ||
+  const bool on_stream = (a.stream != kAbsent && a.correlation != -1) ||
+                         e.tid.text.raw.starts_with("stream "sv) ||
                          e.pid.text.raw.starts_with("CUDA functions"sv);
   if (on_stream) {
     if (name.starts_with("Memcpy"sv)) return EventClass::memcpy;
     return name.starts_with("Memset"sv) ? EventClass::memset : EventClass::kernel;
   }
   if (a.has_python_id) return EventClass::skip;
-  if (a.correlation != -1 && (name.starts_with("cuda"sv) || name.starts_with("hip"sv) || name.starts_with("cu"sv))) {
+  if (a.correlation != -1 &&
+      (name.starts_with("cuda"sv) || name.starts_with("hip"sv) || name.starts_with("cu"sv))) {
     return EventClass::runtime;
   }
   if (name.starts_with("ProfilerStep#"sv)) return EventClass::annotation;
-  if (a.external_id != -1 || a.event_index != -1 || e.pid.text.raw.starts_with("CPU functions"sv)) return EventClass::op;
+  if (a.external_id != -1 || a.event_index != -1 || e.pid.text.raw.starts_with("CPU functions"sv))
+    return EventClass::op;
   return EventClass::skip;
 }
 
@@ -249,7 +253,9 @@ class EventReader {
       if (read_member(key)) return true;  // known to be of no interest
     }
     if (cursor_.failed()) {
-      return bad("", cursor_.position() < text_.size() ? quote_for_message(text_.substr(cursor_.position(), 20)) : "its end",
+      return bad("",
+                 cursor_.position() < text_.size() ? quote_for_message(text_.substr(cursor_.position(), 20))
+                                                   : "its end",
                  cursor_.problem(), "the event is damaged", cursor_.position());
     }
     return conclude();
@@ -332,7 +338,8 @@ class EventReader {
       }
     }
     if (event_.event_class == EventClass::skip) return true;
-    const bool cpu_side = event_.event_class == EventClass::op || event_.event_class == EventClass::annotation;
+    const bool cpu_side =
+        event_.event_class == EventClass::op || event_.event_class == EventClass::annotation;
     if (cpu_side && event_.tid.text.raw.starts_with("stream "sv)) return skip(event_, "gpu annotation"sv);
     if (event_.name.raw.empty()) return skip(event_, "no name"sv);
     return read_times();
@@ -346,7 +353,8 @@ class EventReader {
     if (duration_.empty()) return skip(event_, "no duration"sv);
     if (!read_time(duration_, "dur", event_.duration_ns)) return false;
     if (event_.duration_ns < 0) {
-      return bad("negative duration", "\"dur\": " + std::string(duration_) + " in " + quote_for_message(event_.name.raw),
+      return bad("negative duration",
+                 "\"dur\": " + std::string(duration_) + " in " + quote_for_message(event_.name.raw),
                  "0 or more", "correct the event or take it out", offset_of(duration_));
     }
     return true;
@@ -360,15 +368,16 @@ class EventReader {
     if (error == TimeError::not_a_number) {
       return bad("", found, "a number of microseconds", "correct the event or take it out", offset_of(text));
     }
-    return bad("time out of range", found, "microseconds within 126 years of 1970", "correct the event or take it out",
-               offset_of(text));
+    return bad("time out of range", found, "microseconds within 126 years of 1970",
+               "correct the event or take it out", offset_of(text));
   }
 
   [[nodiscard]] std::size_t offset_of(std::string_view part) const {
     return static_cast<std::size_t>(part.data() - text_.data());
   }
 
-  bool bad(std::string what, std::string found, std::string expected, std::string advice, std::size_t position) {
+  bool bad(std::string what, std::string found, std::string expected, std::string advice,
+           std::size_t position) {
     problem_ = {std::move(what), std::move(found), std::move(expected), std::move(advice), position};
     return false;
   }

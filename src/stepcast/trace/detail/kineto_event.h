@@ -40,23 +40,23 @@ struct EventArgs {
   std::int64_t wait_on_event_record = -1;
   std::int64_t blocks = -1;
   float blocks_per_sm = -1;
-  bool has_call_id = false;      // "cbid" or "cid": a runtime call
+  bool has_call_id = false;  // "cbid" or "cid": a runtime call
   bool has_python_id = false;
-  std::string_view input_dims;   // raw JSON list
+  std::string_view input_dims;  // raw JSON list
   JsonText sync_kind;
-  JsonText name;                 // of metadata events
+  JsonText name;  // of metadata events
   CollectiveArgs collective;
 };
 
 // `pid` or `tid`: a number, a text that spells one, or another text ("Spans", "stream 7").
 struct RowId {
   std::int64_t number = 0;
-  JsonText text;                 // empty if it is a number
+  JsonText text;  // empty if it is a number
   [[nodiscard]] bool is_text() const { return !text.raw.empty(); }
 };
 
 enum class EventClass : std::uint8_t {
-  skip,          // not kept; KinetoEvent::reason says why
+  skip,  // not kept; KinetoEvent::reason says why
   kernel,
   memcpy,
   memset,
@@ -64,15 +64,15 @@ enum class EventClass : std::uint8_t {
   op,
   annotation,
   sync,
-  thread_name,   // metadata: the name of a thread
+  thread_name,  // metadata: the name of a thread
 };
 
 struct KinetoEvent {
   EventClass event_class = EventClass::skip;
-  std::string_view reason;       // of a skip; points into the event or to a constant
+  std::string_view reason;  // of a skip; points into the event or to a constant
   JsonText name;
   RowId pid, tid;
-  std::int64_t start_ns = 0;     // `ts` as written
+  std::int64_t start_ns = 0;  // `ts` as written
   std::int64_t duration_ns = 0;
   EventArgs args;
 };
@@ -80,11 +80,11 @@ struct KinetoEvent {
 // What is wrong with an event that cannot be taken as it is.
 struct EventProblem {
   std::string problem, found, expected, advice;
-  std::size_t position = 0;      // in the event's text
+  std::size_t position = 0;  // in the event's text
 };
 
-// Reads one element of traceEvents. False if it is damaged; `problem` says how. Behind `text` must be padding, see
-// JsonCursor. The views in `event` point into `text`.
+// Reads one element of traceEvents. False if it is damaged; `problem` says how. Behind `text` must be
+// padding, see JsonCursor. The views in `event` point into `text`.
 [[nodiscard]] bool read_kineto_event(std::string_view text, KinetoEvent& event, EventProblem& problem);
 
 }  // namespace stepcast::detail

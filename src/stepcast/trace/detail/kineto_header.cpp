@@ -98,7 +98,8 @@ void read_devices(std::string_view value, RecordedRank& rank) {
 
 }  // namespace
 
-Status read_kineto_header(std::string_view key, std::string_view value, RecordedRank& rank, KinetoHeader& header) {
+Status read_kineto_header(std::string_view key, std::string_view value, RecordedRank& rank,
+                          KinetoHeader& header) {
   if (key == "schemaVersion") {
     JsonCursor c(value);
     rank.schema = text_value(c).substr(0, 64);
@@ -110,7 +111,9 @@ Status read_kineto_header(std::string_view key, std::string_view value, Recorded
     JsonCursor c(value);
     const auto base = integer_value(c);
     if (!base) {
-      return Error::at("", "baseTimeNanoseconds").found(quote_for_message(value)).expected("whole nanoseconds");
+      return Error::at("", "baseTimeNanoseconds")
+          .found(quote_for_message(value))
+          .expected("whole nanoseconds");
     }
     header.base_time_ns = *base;
   }

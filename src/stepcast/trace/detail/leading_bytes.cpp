@@ -22,8 +22,8 @@ std::optional<std::uint64_t> take_varint(std::string_view& bytes) {
   return std::nullopt;
 }
 
-// Chakra traces are messages, each behind its length. The first one is the global metadata (field 1: a version text),
-// or in old files a node (field 1: a number; 0 is left out, then field 2: the name).
+// Chakra traces are messages, each behind its length. The first one is the global metadata (field 1: a
+// version text), or in old files a node (field 1: a number; 0 is left out, then field 2: the name).
 bool looks_like_chakra(std::string_view bytes) {
   const auto length = take_varint(bytes);
   if (!length || *length < 2 || bytes.empty()) return false;
@@ -76,8 +76,9 @@ Error not_json_error(LeadingBytes what, std::string_view start, std::string file
     }
     return {nullptr, ""};
   }();
-  const std::string found =
-      words.found != nullptr ? std::string(words.found) : "a file that begins with " + quote_for_message(start.substr(0, 16));
+  const std::string found = words.found != nullptr
+                                ? std::string(words.found)
+                                : "a file that begins with " + quote_for_message(start.substr(0, 16));
   return Error::at(std::move(file), "").found(found).expected("a trace in JSON").advice(words.advice);
 }
 

@@ -24,7 +24,8 @@ enum class LeadingBytes : std::uint8_t {
 // `start` holds the first 512 bytes of the (decompressed) content, or all of it.
 [[nodiscard]] LeadingBytes recognise_leading_bytes(std::string_view start);
 
-// Why the file cannot be read as a trace in JSON: what was found, what was expected, what to do. Not for `json`.
+// Why the file cannot be read as a trace in JSON: what was found, what was expected, what to do. Not for
+// `json`.
 [[nodiscard]] Error not_json_error(LeadingBytes what, std::string_view start, std::string file);
 
 }  // namespace stepcast::detail

@@ -6,7 +6,8 @@
 
 namespace stepcast::detail {
 
-// The first bytes of `text` in quotes; bytes that do not print are shown as \xNN. At most 40 bytes, then "...".
+// The first bytes of `text` in quotes; bytes that do not print are shown as \xNN. At most 40 bytes, then
+// "...".
 [[nodiscard]] inline std::string quote_for_message(std::string_view text) {
   constexpr std::size_t kLongest = 40;
   constexpr std::string_view kHex = "0123456789abcdef";

@@ -186,13 +186,14 @@ std::int32_t RankBuilder::add_collective(const KinetoEvent& event) {
   if (!parse_integer_list<std::int32_t>(a.ranks, info.group_ranks)) info.group_ranks.clear();
   if (!parse_integer_list<std::int64_t>(a.in_split, info.in_split)) info.in_split.clear();
   if (!parse_integer_list<std::int64_t>(a.out_split, info.out_split)) info.out_split.clear();
-  if (rank_.collective_infos.size() >= static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) return -1;
+  if (rank_.collective_infos.size() >= static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
+    return -1;
   rank_.collective_infos.push_back(std::move(info));
   return static_cast<std::int32_t>(rank_.collective_infos.size() - 1);
 }
 
-// Annotations and steps are shown a second time on the row of the stream that runs their kernels. Most files mark those
-// with a category of their own; here are those that do not.
+// Annotations and steps are shown a second time on the row of the stream that runs their kernels. Most files
+// mark those with a category of their own; here are those that do not.
 void RankBuilder::drop_annotations_on_gpu_rows() {
   std::vector<bool> on_gpu(rank_.threads.size());
   bool any = false;

@@ -1,0 +1,215 @@
+#include "stepcast/base/byte_source.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <unistd.h>
+
+#include <gtest/gtest.h>
+
+#include "stepcast/base/file.h"
+
+namespace stepcast {
+namespace {
+
+// Text that compresses well but not to nothing.
+std::string sample_text(std::size_t size) {
+  std::string text;
+  std::uint32_t state = 1;
+  while (text.size() < size) {
+    state = state * 1664525U + 1013904223U;
+    text += "{\"name\": \"op" + std::to_string(state >> 24) + "\", \"ts\": " + std::to_string(state) + "},\n";
+  }
+  text.resize(size);
+  return text;
+}
+
+std::string gzip(std::string_view text) {
+  auto compressed = gzip_compress(text);
+  EXPECT_TRUE(compressed.ok());
+  return compressed.ok() ? *compressed : std::string{};
+}
+
+Result<std::string> read_all(std::string_view content, std::size_t step, InflateEngine engine,
+                             std::uint64_t max_bytes = UINT64_MAX) {
+  ByteSource::Options options;
+  options.engine = engine;
+  options.max_bytes = max_bytes;
+  ByteSource source = ByteSource::from_memory(content, "memory", options);
+  std::string all;
+  std::string block(step, '\0');
+  for (;;) {
+    auto n = source.read(block.data(), block.size());
+    if (!n) return std::move(n).error();
+    if (*n == 0) return all;
+    all.append(block.data(), *n);
+  }
+}
+
+class ByteSourceTest : public testing::TestWithParam<InflateEngine> {};
+
+INSTANTIATE_TEST_SUITE_P(Engines, ByteSourceTest,
+                         testing::Values(InflateEngine::automatic, InflateEngine::zlib),
+                         [](const auto& tested) {
+                           return tested.param == InflateEngine::zlib ? "zlib" : "automatic";
+                         });
+
+TEST_P(ByteSourceTest, GivesPlainContentAsItIs) {
+  for (const std::string_view text : {"", "x", "\x1f", "\x1fz", "plain text"}) {
+    const auto all = read_all(text, 3, GetParam());
+    ASSERT_TRUE(all.ok());
+    EXPECT_EQ(*all, text);
+  }
+}
+
+TEST_P(ByteSourceTest, InflatesGzipInStepsOfAnySize) {
+  const std::string text = sample_text(300'000);
+  const std::string compressed = gzip(text);
+  ASSERT_LT(compressed.size(), text.size() / 2);
+  for (const std::size_t step : {std::size_t{1}, std::size_t{7}, std::size_t{4096}, std::size_t{1} << 20}) {
+    const auto all = read_all(compressed, step, GetParam());
+    ASSERT_TRUE(all.ok()) << all.error().message();
+    EXPECT_TRUE(*all == text) << step;
+  }
+}
+
+TEST_P(ByteSourceTest, JoinsGzipMembersAndIgnoresZeroPadding) {
+  const std::string content = gzip("first, ") + gzip("") + gzip("second") + std::string(1000, '\0');
+  const auto all = read_all(content, 5, GetParam());
+  ASSERT_TRUE(all.ok()) << all.error().message();
+  EXPECT_EQ(*all, "first, second");
+}
+
+TEST_P(ByteSourceTest, SaysWhereTruncatedGzipEnds) {
+  const std::string compressed = gzip(sample_text(100'000));
+  for (const std::size_t size :
+       {std::size_t{2}, std::size_t{9}, compressed.size() / 2, compressed.size() - 1}) {
+    const auto all = read_all(std::string_view{compressed}.substr(0, size), 4096, GetParam());
+    ASSERT_FALSE(all.ok());
+    EXPECT_EQ(all.error().message(), "memory: compressed byte " + std::to_string(size) +
+                                         ": the gzip data ends early (a truncated file); "
+                                         "copy or download the file again");
+  }
+}
+
+TEST_P(ByteSourceTest, RejectsDamagedGzip) {
+  std::string damaged = gzip(sample_text(100'000));
+  for (std::size_t i = damaged.size() / 2; i < damaged.size() / 2 + 40; ++i) damaged[i] = '\xff';
+  const auto all = read_all(damaged, 4096, GetParam());
+  ASSERT_FALSE(all.ok());
+  EXPECT_NE(all.error().message().find("the gzip data is corrupt: "), std::string::npos)
+      << all.error().message();
+
+  std::string wrong_checksum = gzip("text");
+  wrong_checksum[wrong_checksum.size() - 8] ^= 1;
+  EXPECT_FALSE(read_all(wrong_checksum, 4096, GetParam()).ok());
+
+  const auto trailing = read_all(gzip("text") + "more", 4096, GetParam());
+  ASSERT_FALSE(trailing.ok());
+  EXPECT_NE(trailing.error().message().find("followed by bytes that are no gzip data"), std::string::npos);
+}
+
+TEST_P(ByteSourceTest, StopsDecompressionBombs) {
+  const std::string bomb = gzip(std::string(50'000'000, ' '));
+  ASSERT_LT(bomb.size(), 100'000U);
+  const auto all = read_all(bomb, 1 << 16, GetParam(), 1'000'000);
+  ASSERT_FALSE(all.ok());
+  EXPECT_NE(
+      all.error().message().find("found more than 1000000 bytes of content, expected at most that many"),
+      std::string::npos)
+      << all.error().message();
+}
+
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    path_ = std::filesystem::temp_directory_path() / ("stepcast_base_" + std::to_string(::getpid()));
+    std::filesystem::create_directories(path_);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  [[nodiscard]] std::filesystem::path file(const char* name) const { return path_ / name; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+TEST(ByteSourceFile, ReadsFilesAndReportsProgress) {
+  const TemporaryFolder folder;
+  const std::string text = sample_text(5'000'000);
+  ASSERT_TRUE(write_file_atomically(folder.file("plain.json"), text).ok());
+  ASSERT_TRUE(
+      write_file_atomically(folder.file("packed.json"), gzip(text)).ok());  // told by content, not by name
+  for (const char* name : {"plain.json", "packed.json"}) {
+    const auto size = std::filesystem::file_size(folder.file(name));
+    std::vector<std::uint64_t> done;
+    ByteSource::Options options;
+    options.progress = [&](std::uint64_t bytes, std::uint64_t total) {
+      done.push_back(bytes);
+      EXPECT_EQ(total, size);
+    };
+    auto source = ByteSource::open(folder.file(name), options);
+    ASSERT_TRUE(source.ok());
+    std::string all;
+    std::string block(1 << 16, '\0');
+    for (;;) {
+      auto n = source->read(block.data(), block.size());
+      ASSERT_TRUE(n.ok());
+      if (*n == 0) break;
+      all.append(block.data(), *n);
+    }
+    EXPECT_TRUE(all == text);
+    EXPECT_EQ(source->compressed(), std::string_view{name} == "packed.json");
+    ASSERT_FALSE(done.empty());
+    EXPECT_TRUE(std::is_sorted(done.begin(), done.end()));
+    EXPECT_EQ(done.back(), size);
+  }
+}
+
+TEST(ByteSourceFile, NamesWhatCannotBeOpened) {
+  const TemporaryFolder folder;
+  const auto missing = ByteSource::open(folder.file("none"));
+  ASSERT_FALSE(missing.ok());
+  EXPECT_EQ(missing.error().message(),
+            folder.file("none").string() + ": cannot open: No such file or directory");
+  const auto directory = ByteSource::open(folder.file("."));
+  ASSERT_FALSE(directory.ok());
+  EXPECT_NE(directory.error().message().find("found a directory, expected a file"), std::string::npos);
+}
+
+TEST(File, WritesWholeFilesOnly) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(write_file_atomically(folder.file("a"), "one").ok());
+  ASSERT_TRUE(write_file_atomically(folder.file("a"), "two").ok());
+  const auto content = read_file(folder.file("a"));
+  ASSERT_TRUE(content.ok());
+  EXPECT_EQ(*content, "two");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.file(".")), {}), 1)
+      << "a temporary file is left";
+  EXPECT_FALSE(write_file_atomically(folder.file("no/such/folder"), "x").ok());
+}
+
+TEST(File, ReadsUpToItsLimit) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(write_file_atomically(folder.file("big"), std::string(1000, 'x')).ok());
+  EXPECT_TRUE(read_file(folder.file("big"), 1000).ok());
+  EXPECT_FALSE(read_file(folder.file("big"), 999).ok());
+}
+
+TEST(File, CompressesReproducibly) {
+  const std::string text = sample_text(100'000);
+  EXPECT_EQ(gzip(text), gzip(text));
+  const auto back = read_all(gzip(text), 1 << 16, InflateEngine::automatic);
+  ASSERT_TRUE(back.ok());
+  EXPECT_TRUE(*back == text);
+}
+
+}  // namespace
+}  // namespace stepcast

@@ -1,0 +1,51 @@
+#include "stepcast/base/parallel.h"
+
+#include <atomic>
+#include <chrono>
+#include <new>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace stepcast {
+namespace {
+
+TEST(ParallelFor, CallsEveryIndexOnce) {
+  for (const unsigned threads : {0U, 1U, 2U, 7U, 100U}) {
+    std::vector<std::atomic<int>> calls(1000);
+    ASSERT_TRUE(parallel_for(calls.size(), threads, [&](std::size_t i) -> Status {
+                  ++calls[i];
+                  return Ok{};
+                }).ok());
+    for (const auto& n : calls) EXPECT_EQ(n.load(), 1);
+  }
+  EXPECT_TRUE(parallel_for(0, 4, [](std::size_t) -> Status { return Error("not to be called"); }).ok());
+}
+
+TEST(ParallelFor, ReturnsTheErrorOfTheLowestIndex) {
+  for (const unsigned threads : {1U, 2U, 8U}) {
+    for (int repeat = 0; repeat < 20; ++repeat) {
+      const Status status = parallel_for(64, threads, [](std::size_t i) -> Status {
+        if (i % 10 != 3) return Ok{};
+        if (i == 3) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // the others fail first
+        return Error("index " + std::to_string(i));
+      });
+      ASSERT_FALSE(status.ok());
+      EXPECT_EQ(status.error().message(), "index 3");
+    }
+  }
+}
+
+TEST(ParallelFor, PassesExceptionsOn) {
+  EXPECT_THROW(static_cast<void>(parallel_for(10, 4,
+                                              [](std::size_t i) -> Status {
+                                                if (i == 5) throw std::bad_alloc{};
+                                                return Ok{};
+                                              })),
+               std::bad_alloc);
+}
+
+}  // namespace
+}  // namespace stepcast
