@@ -277,8 +277,8 @@ Result<std::vector<std::uint32_t>> BlockBuilder::sorted_tasks() const {
   std::vector<std::string> circle{describe(t)};
   for (std::uint32_t u = waits_for[t]; u != t; u = waits_for[u]) circle.push_back(describe(u));
   circle.push_back(describe(t));
-  return Error::at("", fmt::format("block \"{}\"", name_), "tasks wait for each other in a circle")
-      .found(joined(circle, ", which waits for ", 10));
+  return Error::at("", fmt::format("block \"{}\"", name_),
+                   "tasks wait for each other in a circle: " + joined(circle, ", which waits for ", 10));
 }
 
 Result<BlockBuilder::Finished> BlockBuilder::finish_with_map() && {

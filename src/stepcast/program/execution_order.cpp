@@ -781,6 +781,8 @@ class TaskPlanner {
     for (std::size_t n = 0; n < nodes_.size() && nodes_[node].kind != NodeKind::end; ++n)
       node = waits_for[node];
     std::vector<std::string> sentences;
+    std::size_t first = 0;  // told from the lowest class on
+    std::uint32_t first_class = kNone;
     std::uint32_t arrival = kNone;
     const std::uint32_t last = node;
     do {
@@ -788,16 +790,21 @@ class TaskPlanner {
       const Node& n = nodes_[node];
       if (n.kind == NodeKind::task && arrival == kNone && is_collective(n)) arrival = node;
       if (n.kind == NodeKind::end && arrival != kNone) {
+        if (n.rank_class < first_class) {
+          first_class = n.rank_class;
+          first = sentences.size();
+        }
         sentences.push_back(fmt::format("{} cannot begin {} before {} is over",
                                         name_of_class(program_, n.rank_class), name_of_task(nodes_[arrival]),
                                         name_of_task(n)));
         arrival = kNone;
       }
     } while (node != last);
+    std::rotate(sentences.begin(), sentences.begin() + static_cast<std::ptrdiff_t>(first), sentences.end());
     std::string text;
     for (std::size_t s = 0; s < sentences.size() && s < 8; ++s) text += (s > 0 ? "; " : "") + sentences[s];
     if (sentences.size() > 8) text += fmt::format("; and {} more", sentences.size() - 8);
-    return Error{"collectives wait for each other in a circle"}.found(text);
+    return Error{"collectives wait for each other in a circle: " + text};
   }
 
   bool is_collective(const Node& n) const {
