@@ -6,7 +6,7 @@ add_library(stepcast_build_flags INTERFACE)
 
 set(stepcast_warnings
     -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor -Wold-style-cast
-    -Wcast-align -Wcast-qual -Woverloaded-virtual -Wunused -Wdouble-promotion -Wformat=2 -Wimplicit-fallthrough
+    -Wcast-align -Wcast-qual -Woverloaded-virtual -Wunused -Wformat=2 -Wimplicit-fallthrough
     -Wextra-semi -Wundef -Wmissing-declarations)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   list(APPEND stepcast_warnings -Wduplicated-cond -Wduplicated-branches -Wlogical-op)
