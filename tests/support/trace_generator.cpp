@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <deque>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -463,7 +464,16 @@ class RankWriter {
   std::size_t next_collective_ = 0;
 
   std::vector<Tensor> bottom_, top_;  // weights, [inputs, outputs]
-  Tensor arena_, received_, buckets_[3], dense_, labels_, loss_;
+  struct Batch {
+    Tensor dense, indices, labels;
+  };
+  const Batch& new_batch() {
+    batches_.push_back({tensor({options_.local_batch, 13}), tensor({8 * options_.local_batch}, "int"),
+                        tensor({options_.local_batch})});
+    return batches_.back();
+  }
+  std::deque<Batch> batches_;  // the one in training first, the one just copied last
+  Tensor received_, buckets_[3], loss_;
   std::optional<Work> sizes_, lengths_, values_, pooled_, pooled_gradient_, reduced_[3];
 };
 
@@ -595,8 +605,7 @@ void RankWriter::rank_tensors() {
   buckets_[0] = tensor({top});
   buckets_[1] = tensor({kEmbeddingDim * 1000});
   buckets_[2] = tensor({bottom});
-  dense_ = tensor({options_.local_batch, 13});
-  labels_ = tensor({options_.local_batch});
+  if (options_.pipeline == BatchPipeline::ahead) new_batch();  // copied before anything that is written here
   loss_ = tensor({});
 }
 
@@ -653,7 +662,7 @@ void RankWriter::step(std::int64_t number) {
     if (ahead) {
       annotation("## wait_for_batch ##", [&] {
         wait_stream(kComputeStream, kDistributionStream);
-        for (int i = 0; i < 4; ++i) op("aten::record_stream", {dense_, 0}, {});
+        for (int i = 0; i < 4; ++i) op("aten::record_stream", {batches_.front().dense, 0}, {});
       });
     } else {
       annotation("## sparse_data_dist ##", [&] { distribute_sparse(false, kNone); });
@@ -676,6 +685,7 @@ void RankWriter::step(std::int64_t number) {
       });
       work(25);
     }
+    batches_.pop_front();
   });
 }
 
@@ -692,10 +702,10 @@ void RankWriter::copy_batch() {
           cyclic(options_.loader_us, rank_) / 12, 2);
     }
   });
-  const std::int64_t lookups = std::int64_t{8} * options_.local_batch;
-  std::vector<Tensor> host = {
-      tensor({options_.local_batch, 13}, "float", 4, false), tensor({lookups}, "int", 4, false),
-      tensor({8 * options_.local_batch}, "int", 4, false), tensor({options_.local_batch}, "float", 4, false)};
+  std::vector<Tensor> host = {tensor({options_.local_batch, 13}, "float", 4, false),
+                              tensor({8 * options_.local_batch}, "int", 4, false),
+                              tensor({8 * options_.local_batch}, "int", 4, false),
+                              tensor({options_.local_batch}, "float", 4, false)};
   for (const Tensor& t : host) {
     op("aten::pin_memory", {t, 0}, {t}, [&] {
       op("aten::is_pinned", {t, 0}, {}, [&] { call("cudaPointerGetAttributes", 1); });
@@ -706,13 +716,11 @@ void RankWriter::copy_batch() {
     });
   }
   const int before = std::exchange(stream_, kCopyStream);
-  dense_ = tensor({options_.local_batch, 13});
-  arena_ = tensor({lookups}, "int");
-  copy(Copy::pinned_to_device, host[0], dense_);
-  copy(Copy::pinned_to_device, host[1], arena_);
+  const Batch& batch = new_batch();
+  copy(Copy::pinned_to_device, host[0], batch.dense);
+  copy(Copy::pinned_to_device, host[1], batch.indices);
   copy(Copy::pinned_to_device, host[2], tensor({8 * options_.local_batch}, "int"));
-  labels_ = tensor({options_.local_batch});
-  copy(Copy::pinned_to_device, host[3], labels_);
+  copy(Copy::pinned_to_device, host[3], batch.labels);
   stream_ = before;
   work(15);
 }
@@ -734,13 +742,14 @@ void RankWriter::scan(int blocks) {
 void RankWriter::distribute_sparse(bool waits_for_forward, int forward_event) {
   const int before = std::exchange(stream_, kDistributionStream);
   const double ranks = options_.ranks;
+  const Tensor indices = batches_[waits_for_forward ? 1 : 0].indices;
   work(15);
   wait_stream(kDistributionStream, kCopyStream);
-  for (int i = 0; i < 3; ++i) op("aten::record_stream", {arena_, 0}, {});
+  for (int i = 0; i < 3; ++i) op("aten::record_stream", {indices, 0}, {});
   if (waits_for_forward) wait_event(kDistributionStream, forward_event, WaitPattern::other_stream);
   work(40);
-  const Tensor permuted = tensor(arena_.shape, "int");
-  op("fbgemm::permute_2D_sparse_data", {arena_, arena_}, {permuted}, [&] {
+  const Tensor permuted = tensor(indices.shape, "int");
+  op("fbgemm::permute_2D_sparse_data", {indices, indices}, {permuted}, [&] {
     kernel("void fbgemm_gpu::permute_2D_lengths_kernel<int>(int, int, int const*, int const*, int*)", 4.5,
            16);
     scan(8);
@@ -878,7 +887,7 @@ void RankWriter::linear_forward(const Tensor& input, const Tensor& weight, const
 }
 
 void RankWriter::forward() {
-  Tensor x = dense_;
+  Tensor x = batches_.front().dense;
   for (const Tensor& w : bottom_) {
     const Tensor y = tensor({options_.local_batch, w.shape[1]});
     linear_forward(x, w, y, true);
@@ -941,7 +950,7 @@ void RankWriter::forward() {
   work(60);
   const Tensor small = tensor({options_.local_batch, kEmbeddingDim});
   op(
-      "fbgemm::dense_embedding_codegen_lookup_function", {arena_}, {small},
+      "fbgemm::dense_embedding_codegen_lookup_function", {batches_.front().indices}, {small},
       [&] {
         kernel(
             "void dense_embedding_codegen_forward_unweighted_kernel<float, float, float, long, 1ul, "
@@ -1001,7 +1010,7 @@ void RankWriter::forward() {
     linear_forward(x, top_[i], y, i + 1 < top_.size());
     x = y;
   }
-  op("aten::binary_cross_entropy_with_logits", {x, labels_}, {loss_}, [&] {
+  op("aten::binary_cross_entropy_with_logits", {x, batches_.front().labels}, {loss_}, [&] {
     for (const char* name : {"at::native::neg_kernel_cuda", "at::native::exp_kernel_cuda",
                              "at::native::CUDAFunctor_add<float>", "at::native::log_kernel_cuda"}) {
       op(name[12] == 'n'   ? "aten::neg"
@@ -1243,7 +1252,7 @@ void RankWriter::backward() {
   push({.kind = Instruction::Kind::await, .us = cpu_.between(8, 40), .flag = cpu_gradient});
   op(
       "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad", {}, {},
-      [&] { op("torch::autograd::AccumulateGrad", {labels_}, {}); }, 6, 3);
+      [&] { op("torch::autograd::AccumulateGrad", {batches_.front().labels}, {}); }, 6, 3);
   push({.kind = Instruction::Kind::await, .us = cpu_.between(38, 49), .flag = done});
 }
 
