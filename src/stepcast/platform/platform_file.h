@@ -31,6 +31,12 @@ inline constexpr int kPlatformFileVersion = 1;
 [[nodiscard]] Result<Platform> load_platform(std::string_view name_or_path,
                                              std::string_view device_hint = {});
 
+// The platform whose file describes the device that is called so in measurements: "NVIDIA A100-PCIE-40GB",
+// "h100_sxm".
+[[nodiscard]] Result<Platform> load_device(std::string_view device_name,
+                                           std::span<const std::filesystem::path> search_dirs);
+[[nodiscard]] Result<Platform> load_device(std::string_view device_name);
+
 // The platform that `text` says. `file` stands for it in errors and is where relative `extends` start from.
 [[nodiscard]] Result<Platform> parse_platform(std::string_view text, const std::filesystem::path& file,
                                               std::span<const std::filesystem::path> search_dirs);
@@ -44,6 +50,15 @@ inline constexpr int kPlatformFileVersion = 1;
                                                   std::string_view base_reference);
 [[nodiscard]] Status write_platform(const std::filesystem::path& file, const Platform& platform);
 
+// One figure with its unit in the path: "device.memory_bandwidth_GBps", "2039".
+struct PlatformFigure {
+  std::string path;
+  std::string value;
+  Provenance provenance;
+};
+// The figures of device, node and network that are stated, in the order of docs/platform-file.md.
+[[nodiscard]] std::vector<PlatformFigure> platform_figures(const Platform& platform);
+
 // One line of `stepcast platforms`.
 struct PlatformListing {
   std::string name;
@@ -54,7 +69,8 @@ struct PlatformListing {
   std::size_t n_curves = 0, n_models = 0, n_overheads = 0;
   std::filesystem::path file;
 };
-// Every platform in `search_dirs`, by name. A file that cannot be read is an error.
+// Every platform in `search_dirs`, by name; where two folders have a file of the same name, the first counts.
+// A file that cannot be read is an error.
 [[nodiscard]] Result<std::vector<PlatformListing>> list_platforms(
     std::span<const std::filesystem::path> search_dirs);
 

@@ -1,0 +1,44 @@
+// Turns platform files into Platforms: versions, keys, and what one file takes from another.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stepcast/base/result.h"
+#include "stepcast/platform/json_value.h"
+#include "stepcast/platform/platform.h"
+
+namespace stepcast::detail {
+
+class PlatformReader {
+ public:
+  explicit PlatformReader(std::span<const std::filesystem::path> search_dirs) : search_dirs_(search_dirs) {}
+
+  [[nodiscard]] Result<Platform> read_text(std::string_view text, const std::filesystem::path& file);
+  [[nodiscard]] Result<Platform> read_file(const std::filesystem::path& file);
+
+ private:
+  Result<Platform> read_root(const JsonValue& root, const std::filesystem::path& file);
+  // Without the checks of the whole: a file that is extended may be incomplete.
+  Result<Platform> read_unchecked(const JsonValue& root, const std::filesystem::path& file);
+  Result<Platform> read_base(const JsonValue& reference, std::string_view path,
+                             const std::filesystem::path& file);
+
+  std::span<const std::filesystem::path> search_dirs_;
+  std::vector<std::filesystem::path> open_;  // files that are being read, the outermost first
+  std::size_t files_read_ = 0;
+};
+
+inline constexpr JsonLimits kPlatformLimits{};
+
+// "x.json" or "dir/x": a path. Anything else: a name.
+[[nodiscard]] bool is_path(std::string_view name_or_path);
+// Names of all platform files in the folders, for suggestions.
+[[nodiscard]] std::vector<std::string> file_names(std::span<const std::filesystem::path> dirs);
+[[nodiscard]] Result<std::string> read_platform_text(const std::filesystem::path& file);
+
+}  // namespace stepcast::detail

@@ -1,0 +1,316 @@
+#include "stepcast/platform/platform.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stepcast/platform/detail/figures.h"
+
+namespace stepcast {
+namespace {
+
+Error wrong(std::string place, std::string problem) {
+  return Error::at("", std::move(place), std::move(problem));
+}
+
+template <class Group>
+Status check_figures(const Group& group, std::span<const detail::Figure<Group>> figures,
+                     std::string_view path) {
+  for (const auto& figure : figures) {
+    const std::string place = fmt::format("{}.{}", path, figure.key);
+    const auto value = figure.in_file(group);
+    if (!value) {
+      if (figure.required) {
+        return wrong(place, "missing")
+            .expected("a number above 0")
+            .advice("state it, or extend a platform that does");
+      }
+      continue;
+    }
+    if (std::string expectation = figure.expectation_broken_by(*value); !expectation.empty()) {
+      return wrong(place, "").found(detail::json_number(*value)).expected(std::move(expectation));
+    }
+  }
+  return Ok{};
+}
+
+Status check_device(const Device& device) {
+  if (device.name.empty()) {
+    return wrong("device.name", "missing").advice("describe the device, or extend a platform that does");
+  }
+  STEPCAST_TRY(check_figures(device, detail::device_figures(), "device"));
+  if (std::none_of(device.matrix_peak.begin(), device.matrix_peak.end(),
+                   [](const auto& p) { return p.has_value(); })) {
+    return wrong("device", "no peak rate")
+        .expected("at least one of peak_fp32_TFLOPs, peak_fp16_TFLOPs, ...");
+  }
+  return Ok{};
+}
+
+Status check_links(const Node& node) {
+  std::set<std::pair<std::uint32_t, std::uint32_t>> seen;
+  for (std::size_t i = 0; i < node.intra.links.size(); ++i) {
+    const Link& link = node.intra.links[i];
+    const std::string place = fmt::format("node.intra.links[{}]", i);
+    if (link.gpu_a == link.gpu_b || std::max(link.gpu_a, link.gpu_b) >= node.gpus_per_node) {
+      return wrong(place, "")
+          .found(fmt::format("GPUs {} and {}", link.gpu_a, link.gpu_b))
+          .expected(fmt::format("two different GPUs from 0 to {}", node.gpus_per_node - 1));
+    }
+    if (!(link.bandwidth.value() > 0) || !std::isfinite(link.bandwidth.value())) {
+      return wrong(place + ".bandwidth_GBps", "").expected("a number above 0");
+    }
+    if (!seen.insert(std::minmax(link.gpu_a, link.gpu_b)).second) {
+      return wrong(place, fmt::format("a second link between the GPUs {} and {}", link.gpu_a, link.gpu_b))
+          .advice("give the bandwidth of all lanes of a pair in one entry");
+    }
+  }
+  return Ok{};
+}
+
+Status check_node(const Node& node) {
+  STEPCAST_TRY(check_figures(node, detail::node_figures(), "node"));
+  const IntraNode& intra = node.intra;
+  if (node.gpus_per_node > 1 && intra.kind == LinkKind::none) {
+    return wrong("node.intra.kind", "missing")
+        .expected("nvswitch, nvlink_mesh, xgmi_mesh, pcie or mixed")
+        .advice(fmt::format("{} GPUs of a node need a way to talk", node.gpus_per_node));
+  }
+  if (intra.kind != LinkKind::none) {
+    STEPCAST_TRY(check_figures(intra, detail::intra_figures(), "node.intra"));
+    if (intra.gpus_per_pcie_domain && *intra.gpus_per_pcie_domain > node.gpus_per_node) {
+      return wrong("node.intra.gpus_per_pcie_domain", "")
+          .found(fmt::format("{}", *intra.gpus_per_pcie_domain))
+          .expected(fmt::format("at most the {} GPUs of the node", node.gpus_per_node));
+    }
+    STEPCAST_TRY(check_links(node));
+    if (intra.kind == LinkKind::mixed && intra.links.empty()) {
+      return wrong("node.intra.links", "missing")
+          .advice("a mixed topology must list the pairs with a direct link");
+    }
+    if (intra.kind == LinkKind::mixed && !intra.pcie_bandwidth_per_gpu) {
+      return wrong("node.intra.pcie_bandwidth_per_gpu_GBps", "missing")
+          .advice("a mixed topology must say how fast pairs without a direct link are");
+    }
+  }
+  if (node.network) STEPCAST_TRY(check_figures(*node.network, detail::network_figures(), "node.network"));
+  return Ok{};
+}
+
+Status check_finite(const NamedNumbers& numbers, const std::string& place) {
+  for (const auto& [name, value] : numbers) {
+    if (!std::isfinite(value)) return wrong(fmt::format("{}.{}", place, name), "not finite");
+  }
+  return Ok{};
+}
+
+Status check_curve(const CollectiveCurve& curve, const std::string& place) {
+  if (curve.collective == CollectiveOp::unknown) return wrong(place + ".collective", "missing");
+  if (curve.n_nodes == 0 || curve.gpus_per_node == 0) return wrong(place, "no nodes or no GPUs");
+  const std::uint64_t most = std::uint64_t{curve.n_nodes} * curve.gpus_per_node;
+  if (curve.n_ranks == 0 || curve.n_ranks > most) {
+    return wrong(place + ".n_ranks", "")
+        .found(fmt::format("{}", curve.n_ranks))
+        .expected(fmt::format("1 to n_nodes * gpus_per_node = {}", most));
+  }
+  if (curve.published.empty() && curve.improved.empty() && curve.knots.empty()) {
+    return wrong(place, "no curve").expected("at least one of published, improved, knots");
+  }
+  STEPCAST_TRY(check_finite(curve.published.parameters, place + ".published.parameters"));
+  STEPCAST_TRY(check_finite(curve.improved.parameters, place + ".improved.parameters"));
+  for (std::size_t i = 0; i < curve.knots.size(); ++i) {
+    const CurveKnot& knot = curve.knots[i];
+    if (!(knot.time_us > 0) || !std::isfinite(knot.time_us)) {
+      return wrong(fmt::format("{}.knots.time_us[{}]", place, i), "")
+          .found(detail::json_number(knot.time_us))
+          .expected("a number above 0");
+    }
+    const bool increases = i == 0 || knot.message_bytes > curve.knots[i - 1].message_bytes;
+    if (!(knot.message_bytes >= 0) || !std::isfinite(knot.message_bytes) || !increases) {
+      return wrong(fmt::format("{}.knots.message_bytes[{}]", place, i), "")
+          .found(detail::json_number(knot.message_bytes))
+          .expected(i == 0 ? std::string{"0 or more"}
+                           : fmt::format("more than {}, the size before it",
+                                         detail::json_number(curve.knots[i - 1].message_bytes)));
+    }
+  }
+  for (std::size_t i = 0; i < curve.residuals.size(); ++i) {
+    const ResidualQuantiles& r = curve.residuals[i];
+    const bool finite = std::isfinite(r.log_p10) && std::isfinite(r.log_p50) && std::isfinite(r.log_p90);
+    if (!finite || r.log_p10 > r.log_p50 || r.log_p50 > r.log_p90) {
+      return wrong(fmt::format("{}.residuals[{}]", place, i), "").expected("log_p10 <= log_p50 <= log_p90");
+    }
+    if (!(r.message_bytes_min >= 0 && r.message_bytes_min <= r.message_bytes_max) ||
+        !std::isfinite(r.message_bytes_max)) {
+      return wrong(fmt::format("{}.residuals[{}]", place, i), "")
+          .expected("0 <= message_bytes_min <= message_bytes_max");
+    }
+  }
+  return Ok{};
+}
+
+Status check_overhead(const OverheadRecord& overhead, const std::string& place) {
+  const auto good = [](double x) { return std::isfinite(x) && x >= 0; };
+  if (!good(overhead.mean_us)) {
+    return wrong(place + ".mean_us", "").found(detail::json_number(overhead.mean_us)).expected("0 or more");
+  }
+  for (const auto& x : {overhead.std_us, overhead.p10_us, overhead.p50_us, overhead.p90_us}) {
+    if (x && !good(*x)) return wrong(place, "").found(detail::json_number(*x)).expected("times of 0 or more");
+  }
+  if (overhead.type == OverheadType::t1 && !overhead.op.empty()) {
+    return wrong(place + ".op", "")
+        .found(fmt::format("`{}`", overhead.op))
+        .expected("no op: T1 lies between two of them");
+  }
+  return Ok{};
+}
+
+// Checks all records and that keys do not repeat.
+template <class Record, class Key, class Check>
+Status check_records(const std::vector<Record>& records, std::string_view list, Key key, Check check) {
+  std::set<std::string> keys;
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const std::string place = fmt::format("{}[{}]", list, i);
+    STEPCAST_TRY(check(records[i], place));
+    if (std::string k = key(records[i]); !keys.insert(k).second) {
+      return wrong(place, fmt::format("a second `{}`", k));
+    }
+  }
+  return Ok{};
+}
+
+template <class Record, class Key>
+void replace_or_add(std::vector<Record>& records, Record record, Key key) {
+  const std::string wanted = key(record);
+  const auto place = std::lower_bound(records.begin(), records.end(), wanted,
+                                      [&](const Record& r, const std::string& k) { return key(r) < k; });
+  if (place != records.end() && key(*place) == wanted) {
+    *place = std::move(record);
+  } else {
+    records.insert(place, std::move(record));
+  }
+}
+
+// Records stand in order where set() put them; a caller may have filled the vectors without.
+template <class Record, class Key>
+const Record* find_record(const std::vector<Record>& records, std::string_view wanted, Key key) {
+  const auto found =
+      std::find_if(records.begin(), records.end(), [&](const Record& r) { return key(r) == wanted; });
+  return found == records.end() ? nullptr : &*found;
+}
+
+constexpr auto kCurveKey = [](const CollectiveCurve& c) { return c.key(); };
+constexpr auto kModelKey = [](const ModelRecord& m) { return m.name; };
+constexpr auto kOverheadKey = [](const OverheadRecord& o) { return o.key(); };
+
+bool any_called(const std::string& name, const std::vector<std::string>& aliases, std::string_view text) {
+  return same_name(name, text) || std::any_of(aliases.begin(), aliases.end(),
+                                              [&](const std::string& a) { return same_name(a, text); });
+}
+
+}  // namespace
+
+std::string_view to_string(LinkKind kind) {
+  switch (kind) {
+    case LinkKind::none: return "none";
+    case LinkKind::nvswitch: return "nvswitch";
+    case LinkKind::nvlink_mesh: return "nvlink_mesh";
+    case LinkKind::xgmi_mesh: return "xgmi_mesh";
+    case LinkKind::pcie: return "pcie";
+    case LinkKind::mixed: return "mixed";
+  }
+  return "none";
+}
+
+std::optional<LinkKind> parse_link_kind(std::string_view text) {
+  for (const LinkKind kind : {LinkKind::none, LinkKind::nvswitch, LinkKind::nvlink_mesh, LinkKind::xgmi_mesh,
+                              LinkKind::pcie, LinkKind::mixed}) {
+    if (text == to_string(kind)) return kind;
+  }
+  return std::nullopt;
+}
+
+std::string_view to_string(OverheadType type) {
+  switch (type) {
+    case OverheadType::t1: return "T1";
+    case OverheadType::t2: return "T2";
+    case OverheadType::t3: return "T3";
+    case OverheadType::t4: return "T4";
+    case OverheadType::t5: return "T5";
+  }
+  return "T1";
+}
+
+bool same_name(std::string_view a, std::string_view b) {
+  const auto counts = [](char c) { return c != ' ' && c != '-' && c != '_'; };
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  std::size_t i = 0;
+  std::size_t j = 0;
+  for (;;) {
+    while (i < a.size() && !counts(a[i])) ++i;
+    while (j < b.size() && !counts(b[j])) ++j;
+    if (i == a.size() || j == b.size()) return i == a.size() && j == b.size();
+    if (lower(a[i++]) != lower(b[j++])) return false;
+  }
+}
+
+bool Device::is_called(std::string_view text) const { return any_called(name, aliases, text); }
+
+std::string CollectiveCurve::key() const {
+  return fmt::format("{}/{}/{}x{}/{}{}{}", to_string(collective),
+                     dtype == DType::unknown ? "any" : to_string(dtype), n_nodes, gpus_per_node, n_ranks,
+                     variant.empty() ? "" : "/", variant);
+}
+
+std::string OverheadRecord::key() const { return fmt::format("{}/{}", to_string(type), op); }
+
+bool Platform::is_called(std::string_view text) const { return any_called(name, aliases, text); }
+
+const CollectiveCurve* Platform::find_curve(std::string_view key) const {
+  return find_record(curves, key, kCurveKey);
+}
+
+const ModelRecord* Platform::find_model(std::string_view model_name) const {
+  return find_record(models, model_name, kModelKey);
+}
+
+const OverheadRecord* Platform::find_overhead(OverheadType type, std::string_view op) const {
+  for (const OverheadRecord& overhead : overheads) {
+    if (overhead.type == type && overhead.op == op) return &overhead;
+  }
+  return nullptr;
+}
+
+void Platform::set(CollectiveCurve curve) { replace_or_add(curves, std::move(curve), kCurveKey); }
+void Platform::set(ModelRecord model) { replace_or_add(models, std::move(model), kModelKey); }
+void Platform::set(OverheadRecord overhead) { replace_or_add(overheads, std::move(overhead), kOverheadKey); }
+
+Status Platform::check() const {
+  if (name.empty()) return wrong("name", "missing");
+  STEPCAST_TRY(check_device(device));
+  STEPCAST_TRY(check_node(node));
+  STEPCAST_TRY(check_records(curves, "collective_curves", kCurveKey, check_curve));
+  STEPCAST_TRY(check_records(models, "models", kModelKey,
+                             [](const ModelRecord& m, const std::string& place) -> Status {
+                               if (m.name.empty()) return wrong(place + ".name", "missing");
+                               if (m.kind.empty()) return wrong(place + ".kind", "missing");
+                               if (!m.parameters.is_object()) {
+                                 return wrong(place + ".parameters", "")
+                                     .found(std::string{m.parameters.kind_name()})
+                                     .expected("an object");
+                               }
+                               return Ok{};
+                             }));
+  return check_records(overheads, "overheads", kOverheadKey, check_overhead);
+}
+
+bool operator==(const Platform& a, const Platform& b) {
+  return a.name == b.name && a.description == b.description && a.aliases == b.aliases &&
+         a.device == b.device && a.node == b.node && a.curves == b.curves && a.models == b.models &&
+         a.overheads == b.overheads;
+}
+
+}  // namespace stepcast

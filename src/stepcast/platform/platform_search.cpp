@@ -1,0 +1,223 @@
+// Finding platform files: platform_search_dirs, load_platform, load_device, parse_platform, list_platforms.
+
+#include <algorithm>
+#include <cstdlib>
+#include <iterator>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stepcast/platform/detail/object_view.h"
+#include "stepcast/platform/detail/platform_reader.h"
+#include "stepcast/platform/platform_file.h"
+
+// Both are set where this file is compiled (src/CMakeLists.txt).
+#ifndef STEPCAST_SOURCE_PLATFORMS
+#define STEPCAST_SOURCE_PLATFORMS ""
+#endif
+#ifndef STEPCAST_INSTALLED_PLATFORMS
+#define STEPCAST_INSTALLED_PLATFORMS ""
+#endif
+
+namespace stepcast {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_folder(const fs::path& path) {
+  std::error_code failure;
+  return !path.empty() && fs::is_directory(path, failure);
+}
+
+// The names by which a file can be asked for, as it says them itself.
+struct Names {
+  fs::path file;
+  std::string name;
+  std::vector<std::string> aliases;
+  std::vector<std::string> devices;  // only if the device is described here and not taken from another file
+};
+
+void add_text(std::vector<std::string>& out, const JsonValue* value) {
+  if (value != nullptr && value->is_text()) out.push_back(value->text());
+}
+
+void add_texts(std::vector<std::string>& out, const JsonValue* list) {
+  if (list == nullptr || !list->is_array()) return;
+  for (const JsonValue& item : list->items()) add_text(out, &item);
+}
+
+Result<Names> read_names(const fs::path& file) {
+  STEPCAST_ASSIGN(const std::string text, detail::read_platform_text(file));
+  STEPCAST_ASSIGN(const JsonValue root, parse_json(text, file.string(), detail::kPlatformLimits));
+  Names names;
+  names.file = file;
+  names.name = file.stem().string();
+  if (const JsonValue* name = root.find("name"); name != nullptr && name->is_text())
+    names.name = name->text();
+  add_texts(names.aliases, root.find("aliases"));
+  const JsonValue* device = root.find("device");
+  if (device != nullptr && root.find("extends") == nullptr && device->find("extends") == nullptr) {
+    add_text(names.devices, device->find("name"));
+    add_texts(names.devices, device->find("aliases"));
+  }
+  return names;
+}
+
+// Platform files of all folders, sorted by folder and name; a later folder's file of the same name does not
+// count.
+std::vector<fs::path> platform_files(std::span<const fs::path> dirs) {
+  std::vector<fs::path> all;
+  std::set<std::string> seen;
+  for (const fs::path& dir : dirs) {
+    std::vector<fs::path> here;
+    std::error_code failure;
+    for (fs::directory_iterator entry{dir, failure}, end; !failure && entry != end;
+         entry.increment(failure)) {
+      std::error_code unknown;
+      if (entry->path().extension() == ".json" && entry->is_regular_file(unknown))
+        here.push_back(entry->path());
+    }
+    std::sort(here.begin(), here.end());
+    for (fs::path& file : here) {
+      if (seen.insert(file.stem().string()).second) all.push_back(std::move(file));
+    }
+  }
+  return all;
+}
+
+bool any_same(const std::vector<std::string>& names, std::string_view text) {
+  return std::any_of(names.begin(), names.end(), [&](const std::string& n) { return same_name(n, text); });
+}
+
+std::string joined(std::span<const fs::path> dirs) {
+  std::string text;
+  for (const fs::path& dir : dirs) text += fmt::format("{}{}", text.empty() ? "" : ", ", dir.string());
+  return text.empty() ? "no folder" : text;
+}
+
+// Files that are called `name`, by the best kind of match there is.
+struct Matches {
+  std::vector<fs::path> by_name, by_alias, by_device;
+  std::vector<std::string> known;  // for a suggestion
+};
+
+Result<Matches> find_matches(std::string_view name, std::span<const fs::path> dirs) {
+  Matches matches;
+  for (const fs::path& file : platform_files(dirs)) {
+    STEPCAST_ASSIGN(Names names, read_names(file));
+    if (same_name(names.name, name) || same_name(file.stem().string(), name)) {
+      matches.by_name.push_back(file);
+    } else if (any_same(names.aliases, name)) {
+      matches.by_alias.push_back(file);
+    }
+    if (any_same(names.devices, name)) matches.by_device.push_back(file);
+    matches.known.push_back(std::move(names.name));
+    std::move(names.aliases.begin(), names.aliases.end(), std::back_inserter(matches.known));
+    std::move(names.devices.begin(), names.devices.end(), std::back_inserter(matches.known));
+  }
+  return matches;
+}
+
+Error not_found(std::string_view kind, std::string_view name, const Matches& matches,
+                std::span<const fs::path> dirs) {
+  const auto meant = detail::nearest_word(name, matches.known);
+  return Error::at("", "", fmt::format("no {} named `{}` in {}", kind, name, joined(dirs)))
+      .advice(meant ? fmt::format("did you mean `{}`? `stepcast platforms` lists all", *meant)
+                    : "`stepcast platforms` lists those that ship; a file's path ends in .json");
+}
+
+}  // namespace
+
+std::vector<fs::path> platform_search_dirs() {
+  std::vector<fs::path> dirs;
+  if (const char* variable = std::getenv("STEPCAST_PLATFORMS")) {
+    std::string_view rest = variable;
+    while (!rest.empty()) {
+      const std::size_t end = std::min(rest.find(':'), rest.size());
+      if (end > 0) dirs.emplace_back(rest.substr(0, end));
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+  }
+  std::error_code failure;
+  const fs::path program = fs::read_symlink("/proc/self/exe", failure);
+  const fs::path shipped[] = {
+      failure ? fs::path{} : program.parent_path().parent_path() / "share" / "stepcast" / "platforms",
+      fs::path{STEPCAST_SOURCE_PLATFORMS},
+      fs::path{STEPCAST_INSTALLED_PLATFORMS},
+  };
+  const auto* found = std::find_if(std::begin(shipped), std::end(shipped), is_folder);
+  if (found != std::end(shipped)) dirs.push_back(*found);
+  return dirs;
+}
+
+Result<Platform> parse_platform(std::string_view text, const fs::path& file,
+                                std::span<const fs::path> search_dirs) {
+  return detail::PlatformReader{search_dirs}.read_text(text, file);
+}
+
+Result<Platform> load_platform(std::string_view name_or_path, std::span<const fs::path> search_dirs,
+                               std::string_view device_hint) {
+  if (name_or_path.empty()) return Error{"no platform named; `stepcast platforms` lists those that ship"};
+  const auto read = [&](const fs::path& file) { return detail::PlatformReader{search_dirs}.read_file(file); };
+  std::error_code failure;
+  if (name_or_path.ends_with(".json") ||
+      (detail::is_path(name_or_path) && fs::is_regular_file(fs::path{name_or_path}, failure))) {
+    return read(fs::path{name_or_path});
+  }
+  if (!detail::is_path(name_or_path)) {
+    for (const fs::path& dir : search_dirs) {
+      const fs::path file = dir / fmt::format("{}.json", name_or_path);
+      if (fs::is_regular_file(file, failure)) return read(file);
+    }
+  }
+  STEPCAST_ASSIGN(const Matches matches, find_matches(name_or_path, search_dirs));
+  if (!matches.by_name.empty()) return read(matches.by_name.front());
+  if (matches.by_alias.size() == 1) return read(matches.by_alias.front());
+  if (matches.by_alias.empty()) {
+    if (!matches.by_device.empty()) return read(matches.by_device.front());
+    return not_found("platform", name_or_path, matches, search_dirs);
+  }
+  std::string candidates;
+  for (const fs::path& file : matches.by_alias) {
+    STEPCAST_ASSIGN(Platform platform, read(file));
+    if (!device_hint.empty() && platform.device.is_called(device_hint)) return platform;
+    candidates +=
+        fmt::format("{}{} ({})", candidates.empty() ? "" : ", ", platform.name, platform.device.name);
+  }
+  const std::string problem = fmt::format("several platforms are called `{}`", name_or_path);
+  if (device_hint.empty()) return Error::at("", "", problem).found(candidates).advice("name one of them");
+  return Error::at("", "", problem)
+      .found(candidates)
+      .expected(fmt::format("one with the GPU `{}`", device_hint));
+}
+
+Result<Platform> load_platform(std::string_view name_or_path, std::string_view device_hint) {
+  return load_platform(name_or_path, platform_search_dirs(), device_hint);
+}
+
+Result<Platform> load_device(std::string_view device_name, std::span<const fs::path> search_dirs) {
+  STEPCAST_ASSIGN(const Matches matches, find_matches(device_name, search_dirs));
+  if (matches.by_device.empty()) return not_found("device", device_name, matches, search_dirs);
+  return detail::PlatformReader{search_dirs}.read_file(matches.by_device.front());
+}
+
+Result<Platform> load_device(std::string_view device_name) {
+  return load_device(device_name, platform_search_dirs());
+}
+
+Result<std::vector<PlatformListing>> list_platforms(std::span<const fs::path> search_dirs) {
+  std::vector<PlatformListing> all;
+  for (const fs::path& file : platform_files(search_dirs)) {
+    STEPCAST_ASSIGN(const Platform platform, detail::PlatformReader{search_dirs}.read_file(file));
+    all.push_back({platform.name, platform.description, platform.aliases, platform.device.name,
+                   platform.node.gpus_per_node, platform.curves.size(), platform.models.size(),
+                   platform.overheads.size(), file});
+  }
+  std::sort(all.begin(), all.end(),
+            [](const PlatformListing& a, const PlatformListing& b) { return a.name < b.name; });
+  return all;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,71 @@
+#include "stepcast/platform/provenance.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace stepcast {
+
+std::string_view to_string(FigureSource source) {
+  switch (source) {
+    case FigureSource::assumed: return "assumed";
+    case FigureSource::data_sheet: return "data_sheet";
+    case FigureSource::measured: return "measured";
+    case FigureSource::fitted: return "fitted";
+  }
+  return "assumed";
+}
+
+std::optional<FigureSource> parse_figure_source(std::string_view text) {
+  for (const FigureSource source :
+       {FigureSource::assumed, FigureSource::data_sheet, FigureSource::measured, FigureSource::fitted}) {
+    if (text == to_string(source)) return source;
+  }
+  return std::nullopt;
+}
+
+bool Provenance::used_row(std::uint32_t hash) const {
+  return std::binary_search(row_hashes.begin(), row_hashes.end(), hash);
+}
+
+std::uint32_t row_hash(std::span<const std::string_view> cells) {
+  // FNV-1a with 64 bits, folded. The separator keeps ("ab", "c") and ("a", "bc") apart.
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  const auto feed = [&hash](unsigned char byte) { hash = (hash ^ byte) * 0x100000001b3U; };
+  for (const std::string_view cell : cells) {
+    for (const char c : cell) feed(static_cast<unsigned char>(c));
+    feed(0x1f);
+  }
+  hash ^= hash >> 29U;  // FNV mixes its high bits least
+  hash *= 0xbf58476d1ce4e5b9U;
+  return static_cast<std::uint32_t>(hash >> 32U);
+}
+
+std::uint32_t row_hash(std::initializer_list<std::string_view> cells) {
+  return row_hash(std::span<const std::string_view>{cells.begin(), cells.size()});
+}
+
+void normalize_row_hashes(std::vector<std::uint32_t>& hashes) {
+  std::sort(hashes.begin(), hashes.end());
+  hashes.erase(std::unique(hashes.begin(), hashes.end()), hashes.end());
+}
+
+const Provenance* Sources::find(std::string_view key) const {
+  const auto found = by_key_.find(key);
+  return found == by_key_.end() ? nullptr : &found->second;
+}
+
+const Provenance& Sources::of(std::string_view key) const {
+  static const Provenance kNotStated{};
+  const Provenance* found = find(key);
+  return found != nullptr ? *found : kNotStated;
+}
+
+void Sources::set(std::string_view key, Provenance provenance) {
+  by_key_.insert_or_assign(std::string{key}, std::move(provenance));
+}
+
+void Sources::erase(std::string_view key) {
+  if (const auto found = by_key_.find(key); found != by_key_.end()) by_key_.erase(found);
+}
+
+}  // namespace stepcast
