@@ -12,11 +12,8 @@ namespace {
 
 using Index = std::int32_t;
 
-// Nodes that stand for the process or a thread, or that only describe: the profiler trace has no event for
-// them.
-bool only_in_execution_trace(std::string_view name) {
-  return name.starts_with("[pytorch|profiler|") || name.starts_with("[param|");
-}
+// Nodes that stand for the process or a thread: the profiler trace has no event for them.
+bool only_in_execution_trace(std::string_view name) { return name.starts_with("[pytorch|profiler|"); }
 
 // Positions in `text` where `pattern` begins (Knuth-Morris-Pratt), the first two are enough.
 std::vector<std::size_t> find_runs(const std::vector<std::uint32_t>& pattern,
@@ -107,35 +104,33 @@ Result<EtJoin> join_execution_trace(const RecordedRank& recorded, const Executio
     if (!done) open_threads.push_back(et_thread);
   }
 
-  // No exact run: a constant offset between ET order and the recorded order, voted for by names that occur
-  // once in both.
+  // No exact run: a constant offset between ET order and the recorded order, voted for by the rarer names.
   if (!open_threads.empty()) {
+    constexpr std::size_t kRareName = 32;  // occurrences; common names would vote for every distance
     std::unordered_map<std::int64_t, Index> op_by_order;
-    std::unordered_map<std::uint32_t, std::pair<Index, int>> ops_named, nodes_named;
-    for (std::size_t t = 0; t < ops.size(); ++t) {
-      for (const Index i : ops[t]) {
+    std::unordered_map<std::uint32_t, std::vector<Index>> ops_named, nodes_named;
+    for (const auto& thread_ops : ops) {
+      for (const Index i : thread_ops) {
         op_by_order[recorded.cpu_ops[static_cast<std::size_t>(i)].order] = i;
-        auto& [where, count] = ops_named[name_of_op(i)];
-        where = i;
-        ++count;
+        ops_named[name_of_op(i)].push_back(i);
       }
     }
     for (const std::int32_t thread : open_threads) {
-      for (const Index i : nodes[thread]) {
-        auto& [where, count] = nodes_named[name_of_node(i)];
-        where = i;
-        ++count;
-      }
+      for (const Index i : nodes[thread]) nodes_named[name_of_node(i)].push_back(i);
     }
     std::map<std::int64_t, int> votes;
-    for (const auto& [name, node] : nodes_named) {
-      const auto op = ops_named.find(name);
-      if (node.second != 1 || op == ops_named.end() || op->second.second != 1) continue;
-      ++votes[recorded.cpu_ops[static_cast<std::size_t>(op->second.first)].order -
-              et.nodes[static_cast<std::size_t>(node.first)].order];
+    for (const auto& [name, same_nodes] : nodes_named) {
+      const auto same_ops = ops_named.find(name);
+      if (same_ops == ops_named.end() || same_nodes.size() > kRareName || same_ops->second.size() > kRareName)
+        continue;
+      for (const Index node : same_nodes) {
+        for (const Index op : same_ops->second)
+          ++votes[recorded.cpu_ops[static_cast<std::size_t>(op)].order -
+                  et.nodes[static_cast<std::size_t>(node)].order];
+      }
     }
     const auto best = std::max_element(votes.begin(), votes.end(),
-                                       [](const auto& a, const auto& b) { return a.second < b.second; });
+                                       [](const auto& x, const auto& y) { return x.second < y.second; });
     if (best != votes.end()) {
       for (const std::int32_t thread : open_threads) {
         for (const Index i : nodes[thread]) {

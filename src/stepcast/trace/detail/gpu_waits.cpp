@@ -294,14 +294,17 @@ class WaitFinder {
 
   void add(std::int32_t from, std::int32_t to, EdgeOrigin origin, Contradicted rule, bool inferred = true) {
     if (from == kNone || to == kNone || from == to || work(g_, from).stream == work(g_, to).stream) return;
-    const double limit = work(g_, to).start_us + kClockToleranceUs;
-    if (work(g_, from).end_us > limit) {
-      if (rule == Contradicted::drop) return;
-      if (rule == Contradicted::earlier) {
-        from = last_ended(g_, from, limit);
-        if (from == kNone) return;
-      }
+    // Nothing waits for what began after it: edges go forward in recorded time, so they can never close a
+    // circle.
+    const auto possible = [&](std::int32_t source) {
+      return work(g_, source).start_us <= work(g_, to).start_us &&
+             (rule == Contradicted::keep ||
+              work(g_, source).end_us <= work(g_, to).start_us + kClockToleranceUs);
+    };
+    if (rule == Contradicted::earlier) {
+      while (from != kNone && !possible(from)) from = work(g_, from).previous;
     }
+    if (from == kNone || !possible(from)) return;
     if (!known_.insert({from, to}).second) return;
     GpuEdge edge;
     edge.from = from;
