@@ -8,6 +8,8 @@ set(stepcast_warnings
     -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor -Wold-style-cast
     -Wcast-align -Wcast-qual -Woverloaded-virtual -Wunused -Wformat=2 -Wimplicit-fallthrough
     -Wextra-semi -Wundef -Wmissing-declarations)
+# Structs are filled by naming members; those not named have their defaults.
+list(APPEND stepcast_warnings -Wno-missing-field-initializers)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   list(APPEND stepcast_warnings -Wduplicated-cond -Wduplicated-branches -Wlogical-op)
   if(CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
