@@ -104,8 +104,8 @@ class Moment {
 };
 
 struct OutPort {
-  std::string name;
-  Moment source;
+  std::string name{};
+  Moment source{};
   Microseconds delay{};
 };
 

@@ -28,17 +28,17 @@ struct BlockInstance {
   BlockId block{};
   std::uint32_t repeat = 1;  // run back to back this many times; 1 where the block holds collectives. A
                              // repeated run begins as a whole, when all lanes and slots it uses are known
-  std::vector<std::uint16_t> lanes;      // [block lane] -> lane of the class; empty: the same numbers
-  std::vector<std::uint16_t> in_slots;   // [in-port] -> slot read when the instance begins
-  std::vector<std::uint16_t> out_slots;  // [out-port] -> slot written
+  std::vector<std::uint16_t> lanes{};      // [block lane] -> lane of the class; empty: the same numbers
+  std::vector<std::uint16_t> in_slots{};   // [in-port] -> slot read when the instance begins
+  std::vector<std::uint16_t> out_slots{};  // [out-port] -> slot written
 };
 
 struct RankClass {
-  std::string name;                // "rank 3", "pipeline stage 2"
+  std::string name{};              // "rank 3", "pipeline stage 2"
   std::uint32_t multiplicity = 1;  // ranks of this class
-  std::vector<Lane> lanes;
+  std::vector<Lane> lanes{};
   std::uint16_t slot_count = 0;  // slots hold the rank's start offset until written
-  std::vector<BlockInstance> instances;
+  std::vector<BlockInstance> instances{};
   std::int32_t recorded_rank = -1;  // rank number in the trace
 };
 
@@ -77,7 +77,7 @@ struct Collective {
   CollectiveOp op = CollectiveOp::unknown;
   NameId name{};
   double message_bytes = -1;  // -1: not known
-  std::vector<CollectiveMember> members;
+  std::vector<CollectiveMember> members{};
 };
 
 // Open framework ops of a moment on a thread: a chain of frames.

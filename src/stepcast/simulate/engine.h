@@ -40,7 +40,7 @@ struct SimulateOptions {
   bool unfold = false;
   // When a rank's lanes become free, in order of classes and, unfolded, of ranks inside them; empty: all 0.
   // Folded: one per class.
-  std::vector<double> start_offset_us;
+  std::vector<double> start_offset_us{};
   // A larger Timeline is an error and not a machine without memory.
   std::size_t max_timeline_bytes = std::size_t{16} << 30;
 };
