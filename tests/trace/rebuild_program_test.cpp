@@ -180,6 +180,59 @@ TEST(RebuildProgram, OrderOfFilesChangesNothing) {
   EXPECT_DOUBLE_EQ(a.timeline.rank_end_us(RankClassId{1}), b.timeline.rank_end_us(RankClassId{1}));
 }
 
+// The clock of rank 1's host is 5,000 ahead: all its times are 5,000 later, and its three collectives end
+// 5,000 after rank 0's.
+TEST(RebuildProgram, MovesClocksThatAreApart) {
+  const std::string_view kernel = "ncclKernel_AllReduce_RING_LL_Sum_float(ncclDevComm*)";
+  std::vector<RecordedRank> ranks;
+  for (int rank = 0; rank < 2; ++rank) {
+    const double clock = rank * 5000.0;
+    const double late = rank * 40.0;  // rank 1 launches 40 later
+    TraceBuilder b{rank, 2};
+    const int main = b.thread(1);
+    b.step(main, 1, clock, 1000);
+    for (int k = 0; k < 3; ++k) {
+      const double t = 100 + 200 * k;
+      b.launch(main, clock + t + late, 6, 84, kernel, clock + t + 8 + late,
+               142 - late);  // all end at t + 150
+    }
+    ranks.push_back(b.build());
+  }
+  const Replayed r = replay(ranks);
+  EXPECT_THAT(r.recorded.notes,
+              testing::Contains(
+                  "rank 1: clock moved by -5000.0 us, so that its collectives end with those of rank 0"));
+  EXPECT_EQ(r.recorded.program.collectives().size(), 3u);
+  EXPECT_DOUBLE_EQ(r.recorded.start_offset_us[1], 0);
+  EXPECT_DOUBLE_EQ(r.at(0, kernel, 2).end_us, 650);
+  EXPECT_DOUBLE_EQ(r.at(1, kernel, 2).end_us, 650);
+}
+
+// One communication stream serves two groups, {0, 1} and {2, 3}, and no metadata says so: rank 2 and 3 run
+// one collective more. Who leaves together belongs together.
+TEST(RebuildProgram, JoinsGroupsOfOneStreamByTheirTimes) {
+  const std::string_view kernel = "ncclKernel_AllReduce_RING_LL_Sum_float(ncclDevComm*)";
+  std::vector<RecordedRank> ranks;
+  for (int rank = 0; rank < 4; ++rank) {
+    TraceBuilder b{rank, 4};
+    const int main = b.thread(1);
+    b.step(main, 1, 0, 2000);
+    const bool second = rank >= 2;
+    for (int k = 0; k < (second ? 3 : 2); ++k) {
+      const double t = 100 + 400 * k + (second ? 170 : 0);
+      const double late = rank % 2 == 1 ? 30 : 0;
+      b.launch(main, t + late, 6, 84, kernel, t + 8 + late, 142 - late);
+    }
+    ranks.push_back(b.build());
+  }
+  const Replayed r = replay(ranks);
+  ASSERT_EQ(r.recorded.program.collectives().size(), 5u);
+  for (const Collective& c : r.recorded.program.collectives()) {
+    ASSERT_EQ(c.members.size(), 2u);
+    EXPECT_EQ(c.members[0].rank_class.index() / 2, c.members[1].rank_class.index() / 2);
+  }
+}
+
 // The main thread calls backward at 100 and waits; the autograd thread works [200, 600] and main goes on at
 // 640.
 TEST(RebuildProgram, HandsOverToTheAutogradThreadAndBack) {

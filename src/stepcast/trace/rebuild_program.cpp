@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -119,6 +121,42 @@ Status check_ranks(std::span<const RecordedInput> ranks) {
   return Ok{};
 }
 
+Result<RankGraph> link(const RecordedInput& in, const RecordedStep& step, Nanoseconds origin,
+                       std::vector<std::string>& notes) {
+  RankGraph g = detail::link_rank(*in.kineto, step, origin);
+  if (in.execution_trace == nullptr) return g;
+  STEPCAST_ASSIGN(detail::EtJoin join, detail::join_execution_trace(*in.kineto, *in.execution_trace));
+  g.execution_trace = in.execution_trace;
+  g.et_node_of_op = std::move(join.node_of_op);
+  if (join.joined < join.nodes)
+    notes.push_back(fmt::format("rank {}: {} of {} operators of the execution trace were joined", g.rank,
+                                join.joined, join.nodes));
+  return g;
+}
+
+// Brings the ranks onto one clock that begins with the first of them.
+void move_clocks(std::vector<RankGraph>& graphs, const std::vector<double>& shift_us) {
+  double first = std::numeric_limits<double>::infinity();
+  for (std::size_t r = 0; r < graphs.size(); ++r)
+    first = std::min(first, graphs[r].window.start_us + shift_us[r]);
+  for (std::size_t r = 0; r < graphs.size(); ++r) {
+    const double shift = shift_us[r] - first;
+    if (shift == 0) continue;
+    RankGraph& g = graphs[r];
+    g.origin -= Nanoseconds{std::llround(shift * 1e3)};
+    g.window.start_us += shift;
+    g.window.end_us += shift;
+    for (detail::Call& c : g.calls) {
+      c.start_us += shift;
+      c.end_us += shift;
+    }
+    for (detail::GpuWork& w : g.gpu) {
+      w.start_us += shift;
+      w.end_us += shift;
+    }
+  }
+}
+
 }  // namespace
 
 Result<RecordedProgram> rebuild_program(std::span<const RecordedInput> input, const RebuildOptions& options) {
@@ -132,26 +170,11 @@ Result<RecordedProgram> rebuild_program(std::span<const RecordedInput> input, co
   Nanoseconds origin = Nanoseconds::max();
   for (const RecordedStep& s : steps) origin = std::min(origin, s.start);
 
-  std::vector<RankGraph> graphs;
-  std::vector<detail::CpuLanes> lanes;
   std::vector<std::string> notes;
+  std::vector<RankGraph> graphs;
   for (std::size_t r = 0; r < ranks.size(); ++r) {
-    graphs.push_back(detail::link_rank(*ranks[r].kineto, steps[r], origin));
-    RankGraph& g = graphs.back();
-    if (ranks[r].execution_trace != nullptr) {
-      STEPCAST_ASSIGN(detail::EtJoin join,
-                      detail::join_execution_trace(*ranks[r].kineto, *ranks[r].execution_trace));
-      g.execution_trace = ranks[r].execution_trace;
-      g.et_node_of_op = std::move(join.node_of_op);
-      if (join.joined < join.nodes)
-        notes.push_back(fmt::format("rank {}: {} of {} operators of the execution trace were joined", g.rank,
-                                    join.joined, join.nodes));
-    }
-    detail::find_gpu_waits(g);
-    lanes.push_back(detail::cut_cpu_lanes(g));
-    if (lanes.back().dropped_polling_calls > 0)
-      notes.push_back(fmt::format("rank {}: {} runtime calls of threads that only poll were left out", g.rank,
-                                  lanes.back().dropped_polling_calls));
+    STEPCAST_ASSIGN(RankGraph graph, link(ranks[r], steps[r], origin, notes));
+    graphs.push_back(std::move(graph));
   }
   if (std::all_of(graphs.begin(), graphs.end(), [](const RankGraph& g) { return g.gpu.empty(); })) {
     return Error::at(ranks.front().kineto->file, "the step")
@@ -160,6 +183,16 @@ Result<RecordedProgram> rebuild_program(std::span<const RecordedInput> input, co
         .advice("record with CUDA activities on");
   }
   detail::CollectiveMatch match = detail::match_collectives(graphs);
+  move_clocks(graphs, match.clock_shift_us);
+
+  std::vector<detail::CpuLanes> lanes;
+  for (RankGraph& g : graphs) {
+    detail::find_gpu_waits(g);
+    lanes.push_back(detail::cut_cpu_lanes(g));
+    if (lanes.back().dropped_polling_calls > 0)
+      notes.push_back(fmt::format("rank {}: {} runtime calls of threads that only poll were left out", g.rank,
+                                  lanes.back().dropped_polling_calls));
+  }
 
   // Edges first, then constants from what they show not to have waited, then what only the constants reveal.
   detail::Constants constants = detail::Constants::learn(graphs, lanes);

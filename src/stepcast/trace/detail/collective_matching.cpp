@@ -1,8 +1,10 @@
 #include "stepcast/trace/detail/collective_matching.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -75,88 +77,241 @@ bool same_kind(CollectiveOp a, CollectiveOp b) {
   return a == b || a == CollectiveOp::unknown || b == CollectiveOp::unknown || plain(a) == plain(b);
 }
 
+// Members of one collective leave it together. On clocks that agree their recorded ends differ by a few
+// microseconds; between hosts by more.
+constexpr double kEndsAgreeUs = 50;
+// Shares of a communicator's collectives that may miss that before its order is mistrusted.
+constexpr double kOddShare = 0.1;
+
+using Members = std::map<std::int32_t, std::vector<Entry>>;  // rank position -> its collectives in order
+
+class Matcher {
+ public:
+  explicit Matcher(std::vector<RankGraph>& ranks) : ranks_(ranks) {
+    match_.clock_shift_us.assign(ranks.size(), 0);
+  }
+
+  CollectiveMatch run() {
+    collect();
+    std::vector<std::pair<std::string, std::vector<std::vector<Entry>>>> ordered;
+    for (auto& [key, members] : groups_) {
+      if (size_of(key) == 1) continue;
+      if (members.size() < size_of(key)) {
+        // A stream that only some ranks use serves smaller groups, unless ranks are missing altogether.
+        if (!named_.contains(key) && ranks_.size() >= size_of(key) && members.size() >= 2) {
+          by_time_.push_back(key);
+        } else if (named_.contains(key) || ranks_.size() < size_of(key)) {
+          match_.notes.push_back(
+              fmt::format("collectives of group \"{}\" are not joined: traces of {} of its {} ranks are "
+                          "here; they keep their recorded durations",
+                          key, members.size(), size_of(key)));
+        }
+        continue;
+      }
+      if (same_order(members))
+        ordered.emplace_back(key, by_order(members));
+      else
+        by_time_.push_back(key);
+    }
+    estimate_clocks(ordered);
+    for (auto& [key, collectives] : ordered) {
+      std::size_t odd = 0;
+      for (const auto& c : collectives) odd += leave_together(c) ? 0u : 1u;
+      if (static_cast<double>(odd) > kOddShare * static_cast<double>(collectives.size())) {
+        by_time_.push_back(key);
+        continue;
+      }
+      if (odd > 0)
+        match_.notes.push_back(fmt::format(
+            "{} of {} collectives of group \"{}\" are not joined: their recorded ends do not agree", odd,
+            collectives.size(), key));
+      for (const auto& c : collectives)
+        if (leave_together(c)) join(c);
+    }
+    for (const std::string& key : by_time_) join_by_time(key);
+    return std::move(match_);
+  }
+
+ private:
+  [[nodiscard]] const GpuWork& work(const Entry& e) const {
+    return ranks_[static_cast<std::size_t>(e.rank)].gpu[static_cast<std::size_t>(e.work)];
+  }
+  // On the corrected clock.
+  [[nodiscard]] double start_us(const Entry& e) const {
+    return work(e).start_us + match_.clock_shift_us[static_cast<std::size_t>(e.rank)];
+  }
+  [[nodiscard]] double end_us(const Entry& e) const {
+    return work(e).end_us + match_.clock_shift_us[static_cast<std::size_t>(e.rank)];
+  }
+
+  [[nodiscard]] std::size_t size_of(const std::string& key) const {
+    const auto declared = group_size_.find(key);
+    if (declared != group_size_.end()) return static_cast<std::size_t>(declared->second);
+    const std::int32_t all = static_cast<std::int32_t>(ranks_.size());
+    return static_cast<std::size_t>(std::max(ranks_.front().recorded->world_size.value_or(all), 1));
+  }
+
+  // Group -> rank -> its collectives in order of start. Without metadata the communication streams
+  // themselves, in order of their first use, stand for the communicators.
+  void collect() {
+    for (std::size_t r = 0; r < ranks_.size(); ++r) {
+      RankGraph& g = ranks_[r];
+      int unnamed_streams = 0;
+      for (const Stream& stream : g.streams) {
+        std::optional<int> number;
+        for (const std::int32_t i : stream.work) {
+          const GpuWork& w = g.gpu[static_cast<std::size_t>(i)];
+          if (!w.communication || w.call == kNone) continue;
+          Entry entry{static_cast<std::int32_t>(r), i, facts_of(g, w)};
+          std::string key = entry.facts.group;
+          if (key.empty()) {
+            if (!number) number = unnamed_streams++;
+            key = fmt::format("communication stream {}", *number);
+          } else {
+            named_.insert(key);
+          }
+          if (entry.facts.group_size > 0) group_size_[key] = entry.facts.group_size;
+          groups_[key][static_cast<std::int32_t>(r)].push_back(std::move(entry));
+        }
+      }
+    }
+  }
+
+  [[nodiscard]] static bool same_order(const Members& members) {
+    const std::vector<Entry>& first = members.begin()->second;
+    return std::all_of(members.begin(), members.end(), [&](const auto& m) {
+      if (m.second.size() != first.size()) return false;
+      for (std::size_t k = 0; k < first.size(); ++k)
+        if (!same_kind(first[k].facts.op, m.second[k].facts.op)) return false;
+      return true;
+    });
+  }
+
+  [[nodiscard]] static std::vector<std::vector<Entry>> by_order(const Members& members) {
+    std::vector<std::vector<Entry>> collectives(members.begin()->second.size());
+    for (const auto& [rank, list] : members)
+      for (std::size_t k = 0; k < list.size(); ++k) collectives[k].push_back(list[k]);
+    return collectives;
+  }
+
+  // Clocks of different hosts may be apart; the ends of matched collectives tell by how much. A rank is
+  // shifted only when the whole set agrees on it, since a wrong match would look like a clock too.
+  void estimate_clocks(const std::vector<std::pair<std::string, std::vector<std::vector<Entry>>>>& ordered) {
+    std::map<std::pair<std::int32_t, std::int32_t>, std::vector<double>>
+        apart;  // (reference, rank) -> ends apart
+    for (const auto& [key, collectives] : ordered) {
+      for (const auto& c : collectives) {
+        for (std::size_t m = 1; m < c.size(); ++m) {
+          apart[{c[0].rank, c[m].rank}].push_back(work(c[m]).end_us - work(c[0]).end_us);
+          apart[{c[m].rank, c[0].rank}].push_back(work(c[0]).end_us - work(c[m]).end_us);
+        }
+      }
+    }
+    std::vector<double> ahead(ranks_.size(), 0);
+    std::vector<bool> known(ranks_.size(), false);
+    std::vector<std::int32_t> reached{0};
+    known[0] = true;
+    for (std::size_t next = 0; next < reached.size(); ++next) {
+      const std::int32_t from = reached[next];
+      for (auto& [pair, values] : apart) {
+        if (pair.first != from || known[static_cast<std::size_t>(pair.second)]) continue;
+        std::sort(values.begin(), values.end());
+        const double median = values[values.size() / 2];
+        const auto agreeing = std::count_if(values.begin(), values.end(),
+                                            [&](double v) { return std::abs(v - median) <= kEndsAgreeUs; });
+        if (static_cast<double>(agreeing) < (1 - kOddShare) * static_cast<double>(values.size())) return;
+        ahead[static_cast<std::size_t>(pair.second)] = ahead[static_cast<std::size_t>(from)] + median;
+        known[static_cast<std::size_t>(pair.second)] = true;
+        reached.push_back(pair.second);
+      }
+    }
+    for (std::size_t r = 0; r < ranks_.size(); ++r) {
+      if (!known[r] || std::abs(ahead[r]) <= kEndsAgreeUs) continue;
+      match_.clock_shift_us[r] = -ahead[r];
+      match_.notes.push_back(
+          fmt::format("rank {}: clock moved by {:+.1f} us, so that its collectives end with those of rank {}",
+                      ranks_[r].rank, -ahead[r], ranks_[0].rank));
+    }
+  }
+
+  // Nobody leaves before the last has come, and all leave together.
+  [[nodiscard]] bool leave_together(const std::vector<Entry>& c) const {
+    double last_start = -1e300, first_end = 1e300, last_end = -1e300;
+    for (const Entry& e : c) {
+      last_start = std::max(last_start, start_us(e));
+      first_end = std::min(first_end, end_us(e));
+      last_end = std::max(last_end, end_us(e));
+    }
+    return last_start <= first_end + kClockToleranceUs && last_end - first_end <= kEndsAgreeUs;
+  }
+
+  // Streams that serve several groups: whoever ran the same kind of collective at the same time and left
+  // together belongs together.
+  void join_by_time(const std::string& key) {
+    std::vector<Entry> all;
+    for (const auto& [rank, list] : groups_[key]) all.insert(all.end(), list.begin(), list.end());
+    std::stable_sort(all.begin(), all.end(),
+                     [&](const Entry& a, const Entry& b) { return end_us(a) < end_us(b); });
+    std::size_t joined = 0;
+    std::vector<bool> taken(all.size(), false);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (taken[i]) continue;
+      std::vector<Entry> together{all[i]};
+      std::vector<std::size_t> positions{i};
+      for (std::size_t k = i + 1; k < all.size() && end_us(all[k]) - end_us(all[i]) <= kEndsAgreeUs; ++k) {
+        const bool rank_there = std::any_of(together.begin(), together.end(),
+                                            [&](const Entry& e) { return e.rank == all[k].rank; });
+        if (taken[k] || rank_there || !same_kind(all[i].facts.op, all[k].facts.op)) continue;
+        together.push_back(all[k]);
+        if (leave_together(together))
+          positions.push_back(k);
+        else
+          together.pop_back();
+      }
+      if (together.size() < 2) continue;
+      for (const std::size_t k : positions) taken[k] = true;
+      joined += together.size();
+      join(together);
+    }
+    match_.notes.push_back(fmt::format(
+        "group \"{}\": the ranks' orders do not agree; {} of {} collective kernels were joined by their "
+        "recorded times, the others keep their recorded durations",
+        key, joined, all.size()));
+  }
+
+  void join(std::vector<Entry> members) {
+    std::sort(members.begin(), members.end(), [](const Entry& a, const Entry& b) { return a.rank < b.rank; });
+    MatchedCollective collective;
+    collective.transfer_us = 1e300;
+    for (const Entry& e : members) {
+      GpuWork& w = ranks_[static_cast<std::size_t>(e.rank)].gpu[static_cast<std::size_t>(e.work)];
+      w.collective = static_cast<std::int32_t>(match_.collectives.size());
+      if (collective.op == CollectiveOp::unknown) collective.op = e.facts.op;
+      collective.message_bytes = std::max(collective.message_bytes, e.facts.bytes);
+      collective.transfer_us = std::min(collective.transfer_us, w.length_us());
+      collective.members.emplace_back(e.rank, e.work);
+    }
+    collective.name = std::string(to_string(collective.op));
+    match_.collectives.push_back(std::move(collective));
+  }
+
+  std::vector<RankGraph>& ranks_;
+  CollectiveMatch match_;
+  std::map<std::string, Members> groups_;
+  std::map<std::string, std::int32_t> group_size_;
+  std::set<std::string> named_;  // groups that metadata names
+  std::vector<std::string> by_time_;
+};
+
 }  // namespace
 
 CollectiveMatch match_collectives(std::vector<RankGraph>& ranks) {
-  CollectiveMatch match;
-  if (ranks.size() < 2) return match;
-
-  // group -> rank -> its collectives in order of start on the stream. Without metadata the communication
-  // streams themselves, in order of their first use, stand for the communicators.
-  std::map<std::string, std::map<std::int32_t, std::vector<Entry>>> groups;
-  std::map<std::string, std::int32_t> group_size;
-  for (std::size_t r = 0; r < ranks.size(); ++r) {
-    RankGraph& g = ranks[r];
-    int unnamed_streams = 0;
-    for (const Stream& stream : g.streams) {
-      std::optional<int> number;
-      for (const std::int32_t i : stream.work) {
-        const GpuWork& w = g.gpu[static_cast<std::size_t>(i)];
-        if (!w.communication || w.call == kNone) continue;
-        Entry entry{static_cast<std::int32_t>(r), i, facts_of(g, w)};
-        std::string key = entry.facts.group;
-        if (key.empty()) {
-          if (!number) number = unnamed_streams++;
-          key = fmt::format("communication stream {}", *number);
-        }
-        if (entry.facts.group_size > 0) group_size[key] = entry.facts.group_size;
-        groups[key][static_cast<std::int32_t>(r)].push_back(std::move(entry));
-      }
-    }
+  if (ranks.size() < 2) {
+    CollectiveMatch none;
+    none.clock_shift_us.assign(ranks.size(), 0);
+    return none;
   }
-
-  const std::int32_t world =
-      ranks.front().recorded->world_size.value_or(static_cast<std::int32_t>(ranks.size()));
-  for (auto& [key, members] : groups) {
-    const auto declared = group_size.find(key);
-    const std::size_t size =
-        static_cast<std::size_t>(declared != group_size.end() ? declared->second : world);
-    if (size == 1) continue;
-    if (members.size() < size) {
-      match.notes.push_back(fmt::format(
-          "collectives of group \"{}\" are not joined: traces of {} of its {} ranks are here; they keep "
-          "their recorded durations",
-          key, members.size(), size));
-      continue;
-    }
-    const std::size_t count = members.begin()->second.size();
-    const auto odd =
-        std::find_if(members.begin(), members.end(), [&](const auto& m) { return m.second.size() != count; });
-    if (odd != members.end()) {
-      match.notes.push_back(
-          fmt::format("collectives of group \"{}\" are not joined: rank {} has {} in this step, rank {} has "
-                      "{}; they keep their recorded durations",
-                      key, ranks[static_cast<std::size_t>(members.begin()->first)].rank, count,
-                      ranks[static_cast<std::size_t>(odd->first)].rank, odd->second.size()));
-      continue;
-    }
-    for (std::size_t k = 0; k < count; ++k) {
-      MatchedCollective collective;
-      const Entry& first = members.begin()->second[k];
-      collective.transfer_us = 1e300;
-      bool agree = true;
-      for (const auto& [rank, list] : members) {
-        const Entry& e = list[k];
-        const GpuWork& w = ranks[static_cast<std::size_t>(rank)].gpu[static_cast<std::size_t>(e.work)];
-        agree = agree && same_kind(first.facts.op, e.facts.op);
-        if (collective.op == CollectiveOp::unknown) collective.op = e.facts.op;
-        collective.message_bytes = std::max(collective.message_bytes, e.facts.bytes);
-        collective.transfer_us = std::min(collective.transfer_us, w.length_us());
-        collective.members.emplace_back(rank, e.work);
-      }
-      if (!agree) {
-        match.notes.push_back(fmt::format(
-            "collective {} of group \"{}\" is not joined: the ranks disagree about its kind", k, key));
-        continue;
-      }
-      collective.name = std::string(to_string(collective.op));
-      for (const auto& [rank, w] : collective.members)
-        ranks[static_cast<std::size_t>(rank)].gpu[static_cast<std::size_t>(w)].collective =
-            static_cast<std::int32_t>(match.collectives.size());
-      match.collectives.push_back(std::move(collective));
-    }
-  }
-  return match;
+  return Matcher{ranks}.run();
 }
 
 }  // namespace stepcast::detail

@@ -19,12 +19,13 @@ struct MatchedCollective {
 
 struct CollectiveMatch {
   std::vector<MatchedCollective> collectives;
-  std::vector<std::string> notes;  // groups that could not be joined, and why
+  std::vector<std::string> notes;      // groups that could not be joined, and why; clocks that were moved
+  std::vector<double> clock_shift_us;  // [rank position] to add to its clock so that collectives end together
 };
 
-// Sets GpuWork::collective of every joined work. Groups of which ranks are missing, or whose ranks disagree
-// about number or kind of the collectives, are not joined: their work keeps its recorded duration, and a note
-// says so.
+// Sets GpuWork::collective of every joined work. Groups of which ranks are missing are not joined: their work
+// keeps its recorded duration, and a note says so. Where the ranks disagree about number or kind (several
+// groups on one stream, no metadata) work is joined by recorded times.
 [[nodiscard]] CollectiveMatch match_collectives(std::vector<RankGraph>& ranks);
 
 }  // namespace stepcast::detail
