@@ -173,6 +173,36 @@ TEST(ByteSourceFile, ReadsFilesAndReportsProgress) {
   }
 }
 
+// Wherever a member ends in relation to the blocks in which a file is read.
+TEST(ByteSourceFile, JoinsManyMembers) {
+  const TemporaryFolder folder;
+  std::string content;
+  std::string expected;
+  std::uint32_t state = 3;
+  while (content.size() < 2'000'000) {
+    state = state * 1664525U + 1013904223U;
+    const std::string part = sample_text((state >> 16) % 60);
+    content += gzip(part);
+    expected += part;
+  }
+  ASSERT_TRUE(write_file_atomically(folder.file("many.gz"), content).ok());
+  for (const InflateEngine engine : {InflateEngine::automatic, InflateEngine::zlib}) {
+    ByteSource::Options options;
+    options.engine = engine;
+    auto source = ByteSource::open(folder.file("many.gz"), options);
+    ASSERT_TRUE(source.ok());
+    std::string all;
+    std::string block(10'000, '\0');
+    for (;;) {
+      auto n = source->read(block.data(), block.size());
+      ASSERT_TRUE(n.ok()) << n.error().message();
+      if (*n == 0) break;
+      all.append(block.data(), *n);
+    }
+    EXPECT_TRUE(all == expected);
+  }
+}
+
 TEST(ByteSourceFile, NamesWhatCannotBeOpened) {
   const TemporaryFolder folder;
   const auto missing = ByteSource::open(folder.file("none"));

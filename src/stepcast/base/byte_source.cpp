@@ -17,13 +17,16 @@ namespace stepcast {
 namespace {
 
 constexpr std::size_t kInputBytes = std::size_t{1} << 17;
+constexpr std::size_t kGivenBack = 16;  // so many used bytes stay readable in front of the unused ones
 constexpr std::size_t kMaxStep = std::size_t{1} << 30;  // both libraries count with 32 bits
 constexpr std::uint64_t kProgressStep = std::uint64_t{1} << 20;
 
 // One step of decompression: what it took and gave, and whether a gzip member ended. `problem` is null unless
 // the data is corrupt.
 struct InflateStep {
-  std::size_t consumed = 0;
+  // Negative when bytes of an earlier step are given back: ISA-L reads ahead by up to 8 bytes, and returns
+  // those behind a member's end.
+  std::ptrdiff_t consumed = 0;
   std::size_t produced = 0;
   bool member_ended = false;
   const char* problem = nullptr;
@@ -64,7 +67,8 @@ class ZlibInflater final : public Inflater {
     stream_.next_out = reinterpret_cast<Bytef*>(to);
     stream_.avail_out = static_cast<uInt>(capacity);
     const int code = inflate(&stream_, Z_NO_FLUSH);
-    result.consumed = input.size() - stream_.avail_in;
+    result.consumed =
+        static_cast<std::ptrdiff_t>(input.size()) - static_cast<std::ptrdiff_t>(stream_.avail_in);
     result.produced = capacity - stream_.avail_out;
     if (code == Z_STREAM_END) {
       result.member_ended = true;
@@ -96,7 +100,8 @@ class IsalInflater final : public Inflater {
     state_.next_out = reinterpret_cast<std::uint8_t*>(to);
     state_.avail_out = static_cast<std::uint32_t>(capacity);
     const int code = isal_inflate(&state_);
-    result.consumed = input.size() - state_.avail_in;
+    result.consumed =
+        static_cast<std::ptrdiff_t>(input.size()) - static_cast<std::ptrdiff_t>(state_.avail_in);
     result.produced = capacity - state_.avail_out;
     result.problem = describe(code);
     result.member_ended = result.problem == nullptr && state_.block_state == ISAL_BLOCK_FINISH;
@@ -164,9 +169,11 @@ struct ByteSource::Impl {
       input_ended = true;
       return Ok{};
     }
-    if (!pending.empty()) std::memmove(buffer.get(), pending.data(), pending.size());
-    const std::size_t got =
-        std::fread(buffer.get() + pending.size(), 1, kInputBytes - pending.size(), file.get());
+    const std::size_t used = std::min<std::uint64_t>(offset(), kGivenBack);
+    const std::size_t kept = pending.size();
+    char* const first = buffer.get() + kGivenBack;
+    if (used + kept > 0) std::memmove(first - used, pending.data() - used, used + kept);
+    const std::size_t got = std::fread(first + kept, 1, kInputBytes - kept, file.get());
     if (got == 0) {
       if (std::ferror(file.get()) != 0) {
         return Error::at(name, "byte " + std::to_string(taken),
@@ -174,7 +181,7 @@ struct ByteSource::Impl {
       }
       input_ended = true;
     }
-    pending = {buffer.get(), pending.size() + got};
+    pending = {first, kept + got};
     taken += got;
     report_progress(false);
     return Ok{};
@@ -246,7 +253,8 @@ struct ByteSource::Impl {
     while (!ended) {
       if (pending.empty()) STEPCAST_TRY(refill());
       const InflateStep step = inflater->step(pending, to, capacity);
-      pending.remove_prefix(step.consumed);
+      pending = {pending.data() + step.consumed,
+                 static_cast<std::size_t>(static_cast<std::ptrdiff_t>(pending.size()) - step.consumed)};
       if (step.problem != nullptr) {
         return corrupt(std::string("the gzip data is corrupt: ") + step.problem,
                        "copy or download the file again");
@@ -282,7 +290,8 @@ Result<ByteSource> ByteSource::open(const std::filesystem::path& file, Options o
   std::setvbuf(impl->file.get(), nullptr, _IONBF, 0);  // the blocks read here are large already
   const auto size = std::filesystem::file_size(file, code);
   if (!code) impl->total = size;
-  impl->buffer = std::make_unique<char[]>(kInputBytes);
+  impl->buffer = std::make_unique<char[]>(kGivenBack + kInputBytes);
+  impl->pending = {impl->buffer.get() + kGivenBack, 0};
   return ByteSource{std::move(impl)};
 }
 

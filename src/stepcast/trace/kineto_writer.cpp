@@ -111,7 +111,7 @@ class Members {
 
 class KinetoText {
  public:
-  explicit KinetoText(const RecordedRank& rank) : rank_(rank), base_(first_start(rank)) {}
+  explicit KinetoText(const RecordedRank& rank) : rank_(rank), base_(base_time(rank)) {}
 
   std::string write() {
     out_ += "{\n";
@@ -143,17 +143,25 @@ class KinetoText {
   }
 
  private:
-  static std::int64_t first_start(const RecordedRank& rank) {
-    constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
-    std::int64_t first = kNone;
-    const auto look = [&first](const auto& events) {
-      for (const auto& event : events) first = std::min(first, event.start.count());
+  // What times are written relative to: the first start, so that microseconds stay short.
+  static std::int64_t base_time(const RecordedRank& rank) {
+    std::int64_t first = std::numeric_limits<std::int64_t>::max();
+    std::int64_t last = std::numeric_limits<std::int64_t>::min();
+    const auto look = [&first, &last](const auto& events) {
+      for (const auto& event : events) {
+        first = std::min(first, event.start.count());
+        last = std::max(last, event.start.count());
+      }
     };
     look(rank.cpu_ops);
     look(rank.runtime_calls);
     look(rank.gpu_ops);
     look(rank.stream_syncs);
-    return first == kNone ? 0 : first;
+    // A reader takes times of up to 126 years; events further apart than that are written as they are.
+    constexpr std::uint64_t kLongestNs = 4'000'000'000'000'000'000;
+    const bool near =
+        first <= last && static_cast<std::uint64_t>(last) - static_cast<std::uint64_t>(first) <= kLongestNs;
+    return near ? first : 0;
   }
 
   void write_devices() {

@@ -203,6 +203,8 @@ class JsonCursor {
           state_ = State::value;
           return true;
         }
+      } else if (c == '\\') {  // would escape a quote for a reader that looks at quotes only
+        return fail("a value");
       }
     }
     return fail("a closing bracket");

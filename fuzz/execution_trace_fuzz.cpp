@@ -1,0 +1,33 @@
+// Any bytes as an execution trace: an error, or a trace whose indices point to something.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "stepcast/trace/readers.h"
+
+namespace {
+
+void require(bool condition) {
+  if (!condition) std::abort();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace stepcast;
+  const std::string_view content{reinterpret_cast<const char*>(data), size};
+  const auto trace = parse_execution_trace(content, "fuzz");
+  if (!trace.ok()) {
+    require(!trace.error().message().empty());
+    return 0;
+  }
+  for (const EtNode& node : trace->nodes) {
+    require(node.name.valid() && node.name.index() < trace->names.size());
+    require(node.first_input <= node.first_output && node.first_output <= node.end_output);
+    require(node.end_output <= trace->tensors.size());
+    require(node.collective >= -1 && node.collective < static_cast<std::int64_t>(trace->collectives.size()));
+    static_cast<void>(trace->inputs(node).size() + trace->outputs(node).size());
+  }
+  return 0;
+}
