@@ -70,13 +70,20 @@ std::uint64_t Program::rank_count() const {
 }
 
 std::uint64_t Program::expanded_task_count() const {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t tasks = 0;
   for (const RankClass& c : rank_classes_) {
-    std::uint64_t of_rank = 0;
+    std::uint64_t of_rank = 0, of_class = 0;
     for (const BlockInstance& i : c.instances) {
-      if (i.block.index() < blocks_.size()) of_rank += std::uint64_t{i.repeat} * block(i.block).task_count();
+      if (i.block.index() >= blocks_.size()) continue;
+      // repeat and task count have 32 bits each: their product fits
+      if (__builtin_add_overflow(of_rank, std::uint64_t{i.repeat} * block(i.block).task_count(), &of_rank))
+        return kMost;
     }
-    tasks += of_rank * c.multiplicity;
+    if (__builtin_mul_overflow(of_rank, std::uint64_t{c.multiplicity}, &of_class) ||
+        __builtin_add_overflow(tasks, of_class, &tasks)) {
+      return kMost;
+    }
   }
   return tasks;
 }

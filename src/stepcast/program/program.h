@@ -120,7 +120,7 @@ class Program {
   }
   // Ranks of all classes.
   [[nodiscard]] std::uint64_t rank_count() const;
-  // Tasks when every instance, repetition and rank is counted.
+  // Tasks when every instance, repetition and rank is counted; at most 2^64 - 1.
   [[nodiscard]] std::uint64_t expanded_task_count() const;
 
   // Names the first broken invariant: a class without ranks, an unknown block, an unbound lane or port, a
