@@ -234,7 +234,7 @@ TEST_P(GeneratedTrace, SurvivesWritingAndReading) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Variants, GeneratedTrace, ::testing::ValuesIn(variants()),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& variant) { return variant.param.name; });
 
 TEST(TraceGenerator, GivesTheSameBytesForTheSameSeed) {
   GeneratorOptions options;
