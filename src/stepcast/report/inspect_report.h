@@ -1,0 +1,18 @@
+// What is in a trace file, for people and for scripts.
+#pragma once
+
+#include <string>
+
+#include "stepcast/report/json_writer.h"
+#include "stepcast/trace/trace_summary.h"
+
+namespace stepcast {
+
+[[nodiscard]] std::string inspect_text(const RecordedRank& rank);
+[[nodiscard]] std::string inspect_text(const ExecutionTrace& trace);
+
+// One object.
+void inspect_json(const RecordedRank& rank, JsonWriter& json);
+void inspect_json(const ExecutionTrace& trace, JsonWriter& json);
+
+}  // namespace stepcast

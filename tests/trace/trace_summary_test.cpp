@@ -1,0 +1,114 @@
+#include "stepcast/trace/trace_summary.h"
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stepcast/trace/readers.h"
+
+#include "tests/support/data.h"
+
+namespace stepcast {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+RankSummary summary_of(const std::string& events, const std::string& more = "") {
+  const auto rank = parse_kineto("{\"traceEvents\": [" + events + "]" + more + "}", "t");
+  EXPECT_TRUE(rank.ok()) << rank.error().message();
+  return rank.ok() ? summarize(*rank) : RankSummary{};
+}
+
+TEST(TraceSummary, CountsAndMeasures) {
+  const RankSummary s = summary_of(R"J(
+    {"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#4", "pid": 1, "tid": 1, "ts": 100, "dur": 50},
+    {"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 101, "dur": 9, "args": {"External id": 5}},
+    {"ph": "X", "cat": "cuda_runtime", "name": "launch", "pid": 1, "tid": 2, "ts": 102, "dur": 2, "args": {"correlation": 9}},
+    {"ph": "X", "cat": "kernel", "name": "sgemm", "pid": 0, "tid": 7, "ts": 110, "dur": 20, "args": {"stream": 7, "correlation": 9, "External id": 5}},
+    {"ph": "X", "cat": "kernel", "name": "softmax", "pid": 0, "tid": 7, "ts": 120, "dur": 20, "args": {"stream": 7, "correlation": 8, "External id": 5}},
+    {"ph": "X", "cat": "kernel", "name": "ncclKernel_AllReduce", "pid": 0, "tid": 9, "ts": 140, "dur": 30, "args": {"stream": 9, "correlation": 9, "External id": 5}},
+    {"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy", "pid": 0, "tid": 3, "ts": 130, "dur": 1, "args": {"stream": 3, "correlation": 7}},
+    {"ph": "X", "cat": "gpu_memset", "name": "Memset", "pid": 0, "tid": 3, "ts": 135, "dur": 1, "args": {"stream": 3, "correlation": 6}})J");
+  EXPECT_DOUBLE_EQ(s.span.value(), 70);
+  ASSERT_EQ(s.steps.size(), 1U);
+  EXPECT_EQ(s.steps[0].number, 4);
+  EXPECT_DOUBLE_EQ(s.steps[0].duration.value(), 50);
+  ASSERT_EQ(s.threads.size(), 2U);
+  EXPECT_EQ(s.threads[0].ops, 1U);
+  EXPECT_EQ(s.threads[0].annotations, 1U);
+  EXPECT_EQ(s.threads[1].calls, 1U);
+  EXPECT_EQ(s.kernels, 3U);
+  EXPECT_EQ(s.copies, 1U);
+  EXPECT_EQ(s.fills, 1U);
+  ASSERT_EQ(s.streams.size(), 3U);
+  EXPECT_EQ(s.streams[0].stream, 3);
+  EXPECT_EQ(s.streams[0].copies, 2U);
+  EXPECT_EQ(s.streams[1].stream, 7);
+  EXPECT_DOUBLE_EQ(s.streams[1].busy.value(), 30) << "overlap counts once";
+  EXPECT_EQ(s.streams[2].communication_kernels, 1U);
+  EXPECT_DOUBLE_EQ(s.kernel_time[static_cast<std::size_t>(KernelClass::normalization)].value(), 20);
+  EXPECT_EQ(s.gpu_events_with_launch, 2U);
+  EXPECT_EQ(s.external_id, ExternalIdMeaning::op);
+  EXPECT_TRUE(s.usable_for_replay);
+  EXPECT_THAT(
+      s.notes,
+      ElementsAre(
+          "3 GPU events of 5 without a launch in the file",
+          "1 communication kernel without sizes: the execution trace (ET) of the rank would tell them",
+          "the rank is not known"));
+}
+
+TEST(TraceSummary, SaysWhatIsMissing) {
+  const RankSummary nothing = summary_of("");
+  EXPECT_FALSE(nothing.usable_for_replay);
+  EXPECT_EQ(nothing.external_id, ExternalIdMeaning::absent);
+  EXPECT_THAT(nothing.notes, Contains("no GPU work was recorded"));
+  EXPECT_THAT(nothing.notes, Contains("no CPU operators were recorded"));
+  EXPECT_THAT(nothing.notes, Contains(HasSubstr("no runtime calls were recorded")));
+
+  const RankSummary old = summary_of(
+      R"J({"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 1, "dur": 2, "args": {"stream": 7, "correlation": 5, "External id": 5}})J");
+  EXPECT_EQ(old.external_id, ExternalIdMeaning::correlation);
+  EXPECT_THAT(old.notes, Contains(HasSubstr("no ProfilerStep")));
+}
+
+// Which files link kernels to operators is a fact of the data set.
+TEST(TraceSummary, TellsTheMeaningOfExternalIdsInMeasuredTraces) {
+  SKIP_WITHOUT_DATA();
+  struct Case {
+    const char* file;
+    ExternalIdMeaning meaning;
+  };
+  for (const Case& c :
+       {Case{"dlrm8/kineto_rank0.json.gz", ExternalIdMeaning::correlation},
+        Case{"trace_diff_control/control.json.gz", ExternalIdMeaning::correlation},
+        Case{"vgg13/kineto_vgg13.json.gz", ExternalIdMeaning::correlation},
+        Case{"nccl_data/nccl_data.json.gz", ExternalIdMeaning::op},
+        Case{"h100_inference/gaunernst_bert-small-uncased__1016001.json.gz", ExternalIdMeaning::op},
+        Case{"kineto_w0/worker0.1623143089861.pt.trace.json.gz", ExternalIdMeaning::op}}) {
+    const auto rank = read_kineto(*test::measured_data() / "traces" / c.file);
+    ASSERT_TRUE(rank.ok());
+    EXPECT_EQ(to_string(summarize(*rank).external_id), to_string(c.meaning)) << c.file;
+  }
+}
+
+TEST(TraceSummary, CountsCollectivesOfExecutionTraces) {
+  const auto trace = parse_execution_trace(R"J({"nodes": [
+    {"id": 2, "name": "record_param_comms", "tid": 1, "inputs": [[[1, 2, 0, 8, 4, "cuda:0"]], 5, 77, 0, "allreduce", [], []]},
+    {"id": 3, "name": "record_param_comms", "tid": 2, "inputs": [5, 0, 0, "wait", [], []]},
+    {"id": 1, "name": "process", "tid": 0}]})J",
+                                           "et");
+  ASSERT_TRUE(trace.ok());
+  const ExecutionTraceSummary s = summarize(*trace);
+  EXPECT_EQ(s.threads, 2U);
+  EXPECT_EQ(s.nodes_with_tensors, 1U);
+  EXPECT_EQ(s.collectives.at(CollectiveOp::all_reduce), 1U);
+  EXPECT_EQ(s.collectives_with_size, 1U);
+  EXPECT_EQ(s.waits, 1U);
+}
+
+}  // namespace
+}  // namespace stepcast
