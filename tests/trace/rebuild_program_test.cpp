@@ -7,7 +7,7 @@
 #include "stepcast/simulate/engine.h"
 #include "stepcast/trace/recorded_program.h"
 
-#include "support/trace_builder.h"
+#include "tests/support/trace_builder.h"
 
 namespace stepcast {
 namespace {
