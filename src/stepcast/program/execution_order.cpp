@@ -49,23 +49,24 @@ std::string name_of_member(const Program& program, std::uint32_t k, std::uint32_
 Status check_binding(const Program& program, std::uint32_t c, std::uint32_t i) {
   const RankClass& rank_class = program.rank_classes()[c];
   const BlockInstance& instance = rank_class.instances[i];
-  const std::string place = name_of_instance(program, c, i);
+  // Names are put together where something is wrong: most instances are right.
+  const auto place = [&] { return name_of_instance(program, c, i); };
   if (instance.block.index() >= program.blocks().size()) {
-    return Error::at("", place, "unknown block")
+    return Error::at("", place(), "unknown block")
         .found(fmt::format("block {}", instance.block.index()))
         .expected(fmt::format("one of {}", program.blocks().size()));
   }
   const Block& block = program.block(instance.block);
-  if (instance.repeat == 0) return Error::at("", place, "invalid repeat").found("0").expected("1 or more");
+  if (instance.repeat == 0) return Error::at("", place(), "invalid repeat").found("0").expected("1 or more");
   if (instance.repeat > 1 && !block.collective_tasks().empty()) {
-    return Error::at("", place, "repeats a block with collectives")
+    return Error::at("", place(), "repeats a block with collectives")
         .found(fmt::format("repeat {} and {} collective tasks", instance.repeat,
                            block.collective_tasks().size()))
         .advice("add one instance per repetition and join the collectives of each");
   }
 
   if (!instance.lanes.empty() && instance.lanes.size() != block.lanes().size()) {
-    return Error::at("", place, "a lane is not bound")
+    return Error::at("", place(), "a lane is not bound")
         .found(fmt::format("{} bound lanes", instance.lanes.size()))
         .expected(fmt::format("{}, one for each lane of the block", block.lanes().size()));
   }
@@ -73,13 +74,13 @@ Status check_binding(const Program& program, std::uint32_t c, std::uint32_t i) {
   for (std::uint32_t lane = 0; lane < block.lanes().size(); ++lane) {
     const std::uint32_t bound = instance.lanes.empty() ? lane : instance.lanes[lane];
     if (bound >= rank_class.lanes.size()) {
-      return Error::at("", place,
+      return Error::at("", place(),
                        fmt::format("lane \"{}\" is bound to an unknown lane", block.lanes()[lane].name))
           .found(fmt::format("lane {}", bound))
           .expected(fmt::format("one of the {} lanes of the class", rank_class.lanes.size()));
     }
     if (bound_by[bound] != kNone) {
-      return Error::at("", place,
+      return Error::at("", place(),
                        fmt::format("lanes \"{}\" and \"{}\" are bound to the same lane",
                                    block.lanes()[bound_by[bound]].name, block.lanes()[lane].name))
           .found(fmt::format("lane {} of the class twice", bound));
@@ -90,7 +91,7 @@ Status check_binding(const Program& program, std::uint32_t c, std::uint32_t i) {
         return k == LaneKind::cpu_thread ? "a CPU thread" : "a GPU stream";
       };
       return Error::at(
-                 "", place,
+                 "", place(),
                  fmt::format("lane \"{}\" is bound to a lane of another kind", block.lanes()[lane].name))
           .found(kind(rank_class.lanes[bound].kind))
           .expected(kind(block.lanes()[lane].kind));
@@ -100,13 +101,13 @@ Status check_binding(const Program& program, std::uint32_t c, std::uint32_t i) {
   const auto check_slots = [&](const std::vector<std::uint16_t>& slots, std::size_t ports,
                                std::string_view direction) -> Status {
     if (slots.size() != ports) {
-      return Error::at("", place, fmt::format("an {}-port is not bound", direction))
+      return Error::at("", place(), fmt::format("an {}-port is not bound", direction))
           .found(fmt::format("{} bound {}-ports", slots.size(), direction))
           .expected(fmt::format("{}, one for each {}-port of the block", ports, direction));
     }
     for (std::size_t p = 0; p < ports; ++p) {
       if (slots[p] >= rank_class.slot_count) {
-        return Error::at("", place, fmt::format("{}-port {} is bound to an unknown slot", direction, p))
+        return Error::at("", place(), fmt::format("{}-port {} is bound to an unknown slot", direction, p))
             .found(fmt::format("slot {}", slots[p]))
             .expected(fmt::format("one of the {} slots of the class", rank_class.slot_count));
       }
@@ -118,7 +119,7 @@ Status check_binding(const Program& program, std::uint32_t c, std::uint32_t i) {
   std::vector<std::uint16_t> written = instance.out_slots;
   std::sort(written.begin(), written.end());
   if (const auto twice = std::adjacent_find(written.begin(), written.end()); twice != written.end()) {
-    return Error::at("", place, "two out-ports write the same slot")
+    return Error::at("", place(), "two out-ports write the same slot")
         .found(fmt::format("slot {} twice", *twice));
   }
   return Ok{};
@@ -126,37 +127,37 @@ Status check_binding(const Program& program, std::uint32_t c, std::uint32_t i) {
 
 Status check_collective(const Program& program, std::uint32_t k) {
   const Collective& collective = program.collectives()[k];
-  const std::string place = name_of_collective(program, k);
+  const auto place = [&] { return name_of_collective(program, k); };
   const bool rooted =
       collective.kind == CollectiveKind::rooted_from || collective.kind == CollectiveKind::rooted_to;
-  if (collective.members.empty()) return Error::at("", place, "has no members");
+  if (collective.members.empty()) return Error::at("", place(), "has no members");
   if (collective.kind == CollectiveKind::pair && collective.members.size() != 2) {
-    return Error::at("", place, "a pair of other than two members")
+    return Error::at("", place(), "a pair of other than two members")
         .found(fmt::format("{} members", collective.members.size()));
   }
   if (rooted && collective.root >= collective.members.size()) {
-    return Error::at("", place, "root out of range")
+    return Error::at("", place(), "root out of range")
         .found(fmt::format("root {}", collective.root))
         .expected(fmt::format("the position of one of {} members", collective.members.size()));
   }
   for (std::uint32_t m = 0; m < collective.members.size(); ++m) {
     const CollectiveMember& member = collective.members[m];
-    const std::string member_place = fmt::format("{}, member {}", place, m);
+    const auto member_place = [&] { return fmt::format("{}, member {}", place(), m); };
     if (member.rank_class.index() >= program.rank_classes().size()) {
-      return Error::at("", member_place, "unknown rank class")
+      return Error::at("", member_place(), "unknown rank class")
           .found(fmt::format("rank class {}", member.rank_class.index()))
           .expected(fmt::format("one of {}", program.rank_classes().size()));
     }
     const RankClass& rank_class = program.rank_class(member.rank_class);
     if (member.instance.index() >= rank_class.instances.size()) {
-      return Error::at("", member_place, "unknown instance")
+      return Error::at("", member_place(), "unknown instance")
           .found(fmt::format("instance {}", member.instance.index()))
           .expected(fmt::format("one of {} of {}", rank_class.instances.size(),
                                 name_of_class(program, member.rank_class.index())));
     }
     const Block& block = program.block_of(member.rank_class, member.instance);
     if (member.task.index() >= block.task_count()) {
-      return Error::at("", member_place, "unknown task")
+      return Error::at("", member_place(), "unknown task")
           .found(fmt::format("task {}", member.task.index()))
           .expected(fmt::format("one of {} of block \"{}\"", block.task_count(), block.name()));
     }
@@ -166,7 +167,7 @@ Status check_collective(const Program& program, std::uint32_t k) {
     }
     const RankClass& first = program.rank_class(collective.members.front().rank_class);
     if (collective.grouping == CollectiveGrouping::aligned && rank_class.multiplicity != first.multiplicity) {
-      return Error::at("", place, "an aligned group of classes with unequal multiplicities")
+      return Error::at("", place(), "an aligned group of classes with unequal multiplicities")
           .found(fmt::format("{} of {} and {} of {}", first.multiplicity,
                              name_of_class(program, collective.members.front().rank_class.index()),
                              rank_class.multiplicity, name_of_class(program, member.rank_class.index())));

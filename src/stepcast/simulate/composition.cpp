@@ -151,10 +151,13 @@ class Composer {
     moments_.emplace_back();
     return static_cast<std::uint32_t>(moments_.size() - 1);
   }
-  // Terms of a moment are added right after it was made, or, for completions, in add_collective: kept per
-  // moment.
+  // The terms of one moment are added in a row, though not always right after it was made.
   void add_term(std::uint32_t moment, std::uint32_t source, double delay) {
-    moments_[moment].push_back({delay, source});
+    if (moments_[moment].count++ == 0) moments_[moment].first = terms_.size();
+    terms_.push_back({delay, source});
+  }
+  std::span<const Term> terms_of(std::uint32_t moment) const {
+    return std::span{terms_}.subspan(moments_[moment].first, moments_[moment].count);
   }
 
   // The moment that a matrix row computes; a row that passes one value on needs no moment of its own.
@@ -168,7 +171,6 @@ class Composer {
     }
     if (found == 1 && matrix.at(row, only) == 0) return columns[only];
     const std::uint32_t moment = new_moment();
-    moments_[moment].reserve(found);
     for (std::size_t j = 0; j < matrix.columns(); ++j) {
       if (matrix.at(row, j) != kNever) add_term(moment, columns[j], matrix.at(row, j));
     }
@@ -291,17 +293,13 @@ class Composer {
     const std::size_t n = moments_.size();
     std::vector<std::uint32_t> waits(n, 0);
     std::vector<std::size_t> first_follower(n + 1, 0);
-    std::size_t terms = 0;
-    for (std::size_t m = 0; m < n; ++m) {
-      waits[m] = static_cast<std::uint32_t>(moments_[m].size());
-      terms += moments_[m].size();
-      for (const Term& t : moments_[m]) ++first_follower[t.moment + 1];
-    }
+    for (std::uint32_t m = 0; m < n; ++m) waits[m] = moments_[m].count;
+    for (const Term& t : terms_) ++first_follower[t.moment + 1];
     for (std::size_t m = 0; m < n; ++m) first_follower[m + 1] += first_follower[m];
-    std::vector<std::uint32_t> followers(terms);
+    std::vector<std::uint32_t> followers(terms_.size());
     std::vector<std::size_t> next(first_follower.begin(), first_follower.end() - 1);
     for (std::uint32_t m = 0; m < n; ++m) {
-      for (const Term& t : moments_[m]) followers[next[t.moment]++] = m;
+      for (const Term& t : terms_of(m)) followers[next[t.moment]++] = m;
     }
     std::vector<std::uint32_t> sequence, position(n);
     sequence.reserve(n);
@@ -320,9 +318,9 @@ class Composer {
     // Only the start offsets wait for nothing, so they are the first moments, in order of classes.
     result_.class_count_ = program_.rank_classes().size();
     result_.first_term_.reserve(n + 1);
-    result_.terms_.reserve(terms);
+    result_.terms_.reserve(terms_.size());
     for (const std::uint32_t m : sequence) {
-      for (const Term& t : moments_[m]) result_.terms_.push_back({t.delay_us, position[t.moment]});
+      for (const Term& t : terms_of(m)) result_.terms_.push_back({t.delay_us, position[t.moment]});
       result_.first_term_.push_back(result_.terms_.size());
     }
     for (auto& lanes : result_.lane_moment_) {
@@ -339,7 +337,12 @@ class Composer {
   std::map<std::tuple<BlockId, std::uint32_t, std::vector<std::size_t>, std::vector<std::size_t>>,
            MaxPlusMatrix>
       runs_;
-  std::vector<std::vector<Term>> moments_;
+  struct Moment {
+    std::size_t first = 0;  // into terms_
+    std::uint32_t count = 0;
+  };
+  std::vector<Moment> moments_;
+  std::vector<Term> terms_;
   std::vector<std::uint32_t> arrival_, completion_;  // [membership]
   std::vector<std::uint32_t> columns_;
   std::vector<std::size_t> memberships_;
