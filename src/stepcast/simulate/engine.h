@@ -19,7 +19,7 @@
 #include "stepcast/base/result.h"
 #include "stepcast/program/execution_order.h"
 #include "stepcast/program/program.h"
-#include "stepcast/simulate/detail/timeline_store.h"
+#include "stepcast/simulate/timeline_store.h"
 
 namespace stepcast {
 

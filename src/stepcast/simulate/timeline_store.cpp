@@ -1,4 +1,4 @@
-#include "stepcast/simulate/detail/timeline_store.h"
+#include "stepcast/simulate/timeline_store.h"
 
 #include <cstdlib>
 #include <cstring>
