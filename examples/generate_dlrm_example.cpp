@@ -29,13 +29,7 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "usage: {} FOLDER\n", argv[0]);
     return 2;
   }
-  stepcast::test::GeneratorOptions options;
-  options.seed = 4;
-  options.ranks = 4;
-  options.tables = {2, 1, 2, 3};       // rank 3 holds the most tables,
-  options.pooling = {20, 20, 20, 60};  // and the ones with the longest lookups: it is the straggler
-  options.late_gpu_ranks = {1};
-  const stepcast::test::GeneratedJob job = stepcast::test::generate_job(options);
+  const stepcast::test::GeneratedJob job = stepcast::test::generate_job(stepcast::test::dlrm_example());
   for (std::size_t r = 0; r < job.ranks.size(); ++r) {
     if (const auto status = write(job.ranks[r], argv[1], r); !status.ok()) {
       fmt::print(stderr, "{}\n", status.error().message());

@@ -1516,4 +1516,14 @@ GeneratedJob generate_job(const GeneratorOptions& options) {
   return job;
 }
 
+GeneratorOptions dlrm_example() {
+  GeneratorOptions options;
+  options.seed = 4;
+  options.ranks = 4;
+  options.tables = {2, 1, 2, 3};
+  options.pooling = {20, 20, 20, 60};
+  options.late_gpu_ranks = {1};
+  return options;
+}
+
 }  // namespace stepcast::test

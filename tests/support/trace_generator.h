@@ -111,4 +111,7 @@ struct GeneratedJob {
 
 [[nodiscard]] GeneratedJob generate_job(const GeneratorOptions& options);
 
+// The job of examples/dlrm_4gpu: rank 3 holds most tables, and the ones with the longest lookups.
+[[nodiscard]] GeneratorOptions dlrm_example();
+
 }  // namespace stepcast::test

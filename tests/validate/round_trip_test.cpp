@@ -2,6 +2,7 @@
 #include "stepcast/validate/round_trip.h"
 
 #include <cstddef>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -90,6 +91,9 @@ std::vector<Variant> variants() {
   });
   return all;
 }
+
+// Names of tests hold no addresses.
+void PrintTo(const Variant& variant, std::ostream* out) { *out << variant.name; }
 
 class RoundTrip : public ::testing::TestWithParam<Variant> {};
 
