@@ -38,7 +38,7 @@ struct LearnedConstant {
   double value_us = 0;
   std::uint32_t clean = 0;  // operations it was learned from
   std::uint32_t all = 0;    // operations of that kind
-  bool fallback = false;    // no clean operation: the smallest of all was taken
+  bool fallback = false;    // no clean operation: from related classes, or the smallest of all
 };
 
 struct RecordedStepFacts {

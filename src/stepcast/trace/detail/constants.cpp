@@ -62,6 +62,7 @@ struct Samples {
   std::vector<double> clean;
   double smallest = std::numeric_limits<double>::infinity();
   std::uint32_t all = 0;
+  bool borrowed = false;  // the clean ones are those of related classes
 
   void add(double value, bool is_clean) {
     value = std::max(value, 0.0);
@@ -73,8 +74,9 @@ struct Samples {
   LearnedConstant learn(std::string name) {
     LearnedConstant c;
     c.name = std::move(name);
-    c.clean = static_cast<std::uint32_t>(clean.size());
+    c.clean = borrowed ? 0 : static_cast<std::uint32_t>(clean.size());
     c.all = all;
+    c.fallback = borrowed;
     if (!clean.empty()) {
       const auto middle = clean.begin() + static_cast<std::ptrdiff_t>(clean.size() / 2);
       std::nth_element(clean.begin(), middle, clean.end());
@@ -154,6 +156,7 @@ Constants Constants::learn(const std::vector<RankGraph>& ranks, const std::vecto
 
   // Launch delays.
   std::map<std::string, Samples> launch_end, launch_start;
+  std::map<std::string, std::vector<double>> call_lengths;
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     const RankGraph& g = ranks[r];
     for (std::size_t i = 0; i < g.gpu.size(); ++i) {
@@ -164,17 +167,69 @@ Constants Constants::learn(const std::vector<RankGraph>& ranks, const std::vecto
       const bool clean = launched_clean(g, i, into[r]);
       if (starts_inside_call(g, w))
         launch_start[launch_class(g, w)].add(w.start_us - c.start_us, clean);
-      else
+      else {
         launch_end[launch_class(g, w)].add(w.start_us - c.end_us, clean);
+        call_lengths[launch_class(g, w)].push_back(c.end_us - c.start_us);
+      }
     }
+  }
+  // A class whose every work waited says nothing of its delay but an upper bound: the like of it (the same
+  // call and direction, then the same call, then any) is the better witness.
+  const auto kin = [](std::string_view name, int level) {
+    const auto cut = level == 0 ? name.find(" (") : level == 1 ? name.find(" -> ") : 0;
+    return std::string(name.substr(0, cut));
+  };
+  for (auto& [name, samples] : launch_end) {
+    if (!samples.clean.empty()) continue;
+    for (int level = 0; level < 3 && samples.clean.empty(); ++level) {
+      for (const auto& [other, theirs] : launch_end) {
+        if (&theirs == &samples || theirs.borrowed || kin(other, level) != kin(name, level)) continue;
+        samples.clean.insert(samples.clean.end(), theirs.clean.begin(), theirs.clean.end());
+        samples.borrowed = true;
+      }
+    }
+    for (double& v : samples.clean) v = std::min(v, samples.smallest);
   }
   for (auto& [name, samples] : launch_end) {
     result.table_.push_back(samples.learn(fmt::format("launch delay from the call's end, {}", name)));
     result.launch_end_[name] = result.table_.back().value_us;
   }
+  // Work that begins inside its call is rarely seen without waiting when the GPU is behind: then a call of
+  // usual length and the usual delay after its end are the better witness.
+  for (auto& [name, samples] : launch_start) {
+    if (!samples.clean.empty() || samples.all == 0) continue;
+    Samples lengths, delays;
+    for (int level = 0; level < 3 && delays.clean.empty(); ++level) {
+      for (const auto& [other, theirs] : launch_end) {
+        if (theirs.borrowed || kin(other, level) != kin(name, level)) continue;
+        delays.clean.insert(delays.clean.end(), theirs.clean.begin(), theirs.clean.end());
+        lengths.clean.insert(lengths.clean.end(), call_lengths[other].begin(), call_lengths[other].end());
+      }
+    }
+    if (delays.clean.empty() || lengths.clean.empty()) continue;
+    samples.borrowed = true;
+    samples.clean.push_back(
+        std::min(samples.smallest, lengths.learn({}).value_us + delays.learn({}).value_us));
+  }
   for (auto& [name, samples] : launch_start) {
     result.table_.push_back(samples.learn(fmt::format("launch delay from the call's start, {}", name)));
     result.launch_start_[name] = result.table_.back().value_us;
+  }
+
+  const std::array<double, kWaitKindCount> shortest = result.base_;  // of whole calls
+  // A blocking copy always waits for itself, so that its smallest length still holds a copy: what it does
+  // before is over when it could begin.
+  double& own = result.base_[static_cast<std::size_t>(WaitKind::blocking_copy)];
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    for (const CpuWait& wait : lanes[r].waits) {
+      const Call& c = ranks[r].calls[static_cast<std::size_t>(wait.call)];
+      if (wait.kind == WaitKind::blocking_copy && !c.gpu.empty())
+        own = std::min(own, result.inside_launch_delay_us(
+                                ranks[r], ranks[r].gpu[static_cast<std::size_t>(c.gpu.front())]));
+    }
+  }
+  for (LearnedConstant& c : result.table_) {
+    if (c.name.starts_with("base cost, blocking copy")) c.value_us = own;
   }
 
   // Stream gaps and event delays, where the predecessor alone held the work back: launched, and everything
@@ -242,7 +297,7 @@ Constants Constants::learn(const std::vector<RankGraph>& ranks, const std::vecto
       double last = 0;
       for (const std::int32_t s : wait.sources)
         last = std::max(last, g.gpu[static_cast<std::size_t>(s)].end_us);
-      const bool waited = last > c.start_us + result.base_us(wait.kind);
+      const bool waited = last > c.start_us + shortest[static_cast<std::size_t>(wait.kind)];
       if (waited) returns[static_cast<std::size_t>(wait.kind)].add(c.end_us - last, true);
     }
   }

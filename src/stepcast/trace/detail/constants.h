@@ -3,7 +3,8 @@
 //
 // They come only from operations that the rebuilt edges show not to have waited for anything else, and never
 // from a step time: a plain median would leak waiting into the constant. A class without such an operation
-// takes the smallest value of all its operations.
+// borrows from its kin (the same call and direction, then the same call, then any), but never more than its
+// own smallest value.
 #pragma once
 
 #include <array>

@@ -99,6 +99,8 @@ class WaitFinder {
     if (recorded_wait(c)) return;
     if (c.in_library_annotation) return;  // the collective library orders its own streams
 
+    if (c.comm_op != kNone && launched_comm_before(calls, k, c.comm_op))
+      return;  // the collective's own future
     if (c.comm_op != kNone) {
       const std::int32_t comm_launch = next_launch_of_comm_op(calls, k, c.comm_op);
       if (comm_launch != kNone) {  // the collective waits for the current stream
@@ -183,6 +185,13 @@ class WaitFinder {
       if (is_comm_launch(g_, call(g_, calls[i]))) return call(g_, calls[i]).gpu.front();
     }
     return kNone;
+  }
+  [[nodiscard]] bool launched_comm_before(const std::vector<std::int32_t>& calls, std::size_t k,
+                                          std::int32_t comm_op) const {
+    for (std::size_t i = k; i-- > 0 && call(g_, calls[i]).comm_op == comm_op;) {
+      if (is_comm_launch(g_, call(g_, calls[i]))) return true;
+    }
+    return false;
   }
   [[nodiscard]] std::int32_t next_launch(const std::vector<std::int32_t>& calls, std::size_t k) const {
     for (std::size_t i = k + 1; i < calls.size(); ++i)
