@@ -2,8 +2,6 @@
 
 #include "stepcast/predict/replay.h"
 
-#include <fmt/format.h>
-
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -11,10 +9,13 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "stepcast/analyze/replay_analysis.h"
 #include "stepcast/predict/trace_set.h"
 #include "stepcast/report/perfetto.h"
 #include "stepcast/report/replay_report.h"
+
 #include "verbs.h"
 
 namespace stepcast::cli {
@@ -40,7 +41,8 @@ Result<int> run(const Options& options) {
     STEPCAST_ASSIGN(reading.ranks, parse_ranks(options.ranks));
   }
   if (options.with_measured && options.timeline.empty()) {
-    return Error{"--with-measured needs --timeline FILE: it puts the measured timeline beside the simulated one"};
+    return Error{
+        "--with-measured needs --timeline FILE: it puts the measured timeline beside the simulated one"};
   }
   STEPCAST_ASSIGN(const TraceListing listing, list_traces(options.places));
   STEPCAST_ASSIGN(const TraceSet traces, read_trace_set(listing, reading));
@@ -68,31 +70,36 @@ Result<int> run(const Options& options) {
 }  // namespace
 
 Verb replay_verb() {
-  return {"replay", "simulate recorded ranks and compare with the measured step", [](CLI::App& app) {
-            auto options = std::make_shared<Options>();
-            app.add_option("DIR|FILES", options->places,
-                           "a folder with one profiler trace per rank (and their execution traces), or the files")
-                ->required();
-            app.add_option("--step", options->step, "number N of ProfilerStep#N (default: the last that all ranks have)");
-            app.add_option("--ranks", options->ranks, "only these ranks, e.g. 0,2-5");
-            app.add_flag("--json", options->json, "print one JSON object (docs/json.md)");
-            app.add_option("--timeline", options->timeline,
-                           "write the simulated timeline as Chrome trace JSON, compressed if the name ends in .gz");
-            app.add_flag("--with-measured", options->with_measured, "put the measured timeline beside it");
-            app.add_option("--critical-path", options->report.critical_path,
-                           "longest contributors of the critical path to show")
-                ->capture_default_str();
-            app.add_option("--collectives", options->report.collectives, "collectives to show, those that cost most")
-                ->capture_default_str();
-            app.add_flag("--verbose", options->report.verbose,
-                         "also streams, CPU threads, constants with their counts, dependencies by origin");
-            app.add_flag("--own-delays", options->own_delays,
-                         "each operation's own recorded launch delay where it is small, instead of the constants");
-            app.add_flag("--smallest-handoff", options->smallest_handoff,
-                         "the smallest latency over ranks for hand-offs between CPU threads");
-            app.add_option("--threads", options->threads, "threads to read with (0: all)")->capture_default_str();
-            return [options] { return run(*options); };
-          }};
+  return {
+      "replay", "simulate recorded ranks and compare with the measured step", [](CLI::App& app) {
+        auto options = std::make_shared<Options>();
+        app.add_option("DIR|FILES", options->places,
+                       "a folder with one profiler trace per rank (and their execution traces), or the files")
+            ->required();
+        app.add_option("--step", options->step,
+                       "number N of ProfilerStep#N (default: the last that all ranks have)");
+        app.add_option("--ranks", options->ranks, "only these ranks, e.g. 0,2-5");
+        app.add_flag("--json", options->json, "print one JSON object (docs/json.md)");
+        app.add_option(
+            "--timeline", options->timeline,
+            "write the simulated timeline as Chrome trace JSON, compressed if the name ends in .gz");
+        app.add_flag("--with-measured", options->with_measured, "put the measured timeline beside it");
+        app.add_option("--critical-path", options->report.critical_path,
+                       "longest contributors of the critical path to show")
+            ->capture_default_str();
+        app.add_option("--collectives", options->report.collectives,
+                       "collectives to show, those that cost most")
+            ->capture_default_str();
+        app.add_flag("--verbose", options->report.verbose,
+                     "also streams, CPU threads, constants with their counts, dependencies by origin");
+        app.add_flag(
+            "--own-delays", options->own_delays,
+            "each operation's own recorded launch delay where it is small, instead of the constants");
+        app.add_flag("--smallest-handoff", options->smallest_handoff,
+                     "the smallest latency over ranks for hand-offs between CPU threads");
+        app.add_option("--threads", options->threads, "threads to read with (0: all)")->capture_default_str();
+        return [options] { return run(*options); };
+      }};
 }
 
 }  // namespace stepcast::cli

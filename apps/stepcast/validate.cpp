@@ -1,16 +1,17 @@
 // stepcast validate: score predictions against measured data.
 
-#include <fmt/format.h>
-
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "stepcast/base/file.h"
 #include "stepcast/report/validation_report.h"
 #include "stepcast/validate/suite.h"
+
 #include "verbs.h"
 
 namespace stepcast::cli {
@@ -69,18 +70,19 @@ Result<int> run(const Options& options) {
 }  // namespace
 
 Verb validate_verb() {
-  return {"validate", "score predictions against measured data", [](CLI::App& app) {
-            auto options = std::make_shared<Options>();
-            app.add_option("SUITE", options->suite, fmt::format("one of {}", suite_names()))->required();
-            app.add_option("--data", options->data, "folder or file with the measured data")->required();
-            app.add_flag("--json", options->json, "print one JSON object (docs/json.md)");
-            app.add_option("--rows", options->rows, "write every row with measured and predicted as CSV");
-            app.add_option("--output", options->output,
-                           "write the scores as a page in Markdown (suite all: docs/accuracy.md)");
-            app.add_option("--protocol", options->how.protocol, "shipped or refit, where the suite has a choice");
-            app.add_option("--threads", options->how.threads, "threads to use (0: all)")->capture_default_str();
-            return [options] { return run(*options); };
-          }};
+  return {
+      "validate", "score predictions against measured data", [](CLI::App& app) {
+        auto options = std::make_shared<Options>();
+        app.add_option("SUITE", options->suite, fmt::format("one of {}", suite_names()))->required();
+        app.add_option("--data", options->data, "folder or file with the measured data")->required();
+        app.add_flag("--json", options->json, "print one JSON object (docs/json.md)");
+        app.add_option("--rows", options->rows, "write every row with measured and predicted as CSV");
+        app.add_option("--output", options->output,
+                       "write the scores as a page in Markdown (suite all: docs/accuracy.md)");
+        app.add_option("--protocol", options->how.protocol, "shipped or refit, where the suite has a choice");
+        app.add_option("--threads", options->how.threads, "threads to use (0: all)")->capture_default_str();
+        return [options] { return run(*options); };
+      }};
 }
 
 }  // namespace stepcast::cli

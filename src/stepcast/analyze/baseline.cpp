@@ -14,7 +14,8 @@ StreamBaseline stream_baseline(const Program& program, const Costs& costs, RankC
     const Block& block = program.block(instance.block);
     const std::span<const double> durations = costs.duration_us(instance.block);
     for (std::size_t t = 0; t < block.task_count(); ++t) {
-      const auto edges = block.edge_infos().subspan(block.first_edge()[t], block.first_edge()[t + 1] - block.first_edge()[t]);
+      const auto edges = block.edge_infos().subspan(block.first_edge()[t],
+                                                    block.first_edge()[t + 1] - block.first_edge()[t]);
       const bool left_over = std::any_of(edges.begin(), edges.end(), [](const EdgeInfo& edge) {
         return edge.origin == EdgeOrigin::recorded_offset;
       });

@@ -1,5 +1,6 @@
-// The baseline of the published method: no CPU, no synchronisation, no dependencies. The step takes as long as the busiest GPU
-// stream. Work that was launched before the window (EdgeOrigin::recorded_offset) belongs to another step and does not count.
+// The baseline of the published method: no CPU, no synchronisation, no dependencies. The step takes as long
+// as the busiest GPU stream. Work that was launched before the window (EdgeOrigin::recorded_offset) belongs
+// to another step and does not count.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +10,8 @@
 namespace stepcast {
 
 struct StreamBaseline {
-  double time_us = 0;        // largest sum of durations of one stream's tasks; a collective counts as its transfer
-  RankClassId rank_class;    // whose stream; the first of several
+  double time_us = 0;  // largest sum of durations of one stream's tasks; a collective counts as its transfer
+  RankClassId rank_class;  // whose stream; the first of several
   std::uint16_t lane = 0;
 };
 

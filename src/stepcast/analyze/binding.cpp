@@ -49,7 +49,8 @@ IdleCause idle_cause(const FlatProgram& flat, RankClassId c, std::size_t task, c
   if (lane == source_lane) return IdleCause::rest;
   const auto lanes = std::span<const Lane>{flat.program().rank_class(c).lanes};
   const bool source_on_cpu = lanes[source_lane].kind == LaneKind::cpu_thread;
-  if (lanes[lane].kind == LaneKind::gpu_stream) return source_on_cpu ? IdleCause::cpu : IdleCause::other_stream;
+  if (lanes[lane].kind == LaneKind::gpu_stream)
+    return source_on_cpu ? IdleCause::cpu : IdleCause::other_stream;
   return source_on_cpu ? IdleCause::other_thread : IdleCause::gpu;
 }
 

@@ -20,14 +20,14 @@ struct Binding {
     edge,        // `source`
   };
   Kind kind = Kind::rank_start;
-  FlatSource source;     // lane: task is the predecessor, delay 0
-  double arrival_us = 0; // when the constraint was met
+  FlatSource source;      // lane: task is the predecessor, delay 0
+  double arrival_us = 0;  // when the constraint was met
 };
 
-// The latest constraint. Among constraints that are met at the same time (kTimeToleranceUs) the lane goes first, then the
-// edges in the order of the block.
-[[nodiscard]] Binding binding_of(const FlatProgram& flat, const TaskTimes& times, const Costs& costs, RankClassId c,
-                                 std::size_t task, double rank_start_us);
+// The latest constraint. Among constraints that are met at the same time (kTimeToleranceUs) the lane goes
+// first, then the edges in the order of the block.
+[[nodiscard]] Binding binding_of(const FlatProgram& flat, const TaskTimes& times, const Costs& costs,
+                                 RankClassId c, std::size_t task, double rank_start_us);
 
 // What a lane waits for while it does nothing.
 enum class IdleCause : std::uint8_t {
@@ -42,6 +42,7 @@ inline constexpr int kIdleCauseCount = 6;
 [[nodiscard]] std::string_view to_string(IdleCause cause);
 
 // Why the lane of a task did nothing before the task started.
-[[nodiscard]] IdleCause idle_cause(const FlatProgram& flat, RankClassId c, std::size_t task, const Binding& binding);
+[[nodiscard]] IdleCause idle_cause(const FlatProgram& flat, RankClassId c, std::size_t task,
+                                   const Binding& binding);
 
 }  // namespace stepcast

@@ -25,8 +25,8 @@ bool is_copy(TaskKind kind) { return kind == TaskKind::memcpy || kind == TaskKin
 
 class RankSweep {
  public:
-  RankSweep(const FlatProgram& flat, const TaskTimes& times, const Costs& costs, RankClassId c, Interval window,
-            double rank_start_us, const std::vector<double>& transfer_start_us)
+  RankSweep(const FlatProgram& flat, const TaskTimes& times, const Costs& costs, RankClassId c,
+            Interval window, double rank_start_us, const std::vector<double>& transfer_start_us)
       : flat_(flat),
         times_(times),
         costs_(costs),
@@ -66,7 +66,8 @@ class RankSweep {
     StreamBreakdown stream;
     stream.lane = lane;
     stream.name = rank_class_.lanes[lane].name;
-    double free_from = window_.start_us;  // recorded neighbours may overlap by rounding: nothing is counted twice
+    double free_from =
+        window_.start_us;  // recorded neighbours may overlap by rounding: nothing is counted twice
     for (const std::size_t task : flat_.lane_tasks(class_, lane)) {
       const Interval& at = times_.at(class_, task);
       starts_.push_back({at.start_us, task});
@@ -91,7 +92,8 @@ class RankSweep {
           stream.memcpy_us += own.length_us();
           stream_copies_.push_back({result_.streams.size(), own});
         } else if (info.kernel_class == KernelClass::communication) {
-          // A communication kernel that no collective of the program describes: nothing tells waiting and transfer apart.
+          // A communication kernel that no collective of the program describes: nothing tells waiting and
+          // transfer apart.
           add(own, kTransfer);
           stream.transfer_us += own.length_us();
           stream_transfers_.push_back({result_.streams.size(), own});
@@ -182,7 +184,8 @@ class RankSweep {
     std::sort(starts_.begin(), starts_.end());
     for (const Interval& gap : nothing.intervals()) {
       // Work of no length may start inside a gap: the gap counts for what ends it.
-      const auto next = std::lower_bound(starts_.begin(), starts_.end(), std::pair{gap.end_us, std::size_t{0}});
+      const auto next =
+          std::lower_bound(starts_.begin(), starts_.end(), std::pair{gap.end_us, std::size_t{0}});
       const bool has_next = next != starts_.end() && gap.end_us < window_.end_us;
       result_.idle.add(has_next ? cause_before(next->second) : IdleCause::rest, gap.length_us());
     }
@@ -223,7 +226,8 @@ double IdleTime::total_us() const {
 }
 
 std::vector<RankBreakdown> break_down(const FlatProgram& flat, const TaskTimes& times, const Costs& costs,
-                                      std::span<const Interval> windows, std::span<const double> rank_start_us) {
+                                      std::span<const Interval> windows,
+                                      std::span<const double> rank_start_us) {
   const Program& program = flat.program();
   // [class][flat task] for collective tasks: when waiting ends.
   std::vector<std::vector<double>> transfer_start(flat.class_count());
@@ -244,7 +248,8 @@ std::vector<RankBreakdown> break_down(const FlatProgram& flat, const TaskTimes& 
   }
   std::vector<RankBreakdown> ranks;
   for (std::size_t c = 0; c < flat.class_count(); ++c) {
-    ranks.push_back(RankSweep{flat, times, costs, RankClassId{c}, windows[c], rank_start_us[c], transfer_start[c]}.run());
+    ranks.push_back(
+        RankSweep{flat, times, costs, RankClassId{c}, windows[c], rank_start_us[c], transfer_start[c]}.run());
   }
   return ranks;
 }

@@ -1,11 +1,13 @@
 // Where the time of a window goes: per rank, per GPU stream, per CPU thread.
 //
-// The parts of a rank are disjoint and sum to the window. At every moment a rank is doing the first of these that holds:
+// The parts of a rank are disjoint and sum to the window. At every moment a rank is doing the first of these
+// that holds:
 //
 //   computation      a kernel that is no communication runs on some stream
 //   exposed_comm     a collective transfers
 //   exposed_memcpy   a copy or fill runs
-//   idle             other_rank: a collective waits for a rank that has not arrived; otherwise nothing runs, and the cause is
+//   idle             other_rank: a collective waits for a rank that has not arrived; otherwise nothing runs,
+//   and the cause is
 //                    what the next work of the rank waits for: the cpu, another stream, or the rest
 //
 //   rank 0  |====gemm====|        |==elementwise==|
@@ -13,7 +15,8 @@
 //                         ^idle   ^exposed  ^hidden
 //                          .other_rank
 //
-// A stream's own parts (kernels by class, transfers, copies, idle by cause) are disjoint and sum to the window too.
+// A stream's own parts (kernels by class, transfers, copies, idle by cause) are disjoint and sum to the
+// window too.
 #pragma once
 
 #include <array>
@@ -49,7 +52,7 @@ struct StreamBreakdown {
   double exposed_comm_us = 0;    // transfer while no stream of the rank computes
   double exposed_memcpy_us = 0;  // copies and fills while no stream of the rank computes
   IdleTime idle;
-  std::uint64_t tasks = 0;       // tasks that touch the window
+  std::uint64_t tasks = 0;  // tasks that touch the window
 };
 
 struct OpTime {
@@ -62,22 +65,23 @@ struct ThreadBreakdown {
   std::uint16_t lane = 0;
   std::string name;
   double busy_us = 0;
-  std::vector<OpTime> busy_by_op;  // by outermost framework op or annotation, longest first; "" is outside any
-  IdleTime idle;                   // causes gpu, other_thread, rest
+  std::vector<OpTime>
+      busy_by_op;  // by outermost framework op or annotation, longest first; "" is outside any
+  IdleTime idle;   // causes gpu, other_thread, rest
 };
 
 struct RankBreakdown {
   RankClassId rank_class;
   Interval window;
-  double computation_us = 0;     // union over streams
+  double computation_us = 0;  // union over streams
   double exposed_comm_us = 0;
   double exposed_memcpy_us = 0;
-  IdleTime idle;                 // causes cpu, other_stream, other_rank, rest
-  ClassTimes kernels_us{};       // summed over streams: streams that compute at the same time count twice
-  double transfer_us = 0;        // union of collectives' transfers over streams
-  double collective_wait_us = 0; // union of their waiting
-  double overlap_us = 0;         // transfer under computation: transfer_us - exposed_comm_us
-  double gpu_active_us = 0;      // computation, transfer or copy on any stream
+  IdleTime idle;                  // causes cpu, other_stream, other_rank, rest
+  ClassTimes kernels_us{};        // summed over streams: streams that compute at the same time count twice
+  double transfer_us = 0;         // union of collectives' transfers over streams
+  double collective_wait_us = 0;  // union of their waiting
+  double overlap_us = 0;          // transfer under computation: transfer_us - exposed_comm_us
+  double gpu_active_us = 0;       // computation, transfer or copy on any stream
   std::vector<StreamBreakdown> streams;
   std::vector<ThreadBreakdown> threads;
 };

@@ -54,8 +54,10 @@ std::vector<Meeting> meetings(const FlatProgram& flat, const TaskTimes& times) {
       const detail::IntervalSet& hidden = computation[member.rank_class.index()];
       meeting.members.push_back(
           {.rank_class = member.rank_class,
-           .task = flat.flat(
-               {.rank_class = member.rank_class, .rank = 0, .instance = member.instance, .task = member.task}),
+           .task = flat.flat({.rank_class = member.rank_class,
+                              .rank = 0,
+                              .instance = member.instance,
+                              .task = member.task}),
            .arrival_us = s.arrival_us,
            .wait_us = s.wait_us(),
            .transfer_us = s.transfer_us(),

@@ -1,4 +1,5 @@
-// Every collective as a meeting: who came when, who came last, how long the others waited, how long the transfer took.
+// Every collective as a meeting: who came when, who came last, how long the others waited, how long the
+// transfer took.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +16,11 @@ namespace stepcast {
 
 struct MeetingMember {
   RankClassId rank_class;
-  std::size_t task = 0;       // flat number
+  std::size_t task = 0;  // flat number
   double arrival_us = 0;
-  double wait_us = 0;         // for the last member it depends on
+  double wait_us = 0;  // for the last member it depends on
   double transfer_us = 0;
-  double exposed_us = 0;      // transfer while no stream of the rank computes
+  double exposed_us = 0;  // transfer while no stream of the rank computes
   double end_us = 0;
 };
 
@@ -27,12 +28,12 @@ struct Meeting {
   CollectiveId collective;
   CollectiveOp op = CollectiveOp::unknown;
   NameId name;
-  double message_bytes = -1;        // -1: not known
+  double message_bytes = -1;  // -1: not known
   std::vector<MeetingMember> members;
-  std::size_t last = 0;             // position in members of the one that arrived last; the first of several
-  double total_wait_us = 0;         // over members
+  std::size_t last = 0;      // position in members of the one that arrived last; the first of several
+  double total_wait_us = 0;  // over members
   double longest_wait_us = 0;
-  double transfer_us = 0;           // shortest of the members'
+  double transfer_us = 0;                 // shortest of the members'
   [[nodiscard]] double start_us() const;  // first arrival
 };
 

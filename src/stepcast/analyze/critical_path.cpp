@@ -1,11 +1,11 @@
 #include "stepcast/analyze/critical_path.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits>
 #include <map>
 #include <string_view>
+
+#include <fmt/format.h>
 
 #include "stepcast/analyze/binding.h"
 
@@ -141,7 +141,8 @@ CriticalPath critical_path(const FlatProgram& flat, const TaskTimes& times, cons
       at = arrived;
       start = begin;
     }
-    const Binding binding = binding_of(flat, times, costs, at.rank_class, at.task, rank_start_us[at.rank_class.index()]);
+    const Binding binding =
+        binding_of(flat, times, costs, at.rank_class, at.task, rank_start_us[at.rank_class.index()]);
     if (start > binding.arrival_us + kTimeToleranceUs) {
       path.steps.push_back({.kind = PathStep::Kind::unexplained,
                             .rank_class = at.rank_class,
@@ -150,8 +151,7 @@ CriticalPath critical_path(const FlatProgram& flat, const TaskTimes& times, cons
                             .time = {binding.arrival_us, start}});
     }
     until = std::min(start, binding.arrival_us);
-    const bool at_rank_start =
-        binding.kind == Binding::Kind::rank_start || binding.source.task == kNoTask;
+    const bool at_rank_start = binding.kind == Binding::Kind::rank_start || binding.source.task == kNoTask;
     if (binding.kind == Binding::Kind::edge && binding.source.delay_us > 0) {
       path.steps.push_back({.kind = PathStep::Kind::edge,
                             .rank_class = at.rank_class,

@@ -1,10 +1,13 @@
-// The critical path: the chain of work and delays, through all ranks, that leads from the start to the end without a hole.
+// The critical path: the chain of work and delays, through all ranks, that leads from the start to the end
+// without a hole.
 //
-// It is found backwards: from the task that ends last to whatever decided when it could start (binding_of), from there on, and from a
-// collective to the member that came last. Its steps are contiguous in time, so their lengths sum to the length of the whole. To make any of
-// them longer by x makes the end later by x; a task off the path has slack.
+// It is found backwards: from the task that ends last to whatever decided when it could start (binding_of),
+// from there on, and from a collective to the member that came last. Its steps are contiguous in time, so
+// their lengths sum to the length of the whole. To make any of them longer by x makes the end later by x; a
+// task off the path has slack.
 //
-//   rank 1:  start offset | cpu | cpu |                          steps: offset of rank 1, cpu, cpu, launch delay, transfer (rank 1),
+//   rank 1:  start offset | cpu | cpu |                          steps: offset of rank 1, cpu, cpu, launch
+//   delay, transfer (rank 1),
 //                                 `launch delay> [transfer]             wait edge, cpu of rank 0
 //   rank 0:  | cpu |  [waits for rank 1 .........][transfer] `> | cpu |
 #pragma once
@@ -57,7 +60,8 @@ struct CriticalPathOptions {
   bool to_start = false;
 };
 
-// Among several candidates that are equally late the first wins: the lowest rank class, the lane before the edges.
+// Among several candidates that are equally late the first wins: the lowest rank class, the lane before the
+// edges.
 [[nodiscard]] CriticalPath critical_path(const FlatProgram& flat, const TaskTimes& times, const Costs& costs,
                                          std::span<const double> rank_start_us,
                                          const CriticalPathOptions& options = {});

@@ -4,7 +4,8 @@
 
 namespace stepcast {
 
-FlatProgram::FlatProgram(const Program& program) : program_(&program), classes_(program.rank_classes().size()) {
+FlatProgram::FlatProgram(const Program& program)
+    : program_(&program), classes_(program.rank_classes().size()) {
   for (std::size_t c = 0; c < classes_.size(); ++c) write_out(RankClassId{c});
   for (std::size_t i = 0; i < program.collectives().size(); ++i) {
     for (const CollectiveMember& member : program.collectives()[i].members) {
@@ -89,8 +90,9 @@ double FlatProgram::duration_us(RankClassId c, std::size_t flat, const Costs& co
 CollectiveId FlatProgram::collective_of(RankClassId c, std::size_t flat) const {
   const Run& run = run_of(classes_[c.index()], flat);
   const CollectiveMember member{c, InstanceId{std::size_t{run.instance}}, TaskId{flat - run.first}};
-  const auto found = std::lower_bound(members_.begin(), members_.end(), member,
-                                      [](const MemberKey& key, const CollectiveMember& m) { return key.member < m; });
+  const auto found =
+      std::lower_bound(members_.begin(), members_.end(), member,
+                       [](const MemberKey& key, const CollectiveMember& m) { return key.member < m; });
   return found != members_.end() && found->member == member ? found->collective : CollectiveId{};
 }
 

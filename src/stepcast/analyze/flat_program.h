@@ -1,11 +1,14 @@
-// The tasks of every rank class of a Program written out one after the other: instances, their repetitions, the tasks of the block.
+// The tasks of every rank class of a Program written out one after the other: instances, their repetitions,
+// the tasks of the block.
 //
-// Every analysis asks the same questions of a task: which lane is it on, what comes before it there, what else did it wait for.
-// A FlatProgram answers them across instances: an in-port leads to the task of the earlier instance that wrote its slot.
+// Every analysis asks the same questions of a task: which lane is it on, what comes before it there, what
+// else did it wait for. A FlatProgram answers them across instances: an in-port leads to the task of the
+// earlier instance that wrote its slot.
 //
 //   const FlatProgram flat{program};
 //   for (std::size_t t = 0; t < flat.task_count(c); ++t) {
-//     flat.for_each_source(c, t, costs, [&](const FlatSource& s) { ... s.task, s.delay_us, s.info.origin ... });
+//     flat.for_each_source(c, t, costs, [&](const FlatSource& s) { ... s.task, s.delay_us, s.info.origin ...
+//     });
 //   }
 #pragma once
 
@@ -24,7 +27,8 @@ namespace stepcast {
 
 inline constexpr std::size_t kNoTask = std::numeric_limits<std::size_t>::max();
 
-// Something that had to happen before a task could start. `task` is a flat number; kNoTask stands for the rank's start.
+// Something that had to happen before a task could start. `task` is a flat number; kNoTask stands for the
+// rank's start.
 struct FlatSource {
   EdgeInfo info;
   std::size_t task = kNoTask;
@@ -61,7 +65,8 @@ class FlatProgram {
   // The collective that a task takes part in; invalid for all others.
   [[nodiscard]] CollectiveId collective_of(RankClassId c, std::size_t flat) const;
 
-  // Calls visit(FlatSource) for every incoming edge, in the order of the block. The lane itself is not among them.
+  // Calls visit(FlatSource) for every incoming edge, in the order of the block. The lane itself is not among
+  // them.
   template <class Visit>
   void for_each_source(RankClassId c, std::size_t flat, const Costs& costs, Visit&& visit) const {
     const ClassTasks& tasks = classes_[c.index()];

@@ -1,5 +1,5 @@
-// Everything that is said about a replay, worked out once: where the simulated and the measured step spend their time, who waited for whom in
-// which collective, the critical path.
+// Everything that is said about a replay, worked out once: where the simulated and the measured step spend
+// their time, who waited for whom in which collective, the critical path.
 #pragma once
 
 #include <vector>
@@ -26,9 +26,9 @@ struct ReplayAnalysis {
   std::vector<RankBreakdown> measured_ranks;
   std::vector<Meeting> simulated_meetings;
   std::vector<Meeting> measured_meetings;
-  CriticalPath path;                           // to the latest end of a step
-  StreamBaseline baseline;                     // the published baseline over all ranks
-  std::vector<StreamBaseline> baseline_of;     // [rank class]
+  CriticalPath path;                        // to the latest end of a step
+  StreamBaseline baseline;                  // the published baseline over all ranks
+  std::vector<StreamBaseline> baseline_of;  // [rank class]
 };
 
 [[nodiscard]] Result<ReplayAnalysis> analyze_replay(const Replay& replay);

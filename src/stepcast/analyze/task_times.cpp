@@ -1,9 +1,9 @@
 #include "stepcast/analyze/task_times.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits>
+
+#include <fmt/format.h>
 
 namespace stepcast {
 
@@ -25,7 +25,8 @@ TaskTimes TaskTimes::simulated(const FlatProgram& flat, const Timeline& timeline
   return times;
 }
 
-Result<TaskTimes> TaskTimes::measured(const FlatProgram& flat, std::span<const std::vector<Interval>> intervals) {
+Result<TaskTimes> TaskTimes::measured(const FlatProgram& flat,
+                                      std::span<const std::vector<Interval>> intervals) {
   if (intervals.size() != flat.class_count()) {
     return Error{fmt::format("measured times of {} rank classes for a program of {}", intervals.size(),
                              flat.class_count())};
@@ -55,8 +56,9 @@ std::vector<CollectiveStretch> collective_stretches(const FlatProgram& flat, con
   double last_arrival = -std::numeric_limits<double>::infinity();
   double shortest = std::numeric_limits<double>::infinity();
   for (const CollectiveMember& m : collective.members) {
-    const Interval& in = times.at(
-        m.rank_class, flat.flat({.rank_class = m.rank_class, .rank = 0, .instance = m.instance, .task = m.task}));
+    const Interval& in =
+        times.at(m.rank_class,
+                 flat.flat({.rank_class = m.rank_class, .rank = 0, .instance = m.instance, .task = m.task}));
     stretches.push_back({in.start_us, in.start_us, in.end_us});
     last_arrival = std::max(last_arrival, in.start_us);
     shortest = std::min(shortest, in.length_us());

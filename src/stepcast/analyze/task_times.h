@@ -1,7 +1,9 @@
-// Start and end of every task of every rank class, wherever they come from: a simulated Timeline or a recorded trace.
+// Start and end of every task of every rank class, wherever they come from: a simulated Timeline or a
+// recorded trace.
 //
-// Every analysis works on TaskTimes, so whatever is said about the simulated step can be said about the measured one.
-// Tasks are numbered as in FlatProgram. Ranks of one class do the same, so one rank stands for its class.
+// Every analysis works on TaskTimes, so whatever is said about the simulated step can be said about the
+// measured one. Tasks are numbered as in FlatProgram. Ranks of one class do the same, so one rank stands for
+// its class.
 #pragma once
 
 #include <cstddef>
@@ -40,8 +42,9 @@ class TaskTimes {
 
 // The stretch that a member of a collective waits for others, and the stretch that it transfers.
 //
-// Simulated: it waits until the last member it depends on has arrived. Measured: it transfers for as long as the member that was in the
-// collective for the shortest time, because the clocks of ranks may disagree by more than a transfer takes.
+// Simulated: it waits until the last member it depends on has arrived. Measured: it transfers for as long as
+// the member that was in the collective for the shortest time, because the clocks of ranks may disagree by
+// more than a transfer takes.
 struct CollectiveStretch {
   double arrival_us = 0;
   double transfer_start_us = 0;
@@ -51,7 +54,8 @@ struct CollectiveStretch {
 };
 
 // One stretch per member, in the order of Collective::members.
-[[nodiscard]] std::vector<CollectiveStretch> collective_stretches(const FlatProgram& flat, const TaskTimes& times,
+[[nodiscard]] std::vector<CollectiveStretch> collective_stretches(const FlatProgram& flat,
+                                                                  const TaskTimes& times,
                                                                   CollectiveId collective);
 
 }  // namespace stepcast

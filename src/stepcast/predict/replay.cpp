@@ -1,11 +1,11 @@
 #include "stepcast/predict/replay.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
+
+#include <fmt/format.h>
 
 namespace stepcast {
 namespace {
@@ -57,7 +57,8 @@ RankWindow simulated_window(const RecordedProgram& recorded, const Timeline& tim
 }
 
 // Time of the step in which the thread that ends it does nothing.
-double idle_of_main_thread(const Block& block, std::span<const Interval> at, std::uint16_t lane, Interval step) {
+double idle_of_main_thread(const Block& block, std::span<const Interval> at, std::uint16_t lane,
+                           Interval step) {
   double busy = 0;
   for (std::size_t t = 0; t < at.size(); ++t) {
     if (block.lane_codes()[t] != lane) continue;
@@ -136,7 +137,8 @@ Result<ReplayScores> score_replay(const RecordedProgram& recorded, const Costs& 
     rank.rank = facts.rank;
     rank.simulated_step = window.step;
     rank.step = {facts.step_us.length_us(), window.step.length_us()};
-    rank.gpu_window = {facts.gpu_window_end_us - facts.step_us.start_us, window.gpu_end_us - window.step.start_us};
+    rank.gpu_window = {facts.gpu_window_end_us - facts.step_us.start_us,
+                       window.gpu_end_us - window.step.start_us};
     if (facts.step_end_task.valid()) {
       rank.simulated_wait_us =
           idle_of_main_thread(block, at, block.lane_codes()[facts.step_end_task.index()], window.step);
@@ -152,7 +154,8 @@ Result<ReplayScores> score_replay(const RecordedProgram& recorded, const Costs& 
     all_errors.insert(all_errors.end(), errors.begin(), errors.end());
     rank.kernel_start = error_spread(std::move(errors));
     measured_global.start_us = std::min(measured_global.start_us, facts.step_us.start_us);
-    measured_global.end_us = std::max({measured_global.end_us, facts.step_us.end_us, facts.gpu_window_end_us});
+    measured_global.end_us =
+        std::max({measured_global.end_us, facts.step_us.end_us, facts.gpu_window_end_us});
     simulated_global.start_us = std::min(simulated_global.start_us, window.step.start_us);
     simulated_global.end_us = std::max({simulated_global.end_us, window.step.end_us, window.gpu_end_us});
     scores.ranks.push_back(rank);
@@ -167,9 +170,7 @@ Result<ReplayScores> score_replay(const RecordedProgram& recorded, const Costs& 
 
 Result<Replay> replay(std::span<const RecordedInput> inputs, const ReplayOptions& options) {
   Replay result;
-  {
-    STEPCAST_ASSIGN(result.recorded, rebuild_program(inputs, options.rebuild));
-  }
+  { STEPCAST_ASSIGN(result.recorded, rebuild_program(inputs, options.rebuild)); }
   {
     STEPCAST_ASSIGN(ReplayScores scores, score_replay(result.recorded, Costs{result.recorded.program}));
     result.timeline = std::move(scores.timeline);

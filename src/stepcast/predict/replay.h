@@ -1,7 +1,9 @@
-// Replay: recorded ranks simulated with their recorded durations, and how close that comes to what was measured.
+// Replay: recorded ranks simulated with their recorded durations, and how close that comes to what was
+// measured.
 //
-// Waiting is not replayed, it has to come out of the dependencies: see trace/recorded_program.h. So the scores say whether the dependencies are
-// right. The naive replay (waits cut to their base cost, no dependencies of GPU work) stands beside them to show how much there was to get right.
+// Waiting is not replayed, it has to come out of the dependencies: see trace/recorded_program.h. So the
+// scores say whether the dependencies are right. The naive replay (waits cut to their base cost, no
+// dependencies of GPU work) stands beside them to show how much there was to get right.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +29,9 @@ struct TimePair {
   double measured_us = 0;
   double simulated_us = 0;
   // (simulated - measured) / measured; 0 where nothing was measured.
-  [[nodiscard]] double error() const { return measured_us > 0 ? (simulated_us - measured_us) / measured_us : 0; }
+  [[nodiscard]] double error() const {
+    return measured_us > 0 ? (simulated_us - measured_us) / measured_us : 0;
+  }
 };
 
 // Absolute errors of start times.
@@ -43,12 +47,13 @@ struct ErrorSpread {
 struct ReplayedRank {
   RankClassId rank_class;
   std::int32_t rank = 0;
-  Interval simulated_step;              // on the clock of the timeline
-  TimePair step;                        // length of the step
-  TimePair gpu_window;                  // step start to the last GPU end of work launched in it
-  // Time in the simulated step in which the thread that ends it does nothing: all of it comes out of dependencies.
+  Interval simulated_step;  // on the clock of the timeline
+  TimePair step;            // length of the step
+  TimePair gpu_window;      // step start to the last GPU end of work launched in it
+  // Time in the simulated step in which the thread that ends it does nothing: all of it comes out of
+  // dependencies.
   double simulated_wait_us = 0;
-  ErrorSpread kernel_start;             // GPU work launched in the step, relative to the step's start
+  ErrorSpread kernel_start;  // GPU work launched in the step, relative to the step's start
 };
 
 // What one rank waited in one collective for the others: longer than the shortest stay of all.
@@ -63,18 +68,18 @@ struct CollectiveWait {
 
 // The same traces with other rules, scored only.
 struct ReplayVariant {
-  std::string name;                     // "naive", "smallest_handoff"
-  std::vector<TimePair> step;           // [rank class]
-  std::vector<TimePair> gpu_window;     // [rank class]
+  std::string name;                  // "naive", "smallest_handoff"
+  std::vector<TimePair> step;        // [rank class]
+  std::vector<TimePair> gpu_window;  // [rank class]
   TimePair global_window;
 };
 
 struct Replay {
   RecordedProgram recorded;
   Timeline timeline;
-  std::vector<ReplayedRank> ranks;      // [rank class]
-  TimePair global_window;               // earliest step start to the last end of a step or its GPU work
-  ErrorSpread kernel_start;             // of all ranks
+  std::vector<ReplayedRank> ranks;  // [rank class]
+  TimePair global_window;           // earliest step start to the last end of a step or its GPU work
+  ErrorSpread kernel_start;         // of all ranks
   std::vector<CollectiveWait> collective_waits;  // collectives of two ranks and more
   std::vector<ReplayVariant> variants;  // without those that could not be built; `recorded.notes` says which
 };

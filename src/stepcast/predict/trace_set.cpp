@@ -1,8 +1,5 @@
 #include "stepcast/predict/trace_set.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <cctype>
 #include <charconv>
@@ -10,6 +7,9 @@
 #include <set>
 #include <system_error>
 #include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "stepcast/base/parallel.h"
 #include "stepcast/trace/readers.h"
@@ -59,10 +59,11 @@ std::vector<std::string> words_of(std::string_view file_name) {
   return words;
 }
 
-// What is left of a name when the words for the kind of file are taken away: equal for the two traces of one run.
+// What is left of a name when the words for the kind of file are taken away: equal for the two traces of one
+// run.
 std::string pairing_key(const fs::path& file) {
-  static const std::set<std::string, std::less<>> kKindWords{"et",   "eg",    "kineto", "trace", "execution", "graph",
-                                                             "pt",   "json",  "gz",     "host",  "device",    "profiler"};
+  static const std::set<std::string, std::less<>> kKindWords{
+      "et", "eg", "kineto", "trace", "execution", "graph", "pt", "json", "gz", "host", "device", "profiler"};
   std::string key;
   for (const std::string& word : words_of(file.filename().string())) {
     if (kKindWords.contains(word)) continue;
@@ -98,14 +99,15 @@ Status sort_in(const fs::path& file, bool asked_for, TraceListing& listing) {
         .found(std::string{to_string(*format)})
         .expected("a PyTorch profiler trace (traceEvents) or execution trace (nodes)");
   }
-  listing.others.push_back({file, fmt::format("is no PyTorch profiler or execution trace: {}", to_string(*format))});
+  listing.others.push_back(
+      {file, fmt::format("is no PyTorch profiler or execution trace: {}", to_string(*format))});
   return Ok{};
 }
 
 // Everything of a listing in memory, before anybody decided what belongs together.
 struct ReadFiles {
-  std::vector<RecordedRank> profiler;         // as listed
-  std::vector<ExecutionTrace> execution;      // as listed
+  std::vector<RecordedRank> profiler;          // as listed
+  std::vector<ExecutionTrace> execution;       // as listed
   std::vector<std::optional<Error>> problems;  // [profiler..., execution...]
 };
 
@@ -139,14 +141,15 @@ std::optional<std::int32_t> rank_of(const RecordedRank& trace, const fs::path& f
   return trace.rank ? trace.rank : rank_in_name(file.filename().string());
 }
 
-// [position of a profiler trace] -> position of its execution trace. The error names the first one that belongs nowhere; its position is
-// in `without_profiler` too.
+// [position of a profiler trace] -> position of its execution trace. The error names the first one that
+// belongs nowhere; its position is in `without_profiler` too.
 std::map<std::size_t, std::size_t> pair_up(const TraceListing& listing, const ReadFiles& files,
                                            std::vector<std::size_t>& without_profiler) {
   std::map<std::size_t, std::size_t> pairs;
   std::vector<std::size_t> left;
   std::map<std::string, std::size_t> by_key;
-  for (std::size_t p = 0; p < listing.profiler.size(); ++p) by_key.emplace(pairing_key(listing.profiler[p]), p);
+  for (std::size_t p = 0; p < listing.profiler.size(); ++p)
+    by_key.emplace(pairing_key(listing.profiler[p]), p);
   for (std::size_t e = 0; e < listing.execution.size(); ++e) {
     const auto same = by_key.find(pairing_key(listing.execution[e]));
     if (same == by_key.end() || !pairs.emplace(same->second, e).second) left.push_back(e);
@@ -182,7 +185,8 @@ std::optional<std::int32_t> rank_in_name(std::string_view file_name) {
   for (const std::string_view word : {"rank", "worker"}) {
     for (std::size_t at = name.find(word); at != std::string::npos; at = name.find(word, at + 1)) {
       std::string_view rest = std::string_view{name}.substr(at + word.size());
-      if (!rest.empty() && (rest.front() == '-' || rest.front() == '_' || rest.front() == '=')) rest.remove_prefix(1);
+      if (!rest.empty() && (rest.front() == '-' || rest.front() == '_' || rest.front() == '='))
+        rest.remove_prefix(1);
       if (const auto rank = parse_rank(leading_digits(rest))) return rank;
     }
   }
@@ -213,7 +217,8 @@ Result<std::vector<std::int32_t>> parse_ranks(std::string_view text) {
     const std::size_t dash = item.find('-');
     const auto first = parse_rank(item.substr(0, dash));
     const auto last = dash == std::string_view::npos ? first : parse_rank(item.substr(dash + 1));
-    if (!first || !last || *last < *first || (comma != std::string_view::npos && rest.empty())) return wrong();
+    if (!first || !last || *last < *first || (comma != std::string_view::npos && rest.empty()))
+      return wrong();
     for (std::int32_t rank = *first; rank <= *last; ++rank) ranks.insert(rank);
   }
   if (ranks.empty()) return wrong();
@@ -222,7 +227,8 @@ Result<std::vector<std::int32_t>> parse_ranks(std::string_view text) {
 
 Result<TraceListing> list_traces(std::span<const fs::path> places) {
   TraceListing listing;
-  if (places.empty()) return Error{"no file or folder was given"}.expected("a folder with one trace per rank");
+  if (places.empty())
+    return Error{"no file or folder was given"}.expected("a folder with one trace per rank");
   listing.name = places.front().string();
   for (const fs::path& place : places) {
     std::error_code problem;
@@ -236,9 +242,11 @@ Result<TraceListing> list_traces(std::span<const fs::path> places) {
     for (auto entry = fs::directory_iterator{place, problem}; !problem && entry != fs::directory_iterator{};
          entry.increment(problem)) {
       std::error_code ignored;
-      if (entry->is_regular_file(ignored) && looks_like_trace_file(entry->path())) files.push_back(entry->path());
+      if (entry->is_regular_file(ignored) && looks_like_trace_file(entry->path()))
+        files.push_back(entry->path());
     }
-    if (problem) return Error::at(place.string(), fmt::format("cannot list the folder: {}", problem.message()));
+    if (problem)
+      return Error::at(place.string(), fmt::format("cannot list the folder: {}", problem.message()));
     std::sort(files.begin(), files.end());
     for (const fs::path& file : files) STEPCAST_TRY(sort_in(file, false, listing));
   }
@@ -262,10 +270,11 @@ Result<TraceSet> read_trace_set(const TraceListing& listing, const TraceSetOptio
           .expected("one Kineto trace per rank");
     }
     if (!listing.others.empty()) {
-      return std::move(error).found(
-          fmt::format("{} ({})", listing.others.front().file.filename().string(), listing.others.front().why));
+      return std::move(error).found(fmt::format("{} ({})", listing.others.front().file.filename().string(),
+                                                listing.others.front().why));
     }
-    return std::move(error).expected("one Kineto trace (*.json or *.json.gz) per rank; sub-folders are not searched");
+    return std::move(error).expected(
+        "one Kineto trace (*.json or *.json.gz) per rank; sub-folders are not searched");
   }
   ReadFiles files;
   STEPCAST_TRY(read_all(listing, options.threads, files));
@@ -308,7 +317,8 @@ Result<TraceSet> read_trace_set(const TraceListing& listing, const TraceSetOptio
   TraceSet set;
   set.name = listing.name;
   for (const auto& [rank, p] : by_rank) {
-    if (!options.ranks.empty() && std::find(options.ranks.begin(), options.ranks.end(), rank) == options.ranks.end()) {
+    if (!options.ranks.empty() &&
+        std::find(options.ranks.begin(), options.ranks.end(), rank) == options.ranks.end()) {
       continue;
     }
     set.ranks.push_back(std::move(files.profiler[p]));

@@ -1,12 +1,15 @@
-// Finds the traces of one job: which files are traces, which rank each belongs to, which execution trace goes with which profiler trace.
+// Finds the traces of one job: which files are traces, which rank each belongs to, which execution trace goes
+// with which profiler trace.
 //
 //   STEPCAST_ASSIGN(const TraceListing listing, list_traces({"traces/dlrm8"}));
 //   STEPCAST_ASSIGN(const TraceSet set, read_trace_set(listing));
 //   STEPCAST_ASSIGN(const Replay replay, replay(set.inputs()));
 //
-// Formats are told from content. The rank of a profiler trace is what the file says (distributedInfo), else the number in its name
-// ("rank-3", "rank3", "worker3", or the last short number). An execution trace belongs to the profiler trace whose name is the same apart
-// from words like "et" and "kineto" ("et_rank3.json.gz" and "kineto_rank3.json.gz"), else to the one of its rank.
+// Formats are told from content. The rank of a profiler trace is what the file says (distributedInfo), else
+// the number in its name
+// ("rank-3", "rank3", "worker3", or the last short number). An execution trace belongs to the profiler trace
+// whose name is the same apart from words like "et" and "kineto" ("et_rank3.json.gz" and
+// "kineto_rank3.json.gz"), else to the one of its rank.
 #pragma once
 
 #include <cstdint>
@@ -26,26 +29,27 @@
 namespace stepcast {
 
 struct TraceListing {
-  std::string name;                                  // what was asked for: a folder, or the first file
-  std::vector<std::filesystem::path> profiler;       // sorted by name
-  std::vector<std::filesystem::path> execution;      // sorted by name
+  std::string name;                              // what was asked for: a folder, or the first file
+  std::vector<std::filesystem::path> profiler;   // sorted by name
+  std::vector<std::filesystem::path> execution;  // sorted by name
   struct Other {
     std::filesystem::path file;
     std::string why;
   };
-  std::vector<Other> others;                         // files that are no traces of these two formats
+  std::vector<Other> others;  // files that are no traces of these two formats
 };
 
-// `places` are files or folders; sub-folders are not searched. In a folder only *.json, *.json.gz and *.gz files are looked at. Errors: a place
-// that does not exist, a named file that is no such trace.
+// `places` are files or folders; sub-folders are not searched. In a folder only *.json, *.json.gz and *.gz
+// files are looked at. Errors: a place that does not exist, a named file that is no such trace.
 [[nodiscard]] Result<TraceListing> list_traces(std::span<const std::filesystem::path> places);
 
 struct TraceSetOptions {
-  std::vector<std::int32_t> ranks;   // only these; empty: all
-  unsigned threads = 0;              // 0: one per hardware thread
+  std::vector<std::int32_t> ranks;  // only these; empty: all
+  unsigned threads = 0;             // 0: one per hardware thread
 };
 
-// Profiler traces with distinct ranks, in ascending order of rank, each with its execution trace if there is one.
+// Profiler traces with distinct ranks, in ascending order of rank, each with its execution trace if there is
+// one.
 struct TraceSet {
   std::string name;
   std::vector<RecordedRank> ranks;
@@ -56,13 +60,15 @@ struct TraceSet {
   [[nodiscard]] std::vector<RecordedInput> inputs() const;
 };
 
-// The listing as one set. Errors: no profiler trace, two files of one rank, ranks that cannot be told, an execution trace without
-// profiler trace, a rank asked for that is not there.
-[[nodiscard]] Result<TraceSet> read_trace_set(const TraceListing& listing, const TraceSetOptions& options = {});
+// The listing as one set. Errors: no profiler trace, two files of one rank, ranks that cannot be told, an
+// execution trace without profiler trace, a rank asked for that is not there.
+[[nodiscard]] Result<TraceSet> read_trace_set(const TraceListing& listing,
+                                              const TraceSetOptions& options = {});
 
-// The listing as one set if the files say or show distinct ranks, otherwise every profiler trace as a set of its own. What cannot be
-// read, and execution traces without profiler trace, go to `skipped`.
-[[nodiscard]] std::vector<TraceSet> read_trace_sets(const TraceListing& listing, const TraceSetOptions& options,
+// The listing as one set if the files say or show distinct ranks, otherwise every profiler trace as a set of
+// its own. What cannot be read, and execution traces without profiler trace, go to `skipped`.
+[[nodiscard]] std::vector<TraceSet> read_trace_sets(const TraceListing& listing,
+                                                    const TraceSetOptions& options,
                                                     std::vector<TraceListing::Other>& skipped);
 
 // The rank that a file name shows.

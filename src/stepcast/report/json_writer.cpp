@@ -114,9 +114,12 @@ JsonWriter& JsonWriter::fixed(double number, int decimals) {
   if (!std::isfinite(number)) return null();
   before_value();
   std::array<char, 400> buffer{};  // the largest double has 309 digits before the point
-  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), number, std::chars_format::fixed, decimals).ptr;
+  const auto end =
+      std::to_chars(buffer.data(), buffer.data() + buffer.size(), number, std::chars_format::fixed, decimals)
+          .ptr;
   std::string_view digits{buffer.data(), static_cast<std::size_t>(end - buffer.data())};
-  if (digits.starts_with('-') && digits.find_first_not_of("-0.") == std::string_view::npos) digits.remove_prefix(1);
+  if (digits.starts_with('-') && digits.find_first_not_of("-0.") == std::string_view::npos)
+    digits.remove_prefix(1);
   text_ += digits;
   return *this;
 }

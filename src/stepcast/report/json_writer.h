@@ -9,7 +9,8 @@
 //   json.end_object();
 //   std::string text = std::move(json).text();
 //
-// Numbers are written as the shortest text that reads back as the same double, or with fixed decimals; what is not finite becomes null.
+// Numbers are written as the shortest text that reads back as the same double, or with fixed decimals; what
+// is not finite becomes null.
 #pragma once
 
 #include <cstddef>

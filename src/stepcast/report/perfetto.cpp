@@ -1,13 +1,13 @@
 #include "stepcast/report/perfetto.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "stepcast/base/file.h"
 #include "stepcast/report/json_writer.h"
@@ -24,8 +24,8 @@ struct Slice {
   Ns end = 0;
   std::string name;
   std::string category;
-  std::size_t task = kNoTask;   // whose args it shows
-  double waited_us = -1;        // of a synchronising call
+  std::size_t task = kNoTask;  // whose args it shows
+  double waited_us = -1;       // of a synchronising call
 };
 
 // Slices and arrows of one set of times.
@@ -69,9 +69,12 @@ class TimelineWriter {
       }
       for (std::size_t m = 0; m < stretches.size(); ++m) {
         const CollectiveMember& member = collective.members[m];
-        in_collective_[member.rank_class.index()].push_back(
-            {flat_.flat({.rank_class = member.rank_class, .rank = 0, .instance = member.instance, .task = member.task}),
-             CollectiveId{i}, stretches[m], collective.members[last].rank_class});
+        in_collective_[member.rank_class.index()].push_back({flat_.flat({.rank_class = member.rank_class,
+                                                                         .rank = 0,
+                                                                         .instance = member.instance,
+                                                                         .task = member.task}),
+                                                             CollectiveId{i}, stretches[m],
+                                                             collective.members[last].rank_class});
       }
     }
     for (std::vector<InCollective>& of_class : in_collective_) {
@@ -182,7 +185,8 @@ class TimelineWriter {
       const Ns start = to_ns(at.start_us);
       const Ns end = to_ns(at.end_us);
       frames.clear();
-      for (StackId frame = info.stack; frame.valid(); frame = program_.stacks.parent(frame)) frames.push_back(frame);
+      for (StackId frame = info.stack; frame.valid(); frame = program_.stacks.parent(frame))
+        frames.push_back(frame);
       std::reverse(frames.begin(), frames.end());
       std::size_t common = 0;
       while (common < frames.size() && common < open.size() && open[common].frame == frames[common]) ++common;
@@ -226,7 +230,9 @@ class TimelineWriter {
     return text;
   }
 
-  void write_time(std::string_view key, Ns time) { json_.fixed_field(key, static_cast<double>(time) * 1e-3, 3); }
+  void write_time(std::string_view key, Ns time) {
+    json_.fixed_field(key, static_cast<double>(time) * 1e-3, 3);
+  }
 
   void write_slice(RankClassId c, int pid, int tid, const Slice& slice) {
     json_.begin_object().field("ph", "X").field("pid", pid).field("tid", tid);

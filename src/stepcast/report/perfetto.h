@@ -1,11 +1,13 @@
 // A timeline as Chrome trace JSON, to be opened at ui.perfetto.dev or chrome://tracing.
 //
-// A process per rank, a thread per lane. CPU threads show the open framework ops as nested slices with the runtime calls inside; a
-// synchronising call is one slice that says how long it waited. A collective shows waiting and transfer as two slices inside it. Arrows lead
-// from the work that somebody waited for to the work that waited: launches, events, synchronisation, thread hand-offs.
+// A process per rank, a thread per lane. CPU threads show the open framework ops as nested slices with the
+// runtime calls inside; a synchronising call is one slice that says how long it waited. A collective shows
+// waiting and transfer as two slices inside it. Arrows lead from the work that somebody waited for to the
+// work that waited: launches, events, synchronisation, thread hand-offs.
 //
 //   STEPCAST_TRY(write_perfetto("timeline.json.gz", flat, costs, simulated));
-//   STEPCAST_TRY(write_perfetto("both.json", flat, costs, simulated, &measured));  // "rank 0 measured" above "rank 0 simulated"
+//   STEPCAST_TRY(write_perfetto("both.json", flat, costs, simulated, &measured));  // "rank 0 measured" above
+//   "rank 0 simulated"
 #pragma once
 
 #include <filesystem>
@@ -23,7 +25,8 @@ namespace stepcast {
                                       const TaskTimes* measured = nullptr);
 
 // Gzip-compressed when the name ends in ".gz". Nothing half-written is left.
-[[nodiscard]] Status write_perfetto(const std::filesystem::path& file, const FlatProgram& flat, const Costs& costs,
-                                    const TaskTimes& times, const TaskTimes* measured = nullptr);
+[[nodiscard]] Status write_perfetto(const std::filesystem::path& file, const FlatProgram& flat,
+                                    const Costs& costs, const TaskTimes& times,
+                                    const TaskTimes* measured = nullptr);
 
 }  // namespace stepcast

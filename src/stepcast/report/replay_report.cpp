@@ -1,8 +1,5 @@
 #include "stepcast/report/replay_report.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -13,6 +10,9 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "stepcast/base/version.h"
 #include "stepcast/report/json_writer.h"
@@ -141,14 +141,16 @@ class TextReport {
       if (!rank.devices.empty()) devices.insert(rank.devices.front().name);
       if (rank.world_size) worlds.insert(*rank.world_size);
     }
-    const std::int64_t step = replay_.recorded.facts.empty() ? -1 : replay_.recorded.facts.front().step_number;
+    const std::int64_t step =
+        replay_.recorded.facts.empty() ? -1 : replay_.recorded.facts.front().step_number;
     line("Replay of {}", traces_.name);
     std::string what = plural(traces_.ranks.size(), "rank", "ranks");
     if (worlds.size() == 1 && *worlds.begin() > 1) {
       what = fmt::format("{} of {} ranks", traces_.ranks.size(), *worlds.begin());
     }
     line("  {} on {}; {}, {} read; {}", what,
-         devices.empty() ? std::string{"a GPU that the trace does not name"} : fmt::format("{}", fmt::join(devices, ", ")),
+         devices.empty() ? std::string{"a GPU that the trace does not name"}
+                         : fmt::format("{}", fmt::join(devices, ", ")),
          step >= 0 ? fmt::format("step {}", step) : std::string{"the whole trace (it marks no steps)"},
          plural(events, "event", "events"),
          execution_traces == 0 ? std::string{"no execution traces"}
@@ -226,20 +228,19 @@ class TextReport {
     text_ += table.text(2);
     line("  The last seven columns sum to the simulated step. Exposed: nothing computes meanwhile.");
     if (!replay_.collective_waits.empty()) {
-      line("  Idle for another rank: inside a collective, until the last rank arrives; exposed comm is the transfer after that.");
+      line(
+          "  Idle for another rank: inside a collective, until the last rank arrives; exposed comm is the "
+          "transfer after that.");
     }
   }
 
   void kernels() {
     title("GPU time by class of work, per rank (ms; streams that work at the same time count twice)");
     const bool alone = replay_.ranks.size() == 1;
-    TextTable table = alone ? TextTable{{{"class", kLeft}, {"ms"}, {"share of\nstep %"}}}
-                            : TextTable{{{"class", kLeft},
-                                         {"mean"},
-                                         {"least"},
-                                         {"most"},
-                                         {"on rank"},
-                                         {"share of\nstep %"}}};
+    TextTable table =
+        alone
+            ? TextTable{{{"class", kLeft}, {"ms"}, {"share of\nstep %"}}}
+            : TextTable{{{"class", kLeft}, {"mean"}, {"least"}, {"most"}, {"on rank"}, {"share of\nstep %"}}};
     double step_sum = 0;
     for (const ReplayedRank& rank : replay_.ranks) step_sum += rank.step.simulated_us;
     struct Row {
@@ -255,8 +256,8 @@ class TextReport {
       rows.push_back(std::move(row));
     }
     // Where no collective joins two ranks, nothing tells waiting for the others from transfer.
-    const char* const comm = replay_.collective_waits.empty() ? "communication: waiting and transfer"
-                                                              : "communication: transfer";
+    const char* const comm =
+        replay_.collective_waits.empty() ? "communication: waiting and transfer" : "communication: transfer";
     Row copies{"copies and fills", {}}, transfer{comm, {}}, hidden{"  of it under computation", {}},
         waiting{"communication: waiting", {}};
     for (const RankBreakdown& rank : a_.simulated_ranks) {
@@ -287,9 +288,12 @@ class TextReport {
                  table_number(ms(*least), 3), table_number(ms(*most), 3), rank_text(replay_, where), share});
     }
     text_ += table.text(2);
-    line("  Published baseline (largest sum of GPU work on one stream, no CPU, no waiting): {} ms, {} % of the longest "
-         "measured step",
-         table_number(ms(a_.baseline.time_us), 3), table_number(percent(a_.baseline.time_us, longest_measured()), 1));
+    line(
+        "  Published baseline (largest sum of GPU work on one stream, no CPU, no waiting): {} ms, {} % of "
+        "the longest "
+        "measured step",
+        table_number(ms(a_.baseline.time_us), 3),
+        table_number(percent(a_.baseline.time_us, longest_measured()), 1));
   }
 
   double longest_measured() const {
@@ -315,11 +319,13 @@ class TextReport {
         return a->total_wait_us + a->transfer_us > b->total_wait_us + b->transfer_us;
       });
       shown.resize(options_.collectives);
-      std::sort(shown.begin(), shown.end(),
-                [&](const Meeting* a, const Meeting* b) { return number[a->collective] < number[b->collective]; });
+      std::sort(shown.begin(), shown.end(), [&](const Meeting* a, const Meeting* b) {
+        return number[a->collective] < number[b->collective];
+      });
     }
     title(all ? std::string{"Collectives: who came last, and how long the others waited"}
-              : fmt::format("Collectives: who came last, and how long the others waited ({} of {}: those that cost most)",
+              : fmt::format("Collectives: who came last, and how long the others waited ({} of {}: those "
+                            "that cost most)",
                             shown.size(), a_.simulated_meetings.size()));
     TextTable table{{{"#"},
                      {"operation", kLeft},
@@ -359,7 +365,9 @@ class TextReport {
       line("  {} of {} waits agree with the record within 5 % + 20 us; largest difference {} us", agreeing,
            replay_.collective_waits.size(), table_number(worst, 1));
     } else {
-      line("  Only one rank is here, so its stay in a collective is replayed as recorded: waiting and transfer together.");
+      line(
+          "  Only one rank is here, so its stay in a collective is replayed as recorded: waiting and "
+          "transfer together.");
     }
   }
 
@@ -413,16 +421,17 @@ class TextReport {
       const ReplayedRank& rank = replay_.ranks[c];
       const RecordedStepFacts& facts = replay_.recorded.facts[c];
       const KeptDelays kept = kept_delays(facts);
-      std::vector<std::string> cells{fmt::format("{}", rank.rank),
-                                     table_number(percent(rank.simulated_wait_us, rank.step.simulated_us), 1),
-                                     table_number(percent(facts.unexplained_wait_us, rank.step.measured_us), 3),
-                                     table_number(kept.handoff_us, 0),
-                                     table_number(kept.busy_us, 0),
-                                     table_number(kept.left_over_us, 0),
-                                     table_number(kept.other_us, 0),
-                                     table_number(rank.kernel_start.median_us, 1),
-                                     table_number(rank.kernel_start.p95_us, 1),
-                                     table_number(rank.kernel_start.max_us, 1)};
+      std::vector<std::string> cells{
+          fmt::format("{}", rank.rank),
+          table_number(percent(rank.simulated_wait_us, rank.step.simulated_us), 1),
+          table_number(percent(facts.unexplained_wait_us, rank.step.measured_us), 3),
+          table_number(kept.handoff_us, 0),
+          table_number(kept.busy_us, 0),
+          table_number(kept.left_over_us, 0),
+          table_number(kept.other_us, 0),
+          table_number(rank.kernel_start.median_us, 1),
+          table_number(rank.kernel_start.p95_us, 1),
+          table_number(rank.kernel_start.max_us, 1)};
       if (smallest != nullptr) cells.push_back(table_signed(100 * smallest->step[c].error(), 2));
       if (naive != nullptr) cells.push_back(table_signed(100 * naive->step[c].error(), 1));
       table.row(std::move(cells));
@@ -430,7 +439,9 @@ class TextReport {
     text_ += table.text(2);
     line("  waiting simulated: the thread that ends the step does nothing, because a dependency holds it.");
     line("  not explained: waiting in calls that no dependency accounts for, replayed as recorded.");
-    line("  kept: recorded delays that stand on a dependency as they are; they count as kept, not as explained.");
+    line(
+        "  kept: recorded delays that stand on a dependency as they are; they count as kept, not as "
+        "explained.");
   }
 
   void streams() {
@@ -450,15 +461,18 @@ class TextReport {
     for (std::size_t c = 0; c < a_.simulated_ranks.size(); ++c) {
       const std::vector<Lane>& lanes = replay_.recorded.program.rank_classes()[c].lanes;
       std::vector<StreamBreakdown> by_number = a_.simulated_ranks[c].streams;
-      std::stable_sort(by_number.begin(), by_number.end(), [&](const StreamBreakdown& a, const StreamBreakdown& b) {
-        return lanes[a.lane].recorded < lanes[b.lane].recorded;
-      });
+      std::stable_sort(by_number.begin(), by_number.end(),
+                       [&](const StreamBreakdown& a, const StreamBreakdown& b) {
+                         return lanes[a.lane].recorded < lanes[b.lane].recorded;
+                       });
       for (const StreamBreakdown& s : by_number) {
-        table.row({rank_text(replay_, RankClassId{c}), s.name, table_count(s.tasks), table_number(ms(s.computation_us), 3),
-                   table_number(ms(s.transfer_us), 3), table_number(ms(s.exposed_comm_us), 3),
-                   table_number(ms(s.memcpy_us), 3), table_number(ms(s.exposed_memcpy_us), 3),
-                   table_number(ms(s.idle.of(IdleCause::cpu)), 3), table_number(ms(s.idle.of(IdleCause::other_stream)), 3),
-                   table_number(ms(s.idle.of(IdleCause::other_rank)), 3), table_number(ms(s.idle.of(IdleCause::rest)), 3)});
+        table.row({rank_text(replay_, RankClassId{c}), s.name, table_count(s.tasks),
+                   table_number(ms(s.computation_us), 3), table_number(ms(s.transfer_us), 3),
+                   table_number(ms(s.exposed_comm_us), 3), table_number(ms(s.memcpy_us), 3),
+                   table_number(ms(s.exposed_memcpy_us), 3), table_number(ms(s.idle.of(IdleCause::cpu)), 3),
+                   table_number(ms(s.idle.of(IdleCause::other_stream)), 3),
+                   table_number(ms(s.idle.of(IdleCause::other_rank)), 3),
+                   table_number(ms(s.idle.of(IdleCause::rest)), 3)});
       }
     }
     text_ += table.text(2);
@@ -482,7 +496,8 @@ class TextReport {
                                 table_number(ms(op.time_us), 3));
         }
         table.row({rank_text(replay_, RankClassId{c}), t.name, table_number(ms(t.busy_us), 3),
-                   table_number(ms(t.idle.of(IdleCause::gpu)), 3), table_number(ms(t.idle.of(IdleCause::other_thread)), 3),
+                   table_number(ms(t.idle.of(IdleCause::gpu)), 3),
+                   table_number(ms(t.idle.of(IdleCause::other_thread)), 3),
                    table_number(ms(t.idle.of(IdleCause::rest)), 3), busiest});
       }
     }
@@ -493,19 +508,21 @@ class TextReport {
     title("Constants, each learned from operations that did not wait");
     TextTable table{{{"constant", kLeft}, {"us"}, {"learned from"}, {"of"}, {"", kLeft}}};
     for (const LearnedConstant& constant : replay_.recorded.constants) {
-      table.row({constant.name, table_number(constant.value_us, 2), table_count(constant.clean), table_count(constant.all),
-                 constant.fallback ? "smallest of all: none was clean" : ""});
+      table.row({constant.name, table_number(constant.value_us, 2), table_count(constant.clean),
+                 table_count(constant.all), constant.fallback ? "smallest of all: none was clean" : ""});
     }
     text_ += table.text(2);
     title("Dependencies (inferred ones in brackets: concluded from the trace, not written in it)");
     std::vector<TextTable::Column> columns{{"rank", kLeft}};
-    for (int o = 0; o < kEdgeOriginCount; ++o) columns.push_back({std::string{to_string(static_cast<EdgeOrigin>(o))}});
+    for (int o = 0; o < kEdgeOriginCount; ++o)
+      columns.push_back({std::string{to_string(static_cast<EdgeOrigin>(o))}});
     TextTable edges{std::move(columns)};
     for (const RecordedStepFacts& facts : replay_.recorded.facts) {
       std::vector<std::string> cells{fmt::format("{}", facts.rank)};
       for (std::size_t o = 0; o < facts.edge_count.size(); ++o) {
         std::string cell = table_count(facts.edge_count[o]);
-        if (facts.inferred_edge_count[o] > 0) cell += fmt::format(" ({})", table_count(facts.inferred_edge_count[o]));
+        if (facts.inferred_edge_count[o] > 0)
+          cell += fmt::format(" ({})", table_count(facts.inferred_edge_count[o]));
         cells.push_back(std::move(cell));
       }
       edges.row(std::move(cells));
@@ -572,7 +589,8 @@ class JsonReport {
 
   void input() {
     json_.key("input").begin_object().field("name", traces_.name);
-    const std::int64_t step = replay_.recorded.facts.empty() ? -1 : replay_.recorded.facts.front().step_number;
+    const std::int64_t step =
+        replay_.recorded.facts.empty() ? -1 : replay_.recorded.facts.front().step_number;
     json_.key("step");
     if (step >= 0) {
       json_.value(step);
@@ -625,7 +643,8 @@ class JsonReport {
   }
 
   void breakdown(std::string_view key, const RankBreakdown& b) {
-    constexpr std::array kGpuCauses{IdleCause::cpu, IdleCause::other_stream, IdleCause::other_rank, IdleCause::rest};
+    constexpr std::array kGpuCauses{IdleCause::cpu, IdleCause::other_stream, IdleCause::other_rank,
+                                    IdleCause::rest};
     constexpr std::array kCpuCauses{IdleCause::gpu, IdleCause::other_thread, IdleCause::rest};
     json_.key(key).begin_object();
     time_ms("window_ms", b.window.length_us());
@@ -687,7 +706,8 @@ class JsonReport {
       time_us("unexplained_wait_us", facts.unexplained_wait_us);
       json_.key("kept_delay_us").begin_object();
       for (std::size_t o = 0; o < facts.kept_delay_us.size(); ++o) {
-        if (facts.kept_delay_us[o] > 0) time_us(to_string(static_cast<EdgeOrigin>(o)), facts.kept_delay_us[o]);
+        if (facts.kept_delay_us[o] > 0)
+          time_us(to_string(static_cast<EdgeOrigin>(o)), facts.kept_delay_us[o]);
       }
       json_.end_object();
       json_.key("edges").begin_object();
@@ -776,7 +796,8 @@ class JsonReport {
     if (a_.baseline.rank_class.valid()) {
       json_.field("rank", rank_of(a_.baseline.rank_class));
       const RankClass& rank_class = replay_.recorded.program.rank_class(a_.baseline.rank_class);
-      if (a_.baseline.lane < rank_class.lanes.size()) json_.field("stream", rank_class.lanes[a_.baseline.lane].name);
+      if (a_.baseline.lane < rank_class.lanes.size())
+        json_.field("stream", rank_class.lanes[a_.baseline.lane].name);
     }
     json_.end_object();
   }
@@ -819,11 +840,13 @@ class JsonReport {
 
 }  // namespace
 
-std::string replay_text(const TraceSet& traces, const ReplayAnalysis& analysis, const ReplayReportOptions& options) {
+std::string replay_text(const TraceSet& traces, const ReplayAnalysis& analysis,
+                        const ReplayReportOptions& options) {
   return TextReport{traces, analysis, options}.run();
 }
 
-std::string replay_json(const TraceSet& traces, const ReplayAnalysis& analysis, const ReplayReportOptions& options) {
+std::string replay_json(const TraceSet& traces, const ReplayAnalysis& analysis,
+                        const ReplayReportOptions& options) {
   return JsonReport{traces, analysis, options}.run();
 }
 

@@ -10,10 +10,10 @@
 namespace stepcast {
 
 struct ReplayReportOptions {
-  std::size_t collectives = 12;     // rows; those with the most waiting
-  std::size_t critical_path = 8;    // longest contributors
-  std::size_t ops_per_thread = 0;   // JSON: 0 is all
-  bool verbose = false;             // text: constants, streams and threads too
+  std::size_t collectives = 12;    // rows; those with the most waiting
+  std::size_t critical_path = 8;   // longest contributors
+  std::size_t ops_per_thread = 0;  // JSON: 0 is all
+  bool verbose = false;            // text: constants, streams and threads too
 };
 
 [[nodiscard]] std::string replay_text(const TraceSet& traces, const ReplayAnalysis& analysis,

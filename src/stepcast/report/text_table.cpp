@@ -1,11 +1,11 @@
 #include "stepcast/report/text_table.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <string_view>
+
+#include <fmt/format.h>
 
 namespace stepcast {
 namespace {

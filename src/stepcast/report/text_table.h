@@ -51,7 +51,8 @@ class TextTable {
 [[nodiscard]] std::string table_signed(double number, int decimals);
 // 1,234 with thousands separators.
 [[nodiscard]] std::string table_count(std::uint64_t count);
-// A number of bytes in the unit that a person would choose: "512 B", "24.0 KiB", "1.5 MiB". "-" for less than 0.
+// A number of bytes in the unit that a person would choose: "512 B", "24.0 KiB", "1.5 MiB". "-" for less than
+// 0.
 [[nodiscard]] std::string table_bytes(double bytes);
 // At most `width` characters: the end is replaced by "..".
 [[nodiscard]] std::string shorten(std::string text, std::size_t width);

@@ -1,11 +1,11 @@
 #include "stepcast/report/validation_report.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <string_view>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "stepcast/base/version.h"
 #include "stepcast/report/json_writer.h"
@@ -14,7 +14,8 @@
 namespace stepcast {
 namespace {
 
-void write_metrics(JsonWriter& json, const Metrics& metrics, bool relative, const std::vector<ExtraMetric>& extras) {
+void write_metrics(JsonWriter& json, const Metrics& metrics, bool relative,
+                   const std::vector<ExtraMetric>& extras) {
   json.field("n", metrics.n);
   const auto number = [&](std::string_view name, double value) {
     json.key(name);
@@ -73,35 +74,59 @@ void write_result(JsonWriter& json, const SuiteResult& result) {
   }
   json.key("skipped").begin_array();
   for (const Skipped& skipped : result.skipped) {
-    json.begin_object().field("what", skipped.what).field("why", skipped.why).field("n", skipped.n).end_object();
+    json.begin_object()
+        .field("what", skipped.what)
+        .field("why", skipped.why)
+        .field("n", skipped.n)
+        .end_object();
   }
   json.end_array();
   json.end_object();
 }
 
+// The extra numbers of a set in the columns of the test; counts without decimals.
+void add_extras(const TestScore& test, const std::vector<ExtraMetric>& extras,
+                std::vector<std::string>& cells) {
+  for (const ExtraMetric& wanted : test.extras) {
+    const auto found = std::find_if(extras.begin(), extras.end(),
+                                    [&](const ExtraMetric& e) { return e.name == wanted.name; });
+    const bool is_count = wanted.over == ExtraMetric::Over::sum;
+    cells.push_back(found == extras.end() ? "-" : table_number(found->value, is_count ? 0 : 3));
+  }
+}
+
 TextTable relative_table(const TestScore& test) {
-  TextTable table{{{"set", TextTable::Align::left},
-                   {"n"},
-                   {"mean\n|error| %"},
-                   {"median\n%"},
-                   {"p90\n%"},
-                   {"max\n%"},
-                   {"bias\n%"},
-                   {"geometric\nmean %"}}};
-  const auto add = [&](const std::string& name, const Metrics& m) {
+  std::vector<TextTable::Column> columns{{"set", TextTable::Align::left},
+                                         {"n"},
+                                         {"mean\n|error| %"},
+                                         {"median\n%"},
+                                         {"p90\n%"},
+                                         {"max\n%"},
+                                         {"bias\n%"},
+                                         {"geometric\nmean %"}};
+  for (const ExtraMetric& extra : test.extras) columns.push_back({extra.name});
+  TextTable table{std::move(columns)};
+  const auto add = [&](const std::string& name, const Metrics& m, const std::vector<ExtraMetric>& extras) {
     if (m.n == 0) {
       table.row({name, "0"});
       return;
     }
-    table.row({name, table_count(m.n), table_number(m.mape, 3), table_number(m.median_ape, 3),
-               table_number(m.p90_ape, 3), table_number(m.max_ape, 3), table_signed(m.bias, 3),
-               table_number(m.gmae, 3)});
+    std::vector<std::string> cells{name,
+                                   table_count(m.n),
+                                   table_number(m.mape, 3),
+                                   table_number(m.median_ape, 3),
+                                   table_number(m.p90_ape, 3),
+                                   table_number(m.max_ape, 3),
+                                   table_signed(m.bias, 3),
+                                   table_number(m.gmae, 3)};
+    add_extras(test, extras, cells);
+    table.row(std::move(cells));
   };
-  for (const SetScore& set : test.sets) add(set.set, set.metrics);
+  for (const SetScore& set : test.sets) add(set.set, set.metrics, set.extras);
   if (test.sets.size() > 1) {
     table.rule();
-    add("mean over sets", test.overall);
-    add("all rows", test.pooled);
+    add("mean over sets", test.overall, test.extras);
+    add("all rows", test.pooled, test.extras);
   }
   return table;
 }
@@ -112,12 +137,7 @@ TextTable absolute_table(const TestScore& test) {
   TextTable table{std::move(columns)};
   const auto add = [&](const std::string& name, std::uint64_t n, const std::vector<ExtraMetric>& extras) {
     std::vector<std::string> cells{name, table_count(n)};
-    for (const ExtraMetric& wanted : test.extras) {
-      const auto found = std::find_if(extras.begin(), extras.end(),
-                                      [&](const ExtraMetric& e) { return e.name == wanted.name; });
-      const bool is_count = wanted.over == ExtraMetric::Over::sum;
-      cells.push_back(found == extras.end() ? "-" : table_number(found->value, is_count ? 0 : 3));
-    }
+    add_extras(test, extras, cells);
     table.row(std::move(cells));
   };
   for (const SetScore& set : test.sets) add(set.set, set.metrics.n, set.extras);
@@ -128,7 +148,9 @@ TextTable absolute_table(const TestScore& test) {
   return table;
 }
 
-TextTable table_of(const TestScore& test) { return test.relative ? relative_table(test) : absolute_table(test); }
+TextTable table_of(const TestScore& test) {
+  return test.relative ? relative_table(test) : absolute_table(test);
+}
 
 std::string heading_of(const TestScore& test) {
   return fmt::format("{} ({}; protocol: {})", test.test, test.unit, test.protocol);
@@ -201,9 +223,9 @@ std::string validation_rows_csv(std::span<const SuiteResult> results) {
     for (const TestScore& test : result.tests) {
       for (const SetScore& set : test.sets) {
         for (const ScoredRow& row : set.rows) {
-          text += fmt::format("{},{},{},{},{},{:.6f},{:.6f},{},{}\n", csv_field(result.suite), csv_field(test.test),
-                              csv_field(set.set), csv_field(row.row), test.unit, row.measured, row.predicted,
-                              row.p10 ? fmt::format("{:.6f}", *row.p10) : "",
+          text += fmt::format("{},{},{},{},{},{:.6f},{:.6f},{},{}\n", csv_field(result.suite),
+                              csv_field(test.test), csv_field(set.set), csv_field(row.row), test.unit,
+                              row.measured, row.predicted, row.p10 ? fmt::format("{:.6f}", *row.p10) : "",
                               row.p90 ? fmt::format("{:.6f}", *row.p90) : "");
         }
       }
@@ -214,8 +236,10 @@ std::string validation_rows_csv(std::span<const SuiteResult> results) {
 
 std::string accuracy_page(std::span<const SuiteResult> results, const std::string& data) {
   std::string text = fmt::format(
-      "# Accuracy\n\nWritten by `stepcast validate all --data {}` (stepcast {}). |error| is |predicted - measured| / "
-      "measured; bias is the mean\nof (predicted - measured) / measured. The mean over sets counts, not the mean over "
+      "# Accuracy\n\nWritten by `stepcast validate all --data {}` (stepcast {}). |error| is |predicted - "
+      "measured| / "
+      "measured; bias is the mean\nof (predicted - measured) / measured. The mean over sets counts, not the "
+      "mean over "
       "rows.\n",
       data, version());
   for (const SuiteResult& result : results) {

@@ -1,5 +1,5 @@
-// Results of validation suites: a table for people, the contract's JSON object for programs (docs/json.md), rows as CSV, and the page
-// docs/accuracy.md.
+// Results of validation suites: a table for people, the contract's JSON object for programs (docs/json.md),
+// rows as CSV, and the page docs/accuracy.md.
 #pragma once
 
 #include <span>

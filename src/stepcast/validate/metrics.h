@@ -1,6 +1,8 @@
-// How far predictions are from measurements: one set of numbers for every suite, so that scores can be compared.
+// How far predictions are from measurements: one set of numbers for every suite, so that scores can be
+// compared.
 //
-// ape = |predicted - measured| / measured, in percent; bias = mean of (predicted - measured) / measured, in percent.
+// ape = |predicted - measured| / measured, in percent; bias = mean of (predicted - measured) / measured, in
+// percent.
 #pragma once
 
 #include <cstdint>
@@ -13,23 +15,25 @@ namespace stepcast {
 
 // One prediction beside its measurement, in the unit of its test.
 struct ScoredRow {
-  std::string row;                     // "rank 3 step 10"
+  std::string row;  // "rank 3 step 10"
   double measured = 0;
   double predicted = 0;
-  std::optional<double> p10, p90;      // interval of the prediction, where it has one
+  std::optional<double> p10, p90;  // interval of the prediction, where it has one
 };
 
-// Relative errors of some rows. Rows whose measurement is not above 0 have no relative error and are not counted.
+// Relative errors of some rows. Rows whose measurement is not above 0 have no relative error and are not
+// counted.
 struct Metrics {
   std::uint64_t n = 0;
   double mape = 0;
   double median_ape = 0;
-  double gmae = 0;                     // exp(mean ln(ape + 4e-4)), the published geometric mean, on fractions
+  double gmae = 0;  // exp(mean ln(ape + 4e-4)), the published geometric mean, on fractions
   double p80_ape = 0;
   double p90_ape = 0;
   double max_ape = 0;
   double bias = 0;
-  // Of the rows with an interval: share whose measurement lies in it, and the median of (p90 - p10) / predicted.
+  // Of the rows with an interval: share whose measurement lies in it, and the median of (p90 - p10) /
+  // predicted.
   std::optional<double> interval_coverage;
   std::optional<double> interval_width_median;
 };
@@ -37,8 +41,8 @@ struct Metrics {
 // Quantiles interpolate linearly between neighbours.
 [[nodiscard]] Metrics score(std::span<const ScoredRow> rows);
 
-// The mean over sets, which is what counts: a set with many rows is not worth more. `n` is the sum, `max_ape` the largest. Sets
-// without rows are left out.
+// The mean over sets, which is what counts: a set with many rows is not worth more. `n` is the sum, `max_ape`
+// the largest. Sets without rows are left out.
 [[nodiscard]] Metrics mean_over_sets(std::span<const Metrics> sets);
 
 // Linear interpolation between neighbours of the sorted values; 0 for none.

@@ -1,18 +1,22 @@
 #include "stepcast/validate/replay_suite.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <system_error>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "stepcast/base/parallel.h"
 #include "stepcast/predict/replay.h"
 #include "stepcast/predict/trace_set.h"
+#include "stepcast/trace/recorded_program.h"
+#include "stepcast/validate/inference_score.h"
+#include "stepcast/validate/round_trip.h"
 
 namespace stepcast {
 namespace {
@@ -61,7 +65,8 @@ std::set<std::int64_t> common_steps(const TraceSet& set) {
 std::string relative_name(const fs::path& path, const fs::path& data) {
   std::string name = path.lexically_relative(data).generic_string();
   if (name.empty() || name == ".") name = path.filename().generic_string();
-  if (name.empty()) name = path.parent_path().filename().generic_string();  // a folder written with a slash at its end
+  if (name.empty())
+    name = path.parent_path().filename().generic_string();  // a folder written with a slash at its end
   for (const std::string_view ending : {".gz", ".json", ".trace", ".pt"}) {
     if (name.ends_with(ending)) name.erase(name.size() - ending.size());
   }
@@ -77,8 +82,10 @@ class Scores {
     for (const auto& [name, unit, relative] :
          {Kind{"step_time", "ms", true}, Kind{"gpu_window", "ms", true}, Kind{"global_window", "ms", true},
           Kind{"kernel_starts", "us", false}, Kind{"collective_waits", "us", false},
-          Kind{"unexplained_wait", "percent", false}, Kind{"naive", "ms", true}, Kind{"naive_gpu_window", "ms", true},
-          Kind{"smallest_handoff", "ms", true}, Kind{"whole_trace", "ms", true}}) {
+          Kind{"unexplained_wait", "percent", false}, Kind{"naive", "ms", true},
+          Kind{"naive_gpu_window", "ms", true}, Kind{"smallest_handoff", "ms", true},
+          Kind{"whole_trace", "ms", true}, Kind{"round_trip", "ms", true},
+          Kind{"inferred_events", "edges", false}}) {
       TestScore test;
       test.test = name;
       test.protocol = "recorded";
@@ -88,7 +95,8 @@ class Scores {
     }
   }
 
-  void add(std::string_view test, const std::string& set, std::string row, double measured, double predicted) {
+  void add(std::string_view test, const std::string& set, std::string row, double measured,
+           double predicted) {
     set_of(test, set).rows.push_back({std::move(row), measured, predicted, std::nullopt, std::nullopt});
   }
 
@@ -102,8 +110,24 @@ class Scores {
     return added;
   }
 
+  // Keeps a number over the rows of a set: the largest, or the sum.
+  void keep(std::string_view test, const std::string& set, std::string_view name, double value,
+            ExtraMetric::Over over) {
+    std::vector<ExtraMetric>& extras = set_of(test, set).extras;
+    const auto same =
+        std::find_if(extras.begin(), extras.end(), [&](const ExtraMetric& e) { return e.name == name; });
+    if (same == extras.end()) {
+      extras.push_back({std::string{name}, value, over});
+    } else if (over == ExtraMetric::Over::sum) {
+      same->value += value;
+    } else {
+      same->value = std::max(same->value, value);
+    }
+  }
+
   std::vector<TestScore> finish() && {
-    std::erase_if(tests_, [](const TestScore& test) { return test.sets.empty() && test.test != "step_time"; });
+    std::erase_if(tests_,
+                  [](const TestScore& test) { return test.sets.empty() && test.test != "step_time"; });
     for (TestScore& test : tests_) test.finish();
     return std::move(tests_);
   }
@@ -144,23 +168,17 @@ void add_step(Scores& scores, const std::string& set, const Replay& replay) {
     scores.add("kernel_starts", set, row, 0, rank.kernel_start.median_us);
     const double step_us = rank.step.measured_us > 0 ? rank.step.measured_us : 1;
     scores.add("unexplained_wait", set, row, 0, 100 * facts[c].unexplained_wait_us / step_us);
-    // Extra numbers over the rows of a set, row by row.
-    const auto keep = [&](std::string_view test, std::string name, double value, ExtraMetric::Over over) {
-      std::vector<ExtraMetric>& extras = scores.set_of(test, set).extras;
-      const auto same = std::find_if(extras.begin(), extras.end(), [&](const ExtraMetric& e) { return e.name == name; });
-      if (same == extras.end()) {
-        extras.push_back({std::move(name), value, over});
-      } else {
-        same->value = std::max(same->value, value);
-      }
-    };
     using Over = ExtraMetric::Over;
+    const auto keep = [&](std::string_view test, std::string_view name, double value, Over over) {
+      scores.keep(test, set, name, value, over);
+    };
     keep("kernel_starts", "worst_median_us", rank.kernel_start.median_us, Over::max);
     keep("kernel_starts", "worst_p95_us", rank.kernel_start.p95_us, Over::max);
     keep("kernel_starts", "max_us", rank.kernel_start.max_us, Over::max);
     const double handoff =
         facts[c].kept_delay_us[static_cast<std::size_t>(EdgeOrigin::thread_handoff)] / step_us * 100;
-    const double busy = facts[c].kept_delay_us[static_cast<std::size_t>(EdgeOrigin::device_busy)] / step_us * 100;
+    const double busy =
+        facts[c].kept_delay_us[static_cast<std::size_t>(EdgeOrigin::device_busy)] / step_us * 100;
     keep("unexplained_wait", "max_percent_of_step", 100 * facts[c].unexplained_wait_us / step_us, Over::max);
     keep("unexplained_wait", "max_kept_handoff_percent_of_step", handoff, Over::max);
     keep("unexplained_wait", "max_kept_busy_percent_of_step", busy, Over::max);
@@ -171,14 +189,61 @@ void add_step(Scores& scores, const std::string& set, const Replay& replay) {
   }
   for (const CollectiveWait& wait : replay.collective_waits) {
     const RecordedStepFacts& of = facts[wait.rank_class.index()];
-    SetScore& score = scores.set_of("collective_waits", set);
-    score.rows.push_back({fmt::format("collective {} {}", wait.collective.index(), row_of(of)), wait.recorded_us,
-                          wait.simulated_us, std::nullopt, std::nullopt});
-    if (score.extras.empty()) {
-      score.extras = {{"agree_n", 0, ExtraMetric::Over::sum}, {"max_us", 0, ExtraMetric::Over::max}};
+    scores.add("collective_waits", set, fmt::format("collective {} {}", wait.collective.index(), row_of(of)),
+               wait.recorded_us, wait.simulated_us);
+    scores.keep("collective_waits", set, "agree_n", wait.agrees() ? 1 : 0, ExtraMetric::Over::sum);
+    scores.keep("collective_waits", set, "max_us", std::abs(wait.simulated_us - wait.recorded_us),
+                ExtraMetric::Over::max);
+  }
+}
+
+// The last step of the set under changed scenarios and back. Returns what went wrong.
+std::vector<Skipped> add_round_trips(Scores& scores, const std::string& set,
+                                     std::span<const RecordedInput> inputs, unsigned threads) {
+  const std::vector<RoundTripScenario> scenarios = standard_round_trips(inputs.size());
+  std::vector<std::optional<Result<RoundTripResult>>> results(scenarios.size());
+  std::vector<Skipped> skipped;
+  const Status done = parallel_for(scenarios.size(), threads, [&](std::size_t i) -> Status {
+    results[i].emplace(round_trip(inputs, scenarios[i]));
+    return Ok{};
+  });
+  if (!done.ok()) return {{set + " round trip", message_without_file(done.error())}};
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (!results[i]->ok()) {
+      skipped.push_back({fmt::format("{} round trip {}", set, scenarios[i].name),
+                         message_without_file(results[i]->error())});
+      continue;
     }
-    if (wait.agrees()) ++score.extras[0].value;
-    score.extras[1].value = std::max(score.extras[1].value, std::abs(wait.simulated_us - wait.recorded_us));
+    const RoundTripResult& result = results[i]->value();
+    for (const RoundTripResult::RankEnd& end : result.ends) {
+      scores.add("round_trip", set, fmt::format("{} rank {}", result.scenario, end.rank),
+                 end.step_us / kUsPerMs, (end.step_us + end.error_us()) / kUsPerMs);
+    }
+    scores.keep("round_trip", set, "worst_kernel_start_p95_us", result.kernel_start_error_quantile_us(0.95),
+                ExtraMetric::Over::max);
+    scores.keep("round_trip", set, "lost_n", static_cast<double>(result.lost), ExtraMetric::Over::sum);
+  }
+  return skipped;
+}
+
+// Ranks whose trace says which events were waited for: how many of those waits are found without being told.
+void add_inferred_events(Scores& scores, const std::string& set, const TraceSet& traces) {
+  for (std::size_t i = 0; i < traces.ranks.size(); ++i) {
+    const std::vector<EventEdge> truth = recorded_event_edges(traces.ranks[i]);
+    if (truth.empty()) continue;
+    const RecordedRank blind = without_sync_records(traces.ranks[i]);
+    const RecordedInput input{&blind, traces.execution_traces[i] ? &*traces.execution_traces[i] : nullptr};
+    const Result<RecordedProgram> program = rebuild_program(std::span{&input, 1});
+    if (!program.ok()) continue;  // named as not replayed already
+    const InferenceScore score = score_event_edges(traces.ranks[i], truth, event_edges(*program, 0));
+    if (score.true_edges == 0 && score.inferred_edges == 0) continue;
+    scores.add("inferred_events", set, fmt::format("rank {}", program->facts.front().rank),
+               static_cast<double>(score.true_edges), static_cast<double>(score.found));
+    using Over = ExtraMetric::Over;
+    scores.keep("inferred_events", set, "true_n", static_cast<double>(score.true_edges), Over::sum);
+    scores.keep("inferred_events", set, "found_n", static_cast<double>(score.found), Over::sum);
+    scores.keep("inferred_events", set, "inferred_n", static_cast<double>(score.inferred_edges), Over::sum);
+    scores.keep("inferred_events", set, "right_n", static_cast<double>(score.right), Over::sum);
   }
 }
 
@@ -202,7 +267,8 @@ Result<SuiteResult> validate_replay(const fs::path& data, const SuiteOptions& op
       continue;
     }
     std::vector<TraceListing::Other> not_read;
-    const std::vector<TraceSet> sets = read_trace_sets(*listing, {.ranks = {}, .threads = options.threads}, not_read);
+    const std::vector<TraceSet> sets =
+        read_trace_sets(*listing, {.ranks = {}, .threads = options.threads}, not_read);
     for (const TraceListing::Other& other : not_read) {
       result.skipped.push_back({relative_name(other.file, data), other.why});
     }
@@ -228,10 +294,18 @@ Result<SuiteResult> validate_replay(const fs::path& data, const SuiteOptions& op
           result.skipped.push_back({what, message_without_file(replays[i]->error())});
         }
       }
+      if (std::none_of(replays.begin(), replays.end(), [](const auto& r) { return r->ok(); })) continue;
+      if (steps.front()) {
+        for (Skipped& trip : add_round_trips(scores, name, inputs, options.threads)) {
+          result.skipped.push_back(std::move(trip));
+        }
+      }
+      add_inferred_events(scores, name, set);
     }
   }
   if (sets_found == 0) {
-    return Error::at(data.string(), "no profiler trace here or in a folder below").expected("Kineto traces, *.json or *.json.gz");
+    return Error::at(data.string(), "no profiler trace here or in a folder below")
+        .expected("Kineto traces, *.json or *.json.gz");
   }
   result.tests = std::move(scores).finish();
   return result;
@@ -241,7 +315,9 @@ Suite replay_suite() {
   return {.name = "replay",
           .summary = "replayed steps of recorded traces against the recorded times",
           .data_folder = "traces",
-          .run = [](const fs::path& data, const SuiteOptions& options) { return validate_replay(data, options); }};
+          .run = [](const fs::path& data, const SuiteOptions& options) {
+            return validate_replay(data, options);
+          }};
 }
 
 }  // namespace stepcast

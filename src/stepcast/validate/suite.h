@@ -19,28 +19,28 @@ namespace stepcast {
 // A number beside the metrics, and how those of several sets become one.
 struct ExtraMetric {
   enum class Over : std::uint8_t { mean, max, sum };
-  std::string name;   // with its unit: "p95_us"
+  std::string name;  // with its unit: "p95_us"
   double value = 0;
   Over over = Over::mean;
 };
 
 struct SetScore {
   std::string set;
-  std::uint64_t n_fit = 0;           // rows that something was fitted to
-  Metrics metrics;                   // n counts rows also where errors are absolute only
+  std::uint64_t n_fit = 0;  // rows that something was fitted to
+  Metrics metrics;          // n counts rows also where errors are absolute only
   std::vector<ExtraMetric> extras;
   std::vector<ScoredRow> rows;
 };
 
 struct TestScore {
   std::string test;
-  std::string protocol;              // "recorded", "shipped", "refit"
-  std::string unit;                  // of the rows: "ms", "us", "percent"
-  bool relative = true;              // false: rows have no relative errors, only `extras` tell
+  std::string protocol;  // "recorded", "shipped", "refit"
+  std::string unit;      // of the rows: "ms", "us", "percent"
+  bool relative = true;  // false: rows have no relative errors, only `extras` tell
   std::vector<SetScore> sets;
-  Metrics overall;                   // mean over sets
-  Metrics pooled;                    // all rows together
-  std::vector<ExtraMetric> extras;   // over sets
+  Metrics overall;                  // mean over sets
+  Metrics pooled;                   // all rows together
+  std::vector<ExtraMetric> extras;  // over sets
 
   // Scores the sets from their rows, and the whole from its sets.
   void finish();
@@ -54,19 +54,19 @@ struct Skipped {
 
 struct SuiteResult {
   std::string suite;
-  std::vector<TestScore> tests;      // the primary test first
+  std::vector<TestScore> tests;  // the primary test first
   std::vector<Skipped> skipped;
 };
 
 struct SuiteOptions {
-  unsigned threads = 0;              // 0: one per hardware thread
-  std::string protocol;              // empty: the suite's own
+  unsigned threads = 0;  // 0: one per hardware thread
+  std::string protocol;  // empty: the suite's own
 };
 
 struct Suite {
   std::string_view name;
   std::string_view summary;
-  std::string_view data_folder;      // where its data lies in the folder of all measured data
+  std::string_view data_folder;  // where its data lies in the folder of all measured data
   std::function<Result<SuiteResult>(const std::filesystem::path& data, const SuiteOptions& options)> run;
 };
 
