@@ -123,6 +123,8 @@ double ComposedResult::end_us() const {
   return std::isfinite(end) ? end : 0;
 }
 
+namespace detail {
+
 // Writes down every moment as it meets it, then sorts them.
 class Composer {
  public:
@@ -349,10 +351,12 @@ class Composer {
   ComposedProgram result_;
 };
 
+}  // namespace detail
+
 Result<ComposedProgram> ComposedProgram::compose(const Program& program, const Costs& costs) {
   STEPCAST_ASSIGN(const ExecutionOrder order, order_execution(program));
   STEPCAST_TRY(costs.check(program));
-  return Composer{program, costs, order}.compose();
+  return detail::Composer{program, costs, order}.compose();
 }
 
 Result<ComposedResult> ComposedProgram::evaluate(const std::vector<double>& start_offset_us) const {

@@ -22,6 +22,10 @@
 
 namespace stepcast {
 
+namespace detail {
+class Composer;
+}  // namespace detail
+
 // Dense max-plus matrix; -infinity means "does not depend on".
 class MaxPlusMatrix {
  public:
@@ -74,7 +78,7 @@ class ComposedProgram {
   [[nodiscard]] std::size_t memory_bytes() const;
 
  private:
-  friend class Composer;
+  friend class detail::Composer;
   struct Term {
     double delay_us;
     std::uint32_t moment;

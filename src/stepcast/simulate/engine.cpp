@@ -230,6 +230,8 @@ Status Plan::prepare(const SimulateOptions& options, Timeline& timeline) const {
   return Ok{};
 }
 
+namespace detail {
+
 // One run of a Plan.
 class Sweep {
  public:
@@ -405,10 +407,12 @@ class Sweep {
   std::vector<double> lane_scratch_;
 };
 
+}  // namespace detail
+
 Status Plan::simulate(const Costs& costs, const SimulateOptions& options, Timeline& timeline) const {
   STEPCAST_TRY(costs.check(*program_));
   STEPCAST_TRY(prepare(options, timeline));
-  if (timeline.intervals_.size() > 0) Sweep{*this, costs, timeline}.run();
+  if (timeline.intervals_.size() > 0) detail::Sweep{*this, costs, timeline}.run();
   return Ok{};
 }
 

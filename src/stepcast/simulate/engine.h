@@ -23,6 +23,10 @@
 
 namespace stepcast {
 
+namespace detail {
+class Sweep;
+}  // namespace detail
+
 // A task of one rank: `rank` counts the ranks of the class (0 .. multiplicity - 1), `repetition` the runs of
 // the instance.
 struct TaskRef {
@@ -71,7 +75,7 @@ class Timeline {
 
  private:
   friend class Plan;
-  friend class Sweep;
+  friend class detail::Sweep;
   struct Place {  // of a rank class
     std::size_t first_interval = 0, first_lane = 0, first_rank = 0;
     std::uint32_t copies = 1;
@@ -104,7 +108,7 @@ class Plan {
   [[nodiscard]] std::size_t step_count() const { return order_.steps.size(); }
 
  private:
-  friend class Sweep;
+  friend class detail::Sweep;
   struct Member {  // of a collective
     std::uint32_t rank_class = 0, block = 0, task = 0;
     std::uint32_t lane = 0;    // of the class
