@@ -84,18 +84,16 @@ class JsonCursor {
   bool next_member(std::string_view& key) {
     if (!next_item('}')) return false;
     if (p_ >= end_ || *p_ != '"') return fail("a key in quotes");
-    const char* const first = ++p_;
-    for (;;) {
-      p_ = find_quote_or_backslash(p_, end_);
-      if (p_ >= end_) return fail("a closing quote");
-      if (*p_ == '"') break;
-      p_ += 2;
+    const char* const first = p_ + 1;
+    const char* p = closing_quote(first);  // a local: the position is written back once
+    if (p == nullptr) return fail("a closing quote");
+    key = {first, static_cast<std::size_t>(p - first)};
+    p = behind_space(p + 1);
+    if (p >= end_ || *p != ':') {
+      p_ = p;
+      return fail("':'");
     }
-    key = {first, static_cast<std::size_t>(p_ - first)};
-    ++p_;
-    if (peek() != ':') return fail("':'");
-    ++p_;
-    skip_space();
+    p_ = behind_space(p + 1);
     return true;
   }
 
@@ -104,17 +102,12 @@ class JsonCursor {
 
   bool string(JsonText& out) {
     if (peek() != '"') return fail("a text");
-    const char* const first = ++p_;
-    out.escaped = false;
-    for (;;) {
-      p_ = find_quote_or_backslash(p_, end_);
-      if (p_ >= end_) return fail("a closing quote");
-      if (*p_ == '"') break;
-      out.escaped = true;
-      p_ += 2;
-    }
-    out.raw = {first, static_cast<std::size_t>(p_ - first)};
-    ++p_;
+    const char* const first = p_ + 1;
+    const char* const last = closing_quote(first);
+    if (last == nullptr) return fail("a closing quote");
+    out.raw = {first, static_cast<std::size_t>(last - first)};
+    out.escaped = escaped_;
+    p_ = last + 1;
     state_ = State::value;
     return true;
   }
@@ -122,8 +115,10 @@ class JsonCursor {
   // The text of a number, true, false or null.
   bool scalar(std::string_view& out) {
     const char* const first = p_;
-    while (p_ < end_ && !ends_scalar(*p_)) ++p_;
-    out = {first, static_cast<std::size_t>(p_ - first)};
+    const char* p = first;
+    while (p < end_ && !ends_scalar(*p)) ++p;
+    p_ = p;
+    out = {first, static_cast<std::size_t>(p - first)};
     if (out.empty()) return fail("a value");
     state_ = State::value;
     return true;
@@ -159,8 +154,23 @@ class JsonCursor {
  private:
   enum class State : std::uint8_t { opened, value };
 
-  void skip_space() {
-    while (p_ < end_ && (*p_ == ' ' || *p_ == '\n' || *p_ == '\t' || *p_ == '\r')) ++p_;
+  [[nodiscard]] const char* behind_space(const char* p) const {
+    while (p < end_ && (*p == ' ' || *p == '\n' || *p == '\t' || *p == '\r')) ++p;
+    return p;
+  }
+  void skip_space() { p_ = behind_space(p_); }
+
+  // The quote that ends the string whose inside begins at `p`, null if there is none. Notes whether there
+  // were escapes.
+  const char* closing_quote(const char* p) {
+    escaped_ = false;
+    for (;;) {
+      p = find_quote_or_backslash(p, end_);
+      if (p >= end_) return nullptr;
+      if (*p == '"') return p;
+      escaped_ = true;
+      p += 2;
+    }
   }
 
   static bool ends_scalar(char c) {
@@ -189,13 +199,9 @@ class JsonCursor {
     while (p_ < end_) {
       const char c = *p_++;
       if (c == '"') {
-        for (;;) {
-          p_ = find_quote_or_backslash(p_, end_);
-          if (p_ >= end_) return fail("a closing quote");
-          if (*p_ == '"') break;
-          p_ += 2;
-        }
-        ++p_;
+        const char* const last = closing_quote(p_);
+        if (last == nullptr) return fail("a closing quote");
+        p_ = last + 1;
       } else if (c == '{' || c == '[') {
         ++depth;
       } else if (c == '}' || c == ']') {
@@ -214,6 +220,7 @@ class JsonCursor {
   const char* p_;
   const char* end_;
   const char* problem_ = nullptr;
+  bool escaped_ = false;  // of the last string
   State state_ = State::opened;
 };
 
