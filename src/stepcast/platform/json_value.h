@@ -18,9 +18,18 @@
 
 namespace stepcast {
 
+// A key and its value in an object. A template only because JsonValue holds members of its own type: it is
+// completed when JsonValue is.
+template <class Value>
+struct JsonMember {
+  std::string key;
+  Value value;
+  friend bool operator==(const JsonMember&, const JsonMember&) = default;
+};
+
 class JsonValue {
  public:
-  struct Member;
+  using Member = JsonMember<JsonValue>;
   using Array = std::vector<JsonValue>;
   using Object = std::vector<Member>;  // in the order of the file
 
@@ -70,12 +79,6 @@ class JsonValue {
  private:
   std::variant<std::monostate, bool, double, std::string, Array, Object> data_;
   std::uint32_t line_ = 0;
-};
-
-struct JsonValue::Member {
-  std::string key;
-  JsonValue value;
-  friend bool operator==(const Member&, const Member&) = default;
 };
 
 struct JsonLimits {
