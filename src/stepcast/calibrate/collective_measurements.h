@@ -1,0 +1,74 @@
+// Measured times of collectives, whatever program wrote them.
+//
+//   STEPCAST_ASSIGN(MeasuredCollectives m, read_collective_measurements("all_reduce.log"));
+//   for (const CollectiveMeasurements& curve : m.curves) ...
+//
+// Formats, told apart by content:
+//   nccl-tests      text, old and new columns, several collectives in one log; the out-of-place times
+//   nccl-tests      JSON (-J)
+//   PARAM comms     log with COMMS-RES lines; the median latency
+//   long CSV        one row per measurement with the header docs/collectives.md gives; many platforms
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stepcast/base/result.h"
+#include "stepcast/operation/collective_kind.h"
+#include "stepcast/operation/dtype.h"
+
+namespace stepcast {
+
+struct CollectiveSample {
+  double message_bytes = 0;  // `size` of nccl-tests
+  double time_us = 0;
+  DType dtype = DType::unknown;
+  std::uint32_t hash = 0;    // row_hash() of what identifies the row; 0: none was made
+};
+
+// All measurements of one collective on one group of ranks.
+struct CollectiveMeasurements {
+  std::string platform;      // as the file names it; empty if it does not
+  std::string gpu;
+  std::string interconnect;
+  CollectiveOp collective = CollectiveOp::unknown;
+  std::uint32_t n_nodes = 1, gpus_per_node = 1, n_ranks = 1;
+  std::vector<CollectiveSample> samples;
+  std::vector<std::string> sources;  // which run or project; without repeats
+
+  // "a100_sxm/all_reduce/8", "azure/all_reduce/2x8": ranks of one node, or nodes x ranks of each.
+  [[nodiscard]] std::string name() const;
+};
+
+struct UnusedRows {
+  std::string what, why;
+  std::uint64_t n = 0;
+};
+
+struct MeasuredCollectives {
+  std::string format;
+  std::vector<CollectiveMeasurements> curves;  // ordered by platform, collective, nodes, ranks
+  std::vector<UnusedRows> unused;
+
+  // Adds the curves of another file; equal groups are joined.
+  void add(MeasuredCollectives other);
+};
+
+// What a log may leave out. A value given here wins over the log.
+struct MeasurementContext {
+  CollectiveOp collective = CollectiveOp::unknown;
+  std::uint32_t n_ranks = 0, gpus_per_node = 0;
+  std::string platform;
+};
+
+[[nodiscard]] Result<MeasuredCollectives> read_collective_measurements(const std::filesystem::path& file,
+                                                                       const MeasurementContext& context = {});
+// The same from text; `name` stands for it in errors and may name the collective ("all_gather_perf.log").
+[[nodiscard]] Result<MeasuredCollectives> parse_collective_measurements(std::string_view text,
+                                                                        const std::string& name,
+                                                                        const MeasurementContext& context = {});
+
+}  // namespace stepcast
