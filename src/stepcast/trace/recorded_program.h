@@ -51,7 +51,7 @@ struct RecordedStepFacts {
   std::uint64_t left_over_kernels = 0;  // GPU work in the window whose launch lies before it
   // Waiting that ended up in edges, and waiting that no edge explains, in microseconds.
   double recorded_wait_us = 0;     // recorded length of waits in calls (beyond the base cost)
-  double unexplained_wait_us = 0;  // of it, kept as a plain duration because no edge accounts for it
+  double unexplained_wait_us = 0;  // of it, what no edge accounts for: left out of the replay
   std::array<double, kEdgeOriginCount> kept_delay_us{};      // recorded delays kept on edges, by origin
   std::array<std::uint32_t, kEdgeOriginCount> edge_count{};  // by origin
   std::array<std::uint32_t, kEdgeOriginCount> inferred_edge_count{};
