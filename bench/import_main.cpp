@@ -54,7 +54,10 @@ void operator delete(void* memory, std::size_t) noexcept { operator delete(memor
 
 namespace {
 
-using namespace stepcast;
+using stepcast::ByteSource;
+using stepcast::read_kineto;
+
+namespace detail = stepcast::detail;
 
 constexpr int kRepeats = 5;
 
@@ -139,12 +142,12 @@ bool measure(const std::string& file, std::size_t heap_of_nothing) {
 std::string synthetic_trace(double megabytes) {
   const auto file =
       std::filesystem::temp_directory_path() / fmt::format("stepcast_import_{}.json.gz", ::getpid());
-  bench::LargeTrace trace(1);
+  stepcast::bench::LargeTrace trace(1);
   std::string text = trace.header();
   while (static_cast<double>(text.size()) < megabytes * 1e6) text += trace.step();
   text += trace.footer();
-  const auto packed = gzip_compress(text, 4);
-  if (!packed.ok() || !write_file_atomically(file, *packed).ok()) return {};
+  const auto packed = stepcast::gzip_compress(text, 4);
+  if (!packed.ok() || !stepcast::write_file_atomically(file, *packed).ok()) return {};
   return file.string();
 }
 
@@ -164,7 +167,8 @@ int main(int argc, char** argv) {
     }
     files.push_back(temporary);
   }
-  const std::size_t nothing = peak_heap_of([] { static_cast<void>(parse_kineto("[]", "nothing")); });
+  const std::size_t nothing =
+      peak_heap_of([] { static_cast<void>(stepcast::parse_kineto("[]", "nothing")); });
   fmt::print("{:>9} {:>9} {:>9} {:>12} {:>10} {:>8} {:>9}\n", "MB", "events", "kept", "import MB/s",
              "bare MB/s", "ratio", "B/event");
   bool good = true;

@@ -151,11 +151,12 @@ class LargeTrace {
   }
 
   void launch(std::string& text, std::uint64_t correlation, double ts) {
-    constexpr std::string_view kKernels[] = {
+    constexpr std::string_view kAdd =
         "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, "
         "at::detail::Array<char*, 3> >"
-        "(int, at::native::CUDAFunctor_add<float>, at::detail::Array<char*, 3>)",
-        "ampere_sgemm_128x64_tn",
+        "(int, at::native::CUDAFunctor_add<float>, at::detail::Array<char*, 3>)";
+    constexpr std::string_view kGemm = "ampere_sgemm_128x64_tn";
+    constexpr std::string_view kCopy =
         "void at::native::elementwise_kernel<128, 2, "
         "at::native::gpu_kernel_impl<at::native::direct_copy_kernel_cuda"
         "(at::TensorIteratorBase&)::{lambda()#2}::operator()() const::{lambda()#7}::operator()() "
@@ -163,19 +164,22 @@ class LargeTrace {
         "(at::TensorIteratorBase&, "
         "at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda()#2}::operator()() "
         "const::{lambda()#7}::operator()() const::{lambda(float)#1} const&)::{lambda(int)#1}>(int, "
-        "at::native::gpu_kernel_impl<at::native::direct_copy_kernel_cuda>)",
+        "at::native::gpu_kernel_impl<at::native::direct_copy_kernel_cuda>)";
+    constexpr std::string_view kCutlass =
         "void cutlass::Kernel<cutlass_80_tensorop_s1688gemm_128x64_16x6_nn_align4>"
-        "(cutlass_80_tensorop_s1688gemm_128x64_16x6_nn_align4::Params)",
+        "(cutlass_80_tensorop_s1688gemm_128x64_16x6_nn_align4::Params)";
+    constexpr std::string_view kSum =
         "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, "
         "at::native::func_wrapper_t<float, "
         "at::native::sum_functor<float, float, float>::operator()(at::TensorIterator&)::{lambda(float, "
         "float)#1}>, "
         "unsigned int, float, 4> >(at::native::ReduceOp<float, at::native::func_wrapper_t<float, "
-        "at::native::sum_functor>>)",
+        "at::native::sum_functor>>)";
+    constexpr std::string_view kLayerNorm =
         "void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<float, float>(int, float, "
         "float const*, float "
-        "const*, float const*, float*, float*, float*)",
-    };
+        "const*, float const*, float*, float*, float*)";
+    constexpr std::string_view kKernels[] = {kAdd, kGemm, kCopy, kCutlass, kSum, kLayerNorm};
     const int thread = random(2) == 0 ? kMainThread : kAutogradThread;
     const std::uint64_t external = random(id_);
     text += fmt::format(
@@ -222,7 +226,6 @@ class LargeTrace {
   std::uint64_t correlation_ = 1;
   int step_ = 5;
   double clock_ = 4458676416431.397;
-  }
-  ;
+};
 
-  }  // namespace stepcast::bench
+}  // namespace stepcast::bench

@@ -15,14 +15,13 @@ void require(bool condition) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace stepcast;
   const std::string_view content{reinterpret_cast<const char*>(data), size};
-  const auto trace = parse_execution_trace(content, "fuzz");
+  const auto trace = stepcast::parse_execution_trace(content, "fuzz");
   if (!trace.ok()) {
     require(!trace.error().message().empty());
     return 0;
   }
-  for (const EtNode& node : trace->nodes) {
+  for (const stepcast::EtNode& node : trace->nodes) {
     require(node.name.valid() && node.name.index() < trace->names.size());
     require(node.first_input <= node.first_output && node.first_output <= node.end_output);
     require(node.end_output <= trace->tensors.size());

@@ -10,7 +10,11 @@
 
 namespace {
 
-using namespace stepcast;
+using stepcast::CpuOp;
+using stepcast::GpuOp;
+using stepcast::NameId;
+using stepcast::RecordedRank;
+using stepcast::RuntimeCall;
 
 void require(bool condition) {
   if (!condition) std::abort();
@@ -55,13 +59,13 @@ void check(const RecordedRank& rank) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view content{reinterpret_cast<const char*>(data), size};
-  const auto rank = parse_kineto(content, "fuzz");
+  const auto rank = stepcast::parse_kineto(content, "fuzz");
   if (!rank.ok()) {
     require(!rank.error().message().empty());
     return 0;
   }
   check(*rank);
-  const auto back = parse_kineto(to_kineto_json(*rank), "written");
+  const auto back = stepcast::parse_kineto(stepcast::to_kineto_json(*rank), "written");
   require(back.ok());
   check(*back);
   require(back->runtime_calls.size() == rank->runtime_calls.size());

@@ -113,8 +113,8 @@ TEST_P(ByteSourceTest, RejectsDamagedGzip) {
 }
 
 TEST_P(ByteSourceTest, StopsDecompressionBombs) {
-  const std::string bomb = gzip(std::string(50'000'000, ' '));
-  ASSERT_LT(bomb.size(), 100'000U);
+  const std::string bomb = gzip(std::string(std::size_t{1} << 23, ' '));
+  ASSERT_LT(bomb.size(), 20'000U);
   const auto all = read_all(bomb, 1 << 16, GetParam(), 1'000'000);
   ASSERT_FALSE(all.ok());
   EXPECT_NE(

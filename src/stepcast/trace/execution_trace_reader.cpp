@@ -59,12 +59,10 @@ bool read_tensor(JsonCursor c, TensorUse& tensor) {
 void read_tensors(JsonCursor& c, std::vector<TensorUse>& out, int depth) {
   for (c.enter('['); c.next_element();) {
     TensorUse tensor;
-    if (c.peek() != '[') {
-      c.skip_value();
-    } else if (read_tensor(c, tensor)) {
-      out.push_back(tensor);
-      c.skip_value();
-    } else if (depth < kDeepestTensorList) {
+    const bool list = c.peek() == '[';
+    const bool is_tensor = list && read_tensor(c, tensor);
+    if (is_tensor) out.push_back(tensor);
+    if (list && !is_tensor && depth < kDeepestTensorList) {
       read_tensors(c, out, depth + 1);
     } else {
       c.skip_value();

@@ -43,7 +43,7 @@ JsonSplitter::Step JsonSplitter::fail_here(std::string expected) {
   return fail("", quote_for_message({buffer_.get() + pos_, 1}), std::move(expected));
 }
 
-JsonSplitter::Step JsonSplitter::fail_end(std::string what) {
+JsonSplitter::Step JsonSplitter::fail_end(const std::string& what) {
   pos_ = end_;
   return fail("the JSON document ends early", "the end of the file inside " + what, "the rest of it",
               "the file is incomplete: copy it again, or let the profiler finish writing");

@@ -80,7 +80,7 @@ class JsonSplitter {
   Step finish();
   Step fail(std::string problem, std::string found, std::string expected, std::string advice = {});
   Step fail_here(std::string expected);
-  Step fail_end(std::string what);
+  Step fail_end(const std::string& what);
   [[nodiscard]] std::string here() const;
   [[nodiscard]] Step stopped();
 
