@@ -2,7 +2,7 @@
 
 #include <zlib.h>
 
-#if STEPCAST_HAVE_ISAL
+#ifdef STEPCAST_HAVE_ISAL
 #include <isa-l/igzip_lib.h>
 #endif
 
@@ -83,7 +83,7 @@ class ZlibInflater final : public Inflater {
   bool ready_ = false;
 };
 
-#if STEPCAST_HAVE_ISAL
+#ifdef STEPCAST_HAVE_ISAL
 class IsalInflater final : public Inflater {
  public:
   void start_member() override {
@@ -125,7 +125,7 @@ class IsalInflater final : public Inflater {
 #endif
 
 std::unique_ptr<Inflater> make_inflater(InflateEngine engine) {
-#if STEPCAST_HAVE_ISAL
+#ifdef STEPCAST_HAVE_ISAL
   if (engine == InflateEngine::automatic) return std::make_unique<IsalInflater>();
 #else
   static_cast<void>(engine);
