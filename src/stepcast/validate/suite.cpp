@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "stepcast/validate/collectives_suite.h"
 #include "stepcast/validate/replay_suite.h"
 
 namespace stepcast {
@@ -46,7 +47,7 @@ void TestScore::finish() {
 }
 
 std::span<const Suite> builtin_suites() {
-  static const std::array<Suite, 1> kSuites{replay_suite()};
+  static const std::array<Suite, 2> kSuites{replay_suite(), collectives_suite()};
   return kSuites;
 }
 

@@ -1,0 +1,454 @@
+#include "stepcast/cost/collective_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numbers>
+#include <utility>
+
+namespace stepcast {
+namespace {
+
+constexpr double kLn2 = std::numbers::ln2;
+constexpr std::size_t kPoints = TimeCurve::kPoints;
+
+// Bands of scaled curves, ln, each side. From predictions of 8 ranks from 2 and 4 (docs/collectives.md).
+constexpr double kBandPerRankDoubling = 0.06;
+constexpr double kBandOfDisagreement = 0.5;
+// With one measured count only, the share of start-up in small messages has to be guessed: half.
+constexpr double kGuessedStartupShare = 0.5;
+constexpr double kBandOfGuess = 0.20;
+// Start-up over nodes grows by this part of itself per doubling of nodes: 34.7 us on 2 nodes and 53 us on 4 in the
+// Azure logs; 0.5 otherwise unsupported.
+constexpr double kStartupPerNodeDoubling = 0.5;
+constexpr double kBandPerNodeDoubling = 0.12;
+// What collectives reach of nominal bandwidths when nothing was measured. Assumed: measured curves of the shipped
+// platforms reach 0.62-0.80 of NVLink's nominal rate and 0.62-0.97 of the network's.
+constexpr double kIntraEfficiency = 0.75;
+constexpr double kNetworkEfficiency = 0.80;
+constexpr double kAnalyticBand = 0.40;
+constexpr double kRelatedBand = 0.15;
+// A collective kernel that moves nothing, and one hop. Assumed; calibrated curves replace both.
+constexpr double kKernelStartup_us = 6;
+constexpr double kHop_us = 2;
+constexpr double kNetworkHop_us = 6;
+// A network without rails, or a group across rails: share of the bandwidth that is left. Assumed.
+constexpr double kCrossRailShare = 0.9;
+
+struct Tables {
+  TimeCurve::Table time{}, low{}, high{};
+};
+
+Tables tables_of(const TimeCurve& curve) { return {curve.ln_time(), curve.ln_low(), curve.ln_high()}; }
+
+TimeCurve finished(Tables tables, const TimeCurve& like, EstimateSource source) {
+  TimeCurve::Table before = tables.time;
+  make_non_decreasing(tables.time);
+  for (std::size_t i = 0; i < kPoints; ++i) {
+    tables.low[i] += tables.time[i] - before[i];
+    tables.high[i] += tables.time[i] - before[i];
+  }
+  TimeCurve result{tables.time, tables.low, tables.high};
+  result.source = weaker(like.source, source);
+  result.outside_source = weaker(like.outside_source, source);
+  result.supported_from = like.supported_from;
+  result.supported_to = like.supported_to;
+  return result;
+}
+
+// Share of the best bus bandwidth that is reached at each point, 0 to 1.
+TimeCurve::Table bandwidth_share(const TimeCurve& curve) {
+  TimeCurve::Table share{};
+  double best = -1e300;
+  for (std::size_t i = 0; i < kPoints; ++i) {
+    share[i] = TimeCurve::log2_bytes(i) * kLn2 - curve.ln_time()[i];
+    if (TimeCurve::log2_bytes(i) <= curve.supported_to + 1e-9) best = std::max(best, share[i]);
+  }
+  for (double& s : share) s = std::exp(std::min(s - best, 0.0));
+  return share;
+}
+
+// Medians over two octaves to each side, within [from, to]; constant beyond.
+TimeCurve::Table smoothed(const TimeCurve::Table& values, double from, double to) {
+  const auto first = static_cast<std::size_t>(std::clamp(std::ceil(from / TimeCurve::kStep - 1e-9), 0.0, 160.0));
+  const auto last = std::max(first, static_cast<std::size_t>(std::clamp(std::floor(to / TimeCurve::kStep + 1e-9), 0.0, 160.0)));
+  constexpr std::size_t kReach = 8;
+  TimeCurve::Table result{};
+  std::array<double, 2 * kReach + 1> window{};
+  for (std::size_t i = first; i <= last; ++i) {
+    const std::size_t a = i - std::min(i - first, kReach), b = std::min(last, i + kReach);
+    const auto n = static_cast<std::ptrdiff_t>(b - a + 1);
+    std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(a), n, window.begin());
+    std::nth_element(window.begin(), window.begin() + n / 2, window.begin() + n);
+    result[i] = window[static_cast<std::size_t>(n / 2)];
+  }
+  for (std::size_t i = 0; i < first; ++i) result[i] = result[first];
+  for (std::size_t i = last + 1; i < kPoints; ++i) result[i] = result[last];
+  return result;
+}
+
+TimeCurve analytic_curve(double startup_us, double factor, double GBps, double band, EstimateSource source) {
+  Tables t;
+  for (std::size_t i = 0; i < kPoints; ++i) {
+    const double bytes = std::exp2(TimeCurve::log2_bytes(i));
+    t.time[i] = std::log(startup_us + factor * bytes / (1000 * GBps));
+    t.low[i] = t.time[i] - band;
+    t.high[i] = t.time[i] + band;
+  }
+  TimeCurve curve{t.time, t.low, t.high};
+  curve.source = curve.outside_source = source;
+  return curve;
+}
+
+// Times at sizes multiplied by `size_factor`, then multiplied by `time_factor`; band wider by `band`.
+TimeCurve transformed(const TimeCurve& curve, double size_factor, double time_factor, double band,
+                      EstimateSource source) {
+  Tables t;
+  const double shift = std::log2(size_factor), scale = std::log(time_factor);
+  const TimeCurve low{curve.ln_low(), curve.ln_low(), curve.ln_low()}, high{curve.ln_high(), curve.ln_high(), curve.ln_high()};
+  for (std::size_t i = 0; i < kPoints; ++i) {
+    const double x = TimeCurve::log2_bytes(i) + shift;
+    t.time[i] = curve.ln_time_us(x) + scale;
+    t.low[i] = low.ln_time_us(x) + scale - band;
+    t.high[i] = high.ln_time_us(x) + scale + band;
+  }
+  TimeCurve result = finished(t, curve, source);
+  result.supported_from -= shift;
+  result.supported_to -= shift;
+  return result;
+}
+
+}  // namespace
+
+TimeCurve scale_ranks(CollectiveOp op, std::span<const RankCurve> measured, std::uint32_t n_ranks) {
+  // The two counts nearest to the target, the nearer one as the base.
+  std::vector<RankCurve> nearest(measured.begin(), measured.end());
+  const auto distance = [&](const RankCurve& c) { return std::abs(std::log2(static_cast<double>(c.n_ranks) / n_ranks)); };
+  std::stable_sort(nearest.begin(), nearest.end(),
+                   [&](const RankCurve& a, const RankCurve& b) { return distance(a) < distance(b); });
+  const RankCurve base = nearest.front();
+  if (base.n_ranks == n_ranks) return *base.curve;
+  const bool has_other = nearest.size() > 1;
+  const RankCurve other = has_other ? nearest[1] : base;
+
+  const double n = n_ranks, n_base = base.n_ranks, n_other = other.n_ranks;
+  const double steps = ring_steps(op, n_ranks), steps_base = ring_steps(op, base.n_ranks),
+               steps_other = ring_steps(op, other.n_ranks);
+  const double shift_base = std::log2(n / n_base), shift_other = std::log2(n / n_other);
+  const TimeCurve::Table fraction = bandwidth_share(*base.curve);
+
+  // View 1: equal shares. t = start-up + steps x s; `startup_share` is start-up / t of the base.
+  TimeCurve::Table startup_share{};
+  for (std::size_t i = 0; i < kPoints; ++i) {
+    const double x = TimeCurve::log2_bytes(i);
+    if (!has_other) {
+      const double at = std::clamp((x - shift_base) / TimeCurve::kStep, 0.0, 160.0);
+      startup_share[i] = kGuessedStartupShare * (1 - fraction[static_cast<std::size_t>(at)]);
+      continue;
+    }
+    const double t_base = std::exp(base.curve->ln_time_us(x - shift_base));
+    const double t_other = std::exp(other.curve->ln_time_us(x - shift_other));
+    const double step = std::clamp((t_base - t_other) / (steps_base - steps_other), 0.0, t_base / steps_base);
+    startup_share[i] = 1 - steps_base * step / t_base;
+  }
+  if (has_other) {
+    const double from = std::max(base.curve->supported_from + shift_base, other.curve->supported_from + shift_other);
+    const double to = std::min(base.curve->supported_to + shift_base, other.curve->supported_to + shift_other);
+    startup_share = smoothed(startup_share, std::min(from, to), to);
+  }
+
+  Tables t = tables_of(*base.curve);
+  const TimeCurve low{base.curve->ln_low(), base.curve->ln_low(), base.curve->ln_low()};
+  const double doublings = std::abs(std::log2(n / n_base));
+  const double factor_ratio = bus_factor(op, n_ranks) / bus_factor(op, base.n_ranks);
+  for (std::size_t i = 0; i < kPoints; ++i) {
+    const double x = TimeCurve::log2_bytes(i);
+    const double u = startup_share[i];
+    const double by_shares = base.curve->ln_time_us(x - shift_base) + std::log(u + (1 - u) * steps / steps_base);
+    // View 2: equal messages. Small ones: linear in the ranks. Large ones: bus bandwidth of the base.
+    const double ln_base = base.curve->ln_time()[i];
+    double small = ln_base;
+    if (has_other) {
+      const double t_base = std::exp(ln_base), t_other = std::exp(other.curve->ln_time()[i]);
+      const double linear = t_base + (n - n_base) / (n_base - n_other) * (t_base - t_other);
+      const bool grows = n > n_base;
+      small = std::log(std::max(linear, (grows ? 0.9 : 0.3) * t_base));
+    } else {
+      small = ln_base + std::log(1 + kGuessedStartupShare * (steps / steps_base - 1));
+    }
+    const double large = ln_base + std::log(factor_ratio);
+    const double by_message = (1 - fraction[i]) * small + fraction[i] * large;
+    t.time[i] = 0.5 * (by_shares + by_message);
+    const double band = kBandPerRankDoubling * doublings + kBandOfDisagreement * std::abs(by_shares - by_message) +
+                        (has_other ? 0 : kBandOfGuess * (1 - fraction[i]));
+    t.low[i] = t.time[i] + base.curve->ln_low()[i] - ln_base - band;
+    t.high[i] = t.time[i] + base.curve->ln_high()[i] - ln_base + band;
+  }
+  return finished(t, *base.curve, has_other ? EstimateSource::fitted : EstimateSource::analytic);
+}
+
+TimeCurve scale_nodes(CollectiveOp op, const TimeCurve& measured, std::uint32_t from_nodes, std::uint32_t n_nodes,
+                      std::uint32_t ranks_per_node) {
+  if (from_nodes == n_nodes) return measured;
+  const double doublings = std::log2(static_cast<double>(n_nodes) / from_nodes);
+  const double startup = std::log(std::max(1 + kStartupPerNodeDoubling * doublings, 0.3));
+  const double transfer = std::log(bus_factor(op, n_nodes * ranks_per_node) / bus_factor(op, from_nodes * ranks_per_node));
+  const TimeCurve::Table fraction = bandwidth_share(measured);
+  Tables t = tables_of(measured);
+  for (std::size_t i = 0; i < kPoints; ++i) {
+    const double move = (1 - fraction[i]) * startup + fraction[i] * transfer;
+    const double band = kBandPerNodeDoubling * std::abs(doublings);
+    t.time[i] += move;
+    t.low[i] += move - band;
+    t.high[i] += move + band;
+  }
+  return finished(t, measured, EstimateSource::analytic);
+}
+
+Bytes uneven_all_to_all_size(std::span<const Bytes> share_of_rank, UnevenRule rule) {
+  const auto n = static_cast<double>(share_of_rank.size());
+  if (share_of_rank.size() < 2) return Bytes{0};
+  double sum = 0, largest = 0;
+  for (const Bytes b : share_of_rank) sum += b.value();
+  for (const Bytes b : share_of_rank) largest = std::max({largest, sum - b.value(), (n - 1) * b.value()});
+  return Bytes{rule == UnevenRule::published ? largest : largest * n / (n - 1)};
+}
+
+Bytes uneven_all_to_all_size(std::span<const Bytes> sent, std::uint32_t n_ranks) {
+  if (n_ranks < 2 || sent.size() != static_cast<std::size_t>(n_ranks) * n_ranks) return Bytes{0};
+  double largest = 0;
+  for (std::size_t i = 0; i < n_ranks; ++i) {
+    double out = 0, in = 0;
+    for (std::size_t j = 0; j < n_ranks; ++j) {
+      if (i == j) continue;
+      out += sent[i * n_ranks + j].value();
+      in += sent[j * n_ranks + i].value();
+    }
+    largest = std::max({largest, out, in});
+  }
+  return Bytes{largest * n_ranks / (n_ranks - 1.0)};
+}
+
+CollectiveModel::CollectiveModel(const Platform& platform) : node_(platform.node) {
+  for (const CollectiveCurve& record : platform.curves) {
+    if (!record.variant.empty() || record.n_ranks < 2) continue;
+    auto curve = time_curve(record);
+    if (!curve) {
+      skipped_.push_back(curve.error().message());
+      continue;
+    }
+    entries_.push_back({record.collective, record.dtype, record.n_nodes, record.gpus_per_node, record.n_ranks,
+                        std::move(curve).value()});
+  }
+}
+
+// Curves of the collective, those of the dtype before those for any.
+std::vector<const CollectiveModel::Entry*> CollectiveModel::same_op(CollectiveOp op, DType dtype) const {
+  std::vector<const Entry*> result;
+  const auto add = [&](DType wanted) {
+    for (const Entry& e : entries_) {
+      if (e.op != op || e.dtype != wanted) continue;
+      const bool known = std::any_of(result.begin(), result.end(), [&](const Entry* r) {
+        return r->n_nodes == e.n_nodes && r->gpus_per_node == e.gpus_per_node;
+      });
+      if (!known) result.push_back(&e);
+    }
+  };
+  if (dtype != DType::unknown) add(dtype);
+  add(DType::unknown);
+  return result;
+}
+
+std::optional<ResolvedCollective> CollectiveModel::from_curves(const CollectiveGroup& group, CollectiveOp op) const {
+  const std::vector<const Entry*> entries = same_op(op, group.dtype);
+  const std::uint32_t per_node = group.ranks_per_node();
+  std::vector<RankCurve> others;
+  const Entry* any_nodes = nullptr;
+  for (const Entry* e : entries) {
+    if (e->n_nodes == group.n_nodes && e->n_ranks == group.n_ranks) {
+      return ResolvedCollective{e->curve, "fitted on this group"};
+    }
+    if (group.n_nodes == 1 && e->n_nodes == 1) others.push_back({e->n_ranks, &e->curve});
+    if (group.n_nodes > 1 && e->n_nodes > 1 && e->gpus_per_node == per_node) {
+      others.push_back({e->n_ranks, &e->curve});
+      if (any_nodes == nullptr || std::abs(std::log2(static_cast<double>(e->n_nodes) / group.n_nodes)) <
+                                      std::abs(std::log2(static_cast<double>(any_nodes->n_nodes) / group.n_nodes))) {
+        any_nodes = e;
+      }
+    }
+  }
+  if (others.empty()) return std::nullopt;
+  std::sort(others.begin(), others.end(), [](const RankCurve& a, const RankCurve& b) { return a.n_ranks < b.n_ranks; });
+  if (group.n_nodes > 1 && others.size() < 2) {
+    return ResolvedCollective{scale_nodes(op, any_nodes->curve, any_nodes->n_nodes, group.n_nodes, per_node),
+                              fmt::format("scaled from {} nodes", any_nodes->n_nodes)};
+  }
+  std::string counts;
+  for (const RankCurve& c : others) counts += fmt::format("{}{}", counts.empty() ? "" : ", ", c.n_ranks);
+  return ResolvedCollective{scale_ranks(op, others, group.n_ranks), fmt::format("scaled from {} ranks", counts)};
+}
+
+// A related collective moves the same bytes over the same links: all_reduce = reduce_scatter + all_gather, a broadcast
+// sends what an all_gather of the same buffer sends, and so on.
+std::optional<ResolvedCollective> CollectiveModel::from_related(const CollectiveGroup& group) const {
+  struct Relation {
+    CollectiveOp op, from;
+    double size_factor, time_factor;
+  };
+  const double n = group.n_ranks;
+  using enum CollectiveOp;
+  const std::array relations = {
+      Relation{reduce_scatter, all_gather, 1, 1},   Relation{all_gather, reduce_scatter, 1, 1},
+      Relation{all_gather, all_reduce, 1, 0.5},     Relation{reduce_scatter, all_reduce, 1, 0.5},
+      Relation{all_reduce, all_gather, 1, 2},       Relation{all_reduce, reduce_scatter, 1, 2},
+      Relation{broadcast, all_gather, n / (n - 1), 1}, Relation{broadcast, all_reduce, n / (n - 1), 0.5},
+      Relation{reduce, reduce_scatter, n / (n - 1), 1}, Relation{reduce, all_reduce, n / (n - 1), 0.5},
+      Relation{all_to_all, all_gather, 1, 1},       Relation{all_to_all, all_reduce, 1, 0.5},
+      Relation{gather, all_gather, 1, 1},           Relation{gather, all_reduce, 1, 0.5},
+      Relation{scatter, all_gather, 1, 1},          Relation{scatter, all_reduce, 1, 0.5},
+      Relation{send, send_receive, 1, 1},           Relation{receive, send_receive, 1, 1},
+  };
+  for (const Relation& r : relations) {
+    if (r.op != group.op) continue;
+    if (auto found = from_curves(group, r.from)) {
+      // Point to point is what it is called; the others are only alike.
+      const bool same = r.op == send || r.op == receive;
+      return ResolvedCollective{transformed(found->curve, r.size_factor, r.time_factor, same ? 0 : kRelatedBand,
+                                            same ? EstimateSource::fitted : EstimateSource::analytic),
+                                fmt::format("from {}, {}", to_string(r.from), found->how)};
+    }
+  }
+  // One pair: an all_to_all on two ranks sends half of its buffer each way, an all_gather receives half of it.
+  if (group.op == send_receive || group.op == send || group.op == receive) {
+    CollectiveGroup pair = group;
+    pair.n_ranks = 2;
+    for (const CollectiveOp from : {send_receive, all_to_all, all_gather, all_reduce}) {
+      if (auto found = from_curves(pair, from)) {
+        const double size = from == send_receive ? 1 : from == all_reduce ? 1 : 2;
+        const double time = 1;
+        return ResolvedCollective{transformed(found->curve, size, time, kRelatedBand, EstimateSource::analytic),
+                                  fmt::format("from {} on two ranks, {}", to_string(from), found->how)};
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+ResolvedCollective CollectiveModel::inside_node(const CollectiveGroup& group) const {
+  const IntraNode& intra = node_.intra;
+  const double hop = intra.latency ? intra.latency->value() : kHop_us;
+  double GBps = intra.bandwidth_per_gpu.value() / 1e9;
+  // On mixed topologies a ring of more GPUs than one linked island goes through PCIe.
+  if (intra.kind == LinkKind::mixed && intra.pcie_bandwidth_per_gpu && group.n_ranks > 2) {
+    GBps = intra.pcie_bandwidth_per_gpu->value() / 1e9;
+  }
+  const double steps = ring_steps(group.op, group.n_ranks);
+  return {analytic_curve(kKernelStartup_us + hop * std::sqrt(std::max(steps, 1.0)) , bus_factor(group.op, group.n_ranks),
+                         kIntraEfficiency * GBps, kAnalyticBand, EstimateSource::analytic),
+          "from the bandwidth of the node's links"};
+}
+
+// Hierarchical: the slower of the two parts decides, and the start-ups add up. In a ring over all ranks every link
+// carries factor x message / bus bandwidth, inside a node and between nodes alike; what leaves a node passes its network
+// adapters, which all ranks of the node drive together.
+ResolvedCollective CollectiveModel::across_nodes(const CollectiveGroup& group) const {
+  const Network& network = *node_.network;
+  const std::uint32_t per_node = group.ranks_per_node();
+  const std::uint32_t fewest = group.min_ranks_per_node > 0 ? group.min_ranks_per_node : per_node;
+  const double adapters = std::min(network.nics_per_node, std::max(fewest, 1U));
+  const double hop = network.latency ? network.latency->value() : kNetworkHop_us;
+  const double GBps = kNetworkEfficiency * adapters * network.bandwidth_per_nic.value() / 1e9;
+
+  // Between nodes.
+  const double n = group.n_ranks;
+  double carried = bus_factor(group.op, group.n_ranks);  // share of the message that crosses the boundary of a node
+  if (group.op == CollectiveOp::all_to_all) {
+    carried = per_node * (n - per_node) / n;  // every rank of the node sends to all outside
+  } else if (group.op == CollectiveOp::send || group.op == CollectiveOp::receive ||
+             group.op == CollectiveOp::send_receive) {
+    carried = per_node;
+  }
+  const double depth = std::ceil(std::log2(static_cast<double>(std::max(group.n_nodes, 2U))));
+  const double passes = group.op == CollectiveOp::all_reduce ? 2 : 1;
+  const TimeCurve outside = analytic_curve(kKernelStartup_us + passes * hop * depth, carried, GBps, kAnalyticBand,
+                                           EstimateSource::analytic);
+  if (per_node < 2) return {outside, "from the bandwidth of the network"};
+
+  // Inside them.
+  CollectiveGroup local = group;
+  local.n_ranks = per_node;
+  local.n_nodes = 1;
+  local.groups_per_node = 1;
+  auto found = from_curves(local, group.op);
+  if (!found) found = from_related(local);
+  const ResolvedCollective inside = found ? std::move(*found) : inside_node(local);
+  const double factor_ratio = bus_factor(group.op, group.n_ranks) / bus_factor(group.op, per_node);
+  Tables t;
+  for (std::size_t i = 0; i < kPoints; ++i) {
+    const double bytes = std::exp2(TimeCurve::log2_bytes(i));
+    const double in_us = std::exp(inside.curve.ln_time()[i]);
+    const double out_transfer_us = carried * bytes / (1000 * GBps);
+    t.time[i] = std::log(std::max(in_us * (1 + (factor_ratio - 1) * 0.5), out_transfer_us) + passes * hop * depth);
+    t.low[i] = t.time[i] - kAnalyticBand;
+    t.high[i] = t.time[i] + kAnalyticBand;
+  }
+  return {finished(t, outside, EstimateSource::analytic),
+          fmt::format("composed of the node ({}) and the bandwidth of the network", inside.how)};
+}
+
+Result<ResolvedCollective> CollectiveModel::resolve(const CollectiveGroup& group) const {
+  if (group.op == CollectiveOp::unknown) return Error{"a collective that stepcast does not know"};
+  if (group.n_ranks == 0 || group.n_nodes == 0 || group.n_nodes > group.n_ranks) {
+    return Error{fmt::format("a group of {} ranks on {} nodes", group.n_ranks, group.n_nodes)};
+  }
+  if (group.n_ranks == 1) {
+    return ResolvedCollective{analytic_curve(kKernelStartup_us, 0, 1, kAnalyticBand, EstimateSource::assumed),
+                              "one rank communicates with nobody"};
+  }
+  if (group.op == CollectiveOp::barrier) {
+    CollectiveGroup small = group;
+    small.op = CollectiveOp::all_reduce;
+    STEPCAST_ASSIGN(ResolvedCollective all_reduce, resolve(small));
+    // Every size costs what 4 bytes cost.
+    Tables t;
+    t.time.fill(all_reduce.curve.ln_time()[8]);
+    t.low.fill(all_reduce.curve.ln_low()[8]);
+    t.high.fill(all_reduce.curve.ln_high()[8]);
+    return ResolvedCollective{finished(t, all_reduce.curve, EstimateSource::fitted),
+                              fmt::format("an all_reduce of 4 bytes, {}", all_reduce.how)};
+  }
+  if (group.n_nodes > 1 && !node_.network) {
+    return Error{fmt::format("a group on {} nodes, but the platform says nothing of a network", group.n_nodes)}.advice(
+        "add node.network to the platform file");
+  }
+
+  auto found = from_curves(group, group.op);
+  if (!found) found = from_related(group);
+  ResolvedCollective resolved =
+      found ? std::move(*found) : group.n_nodes > 1 ? across_nodes(group) : inside_node(group);
+  if (group.n_nodes == 1) return resolved;
+
+  // Who shares the network adapters. The curve was measured (or composed) for one group alone.
+  const Network& network = *node_.network;
+  const double nics = std::max(network.nics_per_node, 1U);
+  const double alone = std::max(1.0, group.ranks_per_node() / nics);
+  const double together = std::max(1.0, static_cast<double>(group.ranks_per_node()) * group.groups_per_node / nics);
+  double slowdown = together / alone;
+  const bool crosses_rails = !group.rail_aligned && network.rail_optimized.value_or(false);
+  if (crosses_rails && group.ranks_per_node() < node_.gpus_per_node) slowdown /= kCrossRailShare;
+  if (slowdown <= 1.0001) return resolved;
+  const TimeCurve::Table fraction = bandwidth_share(resolved.curve);
+  Tables t = tables_of(resolved.curve);
+  for (std::size_t i = 0; i < kPoints; ++i) {
+    const double more = std::log(1 + (slowdown - 1) * fraction[i]);
+    t.time[i] += more;
+    t.low[i] += more - 0.1 * more;
+    t.high[i] += more + 0.1 * more;
+  }
+  return ResolvedCollective{finished(t, resolved.curve, EstimateSource::analytic),
+                            fmt::format("{}; {:.3g} times the load on the network adapters", resolved.how, slowdown)};
+}
+
+}  // namespace stepcast
