@@ -1,5 +1,6 @@
 // stepcast validate: score predictions against measured data.
 
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -32,6 +33,21 @@ std::string suite_names() {
   return names + "all";
 }
 
+// The page is for readers elsewhere: the folder of the measured data is called as the documentation calls it.
+std::string accuracy_page_without_places(const std::vector<SuiteResult>& results,
+                                         const std::filesystem::path& data) {
+  const std::string place = data.generic_string();
+  std::string shown = place;
+  const char* known = std::getenv("STEPCAST_DATA");  // NOLINT(concurrency-mt-unsafe): one thread here
+  std::error_code ignored;
+  if (known != nullptr && std::filesystem::equivalent(known, data, ignored)) shown = "$STEPCAST_DATA";
+  std::string page = accuracy_page(results, shown);
+  if (place.empty() || place == shown) return page;
+  for (std::size_t at = page.find(place); at != std::string::npos; at = page.find(place, at + shown.size()))
+    page.replace(at, place.size(), shown);
+  return page;
+}
+
 Result<int> run(const Options& options) {
   std::vector<SuiteResult> results;
   const bool all = options.suite == "all";
@@ -56,7 +72,7 @@ Result<int> run(const Options& options) {
   std::string output = options.output;
   if (all && output.empty()) output = "docs/accuracy.md";
   if (!output.empty()) {
-    STEPCAST_TRY(write_file_atomically(output, accuracy_page(results, options.data.generic_string())));
+    STEPCAST_TRY(write_file_atomically(output, accuracy_page_without_places(results, options.data)));
   }
   if (options.json) {
     fmt::print("{}", all ? validation_json(results) : validation_json(results.front()));

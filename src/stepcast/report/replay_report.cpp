@@ -438,7 +438,9 @@ class TextReport {
     }
     text_ += table.text(2);
     line("  waiting simulated: the thread that ends the step does nothing, because a dependency holds it.");
-    line("  not explained: waiting in calls that no dependency accounts for. It is left out, so it shows as error.");
+    line(
+        "  not explained: waiting in calls that no dependency accounts for. It is left out, so it shows as "
+        "error.");
     line(
         "  kept: recorded delays that stand on a dependency as they are; they count as kept, not as "
         "explained.");
