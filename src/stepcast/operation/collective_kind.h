@@ -26,8 +26,9 @@ enum class CollectiveOp : std::uint8_t {
 
 [[nodiscard]] std::string_view to_string(CollectiveOp op);
 
-// Accepts "allreduce", "all_reduce", "_allgather_base", "all_to_allv", "reduce_scatter_tensor_coalesced", "nccl:all_to_all",
-// "ncclDevKernel_AllReduce_Sum_f32_RING_LL(...)", "ncclKernel_SendRecv_..."; anything else is `unknown`.
+// Accepts "allreduce", "all_reduce", "_allgather_base", "all_to_allv", "reduce_scatter_tensor_coalesced",
+// "nccl:all_to_all", "ncclDevKernel_AllReduce_Sum_f32_RING_LL(...)", "ncclKernel_SendRecv_..."; anything else
+// is `unknown`.
 [[nodiscard]] CollectiveOp parse_collective_op(std::string_view text);
 
 }  // namespace stepcast

@@ -8,10 +8,24 @@
 
 namespace stepcast {
 
-enum class DType : std::uint8_t { unknown, fp64, fp32, tf32, fp16, bf16, fp8, int64, int32, int16, int8, boolean };
+enum class DType : std::uint8_t {
+  unknown,
+  fp64,
+  fp32,
+  tf32,
+  fp16,
+  bf16,
+  fp8,
+  int64,
+  int32,
+  int16,
+  int8,
+  boolean
+};
 
 [[nodiscard]] std::string_view to_string(DType dtype);
-// Accepts torch, c10, NCCL and numpy spellings: "float", "Float", "c10::BFloat16", "long int", "bf16", "ncclFloat16", ...
+// Accepts torch, c10, NCCL and numpy spellings: "float", "Float", "c10::BFloat16", "long int", "bf16",
+// "ncclFloat16", ...
 [[nodiscard]] DType parse_dtype(std::string_view text);
 // Size of one element; unknown has no size and gives 0 bytes.
 [[nodiscard]] Bytes element_size(DType dtype);

@@ -15,17 +15,25 @@ enum class KernelClass : std::uint8_t {
   normalization,  // layer, RMS, batch and group norm, softmax
   elementwise,    // element-wise arithmetic, activation, dropout, optimizer kernels
   reduction,
-  memory,         // copies, fills, concatenation, transposes done by kernels or by the copy engine
+  memory,  // copies, fills, concatenation, transposes done by kernels or by the copy engine
   communication,
   other,
 };
 inline constexpr int kKernelClassCount = 10;
 
-enum class MemcpyKind : std::uint8_t { none, host_to_device, device_to_host, device_to_device, host_to_host, peer };
+enum class MemcpyKind : std::uint8_t {
+  none,
+  host_to_device,
+  device_to_host,
+  device_to_device,
+  host_to_host,
+  peer
+};
 
 [[nodiscard]] std::string_view to_string(KernelClass kernel_class);
 
-// Classifies a kernel by its (demangled or mangled) name; launching framework operation as a second hint, may be empty.
+// Classifies a kernel by its (demangled or mangled) name; launching framework operation as a second hint, may
+// be empty.
 [[nodiscard]] KernelClass classify_kernel(std::string_view kernel_name, std::string_view framework_op = {});
 
 // True for kernels of NCCL, RCCL and the like.

@@ -27,7 +27,8 @@ struct ReadOptions {
 // Looks at the first part of the (inflated) file only.
 [[nodiscard]] Result<TraceFormat> detect_trace_format(const std::filesystem::path& file);
 
-[[nodiscard]] Result<RecordedRank> read_kineto(const std::filesystem::path& file, const ReadOptions& options = {});
+[[nodiscard]] Result<RecordedRank> read_kineto(const std::filesystem::path& file,
+                                               const ReadOptions& options = {});
 [[nodiscard]] Result<ExecutionTrace> read_execution_trace(const std::filesystem::path& file,
                                                           const ReadOptions& options = {});
 
