@@ -29,9 +29,10 @@ constexpr double kSmoothNoise = 0.02;
 constexpr double kDtypeAmplitude = 0.05;
 constexpr double kDtypeOctaves = 4;
 constexpr double kStudentDegrees = 4;         // noise has heavy tails
-constexpr double kBandNeighbourOctaves = 1.5;
-constexpr double kBandFloor = 0.004;          // no band is narrower on either side, ln
-constexpr double kBandWidening = 1.15;        // the form has seen what the band is measured on
+constexpr double kBandNeighbourOctaves = 1.0;
+constexpr double kBandFloor = 0.001;          // no band is narrower on either side, ln
+constexpr double kBandOfFew = 1.5;            // quantiles of n points are widened by 1 + this / n: few points
+                                              // show little of what can happen, and the form has seen them
 constexpr double kDtypeDiffers = 0.03;
 
 struct Point {
@@ -473,6 +474,14 @@ Result<CollectiveFit> fit_collective(const CollectiveMeasurements& measurements,
       const double d = (m.x - middle) / kBandNeighbourOctaves;
       nearby.emplace_back(m.miss, m.weight * std::exp(-0.5 * d * d) + 1e-12);
     }
+    double sum = 0, squares = 0;
+    for (const Point& p : points) {
+      const double d = (p.x - middle) / kBandNeighbourOctaves;
+      const double w = std::exp(-0.5 * d * d);
+      sum += w;
+      squares += w * w;
+    }
+    const double widening = squares > 0 ? 1 + kBandOfFew * squares / (sum * sum) : 2;
     ResidualQuantiles q;
     const double transfer = fit.form.ln_time_us(middle) - fit.form.ln_startup_us;
     const double limit = std::log(factor / 1000) + middle * kLn2 - fit.form.ln_max_GBps;
@@ -480,8 +489,8 @@ Result<CollectiveFit> fit_collective(const CollectiveMeasurements& measurements,
     q.message_bytes_min = std::exp2(from);
     q.message_bytes_max = std::exp2(to);
     q.log_p50 = weighted_quantile(nearby, 0.5);
-    q.log_p10 = std::min(kBandWidening * weighted_quantile(nearby, 0.1), 0.0) - kBandFloor;
-    q.log_p90 = std::max(kBandWidening * weighted_quantile(nearby, 0.9), 0.0) + kBandFloor;
+    q.log_p10 = std::min(widening * weighted_quantile(nearby, 0.1), 0.0) - kBandFloor;
+    q.log_p90 = std::max(widening * weighted_quantile(nearby, 0.9), 0.0) + kBandFloor;
     for (const Miss& m : misses) q.n += m.x >= from && (m.x < to || i + 1 == stretches) ? 1 : 0;
     fit.residuals_.push_back(q);
   }

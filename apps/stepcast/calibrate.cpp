@@ -1,0 +1,29 @@
+// stepcast calibrate: measurements in, platform file out.
+
+#include "calibrate.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "verbs.h"
+
+namespace stepcast::cli {
+
+Verb calibrate_verb() {
+  return {"calibrate", "turn measurements into the fitted parameters of a platform file", [](CLI::App& app) -> Action {
+            const std::vector<Calibration> kinds = {collectives_calibration()};
+            auto chosen = std::make_shared<Action>();
+            for (const Calibration& kind : kinds) {
+              CLI::App* sub = app.add_subcommand(kind.name, kind.summary);
+              Action action = kind.declare(*sub);
+              sub->callback([chosen, action = std::move(action)] { *chosen = action; });
+            }
+            app.require_subcommand(1);
+            return [chosen]() -> Result<int> { return (*chosen)(); };
+          }};
+}
+
+}  // namespace stepcast::cli

@@ -1,0 +1,270 @@
+// stepcast calibrate collectives: curves from nccl-tests logs, PARAM logs and CSV files.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "stepcast/base/file.h"
+#include "stepcast/calibrate/collective_fit.h"
+#include "stepcast/calibrate/collective_measurements.h"
+#include "stepcast/calibrate/curve_plot.h"
+#include "stepcast/platform/platform_file.h"
+#include "stepcast/report/json_writer.h"
+#include "stepcast/report/text_table.h"
+
+#include "calibrate.h"
+
+namespace stepcast::cli {
+namespace {
+
+struct Options {
+  std::vector<std::string> files;
+  std::string base;
+  std::string output;
+  std::string name;
+  std::string measured_on;
+  std::string collective;
+  std::uint32_t ranks = 0, gpus_per_node = 0;
+  std::string document, date, software;
+  bool points = false;
+  bool row_hashes = false;
+  bool no_plot = false;
+  bool json = false;
+};
+
+struct Fitted {
+  const CollectiveMeasurements* measured;
+  CollectiveFit fit;
+};
+
+// What a reader of the curve should know about where it is weak.
+std::string weakness(const CollectiveFit& fit) {
+  std::string text;
+  if (fit.measured_from > 16) text += "start-up not measured (begin at 8 B); ";
+  if (fit.measured_to < 26) text += "full bandwidth not measured (go on to 1 GiB); ";
+  if (fit.n_outliers > 0) text += fmt::format("{} outliers; ", fit.n_outliers);
+  if (!text.empty()) text.resize(text.size() - 2);
+  return text;
+}
+
+// Groups of the platform that nobody measured and that predictions would have to scale.
+std::vector<std::string> missing_commands(const Platform& platform, const std::vector<Fitted>& fitted) {
+  const std::uint32_t n = platform.node.gpus_per_node;
+  std::vector<std::string> commands;
+  using enum CollectiveOp;
+  for (const CollectiveOp op : {all_reduce, all_gather, reduce_scatter, all_to_all}) {
+    if (n > 1) {
+      const bool measured = std::any_of(fitted.begin(), fitted.end(), [&](const Fitted& f) {
+        return f.measured->collective == op && f.measured->n_nodes == 1 && f.measured->n_ranks == n;
+      });
+      if (!measured) commands.push_back(measuring_command(op, 1, n));
+    }
+    if (platform.node.network) {
+      const bool measured = std::any_of(fitted.begin(), fitted.end(), [&](const Fitted& f) {
+        return f.measured->collective == op && f.measured->n_nodes > 1;
+      });
+      if (!measured) commands.push_back(measuring_command(op, 2, n));
+    }
+  }
+  return commands;
+}
+
+std::string report_json(const Platform& platform, const std::vector<Fitted>& fitted,
+                        const std::vector<UnusedRows>& unused, const std::vector<std::string>& refused,
+                        const std::vector<std::string>& missing) {
+  JsonWriter json{JsonWriter::Layout::indented};
+  json.begin_object();
+  json.field("platform", platform.name);
+  json.key("curves").begin_array();
+  for (const Fitted& f : fitted) {
+    const StartupForm& form = f.fit.form;
+    json.begin_object();
+    json.field("curve", f.measured->name());
+    json.field("n_samples", f.fit.n_samples).field("n_sizes", f.fit.n_sizes).field("n_outliers", f.fit.n_outliers);
+    json.field("message_bytes_min", std::exp2(f.fit.measured_from));
+    json.field("message_bytes_max", std::exp2(f.fit.measured_to));
+    json.field("startup_us", form.startup().value());
+    json.field("max_bus_bandwidth_GBps", form.max_bus_bandwidth().value() / 1e9);
+    json.field("mape_pct", f.fit.mape_pct).field("p90_ape_pct", f.fit.p90_ape_pct);
+    json.field("form_mape_pct", f.fit.form_mape_pct);
+    json.field("weakness", weakness(f.fit));
+    json.end_object();
+  }
+  json.end_array();
+  json.key("refused").begin_array();
+  for (const std::string& r : refused) json.value(r);
+  json.end_array();
+  json.key("skipped").begin_array();
+  for (const UnusedRows& u : unused) {
+    json.begin_object();
+    json.field("what", u.what).field("why", u.why).field("n", u.n);
+    json.end_object();
+  }
+  json.end_array();
+  json.key("not_measured").begin_array();
+  for (const std::string& m : missing) json.value(m);
+  json.end_array();
+  json.end_object();
+  return std::move(json).text();
+}
+
+std::string report_text(const std::vector<Fitted>& fitted, const std::vector<UnusedRows>& unused,
+                        const std::vector<std::string>& refused, const std::vector<std::string>& missing, bool plot) {
+  std::string text;
+  TextTable table{{{"curve", TextTable::Align::left},
+                   {"samples"},
+                   {"sizes"},
+                   {"from"},
+                   {"to"},
+                   {"start-up\nus"},
+                   {"peak bus\nGB/s"},
+                   {"error\n%"},
+                   {"p90\n%"},
+                   {"outliers"}}};
+  for (const Fitted& f : fitted) {
+    table.row({f.measured->name(), table_count(f.fit.n_samples), table_count(f.fit.n_sizes),
+               table_bytes(std::exp2(f.fit.measured_from)), table_bytes(std::exp2(f.fit.measured_to)),
+               table_number(f.fit.form.startup().value(), 1),
+               table_number(f.fit.form.max_bus_bandwidth().value() / 1e9, 1), table_number(f.fit.mape_pct, 1),
+               table_number(f.fit.p90_ape_pct, 1), table_count(f.fit.n_outliers)});
+  }
+  if (!table.empty()) text += table.text();
+  for (const Fitted& f : fitted) {
+    if (plot) {
+      text += fmt::format("\n{}: bus bandwidth, o measured, . fitted, @ both\n{}", f.measured->name(),
+                          bandwidth_plot(f.fit));
+    }
+    if (const std::string weak = weakness(f.fit); !weak.empty()) text += fmt::format("{}: {}\n", f.measured->name(), weak);
+  }
+  if (!refused.empty()) text += "\nRefused\n";
+  for (const std::string& r : refused) text += fmt::format("  {}\n", r);
+  for (const UnusedRows& u : unused) text += fmt::format("  {} rows of {} left out: {}\n", u.n, u.what, u.why);
+  if (!missing.empty()) text += "\nNot measured; predictions will scale other curves and say so. To measure:\n";
+  for (const std::string& m : missing) text += fmt::format("  {}\n", m);
+  return text;
+}
+
+Result<int> run(const Options& options) {
+  MeasurementContext context;
+  context.n_ranks = options.ranks;
+  context.gpus_per_node = options.gpus_per_node;
+  if (!options.collective.empty()) {
+    context.collective = parse_collective_op(options.collective);
+    if (context.collective == CollectiveOp::unknown) {
+      return Error{"--collective"}.found(options.collective).expected("all_reduce, all_gather, alltoall, ...");
+    }
+  }
+  STEPCAST_ASSIGN(const Platform base, load_platform(options.base));
+  MeasuredCollectives all;
+  for (const std::string& file : options.files) {
+    STEPCAST_ASSIGN(MeasuredCollectives one, read_collective_measurements(file, context));
+    all.add(std::move(one));
+  }
+  // Files of several machines: only one is calibrated at a time.
+  std::set<std::string> platforms;
+  for (const CollectiveMeasurements& m : all.curves) platforms.insert(m.platform);
+  std::string wanted = options.measured_on;
+  if (wanted.empty() && platforms.size() == 1) wanted = *platforms.begin();
+  if (wanted.empty() && platforms.size() > 1) {
+    for (const std::string& p : platforms) {
+      if (base.is_called(p)) wanted = p;
+    }
+  }
+  if (!platforms.contains(wanted)) {
+    std::string names;
+    for (const std::string& p : platforms) names += fmt::format("{}{}", names.empty() ? "" : ", ", p);
+    return Error{"the files hold measurements of several machines, or not of the one asked for"}
+        .found(names)
+        .advice("choose one with --measured-on");
+  }
+
+  std::vector<Fitted> fitted;
+  std::vector<std::string> refused;
+  Platform calibrated = base;
+  if (!options.name.empty()) calibrated.name = options.name;
+  else if (!options.output.empty()) calibrated.name = std::filesystem::path{options.output}.stem().string();
+  for (const CollectiveMeasurements& m : all.curves) {
+    if (m.platform != wanted) continue;
+    auto fit = fit_collective(m);
+    if (!fit) {
+      refused.push_back(fit.error().message());
+      continue;
+    }
+    Provenance provenance;
+    provenance.document = options.document;
+    if (provenance.document.empty()) {
+      for (const std::string& file : options.files) {
+        provenance.document += (provenance.document.empty() ? "" : ", ") + std::filesystem::path{file}.filename().string();
+      }
+    }
+    provenance.date = options.date;
+    provenance.software = options.software;
+    if (options.row_hashes) {
+      for (const CollectiveSample& s : m.samples) provenance.row_hashes.push_back(s.hash);
+      normalize_row_hashes(provenance.row_hashes);
+    }
+    std::vector<CollectiveCurve> records = fit->records(provenance);
+    if (options.points) {
+      records.resize(1);
+      records[0].knots.clear();
+      for (const FitPoint& p : fit->points) records[0].knots.push_back({p.message_bytes, p.measured_us});
+    }
+    for (CollectiveCurve& record : records) calibrated.set(std::move(record));
+    fitted.push_back({&m, std::move(fit).value()});
+  }
+  if (fitted.empty()) {
+    return Error{"no curve could be fitted"}.advice(refused.empty() ? "" : refused.front());
+  }
+  if (!options.output.empty()) {
+    STEPCAST_TRY(calibrated.check());
+    std::string reference = options.base;
+    if (reference.find('/') != std::string::npos || reference.ends_with(".json")) {
+      const std::filesystem::path folder = std::filesystem::absolute(options.output).parent_path();
+      reference = std::filesystem::relative(std::filesystem::absolute(options.base), folder).generic_string();
+    }
+    STEPCAST_TRY(write_file_atomically(options.output, platform_extension_json(calibrated, base, reference)));
+  }
+  const std::vector<std::string> missing = missing_commands(base, fitted);
+  if (options.json) {
+    fmt::print("{}", report_json(calibrated, fitted, all.unused, refused, missing));
+  } else {
+    fmt::print("{}", report_text(fitted, all.unused, refused, missing, !options.no_plot));
+    if (!options.output.empty()) fmt::print("\nWritten to {}\n", options.output);
+  }
+  return kSuccess;
+}
+
+}  // namespace
+
+Calibration collectives_calibration() {
+  return {"collectives", "curves from nccl-tests logs, PARAM logs or CSV files", [](CLI::App& app) -> Action {
+            auto options = std::make_shared<Options>();
+            app.add_option("FILES", options->files, "nccl-tests text or JSON, PARAM COMMS-RES logs, CSV")->required();
+            app.add_option("--platform", options->base, "the platform that was measured: a name or a file")->required();
+            app.add_option("-o,--output", options->output, "the platform file to write; without it nothing is written");
+            app.add_option("--name", options->name, "name of the new platform (default: of the file)");
+            app.add_option("--measured-on", options->measured_on, "take only rows of this platform from CSV files");
+            app.add_option("--collective", options->collective, "what was measured, where a log does not say it");
+            app.add_option("--ranks", options->ranks, "how many ranks took part, where a log does not say it");
+            app.add_option("--gpus-per-node", options->gpus_per_node, "ranks per node, where a log does not say it");
+            app.add_option("--document", options->document, "where the measurements are from, for the provenance");
+            app.add_option("--date", options->date, "when they were made: 2024, 2024-05 or 2024-05-31");
+            app.add_option("--software", options->software, "\"NCCL 2.23.4\"");
+            app.add_flag("--points", options->points, "keep the measured medians as knots instead of smoothed ones");
+            app.add_flag("--row-hashes", options->row_hashes,
+                         "note the hash of every row, so that validation never scores a row that was fitted on");
+            app.add_flag("--no-plot", options->no_plot, "tables only");
+            app.add_flag("--json", options->json, "print one JSON object (docs/collectives.md)");
+            return [options] { return run(*options); };
+          }};
+}
+
+}  // namespace stepcast::cli
