@@ -34,6 +34,7 @@ struct Options {
   std::string collective;
   std::uint32_t ranks = 0, gpus_per_node = 0;
   std::string document, date, software;
+  std::size_t min_sizes = CollectiveFitOptions{}.min_sizes;
   bool points = false;
   bool row_hashes = false;
   bool no_plot = false;
@@ -191,9 +192,10 @@ Result<int> run(const Options& options) {
   Platform calibrated = base;
   if (!options.name.empty()) calibrated.name = options.name;
   else if (!options.output.empty()) calibrated.name = std::filesystem::path{options.output}.stem().string();
+  if (calibrated.name != base.name) calibrated.aliases.clear();  // those mean the base
   for (const CollectiveMeasurements& m : all.curves) {
     if (m.platform != wanted) continue;
-    auto fit = fit_collective(m);
+    auto fit = fit_collective(m, {.min_sizes = options.min_sizes});
     if (!fit) {
       refused.push_back(fit.error().message());
       continue;
@@ -258,6 +260,7 @@ Calibration collectives_calibration() {
             app.add_option("--document", options->document, "where the measurements are from, for the provenance");
             app.add_option("--date", options->date, "when they were made: 2024, 2024-05 or 2024-05-31");
             app.add_option("--software", options->software, "\"NCCL 2.23.4\"");
+            app.add_option("--min-sizes", options->min_sizes, "refuse curves with fewer message sizes")->capture_default_str();
             app.add_flag("--points", options->points, "keep the measured medians as knots instead of smoothed ones");
             app.add_flag("--row-hashes", options->row_hashes,
                          "note the hash of every row, so that validation never scores a row that was fitted on");

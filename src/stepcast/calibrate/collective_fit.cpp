@@ -280,6 +280,13 @@ double weighted_quantile(std::vector<std::pair<double, double>>& value_weight, d
   return value_weight.empty() ? 0 : value_weight.back().first;
 }
 
+// Six digits say more than any measurement knows, and keep files short.
+double rounded(double v) {
+  if (v == 0 || !std::isfinite(v)) return v;
+  const double unit = std::pow(10.0, std::floor(std::log10(std::abs(v))) - 5);
+  return unit >= 1 ? std::round(v / unit) * unit : std::round(v / unit) / std::round(1 / unit);
+}
+
 std::size_t distinct_sizes(std::span<const CollectiveSample> samples) {
   std::set<double> sizes;
   for (const CollectiveSample& s : samples) sizes.insert(s.message_bytes);
@@ -387,15 +394,25 @@ std::vector<CollectiveCurve> CollectiveFit::records(const Provenance& provenance
     record.published = published.record();
     record.improved = form.record();
     for (std::size_t i = 0; i < f.knots_log2.size(); ++i) {
-      record.knots.push_back({std::exp2(f.knots_log2[i]), std::exp(f.knots_ln_us[i])});
+      record.knots.push_back({std::round(std::exp2(f.knots_log2[i])), rounded(std::exp(f.knots_ln_us[i]))});
+    }
+    for (CurveForm* curve_form : {&record.published, &record.improved}) {
+      for (auto& [parameter, value] : curve_form->parameters) value = rounded(value);
     }
     record.residuals = residuals_;
+    for (ResidualQuantiles& q : record.residuals) {
+      q.message_bytes_min = std::round(q.message_bytes_min);
+      q.message_bytes_max = std::round(q.message_bytes_max);
+      for (double* v : {&q.log_p10, &q.log_p50, &q.log_p90}) *v = std::round(*v * 1e5) / 1e5;
+    }
     record.provenance = provenance;
     record.provenance.source = FigureSource::fitted;
     record.provenance.n_rows = n_samples;
-    record.provenance.error = {{"mape_pct", mape_pct}, {"p90_ape_pct", p90_ape_pct}, {"form_mape_pct", form_mape_pct}};
-    record.provenance.range = {{"message_bytes_min", std::exp2(measured_from)},
-                               {"message_bytes_max", std::exp2(measured_to)}};
+    record.provenance.error = {{"mape_pct", rounded(mape_pct)},
+                               {"p90_ape_pct", rounded(p90_ape_pct)},
+                               {"form_mape_pct", rounded(form_mape_pct)}};
+    record.provenance.range = {{"message_bytes_min", std::round(std::exp2(measured_from))},
+                               {"message_bytes_max", std::round(std::exp2(measured_to))}};
     result.push_back(std::move(record));
   }
   return result;
