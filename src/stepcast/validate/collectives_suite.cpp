@@ -122,7 +122,7 @@ Result<CurveScores> held_out_sizes(const CollectiveMeasurements& m) {
   const auto n = static_cast<double>(result.form.rows.size());
   const Metrics form = score(result.form.rows);
   result.form.extras = {{"sigmoid_mape", published_ape / n},
-                        {"sigmoid_gmae", std::exp(published_ln / n)},
+                        {"sigmoid_gmae", 100 * std::exp(published_ln / n)},
                         {"ours_better_share", form.mape < published_ape / n ? 1.0 : 0.0}};
   if (const auto noise = repeat_noise(m)) result.ours.extras.push_back({"repeat_noise_pct", *noise});
   return result;

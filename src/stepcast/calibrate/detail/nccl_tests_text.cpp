@@ -91,8 +91,7 @@ class Reader {
     if (w.empty()) return Ok{};
     if (w[0].starts_with('#')) return comment(text, w, index);
     if (const CollectiveOp op = mentioned_collective(text); op != CollectiveOp::unknown && !whole_number(w[0])) {
-      next_named_ = op;  // an echoed command line
-      return Ok{};
+      return names_collective(op);  // an echoed command line
     }
     if (!whole_number(w[0])) return Ok{};  // messages of MPI and NCCL stand between
     return row(w, index);
@@ -103,7 +102,9 @@ class Reader {
     if (has("nThread") || text.find("Collective test starting") != std::string_view::npos) {
       if (!section_.samples.empty()) STEPCAST_TRY(finish_section());
     }
-    if (const CollectiveOp op = mentioned_collective(text); op != CollectiveOp::unknown) next_named_ = op;
+    if (const CollectiveOp op = mentioned_collective(text); op != CollectiveOp::unknown) {
+      STEPCAST_TRY(names_collective(op));
+    }
     if (has("nThread")) {
       section_.gpus_of_process = 1;
       for (std::size_t i = 0; i + 1 < w.size(); ++i) {
@@ -143,6 +144,13 @@ class Reader {
       return Ok{};
     }
     if (columns_ && text.find("(B)") != std::string_view::npos) return units(w, index);
+    return Ok{};
+  }
+
+  // What is named after rows belongs to the rows that follow.
+  Status names_collective(CollectiveOp op) {
+    if (!section_.samples.empty()) STEPCAST_TRY(finish_section());
+    next_named_ = op;
     return Ok{};
   }
 

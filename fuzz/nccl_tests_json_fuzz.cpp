@@ -1,0 +1,6 @@
+// Any bytes as the JSON of nccl-tests: an error of one line, or measurements that can be fitted or refused.
+#include "support/collective_reader.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  return stepcast::fuzz::read_with(stepcast::detail::parse_nccl_tests_json, data, size);
+}

@@ -1,0 +1,213 @@
+#include "stepcast/cost/collective_model.h"
+
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace stepcast {
+namespace {
+
+// startup + factor x m / GBps.
+CollectiveCurve line(CollectiveOp op, std::uint32_t n_nodes, std::uint32_t per_node, double startup_us, double GBps) {
+  CollectiveCurve record;
+  record.collective = op;
+  record.n_nodes = n_nodes;
+  record.gpus_per_node = per_node;
+  record.n_ranks = n_nodes * per_node;
+  StartupForm form;
+  form.ln_startup_us = std::log(startup_us);
+  form.ln_max_GBps = std::log(GBps);
+  record.improved = form.record();
+  record.residuals = {{"all", 8, 0x1p32, -0.02, 0, 0.02, 30}};
+  record.provenance.source = FigureSource::fitted;
+  record.provenance.range = {{"message_bytes_min", 8}, {"message_bytes_max", 0x1p32}};
+  return record;
+}
+
+Platform node_of_eight() {
+  Platform p;
+  p.name = "test";
+  p.node.gpus_per_node = 8;
+  p.node.intra.kind = LinkKind::nvswitch;
+  p.node.intra.bandwidth_per_gpu = BytesPerSecond{300e9};
+  Network network;
+  network.nics_per_node = 8;
+  network.bandwidth_per_nic = BytesPerSecond{25e9};
+  network.rail_optimized = true;
+  p.node.network = network;
+  return p;
+}
+
+double us(const CollectiveModel& model, const CollectiveGroup& group, double bytes) {
+  const auto resolved = model.resolve(group);
+  EXPECT_TRUE(resolved.ok()) << resolved.error().message();
+  return resolved.ok() ? resolved->curve.at(Bytes{bytes}).time.value() : 0;
+}
+
+using enum CollectiveOp;
+
+TEST(CollectiveModel, AnswersACurveOfTheGroup) {
+  Platform p = node_of_eight();
+  p.set(line(all_reduce, 1, 8, 20, 200));
+  const CollectiveModel model{p};
+  const auto r = model.resolve({.op = all_reduce, .n_ranks = 8});
+  ASSERT_TRUE(r.ok());
+  EXPECT_EQ(r->how, "fitted on this group");
+  const Estimate e = r->curve.at(Bytes{0x1p30});
+  EXPECT_NEAR(e.time.value(), 20 + 1.75 * 0x1p30 / 200e3, 5);  // 9415 us
+  EXPECT_EQ(e.source, EstimateSource::fitted);
+}
+
+// Ring: 4 ranks start in 10 us and 8 in 10 + (14 - 6) x step; curves made by that rule are scaled back exactly where the
+// views agree.
+TEST(ScaleRanks, FollowsARing) {
+  const auto ring = [](double n) {
+    // 4 us + 2(n-1) x (1 us + share / 100 GB/s): start-up 4 + 2(n-1), bus bandwidth 100.
+    return line(all_reduce, 1, static_cast<std::uint32_t>(n), 4 + 2 * (n - 1), 100);
+  };
+  const auto c2 = time_curve(ring(2)), c4 = time_curve(ring(4)), c8 = time_curve(ring(8));
+  ASSERT_TRUE(c2.ok() && c4.ok() && c8.ok());
+  const std::array measured{RankCurve{2, &*c2}, RankCurve{4, &*c4}};
+  const TimeCurve scaled = scale_ranks(all_reduce, measured, 8);
+  for (const double bytes : {64.0, 4096.0, 0x1p26, 0x1p30}) {
+    const double expected = c8->at(Bytes{bytes}).time.value();
+    EXPECT_NEAR(scaled.at(Bytes{bytes}).time.value(), expected, 0.03 * expected) << bytes;
+  }
+  // In the knee the views differ and the band says so.
+  const Estimate knee = scaled.at(Bytes{0x1p20});
+  const double truth = c8->at(Bytes{0x1p20}).time.value();
+  EXPECT_NEAR(knee.time.value(), truth, 0.1 * truth);
+  EXPECT_LT(knee.p10.value(), truth);
+  EXPECT_GT(knee.p90.value(), truth);
+}
+
+TEST(ScaleRanks, OneCountGivesAWiderBandThanTwo) {
+  const auto c2 = time_curve(line(all_reduce, 1, 2, 8, 100)), c4 = time_curve(line(all_reduce, 1, 4, 12, 100));
+  const std::array two{RankCurve{2, &*c2}, RankCurve{4, &*c4}};
+  const std::array one{RankCurve{4, &*c4}};
+  const Estimate a = scale_ranks(all_reduce, two, 8).at(Bytes{1024}), b = scale_ranks(all_reduce, one, 8).at(Bytes{1024});
+  EXPECT_GT((b.p90 - b.p10) / b.time, (a.p90 - a.p10) / a.time);
+  EXPECT_EQ(b.source, EstimateSource::analytic);
+}
+
+TEST(ScaleNodes, KeepsBusBandwidthAndGrowsStartup) {
+  const auto c2 = time_curve(line(all_reduce, 2, 8, 40, 100));
+  const TimeCurve c4 = scale_nodes(all_reduce, *c2, 2, 4, 8);
+  // Bandwidth: factors 2 x 31/32 over 2 x 15/16. Start-up: one doubling, 1.5 times.
+  EXPECT_NEAR(c4.at(Bytes{0x1p34}).time / c2->at(Bytes{0x1p34}).time, (31.0 / 32) / (15.0 / 16), 1e-3);
+  EXPECT_NEAR(c4.at(Bytes{8}).time / c2->at(Bytes{8}).time, 1.5, 1e-3);
+}
+
+TEST(CollectiveModel, RelatedCollectivesMoveTheSameBytes) {
+  Platform p = node_of_eight();
+  p.set(line(all_gather, 1, 8, 15, 200));
+  const CollectiveModel model{p};
+  const double gather = us(model, {.op = all_gather, .n_ranks = 8}, 0x1p28);
+  EXPECT_NEAR(us(model, {.op = reduce_scatter, .n_ranks = 8}, 0x1p28), gather, 1e-9 * gather);
+  EXPECT_NEAR(us(model, {.op = all_reduce, .n_ranks = 8}, 0x1p28), 2 * gather, 1e-6 * gather);
+  // A broadcast of m sends what an all_gather of m x 8/7 sends: 15 + m / 200 GB/s.
+  EXPECT_NEAR(us(model, {.op = broadcast, .n_ranks = 8}, 0x1p28), 15 + 0x1p28 / 200e3, 3);
+  const auto r = model.resolve({.op = broadcast, .n_ranks = 8});
+  EXPECT_EQ(r->curve.at(Bytes{1e6}).source, EstimateSource::analytic);
+}
+
+TEST(CollectiveModel, WithoutCurvesUsesThePlatform) {
+  const CollectiveModel model{node_of_eight()};
+  const auto inside = model.resolve({.op = all_reduce, .n_ranks = 8});
+  ASSERT_TRUE(inside.ok());
+  // 1.75 x 1 GiB over 0.75 x 300 GB/s = 8351 us, and a start-up that no longer matters.
+  EXPECT_NEAR(inside->curve.at(Bytes{0x1p30}).time.value(), 8351, 20);
+  EXPECT_EQ(inside->curve.at(Bytes{0x1p30}).source, EstimateSource::analytic);
+  const auto across = model.resolve({.op = all_reduce, .n_ranks = 16, .n_nodes = 2});
+  ASSERT_TRUE(across.ok());
+  // 8 adapters of 25 GB/s at 0.8: 160 GB/s; 2 x 15/16 x 1 GiB / 160 GB/s = 12583 us; slower than inside.
+  EXPECT_NEAR(across->curve.at(Bytes{0x1p30}).time.value(), 12583, 50);
+}
+
+TEST(CollectiveModel, GroupsShareTheAdaptersOfTheirNode) {
+  Platform p = node_of_eight();
+  p.node.network->nics_per_node = 4;
+  p.set(line(all_reduce, 2, 1, 30, 20));
+  const CollectiveModel model{p};
+  CollectiveGroup group{.op = all_reduce, .n_ranks = 2, .n_nodes = 2};
+  const double alone = us(model, group, 0x1p30);
+  group.groups_per_node = 4;  // one adapter each
+  EXPECT_NEAR(us(model, group, 0x1p30), alone, 1e-6 * alone);
+  group.groups_per_node = 8;  // two groups per adapter: half of the bandwidth, the same start-up
+  EXPECT_NEAR(us(model, group, 0x1p30), 2 * alone, 0.01 * alone);
+  EXPECT_NEAR(us(model, group, 8), 30, 0.1);
+}
+
+TEST(CollectiveModel, CrossingRailsCosts) {
+  Platform p = node_of_eight();
+  p.set(line(all_reduce, 2, 1, 30, 20));
+  const CollectiveModel model{p};
+  const CollectiveGroup aligned{.op = all_reduce, .n_ranks = 2, .n_nodes = 2};
+  CollectiveGroup crossing = aligned;
+  crossing.rail_aligned = false;
+  EXPECT_GT(us(model, crossing, 0x1p30), 1.05 * us(model, aligned, 0x1p30));
+}
+
+TEST(CollectiveModel, AStraddlingGroupDrivesFewerAdapters) {
+  const CollectiveModel model{node_of_eight()};
+  const CollectiveGroup even{.op = all_reduce, .n_ranks = 8, .n_nodes = 2};
+  CollectiveGroup uneven = even;  // 7 here, 1 there
+  uneven.min_ranks_per_node = 1;
+  EXPECT_GT(us(model, uneven, 0x1p30), 2 * us(model, even, 0x1p30));
+}
+
+TEST(CollectiveModel, EveryCollectiveHasATimeEverywhere) {
+  Platform p = node_of_eight();
+  p.set(line(all_reduce, 1, 4, 12, 200));
+  const CollectiveModel model{p};
+  for (const CollectiveOp op : {all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, reduce, gather, scatter, send,
+                                receive, send_receive, barrier}) {
+    for (const auto& [ranks, nodes] : {std::pair{2U, 1U}, {3U, 1U}, {8U, 1U}, {2U, 2U}, {16U, 2U}, {1024U, 128U}}) {
+      const auto r = model.resolve({.op = op, .n_ranks = ranks, .n_nodes = nodes});
+      ASSERT_TRUE(r.ok()) << to_string(op) << " " << ranks;
+      double before = 0;
+      for (double x = 0; x <= 36; x += 0.5) {
+        const Estimate e = r->curve.at(Bytes{std::exp2(x)});
+        ASSERT_TRUE(std::isfinite(e.time.value()) && e.time.value() > 0);
+        ASSERT_GE(e.time.value(), before);
+        ASSERT_LE(e.p10.value(), e.time.value());
+        ASSERT_GE(e.p90.value(), e.time.value());
+        before = e.time.value();
+      }
+    }
+  }
+}
+
+TEST(CollectiveModel, SaysWhatItCannotDo) {
+  Platform p = node_of_eight();
+  p.node.network.reset();
+  const CollectiveModel model{p};
+  EXPECT_FALSE(model.resolve({.op = unknown, .n_ranks = 8}).ok());
+  EXPECT_FALSE(model.resolve({.op = all_reduce, .n_ranks = 2, .n_nodes = 4}).ok());
+  const auto no_network = model.resolve({.op = all_reduce, .n_ranks = 16, .n_nodes = 2});
+  ASSERT_FALSE(no_network.ok());
+  EXPECT_NE(no_network.error().message().find("network"), std::string::npos);
+}
+
+TEST(UnevenAllToAll, PublishedRuleAndItsCorrection) {
+  // Four ranks with shares 10, 20, 30, 40 per peer: sent (n-1) x 40 = 120; received by rank 0: 20 + 30 + 40 = 90.
+  const std::vector<Bytes> shares{Bytes{10}, Bytes{20}, Bytes{30}, Bytes{40}};
+  EXPECT_DOUBLE_EQ(uneven_all_to_all_size(shares, UnevenRule::published).value(), 120);
+  EXPECT_DOUBLE_EQ(uneven_all_to_all_size(shares).value(), 160);
+  // Balanced: the curve was measured with n shares. The published rule asks it for n - 1.
+  const std::vector<Bytes> equal(4, Bytes{25});
+  EXPECT_DOUBLE_EQ(uneven_all_to_all_size(equal, UnevenRule::published).value(), 75);
+  EXPECT_DOUBLE_EQ(uneven_all_to_all_size(equal).value(), 100);
+}
+
+TEST(UnevenAllToAll, WholeMatrix) {
+  // Rank 1 receives 30 + 50; nobody sends more than 50 + 5. 80 x 3/2.
+  const std::vector<Bytes> sent{Bytes{99}, Bytes{30}, Bytes{0}, Bytes{1}, Bytes{99}, Bytes{2}, Bytes{5}, Bytes{50}, Bytes{99}};
+  EXPECT_DOUBLE_EQ(uneven_all_to_all_size(sent, 3).value(), 120);
+  EXPECT_DOUBLE_EQ(uneven_all_to_all_size(sent, 1).value(), 0);
+}
+
+}  // namespace
+}  // namespace stepcast
