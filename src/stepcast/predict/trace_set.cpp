@@ -157,12 +157,17 @@ std::map<std::size_t, std::size_t> pair_up(const TraceListing& listing, const Re
   for (const std::size_t e : left) {
     std::optional<std::int32_t> rank = files.execution[e].rank;
     if (!rank) rank = rank_in_name(listing.execution[e].filename().string());
-    bool found = false;
-    for (std::size_t p = 0; p < listing.profiler.size() && rank && !found; ++p) {
-      found = rank_of(files.profiler[p], listing.profiler[p]) == rank && pairs.emplace(p, e).second;
+    // By rank only where one profiler trace has it: two captures of one rank would be a guess.
+    std::vector<std::size_t> of_rank;
+    bool ranks_known = rank.has_value();
+    for (std::size_t p = 0; p < listing.profiler.size(); ++p) {
+      const auto profiler_rank = rank_of(files.profiler[p], listing.profiler[p]);
+      ranks_known = ranks_known && profiler_rank.has_value();
+      if (rank && profiler_rank == rank) of_rank.push_back(p);
     }
+    bool found = of_rank.size() == 1 && pairs.emplace(of_rank.front(), e).second;
     const bool only_two = listing.profiler.size() == 1 && listing.execution.size() == 1;
-    if (!found && only_two) found = pairs.emplace(0, e).second;
+    if (!found && only_two && !ranks_known) found = pairs.emplace(0, e).second;
     if (!found) without_profiler.push_back(e);
   }
   return pairs;

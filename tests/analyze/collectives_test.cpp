@@ -1,0 +1,67 @@
+#include "stepcast/analyze/collectives.h"
+
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/analyze/hand_made.h"
+#include "tests/support/sketch.h"
+
+namespace stepcast {
+namespace {
+
+using testing::BlockSketch;
+using testing::ProgramSketch;
+
+TEST(Meetings, SayWhoCameLastAndHowLongTheOthersWaited) {
+  const testing::TwoRanks hand;
+  const Timeline timeline = testing::simulated(hand.program);
+  const FlatProgram flat{hand.program};
+  const std::vector<Meeting> all = meetings(flat, TaskTimes::simulated(flat, timeline));
+  ASSERT_EQ(all.size(), 1U);
+  const Meeting& meeting = all.front();
+  EXPECT_EQ(meeting.op, CollectiveOp::all_reduce);
+  EXPECT_EQ(meeting.message_bytes, 4096);
+  EXPECT_EQ(meeting.last, 1U);
+  EXPECT_DOUBLE_EQ(meeting.start_us(), 3);
+  EXPECT_DOUBLE_EQ(meeting.total_wait_us, 7);
+  EXPECT_DOUBLE_EQ(meeting.longest_wait_us, 7);
+  EXPECT_DOUBLE_EQ(meeting.transfer_us, 8);
+  EXPECT_DOUBLE_EQ(meeting.members[0].wait_us, 7);
+  EXPECT_DOUBLE_EQ(meeting.members[0].exposed_us, 7);  // 10-11 lies under the gemm
+  EXPECT_DOUBLE_EQ(meeting.members[1].wait_us, 0);
+  EXPECT_DOUBLE_EQ(meeting.members[1].exposed_us, 8);
+}
+
+// Three ranks arrive at 1, 5 and 3; the root is the second. Every transfer takes 2.
+std::vector<double> waits_in(CollectiveKind kind) {
+  ProgramSketch sketch;
+  std::vector<CollectiveMember> members;
+  for (const double arrival : {1.0, 5.0, 3.0}) {
+    BlockSketch block{"b", 1};
+    block.work(0, arrival);
+    const TaskId meet = block.join(0, 2);
+    const RankClassId c = sketch.ranks(1, 1, {sketch.block(block)});
+    members.push_back({c, InstanceId{0}, meet});
+  }
+  sketch.join(kind, members, /*root=*/1);
+  const Timeline timeline = testing::simulated(sketch.program);
+  const FlatProgram flat{sketch.program};
+  std::vector<double> waits;
+  for (const MeetingMember& m : meetings(flat, TaskTimes::simulated(flat, timeline)).front().members) {
+    EXPECT_DOUBLE_EQ(m.transfer_us, 2);
+    waits.push_back(m.wait_us);
+  }
+  return waits;
+}
+
+TEST(Meetings, RootedKindsWaitForTheRootOrOnlyAtTheRoot) {
+  EXPECT_EQ(waits_in(CollectiveKind::all), (std::vector<double>{4, 0, 2}));
+  EXPECT_EQ(waits_in(CollectiveKind::rooted_from),
+            (std::vector<double>{4, 0, 2}));  // all wait for the root, which is late
+  EXPECT_EQ(waits_in(CollectiveKind::rooted_to),
+            (std::vector<double>{0, 0, 0}));  // the root itself came last
+}
+
+}  // namespace
+}  // namespace stepcast

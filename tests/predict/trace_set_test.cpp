@@ -1,0 +1,146 @@
+#include "stepcast/predict/trace_set.h"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/predict/trace_files.h"
+
+namespace stepcast {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::TraceFolder;
+using Paths = std::vector<std::filesystem::path>;
+
+test::GeneratedJob small_job(int ranks = 2) {
+  test::GeneratorOptions options;
+  options.ranks = ranks;
+  return test::generate_job(options);
+}
+
+Result<TraceSet> read(const Paths& places, const TraceSetOptions& options = {}) {
+  STEPCAST_ASSIGN(const TraceListing listing, list_traces(places));
+  return read_trace_set(listing, options);
+}
+
+TEST(RankInName, IsTheNumberBehindTheWordOrTheLastShortOne) {
+  EXPECT_EQ(rank_in_name("kineto_rank3.json.gz"), 3);
+  EXPECT_EQ(rank_in_name("rank-70.Mar_25_20_48_12.2861.pt.trace.json.gz"), 70);
+  EXPECT_EQ(rank_in_name("worker0.1623143089861.pt.trace.json.gz"), 0);
+  EXPECT_EQ(rank_in_name("dlrm_eg_5.json"), 5);
+  EXPECT_EQ(rank_in_name("RANK=12.json"), 12);
+  EXPECT_EQ(rank_in_name("vgg13.json.gz"), std::nullopt);           // part of a word
+  EXPECT_EQ(rank_in_name("model__1016002.json.gz"), std::nullopt);  // too long for a rank
+  EXPECT_EQ(rank_in_name("rank_non_gpu.json"), std::nullopt);
+}
+
+TEST(ParseRanks, ReadsListsAndRanges) {
+  EXPECT_THAT(parse_ranks("0,2-5").value(), ElementsAre(0, 2, 3, 4, 5));
+  EXPECT_THAT(parse_ranks("7,1,7").value(), ElementsAre(1, 7));
+  for (const char* wrong : {"", "a", "3-1", "1,", "1,,2", "-1", "99999999999"}) {
+    EXPECT_FALSE(parse_ranks(wrong).ok()) << wrong;
+  }
+}
+
+TEST(TraceSet, PairsProfilerAndExecutionTracesByName) {
+  const TraceFolder folder;
+  const auto job = small_job();
+  for (std::size_t r = 0; r < 2; ++r) {
+    const std::string number = std::to_string(r);
+    folder.write("kineto_rank" + number + ".json", job.ranks[r].recorded);
+    folder.write("et_rank" + number + ".json", job.ranks[r].execution_trace);
+  }
+  folder.write("README.md", "not a trace");
+  folder.write("sub/kineto_rank9.json", job.ranks[0].recorded);  // sub-folders are not searched
+  const Result<TraceSet> set = read({folder.path()});
+  ASSERT_TRUE(set.ok()) << set.error().message();
+  ASSERT_EQ(set->ranks.size(), 2U);
+  EXPECT_EQ(set->ranks[1].rank, 1);
+  const std::vector<RecordedInput> inputs = set->inputs();
+  for (std::size_t r = 0; r < 2; ++r) {
+    ASSERT_NE(inputs[r].execution_trace, nullptr);
+    EXPECT_THAT(inputs[r].execution_trace->file, HasSubstr("et_rank" + std::to_string(r)));
+  }
+}
+
+TEST(TraceSet, PairsByRankWhereNamesDiffer) {
+  const TraceFolder folder;
+  const auto job = small_job();
+  folder.write("profile_0.json", job.ranks[0].recorded);
+  folder.write("profile_1.json", job.ranks[1].recorded);
+  folder.write("graph-of-rank-1.json", job.ranks[1].execution_trace);
+  const Result<TraceSet> set = read({folder.path()});
+  ASSERT_TRUE(set.ok()) << set.error().message();
+  EXPECT_FALSE(set->execution_traces[0]);
+  EXPECT_TRUE(set->execution_traces[1]);
+}
+
+TEST(TraceSet, TakesOnlyTheRanksAskedFor) {
+  const TraceFolder folder;
+  const auto job = small_job();
+  for (std::size_t r = 0; r < 2; ++r)
+    folder.write("rank" + std::to_string(r) + ".json", job.ranks[r].recorded);
+  const Result<TraceSet> one = read({folder.path()}, {.ranks = {1}, .threads = 1});
+  ASSERT_TRUE(one.ok()) << one.error().message();
+  ASSERT_EQ(one->ranks.size(), 1U);
+  EXPECT_EQ(one->ranks[0].rank, 1);
+  const Result<TraceSet> missing = read({folder.path()}, {.ranks = {0, 5}, .threads = 1});
+  ASSERT_FALSE(missing.ok());
+  EXPECT_THAT(missing.error().message(), HasSubstr("rank 5 is not here"));
+}
+
+TEST(TraceSet, TwoFilesOfOneRankAreAnErrorThatNamesBoth) {
+  const TraceFolder folder;
+  const auto job = small_job();
+  folder.write("a.json", job.ranks[0].recorded);
+  folder.write("b.json", job.ranks[0].recorded);
+  const Result<TraceSet> set = read({folder.path()});
+  ASSERT_FALSE(set.ok());
+  EXPECT_THAT(set.error().message(), HasSubstr("two files with the same rank 0"));
+  EXPECT_THAT(set.error().message(), HasSubstr("a.json"));
+  EXPECT_THAT(set.error().message(), HasSubstr("b.json"));
+}
+
+TEST(TraceSet, AnExecutionTraceWithoutProfilerTraceIsAnError) {
+  const TraceFolder folder;
+  const auto job = small_job();
+  folder.write("kineto_rank0.json", job.ranks[0].recorded);
+  folder.write("et_rank1.json", job.ranks[1].execution_trace);
+  const Result<TraceSet> set = read({folder.path()});
+  ASSERT_FALSE(set.ok());
+  EXPECT_THAT(set.error().message(), HasSubstr("et_rank1.json"));
+  EXPECT_THAT(set.error().message(), HasSubstr("belongs to no profiler trace"));
+}
+
+TEST(TraceSet, FoldersWithoutProfilerTraceSayWhatIsThere) {
+  const TraceFolder folder;
+  EXPECT_THAT(read({folder.path()}).error().message(), HasSubstr("no profiler trace here"));
+  folder.write("et_rank0.json", small_job().ranks[0].execution_trace);
+  EXPECT_THAT(read({folder.path()}).error().message(), HasSubstr("execution traces, which hold no times"));
+  EXPECT_THAT(read({folder.path() / "none"}).error().message(), HasSubstr("there is no such file or folder"));
+  const auto text = folder.write("notes.json", "{\"a\": 1}");
+  EXPECT_THAT(read({text}).error().message(), HasSubstr("expected a PyTorch profiler trace"));
+}
+
+TEST(TraceSets, FilesWithoutDistinctRanksAreSetsOfTheirOwn) {
+  const TraceFolder folder;
+  const auto job = small_job(1);
+  folder.write("worker0.111111.json", job.ranks[0].recorded);
+  folder.write("worker0.222222.json", job.ranks[0].recorded);
+  folder.write("et_other.json", job.ranks[0].execution_trace);
+  folder.write("broken.json", "{\"traceEvents\": [{");
+  const Result<TraceListing> listing = list_traces(Paths{folder.path()});
+  ASSERT_TRUE(listing.ok()) << listing.error().message();
+  std::vector<TraceListing::Other> skipped;
+  const std::vector<TraceSet> sets = read_trace_sets(*listing, {.ranks = {}, .threads = 1}, skipped);
+  EXPECT_EQ(sets.size(), 2U);
+  EXPECT_EQ(skipped.size(), 2U);
+}
+
+}  // namespace
+}  // namespace stepcast

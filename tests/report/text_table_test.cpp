@@ -1,0 +1,57 @@
+#include "stepcast/report/text_table.h"
+
+#include <limits>
+
+#include <gtest/gtest.h>
+
+namespace stepcast {
+namespace {
+
+TEST(TextTable, AlignsColumnsUnderHeadings) {
+  TextTable table{{{"rank", TextTable::Align::left}, {"step\nms"}, {"error %"}}};
+  table.row({"0", "14.46", "+0.03"});
+  table.row({"10", "9.10", "-1.00"});
+  table.rule();
+  table.row({"mean", "11.78"});  // a missing cell is empty
+  EXPECT_EQ(table.text(2),
+            "         step\n"
+            "  rank     ms  error %\n"
+            "  0     14.46    +0.03\n"
+            "  10     9.10    -1.00\n"
+            "  ----  -----  -------\n"
+            "  mean  11.78\n");
+}
+
+TEST(TextTable, WritesMarkdown) {
+  TextTable table{{{"a|b", TextTable::Align::left}, {"step\nms"}}};
+  table.row({"x|y", "1"});
+  table.rule();
+  EXPECT_EQ(table.markdown(), "| a\\|b | step ms |\n|:--|--:|\n| x\\|y | 1 |\n");
+}
+
+TEST(TextTable, FormatsNumbersForPeople) {
+  EXPECT_EQ(table_number(1234567.891, 2), "1,234,567.89");
+  EXPECT_EQ(table_number(-1234, 0), "-1,234");
+  EXPECT_EQ(table_number(999, 1), "999.0");
+  EXPECT_EQ(table_number(-0.001, 2), "0.00");
+  EXPECT_EQ(table_number(std::numeric_limits<double>::infinity(), 2), "-");
+  EXPECT_EQ(table_number_or_blank(0.0001, 2), "");
+  EXPECT_EQ(table_number_or_blank(0.5, 2), "0.50");
+  EXPECT_EQ(table_signed(0.031, 2), "+0.03");
+  EXPECT_EQ(table_signed(-1.2, 1), "-1.2");
+  EXPECT_EQ(table_signed(0.0001, 2), "0.00");
+  EXPECT_EQ(table_count(1234567), "1,234,567");
+  EXPECT_EQ(table_bytes(-1), "-");
+  EXPECT_EQ(table_bytes(512), "512 B");
+  EXPECT_EQ(table_bytes(24576), "24.0 KiB");
+  EXPECT_EQ(table_bytes(1.5 * 1024 * 1024), "1.5 MiB");
+}
+
+TEST(TextTable, ShortensByCharactersNotBytes) {
+  EXPECT_EQ(shorten("short", 10), "short");
+  EXPECT_EQ(shorten("a long kernel name", 8), "a long..");
+  EXPECT_EQ(shorten("\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9", 3), "\xc3\xa9..");
+}
+
+}  // namespace
+}  // namespace stepcast
