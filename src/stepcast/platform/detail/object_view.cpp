@@ -26,10 +26,12 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-std::string lower(std::string_view text) {
-  std::string out{text};
-  for (char& c : out) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+// What is compared of a word: letters and digits, without case.
+std::string core_of(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == ' ' || c == '-' || c == '_') continue;
+    out += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   }
   return out;
 }
@@ -39,12 +41,12 @@ std::string lower(std::string_view text) {
 std::optional<std::string> nearest_word(std::string_view word, const std::vector<std::string>& candidates) {
   constexpr std::size_t kLongest = 64;
   if (word.empty() || word.size() > kLongest) return std::nullopt;
-  const std::string wanted = lower(word);
+  const std::string wanted = core_of(word);
   std::size_t best = wanted.size() / 3 + 2;  // more differences: not what was meant
   std::optional<std::string> found;
   for (const std::string& candidate : candidates) {
     if (candidate.size() > kLongest) continue;
-    const std::size_t distance = edit_distance(wanted, lower(candidate));
+    const std::size_t distance = edit_distance(wanted, core_of(candidate));
     if (distance < best) {
       best = distance;
       found = candidate;

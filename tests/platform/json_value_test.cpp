@@ -1,0 +1,98 @@
+#include "stepcast/platform/json_value.h"
+
+#include <limits>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace stepcast {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+std::string message_of(std::string_view text, const JsonLimits& limits = {}) {
+  const auto parsed = parse_json(text, "my.json", limits);
+  return parsed.ok() ? "no error" : parsed.error().message();
+}
+
+TEST(JsonValue, KeepsKindsOrderAndLines) {
+  const auto root = parse_json(
+      "{\n \"b\": [1, -2.5e3],\n \"a\": {\"t\": true, \"n\": null},\n \"s\": \"x\\n\\u00e9\"\n}", "f");
+  ASSERT_TRUE(root.ok()) << root.error().message();
+  ASSERT_TRUE(root->is_object());
+  ASSERT_EQ(root->members().size(), 3U);
+  EXPECT_EQ(root->members()[0].key, "b");
+  EXPECT_EQ(root->find("b")->line(), 2U);
+  EXPECT_EQ(root->find("b")->numbers(), (std::vector<double>{1, -2500}));
+  EXPECT_TRUE(root->find("a")->find("t")->truth());
+  EXPECT_TRUE(root->find("a")->find("n")->is_null());
+  EXPECT_EQ(root->find("s")->text(), "x\n\xc3\xa9");
+  EXPECT_EQ(root->find("s")->line(), 4U);
+  EXPECT_EQ(root->find("z"), nullptr);
+}
+
+TEST(JsonValue, WritesWhatReadsBackEqual) {
+  const std::string text =
+      R"({"tiny":5e-324,"third":0.3333333333333333,"big":1.7976931348623157e+308,"whole":8589934592,"s":"\"\\\t\u0001"})";
+  const auto root = parse_json(text, "f");
+  ASSERT_TRUE(root.ok()) << root.error().message();
+  EXPECT_EQ(compact_json(*root), text);
+  const auto again = parse_json(pretty_json(*root), "f");
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(*again, *root);
+}
+
+TEST(JsonValue, PrettyTextKeepsOnALineWhatFits) {
+  const auto root = parse_json(R"({"a":{"x":1,"y":[1,2]},"b":{"c":{"d":[{"e":1}]}}})", "f");
+  ASSERT_TRUE(root.ok());
+  EXPECT_EQ(pretty_json(*root),
+            "{\n"
+            "  \"a\": {\"x\": 1, \"y\": [1, 2]},\n"
+            "  \"b\": {\n"
+            "    \"c\": {\n"
+            "      \"d\": [{\"e\": 1}]\n"
+            "    }\n"
+            "  }\n"
+            "}\n");
+}
+
+TEST(JsonValue, WhatIsNotFiniteBecomesNull) {
+  EXPECT_EQ(compact_json(JsonValue{std::numeric_limits<double>::infinity()}), "null");
+  EXPECT_EQ(compact_json(JsonValue{-0.0}), "0");
+}
+
+TEST(JsonValue, ErrorsNameTheLine) {
+  EXPECT_THAT(message_of("{\n\"a\": 1,\n\"a\": 2}"),
+              AllOf(HasSubstr("my.json: line 3"), HasSubstr("line 2")));
+  EXPECT_THAT(message_of("{\n\"a\": NaN}"), AllOf(HasSubstr("line 2"), HasSubstr("NaN")));
+  EXPECT_THAT(message_of("{\"a\":\n\n Infinity}"), AllOf(HasSubstr("line 3"), HasSubstr("Infinity")));
+  EXPECT_THAT(message_of("{\"a\": -Infinity}"), HasSubstr("line 1"));
+  EXPECT_THAT(message_of("{\"a\": 1e999}"), HasSubstr("finite"));
+  EXPECT_THAT(message_of("{\"a\": tru}"), HasSubstr("line 1"));
+  EXPECT_THAT(message_of("{\"a\": 1,}"), HasSubstr("my.json: "));
+  EXPECT_THAT(message_of("{\"a\": 1"), HasSubstr("my.json: "));
+  EXPECT_THAT(message_of("{} {}"), HasSubstr("my.json: "));
+  EXPECT_THAT(message_of("{\"a\": \"\xff\"}"), HasSubstr("my.json: "));
+}
+
+TEST(JsonValue, EmptyTextScalarsAndBinaryAreErrors) {
+  for (const std::string_view text :
+       {"", "  \n ", "1", "\"x\"", "null", "\x1f\x8b\x08", "}", "]", "[", "{", "nonsense"}) {
+    EXPECT_NE(message_of(text), "no error") << text;
+  }
+}
+
+TEST(JsonValue, LimitsStopDepthSizeAndCount) {
+  EXPECT_THAT(message_of(std::string(40, '[') + std::string(40, ']')), HasSubstr("nested"));
+  EXPECT_THAT(message_of(std::string(100000, '[')), HasSubstr("my.json"));
+  JsonLimits limits;
+  limits.max_values = 3;
+  EXPECT_THAT(message_of("[1,2,3,4]", limits), HasSubstr("too many"));
+  limits.max_bytes = 8;
+  EXPECT_THAT(message_of("[1,2,3,4]", limits), HasSubstr("too large"));
+}
+
+}  // namespace
+}  // namespace stepcast

@@ -1,0 +1,57 @@
+#include "stepcast/platform/provenance.h"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace stepcast {
+namespace {
+
+TEST(RowHash, IsTheSameOnEveryMachine) {
+  // These numbers stand in platform files.
+  EXPECT_EQ(row_hash(std::initializer_list<std::string_view>{}), 0x4f43b61eU);
+  EXPECT_EQ(row_hash({"a", "b"}), 0x6e0597b2U);
+}
+
+TEST(RowHash, CellsDoNotRunIntoEachOther) {
+  EXPECT_NE(row_hash({"ab", "c"}), row_hash({"a", "bc"}));
+  EXPECT_NE(row_hash({"a"}), row_hash({"a", ""}));
+}
+
+TEST(RowHash, NeighboursSpread) {
+  std::vector<std::uint32_t> hashes;
+  for (int i = 0; i < 20000; ++i) hashes.push_back(row_hash({"all_reduce", std::to_string(i)}));
+  normalize_row_hashes(hashes);
+  EXPECT_GE(hashes.size(), 19998U);  // 20,000^2 / 2^33 = 0.05 repeats are expected
+}
+
+TEST(Provenance, KnowsTheRowsItWasFittedOn) {
+  Provenance p;
+  p.row_hashes = {row_hash({"b"}), row_hash({"a"}), row_hash({"a"})};
+  normalize_row_hashes(p.row_hashes);
+  EXPECT_EQ(p.row_hashes.size(), 2U);
+  EXPECT_TRUE(p.used_row(row_hash({"a"})));
+  EXPECT_FALSE(p.used_row(row_hash({"c"})));
+}
+
+TEST(Sources, SayAssumedAboutWhatNobodySaid) {
+  Sources sources;
+  EXPECT_EQ(sources.of("memory_GiB").source, FigureSource::assumed);
+  Provenance sheet;
+  sheet.source = FigureSource::data_sheet;
+  sources.set("memory_GiB", sheet);
+  EXPECT_EQ(sources.of("memory_GiB").source, FigureSource::data_sheet);
+  sources.erase("memory_GiB");
+  EXPECT_EQ(sources.find("memory_GiB"), nullptr);
+}
+
+TEST(FigureSource, ReadsWhatItWrites) {
+  for (const auto source :
+       {FigureSource::assumed, FigureSource::data_sheet, FigureSource::measured, FigureSource::fitted}) {
+    EXPECT_EQ(parse_figure_source(to_string(source)), source);
+  }
+  EXPECT_EQ(parse_figure_source("guessed"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace stepcast
