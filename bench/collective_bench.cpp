@@ -24,8 +24,8 @@ CollectiveMeasurements sweep(CollectiveOp op, std::uint32_t n) {
   return m;
 }
 
-constexpr std::array kOps{CollectiveOp::all_reduce, CollectiveOp::all_gather, CollectiveOp::reduce_scatter,
-                          CollectiveOp::all_to_all, CollectiveOp::broadcast, CollectiveOp::reduce,
+constexpr std::array kOps{CollectiveOp::all_reduce,  CollectiveOp::all_gather, CollectiveOp::reduce_scatter,
+                          CollectiveOp::all_to_all,  CollectiveOp::broadcast,  CollectiveOp::reduce,
                           CollectiveOp::send_receive};
 
 // One estimate of a resolved curve: at most 100 ns.

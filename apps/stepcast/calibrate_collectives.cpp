@@ -89,7 +89,9 @@ std::string report_json(const Platform& platform, const std::vector<Fitted>& fit
     const StartupForm& form = f.fit.form;
     json.begin_object();
     json.field("curve", f.measured->name());
-    json.field("n_samples", f.fit.n_samples).field("n_sizes", f.fit.n_sizes).field("n_outliers", f.fit.n_outliers);
+    json.field("n_samples", f.fit.n_samples)
+        .field("n_sizes", f.fit.n_sizes)
+        .field("n_outliers", f.fit.n_outliers);
     json.field("message_bytes_min", std::exp2(f.fit.measured_from));
     json.field("message_bytes_max", std::exp2(f.fit.measured_to));
     json.field("startup_us", form.startup().value());
@@ -118,7 +120,8 @@ std::string report_json(const Platform& platform, const std::vector<Fitted>& fit
 }
 
 std::string report_text(const std::vector<Fitted>& fitted, const std::vector<UnusedRows>& unused,
-                        const std::vector<std::string>& refused, const std::vector<std::string>& missing, bool plot) {
+                        const std::vector<std::string>& refused, const std::vector<std::string>& missing,
+                        bool plot) {
   std::string text;
   TextTable table{{{"curve", TextTable::Align::left},
                    {"samples"},
@@ -143,12 +146,15 @@ std::string report_text(const std::vector<Fitted>& fitted, const std::vector<Unu
       text += fmt::format("\n{}: bus bandwidth, o measured, . fitted, @ both\n{}", f.measured->name(),
                           bandwidth_plot(f.fit));
     }
-    if (const std::string weak = weakness(f.fit); !weak.empty()) text += fmt::format("{}: {}\n", f.measured->name(), weak);
+    if (const std::string weak = weakness(f.fit); !weak.empty())
+      text += fmt::format("{}: {}\n", f.measured->name(), weak);
   }
   if (!refused.empty()) text += "\nRefused\n";
   for (const std::string& r : refused) text += fmt::format("  {}\n", r);
-  for (const UnusedRows& u : unused) text += fmt::format("  {} rows of {} left out: {}\n", u.n, u.what, u.why);
-  if (!missing.empty()) text += "\nNot measured; predictions will scale other curves and say so. To measure:\n";
+  for (const UnusedRows& u : unused)
+    text += fmt::format("  {} rows of {} left out: {}\n", u.n, u.what, u.why);
+  if (!missing.empty())
+    text += "\nNot measured; predictions will scale other curves and say so. To measure:\n";
   for (const std::string& m : missing) text += fmt::format("  {}\n", m);
   return text;
 }
@@ -160,7 +166,9 @@ Result<int> run(const Options& options) {
   if (!options.collective.empty()) {
     context.collective = parse_collective_op(options.collective);
     if (context.collective == CollectiveOp::unknown) {
-      return Error{"--collective"}.found(options.collective).expected("all_reduce, all_gather, alltoall, ...");
+      return Error{"--collective"}
+          .found(options.collective)
+          .expected("all_reduce, all_gather, alltoall, ...");
     }
   }
   STEPCAST_ASSIGN(const Platform base, load_platform(options.base));
@@ -190,8 +198,10 @@ Result<int> run(const Options& options) {
   std::vector<Fitted> fitted;
   std::vector<std::string> refused;
   Platform calibrated = base;
-  if (!options.name.empty()) calibrated.name = options.name;
-  else if (!options.output.empty()) calibrated.name = std::filesystem::path{options.output}.stem().string();
+  if (!options.name.empty())
+    calibrated.name = options.name;
+  else if (!options.output.empty())
+    calibrated.name = std::filesystem::path{options.output}.stem().string();
   if (calibrated.name != base.name) calibrated.aliases.clear();  // those mean the base
   for (const CollectiveMeasurements& m : all.curves) {
     if (m.platform != wanted) continue;
@@ -204,7 +214,8 @@ Result<int> run(const Options& options) {
     provenance.document = options.document;
     if (provenance.document.empty()) {
       for (const std::string& file : options.files) {
-        provenance.document += (provenance.document.empty() ? "" : ", ") + std::filesystem::path{file}.filename().string();
+        provenance.document +=
+            (provenance.document.empty() ? "" : ", ") + std::filesystem::path{file}.filename().string();
       }
     }
     provenance.date = options.date;
@@ -247,27 +258,36 @@ Result<int> run(const Options& options) {
 }  // namespace
 
 Calibration collectives_calibration() {
-  return {"collectives", "curves from nccl-tests logs, PARAM logs or CSV files", [](CLI::App& app) -> Action {
-            auto options = std::make_shared<Options>();
-            app.add_option("FILES", options->files, "nccl-tests text or JSON, PARAM COMMS-RES logs, CSV")->required();
-            app.add_option("--platform", options->base, "the platform that was measured: a name or a file")->required();
-            app.add_option("-o,--output", options->output, "the platform file to write; without it nothing is written");
-            app.add_option("--name", options->name, "name of the new platform (default: of the file)");
-            app.add_option("--measured-on", options->measured_on, "take only rows of this platform from CSV files");
-            app.add_option("--collective", options->collective, "what was measured, where a log does not say it");
-            app.add_option("--ranks", options->ranks, "how many ranks took part, where a log does not say it");
-            app.add_option("--gpus-per-node", options->gpus_per_node, "ranks per node, where a log does not say it");
-            app.add_option("--document", options->document, "where the measurements are from, for the provenance");
-            app.add_option("--date", options->date, "when they were made: 2024, 2024-05 or 2024-05-31");
-            app.add_option("--software", options->software, "\"NCCL 2.23.4\"");
-            app.add_option("--min-sizes", options->min_sizes, "refuse curves with fewer message sizes")->capture_default_str();
-            app.add_flag("--points", options->points, "keep the measured medians as knots instead of smoothed ones");
-            app.add_flag("--row-hashes", options->row_hashes,
-                         "note the hash of every row, so that validation never scores a row that was fitted on");
-            app.add_flag("--no-plot", options->no_plot, "tables only");
-            app.add_flag("--json", options->json, "print one JSON object (docs/collectives.md)");
-            return [options] { return run(*options); };
-          }};
+  return {
+      "collectives", "curves from nccl-tests logs, PARAM logs or CSV files", [](CLI::App& app) -> Action {
+        auto options = std::make_shared<Options>();
+        app.add_option("FILES", options->files, "nccl-tests text or JSON, PARAM COMMS-RES logs, CSV")
+            ->required();
+        app.add_option("--platform", options->base, "the platform that was measured: a name or a file")
+            ->required();
+        app.add_option("-o,--output", options->output,
+                       "the platform file to write; without it nothing is written");
+        app.add_option("--name", options->name, "name of the new platform (default: of the file)");
+        app.add_option("--measured-on", options->measured_on,
+                       "take only rows of this platform from CSV files");
+        app.add_option("--collective", options->collective, "what was measured, where a log does not say it");
+        app.add_option("--ranks", options->ranks, "how many ranks took part, where a log does not say it");
+        app.add_option("--gpus-per-node", options->gpus_per_node,
+                       "ranks per node, where a log does not say it");
+        app.add_option("--document", options->document,
+                       "where the measurements are from, for the provenance");
+        app.add_option("--date", options->date, "when they were made: 2024, 2024-05 or 2024-05-31");
+        app.add_option("--software", options->software, "\"NCCL 2.23.4\"");
+        app.add_option("--min-sizes", options->min_sizes, "refuse curves with fewer message sizes")
+            ->capture_default_str();
+        app.add_flag("--points", options->points,
+                     "keep the measured medians as knots instead of smoothed ones");
+        app.add_flag("--row-hashes", options->row_hashes,
+                     "note the hash of every row, so that validation never scores a row that was fitted on");
+        app.add_flag("--no-plot", options->no_plot, "tables only");
+        app.add_flag("--json", options->json, "print one JSON object (docs/collectives.md)");
+        return [options] { return run(*options); };
+      }};
 }
 
 }  // namespace stepcast::cli

@@ -29,9 +29,11 @@ int read_with(Reader reader, const std::uint8_t* data, std::size_t size) {
       continue;
     }
     for (const CollectiveMeasurements& m : read->curves) {
-      require(m.collective != CollectiveOp::unknown && m.n_ranks >= 2 && m.n_ranks == m.n_nodes * m.gpus_per_node);
+      require(m.collective != CollectiveOp::unknown && m.n_ranks >= 2 &&
+              m.n_ranks == m.n_nodes * m.gpus_per_node);
       for (const CollectiveSample& s : m.samples) {
-        require(s.message_bytes > 0 && s.time_us > 0 && std::isfinite(s.message_bytes) && std::isfinite(s.time_us));
+        require(s.message_bytes > 0 && s.time_us > 0 && std::isfinite(s.message_bytes) &&
+                std::isfinite(s.time_us));
       }
       if (m.samples.size() > 64) continue;
       const auto fit = fit_collective(m, {.min_sizes = 2});
@@ -39,7 +41,8 @@ int read_with(Reader reader, const std::uint8_t* data, std::size_t size) {
       double before = 0;
       for (double x = 0; x <= 40; x += 2) {
         const Estimate e = fit->curve().at(Bytes{std::exp2(x)});
-        require(std::isfinite(e.time.value()) && e.time.value() >= before && e.p10 <= e.time && e.time <= e.p90);
+        require(std::isfinite(e.time.value()) && e.time.value() >= before && e.p10 <= e.time &&
+                e.time <= e.p90);
         before = e.time.value();
       }
     }

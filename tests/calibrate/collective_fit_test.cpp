@@ -128,14 +128,16 @@ TEST(CollectiveFit, RefusesWhatCannotBeFittedAndSaysWhatToMeasure) {
   const std::string message = one.error().message();
   EXPECT_NE(message.find("1 message size"), std::string::npos) << message;
   EXPECT_NE(message.find("all_reduce_perf -b 8 -e 4G -f 2 -g 8"), std::string::npos) << message;
-  EXPECT_EQ(measuring_command(CollectiveOp::all_to_all, 2, 8), "mpirun -np 16 -N 8 alltoall_perf -b 8 -e 4G -f 2 -g 1");
+  EXPECT_EQ(measuring_command(CollectiveOp::all_to_all, 2, 8),
+            "mpirun -np 16 -N 8 alltoall_perf -b 8 -e 4G -f 2 -g 1");
 }
 
 TEST(PublishedForm, FollowsItsProcedure) {
   const CollectiveMeasurements m = line(20, 150);
   const SigmoidForm form = fit_published_form(m.samples, 1.75);
-  // Relative centred slope above 0.1: at 2^20 the transfer is 12.2 us of 32; slopes (t(2m) - t(m/2)) / 2t: at 2^17
-  // 2.29 / 43.1 = 0.05, at 2^18 4.59 / 46.1 = 0.0995, at 2^19 0.18 -> m1 = 2^18 and t_s the time at 2^17.
+  // Relative centred slope above 0.1: at 2^20 the transfer is 12.2 us of 32; slopes (t(2m) - t(m/2)) / 2t: at
+  // 2^17 2.29 / 43.1 = 0.05, at 2^18 4.59 / 46.1 = 0.0995, at 2^19 0.18 -> m1 = 2^18 and t_s the time at
+  // 2^17.
   EXPECT_DOUBLE_EQ(form.log2_m1, 18);
   EXPECT_NEAR(form.startup_us, 20 + 1.75 * 0x1p17 / 150e3, 1e-9);
   EXPECT_GT(form.log2_m2, 25);

@@ -17,16 +17,23 @@ const Text kRanks =
     "#  Rank  2 Group  0 Pid   12 on     node2 device  0 [0x07] NVIDIA A100-SXM4-80GB\n"
     "#  Rank  3 Group  0 Pid   13 on     node2 device  1 [0x0b] NVIDIA A100-SXM4-80GB\n";
 const Text kNewHeader =
-    "#                                                              out-of-place                       in-place\n"
-    "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong\n"
-    "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)\n";
-const Text kNewRow = "   1048576  262144  float  sum  -1   52.43   20.00   30.00   0   52.00   20.16   30.25   0\n";
+    "#                                                              out-of-place                       "
+    "in-place\n"
+    "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   "
+    "busbw #wrong\n"
+    "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  "
+    "(GB/s)\n";
+const Text kNewRow =
+    "   1048576  262144  float  sum  -1   52.43   20.00   30.00   0   52.00   20.16   30.25   0\n";
 const Text kOldHeader =
-    "#       size         count    type   redop     time   algbw   busbw  error     time   algbw   busbw  error\n"
+    "#       size         count    type   redop     time   algbw   busbw  error     time   algbw   busbw  "
+    "error\n"
     "#        (B)    (elements)                     (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)\n";
-const Text kOldRow = "   1048576  262144  float  sum   52.43   20.00   30.00  1e-06   52.00   20.16   30.25  1e-06\n";
+const Text kOldRow =
+    "   1048576  262144  float  sum   52.43   20.00   30.00  1e-06   52.00   20.16   30.25  1e-06\n";
 
-MeasuredCollectives read(const Text& text, const Text& name = "all_reduce_perf.log", const MeasurementContext& c = {}) {
+MeasuredCollectives read(const Text& text, const Text& name = "all_reduce_perf.log",
+                         const MeasurementContext& c = {}) {
   auto r = parse_collective_measurements(text, name, c);
   EXPECT_TRUE(r.ok()) << r.error().message();
   return r.ok() ? std::move(r).value() : MeasuredCollectives{};
@@ -66,9 +73,11 @@ TEST(NcclTestsText, OldColumns) {
 }
 
 TEST(NcclTestsText, SeveralCollectivesInOneLog) {
-  const Text gather_row = "   1048576  65536  float  none  -1   52.43   20.00   15.00   0   52.00   20.16   15.12   0\n";
+  const Text gather_row =
+      "   1048576  65536  float  none  -1   52.43   20.00   15.00   0   52.00   20.16   15.12   0\n";
   const auto m = read("$ mpirun ./build/all_reduce_perf -b 8\n" + kRanks + kNewHeader + kNewRow +
-                          "# Avg bus bandwidth    : 1.0\n$ mpirun ./build/all_gather_perf -b 8\n" + kRanks + kNewHeader + gather_row,
+                          "# Avg bus bandwidth    : 1.0\n$ mpirun ./build/all_gather_perf -b 8\n" + kRanks +
+                          kNewHeader + gather_row,
                       "job.log");
   ASSERT_EQ(m.curves.size(), 2U);
   EXPECT_EQ(m.curves[0].collective, CollectiveOp::all_reduce);
@@ -77,8 +86,9 @@ TEST(NcclTestsText, SeveralCollectivesInOneLog) {
 }
 
 TEST(NcclTestsText, ContextWinsOverTheLog) {
-  const auto m = read(kRanks + kNewHeader + kNewRow, "x.log",
-                      {.collective = CollectiveOp::broadcast, .n_ranks = 8, .gpus_per_node = 8, .platform = "mine"});
+  const auto m =
+      read(kRanks + kNewHeader + kNewRow, "x.log",
+           {.collective = CollectiveOp::broadcast, .n_ranks = 8, .gpus_per_node = 8, .platform = "mine"});
   EXPECT_EQ(m.curves[0].name(), "mine/broadcast/8");
 }
 
@@ -96,14 +106,18 @@ TEST(NcclTestsText, WindowsLineEnds) {
 TEST(NcclTestsText, BadInputs) {
   EXPECT_HAS(refused(kRanks + kNewRow), "header");
   EXPECT_HAS(refused(kNewHeader + kNewRow), "how many ranks");
-  const Text wrong = "   1048576  262144  float  sum  -1   52.43   20.00   30.00   3   52.00   20.16   30.25   0\n";
+  const Text wrong =
+      "   1048576  262144  float  sum  -1   52.43   20.00   30.00   3   52.00   20.16   30.25   0\n";
   EXPECT_HAS(refused(kRanks + kNewHeader + wrong), "#wrong");
-  const Text zero = "   1048576  262144  float  sum  -1   0.00   20.00   30.00   0   52.00   20.16   30.25   0\n";
+  const Text zero =
+      "   1048576  262144  float  sum  -1   0.00   20.00   30.00   0   52.00   20.16   30.25   0\n";
   EXPECT_HAS(refused(kRanks + kNewHeader + zero), "time");
-  const Text nan = "   1048576  262144  float  sum  -1   nan   20.00   30.00   0   52.00   20.16   30.25   0\n";
+  const Text nan =
+      "   1048576  262144  float  sum  -1   nan   20.00   30.00   0   52.00   20.16   30.25   0\n";
   EXPECT_HAS(refused(kRanks + kNewHeader + nan), "nan");
   // 1048576 B in 52.43 "us" that are ms: 20 GB/s does not fit.
-  const Text mixed = "   1048576  262144  float  sum  -1   0.05243   20.00   30.00   0   52.00   20.16   30.25   0\n";
+  const Text mixed =
+      "   1048576  262144  float  sum  -1   0.05243   20.00   30.00   0   52.00   20.16   30.25   0\n";
   EXPECT_HAS(refused(kRanks + kNewHeader + mixed), "units");
   Text ms = kNewHeader;
   ms.replace(ms.find("(us)"), 4, "(ms)");
@@ -112,20 +126,23 @@ TEST(NcclTestsText, BadInputs) {
   EXPECT_HAS(refused(""), "empty");
   EXPECT_HAS(refused("what is this\n"), "format");
   EXPECT_HAS(refused(kRanks + kNewHeader + "   1048576  262144  float\n"), "columns");
-  EXPECT_HAS(refused(kRanks + kNewHeader + kNewRow, "x.log", {.n_ranks = 8, .gpus_per_node = 3}), "8 ranks on nodes of 3");
+  EXPECT_HAS(refused(kRanks + kNewHeader + kNewRow, "x.log", {.n_ranks = 8, .gpus_per_node = 3}),
+             "8 ranks on nodes of 3");
 }
 
 TEST(NcclTestsText, ErrorsNameTheLine) {
-  const Text nan = "   1048576  262144  float  sum  -1   nan   20.00   30.00   0   52.00   20.16   30.25   0\n";
+  const Text nan =
+      "   1048576  262144  float  sum  -1   nan   20.00   30.00   0   52.00   20.16   30.25   0\n";
   EXPECT_HAS(refused(kRanks + kNewHeader + kNewRow + nan), "line 11");
 }
 
 TEST(NcclTestsJson, ReadsResults) {
-  const auto m = read(R"({"args": ["./all_gather_perf", "-b", "8"], "devices": [{"hostname": "a", "device_name": "H100"},
+  const auto m =
+      read(R"({"args": ["./all_gather_perf", "-b", "8"], "devices": [{"hostname": "a", "device_name": "H100"},
       {"hostname": "a", "device_name": "H100"}],
       "results": [{"size": 0, "out_of_place": {"time": 1}},
                   {"size": 4096, "type": "half", "out_of_place": {"time": 9.5, "nwrong": 0}, "in_place": {"time": 9}}]})",
-                      "log.json");
+           "log.json");
   ASSERT_EQ(m.curves.size(), 1U);
   EXPECT_EQ(m.curves[0].collective, CollectiveOp::all_gather);
   EXPECT_EQ(m.curves[0].n_ranks, 2U);
@@ -138,8 +155,11 @@ TEST(NcclTestsJson, BadInputs) {
   EXPECT_HAS(refused("{}"), "results");
   EXPECT_HAS(refused("{\"results\": [{\"size\": 8, \"time\": 1}]}"), "ranks");
   const MeasurementContext two{.n_ranks = 2, .gpus_per_node = 2};
-  EXPECT_HAS(refused(R"({"results": [{"size": 8, "out_of_place": {"time": 0}}]})", "all_reduce_perf.json", two), "time");
-  EXPECT_HAS(refused(R"({"results": [{"size": 8, "out_of_place": {"time": 3, "nwrong": 2}}]})", "all_reduce_perf.json", two),
+  EXPECT_HAS(
+      refused(R"({"results": [{"size": 8, "out_of_place": {"time": 0}}]})", "all_reduce_perf.json", two),
+      "time");
+  EXPECT_HAS(refused(R"({"results": [{"size": 8, "out_of_place": {"time": 3, "nwrong": 2}}]})",
+                     "all_reduce_perf.json", two),
              "wrong");
   EXPECT_HAS(refused(R"({"results": [{"time": 3}]})", "all_reduce_perf.json", two), "size");
   EXPECT_HAS(refused(R"({"results": )", "all_reduce_perf.json", two), "all_reduce_perf.json");
@@ -148,7 +168,8 @@ TEST(NcclTestsJson, BadInputs) {
 TEST(ParamLog, ReadsBothSpellings) {
   const auto m = read(
       "MPI environment: {'world_size': 8, 'local_size': 4, 'global_rank': 0}\n"
-      "\tCOMMS-RES-all_to_all-float32\tsize (B)\tnum-elements\tLatency(us):p50\tp75\tp95\tMin\tMax\talgBW(GB/s)\tbusBW(GB/s)\n"
+      "\tCOMMS-RES-all_to_all-float32\tsize "
+      "(B)\tnum-elements\tLatency(us):p50\tp75\tp95\tMin\tMax\talgBW(GB/s)\tbusBW(GB/s)\n"
       "\tCOMMS-RES-all_to_all-float32\t65536\t16384\t31.2\t32\t33\t30\t40\t2.10\t1.84\n");
   ASSERT_EQ(m.curves.size(), 1U);
   EXPECT_EQ(m.curves[0].collective, CollectiveOp::all_to_all);
@@ -173,7 +194,8 @@ TEST(ParamLog, BadInputs) {
 
 TEST(CollectiveCsv, ReadsPlatformsAndQuotedCells) {
   const auto m = read(
-      "platform,gpu,interconnect,n_nodes,gpus_per_node,n_ranks,collective,dtype,message_bytes,time_us,busbw_GBps,source\n"
+      "platform,gpu,interconnect,n_nodes,gpus_per_node,n_ranks,collective,dtype,message_bytes,time_us,busbw_"
+      "GBps,source\n"
       "b,G,\"NVLink (4 GPUs, one node)\",1,2,2,p2p,fp16,4194304,59.2,70,s1\n"
       "a,G,x,1,1,1,all_reduce,fp16,1024,5,0,s1\n"
       "a,G,x,2,8,16,all_reduce,fp16,1024,35,0,s1\n"
@@ -197,7 +219,9 @@ TEST(CollectiveCsv, BadInputs) {
   EXPECT_HAS(refused(header + "all_reduce,two,8,3\n"), "n_ranks");
   EXPECT_HAS(refused(header + "teleport,2,8,3\n"), "teleport");
   EXPECT_HAS(refused(header + "all_reduce,2,8\n"), "cells");
-  EXPECT_HAS(refused("collective,n_nodes,gpus_per_node,n_ranks,message_bytes,time_us\nall_reduce,2,4,4,8,3\n"), "2 x 4");
+  EXPECT_HAS(
+      refused("collective,n_nodes,gpus_per_node,n_ranks,message_bytes,time_us\nall_reduce,2,4,4,8,3\n"),
+      "2 x 4");
 }
 
 TEST(MeasuredCollectives, JoinsEqualGroups) {

@@ -33,7 +33,8 @@ SigmoidForm published_a100() {
 TEST(SigmoidForm, HasItsThreeRegionsExactly) {
   const SigmoidForm form = published_a100();
   EXPECT_DOUBLE_EQ(form.time(Bytes{16384}).value(), 6.45);  // at m1: constant
-  // Just above m1: exponent 2.2096 / (1 + exp(0.6253 x 6.352)) + 0.9324 = 0.97328; B = 9.4033 GB/s; 16384 / 9403.3.
+  // Just above m1: exponent 2.2096 / (1 + exp(0.6253 x 6.352)) + 0.9324 = 0.97328; B = 9.4033 GB/s; 16384 /
+  // 9403.3.
   EXPECT_NEAR(form.time(Bytes{16384.001}).value(), 1.7424, 2e-3);
   // At m2: 536870912 / 1000 / B(29); exponent 2.2096 / (1 + exp(-0.6253 x 8.648)) + 0.9324 = 3.13213.
   EXPECT_NEAR(form.time(Bytes{536870912.0}).value(), 396.0, 1.0);
@@ -117,7 +118,8 @@ CollectiveCurve record_with_knots() {
   record.collective = CollectiveOp::all_reduce;
   record.gpus_per_node = record.n_ranks = 8;
   record.knots = {{1024, 20}, {65536, 25}, {1 << 20, 60}, {1 << 26, 600}, {1 << 30, 8200}};
-  record.residuals = {{"latency", 1024, 65536, -0.02, 0, 0.04, 10}, {"bandwidth", 65536, 1 << 30, -0.01, 0, 0.01, 10}};
+  record.residuals = {{"latency", 1024, 65536, -0.02, 0, 0.04, 10},
+                      {"bandwidth", 65536, 1 << 30, -0.01, 0, 0.01, 10}};
   record.improved = simple_form().record();
   record.provenance.source = FigureSource::fitted;
   record.provenance.range = {{"message_bytes_min", 1024}, {"message_bytes_max", 1 << 30}};

@@ -10,7 +10,8 @@ namespace stepcast {
 namespace {
 
 // startup + factor x m / GBps.
-CollectiveCurve line(CollectiveOp op, std::uint32_t n_nodes, std::uint32_t per_node, double startup_us, double GBps) {
+CollectiveCurve line(CollectiveOp op, std::uint32_t n_nodes, std::uint32_t per_node, double startup_us,
+                     double GBps) {
   CollectiveCurve record;
   record.collective = op;
   record.n_nodes = n_nodes;
@@ -60,8 +61,8 @@ TEST(CollectiveModel, AnswersACurveOfTheGroup) {
   EXPECT_EQ(e.source, EstimateSource::fitted);
 }
 
-// Ring: 4 ranks start in 10 us and 8 in 10 + (14 - 6) x step; curves made by that rule are scaled back exactly where the
-// views agree.
+// Ring: 4 ranks start in 10 us and 8 in 10 + (14 - 6) x step; curves made by that rule are scaled back
+// exactly where the views agree.
 TEST(ScaleRanks, FollowsARing) {
   const auto ring = [](double n) {
     // 4 us + 2(n-1) x (1 us + share / 100 GB/s): start-up 4 + 2(n-1), bus bandwidth 100.
@@ -84,10 +85,12 @@ TEST(ScaleRanks, FollowsARing) {
 }
 
 TEST(ScaleRanks, OneCountGivesAWiderBandThanTwo) {
-  const auto c2 = time_curve(line(all_reduce, 1, 2, 8, 100)), c4 = time_curve(line(all_reduce, 1, 4, 12, 100));
+  const auto c2 = time_curve(line(all_reduce, 1, 2, 8, 100)),
+             c4 = time_curve(line(all_reduce, 1, 4, 12, 100));
   const std::array two{RankCurve{2, &*c2}, RankCurve{4, &*c4}};
   const std::array one{RankCurve{4, &*c4}};
-  const Estimate a = scale_ranks(all_reduce, two, 8).at(Bytes{1024}), b = scale_ranks(all_reduce, one, 8).at(Bytes{1024});
+  const Estimate a = scale_ranks(all_reduce, two, 8).at(Bytes{1024}),
+                 b = scale_ranks(all_reduce, one, 8).at(Bytes{1024});
   EXPECT_GT((b.p90 - b.p10) / b.time, (a.p90 - a.p10) / a.time);
   EXPECT_EQ(b.source, EstimateSource::analytic);
 }
@@ -162,9 +165,10 @@ TEST(CollectiveModel, EveryCollectiveHasATimeEverywhere) {
   Platform p = node_of_eight();
   p.set(line(all_reduce, 1, 4, 12, 200));
   const CollectiveModel model{p};
-  for (const CollectiveOp op : {all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, reduce, gather, scatter, send,
-                                receive, send_receive, barrier}) {
-    for (const auto& [ranks, nodes] : {std::pair{2U, 1U}, {3U, 1U}, {8U, 1U}, {2U, 2U}, {16U, 2U}, {1024U, 128U}}) {
+  for (const CollectiveOp op : {all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, reduce, gather,
+                                scatter, send, receive, send_receive, barrier}) {
+    for (const auto& [ranks, nodes] :
+         {std::pair{2U, 1U}, {3U, 1U}, {8U, 1U}, {2U, 2U}, {16U, 2U}, {1024U, 128U}}) {
       const auto r = model.resolve({.op = op, .n_ranks = ranks, .n_nodes = nodes});
       ASSERT_TRUE(r.ok()) << to_string(op) << " " << ranks;
       double before = 0;
@@ -192,7 +196,8 @@ TEST(CollectiveModel, SaysWhatItCannotDo) {
 }
 
 TEST(UnevenAllToAll, PublishedRuleAndItsCorrection) {
-  // Four ranks with shares 10, 20, 30, 40 per peer: sent (n-1) x 40 = 120; received by rank 0: 20 + 30 + 40 = 90.
+  // Four ranks with shares 10, 20, 30, 40 per peer: sent (n-1) x 40 = 120; received by rank 0: 20 + 30 + 40
+  // = 90.
   const std::vector<Bytes> shares{Bytes{10}, Bytes{20}, Bytes{30}, Bytes{40}};
   EXPECT_DOUBLE_EQ(uneven_all_to_all_size(shares, UnevenRule::published).value(), 120);
   EXPECT_DOUBLE_EQ(uneven_all_to_all_size(shares).value(), 160);
@@ -204,7 +209,8 @@ TEST(UnevenAllToAll, PublishedRuleAndItsCorrection) {
 
 TEST(UnevenAllToAll, WholeMatrix) {
   // Rank 1 receives 30 + 50; nobody sends more than 50 + 5. 80 x 3/2.
-  const std::vector<Bytes> sent{Bytes{99}, Bytes{30}, Bytes{0}, Bytes{1}, Bytes{99}, Bytes{2}, Bytes{5}, Bytes{50}, Bytes{99}};
+  const std::vector<Bytes> sent{Bytes{99}, Bytes{30}, Bytes{0},  Bytes{1}, Bytes{99},
+                                Bytes{2},  Bytes{5},  Bytes{50}, Bytes{99}};
   EXPECT_DOUBLE_EQ(uneven_all_to_all_size(sent, 3).value(), 120);
   EXPECT_DOUBLE_EQ(uneven_all_to_all_size(sent, 1).value(), 0);
 }

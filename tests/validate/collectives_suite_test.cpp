@@ -36,7 +36,8 @@ class MadeData : public testing::Test {
     for (const int n : {2, 4, 8}) {
       for (int i = 3; i <= 30; ++i) {
         const double bytes = std::exp2(i), factor = 2.0 * (n - 1) / n;
-        out << fmt::format("made,NVSwitch,1,{0},{0},all_reduce,{1},{2}\n", n, bytes, 5 + 2 * n + factor * bytes / 150e3);
+        out << fmt::format("made,NVSwitch,1,{0},{0},all_reduce,{1},{2}\n", n, bytes,
+                           5 + 2 * n + factor * bytes / 150e3);
       }
     }
     out << "short,PCIe,1,2,2,all_reduce,1024,10\n";
@@ -64,7 +65,8 @@ TEST_F(MadeData, ACurveThatFollowsTheFormIsPredictedWhereItWasNotSeen) {
 }
 
 TEST_F(MadeData, GivesTheSameBytesAgainAndOnAnyNumberOfThreads) {
-  const auto one = validate_collectives(file_, {.threads = 1}), two = validate_collectives(file_, {.threads = 2});
+  const auto one = validate_collectives(file_, {.threads = 1}),
+             two = validate_collectives(file_, {.threads = 2});
   ASSERT_TRUE(one.ok() && two.ok());
   EXPECT_EQ(one->tests[0].overall.mape, two->tests[0].overall.mape);
 }
@@ -93,7 +95,8 @@ TEST(CollectivesSuite, MeasuredDataStayWithinTheirTargets) {
   const TestScore& sizes = *find(*result, "held_out_sizes");
   EXPECT_LT(sizes.overall.mape, 5.5);
   EXPECT_LT(sizes.overall.gmae, 2.6);
-  const auto within = std::count_if(sizes.sets.begin(), sizes.sets.end(), [](const SetScore& s) { return s.metrics.mape <= 11; });
+  const auto within = std::count_if(sizes.sets.begin(), sizes.sets.end(),
+                                    [](const SetScore& s) { return s.metrics.mape <= 11; });
   EXPECT_GE(static_cast<double>(within), 0.9 * static_cast<double>(sizes.sets.size()));
   ASSERT_TRUE(sizes.pooled.interval_coverage);
   EXPECT_GE(*sizes.pooled.interval_coverage, 75);

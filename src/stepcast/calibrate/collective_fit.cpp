@@ -1,13 +1,13 @@
 #include "stepcast/calibrate/collective_fit.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
 #include <numbers>
 #include <set>
+
+#include <fmt/format.h>
 
 #include "stepcast/calibrate/detail/least_squares.h"
 
@@ -16,8 +16,8 @@ namespace {
 
 constexpr double kLn2 = std::numbers::ln2;
 
-// Chosen by cross-validation over the curves of docs/collectives.md (whole octaves held out); none is tuned to
-// a single curve. Halving or doubling any of them changes the mean error by less than a tenth.
+// Chosen by cross-validation over the curves of docs/collectives.md (whole octaves held out); none is tuned
+// to a single curve. Halving or doubling any of them changes the mean error by less than a tenth.
 constexpr double kFormBinsPerOctave = 8;      // dense measurements are joined for the form
 constexpr double kResidualBinsPerOctave = 4;  // and for the smoother
 constexpr double kFormNoise = 0.01;           // against the preferences for parameters below
@@ -28,11 +28,11 @@ constexpr double kSmoothOctaves = 3;          // and over which distance that st
 constexpr double kSmoothNoise = 0.02;
 constexpr double kDtypeAmplitude = 0.05;
 constexpr double kDtypeOctaves = 4;
-constexpr double kStudentDegrees = 4;         // noise has heavy tails
+constexpr double kStudentDegrees = 4;  // noise has heavy tails
 constexpr double kBandNeighbourOctaves = 1.0;
-constexpr double kBandFloor = 0.001;          // no band is narrower on either side, ln
-constexpr double kBandOfFew = 1.5;            // quantiles of n points are widened by 1 + this / n: few points
-                                              // show little of what can happen, and the form has seen them
+constexpr double kBandFloor = 0.001;  // no band is narrower on either side, ln
+constexpr double kBandOfFew = 1.5;    // quantiles of n points are widened by 1 + this / n: few points
+                                      // show little of what can happen, and the form has seen them
 constexpr double kDtypeDiffers = 0.03;
 
 struct Point {
@@ -127,7 +127,8 @@ StartupForm fit_form(const std::vector<Point>& points, double factor) {
   // Preferences keep parameters in place that few points say little about. The physical limits: no message is
   // faster than the start-up, and the limit of the bandwidth is near the best that was seen.
   //                 startup,          bandwidth,      d1, x1,                 k,    ln q,          d2,  x2
-  problem.centre = {ln_fastest, ln_bus + 0.02, 0.7, (x_min + x_max) / 2, 0.7, std::log(1.4), 0.2, (x_min + x_max) / 2 + 2};
+  problem.centre = {ln_fastest, ln_bus + 0.02, 0.7, (x_min + x_max) / 2,
+                    0.7,        std::log(1.4), 0.2, (x_min + x_max) / 2 + 2};
   problem.spread = {1.5, 0.5, 1.0, 6.0, 0.7, 0.5, 0.5, 6.0};
   problem.low = {-3.0, ln_bus - 3, 0.0, x_min - 3, 0.05, std::log(0.6), 0.0, x_min - 3};
   problem.high = {ln_fastest + 0.3, ln_bus + 0.15, 8.0, x_max + 3, 3.0, std::log(4.0), 6.0, x_max + 3};
@@ -143,19 +144,27 @@ StartupForm fit_form(const std::vector<Point>& points, double factor) {
     const StartupForm form = form_of(p, factor);
     for (std::size_t i = 0; i < points.size(); ++i) r[i] = form.ln_time_us(points[i].x) - points[i].y;
   };
-  // Several starts, the most promising of which are followed: the two steps of the bandwidth may lie anywhere.
+  // Several starts, the most promising of which are followed: the two steps of the bandwidth may lie
+  // anywhere.
   std::vector<std::pair<double, std::vector<double>>> starts;
   for (const double apart : {0.15, 0.3, 0.45}) {
     for (const double where : {0.15, 0.3, 0.5, 0.7}) {
       for (const double depth : {0.3, 1.5}) {
-        std::vector<double> p = {ln_fastest - 0.01, ln_bus + 0.02, depth, x_min + (x_max - x_min) * where, 0.8,
-                                 std::log(1.4), 0.3, x_min + (x_max - x_min) * std::min(where + apart, 0.95)};
+        std::vector<double> p = {ln_fastest - 0.01,
+                                 ln_bus + 0.02,
+                                 depth,
+                                 x_min + (x_max - x_min) * where,
+                                 0.8,
+                                 std::log(1.4),
+                                 0.3,
+                                 x_min + (x_max - x_min) * std::min(where + apart, 0.95)};
         const double cost = problem.cost(p);
         starts.emplace_back(cost, std::move(p));
       }
     }
   }
-  std::stable_sort(starts.begin(), starts.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::stable_sort(starts.begin(), starts.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
   starts.resize(8);
   double best = 1e300;
   std::vector<double> chosen;
@@ -202,7 +211,8 @@ class Smoother {
 
   [[nodiscard]] double at(double x, std::size_t dtype) const {
     double sum = 0;
-    for (std::size_t i = 0; i < points_.size(); ++i) sum += weights_[i] * covariance({x, 0, 1, dtype}, points_[i]);
+    for (std::size_t i = 0; i < points_.size(); ++i)
+      sum += weights_[i] * covariance({x, 0, 1, dtype}, points_[i]);
     return sum;
   }
 
@@ -220,7 +230,8 @@ class Smoother {
       for (std::size_t i = 0; i < n; ++i) inverse[i * n + j] = unit[i];
     }
     std::map<long, std::vector<std::size_t>> octaves;
-    for (std::size_t i = 0; i < n; ++i) octaves[static_cast<long>(std::floor(points_[i].x + 1e-9))].push_back(i);
+    for (std::size_t i = 0; i < n; ++i)
+      octaves[static_cast<long>(std::floor(points_[i].x + 1e-9))].push_back(i);
     std::vector<double> result(n);
     for (const auto& [octave, members] : octaves) {
       const std::size_t m = members.size();
@@ -302,7 +313,8 @@ std::string measuring_command(CollectiveOp op, std::uint32_t n_nodes, std::uint3
   if (n_nodes <= 1) {
     return fmt::format("{}_perf -b 8 -e 4G -f 2 -g {}", program, gpus_per_node);
   }
-  return fmt::format("mpirun -np {} -N {} {}_perf -b 8 -e 4G -f 2 -g 1", n_nodes * gpus_per_node, gpus_per_node, program);
+  return fmt::format("mpirun -np {} -N {} {}_perf -b 8 -e 4G -f 2 -g 1", n_nodes * gpus_per_node,
+                     gpus_per_node, program);
 }
 
 StartupForm fit_startup_form(std::span<const CollectiveSample> samples, double factor) {
@@ -358,7 +370,8 @@ SigmoidForm fit_published_form(std::span<const CollectiveSample> samples, double
   problem.weights.assign(x.size(), 1.0);
   problem.max_iterations = 300;
   problem.residuals = [&](std::span<const double> q, std::span<double> r) {
-    for (std::size_t i = 0; i < x.size(); ++i) r[i] = q[0] / (1 + std::exp(-q[2] * (x[i] - q[1]))) + q[3] - y[i];
+    for (std::size_t i = 0; i < x.size(); ++i)
+      r[i] = q[0] / (1 + std::exp(-q[2] * (x[i] - q[1]))) + q[3] - y[i];
   };
   problem.minimise(p);
   form.A = p[0];
@@ -418,15 +431,17 @@ std::vector<CollectiveCurve> CollectiveFit::records(const Provenance& provenance
   return result;
 }
 
-Result<CollectiveFit> fit_collective(const CollectiveMeasurements& measurements, const CollectiveFitOptions& options) {
+Result<CollectiveFit> fit_collective(const CollectiveMeasurements& measurements,
+                                     const CollectiveFitOptions& options) {
   const std::span<const CollectiveSample> samples = measurements.samples;
   const std::size_t n_sizes = distinct_sizes(samples);
   if (n_sizes < std::max<std::size_t>(options.min_sizes, 2)) {
     return Error{fmt::format("{} cannot be fitted", measurements.name())}
         .found(fmt::format("{} message size{}", n_sizes, n_sizes == 1 ? "" : "s"))
         .expected(fmt::format("at least {}", std::max<std::size_t>(options.min_sizes, 2)))
-        .advice(fmt::format("measure with `{}`", measuring_command(measurements.collective, measurements.n_nodes,
-                                                                    measurements.gpus_per_node)));
+        .advice(fmt::format(
+            "measure with `{}`",
+            measuring_command(measurements.collective, measurements.n_nodes, measurements.gpus_per_node)));
   }
   const double factor = bus_factor(measurements.collective, measurements.n_ranks);
   CollectiveFit fit;
@@ -464,10 +479,12 @@ Result<CollectiveFit> fit_collective(const CollectiveMeasurements& measurements,
   };
   std::vector<Miss> misses;
   std::map<long, double> samples_of_octave;
-  for (const CollectiveSample& s : samples) ++samples_of_octave[static_cast<long>(std::floor(std::log2(s.message_bytes) + 1e-9))];
+  for (const CollectiveSample& s : samples)
+    ++samples_of_octave[static_cast<long>(std::floor(std::log2(s.message_bytes) + 1e-9))];
   for (const CollectiveSample& s : samples) {
     const double x = std::log2(s.message_bytes);
-    const auto dtype = static_cast<std::size_t>(std::find(dtypes.begin(), dtypes.end(), s.dtype) - dtypes.begin());
+    const auto dtype =
+        static_cast<std::size_t>(std::find(dtypes.begin(), dtypes.end(), s.dtype) - dtypes.begin());
     // The point that the sample went into.
     std::size_t nearest = 0;
     double distance = 1e300;
@@ -478,7 +495,8 @@ Result<CollectiveFit> fit_collective(const CollectiveMeasurements& measurements,
       }
     }
     const double moved = std::log(s.time_us) - fit.form.ln_time_us(x) - over[nearest];
-    misses.push_back({x, left_out[nearest] + moved, 1 / samples_of_octave[static_cast<long>(std::floor(x + 1e-9))]});
+    misses.push_back(
+        {x, left_out[nearest] + moved, 1 / samples_of_octave[static_cast<long>(std::floor(x + 1e-9))]});
   }
   const double octaves = std::max(1.0, x_max - x_min);
   const auto stretches = static_cast<std::size_t>(std::clamp(std::ceil(octaves / 2), 1.0, 16.0));
@@ -517,7 +535,8 @@ Result<CollectiveFit> fit_collective(const CollectiveMeasurements& measurements,
   double step = 0.25;
   while (std::floor((x_max - x_min) / step) + 3 > static_cast<double>(kMaxShippedKnots)) step *= 2;
   std::vector<double> grid{x_min};
-  for (double x = std::ceil(x_min / step + 0.01) * step; x < x_max - 0.01 * step; x += step) grid.push_back(x);
+  for (double x = std::ceil(x_min / step + 0.01) * step; x < x_max - 0.01 * step; x += step)
+    grid.push_back(x);
   if (x_max > x_min) grid.push_back(x_max);
   const auto tabulate = [&](DType dtype, auto residual_at) {
     std::vector<double> ln_us;

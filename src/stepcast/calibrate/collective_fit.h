@@ -2,8 +2,8 @@
 //
 // Two layers. First the form StartupForm, by robust regularised least squares on ln(time). Then what the form
 // leaves over, smoothed over the logarithm of the size (a Gaussian process with a Matern-3/2 kernel: protocol
-// changes are kinks that no short formula has), and per dtype where several were measured. How far each octave
-// lies from what its neighbours say gives the p10-p90 band.
+// changes are kinks that no short formula has), and per dtype where several were measured. How far each
+// octave lies from what its neighbours say gives the p10-p90 band.
 //
 //   STEPCAST_ASSIGN(const CollectiveFit fit, fit_collective(measurements));
 //   Estimate t = fit.curve(DType::fp16).at(Bytes{1 << 20});
@@ -39,13 +39,13 @@ struct FitPoint {
 
 class CollectiveFit {
  public:
-  StartupForm form;                 // ours
-  SigmoidForm published;            // the published form, by its published procedure
+  StartupForm form;                           // ours
+  SigmoidForm published;                      // the published form, by its published procedure
   double measured_from = 0, measured_to = 0;  // log2 bytes
   std::uint64_t n_samples = 0, n_sizes = 0, n_outliers = 0;
   // Of the samples: mean and 90th percentile of |fitted - measured| / measured, in percent.
   double mape_pct = 0, p90_ape_pct = 0, form_mape_pct = 0;
-  std::vector<FitPoint> points;     // medians by size
+  std::vector<FitPoint> points;  // medians by size
 
   // The curve for a dtype; for one that was not measured, the one for all.
   [[nodiscard]] const TimeCurve& curve(DType dtype = DType::unknown) const;
@@ -60,7 +60,7 @@ class CollectiveFit {
     std::vector<double> knots_log2, knots_ln_us;
     TimeCurve curve;
   };
-  std::vector<Fitted> fitted_;      // [0] for all dtypes
+  std::vector<Fitted> fitted_;  // [0] for all dtypes
   std::vector<ResidualQuantiles> residuals_;
   CollectiveOp collective_ = CollectiveOp::unknown;
   std::uint32_t n_nodes_ = 1, gpus_per_node_ = 1, n_ranks_ = 1;
@@ -75,6 +75,7 @@ class CollectiveFit {
 [[nodiscard]] StartupForm fit_startup_form(std::span<const CollectiveSample> samples, double factor);
 
 // "all_reduce_perf -b 8 -e 1G -f 2 -g 8": what to run to get measurements of this group.
-[[nodiscard]] std::string measuring_command(CollectiveOp op, std::uint32_t n_nodes, std::uint32_t gpus_per_node);
+[[nodiscard]] std::string measuring_command(CollectiveOp op, std::uint32_t n_nodes,
+                                            std::uint32_t gpus_per_node);
 
 }  // namespace stepcast

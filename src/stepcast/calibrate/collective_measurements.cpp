@@ -1,7 +1,5 @@
 #include "stepcast/calibrate/collective_measurements.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cctype>
 #include <charconv>
@@ -9,6 +7,8 @@
 #include <set>
 #include <tuple>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "stepcast/base/file.h"
 #include "stepcast/calibrate/detail/collective_logs.h"
@@ -67,7 +67,8 @@ CollectiveOp measured_collective(std::string_view text) {
 CollectiveOp mentioned_collective(std::string_view text) {
   for (std::size_t at = text.find("_perf"); at != std::string_view::npos; at = text.find("_perf", at + 1)) {
     std::size_t begin = at;
-    while (begin > 0 && (std::isalnum(static_cast<unsigned char>(text[begin - 1])) != 0 || text[begin - 1] == '_')) {
+    while (begin > 0 &&
+           (std::isalnum(static_cast<unsigned char>(text[begin - 1])) != 0 || text[begin - 1] == '_')) {
       --begin;
     }
     const CollectiveOp op = measured_collective(text.substr(begin, at - begin));
@@ -97,7 +98,8 @@ Status apply_ranks(const RankHeader& header, const MeasurementContext& context, 
   curve.n_ranks = context.n_ranks > 0 ? context.n_ranks : header.n_ranks;
   if (curve.n_ranks == 0) {
     return Error::at(name, "the header", "does not say how many ranks took part")
-        .advice("keep the lines '#  Rank  0 ... on HOST device' in the log, or give --ranks and --gpus-per-node");
+        .advice(
+            "keep the lines '#  Rank  0 ... on HOST device' in the log, or give --ranks and --gpus-per-node");
   }
   const std::set<std::string> hosts(header.hosts.begin(), header.hosts.end());
   if (context.gpus_per_node > 0) {
@@ -125,7 +127,8 @@ std::string CollectiveMeasurements::name() const {
   std::string_view op = to_string(collective);
   if (collective == CollectiveOp::all_to_all) op = "alltoall";
   if (collective == CollectiveOp::send_receive) op = "sendrecv";
-  const std::string ranks = n_nodes > 1 ? fmt::format("{}x{}", n_nodes, gpus_per_node) : fmt::format("{}", n_ranks);
+  const std::string ranks =
+      n_nodes > 1 ? fmt::format("{}x{}", n_nodes, gpus_per_node) : fmt::format("{}", n_ranks);
   return fmt::format("{}{}{}/{}", platform, platform.empty() ? "" : "/", op, ranks);
 }
 
@@ -135,7 +138,8 @@ void MeasuredCollectives::add(MeasuredCollectives other) {
   };
   if (format.empty()) format = other.format;
   for (CollectiveMeasurements& curve : other.curves) {
-    const auto same = std::find_if(curves.begin(), curves.end(), [&](const auto& c) { return key(c) == key(curve); });
+    const auto same =
+        std::find_if(curves.begin(), curves.end(), [&](const auto& c) { return key(c) == key(curve); });
     if (same == curves.end()) {
       curves.push_back(std::move(curve));
       continue;
@@ -147,10 +151,12 @@ void MeasuredCollectives::add(MeasuredCollectives other) {
       }
     }
   }
-  std::stable_sort(curves.begin(), curves.end(), [&](const auto& a, const auto& b) { return key(a) < key(b); });
+  std::stable_sort(curves.begin(), curves.end(),
+                   [&](const auto& a, const auto& b) { return key(a) < key(b); });
   for (UnusedRows& rows : other.unused) {
-    const auto same = std::find_if(unused.begin(), unused.end(),
-                                   [&](const UnusedRows& u) { return u.what == rows.what && u.why == rows.why; });
+    const auto same = std::find_if(unused.begin(), unused.end(), [&](const UnusedRows& u) {
+      return u.what == rows.what && u.why == rows.why;
+    });
     if (same == unused.end()) {
       unused.push_back(std::move(rows));
     } else {
@@ -174,8 +180,9 @@ Result<MeasuredCollectives> parse_collective_measurements(std::string_view text,
     return detail::parse_nccl_tests_text(text, name, context);
   }
   return Error::at(name, "the file", "is in no format that stepcast knows")
-      .expected("nccl-tests text with its '#' header lines, nccl-tests JSON, a PARAM log with COMMS-RES lines, or "
-                "CSV with the columns collective, n_ranks, message_bytes, time_us");
+      .expected(
+          "nccl-tests text with its '#' header lines, nccl-tests JSON, a PARAM log with COMMS-RES lines, or "
+          "CSV with the columns collective, n_ranks, message_bytes, time_us");
 }
 
 Result<MeasuredCollectives> read_collective_measurements(const std::filesystem::path& file,

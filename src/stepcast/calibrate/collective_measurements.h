@@ -26,12 +26,12 @@ struct CollectiveSample {
   double message_bytes = 0;  // `size` of nccl-tests
   double time_us = 0;
   DType dtype = DType::unknown;
-  std::uint32_t hash = 0;    // row_hash() of what identifies the row; 0: none was made
+  std::uint32_t hash = 0;  // row_hash() of what identifies the row; 0: none was made
 };
 
 // All measurements of one collective on one group of ranks.
 struct CollectiveMeasurements {
-  std::string platform;      // as the file names it; empty if it does not
+  std::string platform;  // as the file names it; empty if it does not
   std::string gpu;
   std::string interconnect;
   CollectiveOp collective = CollectiveOp::unknown;
@@ -64,11 +64,10 @@ struct MeasurementContext {
   std::string platform;
 };
 
-[[nodiscard]] Result<MeasuredCollectives> read_collective_measurements(const std::filesystem::path& file,
-                                                                       const MeasurementContext& context = {});
+[[nodiscard]] Result<MeasuredCollectives> read_collective_measurements(
+    const std::filesystem::path& file, const MeasurementContext& context = {});
 // The same from text; `name` stands for it in errors and may name the collective ("all_gather_perf.log").
-[[nodiscard]] Result<MeasuredCollectives> parse_collective_measurements(std::string_view text,
-                                                                        const std::string& name,
-                                                                        const MeasurementContext& context = {});
+[[nodiscard]] Result<MeasuredCollectives> parse_collective_measurements(
+    std::string_view text, const std::string& name, const MeasurementContext& context = {});
 
 }  // namespace stepcast

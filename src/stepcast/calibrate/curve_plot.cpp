@@ -1,10 +1,10 @@
 #include "stepcast/calibrate/curve_plot.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <vector>
+
+#include <fmt/format.h>
 
 namespace stepcast {
 namespace {
@@ -45,7 +45,8 @@ std::string bandwidth_plot(const CollectiveFit& fit, std::size_t width, std::siz
     rows[row_of(ln_bus(std::exp2(x), std::exp(fit.curve().ln_time_us(x))))][c] = '.';
   }
   for (const FitPoint& p : fit.points) {
-    char& mark = rows[row_of(ln_bus(p.message_bytes, p.measured_us))][cell(std::log2(p.message_bytes), x_min, x_max, width)];
+    char& mark = rows[row_of(ln_bus(p.message_bytes, p.measured_us))]
+                     [cell(std::log2(p.message_bytes), x_min, x_max, width)];
     mark = mark == '.' || mark == '@' ? '@' : 'o';
   }
   std::string text = "      GB/s\n";

@@ -14,6 +14,7 @@ namespace stepcast {
 //   231 |                                   ..o@@@@
 //       |                              .@@@
 //    ...
-[[nodiscard]] std::string bandwidth_plot(const CollectiveFit& fit, std::size_t width = 64, std::size_t height = 12);
+[[nodiscard]] std::string bandwidth_plot(const CollectiveFit& fit, std::size_t width = 64,
+                                         std::size_t height = 12);
 
 }  // namespace stepcast

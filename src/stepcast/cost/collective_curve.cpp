@@ -1,19 +1,19 @@
 #include "stepcast/cost/collective_curve.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <numbers>
 #include <utility>
 #include <vector>
+
+#include <fmt/format.h>
 
 namespace stepcast {
 namespace {
 
 constexpr double kLn2 = std::numbers::ln2;
 
-// Every octave beyond the measured sizes multiplies the band by this on both sides. From held-out end octaves of
-// the curves in docs/collectives.md: their median error is three times that of octaves between others.
+// Every octave beyond the measured sizes multiplies the band by this on both sides. From held-out end octaves
+// of the curves in docs/collectives.md: their median error is three times that of octaves between others.
 constexpr double kWideningPerOctave = 0.04;
 // Of a record without residuals: nobody knows.
 constexpr double kUnknownBand = 0.30;
@@ -49,7 +49,8 @@ double ring_steps(CollectiveOp op, std::uint32_t n_ranks) {
 Microseconds SigmoidForm::time(Bytes message) const {
   const double x = std::log2(message.value());
   if (x <= log2_m1) return Microseconds{startup_us};
-  const double GBps = x <= log2_m2 ? std::pow(10.0, A / (1 + std::exp(-k * (x - x0))) + b) : max_bandwidth_GBps;
+  const double GBps =
+      x <= log2_m2 ? std::pow(10.0, A / (1 + std::exp(-k * (x - x0))) + b) : max_bandwidth_GBps;
   const double transfer_us = factor * message.value() / (1000 * GBps);
   return Microseconds{x <= log2_m2 ? transfer_us : startup_us + transfer_us};
 }
@@ -84,8 +85,8 @@ Result<SigmoidForm> SigmoidForm::from(const CurveForm& record, double factor) {
 }
 
 double StartupForm::ln_time_us(double log2_bytes) const {
-  const double ln_bandwidth = ln_max_GBps - d1 / (1 + std::exp(k * (log2_bytes - x1))) -
-                              d2 / (1 + std::exp(k * (log2_bytes - x2)));
+  const double ln_bandwidth =
+      ln_max_GBps - d1 / (1 + std::exp(k * (log2_bytes - x1))) - d2 / (1 + std::exp(k * (log2_bytes - x2)));
   const double ln_transfer = std::log(factor / 1000) + log2_bytes * kLn2 - ln_bandwidth;
   const double q = std::exp(ln_q);
   const double a = q * ln_startup_us, b = q * ln_transfer;
@@ -209,7 +210,8 @@ double MonotoneCubic::at(double x) const {
 TimeCurve time_curve(const CurveParts& parts) {
   TimeCurve::Table time{}, low{}, high{};
   const bool has_knots = !parts.log2_knots.empty();
-  const double first = has_knots ? parts.log2_knots.front() : 0, last = has_knots ? parts.log2_knots.back() : 0;
+  const double first = has_knots ? parts.log2_knots.front() : 0,
+               last = has_knots ? parts.log2_knots.back() : 0;
   const auto cubic = has_knots ? MonotoneCubic{parts.log2_knots, parts.ln_time_us} : MonotoneCubic{{0}, {0}};
   // Beyond the knots the form continues from the last knot, as far as it neither falls nor grows faster than
   // the size.

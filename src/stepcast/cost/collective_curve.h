@@ -66,7 +66,9 @@ struct StartupForm {
     return Microseconds{std::exp(ln_time_us(std::log2(message.value())))};
   }
   [[nodiscard]] Microseconds startup() const { return Microseconds{std::exp(ln_startup_us)}; }
-  [[nodiscard]] BytesPerSecond max_bus_bandwidth() const { return BytesPerSecond{std::exp(ln_max_GBps) * 1e9}; }
+  [[nodiscard]] BytesPerSecond max_bus_bandwidth() const {
+    return BytesPerSecond{std::exp(ln_max_GBps) * 1e9};
+  }
   [[nodiscard]] CurveForm record() const;
   [[nodiscard]] static Result<StartupForm> from(const CurveForm& record, double factor);
 };
@@ -74,8 +76,8 @@ struct StartupForm {
 // ln(time) and its p10-p90 band at every quarter octave from 1 B to 1 TiB; linear in between in log-log.
 class TimeCurve {
  public:
-  static constexpr double kStep = 0.25;                 // octaves
-  static constexpr std::size_t kPoints = 161;           // 2^0 ... 2^40 bytes
+  static constexpr double kStep = 0.25;        // octaves
+  static constexpr std::size_t kPoints = 161;  // 2^0 ... 2^40 bytes
   using Table = std::array<double, kPoints>;
   [[nodiscard]] static constexpr double log2_bytes(std::size_t point) {
     return kStep * static_cast<double>(point);
@@ -103,11 +105,12 @@ class TimeCurve {
 // Non-decreasing, as close as possible to what it was (least squares, all points weigh the same).
 void make_non_decreasing(std::span<double> values);
 
-// The values of a curve through (x, y) at any x inside: cubic between knots, without overshoot (Fritsch-Carlson).
+// The values of a curve through (x, y) at any x inside: cubic between knots, without overshoot
+// (Fritsch-Carlson).
 class MonotoneCubic {
  public:
   MonotoneCubic(std::vector<double> x, std::vector<double> y);  // x strictly increasing, at least one point
-  [[nodiscard]] double at(double x) const;  // beyond the ends: the value of the end
+  [[nodiscard]] double at(double x) const;                      // beyond the ends: the value of the end
 
  private:
   std::vector<double> x_, y_, slope_;
@@ -119,10 +122,10 @@ class MonotoneCubic {
 
 // The same from parts, for curves that are not in a file.
 struct CurveParts {
-  std::vector<double> log2_knots, ln_time_us;    // may be empty if there is a form
-  const StartupForm* form = nullptr;             // may be missing if there are knots
+  std::vector<double> log2_knots, ln_time_us;  // may be empty if there is a form
+  const StartupForm* form = nullptr;           // may be missing if there are knots
   std::span<const ResidualQuantiles> residuals;
-  double measured_from = 0, measured_to = 0;     // log2 bytes
+  double measured_from = 0, measured_to = 0;  // log2 bytes
 };
 [[nodiscard]] TimeCurve time_curve(const CurveParts& parts);
 

@@ -1,12 +1,12 @@
 #include "stepcast/cost/collective_model.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <numbers>
 #include <utility>
+
+#include <fmt/format.h>
 
 namespace stepcast {
 namespace {
@@ -20,12 +20,12 @@ constexpr double kBandOfDisagreement = 0.5;
 // With one measured count only, the share of start-up in small messages has to be guessed: half.
 constexpr double kGuessedStartupShare = 0.5;
 constexpr double kBandOfGuess = 0.20;
-// Start-up over nodes grows by this part of itself per doubling of nodes: 34.7 us on 2 nodes and 53 us on 4 in the
-// Azure logs; 0.5 otherwise unsupported.
+// Start-up over nodes grows by this part of itself per doubling of nodes: 34.7 us on 2 nodes and 53 us on 4
+// in the Azure logs; 0.5 otherwise unsupported.
 constexpr double kStartupPerNodeDoubling = 0.5;
 constexpr double kBandPerNodeDoubling = 0.12;
-// What collectives reach of nominal bandwidths when nothing was measured. Assumed: measured curves of the shipped
-// platforms reach 0.62-0.80 of NVLink's nominal rate and 0.62-0.97 of the network's.
+// What collectives reach of nominal bandwidths when nothing was measured. Assumed: measured curves of the
+// shipped platforms reach 0.62-0.80 of NVLink's nominal rate and 0.62-0.97 of the network's.
 constexpr double kIntraEfficiency = 0.75;
 constexpr double kNetworkEfficiency = 0.80;
 constexpr double kAnalyticBand = 0.40;
@@ -72,8 +72,10 @@ TimeCurve::Table bandwidth_share(const TimeCurve& curve) {
 
 // Medians over two octaves to each side, within [from, to]; constant beyond.
 TimeCurve::Table smoothed(const TimeCurve::Table& values, double from, double to) {
-  const auto first = static_cast<std::size_t>(std::clamp(std::ceil(from / TimeCurve::kStep - 1e-9), 0.0, 160.0));
-  const auto last = std::max(first, static_cast<std::size_t>(std::clamp(std::floor(to / TimeCurve::kStep + 1e-9), 0.0, 160.0)));
+  const auto first =
+      static_cast<std::size_t>(std::clamp(std::ceil(from / TimeCurve::kStep - 1e-9), 0.0, 160.0));
+  const auto last = std::max(
+      first, static_cast<std::size_t>(std::clamp(std::floor(to / TimeCurve::kStep + 1e-9), 0.0, 160.0)));
   constexpr std::size_t kReach = 8;
   TimeCurve::Table result{};
   std::array<double, 2 * kReach + 1> window{};
@@ -107,7 +109,8 @@ TimeCurve transformed(const TimeCurve& curve, double size_factor, double time_fa
                       EstimateSource source) {
   Tables t;
   const double shift = std::log2(size_factor), scale = std::log(time_factor);
-  const TimeCurve low{curve.ln_low(), curve.ln_low(), curve.ln_low()}, high{curve.ln_high(), curve.ln_high(), curve.ln_high()};
+  const TimeCurve low{curve.ln_low(), curve.ln_low(), curve.ln_low()},
+      high{curve.ln_high(), curve.ln_high(), curve.ln_high()};
   for (std::size_t i = 0; i < kPoints; ++i) {
     const double x = TimeCurve::log2_bytes(i) + shift;
     t.time[i] = curve.ln_time_us(x) + scale;
@@ -125,7 +128,9 @@ TimeCurve transformed(const TimeCurve& curve, double size_factor, double time_fa
 TimeCurve scale_ranks(CollectiveOp op, std::span<const RankCurve> measured, std::uint32_t n_ranks) {
   // The two counts nearest to the target, the nearer one as the base.
   std::vector<RankCurve> nearest(measured.begin(), measured.end());
-  const auto distance = [&](const RankCurve& c) { return std::abs(std::log2(static_cast<double>(c.n_ranks) / n_ranks)); };
+  const auto distance = [&](const RankCurve& c) {
+    return std::abs(std::log2(static_cast<double>(c.n_ranks) / n_ranks));
+  };
   std::stable_sort(nearest.begin(), nearest.end(),
                    [&](const RankCurve& a, const RankCurve& b) { return distance(a) < distance(b); });
   const RankCurve base = nearest.front();
@@ -154,8 +159,10 @@ TimeCurve scale_ranks(CollectiveOp op, std::span<const RankCurve> measured, std:
     startup_share[i] = 1 - steps_base * step / t_base;
   }
   if (has_other) {
-    const double from = std::max(base.curve->supported_from + shift_base, other.curve->supported_from + shift_other);
-    const double to = std::min(base.curve->supported_to + shift_base, other.curve->supported_to + shift_other);
+    const double from =
+        std::max(base.curve->supported_from + shift_base, other.curve->supported_from + shift_other);
+    const double to =
+        std::min(base.curve->supported_to + shift_base, other.curve->supported_to + shift_other);
     startup_share = smoothed(startup_share, std::min(from, to), to);
   }
 
@@ -166,7 +173,8 @@ TimeCurve scale_ranks(CollectiveOp op, std::span<const RankCurve> measured, std:
   for (std::size_t i = 0; i < kPoints; ++i) {
     const double x = TimeCurve::log2_bytes(i);
     const double u = startup_share[i];
-    const double by_shares = base.curve->ln_time_us(x - shift_base) + std::log(u + (1 - u) * steps / steps_base);
+    const double by_shares =
+        base.curve->ln_time_us(x - shift_base) + std::log(u + (1 - u) * steps / steps_base);
     // View 2: equal messages. Small ones: linear in the ranks. Large ones: bus bandwidth of the base.
     const double ln_base = base.curve->ln_time()[i];
     double small = ln_base;
@@ -181,7 +189,8 @@ TimeCurve scale_ranks(CollectiveOp op, std::span<const RankCurve> measured, std:
     const double large = ln_base + std::log(factor_ratio);
     const double by_message = (1 - fraction[i]) * small + fraction[i] * large;
     t.time[i] = 0.5 * (by_shares + by_message);
-    const double band = kBandPerRankDoubling * doublings + kBandOfDisagreement * std::abs(by_shares - by_message) +
+    const double band = kBandPerRankDoubling * doublings +
+                        kBandOfDisagreement * std::abs(by_shares - by_message) +
                         (has_other ? 0 : kBandOfGuess * (1 - fraction[i]));
     t.low[i] = t.time[i] + base.curve->ln_low()[i] - ln_base - band;
     t.high[i] = t.time[i] + base.curve->ln_high()[i] - ln_base + band;
@@ -189,12 +198,13 @@ TimeCurve scale_ranks(CollectiveOp op, std::span<const RankCurve> measured, std:
   return finished(t, *base.curve, has_other ? EstimateSource::fitted : EstimateSource::analytic);
 }
 
-TimeCurve scale_nodes(CollectiveOp op, const TimeCurve& measured, std::uint32_t from_nodes, std::uint32_t n_nodes,
-                      std::uint32_t ranks_per_node) {
+TimeCurve scale_nodes(CollectiveOp op, const TimeCurve& measured, std::uint32_t from_nodes,
+                      std::uint32_t n_nodes, std::uint32_t ranks_per_node) {
   if (from_nodes == n_nodes) return measured;
   const double doublings = std::log2(static_cast<double>(n_nodes) / from_nodes);
   const double startup = std::log(std::max(1 + kStartupPerNodeDoubling * doublings, 0.3));
-  const double transfer = std::log(bus_factor(op, n_nodes * ranks_per_node) / bus_factor(op, from_nodes * ranks_per_node));
+  const double transfer =
+      std::log(bus_factor(op, n_nodes * ranks_per_node) / bus_factor(op, from_nodes * ranks_per_node));
   const TimeCurve::Table fraction = bandwidth_share(measured);
   Tables t = tables_of(measured);
   for (std::size_t i = 0; i < kPoints; ++i) {
@@ -261,7 +271,8 @@ std::vector<const CollectiveModel::Entry*> CollectiveModel::same_op(CollectiveOp
   return result;
 }
 
-std::optional<ResolvedCollective> CollectiveModel::from_curves(const CollectiveGroup& group, CollectiveOp op) const {
+std::optional<ResolvedCollective> CollectiveModel::from_curves(const CollectiveGroup& group,
+                                                               CollectiveOp op) const {
   const std::vector<const Entry*> entries = same_op(op, group.dtype);
   const std::uint32_t per_node = group.ranks_per_node();
   std::vector<RankCurve> others;
@@ -273,25 +284,28 @@ std::optional<ResolvedCollective> CollectiveModel::from_curves(const CollectiveG
     if (group.n_nodes == 1 && e->n_nodes == 1) others.push_back({e->n_ranks, &e->curve});
     if (group.n_nodes > 1 && e->n_nodes > 1 && e->gpus_per_node == per_node) {
       others.push_back({e->n_ranks, &e->curve});
-      if (any_nodes == nullptr || std::abs(std::log2(static_cast<double>(e->n_nodes) / group.n_nodes)) <
-                                      std::abs(std::log2(static_cast<double>(any_nodes->n_nodes) / group.n_nodes))) {
+      if (any_nodes == nullptr ||
+          std::abs(std::log2(static_cast<double>(e->n_nodes) / group.n_nodes)) <
+              std::abs(std::log2(static_cast<double>(any_nodes->n_nodes) / group.n_nodes))) {
         any_nodes = e;
       }
     }
   }
   if (others.empty()) return std::nullopt;
-  std::sort(others.begin(), others.end(), [](const RankCurve& a, const RankCurve& b) { return a.n_ranks < b.n_ranks; });
+  std::sort(others.begin(), others.end(),
+            [](const RankCurve& a, const RankCurve& b) { return a.n_ranks < b.n_ranks; });
   if (group.n_nodes > 1 && others.size() < 2) {
     return ResolvedCollective{scale_nodes(op, any_nodes->curve, any_nodes->n_nodes, group.n_nodes, per_node),
                               fmt::format("scaled from {} nodes", any_nodes->n_nodes)};
   }
   std::string counts;
   for (const RankCurve& c : others) counts += fmt::format("{}{}", counts.empty() ? "" : ", ", c.n_ranks);
-  return ResolvedCollective{scale_ranks(op, others, group.n_ranks), fmt::format("scaled from {} ranks", counts)};
+  return ResolvedCollective{scale_ranks(op, others, group.n_ranks),
+                            fmt::format("scaled from {} ranks", counts)};
 }
 
-// A related collective moves the same bytes over the same links: all_reduce = reduce_scatter + all_gather, a broadcast
-// sends what an all_gather of the same buffer sends, and so on.
+// A related collective moves the same bytes over the same links: all_reduce = reduce_scatter + all_gather, a
+// broadcast sends what an all_gather of the same buffer sends, and so on.
 std::optional<ResolvedCollective> CollectiveModel::from_related(const CollectiveGroup& group) const {
   struct Relation {
     CollectiveOp op, from;
@@ -300,27 +314,38 @@ std::optional<ResolvedCollective> CollectiveModel::from_related(const Collective
   const double n = group.n_ranks;
   using enum CollectiveOp;
   const std::array relations = {
-      Relation{reduce_scatter, all_gather, 1, 1},   Relation{all_gather, reduce_scatter, 1, 1},
-      Relation{all_gather, all_reduce, 1, 0.5},     Relation{reduce_scatter, all_reduce, 1, 0.5},
-      Relation{all_reduce, all_gather, 1, 2},       Relation{all_reduce, reduce_scatter, 1, 2},
-      Relation{broadcast, all_gather, n / (n - 1), 1}, Relation{broadcast, all_reduce, n / (n - 1), 0.5},
-      Relation{reduce, reduce_scatter, n / (n - 1), 1}, Relation{reduce, all_reduce, n / (n - 1), 0.5},
-      Relation{all_to_all, all_gather, 1, 1},       Relation{all_to_all, all_reduce, 1, 0.5},
-      Relation{gather, all_gather, 1, 1},           Relation{gather, all_reduce, 1, 0.5},
-      Relation{scatter, all_gather, 1, 1},          Relation{scatter, all_reduce, 1, 0.5},
-      Relation{send, send_receive, 1, 1},           Relation{receive, send_receive, 1, 1},
+      Relation{reduce_scatter, all_gather, 1, 1},
+      Relation{all_gather, reduce_scatter, 1, 1},
+      Relation{all_gather, all_reduce, 1, 0.5},
+      Relation{reduce_scatter, all_reduce, 1, 0.5},
+      Relation{all_reduce, all_gather, 1, 2},
+      Relation{all_reduce, reduce_scatter, 1, 2},
+      Relation{broadcast, all_gather, n / (n - 1), 1},
+      Relation{broadcast, all_reduce, n / (n - 1), 0.5},
+      Relation{reduce, reduce_scatter, n / (n - 1), 1},
+      Relation{reduce, all_reduce, n / (n - 1), 0.5},
+      Relation{all_to_all, all_gather, 1, 1},
+      Relation{all_to_all, all_reduce, 1, 0.5},
+      Relation{gather, all_gather, 1, 1},
+      Relation{gather, all_reduce, 1, 0.5},
+      Relation{scatter, all_gather, 1, 1},
+      Relation{scatter, all_reduce, 1, 0.5},
+      Relation{send, send_receive, 1, 1},
+      Relation{receive, send_receive, 1, 1},
   };
   for (const Relation& r : relations) {
     if (r.op != group.op) continue;
     if (auto found = from_curves(group, r.from)) {
       // Point to point is what it is called; the others are only alike.
       const bool same = r.op == send || r.op == receive;
-      return ResolvedCollective{transformed(found->curve, r.size_factor, r.time_factor, same ? 0 : kRelatedBand,
-                                            same ? EstimateSource::fitted : EstimateSource::analytic),
-                                fmt::format("from {}, {}", to_string(r.from), found->how)};
+      return ResolvedCollective{
+          transformed(found->curve, r.size_factor, r.time_factor, same ? 0 : kRelatedBand,
+                      same ? EstimateSource::fitted : EstimateSource::analytic),
+          fmt::format("from {}, {}", to_string(r.from), found->how)};
     }
   }
-  // One pair: an all_to_all on two ranks sends half of its buffer each way, an all_gather receives half of it.
+  // One pair: an all_to_all on two ranks sends half of its buffer each way, an all_gather receives half of
+  // it.
   if (group.op == send_receive || group.op == send || group.op == receive) {
     CollectiveGroup pair = group;
     pair.n_ranks = 2;
@@ -328,8 +353,9 @@ std::optional<ResolvedCollective> CollectiveModel::from_related(const Collective
       if (auto found = from_curves(pair, from)) {
         const double size = from == send_receive ? 1 : from == all_reduce ? 1 : 2;
         const double time = 1;
-        return ResolvedCollective{transformed(found->curve, size, time, kRelatedBand, EstimateSource::analytic),
-                                  fmt::format("from {} on two ranks, {}", to_string(from), found->how)};
+        return ResolvedCollective{
+            transformed(found->curve, size, time, kRelatedBand, EstimateSource::analytic),
+            fmt::format("from {} on two ranks, {}", to_string(from), found->how)};
       }
     }
   }
@@ -345,14 +371,15 @@ ResolvedCollective CollectiveModel::inside_node(const CollectiveGroup& group) co
     GBps = intra.pcie_bandwidth_per_gpu->value() / 1e9;
   }
   const double steps = ring_steps(group.op, group.n_ranks);
-  return {analytic_curve(kKernelStartup_us + hop * std::sqrt(std::max(steps, 1.0)) , bus_factor(group.op, group.n_ranks),
-                         kIntraEfficiency * GBps, kAnalyticBand, EstimateSource::analytic),
+  return {analytic_curve(kKernelStartup_us + hop * std::sqrt(std::max(steps, 1.0)),
+                         bus_factor(group.op, group.n_ranks), kIntraEfficiency * GBps, kAnalyticBand,
+                         EstimateSource::analytic),
           "from the bandwidth of the node's links"};
 }
 
-// Hierarchical: the slower of the two parts decides, and the start-ups add up. In a ring over all ranks every link
-// carries factor x message / bus bandwidth, inside a node and between nodes alike; what leaves a node passes its network
-// adapters, which all ranks of the node drive together.
+// Hierarchical: the slower of the two parts decides, and the start-ups add up. In a ring over all ranks every
+// link carries factor x message / bus bandwidth, inside a node and between nodes alike; what leaves a node
+// passes its network adapters, which all ranks of the node drive together.
 ResolvedCollective CollectiveModel::across_nodes(const CollectiveGroup& group) const {
   const Network& network = *node_.network;
   const std::uint32_t per_node = group.ranks_per_node();
@@ -363,7 +390,8 @@ ResolvedCollective CollectiveModel::across_nodes(const CollectiveGroup& group) c
 
   // Between nodes.
   const double n = group.n_ranks;
-  double carried = bus_factor(group.op, group.n_ranks);  // share of the message that crosses the boundary of a node
+  double carried =
+      bus_factor(group.op, group.n_ranks);  // share of the message that crosses the boundary of a node
   if (group.op == CollectiveOp::all_to_all) {
     carried = per_node * (n - per_node) / n;  // every rank of the node sends to all outside
   } else if (group.op == CollectiveOp::send || group.op == CollectiveOp::receive ||
@@ -372,8 +400,8 @@ ResolvedCollective CollectiveModel::across_nodes(const CollectiveGroup& group) c
   }
   const double depth = std::ceil(std::log2(static_cast<double>(std::max(group.n_nodes, 2U))));
   const double passes = group.op == CollectiveOp::all_reduce ? 2 : 1;
-  const TimeCurve outside = analytic_curve(kKernelStartup_us + passes * hop * depth, carried, GBps, kAnalyticBand,
-                                           EstimateSource::analytic);
+  const TimeCurve outside = analytic_curve(kKernelStartup_us + passes * hop * depth, carried, GBps,
+                                           kAnalyticBand, EstimateSource::analytic);
   if (per_node < 2) return {outside, "from the bandwidth of the network"};
 
   // Inside them.
@@ -390,7 +418,8 @@ ResolvedCollective CollectiveModel::across_nodes(const CollectiveGroup& group) c
     const double bytes = std::exp2(TimeCurve::log2_bytes(i));
     const double in_us = std::exp(inside.curve.ln_time()[i]);
     const double out_transfer_us = carried * bytes / (1000 * GBps);
-    t.time[i] = std::log(std::max(in_us * (1 + (factor_ratio - 1) * 0.5), out_transfer_us) + passes * hop * depth);
+    t.time[i] =
+        std::log(std::max(in_us * (1 + (factor_ratio - 1) * 0.5), out_transfer_us) + passes * hop * depth);
     t.low[i] = t.time[i] - kAnalyticBand;
     t.high[i] = t.time[i] + kAnalyticBand;
   }
@@ -420,21 +449,24 @@ Result<ResolvedCollective> CollectiveModel::resolve(const CollectiveGroup& group
                               fmt::format("an all_reduce of 4 bytes, {}", all_reduce.how)};
   }
   if (group.n_nodes > 1 && !node_.network) {
-    return Error{fmt::format("a group on {} nodes, but the platform says nothing of a network", group.n_nodes)}.advice(
-        "add node.network to the platform file");
+    return Error{
+        fmt::format("a group on {} nodes, but the platform says nothing of a network", group.n_nodes)}
+        .advice("add node.network to the platform file");
   }
 
   auto found = from_curves(group, group.op);
   if (!found) found = from_related(group);
-  ResolvedCollective resolved =
-      found ? std::move(*found) : group.n_nodes > 1 ? across_nodes(group) : inside_node(group);
+  ResolvedCollective resolved = found               ? std::move(*found)
+                                : group.n_nodes > 1 ? across_nodes(group)
+                                                    : inside_node(group);
   if (group.n_nodes == 1) return resolved;
 
   // Who shares the network adapters. The curve was measured (or composed) for one group alone.
   const Network& network = *node_.network;
   const double nics = std::max(network.nics_per_node, 1U);
   const double alone = std::max(1.0, group.ranks_per_node() / nics);
-  const double together = std::max(1.0, static_cast<double>(group.ranks_per_node()) * group.groups_per_node / nics);
+  const double together =
+      std::max(1.0, static_cast<double>(group.ranks_per_node()) * group.groups_per_node / nics);
   double slowdown = together / alone;
   const bool crosses_rails = !group.rail_aligned && network.rail_optimized.value_or(false);
   if (crosses_rails && group.ranks_per_node() < node_.gpus_per_node) slowdown /= kCrossRailShare;
@@ -447,8 +479,9 @@ Result<ResolvedCollective> CollectiveModel::resolve(const CollectiveGroup& group
     t.low[i] += more - 0.1 * more;
     t.high[i] += more + 0.1 * more;
   }
-  return ResolvedCollective{finished(t, resolved.curve, EstimateSource::analytic),
-                            fmt::format("{}; {:.3g} times the load on the network adapters", resolved.how, slowdown)};
+  return ResolvedCollective{
+      finished(t, resolved.curve, EstimateSource::analytic),
+      fmt::format("{}; {:.3g} times the load on the network adapters", resolved.how, slowdown)};
 }
 
 }  // namespace stepcast

@@ -1,9 +1,9 @@
 // The time of any collective on any group of ranks of a platform.
 //
 //   const CollectiveModel model{platform};
-//   STEPCAST_ASSIGN(const ResolvedCollective c, model.resolve({.op = CollectiveOp::all_reduce, .n_ranks = 8}));
-//   Estimate t = c.curve.at(Bytes{25e6});     // tens of nanoseconds: resolve once, ask often
-//   c.how                                     // "fitted on this group", "scaled from 2 and 4 ranks", ...
+//   STEPCAST_ASSIGN(const ResolvedCollective c, model.resolve({.op = CollectiveOp::all_reduce, .n_ranks =
+//   8})); Estimate t = c.curve.at(Bytes{25e6});     // tens of nanoseconds: resolve once, ask often c.how //
+//   "fitted on this group", "scaled from 2 and 4 ranks", ...
 //
 // A group is looked up in this order; every step down widens the band and is told in `how`:
 //   1. a curve of this very group in the platform
@@ -36,15 +36,18 @@ struct CollectiveGroup {
   DType dtype = DType::unknown;
   std::uint32_t n_ranks = 1;
   std::uint32_t n_nodes = 1;
-  // A group that straddles nodes unevenly (5 ranks here, 3 there): the smallest share. 0: all nodes hold as many.
+  // A group that straddles nodes unevenly (5 ranks here, 3 there): the smallest share. 0: all nodes hold as
+  // many.
   std::uint32_t min_ranks_per_node = 0;
-  // Groups of this kind on every node that communicate at once and share its network adapters: 8 data-parallel
-  // groups beside each other on 8-GPU nodes with tensor parallelism 8.
+  // Groups of this kind on every node that communicate at once and share its network adapters: 8
+  // data-parallel groups beside each other on 8-GPU nodes with tensor parallelism 8.
   std::uint32_t groups_per_node = 1;
   // All its ranks sit at the same place in their nodes, so a rail-optimised network carries it on one rail.
   bool rail_aligned = true;
 
-  [[nodiscard]] std::uint32_t ranks_per_node() const { return n_nodes > 0 ? (n_ranks + n_nodes - 1) / n_nodes : n_ranks; }
+  [[nodiscard]] std::uint32_t ranks_per_node() const {
+    return n_nodes > 0 ? (n_ranks + n_nodes - 1) / n_nodes : n_ranks;
+  }
 };
 
 struct ResolvedCollective {
@@ -57,8 +60,8 @@ class CollectiveModel {
   // Reads the curves of the platform; curves that cannot be read are named in skipped().
   explicit CollectiveModel(const Platform& platform);
 
-  // An error if the collective is unknown or the platform cannot hold the group (more ranks than GPUs of a node
-  // on one node, several nodes without a network).
+  // An error if the collective is unknown or the platform cannot hold the group (more ranks than GPUs of a
+  // node on one node, several nodes without a network).
   [[nodiscard]] Result<ResolvedCollective> resolve(const CollectiveGroup& group) const;
 
   [[nodiscard]] const std::vector<std::string>& skipped() const { return skipped_; }
@@ -71,7 +74,8 @@ class CollectiveModel {
     TimeCurve curve;
   };
   struct NodePlan;
-  [[nodiscard]] std::optional<ResolvedCollective> from_curves(const CollectiveGroup& group, CollectiveOp op) const;
+  [[nodiscard]] std::optional<ResolvedCollective> from_curves(const CollectiveGroup& group,
+                                                              CollectiveOp op) const;
   [[nodiscard]] std::optional<ResolvedCollective> from_related(const CollectiveGroup& group) const;
   [[nodiscard]] ResolvedCollective inside_node(const CollectiveGroup& group) const;
   [[nodiscard]] ResolvedCollective across_nodes(const CollectiveGroup& group) const;
@@ -88,29 +92,32 @@ struct RankCurve {
   const TimeCurve* curve = nullptr;
 };
 
-// The curve for `n_ranks` from curves of the same collective on other rank counts (at least one), ordered by rank
-// count. Two views are averaged (in ln): a ring moves shares of message / ranks in 2(n-1) or n-1 steps, so for equal
-// shares time is a start-up plus steps x time of a step; and start-up grows with the ranks while bus bandwidth stays.
-// Where they disagree the band widens.
-[[nodiscard]] TimeCurve scale_ranks(CollectiveOp op, std::span<const RankCurve> measured, std::uint32_t n_ranks);
+// The curve for `n_ranks` from curves of the same collective on other rank counts (at least one), ordered by
+// rank count. Two views are averaged (in ln): a ring moves shares of message / ranks in 2(n-1) or n-1 steps,
+// so for equal shares time is a start-up plus steps x time of a step; and start-up grows with the ranks while
+// bus bandwidth stays. Where they disagree the band widens.
+[[nodiscard]] TimeCurve scale_ranks(CollectiveOp op, std::span<const RankCurve> measured,
+                                    std::uint32_t n_ranks);
 
-// The curve for `n_nodes` nodes from one on `from_nodes` >= 2 nodes with as many ranks each: bus bandwidth stays,
-// start-up grows with the depth of the tree over nodes.
+// The curve for `n_nodes` nodes from one on `from_nodes` >= 2 nodes with as many ranks each: bus bandwidth
+// stays, start-up grows with the depth of the tree over nodes.
 [[nodiscard]] TimeCurve scale_nodes(CollectiveOp op, const TimeCurve& measured, std::uint32_t from_nodes,
                                     std::uint32_t n_nodes, std::uint32_t ranks_per_node);
 
 // The size to ask an all_to_all curve for when ranks send different amounts.
 enum class UnevenRule : std::uint8_t {
-  // As published: max over ranks of (sum of the others' shares, (n-1) x own share), where a share is what a rank
+  // As published: max over ranks of (sum of the others' shares, (n-1) x own share), where a share is what a
+  // rank
   // sends to each other one. A rank's own part is missing from this size and again from the bus factor of the
   // curve, so a balanced load comes out at (n-1)/n of what was measured.
   published,
   // The same maximum times n/(n-1): a balanced load of n shares gets the curve's size, n shares.
   corrected,
 };
-[[nodiscard]] Bytes uneven_all_to_all_size(std::span<const Bytes> share_of_rank, UnevenRule rule = UnevenRule::corrected);
-// From the whole matrix, sent[i * n + j] = bytes that rank i sends to rank j: the largest amount that any rank sends
-// to or receives from others, times n/(n-1).
+[[nodiscard]] Bytes uneven_all_to_all_size(std::span<const Bytes> share_of_rank,
+                                           UnevenRule rule = UnevenRule::corrected);
+// From the whole matrix, sent[i * n + j] = bytes that rank i sends to rank j: the largest amount that any
+// rank sends to or receives from others, times n/(n-1).
 [[nodiscard]] Bytes uneven_all_to_all_size(std::span<const Bytes> sent, std::uint32_t n_ranks);
 
 }  // namespace stepcast

@@ -42,7 +42,8 @@ Interference::Interference(const Platform& platform) {
   }
 }
 
-SlowdownFactor Interference::beside_communication(KernelClass kernel_class, std::string_view kernel_name) const {
+SlowdownFactor Interference::beside_communication(KernelClass kernel_class,
+                                                  std::string_view kernel_name) const {
   for (const Entry& e : entries_) {
     if (!e.kernel.empty() && kernel_name.find(e.kernel) != std::string_view::npos) return e.factor;
   }

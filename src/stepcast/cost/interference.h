@@ -1,7 +1,7 @@
 // How much longer work takes when other work of the same GPU or link runs beside it.
 //
-// Factors, not simulations: the caller knows from a sweep what overlaps, multiplies durations, sweeps again (a bounded
-// fixed point). Every factor says what it rests on.
+// Factors, not simulations: the caller knows from a sweep what overlaps, multiplies durations, sweeps again
+// (a bounded fixed point). Every factor says what it rests on.
 //
 //   const Interference interference{platform};
 //   // A GEMM of 100 us that shares 60 us with an all_reduce:
@@ -33,20 +33,22 @@ struct SlowdownFactor {
 
 class Interference {
  public:
-  // Reads the models of kind "overlap_slowdown" of the platform: parameters slowdown_p10, slowdown_p50, slowdown_p90
-  // (0.02: 2 % longer) and either `class` (a kernel class) or `kernel` (a part of kernel names, which wins).
+  // Reads the models of kind "overlap_slowdown" of the platform: parameters slowdown_p10, slowdown_p50,
+  // slowdown_p90 (0.02: 2 % longer) and either `class` (a kernel class) or `kernel` (a part of kernel names,
+  // which wins).
   explicit Interference(const Platform& platform);
 
-  // A kernel while a collective runs on the same GPU. NCCL holds some SMs and takes memory bandwidth; kernels of few
-  // blocks that wait for an SM suffer most. A class without a record gets what measured classes have in the middle,
-  // as an assumption with a wide band.
-  [[nodiscard]] SlowdownFactor beside_communication(KernelClass kernel_class, std::string_view kernel_name = {}) const;
+  // A kernel while a collective runs on the same GPU. NCCL holds some SMs and takes memory bandwidth; kernels
+  // of few blocks that wait for an SM suffer most. A class without a record gets what measured classes have
+  // in the middle, as an assumption with a wide band.
+  [[nodiscard]] SlowdownFactor beside_communication(KernelClass kernel_class,
+                                                    std::string_view kernel_name = {}) const;
 
   // A collective while kernels run on its GPUs. No measurement here: 1, up to 1.2 (assumed).
   [[nodiscard]] SlowdownFactor beside_computation() const { return {1.0, 1.0, 1.2, EstimateSource::assumed}; }
 
-  // A collective that uses `bandwidth_share` (0 to 1) of a link which others load with `others` times that link's
-  // bandwidth: fair sharing of what both want. 1 where the link has room for all.
+  // A collective that uses `bandwidth_share` (0 to 1) of a link which others load with `others` times that
+  // link's bandwidth: fair sharing of what both want. 1 where the link has room for all.
   [[nodiscard]] static SlowdownFactor sharing_a_link(double bandwidth_share, double others);
 
  private:

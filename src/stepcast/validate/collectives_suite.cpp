@@ -1,7 +1,5 @@
 #include "stepcast/validate/collectives_suite.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -10,6 +8,8 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "stepcast/base/parallel.h"
 #include "stepcast/calibrate/collective_fit.h"
@@ -128,8 +128,6 @@ Result<CurveScores> held_out_sizes(const CollectiveMeasurements& m) {
   return result;
 }
 
-
-
 // Predictions of one curve from others of its platform and collective.
 SetScore score_other(const CollectiveMeasurements& m, const TimeCurve& any,
                      const std::map<DType, TimeCurve>& by_dtype, std::uint64_t n_fit, double from_bytes) {
@@ -144,12 +142,14 @@ SetScore score_other(const CollectiveMeasurements& m, const TimeCurve& any,
   return set;
 }
 
-Result<TimeCurve> scaled(const CollectiveMeasurements& target, const std::vector<const CollectiveMeasurements*>& from,
+Result<TimeCurve> scaled(const CollectiveMeasurements& target,
+                         const std::vector<const CollectiveMeasurements*>& from,
                          const std::vector<CollectiveFit>& fits, DType dtype) {
   std::vector<RankCurve> curves;
   for (std::size_t i = 0; i < from.size(); ++i) curves.push_back({from[i]->n_ranks, &fits[i].curve(dtype)});
   if (target.n_nodes > 1 && target.gpus_per_node > 1 && from.size() == 1) {
-    return scale_nodes(target.collective, fits[0].curve(dtype), from[0]->n_nodes, target.n_nodes, target.gpus_per_node);
+    return scale_nodes(target.collective, fits[0].curve(dtype), from[0]->n_nodes, target.n_nodes,
+                       target.gpus_per_node);
   }
   return scale_ranks(target.collective, curves, target.n_ranks);
 }
@@ -196,7 +196,9 @@ struct KnownCurve {
 
 // Uniform in [0, 1) with bits that do not depend on the standard library.
 double uniform(std::mt19937_64& random) { return static_cast<double>(random() >> 11) * 0x1p-53; }
-double between(std::mt19937_64& random, double low, double high) { return low + (high - low) * uniform(random); }
+double between(std::mt19937_64& random, double low, double high) {
+  return low + (high - low) * uniform(random);
+}
 double normal(std::mt19937_64& random) {
   const double a = 1 - uniform(random), b = uniform(random);
   return std::sqrt(-2 * std::log(a)) * std::cos(2 * 3.14159265358979323846 * b);
@@ -232,7 +234,8 @@ Result<TestScore> synthetic(unsigned threads) {
     set.n_fit = m.samples.size();
     for (const CollectiveSample& s : m.samples) {
       const Estimate e = fit.curve().at(Bytes{s.message_bytes});
-      set.rows.push_back({row_name(s), truth.time_us(s.message_bytes), e.time.value(), e.p10.value(), e.p90.value()});
+      set.rows.push_back(
+          {row_name(s), truth.time_us(s.message_bytes), e.time.value(), e.p10.value(), e.p90.value()});
     }
     const double startup = 100 * std::abs(fit.form.startup().value() / truth.startup_us - 1);
     const double peak = 100 * std::abs(fit.form.max_bus_bandwidth().value() / 1e9 / truth.peak_GBps - 1);
@@ -268,7 +271,8 @@ Result<MeasuredCollectives> read_all(const std::filesystem::path& data, std::vec
   }
   if (all.curves.empty()) {
     return Error::at(data.generic_string(), "the folder", "has no file with measured collectives")
-        .expected("CSV files with the columns collective, n_ranks, message_bytes, time_us, or nccl-tests logs");
+        .expected(
+            "CSV files with the columns collective, n_ranks, message_bytes, time_us, or nccl-tests logs");
   }
   return all;
 }
@@ -305,7 +309,8 @@ Result<TestScore> shipped(const MeasuredCollectives& data, std::vector<Skipped>&
       }
       auto at = resolved.find(s.dtype);
       if (at == resolved.end()) {
-        auto r = model.resolve({.op = m.collective, .dtype = s.dtype, .n_ranks = m.n_ranks, .n_nodes = m.n_nodes});
+        auto r =
+            model.resolve({.op = m.collective, .dtype = s.dtype, .n_ranks = m.n_ranks, .n_nodes = m.n_nodes});
         if (!r) return std::move(r).error();
         at = resolved.emplace(s.dtype, std::move(r).value()).first;
       }
@@ -322,7 +327,9 @@ Result<TestScore> shipped(const MeasuredCollectives& data, std::vector<Skipped>&
 
 Result<SuiteResult> validate_collectives(const std::filesystem::path& data, const SuiteOptions& options) {
   if (!options.protocol.empty() && options.protocol != "refit" && options.protocol != "shipped") {
-    return Error{"the protocol of the suite collectives"}.found(options.protocol).expected("refit or shipped");
+    return Error{"the protocol of the suite collectives"}
+        .found(options.protocol)
+        .expected("refit or shipped");
   }
   SuiteResult result;
   result.suite = "collectives";
@@ -345,12 +352,14 @@ Result<SuiteResult> validate_collectives(const std::filesystem::path& data, cons
   std::vector<const CollectiveMeasurements*> curves;
   for (const CollectiveMeasurements& m : all.curves) {
     if (octaves_of(m).size() < kMinOctaves) {
-      result.skipped.push_back({m.name(), "sizes in fewer than three octaves: nothing is left to fit", m.samples.size()});
+      result.skipped.push_back(
+          {m.name(), "sizes in fewer than three octaves: nothing is left to fit", m.samples.size()});
     } else {
       curves.push_back(&m);
     }
   }
-  TestScore sizes = new_test("held_out_sizes"), form = new_test("published_form"), dense = new_test("dense_smooth");
+  TestScore sizes = new_test("held_out_sizes"), form = new_test("published_form"),
+            dense = new_test("dense_smooth");
   sizes.sets.resize(curves.size());
   form.sets.resize(curves.size());
   STEPCAST_TRY(parallel_for(curves.size(), options.threads, [&](std::size_t i) -> Status {
@@ -376,17 +385,20 @@ Result<SuiteResult> validate_collectives(const std::filesystem::path& data, cons
       return found;
     };
     if (m.n_nodes == 1 && m.n_ranks == 8) {
-      const auto from = find([](const auto& o) { return o.n_nodes == 1 && (o.n_ranks == 2 || o.n_ranks == 4); });
+      const auto from =
+          find([](const auto& o) { return o.n_nodes == 1 && (o.n_ranks == 2 || o.n_ranks == 4); });
       if (from.size() != 2) continue;
       STEPCAST_ASSIGN(std::vector<SetScore> sets, score_unseen(m, from, {0.0}));
       (says_nvswitch(m.interconnect) ? ranks : ranks_other).sets.push_back(std::move(sets[0]));
     } else if (m.n_nodes > 2) {
-      const auto larger = find([&](const auto& o) { return o.gpus_per_node == m.gpus_per_node && o.n_nodes > m.n_nodes; });
+      const auto larger =
+          find([&](const auto& o) { return o.gpus_per_node == m.gpus_per_node && o.n_nodes > m.n_nodes; });
       auto from = find([&](const auto& o) {
         return o.gpus_per_node == m.gpus_per_node && o.n_nodes > 1 && o.n_nodes < m.n_nodes;
       });
       if (!larger.empty() || from.empty()) continue;
-      STEPCAST_ASSIGN(std::vector<SetScore> sets, score_unseen(m, from, {m.gpus_per_node > 1 ? kLargeMessage : 0.0}));
+      STEPCAST_ASSIGN(std::vector<SetScore> sets,
+                      score_unseen(m, from, {m.gpus_per_node > 1 ? kLargeMessage : 0.0}));
       (m.gpus_per_node > 1 ? nodes_many : nodes).sets.push_back(std::move(sets[0]));
     }
   }
@@ -401,8 +413,8 @@ Result<SuiteResult> validate_collectives(const std::filesystem::path& data, cons
 }
 
 Suite collectives_suite() {
-  return {"collectives", "times of collectives from curves that never saw their sizes, ranks or nodes", "collectives",
-          validate_collectives};
+  return {"collectives", "times of collectives from curves that never saw their sizes, ranks or nodes",
+          "collectives", validate_collectives};
 }
 
 }  // namespace stepcast

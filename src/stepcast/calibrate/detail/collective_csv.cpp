@@ -1,11 +1,11 @@
 // Columns, in any order: collective, n_ranks, message_bytes, time_us; if there: platform, gpu, interconnect,
 // n_nodes, gpus_per_node, dtype, source. Others are not read. A cell may stand in double quotes.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <tuple>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "stepcast/calibrate/detail/collective_logs.h"
 #include "stepcast/platform/provenance.h"
@@ -70,8 +70,9 @@ Result<MeasuredCollectives> parse_collective_csv(std::string_view text, const st
     const auto it = column.find(key);
     return it == column.end() ? n_columns : it->second;
   };
-  const std::size_t c_op = column.at("collective"), c_ranks = column.at("n_ranks"), c_bytes = column.at("message_bytes"),
-                    c_time = column.at("time_us"), c_platform = optional_column("platform"), c_gpu = optional_column("gpu"),
+  const std::size_t c_op = column.at("collective"), c_ranks = column.at("n_ranks"),
+                    c_bytes = column.at("message_bytes"), c_time = column.at("time_us"),
+                    c_platform = optional_column("platform"), c_gpu = optional_column("gpu"),
                     c_link = optional_column("interconnect"), c_nodes = optional_column("n_nodes"),
                     c_per_node = optional_column("gpus_per_node"), c_dtype = optional_column("dtype"),
                     c_source = optional_column("source");
@@ -92,7 +93,8 @@ Result<MeasuredCollectives> parse_collective_csv(std::string_view text, const st
           .expected(fmt::format("{}, as in the header", n_columns));
     }
     const auto cell = [&](std::size_t c) -> const std::string& { return c < n_columns ? cells[c] : nothing; };
-    const auto count = [&](std::size_t c, std::string_view what, std::uint32_t otherwise) -> Result<std::uint32_t> {
+    const auto count = [&](std::size_t c, std::string_view what,
+                           std::uint32_t otherwise) -> Result<std::uint32_t> {
       if (cell(c).empty() && otherwise > 0) return otherwise;
       const auto value = whole_number(cell(c));
       if (!value || *value == 0 || *value > 10'000'000) {
@@ -119,7 +121,8 @@ Result<MeasuredCollectives> parse_collective_csv(std::string_view text, const st
     }
     STEPCAST_ASSIGN(const std::uint32_t n_ranks, count(c_ranks, "n_ranks", 0));
     STEPCAST_ASSIGN(const std::uint32_t n_nodes, count(c_nodes, "n_nodes", 1));
-    STEPCAST_ASSIGN(const std::uint32_t per_node, count(c_per_node, "gpus_per_node", std::max(1U, n_ranks / n_nodes)));
+    STEPCAST_ASSIGN(const std::uint32_t per_node,
+                    count(c_per_node, "gpus_per_node", std::max(1U, n_ranks / n_nodes)));
     if (n_nodes * static_cast<std::uint64_t>(per_node) != n_ranks) {
       return Error::at(name, place, "n_nodes x gpus_per_node")
           .found(fmt::format("{} x {}", n_nodes, per_node))
@@ -135,9 +138,11 @@ Result<MeasuredCollectives> parse_collective_csv(std::string_view text, const st
       continue;
     }
     const std::string& platform = context.platform.empty() ? cell(c_platform) : context.platform;
-    sample.hash = row_hash({cell(c_platform), to_string(op), fmt::format("{}", n_nodes), fmt::format("{}", per_node),
-                            cell(c_dtype), cell(c_bytes), cell(c_time), cell(c_source)});
-    const auto [at, is_new] = index.emplace(Key{platform, op, n_nodes, per_node, n_ranks}, result.curves.size());
+    sample.hash =
+        row_hash({cell(c_platform), to_string(op), fmt::format("{}", n_nodes), fmt::format("{}", per_node),
+                  cell(c_dtype), cell(c_bytes), cell(c_time), cell(c_source)});
+    const auto [at, is_new] =
+        index.emplace(Key{platform, op, n_nodes, per_node, n_ranks}, result.curves.size());
     if (is_new) {
       CollectiveMeasurements curve;
       curve.platform = platform;
@@ -152,7 +157,8 @@ Result<MeasuredCollectives> parse_collective_csv(std::string_view text, const st
     CollectiveMeasurements& curve = result.curves[at->second];
     curve.samples.push_back(sample);
     if (const std::string& source = cell(c_source);
-        !source.empty() && std::find(curve.sources.begin(), curve.sources.end(), source) == curve.sources.end()) {
+        !source.empty() &&
+        std::find(curve.sources.begin(), curve.sources.end(), source) == curve.sources.end()) {
       curve.sources.push_back(source);
     }
   }

@@ -11,9 +11,11 @@
 
 namespace stepcast::detail {
 
-[[nodiscard]] Result<MeasuredCollectives> parse_nccl_tests_text(std::string_view text, const std::string& name,
+[[nodiscard]] Result<MeasuredCollectives> parse_nccl_tests_text(std::string_view text,
+                                                                const std::string& name,
                                                                 const MeasurementContext& context);
-[[nodiscard]] Result<MeasuredCollectives> parse_nccl_tests_json(std::string_view text, const std::string& name,
+[[nodiscard]] Result<MeasuredCollectives> parse_nccl_tests_json(std::string_view text,
+                                                                const std::string& name,
                                                                 const MeasurementContext& context);
 [[nodiscard]] Result<MeasuredCollectives> parse_param_log(std::string_view text, const std::string& name,
                                                           const MeasurementContext& context);
@@ -28,11 +30,13 @@ namespace stepcast::detail {
 [[nodiscard]] std::optional<std::uint64_t> whole_number(std::string_view word);
 // "all_reduce_perf", "alltoall", "p2p", ... as found in logs and CSV files.
 [[nodiscard]] CollectiveOp measured_collective(std::string_view text);
-// A collective test named anywhere in the text ("/opt/nccl-tests/build/all_gather_perf -b 8"); unknown if none.
+// A collective test named anywhere in the text ("/opt/nccl-tests/build/all_gather_perf -b 8"); unknown if
+// none.
 [[nodiscard]] CollectiveOp mentioned_collective(std::string_view text);
 
 // Checks what every format must keep: a positive finite size and time. `place` is the line.
-[[nodiscard]] Status check_sample(const CollectiveSample& sample, const std::string& name, const std::string& place);
+[[nodiscard]] Status check_sample(const CollectiveSample& sample, const std::string& name,
+                                  const std::string& place);
 
 // How many ranks on how many nodes, from what a log says about them.
 struct RankHeader {

@@ -19,9 +19,9 @@ void solve_upper(std::span<const double> factor, std::size_t n, std::span<double
 // Levenberg-Marquardt. rho is quadratic up to about `robust_scale` and linear beyond (pseudo-Huber), so that
 // single bad points do not drag the fit.
 struct LeastSquares {
-  std::vector<double> low, high;        // per parameter
-  std::vector<double> centre, spread;   // per parameter; spread huge: no preference
-  std::vector<double> weights;          // per residual
+  std::vector<double> low, high;       // per parameter
+  std::vector<double> centre, spread;  // per parameter; spread huge: no preference
+  std::vector<double> weights;         // per residual
   double robust_scale = 1e9;
   int max_iterations = 40;
   std::function<void(std::span<const double> parameters, std::span<double> residuals)> residuals;

@@ -3,11 +3,11 @@
 //   "results": [{"size": 1048576, "type": "float", "out_of_place": {"time": 61.2, "nwrong": 0}, ...}, ...]
 //   "devices" or "ranks": [{"hostname": "node-1", "device_name": "NVIDIA A100-SXM4-80GB"}, ...]
 //   any text that names the test: "all_reduce_perf"
-#include <fmt/format.h>
-
 #include <array>
 #include <initializer_list>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "stepcast/calibrate/detail/collective_logs.h"
 #include "stepcast/platform/json_value.h"
@@ -80,10 +80,12 @@ Result<MeasuredCollectives> parse_nccl_tests_json(std::string_view text, const s
   if (devices != nullptr && devices->is_array()) {
     for (const JsonValue& device : devices->items()) {
       ++header.n_ranks;
-      if (const JsonValue* host = first_of(device, {"hostname", "host"}); host != nullptr && host->is_text()) {
+      if (const JsonValue* host = first_of(device, {"hostname", "host"});
+          host != nullptr && host->is_text()) {
         header.hosts.push_back(host->text());
       }
-      if (const JsonValue* gpu = first_of(device, {"device_name", "name", "gpu"}); gpu != nullptr && gpu->is_text()) {
+      if (const JsonValue* gpu = first_of(device, {"device_name", "name", "gpu"});
+          gpu != nullptr && gpu->is_text()) {
         header.gpu = gpu->text();
       }
     }
@@ -121,7 +123,8 @@ Result<MeasuredCollectives> parse_nccl_tests_json(std::string_view text, const s
       return Error::at(name, place, "wrong results")
           .found(fmt::format("{}", *wrong))
           .expected("0")
-          .advice("the collective gave wrong results, so its times say nothing: find out why and measure again");
+          .advice(
+              "the collective gave wrong results, so its times say nothing: find out why and measure again");
     }
     if (const JsonValue* type = item.find("type"); type != nullptr && type->is_text()) {
       sample.dtype = parse_dtype(type->text());

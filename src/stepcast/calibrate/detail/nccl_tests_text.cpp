@@ -9,12 +9,12 @@
 //
 // Old versions have no `root`, some collectives no `redop`, and `error` stands for `#wrong`. The columns are
 // found by the names in the header.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "stepcast/calibrate/detail/collective_logs.h"
 #include "stepcast/cost/collective_curve.h"
@@ -35,9 +35,13 @@ std::optional<Columns> find_columns(const std::vector<std::string_view>& names) 
     if (it == names.end()) return std::nullopt;
     return static_cast<std::size_t>(it - names.begin());
   };
-  const auto size = find("size"), type = find("type"), time = find("time"), algbw = find("algbw"), busbw = find("busbw");
+  const auto size = find("size"), type = find("type"), time = find("time"), algbw = find("algbw"),
+             busbw = find("busbw");
   if (!size || !time || !algbw || !busbw) return std::nullopt;
-  Columns c{*size, type.value_or(names.size()), *time, *algbw, *busbw, names.size(), find("redop"), find("#wrong"),
+  Columns c{*size,         type.value_or(names.size()),
+            *time,         *algbw,
+            *busbw,        names.size(),
+            find("redop"), find("#wrong"),
             find("error")};
   return c;
 }
@@ -47,7 +51,7 @@ struct Section {
   CollectiveOp named = CollectiveOp::unknown;
   std::uint32_t gpus_of_process = 0;  // nThread x nGpus
   bool has_redop = false;
-  double factor_sum = 0;              // busbw / algbw over rows that show enough digits
+  double factor_sum = 0;  // busbw / algbw over rows that show enough digits
   std::uint64_t factor_n = 0;
   std::vector<CollectiveSample> samples;
   std::string source;
@@ -59,7 +63,8 @@ std::string line_at(std::size_t index) { return fmt::format("line {}", index + 1
 Result<CollectiveOp> infer_collective(const Section& section, std::uint32_t n, const std::string& name) {
   if (section.factor_n > 0 && n > 2) {
     const double factor = section.factor_sum / static_cast<double>(section.factor_n);
-    if (std::abs(factor / bus_factor(CollectiveOp::all_reduce, n) - 1) < 0.03) return CollectiveOp::all_reduce;
+    if (std::abs(factor / bus_factor(CollectiveOp::all_reduce, n) - 1) < 0.03)
+      return CollectiveOp::all_reduce;
     if (std::abs(factor / bus_factor(CollectiveOp::reduce_scatter, n) - 1) < 0.03 && section.has_redop) {
       return CollectiveOp::reduce_scatter;
     }
@@ -77,7 +82,8 @@ class Reader {
     for (std::size_t i = 0; i < all.size(); ++i) STEPCAST_TRY(line(all[i], i));
     STEPCAST_TRY(finish_section());
     if (!saw_header_) {
-      return Error::at(name_, "the log", "lacks the header line '#  size  count  type ... time  algbw  busbw'")
+      return Error::at(name_, "the log",
+                       "lacks the header line '#  size  count  type ... time  algbw  busbw'")
           .advice("keep the lines that begin with '#': they say the columns and the ranks");
     }
     if (result_.curves.empty()) return Error::at(name_, "the log", "has a header but no row with a time");
@@ -90,7 +96,8 @@ class Reader {
     const std::vector<std::string_view> w = words(text);
     if (w.empty()) return Ok{};
     if (w[0].starts_with('#')) return comment(text, w, index);
-    if (const CollectiveOp op = mentioned_collective(text); op != CollectiveOp::unknown && !whole_number(w[0])) {
+    if (const CollectiveOp op = mentioned_collective(text);
+        op != CollectiveOp::unknown && !whole_number(w[0])) {
       return names_collective(op);  // an echoed command line
     }
     if (!whole_number(w[0])) return Ok{};  // messages of MPI and NCCL stand between
@@ -156,7 +163,8 @@ class Reader {
 
   Status units(const std::vector<std::string_view>& w, std::size_t index) {
     for (const std::string_view unit : w) {
-      if (unit.starts_with('(') && unit != "(B)" && unit != "(elements)" && unit != "(us)" && unit != "(GB/s)") {
+      if (unit.starts_with('(') && unit != "(B)" && unit != "(elements)" && unit != "(us)" &&
+          unit != "(GB/s)") {
         return Error::at(name_, line_at(index), "the units of the columns")
             .found(std::string{unit})
             .expected("(B), (us) and (GB/s), as nccl-tests prints them");
@@ -182,7 +190,9 @@ class Reader {
     const auto number = [&](std::size_t column, std::string_view what) -> Result<double> {
       const auto value = finite_number(w[column]);
       if (!value) {
-        return Error::at(name_, line_at(index), std::string{what}).found(std::string{w[column].substr(0, 40)}).expected("a number");
+        return Error::at(name_, line_at(index), std::string{what})
+            .found(std::string{w[column].substr(0, 40)})
+            .expected("a number");
       }
       return *value;
     };
@@ -219,7 +229,8 @@ class Reader {
       return Error::at(name_, line_at(index), fmt::format("the column {}", column))
           .found(std::string{value.substr(0, 40)})
           .expected("0")
-          .advice("the collective gave wrong results, so its times say nothing: find out why and measure again");
+          .advice(
+              "the collective gave wrong results, so its times say nothing: find out why and measure again");
     };
     if (columns_->wrong && *columns_->wrong < w.size()) {
       const std::string_view value = w[*columns_->wrong];

@@ -1,15 +1,15 @@
 // PARAM comms.py (the benchmark that the published method uses) prints
 //
 //   MPI environment: {'world_size': 8, 'local_size': 8, ...}
-//   COMMS-RES-all_reduce-float32   size (B)  num-elements  Latency(us):p50   p75   p95   Min   Max  algBW(GB/s)  busBW(GB/s)
-//   COMMS-RES-all_reduce-float32      65536         16384            31.20  ...
+//   COMMS-RES-all_reduce-float32   size (B)  num-elements  Latency(us):p50   p75   p95   Min   Max
+//   algBW(GB/s)  busBW(GB/s) COMMS-RES-all_reduce-float32      65536         16384            31.20  ...
 //
 // Older versions print a bare COMMS-RES and name the collective in the command line.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cctype>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "stepcast/calibrate/detail/collective_logs.h"
 #include "stepcast/platform/provenance.h"
@@ -28,7 +28,9 @@ std::optional<std::uint32_t> number_after(std::string_view text, std::string_vie
   const std::size_t at = text.find(key);
   if (at == std::string_view::npos) return std::nullopt;
   std::size_t i = at + key.size();
-  while (i < text.size() && (text[i] == '\'' || text[i] == '"' || text[i] == ':' || text[i] == '=' || text[i] == ' ')) ++i;
+  while (i < text.size() &&
+         (text[i] == '\'' || text[i] == '"' || text[i] == ':' || text[i] == '=' || text[i] == ' '))
+    ++i;
   std::size_t end = i;
   while (end < text.size() && end - i < 9 && std::isdigit(static_cast<unsigned char>(text[end])) != 0) ++end;
   const auto value = whole_number(text.substr(i, end - i));
@@ -55,14 +57,16 @@ Result<MeasuredCollectives> parse_param_log(std::string_view text, const std::st
     const std::string place = fmt::format("line {}", i + 1);
     if (const auto n = number_after(all[i], "world_size")) header.n_ranks = *n;
     if (const auto n = number_after(all[i], "local_size"); n && context.gpus_per_node == 0) local_size = *n;
-    for (const std::string_view flag : {std::string_view{"--collective "}, std::string_view{"--collective="}}) {
+    for (const std::string_view flag :
+         {std::string_view{"--collective "}, std::string_view{"--collective="}}) {
       const std::size_t at = all[i].find(flag);
       if (at == std::string_view::npos || context.collective != CollectiveOp::unknown) continue;
       const std::vector<std::string_view> after = words(all[i].substr(at + flag.size()));
       if (!after.empty()) named = measured_collective(after.front());
     }
     std::vector<std::string_view> w = words(all[i]);
-    const auto mark = std::find_if(w.begin(), w.end(), [](std::string_view v) { return v.starts_with("COMMS-RES"); });
+    const auto mark =
+        std::find_if(w.begin(), w.end(), [](std::string_view v) { return v.starts_with("COMMS-RES"); });
     if (mark == w.end()) continue;
     const std::string_view tag = *mark;
     w.erase(w.begin(), mark + 1);
@@ -87,7 +91,8 @@ Result<MeasuredCollectives> parse_param_log(std::string_view text, const std::st
       columns = c;
       continue;
     }
-    if (!columns) return Error::at(name, place, "a COMMS-RES row before the header 'COMMS-RES size ... Latency(us)'");
+    if (!columns)
+      return Error::at(name, place, "a COMMS-RES row before the header 'COMMS-RES size ... Latency(us)'");
     if (w.size() <= std::max(columns->size, columns->latency)) {
       return Error::at(name, place, "a COMMS-RES row")
           .found(fmt::format("{} columns", w.size()))
@@ -108,7 +113,8 @@ Result<MeasuredCollectives> parse_param_log(std::string_view text, const std::st
     if (tag.size() > 10) {  // COMMS-RES-all_reduce-float32
       const std::string_view rest = tag.substr(10);
       const std::size_t dash = rest.find('-');
-      if (context.collective == CollectiveOp::unknown) curve.collective = measured_collective(rest.substr(0, dash));
+      if (context.collective == CollectiveOp::unknown)
+        curve.collective = measured_collective(rest.substr(0, dash));
       if (dash != std::string_view::npos) {
         const std::string_view type = rest.substr(dash + 1);
         sample.dtype = parse_dtype(type.substr(0, type.find('-')));
