@@ -74,7 +74,7 @@ struct RecordedInput {
 // Errors: two files with the same rank, ranks missing from the world where collectives need them are noted
 // and not an error, no GPU work, no common step, an execution trace that does not belong to its profiler
 // trace.
-[[nodiscard]] Result<RecordedProgram> rebuild_program(std::span<const RecordedInput> ranks,
+[[nodiscard]] Result<RecordedProgram> rebuild_program(std::span<const RecordedInput> input,
                                                       const RebuildOptions& options = {});
 
 }  // namespace stepcast

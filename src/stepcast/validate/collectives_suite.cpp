@@ -169,8 +169,8 @@ Result<std::vector<SetScore>> score_unseen(const CollectiveMeasurements& target,
   STEPCAST_ASSIGN(const TimeCurve any, scaled(target, from, fits, DType::unknown));
   std::map<DType, TimeCurve> by_dtype;
   for (const DType dtype : dtypes) {
-    STEPCAST_ASSIGN(TimeCurve curve, scaled(target, from, fits, dtype));
-    by_dtype.emplace(dtype, std::move(curve));
+    STEPCAST_ASSIGN(const TimeCurve curve, scaled(target, from, fits, dtype));
+    by_dtype.emplace(dtype, curve);
   }
   std::vector<SetScore> sets;
   for (const double bytes : from_bytes) sets.push_back(score_other(target, any, by_dtype, n_fit, bytes));

@@ -64,7 +64,7 @@ struct RoundTripResult {
 [[nodiscard]] std::vector<RoundTripScenario> standard_round_trips(std::size_t ranks);
 
 // Errors: those of rebuild_program and of the engine, on the way there and back.
-[[nodiscard]] Result<RoundTripResult> round_trip(std::span<const RecordedInput> ranks,
+[[nodiscard]] Result<RoundTripResult> round_trip(std::span<const RecordedInput> input,
                                                  const RoundTripScenario& scenario);
 
 }  // namespace stepcast

@@ -120,11 +120,12 @@ std::vector<std::vector<std::int32_t>> edges_into(const RankGraph& g) {
   return into;
 }
 
-bool launched_clean(const RankGraph& g, std::size_t i, const std::vector<std::vector<std::int32_t>>& into) {
-  const GpuWork& w = g.gpu[i];
+bool launched_clean(const RankGraph& g, std::size_t work,
+                    const std::vector<std::vector<std::int32_t>>& sources) {
+  const GpuWork& w = g.gpu[work];
   const double began = call_of(g, w).start_us;
   if (w.previous != kNone && g.gpu[static_cast<std::size_t>(w.previous)].end_us > began) return false;
-  for (const std::int32_t e : into[i]) {
+  for (const std::int32_t e : sources[work]) {
     if (g.gpu[static_cast<std::size_t>(g.gpu_edges[static_cast<std::size_t>(e)].from)].end_us > began)
       return false;
   }

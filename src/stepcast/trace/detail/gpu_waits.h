@@ -15,8 +15,8 @@ void find_gpu_waits(RankGraph& graph);
 
 // Last work on `stream` launched before `time_us`, kNone if there is none.
 [[nodiscard]] std::int32_t last_launched_before(const RankGraph& graph, std::int32_t stream, double time_us);
-// The same, or the latest work before it on the stream that had ended at `ended_by_us`.
-[[nodiscard]] std::int32_t last_ended(const RankGraph& graph, std::int32_t work, double ended_by_us);
+// Work `i`, or the latest work before it on the stream that had ended at `ended_by_us`.
+[[nodiscard]] std::int32_t last_ended(const RankGraph& graph, std::int32_t i, double ended_by_us);
 
 // Kernels held by a kernel of another stream that occupied the device: an op that was ready but began later
 // (see the source for the two forms). `ready_us` is when all other edges allow each work to start.
