@@ -48,7 +48,8 @@ std::vector<double> waits_in(CollectiveKind kind) {
   const Timeline timeline = testing::simulated(sketch.program);
   const FlatProgram flat{sketch.program};
   std::vector<double> waits;
-  for (const MeetingMember& m : meetings(flat, TaskTimes::simulated(flat, timeline)).front().members) {
+  const auto all = meetings(flat, TaskTimes::simulated(flat, timeline));
+  for (const MeetingMember& m : all.front().members) {
     EXPECT_DOUBLE_EQ(m.transfer_us, 2);
     waits.push_back(m.wait_us);
   }

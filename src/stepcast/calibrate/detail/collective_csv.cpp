@@ -52,6 +52,10 @@ Result<MeasuredCollectives> parse_collective_csv(std::string_view text, const st
   const std::vector<std::string_view> all = lines(text);
   std::size_t header_line = 0;
   while (header_line < all.size() && words(all[header_line]).empty()) ++header_line;
+  if (header_line == all.size()) {
+    return Error::at(name, "the header", "the file is empty")
+        .expected("collective, n_ranks, message_bytes, time_us and more (docs/collectives.md)");
+  }
   std::vector<std::string> cells;
   split(all[header_line], cells);
   std::map<std::string, std::size_t, std::less<>> column;
