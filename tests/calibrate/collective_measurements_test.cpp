@@ -43,7 +43,7 @@ MeasuredCollectives read(const Text& text, const Text& name = "all_reduce_perf.l
 Text refused(const Text& text, const Text& name = "all_reduce_perf.log", const MeasurementContext& c = {}) {
   const auto r = parse_collective_measurements(text, name, c);
   EXPECT_FALSE(r.ok());
-  const Text message = r.ok() ? Text{} : r.error().message();
+  Text message = r.ok() ? Text{} : r.error().message();
   EXPECT_EQ(message.find('\n'), Text::npos);
   return message;
 }
