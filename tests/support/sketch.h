@@ -86,7 +86,7 @@ class ProgramSketch {
 };
 
 // Times of a Program with the durations of its blocks.
-inline Timeline simulated(const Program& program, SimulateOptions options = {}) {
+inline Timeline simulated(const Program& program, const SimulateOptions& options = {}) {
   Result<Plan> plan = Plan::compile(program);
   EXPECT_TRUE(plan.ok()) << plan.error().message();
   Result<Timeline> timeline = plan->simulate(Costs{program}, options);
