@@ -224,10 +224,9 @@ struct AmountShape {
   auto operator<=>(const AmountShape&) const = default;
 };
 
-using OperationShape =
-    std::variant<GemmShape, AttentionShape, ConvolutionShape, LookupShape, NormShape, SoftmaxShape,
-                 CrossEntropyShape, ElementwiseShape, MovementShape, ReductionShape, OptimizerShape,
-                 TransferShape, SparseShape, AmountShape>;
+using OperationShape = std::variant<GemmShape, AttentionShape, ConvolutionShape, LookupShape, NormShape,
+                                    SoftmaxShape, CrossEntropyShape, ElementwiseShape, MovementShape,
+                                    ReductionShape, OptimizerShape, TransferShape, SparseShape, AmountShape>;
 
 struct Operation {
   OperationShape shape;
@@ -253,17 +252,17 @@ struct Operation {
 
 // What an operation has to do at the least: arithmetic, and every operand read and every result written once.
 struct Work {
-  Flops flops;            // multiply and add count two
-  bool matrix = false;    // runs on matrix units where the device has them for the dtype
-  Bytes bytes_read;       // compulsory
-  Bytes bytes_written;    // compulsory
+  Flops flops;               // multiply and add count two
+  bool matrix = false;       // runs on matrix units where the device has them for the dtype
+  Bytes bytes_read;          // compulsory
+  Bytes bytes_written;       // compulsory
   std::int64_t kernels = 1;  // launched by common implementations
   [[nodiscard]] Bytes bytes() const { return bytes_read + bytes_written; }
 };
 [[nodiscard]] Work work_of(const Operation& operation);
 
-// "gemm", "batched_gemm", "attention", "convolution", "embedding_lookup", "layer_norm", "softmax", "gelu", ...:
-// what coverage reports and model records call it.
+// "gemm", "batched_gemm", "attention", "convolution", "embedding_lookup", "layer_norm", "softmax", "gelu",
+// ...: what coverage reports and model records call it.
 [[nodiscard]] std::string_view family_of(const Operation& operation);
 // The class in which its time is reported.
 [[nodiscard]] KernelClass kernel_class_of(const Operation& operation);

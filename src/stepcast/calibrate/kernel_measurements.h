@@ -1,0 +1,55 @@
+// Measured kernel times, read from CSV files of several layouts into one form.
+//
+// The layout is told by the header: the project's own (`gpu, op, direction, dtype, <shape columns>, time_us,
+// time_us_p10, time_us_p90, n, software`) and the headers of $STEPCAST_DATA/kernels. docs/kernels.md lists
+// the columns of each.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stepcast/base/quantity.h"
+#include "stepcast/base/result.h"
+#include "stepcast/operation/operation.h"
+
+namespace stepcast {
+
+struct KernelMeasurement {
+  Operation operation;
+  std::string gpu;    // as written: "A100-SXM4-80GB"
+  std::string label;  // operator as the source calls it: "linear1", "bmm", "gemm"
+  Microseconds time;
+  std::optional<Microseconds> p10, p90;
+  std::uint64_t n = 1;                                // repetitions behind the time
+  std::int64_t hidden_size = 0, sequence_length = 0;  // of the model, where the source has them; else 0
+  std::uint32_t file = 0;                             // index into KernelMeasurements::files
+  std::uint32_t line = 0;                             // of that file, the header is line 1
+};
+
+struct SkippedRows {
+  std::string what, why;
+  std::size_t n = 0;
+};
+
+struct KernelMeasurements {
+  std::vector<KernelMeasurement> rows;
+  std::vector<std::filesystem::path> files;
+  std::vector<SkippedRows> skipped;  // rows that say no time, optimizer rows without counts, ...
+};
+
+// One CSV file. Errors name the line and column: a missing column, a time that is not positive, a unit that
+// contradicts the header, a shape that does not fit the operation.
+[[nodiscard]] Result<KernelMeasurements> read_kernel_measurements(const std::filesystem::path& path);
+// The same from memory; `name` stands for the file in messages.
+[[nodiscard]] Result<KernelMeasurements> parse_kernel_measurements(std::string_view text, std::string name);
+// Files and folders; a folder stands for all its *.csv and *.csv.gz whose header is one of kernels, the
+// others are listed in `skipped`.
+[[nodiscard]] Result<KernelMeasurements> read_kernel_measurements(
+    const std::vector<std::filesystem::path>& paths);
+
+}  // namespace stepcast

@@ -1,0 +1,31 @@
+// The time of an Operation from figures of the device alone: roofline, tiles and waves, launch floor. The
+// answer of last resort for every operation on every GPU, the quantity that fitted models correct, and the
+// bound that no prediction may break.
+#pragma once
+
+#include "stepcast/base/quantity.h"
+#include "stepcast/operation/estimate.h"
+#include "stepcast/operation/operation.h"
+#include "stepcast/platform/platform.h"
+
+namespace stepcast {
+
+class AnalyticModel {
+ public:
+  explicit AnalyticModel(const Device& device);
+
+  // Source `analytic` where the device states what the operation needs, else `assumed`. Never zero.
+  [[nodiscard]] Estimate estimate(const Operation& operation) const;
+  // The time alone: what fitted models take the ratio to.
+  [[nodiscard]] Microseconds time(const Operation& operation) const;
+  // No correct implementation on this device is faster: arithmetic at peak (minimum-FLOP convolution), bytes
+  // that cannot stay in the last-level cache at peak memory bandwidth.
+  [[nodiscard]] Microseconds lower_bound(const Operation& operation) const;
+
+  [[nodiscard]] const Device& device() const { return device_; }
+
+ private:
+  Device device_;
+};
+
+}  // namespace stepcast

@@ -1,0 +1,56 @@
+// The time of any Operation on the device of a platform: fitted models where the platform has them, physics
+// everywhere else.
+//
+//   const KernelModel model{platform};
+//   const Estimate t = model.estimate(gemm({.m = 8192, .n = 4096, .k = 4096}, DType::bf16));
+//   t.time, t.p10, t.p90, t.source
+//
+// Looked up in this order: a record of the platform for this family, dtype and direction; a record of the
+// family in a dtype or direction that behaves alike (fp16 for bf16), wider; the analytic model. Every answer
+// is at least the lower bound of the analytic model.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "stepcast/cost/analytic_model.h"
+#include "stepcast/operation/estimate.h"
+#include "stepcast/operation/operation.h"
+#include "stepcast/platform/platform.h"
+
+namespace stepcast {
+
+// An estimate and what it rests on, for reports.
+struct ExplainedEstimate {
+  Estimate estimate;
+  std::string record;         // name of the model record; empty: analytic
+  bool extrapolated = false;  // outside of the range the record was fitted on
+};
+
+class KernelModel {
+ public:
+  // Records that cannot be read (kind or version unknown, numbers missing) are named in skipped().
+  explicit KernelModel(const Platform& platform);
+  KernelModel(const Device& device, std::span<const ModelRecord> records);
+  KernelModel(KernelModel&&) noexcept;
+  KernelModel& operator=(KernelModel&&) noexcept;
+  ~KernelModel();
+
+  // Safe to call from several threads.
+  [[nodiscard]] Estimate estimate(const Operation& operation) const;
+  // The same for many: out[i] belongs to operations[i].
+  void estimate(std::span<const Operation> operations, std::span<Estimate> out) const;
+  [[nodiscard]] ExplainedEstimate explain(const Operation& operation) const;
+
+  [[nodiscard]] const AnalyticModel& analytic() const;
+  [[nodiscard]] const std::vector<std::string>& skipped() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace stepcast
