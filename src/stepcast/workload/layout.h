@@ -1,0 +1,270 @@
+// A Layout: how a Transformer is trained on many GPUs - degrees of parallelism, batches, precision, what is
+// recomputed, sharded, overlapped and fused, and by whose software.
+//
+//   Layout layout{.tensor_parallel = 8, .pipeline_parallel = 16, .data_parallel = 4,
+//                 .micro_batch_sequences = 1, .global_batch_sequences = 1536, .seq_len_tokens = 2048};
+//   STEPCAST_TRY(check(layout, model, 512));
+//   layout.micro_batches();      // per data-parallel rank and step: 384
+//
+// Defaults are those of Megatron-LM where it has the concept, unless a comment says otherwise. What is left
+// to the software (`std::nullopt`, `any`) is chosen by whoever generates operations, from `framework`.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stepcast/base/result.h"
+#include "stepcast/operation/dtype.h"
+#include "stepcast/operation/operation.h"
+#include "stepcast/workload/transformer.h"
+
+namespace stepcast {
+
+// What data-parallel ranks keep a share of, instead of all of it.
+enum class Sharding : std::uint8_t {
+  none,   // plain data parallelism: gradients are all-reduced
+  zero1,  // optimizer states (Megatron's distributed optimizer)
+  zero2,  // and gradients; FSDP SHARD_GRAD_OP keeps gathered weights between forward and backward
+  zero3,  // and weights; FSDP FULL_SHARD
+};
+[[nodiscard]] std::string_view to_string(Sharding sharding);
+
+enum class PipelineSchedule : std::uint8_t {
+  one_f_one_b,     // non-interleaved 1F1B
+  interleaved,     // 1F1B over virtual_stages > 1 chunks per GPU
+  gpipe,           // all forwards, then all backwards
+  zero_bubble_h1,  // ZB-H1: weight gradients fill the drain, memory as 1F1B
+};
+[[nodiscard]] std::string_view to_string(PipelineSchedule schedule);
+
+enum class ContextParallelKind : std::uint8_t {
+  ring,        // keys and values travel around point to point (Megatron `p2p`)
+  all_to_all,  // sequence to heads and back (Ulysses, Megatron `a2a`)
+  all_gather,  // keys and values are gathered first (Llama 3)
+};
+[[nodiscard]] std::string_view to_string(ContextParallelKind kind);
+
+enum class Recompute : std::uint8_t {
+  none,
+  selective,      // the core of attention: scores, softmax, dropout, product with values. Nothing to do
+                  // where attention is flash
+  selective_ops,  // TorchTitan `op`: keeps results of attention and of every second matrix product
+  full,           // keeps the input of a layer alone
+};
+[[nodiscard]] std::string_view to_string(Recompute recompute);
+
+enum class Framework : std::uint8_t {
+  unknown,
+  megatron,    // Megatron-LM, Megatron Core, Megatron-DeepSpeed without ZeRO
+  nemo,        // NeMo on Megatron Core and Transformer Engine
+  torchtitan,  // FSDP2, DTensor, torch.compile
+  fsdp,        // PyTorch FSDP: Composer, LLM Foundry
+  deepspeed,   // ZeRO engine; GPT-NeoX
+  libai,       // OneFlow LiBai
+};
+[[nodiscard]] std::string_view to_string(Framework framework);
+
+enum class AttentionMethod : std::uint8_t {
+  unfused,  // batched gemm, masked softmax, dropout, batched gemm
+  flash,    // one kernel; which: Layout::attention_kernel
+};
+[[nodiscard]] std::string_view to_string(AttentionMethod method);
+
+enum class Prefetch : std::uint8_t {
+  none,  // the gather of a unit starts when it is needed
+  post,  // when the computation of the unit before has ended (FSDP BACKWARD_POST, Composer's default)
+  pre,   // before the computation of the unit before begins (FSDP BACKWARD_PRE, PyTorch's default)
+};
+[[nodiscard]] std::string_view to_string(Prefetch prefetch);
+
+// How fp8 operands get their scales, which decides what the casts read and write.
+enum class Fp8Scaling : std::uint8_t {
+  delayed,    // from the maxima of former steps: cast in one pass (Transformer Engine's default)
+  dynamic,    // from this tensor: a pass for the maximum and one for the cast
+  rowwise,    // dynamic, a scale per row
+  blockwise,  // dynamic, a scale per 1x128 or 128x128 block (DeepSeek-V3), MXFP8 per 32
+};
+[[nodiscard]] std::string_view to_string(Fp8Scaling scaling);
+
+// Which matrix products run in fp8 when Precision::compute is fp8. Attention, router, norms, embedding and
+// the rest run in Precision::other.
+struct Fp8Recipe {
+  Fp8Scaling scaling = Fp8Scaling::delayed;
+  bool attention_linears = true;  // QKV and output projection
+  bool ffn_linears = true;
+  bool logits = false;
+  bool weight_gradients = true;  // false: these products stay in Precision::other
+  bool gather_weights =
+      false;               // sharded weights travel as fp8 (TorchTitan's fp8 all-gather, --fp8-param-gather)
+  bool attention = false;  // fp8 inside fused attention
+  std::int64_t first_layers = 0;  // layers at either end that stay in Precision::other
+  std::int64_t last_layers = 0;
+  friend bool operator==(const Fp8Recipe&, const Fp8Recipe&) = default;
+};
+
+struct Precision {
+  DType compute = DType::bf16;    // of matrix products: fp32, tf32, fp16, bf16, fp8
+  DType other = DType::bf16;      // of activations and what fp8 leaves; fp32 under fp32 and tf32
+  DType gradients = DType::fp32;  // they are accumulated in (Megatron with bf16: fp32, with fp16: fp16)
+  DType reduction = DType::fp32;  // gradients travel in
+  bool master_weights = true;     // fp32 weights beside those of the computation
+  DType moments = DType::fp32;    // Adam's
+  bool loss_scaling = false;      // fp16: scale, unscale, check for infinities
+  Fp8Recipe fp8;                  // used if compute is fp8
+  friend bool operator==(const Precision&, const Precision&) = default;
+};
+// As frameworks set it up for a type of computation: fp16 keeps and reduces gradients in fp16 and scales the
+// loss; bf16 and fp8 in fp32; fp32 and tf32 need no master weights.
+[[nodiscard]] Precision precision_for(DType compute);
+
+struct OptimizerSetup {
+  OptimizerKind kind = OptimizerKind::adam;
+  OptimizerImplementation implementation = OptimizerImplementation::fused;
+  bool cpu_offload = false;   // states and step on the CPU; gradients go down, weights come up
+  bool gradient_clip = true;  // global norm and scaling; Megatron: --clip-grad 1.0
+  friend bool operator==(const OptimizerSetup&, const OptimizerSetup&) = default;
+};
+
+// Kernels that frameworks merge. Defaults: Megatron-LM's.
+struct FusedKernels {
+  bool softmax = true;          // scale, mask and softmax (unfused attention only)
+  bool bias_activation = true;  // bias and GELU, SwiGLU
+  bool bias_dropout_add = true;
+  bool norm = true;
+  bool rotary = true;
+  bool cross_entropy = false;                // one kernel over the logits
+  bool weight_gradient_accumulation = true;  // the product adds into the gradient buffer
+  bool compiled = false;                     // torch.compile merges element-wise chains
+  friend bool operator==(const FusedKernels&, const FusedKernels&) = default;
+};
+
+// Full or hybrid sharding of weights (Sharding::zero2 and zero3).
+struct ShardingOptions {
+  // Ranks that hold one copy together; 0: all data-parallel (and context-parallel) ranks. Fewer: hybrid
+  // sharding, copies are all-reduced.
+  std::int64_t shard_group_size = 0;
+  bool forward_prefetch = false;               // PyTorch's default
+  Prefetch backward_prefetch = Prefetch::pre;  // PyTorch's default; Composer: post
+  bool reshard_after_forward = true;           // zero3; false: weights stay until backward
+  // Gradients are reduced after every micro-batch (FSDP's default); false: after the last (no_sync).
+  bool reduce_every_micro_batch = true;
+  bool parameter_offload = false;  // weights rest on the CPU (ZeRO-Infinity)
+  friend bool operator==(const ShardingOptions&, const ShardingOptions&) = default;
+};
+
+struct OverlapOptions {
+  bool tensor_parallel = false;   // --tp-comm-overlap: gathers and scatters beside their products
+  bool gradient_reduce = false;   // --overlap-grad-reduce: buckets beside the last backward
+  bool parameter_gather = false;  // --overlap-param-gather: beside the next forward
+  bool pipeline = false;          // p2p beside computation; Megatron: on with interleaving
+  bool sequence_parallel_weight_gradient =
+      true;             // async all-gather of --sequence-parallel beside the product
+  bool expert = false;  // all-to-all beside shared experts or other micro-batches
+  friend bool operator==(const OverlapOptions&, const OverlapOptions&) = default;
+};
+
+struct Layout {
+  // Degrees. tensor x context x data x pipeline = GPUs; experts are spread inside those (see
+  // expert_parallel).
+  std::int64_t tensor_parallel = 1;
+  std::int64_t pipeline_parallel = 1;
+  std::int64_t context_parallel = 1;
+  std::int64_t data_parallel = 1;
+  // Ranks that share the experts of a layer; their groups lie inside the data- and context-parallel ranks
+  // (and the tensor-parallel ones as far as expert_tensor_parallel is smaller than tensor_parallel).
+  std::int64_t expert_parallel = 1;
+  std::int64_t expert_tensor_parallel = 0;  // 0: tensor_parallel
+  std::int64_t virtual_stages = 1;          // chunks of layers per GPU, > 1: interleaved
+
+  // Batches, in sequences of seq_len_tokens.
+  std::int64_t micro_batch_sequences = 1;
+  std::int64_t global_batch_sequences = 1;
+  std::int64_t seq_len_tokens = 0;
+
+  bool sequence_parallel = false;  // norms and dropout on 1/tensor_parallel of the tokens
+  Sharding sharding = Sharding::none;
+  ShardingOptions sharding_options;
+  // Gradients per bucket of a data-parallel reduction, in parameters. nullopt: the framework's (Megatron:
+  // max(40e6, 1e6 x data_parallel); PyTorch DDP: 25 MiB).
+  std::optional<std::int64_t> bucket_parameters;
+
+  PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
+  // Layers of every stage, in the order of the model, pipeline_parallel x virtual_stages of them. Empty: as
+  // many in each.
+  std::vector<std::int64_t> layers_per_stage;
+  bool p2p_scatter_gather = true;  // activations travel once per tensor-parallel group
+
+  ContextParallelKind context_parallel_kind = ContextParallelKind::ring;
+  // Tokens of the busiest expert-parallel rank over the mean; 1: balanced.
+  double expert_imbalance = 1;
+  // Tokens an expert takes at most, as a multiple of the mean; nullopt: no token is dropped.
+  std::optional<double> expert_capacity_factor;
+
+  Recompute recompute = Recompute::none;
+  // Under full recomputation: the last of every n layers is recomputed (TorchTitan's selective_ac_option).
+  std::int64_t recompute_every_n_layers = 1;
+  // Under full recomputation: only the first n layers of every (virtual) stage (--recompute-method block).
+  std::optional<std::int64_t> recompute_layers_per_stage;
+  // Under full recomputation: inputs are kept of every n-th layer (--recompute-method uniform).
+  std::int64_t recompute_chunk_layers = 1;
+  bool activation_offload = false;  // kept activations go to the CPU
+
+  OptimizerSetup optimizer;
+  Precision precision;
+  AttentionMethod attention = AttentionMethod::flash;
+  AttentionKernel attention_kernel = AttentionKernel::any;  // any: from device, framework and its date
+  FusedKernels fused;
+  OverlapOptions overlap;
+
+  std::int64_t vocab_divisible_by =
+      0;  // per tensor-parallel rank; 0: the framework's, see padded_vocab_size()
+  // From the fastest changing degree to the slowest (--use-tp-pp-dp-mapping: "tp-cp-ep-pp-dp").
+  std::string rank_order = "tp-cp-ep-dp-pp";
+
+  Framework framework = Framework::unknown;
+  std::string framework_version;  // "24.11.1", "v0.7.0"; empty: not known
+  std::string framework_date;     // "2023-07" or "2023-07-31"; empty: not known
+
+  [[nodiscard]] std::int64_t world_size() const;
+  // Per data-parallel rank and optimizer step: gradient accumulation, or micro-batches of the pipeline.
+  [[nodiscard]] std::int64_t micro_batches() const;
+  [[nodiscard]] std::int64_t expert_tensor_degree() const {
+    return expert_tensor_parallel > 0 ? expert_tensor_parallel : tensor_parallel;
+  }
+  // Ranks that hold the same experts and reduce their gradients.
+  [[nodiscard]] std::int64_t expert_data_parallel() const;
+  // Ranks that hold one copy of sharded weights together.
+  [[nodiscard]] std::int64_t shard_group() const;
+
+  friend bool operator==(const Layout&, const Layout&) = default;
+};
+
+// Whether the model can be trained so, on `n_gpus` if given. The sentence names the constraint that is broken
+// and the nearest layout that keeps it: "n_layers 30 is not divisible by pipeline_parallel 4 x virtual_stages
+// 1; nearest that work: pipeline_parallel 3 or 5".
+[[nodiscard]] Status check(const Layout& layout, const Transformer& model,
+                           std::optional<std::int64_t> n_gpus = std::nullopt);
+
+// Rows of the word embedding as it is trained: a multiple of vocab_divisible_by x tensor_parallel. Megatron,
+// NeMo, DeepSpeed and LiBai: 128; others: 1.
+[[nodiscard]] std::int64_t padded_vocab_size(const Transformer& model, const Layout& layout);
+
+// A stretch of layers on one pipeline rank.
+struct StageChunk {
+  std::int64_t pipeline_rank = 0;
+  std::int64_t virtual_stage = 0;
+  std::int64_t first_layer = 0;
+  std::int64_t n_layers = 0;
+  friend bool operator==(const StageChunk&, const StageChunk&) = default;
+};
+// All chunks in the order of the model: chunk i lies on pipeline rank i mod pipeline_parallel. For a layout
+// that passes check().
+[[nodiscard]] std::vector<StageChunk> stage_chunks(const Transformer& model, const Layout& layout);
+
+// Whether full recomputation recomputes layer `layer` (from 0 in its chunk of stage_chunks()).
+[[nodiscard]] bool is_recomputed(const Layout& layout, std::int64_t layer);
+
+}  // namespace stepcast

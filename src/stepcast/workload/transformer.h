@@ -1,0 +1,160 @@
+// A Transformer: the shape of a language model, as far as time and memory depend on it, whoever trains it
+// and however it is spread over GPUs (that is a Layout).
+//
+//   Transformer model{.name = "mine", .n_layers = 32, .hidden_size = 4096, .ffn_hidden_size = 14336, ...};
+//   STEPCAST_TRY(check(model));
+//   parameter_count(model).total();     // 8'030'261'248, as the model card says
+//
+// Every matrix and vector that is trained can be told from the fields, so parameter counts are exact.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "stepcast/base/result.h"
+#include "stepcast/operation/operation.h"
+
+namespace stepcast {
+
+enum class Architecture : std::uint8_t {
+  decoder,  // causal language model: every token predicts the next
+  encoder,  // bidirectional (BERT): masked tokens are predicted
+};
+[[nodiscard]] std::string_view to_string(Architecture architecture);
+
+enum class Activation : std::uint8_t { gelu, relu, squared_relu, silu };
+[[nodiscard]] std::string_view to_string(Activation activation);
+
+enum class PositionEncoding : std::uint8_t {
+  learned,  // a trained vector per position, max_position of them
+  rotary,   // queries and keys are rotated
+  alibi,    // a bias on the scores
+  none,
+};
+[[nodiscard]] std::string_view to_string(PositionEncoding encoding);
+
+// Feed-forward networks of which every token visits a few. Layers without experts use
+// Transformer::ffn_hidden_size.
+struct MixtureOfExperts {
+  std::int64_t n_experts = 0;               // routed
+  std::int64_t experts_per_token = 0;       // top k
+  std::int64_t expert_ffn_hidden_size = 0;  // of one routed expert
+  std::int64_t n_shared_experts = 0;        // every token visits them
+  std::int64_t shared_ffn_hidden_size = 0;  // of one shared expert
+  bool shared_expert_gate = false;          // a sigmoid of hidden_size weights (Qwen2-MoE)
+  std::int64_t first_dense_layers = 0;      // layers in front that have no experts
+  std::int64_t moe_every_n_layers = 1;      // behind those: the last of every n layers has experts
+  friend bool operator==(const MixtureOfExperts&, const MixtureOfExperts&) = default;
+};
+
+// Multi-head latent attention (DeepSeek-V2): keys and values are expanded from one low-rank vector, queries
+// too unless q_lora_rank is 0. The latent vectors have an RMS norm each.
+struct LatentAttention {
+  std::int64_t q_lora_rank = 0;  // 0: queries come from one matrix
+  std::int64_t kv_lora_rank = 0;
+  std::int64_t qk_nope_head_dim = 0;  // part of a head without rotation
+  std::int64_t qk_rope_head_dim = 0;  // rotated part; its key is shared by all heads
+  std::int64_t v_head_dim = 0;
+  friend bool operator==(const LatentAttention&, const LatentAttention&) = default;
+};
+
+// The defaults are those of a GPT-2: learned positions, biases everywhere, GELU, tied embeddings.
+struct Transformer {
+  std::string name;
+  Architecture architecture = Architecture::decoder;
+
+  std::int64_t n_layers = 0;
+  std::int64_t hidden_size = 0;
+  std::int64_t ffn_hidden_size = 0;  // of one matrix; gated: of each of the two
+  std::int64_t n_heads = 0;
+  std::int64_t n_kv_heads = 0;  // 0: n_heads; 1: multi-query
+  std::int64_t head_dim = 0;    // 0: hidden_size / n_heads
+  std::int64_t vocab_size = 0;  // as the tokenizer has it; layouts pad it
+  std::int64_t max_position = 0;
+
+  NormKind norm = NormKind::layer_norm;
+  bool norm_bias = true;
+  std::int64_t norms_per_layer = 2;  // 4: before and behind both parts (Gemma 2); 1: one for both
+  bool final_norm = true;
+  bool embedding_norm = false;  // BERT
+  bool qk_norm = false;         // of every query and key head, over head_dim (Qwen 3)
+
+  Activation activation = Activation::gelu;
+  bool gated_ffn = false;  // activation(x W) * (x V): SwiGLU, GeGLU
+  PositionEncoding position = PositionEncoding::learned;
+  double rotary_fraction = 1;      // share of a head that is rotated (GPT-NeoX: 0.25)
+  bool parallel_residual = false;  // attention and FFN read the same input, one sum (GPT-NeoX)
+  bool tied_embeddings = true;     // the output matrix is the word embedding
+
+  bool qkv_bias = true;
+  bool attention_output_bias = true;
+  bool ffn_bias = true;
+  bool head_bias = false;  // of the output matrix
+
+  // Tokens that a query sees at most; 0: all. global_attention_every_n_layers: the last of every n layers
+  // sees all (Gemma 2: 2, Gemma 3: 6); 0: none does.
+  std::int64_t sliding_window_tokens = 0;
+  std::int64_t global_attention_every_n_layers = 0;
+  bool attention_softcap = false;  // tanh on the scores, keeps some fused kernels away (Gemma 2)
+  bool logit_softcap = false;      // tanh on the logits
+
+  double hidden_dropout = 0;     // probability; 0: no kernel runs
+  double attention_dropout = 0;  // likewise, on the attention weights
+
+  std::int64_t n_token_types = 0;  // rows of BERT's segment embedding
+  bool pooler = false;             // BERT: dense layer and tanh on the first token
+  bool mlm_head = false;  // BERT pre-training: dense layer, norm and output bias in front of the vocabulary
+
+  std::optional<MixtureOfExperts> moe;
+  std::optional<LatentAttention> latent_attention;
+  // Extra layers that predict further tokens while training (DeepSeek-V3: 1). Not part of parameter_count(),
+  // as published counts leave them out; see multi_token_prediction_parameters().
+  std::int64_t n_multi_token_prediction_layers = 0;
+
+  [[nodiscard]] std::int64_t kv_heads() const { return n_kv_heads > 0 ? n_kv_heads : n_heads; }
+  // Elements of a query or key of one head, of its value, and of the keys of all heads of a token.
+  [[nodiscard]] std::int64_t qk_head_dim() const;
+  [[nodiscard]] std::int64_t value_head_dim() const;
+  [[nodiscard]] bool has_experts(std::int64_t layer) const;  // layers count from 0
+  // Tokens a query of this layer sees at most; 0: all.
+  [[nodiscard]] std::int64_t window_tokens(std::int64_t layer) const;
+  [[nodiscard]] std::int64_t n_moe_layers() const;
+
+  friend bool operator==(const Transformer&, const Transformer&) = default;
+};
+
+// Trained parameters by where they are. A part of a model has the same type as the whole.
+struct ParameterCount {
+  std::int64_t word_embedding = 0;
+  std::int64_t position_embedding = 0;  // and segment embedding
+  std::int64_t attention = 0;           // with latent and query-key norms
+  std::int64_t ffn = 0;                 // of layers without experts
+  std::int64_t router = 0;              // and the gate of shared experts
+  std::int64_t routed_experts = 0;
+  std::int64_t shared_experts = 0;
+  std::int64_t norms = 0;  // of layers, embedding and end
+  std::int64_t head = 0;   // output matrix unless tied, its bias, BERT's pooler and MLM layers
+  [[nodiscard]] std::int64_t total() const;
+  ParameterCount& operator+=(const ParameterCount& other);
+  friend bool operator==(const ParameterCount&, const ParameterCount&) = default;
+};
+
+// Nothing negative, sizes that divide, experts that exist. The sentence names the field, what it is, and the
+// nearest value that works.
+[[nodiscard]] Status check(const Transformer& model);
+
+// All below: for a model that passes check().
+[[nodiscard]] ParameterCount parameter_count(const Transformer& model);
+[[nodiscard]] ParameterCount layer_parameter_count(const Transformer& model, std::int64_t layer);
+// What stands in front of the first layer, and behind the last (the output matrix 0 if it is tied).
+[[nodiscard]] ParameterCount embedding_parameter_count(const Transformer& model);
+[[nodiscard]] ParameterCount head_parameter_count(const Transformer& model);
+// Parameters that a token meets: experts_per_token of the routed experts instead of all.
+[[nodiscard]] std::int64_t active_parameter_count(const Transformer& model);
+// Of all extra prediction layers: a layer, two norms and a projection of 2 hidden_size to hidden_size each;
+// embedding and output matrix are shared with the model.
+[[nodiscard]] std::int64_t multi_token_prediction_parameters(const Transformer& model);
+
+}  // namespace stepcast
