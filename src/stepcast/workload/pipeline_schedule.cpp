@@ -1,0 +1,126 @@
+#include "stepcast/workload/pipeline_schedule.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+
+namespace stepcast {
+namespace {
+
+void gpipe(const PipelineShape& shape, std::vector<PipelinePass>& order) {
+  for (std::uint32_t m = 0; m < shape.micro_batches; ++m) order.push_back({PassKind::forward, 0, m});
+  for (std::uint32_t m = 0; m < shape.micro_batches; ++m) order.push_back({PassKind::backward, 0, m});
+}
+
+void one_f_one_b(const PipelineShape& shape, std::uint32_t stage, std::vector<PipelinePass>& order) {
+  const std::uint32_t warm_up = std::min(shape.stages - 1 - stage, shape.micro_batches);
+  for (std::uint32_t m = 0; m < warm_up; ++m) order.push_back({PassKind::forward, 0, m});
+  for (std::uint32_t m = warm_up; m < shape.micro_batches; ++m) {
+    order.push_back({PassKind::forward, 0, m});
+    order.push_back({PassKind::backward, 0, m - warm_up});
+  }
+  for (std::uint32_t m = shape.micro_batches - warm_up; m < shape.micro_batches; ++m) {
+    order.push_back({PassKind::backward, 0, m});
+  }
+}
+
+// As 1F1B, with the weight gradients of a micro-batch held back by as many backwards as the stage is far from
+// the first one, so that no stage holds more activations than the first stage of 1F1B.
+void zero_bubble_h1(const PipelineShape& shape, std::uint32_t stage, std::vector<PipelinePass>& order) {
+  const std::uint32_t warm_up = std::min(shape.stages - 1 - stage, shape.micro_batches);
+  const std::uint32_t held_back = std::min(stage, shape.micro_batches);
+  std::uint32_t backwards = 0, weight_gradients = 0;
+  const auto backward = [&] {
+    order.push_back({PassKind::backward, 0, backwards++});
+    if (backwards > held_back) order.push_back({PassKind::weight_gradient, 0, weight_gradients++});
+  };
+  for (std::uint32_t m = 0; m < warm_up; ++m) order.push_back({PassKind::forward, 0, m});
+  for (std::uint32_t m = warm_up; m < shape.micro_batches; ++m) {
+    order.push_back({PassKind::forward, 0, m});
+    backward();
+  }
+  while (backwards < shape.micro_batches) backward();
+  while (weight_gradients < shape.micro_batches) {
+    order.push_back({PassKind::weight_gradient, 0, weight_gradients++});
+  }
+}
+
+// Virtual micro-batch k runs forward on chunk (k mod PV) / P; micro-batches go in groups of P.
+void interleaved(const PipelineShape& shape, std::uint32_t stage, std::vector<PipelinePass>& order) {
+  const std::uint32_t stages = shape.stages, chunks = shape.virtual_stages;
+  const std::uint32_t total = shape.micro_batches * chunks;
+  const auto pass = [&](PassKind kind, std::uint32_t k) {
+    const std::uint32_t in_group = k % (stages * chunks);
+    std::uint32_t chunk = in_group / stages;
+    if (kind == PassKind::backward) chunk = chunks - 1 - chunk;
+    order.push_back({kind, static_cast<std::uint16_t>(chunk),
+                     k / (stages * chunks) * stages + in_group % stages});
+  };
+  // Exactly as many micro-batches as stages: all forwards first, as the original schedule does.
+  const std::uint32_t warm_up = shape.micro_batches == stages
+                                    ? total
+                                    : std::min(total, (stages - 1 - stage) * 2 + (chunks - 1) * stages);
+  for (std::uint32_t k = 0; k < warm_up; ++k) pass(PassKind::forward, k);
+  for (std::uint32_t k = warm_up; k < total; ++k) {
+    pass(PassKind::forward, k);
+    pass(PassKind::backward, k - warm_up);
+  }
+  for (std::uint32_t k = total - warm_up; k < total; ++k) pass(PassKind::backward, k);
+}
+
+}  // namespace
+
+Status check(const PipelineShape& shape) {
+  if (shape.stages == 0) return Error{"a pipeline without stages: give a pipeline-parallel size of at least 1"};
+  if (shape.micro_batches == 0) {
+    return Error{"a step without micro-batches: raise the global batch size or lower the micro-batch size"};
+  }
+  if (shape.virtual_stages == 0) return Error{"0 virtual stages: 1 stands for a schedule without interleaving"};
+  if (shape.schedule == PipelineSchedule::interleaved) {
+    if (shape.stages == 1 && shape.virtual_stages > 1) {
+      return Error{fmt::format("{} virtual stages on one pipeline stage: interleaving needs at least 2 stages",
+                               shape.virtual_stages)};
+    }
+    if (shape.virtual_stages > 1 && shape.micro_batches % shape.stages != 0) {
+      const std::uint32_t lower = shape.micro_batches / shape.stages * shape.stages;
+      return Error{fmt::format("{} micro-batches are no multiple of {} pipeline stages, as the interleaved "
+                               "schedule needs: use {}",
+                               shape.micro_batches, shape.stages,
+                               lower == 0 ? shape.stages : lower)};
+    }
+  } else if (shape.virtual_stages > 1) {
+    return Error{fmt::format("{} virtual stages: only the interleaved schedule has them", shape.virtual_stages)};
+  }
+  return Ok{};
+}
+
+void pipeline_order(const PipelineShape& shape, std::uint32_t stage, std::vector<PipelinePass>& order) {
+  order.clear();
+  switch (shape.schedule) {
+    case PipelineSchedule::gpipe: return gpipe(shape, order);
+    case PipelineSchedule::zero_bubble_h1: return zero_bubble_h1(shape, stage, order);
+    case PipelineSchedule::interleaved:
+      if (shape.virtual_stages > 1) return interleaved(shape, stage, order);
+      return one_f_one_b(shape, stage, order);
+    case PipelineSchedule::one_f_one_b: return one_f_one_b(shape, stage, order);
+  }
+}
+
+std::vector<PipelinePass> pipeline_order(const PipelineShape& shape, std::uint32_t stage) {
+  std::vector<PipelinePass> order;
+  pipeline_order(shape, stage, order);
+  return order;
+}
+
+std::uint32_t peak_activations_held(const PipelineShape& shape, std::uint32_t stage) {
+  std::uint32_t held = 0, peak = 0;
+  const PassKind releases =
+      shape.schedule == PipelineSchedule::zero_bubble_h1 ? PassKind::weight_gradient : PassKind::backward;
+  for (const PipelinePass& pass : pipeline_order(shape, stage)) {
+    if (pass.kind == PassKind::forward) peak = std::max(peak, ++held);
+    if (pass.kind == releases) --held;
+  }
+  return peak;
+}
+
+}  // namespace stepcast
