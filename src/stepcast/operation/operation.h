@@ -60,9 +60,9 @@ enum class AttentionKernel : std::uint8_t {
 struct AttentionShape {
   std::int64_t batch = 1;
   std::int64_t query_length = 0, key_length = 0;
-  std::int64_t heads = 0, key_value_heads = 0;
-  std::int64_t head_dim = 0;        // of queries and keys
-  std::int64_t value_head_dim = 0;  // 0: head_dim
+  std::int64_t heads = 0, key_value_heads = 0;  // of keys and values; 0: heads
+  std::int64_t head_dim = 0;                    // of queries and keys
+  std::int64_t value_head_dim = 0;              // 0: head_dim
   bool causal = true;
   std::int64_t window = 0;  // tokens each query sees at most; 0: all
   AttentionKernel kernel = AttentionKernel::any;
@@ -259,6 +259,7 @@ struct Work {
   std::int64_t kernels = 1;  // launched by common implementations
   [[nodiscard]] Bytes bytes() const { return bytes_read + bytes_written; }
 };
+Work& operator+=(Work& work, const Work& more);  // matrix if either is
 [[nodiscard]] Work work_of(const Operation& operation);
 
 // "gemm", "batched_gemm", "attention", "convolution", "embedding_lookup", "layer_norm", "softmax", "gelu",
