@@ -264,6 +264,12 @@ struct StageChunk {
 // that passes check().
 [[nodiscard]] std::vector<StageChunk> stage_chunks(const Transformer& model, const Layout& layout);
 
+// Layers of every chunk when embedding and output count as a layer each: what remains of an uneven division
+// goes to the first chunks (TorchTitan; Megatron with --account-for-embedding/loss-in-pipeline-split). 126
+// layers on 8 chunks: 15, 16 x 6, 15. Empty if there are more chunks than layers.
+[[nodiscard]] std::vector<std::int64_t> layers_counting_embedding_and_output(std::int64_t n_layers,
+                                                                             std::int64_t n_chunks);
+
 // Whether full recomputation recomputes layer `layer` (from 0 in its chunk of stage_chunks()).
 [[nodiscard]] bool is_recomputed(const Layout& layout, std::int64_t layer);
 

@@ -105,7 +105,7 @@ struct Transformer {
 
   std::int64_t n_token_types = 0;  // rows of BERT's segment embedding
   bool pooler = false;             // BERT: dense layer and tanh on the first token
-  bool mlm_head = false;  // BERT pre-training: dense layer, norm and output bias in front of the vocabulary
+  bool mlm_head = false;           // BERT pre-training: dense layer and norm in front of the output matrix
 
   std::optional<MixtureOfExperts> moe;
   std::optional<LatentAttention> latent_attention;
@@ -153,8 +153,8 @@ struct ParameterCount {
 [[nodiscard]] ParameterCount head_parameter_count(const Transformer& model);
 // Parameters that a token meets: experts_per_token of the routed experts instead of all.
 [[nodiscard]] std::int64_t active_parameter_count(const Transformer& model);
-// Of all extra prediction layers: a layer, two norms and a projection of 2 hidden_size to hidden_size each;
-// embedding and output matrix are shared with the model.
+// Of all extra prediction layers: a layer like the last, three norms and a projection of 2 hidden_size to
+// hidden_size each; embedding and output matrix are shared with the model.
 [[nodiscard]] std::int64_t multi_token_prediction_parameters(const Transformer& model);
 
 }  // namespace stepcast

@@ -1,0 +1,56 @@
+// Ranks as a grid: a rank's number is a mixed-radix number whose digits are its places along the axes.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "stepcast/workload/placement.h"
+
+namespace stepcast::detail {
+
+enum class Axis : std::uint8_t { tensor, context, data, pipeline, expert };
+
+struct GridAxis {
+  Axis axis = Axis::tensor;
+  std::int64_t size = 1;
+  bool is_shard = false;  // of a data or context axis that is cut in two: this part lies inside shard groups
+};
+
+class RankGrid {
+ public:
+  // Axes from the fastest to the slowest. All sizes at least 1.
+  RankGrid(std::vector<GridAxis> axes, std::int64_t gpus_per_node);
+
+  // Groups are ranks that differ along the axes for which `varies(axis)` is true.
+  template <class Varies>
+  [[nodiscard]] GroupPlacement group(Varies varies) const {
+    std::vector<bool> mask;
+    for (const GridAxis& axis : axes_) mask.push_back(varies(axis));
+    return place_group(mask);
+  }
+  // Pairs of ranks at places `from` and `to` of the pipeline axis.
+  [[nodiscard]] GroupPlacement pipeline_pair(std::int64_t from, std::int64_t to) const;
+
+  [[nodiscard]] std::int64_t n_ranks() const { return n_ranks_; }
+  // Distance of ranks that are neighbours along `axis`.
+  [[nodiscard]] std::int64_t stride(Axis axis) const;
+
+  // Above this many ranks nodes must cut the grid along its axes.
+  static constexpr std::int64_t kMostEnumerated = std::int64_t{1} << 20;
+  [[nodiscard]] bool can_place() const { return nodes_fit_ || n_ranks_ <= kMostEnumerated; }
+
+ private:
+  [[nodiscard]] GroupPlacement place_group(const std::vector<bool>& mask) const;
+  [[nodiscard]] GroupPlacement enumerate(const std::vector<bool>& mask) const;
+  [[nodiscard]] GroupPlacement summarize(const std::vector<std::int64_t>& group_of_rank,
+                                         std::int64_t ranks_per_group) const;
+
+  std::vector<GridAxis> axes_;
+  std::int64_t gpus_per_node_;
+  std::int64_t n_ranks_ = 1;
+  // Places along each axis that lie on one node, if nodes cut the grid along its axes (the usual case).
+  std::vector<std::int64_t> on_node_;
+  bool nodes_fit_ = true;
+};
+
+}  // namespace stepcast::detail

@@ -1,0 +1,164 @@
+#include "stepcast/workload/layout.h"
+
+#include <algorithm>
+
+namespace stepcast {
+
+std::string_view to_string(Sharding sharding) {
+  switch (sharding) {
+    case Sharding::none: return "none";
+    case Sharding::zero1: return "zero1";
+    case Sharding::zero2: return "zero2";
+    case Sharding::zero3: return "zero3";
+  }
+  return "?";
+}
+
+std::string_view to_string(PipelineSchedule schedule) {
+  switch (schedule) {
+    case PipelineSchedule::one_f_one_b: return "1f1b";
+    case PipelineSchedule::interleaved: return "interleaved";
+    case PipelineSchedule::gpipe: return "gpipe";
+    case PipelineSchedule::zero_bubble_h1: return "zero_bubble_h1";
+  }
+  return "?";
+}
+
+std::string_view to_string(ContextParallelKind kind) {
+  switch (kind) {
+    case ContextParallelKind::ring: return "ring";
+    case ContextParallelKind::all_to_all: return "all_to_all";
+    case ContextParallelKind::all_gather: return "all_gather";
+  }
+  return "?";
+}
+
+std::string_view to_string(Recompute recompute) {
+  switch (recompute) {
+    case Recompute::none: return "none";
+    case Recompute::selective: return "selective";
+    case Recompute::selective_ops: return "selective_ops";
+    case Recompute::full: return "full";
+  }
+  return "?";
+}
+
+std::string_view to_string(Framework framework) {
+  switch (framework) {
+    case Framework::unknown: return "unknown";
+    case Framework::megatron: return "megatron";
+    case Framework::nemo: return "nemo";
+    case Framework::torchtitan: return "torchtitan";
+    case Framework::fsdp: return "fsdp";
+    case Framework::deepspeed: return "deepspeed";
+    case Framework::libai: return "libai";
+  }
+  return "?";
+}
+
+std::string_view to_string(AttentionMethod method) {
+  switch (method) {
+    case AttentionMethod::unfused: return "unfused";
+    case AttentionMethod::flash: return "flash";
+  }
+  return "?";
+}
+
+std::string_view to_string(Prefetch prefetch) {
+  switch (prefetch) {
+    case Prefetch::none: return "none";
+    case Prefetch::post: return "post";
+    case Prefetch::pre: return "pre";
+  }
+  return "?";
+}
+
+std::string_view to_string(Fp8Scaling scaling) {
+  switch (scaling) {
+    case Fp8Scaling::delayed: return "delayed";
+    case Fp8Scaling::dynamic: return "dynamic";
+    case Fp8Scaling::rowwise: return "rowwise";
+    case Fp8Scaling::blockwise: return "blockwise";
+  }
+  return "?";
+}
+
+Precision precision_for(DType compute) {
+  Precision precision;
+  precision.compute = compute;
+  switch (compute) {
+    case DType::fp16:
+      precision.other = precision.gradients = precision.reduction = DType::fp16;
+      precision.loss_scaling = true;
+      break;
+    case DType::fp32:
+    case DType::tf32:
+      precision.other = DType::fp32;
+      precision.master_weights = false;
+      break;
+    default: break;
+  }
+  return precision;
+}
+
+std::int64_t Layout::world_size() const {
+  return tensor_parallel * context_parallel * data_parallel * pipeline_parallel;
+}
+
+std::int64_t Layout::micro_batches() const {
+  return global_batch_sequences / (micro_batch_sequences * data_parallel);
+}
+
+std::int64_t Layout::expert_data_parallel() const {
+  return tensor_parallel * context_parallel * data_parallel / (expert_tensor_degree() * expert_parallel);
+}
+
+std::int64_t Layout::shard_group() const {
+  const std::int64_t all = data_parallel * context_parallel;
+  if (sharding == Sharding::none) return 1;
+  return sharding_options.shard_group_size > 0 ? sharding_options.shard_group_size : all;
+}
+
+std::int64_t padded_vocab_size(const Transformer& model, const Layout& layout) {
+  std::int64_t per_rank = layout.vocab_divisible_by;
+  if (per_rank == 0) {
+    const bool pads = layout.framework != Framework::torchtitan && layout.framework != Framework::fsdp;
+    per_rank = pads ? 128 : 1;  // Megatron-LM's --make-vocab-size-divisible-by
+  }
+  const std::int64_t step = per_rank * layout.tensor_parallel;
+  return (model.vocab_size + step - 1) / step * step;
+}
+
+std::vector<StageChunk> stage_chunks(const Transformer& model, const Layout& layout) {
+  const std::int64_t n_chunks = layout.pipeline_parallel * layout.virtual_stages;
+  std::vector<StageChunk> chunks;
+  chunks.reserve(static_cast<std::size_t>(n_chunks));
+  std::int64_t first = 0;
+  for (std::int64_t i = 0; i < n_chunks; ++i) {
+    const std::int64_t n = layout.layers_per_stage.empty()
+                               ? model.n_layers / n_chunks
+                               : layout.layers_per_stage[static_cast<std::size_t>(i)];
+    chunks.push_back({i % layout.pipeline_parallel, i / layout.pipeline_parallel, first, n});
+    first += n;
+  }
+  return chunks;
+}
+
+std::vector<std::int64_t> layers_counting_embedding_and_output(std::int64_t n_layers, std::int64_t n_chunks) {
+  if (n_chunks < 1 || n_layers < n_chunks) return {};
+  const std::int64_t units = n_layers + 2;
+  std::vector<std::int64_t> layers(static_cast<std::size_t>(n_chunks), units / n_chunks);
+  for (std::int64_t i = 0; i < units % n_chunks; ++i) ++layers[static_cast<std::size_t>(i)];
+  --layers.front();
+  --layers.back();
+  if (std::any_of(layers.begin(), layers.end(), [](std::int64_t n) { return n < 1; })) return {};
+  return layers;
+}
+
+bool is_recomputed(const Layout& layout, std::int64_t layer) {
+  if (layout.recompute != Recompute::full) return false;
+  if (layout.recompute_layers_per_stage && layer >= *layout.recompute_layers_per_stage) return false;
+  return (layer + 1) % layout.recompute_every_n_layers == 0;
+}
+
+}  // namespace stepcast

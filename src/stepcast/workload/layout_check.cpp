@@ -1,0 +1,310 @@
+// check(Layout): one function per part of a layout, in the order in which people give it.
+#include <array>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "stepcast/workload/detail/divisors.h"
+#include "stepcast/workload/layout.h"
+#include "stepcast/workload/placement.h"
+
+namespace stepcast {
+namespace {
+
+using detail::nearest_divisors;
+using detail::nearest_multiples;
+
+Error broken(std::string_view field, std::string problem) {
+  return Error::at("", std::string{field}, std::move(problem));
+}
+
+Status check_ranges(const Layout& layout) {
+  constexpr std::int64_t kDegree = 1'000'000, kBatch = 1'000'000'000;
+  const struct {
+    std::string_view name;
+    std::int64_t value, smallest, largest;
+  } fields[] = {
+      {"tensor_parallel", layout.tensor_parallel, 1, kDegree},
+      {"pipeline_parallel", layout.pipeline_parallel, 1, kDegree},
+      {"context_parallel", layout.context_parallel, 1, kDegree},
+      {"data_parallel", layout.data_parallel, 1, kDegree},
+      {"expert_parallel", layout.expert_parallel, 1, kDegree},
+      {"expert_tensor_parallel", layout.expert_tensor_parallel, 0, kDegree},
+      {"virtual_stages", layout.virtual_stages, 1, kDegree},
+      {"micro_batch_sequences", layout.micro_batch_sequences, 1, kBatch},
+      {"global_batch_sequences", layout.global_batch_sequences, 1, kBatch},
+      {"seq_len_tokens", layout.seq_len_tokens, 1, kBatch},
+      {"shard_group_size", layout.sharding_options.shard_group_size, 0, kBatch},
+      {"bucket_parameters", layout.bucket_parameters.value_or(1), 1, 1'000'000'000'000},
+      {"recompute_every_n_layers", layout.recompute_every_n_layers, 1, kDegree},
+      {"recompute_layers_per_stage", layout.recompute_layers_per_stage.value_or(0), 0, kDegree},
+      {"recompute_chunk_layers", layout.recompute_chunk_layers, 1, kDegree},
+      {"vocab_divisible_by", layout.vocab_divisible_by, 0, kDegree},
+      {"fp8.first_layers", layout.precision.fp8.first_layers, 0, kDegree},
+      {"fp8.last_layers", layout.precision.fp8.last_layers, 0, kDegree},
+  };
+  for (const auto& field : fields) {
+    if (field.value >= field.smallest && field.value <= field.largest) continue;
+    return Error::at("", std::string{field.name})
+        .found(fmt::format("{}", field.value))
+        .expected(fmt::format("a whole number from {} to {}", field.smallest, field.largest));
+  }
+  double gpus = 1;
+  for (const std::int64_t degree :
+       {layout.tensor_parallel, layout.pipeline_parallel, layout.context_parallel, layout.data_parallel}) {
+    gpus *= static_cast<double>(degree);
+  }
+  constexpr double kMostGpus = 1e8;
+  if (gpus > kMostGpus)
+    return Error{fmt::format("the layout needs {:.3g} GPUs; at most 1e8 are possible", gpus)};
+  if (!(layout.expert_imbalance >= 1) || layout.expert_imbalance > 1e6) {
+    return Error::at("", "expert_imbalance")
+        .found(fmt::format("{}", layout.expert_imbalance))
+        .expected("the load of the busiest rank over the mean, 1 or more");
+  }
+  if (layout.expert_capacity_factor && !(*layout.expert_capacity_factor > 0)) {
+    return Error::at("", "expert_capacity_factor")
+        .found(fmt::format("{}", *layout.expert_capacity_factor))
+        .expected("a number above 0");
+  }
+  return Ok{};
+}
+
+Status check_world_size(const Layout& layout, std::optional<std::int64_t> n_gpus) {
+  if (!n_gpus) return Ok{};
+  if (*n_gpus <= 0) return Error::at("", "GPUs").found(fmt::format("{}", *n_gpus)).expected("at least 1");
+  if (layout.world_size() == *n_gpus) return Ok{};
+  const std::int64_t replica = layout.tensor_parallel * layout.context_parallel * layout.pipeline_parallel;
+  std::string problem = fmt::format(
+      "tensor_parallel {} x context_parallel {} x pipeline_parallel {} x data_parallel {} = {} GPUs, not {}",
+      layout.tensor_parallel, layout.context_parallel, layout.pipeline_parallel, layout.data_parallel,
+      layout.world_size(), *n_gpus);
+  if (*n_gpus % replica == 0) {
+    return broken("data_parallel", std::move(problem))
+        .advice(fmt::format("data_parallel {} uses all", *n_gpus / replica));
+  }
+  return broken("GPUs", std::move(problem))
+      .advice(fmt::format("a replica takes {} GPUs; nearest that work: {} GPUs", replica,
+                          nearest_multiples(replica, *n_gpus)));
+}
+
+Status check_tensor_parallel(const Layout& layout, const Transformer& model) {
+  const std::int64_t tp = layout.tensor_parallel;
+  const auto not_divisible = [tp](std::string_view name, std::int64_t value) {
+    return broken("tensor_parallel",
+                  fmt::format("{} {} is not divisible by tensor_parallel {}", name, value, tp))
+        .advice(fmt::format("nearest that work: tensor_parallel {}", nearest_divisors(value, tp)));
+  };
+  if (model.n_heads % tp != 0) return not_divisible("n_heads", model.n_heads);
+  // Fewer key-value heads than ranks: each is kept by several ranks.
+  if (model.kv_heads() % tp != 0 && tp % model.kv_heads() != 0)
+    return not_divisible("n_kv_heads", model.kv_heads());
+  const bool has_dense = !model.moe || model.n_moe_layers() < model.n_layers;
+  if (has_dense && model.ffn_hidden_size % tp != 0)
+    return not_divisible("ffn_hidden_size", model.ffn_hidden_size);
+  const std::int64_t tokens = layout.seq_len_tokens / layout.context_parallel;
+  if (layout.sequence_parallel && tokens % tp != 0) {
+    return not_divisible("with sequence_parallel, seq_len_tokens / context_parallel", tokens);
+  }
+  return Ok{};
+}
+
+Status check_context_parallel(const Layout& layout, const Transformer& model) {
+  const std::int64_t cp = layout.context_parallel;
+  if (cp == 1) return Ok{};
+  // A causal mask leaves rank 0 little to do, so every rank takes a piece from the front and one from the
+  // back.
+  const bool halves = model.architecture == Architecture::decoder &&
+                      layout.context_parallel_kind != ContextParallelKind::all_to_all;
+  const std::int64_t pieces = halves ? 2 * cp : cp;
+  if (layout.seq_len_tokens % pieces != 0) {
+    return broken("context_parallel",
+                  fmt::format("seq_len_tokens {} is not divisible by {}context_parallel {}",
+                              layout.seq_len_tokens, halves ? "2 x " : "", cp))
+        .advice(fmt::format("nearest that work: seq_len_tokens {}",
+                            nearest_multiples(pieces, layout.seq_len_tokens)));
+  }
+  const std::int64_t heads = model.n_heads / layout.tensor_parallel;
+  if (layout.context_parallel_kind == ContextParallelKind::all_to_all && heads % cp != 0) {
+    return broken("context_parallel",
+                  fmt::format(
+                      "n_heads / tensor_parallel = {} is not divisible by context_parallel {} (all to all)",
+                      heads, cp))
+        .advice(fmt::format("nearest that work: context_parallel {}; or ring", nearest_divisors(heads, cp)));
+  }
+  return Ok{};
+}
+
+Status check_uneven_stages(const Layout& layout, const Transformer& model) {
+  const std::int64_t n_chunks = layout.pipeline_parallel * layout.virtual_stages;
+  if (static_cast<std::int64_t>(layout.layers_per_stage.size()) != n_chunks) {
+    return Error::at("", "layers_per_stage")
+        .found(fmt::format("{} entries", layout.layers_per_stage.size()))
+        .expected(fmt::format("pipeline_parallel {} x virtual_stages {} = {}", layout.pipeline_parallel,
+                              layout.virtual_stages, n_chunks));
+  }
+  std::int64_t sum = 0;
+  for (const std::int64_t n : layout.layers_per_stage) {
+    if (n < 1 || n > model.n_layers) {
+      return Error::at("", "layers_per_stage")
+          .found(fmt::format("{}", n))
+          .expected("at least one layer in each stage");
+    }
+    sum += n;
+    if (sum > model.n_layers) break;
+  }
+  if (sum != model.n_layers) {
+    sum = std::accumulate(layout.layers_per_stage.begin(), layout.layers_per_stage.end(), std::int64_t{0});
+    return Error::at("", "layers_per_stage")
+        .found(fmt::format("{} layers in all", sum))
+        .expected(fmt::format("n_layers {}", model.n_layers));
+  }
+  return Ok{};
+}
+
+Status check_pipeline(const Layout& layout, const Transformer& model) {
+  const std::int64_t pp = layout.pipeline_parallel, vp = layout.virtual_stages;
+  const bool interleaved = layout.schedule == PipelineSchedule::interleaved;
+  if (vp > 1 && !interleaved) {
+    return broken("virtual_stages",
+                  fmt::format("virtual_stages {} with the schedule {}", vp, to_string(layout.schedule)))
+        .advice("use the interleaved schedule, or virtual_stages 1");
+  }
+  if (vp > 1 && pp == 1) {
+    return broken("virtual_stages", fmt::format("virtual_stages {} without a pipeline", vp))
+        .advice("use virtual_stages 1 or pipeline_parallel 2 or more");
+  }
+  if (!layout.layers_per_stage.empty()) return check_uneven_stages(layout, model);
+  if (pp > model.n_layers || model.n_layers % pp != 0) {
+    return broken("pipeline_parallel",
+                  fmt::format("n_layers {} is not divisible by pipeline_parallel {}", model.n_layers, pp))
+        .advice(fmt::format("nearest that work: pipeline_parallel {}; or give the layers of every stage",
+                            nearest_divisors(model.n_layers, pp)));
+  }
+  const std::int64_t per_rank = model.n_layers / pp;
+  if (per_rank % vp != 0) {
+    return broken("virtual_stages",
+                  fmt::format("{} layers per pipeline rank are not divisible by virtual_stages {}", per_rank,
+                              vp))
+        .advice(fmt::format("nearest that work: virtual_stages {}", nearest_divisors(per_rank, vp)));
+  }
+  return Ok{};
+}
+
+Status check_batch(const Layout& layout) {
+  const std::int64_t step = layout.micro_batch_sequences * layout.data_parallel;
+  if (layout.global_batch_sequences % step != 0) {
+    return broken("global_batch_sequences",
+                  fmt::format("global_batch_sequences {} is not divisible by micro_batch_sequences {} x "
+                              "data_parallel {} = {}",
+                              layout.global_batch_sequences, layout.micro_batch_sequences,
+                              layout.data_parallel, step))
+        .advice(fmt::format("nearest that work: global_batch_sequences {}",
+                            nearest_multiples(step, layout.global_batch_sequences)));
+  }
+  // The interleaved schedule sends micro-batches through in groups of pipeline_parallel.
+  if (layout.virtual_stages > 1 && layout.micro_batches() % layout.pipeline_parallel != 0) {
+    return broken(
+               "virtual_stages",
+               fmt::format(
+                   "{} micro-batches are not divisible by pipeline_parallel {}, as the interleaved schedule "
+                   "needs",
+                   layout.micro_batches(), layout.pipeline_parallel))
+        .advice(
+            fmt::format("nearest that work: global_batch_sequences {}",
+                        nearest_multiples(step * layout.pipeline_parallel, layout.global_batch_sequences)));
+  }
+  return Ok{};
+}
+
+Status check_experts(const Layout& layout, const Transformer& model) {
+  const std::int64_t ep = layout.expert_parallel, etp = layout.expert_tensor_degree();
+  if (!model.moe) {
+    if (ep == 1) return Ok{};
+    return broken("expert_parallel", fmt::format("expert_parallel {} for a model without experts", ep))
+        .advice("use expert_parallel 1");
+  }
+  if (model.moe->n_experts % ep != 0) {
+    return broken("expert_parallel", fmt::format("n_experts {} is not divisible by expert_parallel {}",
+                                                 model.moe->n_experts, ep))
+        .advice(
+            fmt::format("nearest that work: expert_parallel {}", nearest_divisors(model.moe->n_experts, ep)));
+  }
+  if (model.moe->expert_ffn_hidden_size % etp != 0) {
+    return broken("expert_tensor_parallel",
+                  fmt::format("expert_ffn_hidden_size {} is not divisible by expert_tensor_parallel {}",
+                              model.moe->expert_ffn_hidden_size, etp))
+        .advice(
+            fmt::format("nearest that work: {}", nearest_divisors(model.moe->expert_ffn_hidden_size, etp)));
+  }
+  const std::int64_t ranks = layout.tensor_parallel * layout.context_parallel * layout.data_parallel;
+  if (ranks % etp != 0) {
+    return broken(
+               "expert_tensor_parallel",
+               fmt::format("the {} ranks of a pipeline stage are not divisible by expert_tensor_parallel {}",
+                           ranks, etp))
+        .advice(fmt::format("nearest that work: {}", nearest_divisors(ranks, etp)));
+  }
+  if (ranks / etp % ep != 0) {
+    return broken("expert_parallel",
+                  fmt::format(
+                      "the {} ranks of a pipeline stage are not divisible by expert_tensor_parallel {} x "
+                      "expert_parallel {}",
+                      ranks, etp, ep))
+        .advice(fmt::format("nearest that work: expert_parallel {}",
+                            nearest_divisors(std::gcd(ranks / etp, model.moe->n_experts), ep)));
+  }
+  return Ok{};
+}
+
+Status check_sharding(const Layout& layout) {
+  const std::int64_t group = layout.sharding_options.shard_group_size;
+  if (group == 0) return Ok{};
+  if (layout.sharding == Sharding::none) {
+    return broken("shard_group_size", fmt::format("shard_group_size {} without sharding", group))
+        .advice("choose zero1, zero2 or zero3, or shard_group_size 0");
+  }
+  const std::int64_t ranks = layout.data_parallel * layout.context_parallel;
+  if (ranks % group != 0) {
+    return broken("shard_group_size",
+                  fmt::format("data_parallel x context_parallel = {} is not divisible by shard_group_size {}",
+                              ranks, group))
+        .advice(fmt::format("nearest that work: shard_group_size {}", nearest_divisors(ranks, group)));
+  }
+  return Ok{};
+}
+
+Status check_precision(const Precision& precision) {
+  constexpr std::array kCompute{DType::fp32, DType::tf32, DType::fp16, DType::bf16, DType::fp8};
+  for (const DType dtype : kCompute) {
+    if (precision.compute == dtype) return Ok{};
+  }
+  return Error::at("", "precision")
+      .found(std::string{to_string(precision.compute)})
+      .expected("fp32, tf32, fp16, bf16 or fp8");
+}
+
+}  // namespace
+
+Status check(const Layout& layout, const Transformer& model, std::optional<std::int64_t> n_gpus) {
+  STEPCAST_TRY(check(model));
+  STEPCAST_TRY(check_ranges(layout));
+  STEPCAST_TRY(check_tensor_parallel(layout, model));
+  STEPCAST_TRY(check_pipeline(layout, model));
+  STEPCAST_TRY(check_context_parallel(layout, model));
+  STEPCAST_TRY(check_experts(layout, model));
+  STEPCAST_TRY(check_world_size(layout, n_gpus));
+  STEPCAST_TRY(check_batch(layout));
+  STEPCAST_TRY(check_sharding(layout));
+  STEPCAST_TRY(check_precision(layout.precision));
+  STEPCAST_TRY(check_rank_order(layout));
+  if (model.position == PositionEncoding::learned && layout.seq_len_tokens > model.max_position) {
+    return broken("seq_len_tokens",
+                  fmt::format("seq_len_tokens {} is above max_position {} of learned positions",
+                              layout.seq_len_tokens, model.max_position))
+        .advice(fmt::format("use at most {}, or set max_position", model.max_position));
+  }
+  return Ok{};
+}
+
+}  // namespace stepcast

@@ -1,0 +1,347 @@
+#include "stepcast/workload/transformer.h"
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "stepcast/workload/detail/divisors.h"
+
+namespace stepcast {
+namespace {
+
+// Weights of a norm over `width` elements.
+std::int64_t norm_parameters(const Transformer& model, std::int64_t width) {
+  return model.norm_bias ? 2 * width : width;
+}
+
+std::int64_t ffn_parameters(const Transformer& model, std::int64_t ffn_hidden_size) {
+  const std::int64_t matrices_in = model.gated_ffn ? 2 : 1;
+  std::int64_t n = (matrices_in + 1) * model.hidden_size * ffn_hidden_size;
+  if (model.ffn_bias) n += matrices_in * ffn_hidden_size + model.hidden_size;
+  return n;
+}
+
+std::int64_t latent_attention_parameters(const Transformer& model, const LatentAttention& latent) {
+  const std::int64_t queries = model.n_heads * model.qk_head_dim();
+  std::int64_t n = 0;
+  if (latent.q_lora_rank > 0) {
+    n += latent.q_lora_rank * (model.hidden_size + queries) + norm_parameters(model, latent.q_lora_rank);
+  } else {
+    n += model.hidden_size * queries;
+  }
+  n += model.hidden_size * (latent.kv_lora_rank + latent.qk_rope_head_dim);
+  n += norm_parameters(model, latent.kv_lora_rank);
+  n += latent.kv_lora_rank * model.n_heads * (latent.qk_nope_head_dim + latent.v_head_dim);
+  return n;
+}
+
+std::int64_t attention_parameters(const Transformer& model) {
+  std::int64_t n = model.n_heads * model.value_head_dim() * model.hidden_size;  // output projection
+  if (model.attention_output_bias) n += model.hidden_size;
+  if (model.latent_attention) return n + latent_attention_parameters(model, *model.latent_attention);
+  const std::int64_t columns = (model.n_heads + 2 * model.kv_heads()) * model.qk_head_dim();
+  n += model.hidden_size * columns;
+  if (model.qkv_bias) n += columns;
+  if (model.qk_norm) n += 2 * norm_parameters(model, model.qk_head_dim());
+  return n;
+}
+
+struct NamedSize {
+  std::string_view name;
+  std::int64_t value;
+  std::int64_t smallest;
+  std::int64_t largest;
+};
+
+Status check_sizes(const Transformer& model) {
+  // Far above anything that exists; keeps every product below inside 64 bits together with kMostParameters.
+  constexpr std::int64_t kLayers = 1'000'000, kWidth = 100'000'000, kCount = 1'000'000'000;
+  const NamedSize sizes[] = {
+      {"n_layers", model.n_layers, 1, kLayers},
+      {"hidden_size", model.hidden_size, 1, kWidth},
+      {"ffn_hidden_size", model.ffn_hidden_size, 1, kWidth},
+      {"n_heads", model.n_heads, 1, kWidth},
+      {"n_kv_heads", model.n_kv_heads, 0, kWidth},
+      {"head_dim", model.head_dim, 0, kWidth},
+      {"vocab_size", model.vocab_size, 1, kCount},
+      {"max_position", model.max_position, model.position == PositionEncoding::learned ? 1 : 0, kCount},
+      {"norms_per_layer", model.norms_per_layer, 0, 16},
+      {"n_token_types", model.n_token_types, 0, kWidth},
+      {"sliding_window_tokens", model.sliding_window_tokens, 0, kCount},
+      {"global_attention_every_n_layers", model.global_attention_every_n_layers, 0, kLayers},
+      {"n_multi_token_prediction_layers", model.n_multi_token_prediction_layers, 0, kLayers},
+  };
+  for (const NamedSize& size : sizes) {
+    if (size.value >= size.smallest && size.value <= size.largest) continue;
+    return Error::at(model.name, std::string{size.name})
+        .found(fmt::format("{}", size.value))
+        .expected(fmt::format("a whole number from {} to {}", size.smallest, size.largest));
+  }
+  return Ok{};
+}
+
+Status check_experts(const Transformer& model) {
+  if (!model.moe) return Ok{};
+  const MixtureOfExperts& moe = *model.moe;
+  constexpr std::int64_t kExperts = 1'000'000, kWidth = 100'000'000;
+  const NamedSize sizes[] = {
+      {"n_experts", moe.n_experts, 1, kExperts},
+      {"experts_per_token", moe.experts_per_token, 1, moe.n_experts},
+      {"expert_ffn_hidden_size", moe.expert_ffn_hidden_size, 1, kWidth},
+      {"n_shared_experts", moe.n_shared_experts, 0, kExperts},
+      {"shared_ffn_hidden_size", moe.shared_ffn_hidden_size, moe.n_shared_experts > 0 ? 1 : 0, kWidth},
+      {"first_dense_layers", moe.first_dense_layers, 0, model.n_layers},
+      {"moe_every_n_layers", moe.moe_every_n_layers, 1, model.n_layers},
+  };
+  for (const NamedSize& size : sizes) {
+    if (size.value >= size.smallest && size.value <= size.largest) continue;
+    return Error::at(model.name, fmt::format("moe.{}", size.name))
+        .found(fmt::format("{}", size.value))
+        .expected(fmt::format("a whole number from {} to {}", size.smallest, size.largest));
+  }
+  return Ok{};
+}
+
+Status check_latent_attention(const Transformer& model) {
+  if (!model.latent_attention) return Ok{};
+  const LatentAttention& latent = *model.latent_attention;
+  constexpr std::int64_t kWidth = 100'000'000;
+  const NamedSize sizes[] = {
+      {"q_lora_rank", latent.q_lora_rank, 0, kWidth},
+      {"kv_lora_rank", latent.kv_lora_rank, 1, kWidth},
+      {"qk_nope_head_dim", latent.qk_nope_head_dim, 1, kWidth},
+      {"qk_rope_head_dim", latent.qk_rope_head_dim, 0, kWidth},
+      {"v_head_dim", latent.v_head_dim, 1, kWidth},
+  };
+  for (const NamedSize& size : sizes) {
+    if (size.value >= size.smallest && size.value <= size.largest) continue;
+    return Error::at(model.name, fmt::format("latent_attention.{}", size.name))
+        .found(fmt::format("{}", size.value))
+        .expected(fmt::format("a whole number from {} to {}", size.smallest, size.largest));
+  }
+  if (model.qkv_bias || model.qk_norm) {
+    return Error::at(model.name, model.qkv_bias ? "qkv_bias" : "qk_norm")
+        .found("true together with latent attention")
+        .expected("false: the latent projections have neither");
+  }
+  return Ok{};
+}
+
+Status check_heads(const Transformer& model) {
+  if (model.head_dim == 0 && !model.latent_attention && model.hidden_size % model.n_heads != 0) {
+    return Error::at(
+               model.name, "n_heads",
+               fmt::format("hidden_size {} is not divisible by n_heads {}", model.hidden_size, model.n_heads))
+        .advice(fmt::format("nearest that work: n_heads {}; or give head_dim",
+                            detail::nearest_divisors(model.hidden_size, model.n_heads)));
+  }
+  if (model.n_heads % model.kv_heads() != 0) {
+    return Error::at(
+               model.name, "n_kv_heads",
+               fmt::format("n_heads {} is not divisible by n_kv_heads {}", model.n_heads, model.n_kv_heads))
+        .advice(fmt::format("nearest that work: n_kv_heads {}",
+                            detail::nearest_divisors(model.n_heads, model.n_kv_heads)));
+  }
+  return Ok{};
+}
+
+Status check_fractions(const Transformer& model) {
+  const struct {
+    std::string_view name;
+    double value;
+  } fractions[] = {{"rotary_fraction", model.rotary_fraction},
+                   {"hidden_dropout", model.hidden_dropout},
+                   {"attention_dropout", model.attention_dropout}};
+  for (const auto& fraction : fractions) {
+    if (fraction.value >= 0 && fraction.value <= 1) continue;
+    return Error::at(model.name, std::string{fraction.name})
+        .found(fmt::format("{}", fraction.value))
+        .expected("a number from 0 to 1");
+  }
+  return Ok{};
+}
+
+// The total without rounding errors that matter, before anything can overflow.
+double approximate_parameters(const Transformer& model) {
+  const double hidden = static_cast<double>(model.hidden_size), layers = static_cast<double>(model.n_layers);
+  const double heads = static_cast<double>(model.n_heads);
+  double layer = 3 * hidden * static_cast<double>(model.ffn_hidden_size);
+  if (model.moe) {
+    layer +=
+        3 * hidden *
+        (static_cast<double>(model.moe->n_experts) * static_cast<double>(model.moe->expert_ffn_hidden_size) +
+         static_cast<double>(model.moe->n_shared_experts) *
+             static_cast<double>(model.moe->shared_ffn_hidden_size));
+  }
+  double head_dim = model.head_dim > 0 ? static_cast<double>(model.head_dim) : hidden / heads;
+  double width = hidden;
+  if (const auto& latent = model.latent_attention) {
+    head_dim = static_cast<double>(latent->qk_nope_head_dim + latent->qk_rope_head_dim + latent->v_head_dim);
+    width += static_cast<double>(latent->q_lora_rank + latent->kv_lora_rank);
+  }
+  layer += 4 * width * (heads * head_dim + width);
+  const double rows = static_cast<double>(model.vocab_size) * 2 + static_cast<double>(model.max_position);
+  return (layers + static_cast<double>(model.n_multi_token_prediction_layers)) * layer + rows * hidden;
+}
+
+}  // namespace
+
+std::string_view to_string(Architecture architecture) {
+  switch (architecture) {
+    case Architecture::decoder: return "decoder";
+    case Architecture::encoder: return "encoder";
+  }
+  return "?";
+}
+
+std::string_view to_string(Activation activation) {
+  switch (activation) {
+    case Activation::gelu: return "gelu";
+    case Activation::relu: return "relu";
+    case Activation::squared_relu: return "squared_relu";
+    case Activation::silu: return "silu";
+  }
+  return "?";
+}
+
+std::string_view to_string(PositionEncoding encoding) {
+  switch (encoding) {
+    case PositionEncoding::learned: return "learned";
+    case PositionEncoding::rotary: return "rotary";
+    case PositionEncoding::alibi: return "alibi";
+    case PositionEncoding::none: return "none";
+  }
+  return "?";
+}
+
+std::int64_t Transformer::qk_head_dim() const {
+  if (latent_attention) return latent_attention->qk_nope_head_dim + latent_attention->qk_rope_head_dim;
+  return head_dim > 0 ? head_dim : hidden_size / n_heads;
+}
+
+std::int64_t Transformer::value_head_dim() const {
+  return latent_attention ? latent_attention->v_head_dim : qk_head_dim();
+}
+
+bool Transformer::has_experts(std::int64_t layer) const {
+  if (!moe || layer < moe->first_dense_layers) return false;
+  return (layer - moe->first_dense_layers + 1) % moe->moe_every_n_layers == 0;
+}
+
+std::int64_t Transformer::window_tokens(std::int64_t layer) const {
+  const std::int64_t every = global_attention_every_n_layers;
+  return every > 0 && (layer + 1) % every == 0 ? 0 : sliding_window_tokens;
+}
+
+std::int64_t Transformer::n_moe_layers() const {
+  return moe ? (n_layers - moe->first_dense_layers) / moe->moe_every_n_layers : 0;
+}
+
+std::int64_t ParameterCount::total() const {
+  return word_embedding + position_embedding + attention + ffn + router + routed_experts + shared_experts +
+         norms + head;
+}
+
+ParameterCount& ParameterCount::operator+=(const ParameterCount& other) {
+  word_embedding += other.word_embedding;
+  position_embedding += other.position_embedding;
+  attention += other.attention;
+  ffn += other.ffn;
+  router += other.router;
+  routed_experts += other.routed_experts;
+  shared_experts += other.shared_experts;
+  norms += other.norms;
+  head += other.head;
+  return *this;
+}
+
+Status check(const Transformer& model) {
+  STEPCAST_TRY(check_sizes(model));
+  STEPCAST_TRY(check_experts(model));
+  STEPCAST_TRY(check_latent_attention(model));
+  STEPCAST_TRY(check_heads(model));
+  STEPCAST_TRY(check_fractions(model));
+  constexpr double kMostParameters = 1e16;
+  if (const double n = approximate_parameters(model); n > kMostParameters) {
+    return Error::at(model.name, "", fmt::format("about {:.2g} parameters", n))
+        .expected("at most 1e16")
+        .advice("check n_layers, hidden_size, ffn_hidden_size and vocab_size");
+  }
+  return Ok{};
+}
+
+ParameterCount layer_parameter_count(const Transformer& model, std::int64_t layer) {
+  ParameterCount n;
+  n.attention = attention_parameters(model);
+  n.norms = model.norms_per_layer * norm_parameters(model, model.hidden_size);
+  if (!model.has_experts(layer)) {
+    n.ffn = ffn_parameters(model, model.ffn_hidden_size);
+    return n;
+  }
+  const MixtureOfExperts& moe = *model.moe;
+  n.router = model.hidden_size * moe.n_experts;
+  if (moe.shared_expert_gate) n.router += model.hidden_size;
+  n.routed_experts = moe.n_experts * ffn_parameters(model, moe.expert_ffn_hidden_size);
+  n.shared_experts = moe.n_shared_experts * ffn_parameters(model, moe.shared_ffn_hidden_size);
+  return n;
+}
+
+ParameterCount embedding_parameter_count(const Transformer& model) {
+  ParameterCount n;
+  n.word_embedding = model.vocab_size * model.hidden_size;
+  n.position_embedding = model.n_token_types * model.hidden_size;
+  if (model.position == PositionEncoding::learned)
+    n.position_embedding += model.max_position * model.hidden_size;
+  if (model.embedding_norm) n.norms = norm_parameters(model, model.hidden_size);
+  return n;
+}
+
+ParameterCount head_parameter_count(const Transformer& model) {
+  const std::int64_t dense = model.hidden_size * model.hidden_size + model.hidden_size;
+  ParameterCount n;
+  if (model.final_norm) n.norms = norm_parameters(model, model.hidden_size);
+  if (!model.tied_embeddings) n.head += model.vocab_size * model.hidden_size;
+  if (model.head_bias) n.head += model.vocab_size;
+  if (model.pooler) n.head += dense;
+  if (model.mlm_head) n.head += dense + norm_parameters(model, model.hidden_size);
+  return n;
+}
+
+ParameterCount parameter_count(const Transformer& model) {
+  ParameterCount n = embedding_parameter_count(model);
+  n += head_parameter_count(model);
+  const std::int64_t n_moe = model.n_moe_layers();
+  const auto add_layers = [&n](const ParameterCount& layer, std::int64_t times) {
+    n.attention += times * layer.attention;
+    n.ffn += times * layer.ffn;
+    n.router += times * layer.router;
+    n.routed_experts += times * layer.routed_experts;
+    n.shared_experts += times * layer.shared_experts;
+    n.norms += times * layer.norms;
+  };
+  Transformer dense = model;
+  dense.moe.reset();
+  add_layers(layer_parameter_count(dense, 0), model.n_layers - n_moe);
+  if (n_moe > 0) {
+    const std::int64_t first_moe = model.moe->first_dense_layers + model.moe->moe_every_n_layers - 1;
+    add_layers(layer_parameter_count(model, first_moe), n_moe);
+  }
+  return n;
+}
+
+std::int64_t active_parameter_count(const Transformer& model) {
+  const ParameterCount n = parameter_count(model);
+  if (!model.moe) return n.total();
+  return n.total() -
+         n.routed_experts / model.moe->n_experts * (model.moe->n_experts - model.moe->experts_per_token);
+}
+
+std::int64_t multi_token_prediction_parameters(const Transformer& model) {
+  // The extra layers are built like the last layer of the model; norms of hidden state, embedding and output.
+  const std::int64_t layer = layer_parameter_count(model, model.n_layers - 1).total();
+  const std::int64_t projection = 2 * model.hidden_size * model.hidden_size;
+  return model.n_multi_token_prediction_layers *
+         (layer + projection + 3 * norm_parameters(model, model.hidden_size));
+}
+
+}  // namespace stepcast

@@ -1,0 +1,261 @@
+// place() against groups that are found rank by rank.
+#include "stepcast/workload/placement.h"
+
+#include <functional>
+#include <map>
+#include <random>
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace stepcast {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Places of one rank, written down independently of the library: digits in the given order.
+std::map<std::string, std::int64_t> places(std::int64_t rank,
+                                           const std::vector<std::pair<std::string, std::int64_t>>& order) {
+  std::map<std::string, std::int64_t> result;
+  for (const auto& [name, size] : order) {
+    result[name] = rank % size;
+    rank /= size;
+  }
+  return result;
+}
+
+// What a group looks like when all ranks are asked. `key` of ranks of one group is equal.
+GroupPlacement by_hand(std::int64_t world, std::int64_t gpus_per_node,
+                       const std::function<std::vector<std::int64_t>(std::int64_t)>& key) {
+  std::map<std::vector<std::int64_t>, std::map<std::int64_t, std::set<std::int64_t>>>
+      groups;  // key, node, place
+  for (std::int64_t rank = 0; rank < world; ++rank) {
+    const auto k = key(rank);
+    if (!k.empty()) groups[k][rank / gpus_per_node].insert(rank % gpus_per_node);
+  }
+  std::vector<GroupPlacement> all;
+  std::map<std::int64_t, std::int64_t> all_on_node, spread_on_node;
+  for (const auto& [k, nodes] : groups) {
+    GroupPlacement g{.n_ranks = 0, .n_nodes = static_cast<std::int64_t>(nodes.size()), .ranks_per_node = 0};
+    g.min_ranks_per_node = 1 << 20;
+    for (const auto& [node, local] : nodes) {
+      const auto n = static_cast<std::int64_t>(local.size());
+      g.n_ranks += n;
+      g.ranks_per_node = std::max(g.ranks_per_node, n);
+      g.min_ranks_per_node = std::min(g.min_ranks_per_node, n);
+      if (local != nodes.begin()->second) g.rail_aligned = false;
+      ++all_on_node[node];
+      if (nodes.size() > 1) ++spread_on_node[node];
+    }
+    all.push_back(g);
+  }
+  GroupPlacement worst = all.front();
+  for (const GroupPlacement& g : all) {
+    if (std::pair{g.n_nodes, -g.min_ranks_per_node} > std::pair{worst.n_nodes, -worst.min_ranks_per_node})
+      worst = g;
+  }
+  bool aligned = true, uniform = true;
+  for (const GroupPlacement& g : all) {
+    aligned = aligned && g.rail_aligned;
+    uniform = uniform && g == worst;
+  }
+  worst.rail_aligned = aligned;
+  worst.uniform = uniform;
+  worst.groups_per_node = 0;
+  for (const auto& [node, n] : worst.n_nodes > 1 ? spread_on_node : all_on_node) {
+    worst.groups_per_node = std::max(worst.groups_per_node, n);
+  }
+  return worst;
+}
+
+void expect_same(const GroupPlacement& got, const GroupPlacement& want, const std::string& what) {
+  EXPECT_EQ(got.n_ranks, want.n_ranks) << what;
+  EXPECT_EQ(got.n_nodes, want.n_nodes) << what;
+  EXPECT_EQ(got.ranks_per_node, want.ranks_per_node) << what;
+  EXPECT_EQ(got.min_ranks_per_node, want.min_ranks_per_node) << what;
+  EXPECT_EQ(got.groups_per_node, want.groups_per_node) << what;
+  EXPECT_EQ(got.rail_aligned, want.rail_aligned) << what;
+  EXPECT_EQ(got.uniform, want.uniform) << what;
+}
+
+void compare_with_ranks(const Layout& layout, std::int64_t gpus_per_node) {
+  const auto placement = place(layout, gpus_per_node);
+  ASSERT_TRUE(placement.ok()) << placement.error().message();
+  std::vector<std::pair<std::string, std::int64_t>> dense, experts;
+  std::string rest = layout.rank_order + "-";
+  for (std::size_t end = rest.find('-'); end != std::string::npos; end = rest.find('-')) {
+    const std::string name = rest.substr(0, end);
+    rest.erase(0, end + 1);
+    if (name == "tp") {
+      dense.emplace_back(name, layout.tensor_parallel);
+      experts.emplace_back(name, layout.expert_tensor_degree());
+    } else if (name == "cp") {
+      dense.emplace_back(name, layout.context_parallel);
+    } else if (name == "dp") {
+      dense.emplace_back(name, layout.data_parallel);
+      experts.emplace_back(name, layout.expert_data_parallel());
+    } else if (name == "pp") {
+      dense.emplace_back(name, layout.pipeline_parallel);
+      experts.emplace_back(name, layout.pipeline_parallel);
+    } else {
+      experts.emplace_back(name, layout.expert_parallel);
+    }
+  }
+  const std::int64_t world = layout.world_size();
+  // Ranks whose places agree in everything but `free` are a group.
+  const auto groups_along = [&](const std::vector<std::pair<std::string, std::int64_t>>& order,
+                                const std::set<std::string>& free) {
+    return by_hand(world, gpus_per_node, [&](std::int64_t rank) {
+      std::vector<std::int64_t> key{1};
+      for (const auto& [name, place] : places(rank, order)) {
+        if (!free.contains(name)) key.push_back(place);
+      }
+      return key;
+    });
+  };
+  const std::string what =
+      layout.rank_order + " tp" + std::to_string(layout.tensor_parallel) + " cp" +
+      std::to_string(layout.context_parallel) + " dp" + std::to_string(layout.data_parallel) + " pp" +
+      std::to_string(layout.pipeline_parallel) + " ep" + std::to_string(layout.expert_parallel) +
+      " nodes of " + std::to_string(gpus_per_node) + " ";
+  expect_same(placement->tensor, groups_along(dense, {"tp"}), what + "tensor");
+  expect_same(placement->context, groups_along(dense, {"cp"}), what + "context");
+  expect_same(placement->data, groups_along(dense, {"dp"}), what + "data");
+  expect_same(placement->data_context, groups_along(dense, {"cp", "dp"}), what + "data_context");
+  expect_same(placement->pipeline, groups_along(dense, {"pp"}), what + "pipeline");
+  expect_same(placement->model, groups_along(dense, {"tp", "pp"}), what + "model");
+  expect_same(placement->world, groups_along(dense, {"tp", "cp", "dp", "pp"}), what + "world");
+  expect_same(placement->expert, groups_along(experts, {"ep"}), what + "expert");
+  expect_same(placement->expert_tensor, groups_along(experts, {"tp"}), what + "expert_tensor");
+  expect_same(placement->expert_data, groups_along(experts, {"dp"}), what + "expert_data");
+
+  const auto pair = [&](std::int64_t from, std::int64_t to) {
+    return by_hand(world, gpus_per_node, [&](std::int64_t rank) {
+      auto digits = places(rank, dense);
+      if (digits["pp"] != from && digits["pp"] != to) return std::vector<std::int64_t>{};
+      digits["pp"] = 0;
+      std::vector<std::int64_t> key;
+      for (const auto& [name, place] : digits) key.push_back(place);
+      return key;
+    });
+  };
+  const std::int64_t pp = layout.pipeline_parallel;
+  if (pp == 1) {
+    EXPECT_TRUE(placement->boundaries.empty());
+    return;
+  }
+  ASSERT_EQ(placement->boundaries.size(), static_cast<std::size_t>(pp));
+  for (std::int64_t i = 0; i < pp; ++i) {
+    expect_same(placement->boundaries[static_cast<std::size_t>(i)], pair(i, (i + 1) % pp),
+                what + "boundary " + std::to_string(i));
+  }
+  expect_same(placement->embedding, pair(0, pp - 1), what + "embedding");
+}
+
+TEST(Placement, AgreesWithEveryRankOfRandomLayouts) {
+  std::mt19937 random{20260101};
+  const auto pick = [&random](std::initializer_list<std::int64_t> values) {
+    return *(values.begin() + std::uniform_int_distribution<std::ptrdiff_t>(
+                                  0, static_cast<std::ptrdiff_t>(values.size()) - 1)(random));
+  };
+  const std::vector<std::string> orders{"tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp", "tp-ep-dp-cp-pp",
+                                        "pp-tp-cp-ep-dp", "dp-cp-tp-ep-pp"};
+  int compared = 0;
+  for (int i = 0; i < 1500; ++i) {
+    Layout layout{.tensor_parallel = pick({1, 2, 4, 8, 3}),
+                  .pipeline_parallel = pick({1, 2, 4, 5, 8}),
+                  .context_parallel = pick({1, 1, 2, 4}),
+                  .data_parallel = pick({1, 2, 3, 4, 8, 16})};
+    if (layout.world_size() > 512) continue;
+    layout.rank_order = orders[static_cast<std::size_t>(pick({0, 0, 1, 2, 3, 4}))];
+    if (layout.rank_order.ends_with("pp")) {
+      layout.expert_parallel = pick({1, 2, 4});
+      layout.expert_tensor_parallel = pick({0, 1});
+      const std::int64_t stage = layout.tensor_parallel * layout.context_parallel * layout.data_parallel;
+      if (stage % (layout.expert_parallel * layout.expert_tensor_degree()) != 0) layout.expert_parallel = 1;
+    } else if (layout.context_parallel > 1) {
+      layout.context_parallel = 1;
+    }
+    compare_with_ranks(layout, pick({1, 4, 8, 16, 72, 6}));
+    ++compared;
+    if (::testing::Test::HasFailure()) return;  // one layout says enough
+  }
+  EXPECT_GT(compared, 900);
+}
+
+TEST(Placement, PutsTensorParallelismOnOneNode) {
+  const Layout layout{.tensor_parallel = 8, .pipeline_parallel = 16, .data_parallel = 4};
+  const auto placement = place(layout, 8);
+  ASSERT_TRUE(placement.ok());
+  EXPECT_EQ(placement->n_nodes, 64);
+  EXPECT_EQ(placement->tensor,
+            (GroupPlacement{.n_ranks = 8, .n_nodes = 1, .ranks_per_node = 8, .min_ranks_per_node = 8}));
+  EXPECT_EQ(placement->data.n_nodes, 4);
+  EXPECT_EQ(placement->data.ranks_per_node, 1);
+  EXPECT_EQ(placement->data.groups_per_node, 8);
+  EXPECT_TRUE(placement->data.rail_aligned);
+  ASSERT_EQ(placement->boundaries.size(), 16u);
+  EXPECT_EQ(placement->boundaries[3].n_nodes, 2);
+  EXPECT_EQ(placement->boundaries[3].groups_per_node, 8);
+}
+
+TEST(Placement, CutsHybridShardGroups) {
+  Layout layout{.data_parallel = 32, .sharding = Sharding::zero3};
+  layout.sharding_options.shard_group_size = 8;
+  const auto placement = place(layout, 8);
+  ASSERT_TRUE(placement.ok());
+  EXPECT_EQ(placement->shard.n_ranks, 8);
+  EXPECT_EQ(placement->shard.n_nodes, 1);
+  EXPECT_EQ(placement->replicate.n_ranks, 4);
+  EXPECT_EQ(placement->replicate.n_nodes, 4);
+  EXPECT_EQ(placement->replicate.groups_per_node, 8);
+  EXPECT_EQ(placement->data.n_ranks, 32);
+
+  // Context-parallel ranks come first: four of them and two data-parallel ones make a shard group.
+  layout.context_parallel = 4;
+  const auto with_context = place(layout, 8);
+  ASSERT_TRUE(with_context.ok());
+  EXPECT_EQ(with_context->shard.n_ranks, 8);
+  EXPECT_EQ(with_context->shard.n_nodes, 1);
+  EXPECT_EQ(with_context->replicate.n_ranks, 16);
+
+  layout.sharding_options.shard_group_size = 6;
+  const auto refused = place(layout, 8);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message(), HasSubstr("shard_group_size"));
+}
+
+TEST(Placement, RefusesOrdersThatMakeNoSense) {
+  Layout layout{.tensor_parallel = 2, .pipeline_parallel = 2, .context_parallel = 2};
+  for (const char* order :
+       {"tp-cp", "tp-cp-ep-dp-pp-", "tp-cp-ep-dp-xx", "tp-tp-cp-dp-pp", "-", "tp--pp", ""}) {
+    layout.rank_order = order;
+    EXPECT_FALSE(place(layout, 8).ok()) << order;
+  }
+  layout.rank_order = "tp-cp-pp";  // degrees of 1 may be left out
+  EXPECT_TRUE(place(layout, 8).ok());
+  EXPECT_FALSE(place(layout, 0).ok());
+  // Experts over 2 x 2 ranks while the others of a stage are 2 x 2 x 1: pp behind dp lands elsewhere.
+  layout = {.tensor_parallel = 2,
+            .pipeline_parallel = 2,
+            .data_parallel = 4,
+            .expert_parallel = 2,
+            .rank_order = "tp-cp-ep-pp-dp"};
+  const auto refused = place(layout, 8);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message(), HasSubstr("put pp last"));
+}
+
+TEST(Placement, IsQuickForManyRanks) {
+  const Layout layout{.tensor_parallel = 8, .pipeline_parallel = 16, .data_parallel = 65536};
+  const auto placement = place(layout, 8);
+  ASSERT_TRUE(placement.ok());
+  EXPECT_EQ(placement->world.n_ranks, 8'388'608);
+  const auto refused = place(layout, 7);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message(), HasSubstr("nodes of 7 GPUs"));
+}
+
+}  // namespace
+}  // namespace stepcast
