@@ -29,6 +29,7 @@ struct KernelMeasurement {
   std::int64_t hidden_size = 0, sequence_length = 0;  // of the model, where the source has them; else 0
   std::uint32_t file = 0;                             // index into KernelMeasurements::files
   std::uint32_t line = 0;                             // of that file, the header is line 1
+  std::uint32_t hash = 0;                             // row_hash() of its cells and direction
 };
 
 struct SkippedRows {
