@@ -4,11 +4,16 @@
 #pragma once
 
 #include "stepcast/base/quantity.h"
+#include "stepcast/cost/device_figures.h"
 #include "stepcast/operation/estimate.h"
 #include "stepcast/operation/operation.h"
 #include "stepcast/platform/platform.h"
 
 namespace stepcast {
+
+// Fitted models hold ratios to the analytic time: a record that was fitted to another revision of the
+// formulas does not fit this one.
+inline constexpr int kAnalyticRevision = 1;
 
 class AnalyticModel {
  public:
@@ -23,9 +28,11 @@ class AnalyticModel {
   [[nodiscard]] Microseconds lower_bound(const Operation& operation) const;
 
   [[nodiscard]] const Device& device() const { return device_; }
+  [[nodiscard]] const DeviceFigures& figures() const { return figures_; }
 
  private:
   Device device_;
+  DeviceFigures figures_;
 };
 
 }  // namespace stepcast

@@ -1,0 +1,84 @@
+#include "stepcast/cost/detail/gemm_tiles.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace stepcast::detail {
+namespace {
+
+struct Tile {
+  double m, n;
+};
+constexpr std::array<Tile, 9> kTiles{
+    {{256, 128}, {128, 256}, {128, 128}, {128, 64}, {64, 128}, {64, 64}, {64, 32}, {32, 64}, {32, 32}}};
+constexpr std::array<double, 6> kSplits{1, 2, 4, 8, 16, 32};
+
+// Share of the SM's peak that a tile reaches: `rate` * area / (area + border * (tile_m + tile_n)). Small
+// tiles wait for their operands. `extra_k`: filling the pipeline and writing the tile cost as much as that
+// many steps along k.
+struct TileConstants {
+  double rate, border, extra_k, memory_efficiency;
+};
+// Fitted to gemm_bf16_fwd.csv, A100 and H100 together (mean |ln(measured / model)| 0.10 and 0.11).
+constexpr TileConstants kMatrixUnits{.rate = 2.876, .border = 200, .extra_k = 160, .memory_efficiency = 0.76};
+// Assumed: ordinary arithmetic needs few operands per FLOP, so that small tiles lose little.
+constexpr TileConstants kOrdinaryUnits{.rate = 0.88, .border = 2, .extra_k = 60, .memory_efficiency = 0.76};
+
+constexpr double kLeastKOfPart = 128;       // libraries do not split further; assumed
+constexpr double kPartTrafficShare = 0.05;  // of the fp32 parts: most stay in L2; fitted as above
+constexpr double kPartLaunchUs = 2;         // the kernel that adds up the parts; assumed
+constexpr double kPowerTimeUs = 300;        // clocks fall in products of about this length; assumed
+
+// 16-bit operands reach matrix units in pieces of 16 bytes; unaligned rows fall back to slower loads.
+// Assumed.
+double alignment_factor(const Product& p) {
+  const double piece = 16 / std::max(p.element_bytes, 1.0);
+  const auto aligned = [&](double per) { return std::fmod(p.k, per) == 0 && std::fmod(p.n, per) == 0; };
+  if (aligned(piece)) return 1;
+  return aligned(2) ? 0.7 : 0.45;
+}
+
+}  // namespace
+
+double Tiling::time_us() const { return std::max(compute_us, memory_us) + reduction_us; }
+
+Tiling best_tiling(const Product& p, const DeviceFigures& device) {
+  Tiling best;
+  if (!(p.batch > 0 && p.m > 0 && p.n > 0)) return best;
+  const bool units = device.has_matrix_units(p.dtype);
+  const TileConstants& c = units ? kMatrixUnits : kOrdinaryUnits;
+  const double peak = device.matrix_of(p.dtype).per_us;
+  const double sm_peak = peak / device.sm_count * c.rate * (units ? alignment_factor(p) : 1);
+  const double memory = device.memory.per_us * c.memory_efficiency;
+  const double result = p.batch * p.m * p.n * p.result_bytes;
+  const double bytes = p.batch * (p.m + p.n) * p.k * p.element_bytes + result * (p.accumulates ? 2 : 1);
+  const double memory_us = bytes / memory;
+  // Parts are fp32, each written and read once.
+  const double part_us = p.batch * p.m * p.n * 8 * kPartTrafficShare / memory;
+
+  double best_time = -1;
+  for (const Tile& tile : kTiles) {
+    const double area = tile.m * tile.n;
+    const double tile_rate = sm_peak * area / (area + c.border * (tile.m + tile.n));
+    const double tiles = p.batch * std::ceil(p.m / tile.m) * std::ceil(p.n / tile.n);
+    for (const double split : kSplits) {
+      if (split > 1 && (p.k < kLeastKOfPart * split || tiles * split > 4 * device.sm_count)) break;
+      const double waves = std::ceil(tiles * split / device.sm_count);
+      const double compute_us = waves * 2 * area * (p.k / split + c.extra_k) / tile_rate;
+      const double reduction_us = split > 1 ? part_us * split + kPartLaunchUs : 0;
+      const double time = std::max(compute_us, memory_us) + reduction_us;
+      if (best_time >= 0 && time >= best_time) continue;
+      best_time = time;
+      best = {tile.m, tile.n, split, tiles * split, waves, compute_us, memory_us, reduction_us};
+    }
+  }
+  if (units) {
+    const double limited_us = 2 * p.batch * p.m * p.n * p.k / device.sustained_matrix_per_us;
+    const double long_run = best.compute_us / (best.compute_us + kPowerTimeUs);
+    if (limited_us > best.compute_us) best.compute_us += (limited_us - best.compute_us) * long_run;
+  }
+  return best;
+}
+
+}  // namespace stepcast::detail

@@ -1,0 +1,93 @@
+#include "stepcast/cost/device_figures.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace stepcast {
+namespace {
+
+// Guesses for what a platform file leaves out; every answer that rests on one is `assumed`.
+constexpr double kAssumedSmCount = 100;
+constexpr double kAssumedFlopsPerByte = 12;        // fp32 rate over memory bandwidth: A100 12.5, V100 15.6
+constexpr double kAssumedL2OverMemory = 2.5;       // bandwidth: 1.6 to 3.5 on the platforms that state it
+constexpr double kAssumedL2Bytes = 6 * 1048576.0;  // the smallest since Volta
+constexpr double kAssumedHostLink = 16e9 * 1e-6;   // PCIe 3.0 x16
+constexpr double kAssumedKernelFloorUs = 2.5;      // the shortest GEMM on A100 and H100, gemm_bf16_fwd.csv
+constexpr double kOverPeakIsMatrixUnits = 1.9;     // a rate that far above ordinary fp32 has units of its own
+
+double per_us(FlopsPerSecond rate) { return rate.value() * 1e-6; }
+double per_us(BytesPerSecond rate) { return rate.value() * 1e-6; }
+
+// TFLOP/s on matrix units per W of power limit, of long runs: what is left when clocks fall to the limit.
+double sustained_TFLOPs_per_W(std::string_view architecture) {
+  // gemm_bf16_fwd.csv: H100 falls from 763 to 703 TFLOP/s at 700 W as products grow.
+  if (architecture == "hopper" || architecture == "ada") return 1.03;
+  if (architecture == "blackwell") return 1.6;  // assumed
+  // simumax_a100_pcie_efficiency.csv: A100 at 300 W reaches 0.74 of its peak in large products, where
+  // operators_fwd_bwd_a100_80gb.csv has 0.82 to 0.91 at 400 W.
+  if (architecture == "ampere") return 0.80;
+  if (architecture == "volta" || architecture == "turing") return 0.45;  // assumed
+  return 0.8;                                                            // assumed
+}
+
+}  // namespace
+
+DeviceFigures figures_of(const Device& device) {
+  DeviceFigures out;
+  out.memory = {per_us(device.memory_bandwidth), device.memory_bandwidth.value() <= 0};
+  if (out.memory.assumed) out.memory.per_us = 1e6;
+  out.sm_count = std::max(1.0, static_cast<double>(device.sm_count.value_or(0)));
+  if (!device.sm_count) out.sm_count = kAssumedSmCount;
+
+  const auto fp32 = device.vector(DType::fp32);
+  const auto fp32_matrix = device.peak(DType::fp32);
+  if (fp32) {
+    out.vector = {per_us(*fp32), false};
+  } else if (fp32_matrix) {
+    out.vector = {per_us(*fp32_matrix), false};
+  } else {
+    out.vector = {out.memory.per_us * kAssumedFlopsPerByte, true};
+  }
+
+  for (std::size_t i = 0; i < kDTypeCount; ++i) {
+    const auto dtype = static_cast<DType>(i);
+    Rate& rate = out.matrix[i];
+    // Without units for a type its products run as ordinary arithmetic, the half types at least as fp32.
+    rate = out.vector;
+    if (const auto vector = device.vector(dtype)) {
+      const bool is_double = dtype == DType::fp64;
+      rate = {is_double ? per_us(*vector) : std::max(rate.per_us, per_us(*vector)), false};
+    } else if (dtype == DType::fp64) {
+      rate = {out.vector.per_us / 32, true};
+    }
+    if (const auto peak = device.peak(dtype)) {
+      rate = {std::max(rate.per_us, per_us(*peak)), false};
+    }
+  }
+  const auto at = [&](DType dtype) -> Rate& { return out.matrix[static_cast<std::size_t>(dtype)]; };
+  // Types that share units: each stands in for the others where only one is stated.
+  const auto borrow = [&](DType to, DType from, double factor) {
+    if (!device.peak(to) && device.peak(from))
+      at(to) = {std::max(at(to).per_us, at(from).per_us * factor), true};
+  };
+  const bool bf16_units =
+      device.architecture != "volta" && device.architecture != "turing" && device.architecture != "pascal";
+  if (bf16_units) borrow(DType::bf16, DType::fp16, 1);
+  borrow(DType::fp16, DType::bf16, 1);
+  borrow(DType::fp8, DType::fp16, 1);  // stored as fp8, multiplied as fp16
+  borrow(DType::int8, DType::fp8, 1);
+  for (std::size_t i = 0; i < kDTypeCount; ++i)
+    out.matrix_units[i] = out.matrix[i].per_us > kOverPeakIsMatrixUnits * out.vector.per_us;
+
+  out.l2 = device.l2_bandwidth ? Rate{per_us(*device.l2_bandwidth), false}
+                               : Rate{out.memory.per_us * kAssumedL2OverMemory, true};
+  out.l2_bytes = device.l2_size ? device.l2_size->value() : kAssumedL2Bytes;
+  out.host_link = device.host_link_bandwidth ? Rate{per_us(*device.host_link_bandwidth), false}
+                                             : Rate{kAssumedHostLink, true};
+  out.kernel_floor_us = device.kernel_floor ? device.kernel_floor->value() : kAssumedKernelFloorUs;
+  const double watts = device.power_limit_W.value_or(0);
+  out.sustained_matrix_per_us = watts > 0 ? watts * sustained_TFLOPs_per_W(device.architecture) * 1e6 : 1e300;
+  return out;
+}
+
+}  // namespace stepcast
