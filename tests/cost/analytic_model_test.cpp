@@ -63,7 +63,7 @@ TEST(AnalyticModel, CountsWavesOfTiles) {
   // One more row and everything waits for the eleventh row of tiles.
   EXPECT_GT(model.time(gemm({.m = 2561, .n = 1280, .k = 4096}, DType::fp16)).value(), 1.5 * 326);
   // Few tiles and a long sum: the sum is split.
-  EXPECT_GT(best_tiling({1, 128, 128, 65536, DType::fp16, 2, 2}, model.figures()).split_k, 1);
+  EXPECT_GT(detail::best_tiling({1, 128, 128, 65536, DType::fp16, 2, 2}, model.figures()).split_k, 1);
 }
 
 TEST(AnalyticModel, BackwardOfAProductIsTwoProducts) {
