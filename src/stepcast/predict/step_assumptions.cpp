@@ -1,0 +1,27 @@
+#include "stepcast/predict/step_assumptions.h"
+
+#include <array>
+
+namespace stepcast {
+
+std::span<const StepAssumptionField> step_assumption_fields() {
+  using A = StepAssumptions;
+  static constexpr std::array kFields = {
+      StepAssumptionField{"host_launch_us", &A::host_launch_us, 0, 1000, "host time per kernel, eager"},
+      StepAssumptionField{"compiled_host_launch_us", &A::compiled_host_launch_us, 0, 1000,
+                          "host time per kernel, compiled"},
+      StepAssumptionField{"step_fixed_us", &A::step_fixed_us, 0, 1e7, "time between two steps"},
+      StepAssumptionField{"gemm_factor", &A::gemm_factor, 0.2, 5, "time of matrix products"},
+      StepAssumptionField{"attention_factor", &A::attention_factor, 0.2, 5, "time of fused attention"},
+      StepAssumptionField{"memory_bound_factor", &A::memory_bound_factor, 0.2, 5,
+                          "time of memory-bound kernels"},
+      StepAssumptionField{"communication_factor", &A::communication_factor, 0.2, 5, "time of transfers"},
+      StepAssumptionField{"overlap_slowdown", &A::overlap_slowdown, 0, 1,
+                          "slowdown of computation beside transfers"},
+      StepAssumptionField{"structure_low", &A::structure_low, 0, 0.9, "share of the band to the fast side"},
+      StepAssumptionField{"structure_high", &A::structure_high, 0, 10, "share of the band to the slow side"},
+  };
+  return kFields;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,42 @@
+// Numbers that a step forecast needs and that neither the platform nor the layout gives. None comes from a
+// measured step time; docs/constants.md lists their origins. `stepcast calibrate iterations` may replace
+// them by what a user's own steps say.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace stepcast {
+
+struct StepAssumptions {
+  // Host time per launched kernel of eager frameworks; a layer cannot be faster than its launches.
+  double host_launch_us = 4.5;
+  // The same with torch.compile, which launches fewer and cheaper.
+  double compiled_host_launch_us = 3;
+  // Between two steps: loss to the host, data loader hand-over, learning-rate schedule.
+  double step_fixed_us = 3000;
+  // Time of every product relative to what it takes alone: training runs hotter than benchmarks.
+  double gemm_factor = 1;
+  double attention_factor = 1;
+  // Time of memory-bound kernels relative to what they take alone.
+  double memory_bound_factor = 1;
+  double communication_factor = 1;
+  // Share by which computation slows while a transfer runs on the same GPU.
+  double overlap_slowdown = 0.02;
+  // Half-width of the band that stands for what the structure of the model leaves out, as a share of the
+  // step: to the fast and to the slow side. Clusters err to the slow side.
+  double structure_low = 0.06, structure_high = 0.10;
+};
+
+// Name and member of every assumption, for command lines, records and documentation.
+struct StepAssumptionField {
+  std::string_view name;
+  double StepAssumptions::*member;
+  double minimum, maximum;
+  std::string_view meaning;
+};
+[[nodiscard]] std::span<const StepAssumptionField> step_assumption_fields();
+
+}  // namespace stepcast

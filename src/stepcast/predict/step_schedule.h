@@ -1,0 +1,110 @@
+// The time line of one step, given how long its parts take: pipeline order, transfers of weights and
+// gradients beside computation, optimizer. Arithmetic only; step_model.h prices the parts.
+//
+// The same rules as the Program of workload/step_program.h, written as recurrences over lane times, so that a
+// layout costs microseconds. Tests hold both against each other.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "stepcast/workload/layout.h"
+#include "stepcast/workload/pipeline_schedule.h"
+
+namespace stepcast {
+
+// When a rank gets the weights that others hold a share of.
+enum class WeightGather : std::uint8_t {
+  none,           // every rank has them all
+  after_step,     // at the end of the step, nothing beside it (ZeRO-1)
+  first_forward,  // layer by layer beside the first forward of a chunk (ZeRO-1 with overlap, ZeRO-3 with a
+                  // pipeline)
+  every_forward,  // and again before every backward if `gather_backward` (FSDP)
+};
+
+// When gradients are reduced.
+enum class GradientReduce : std::uint8_t {
+  none,
+  at_end,          // after the last backward, in one piece
+  last_backward,   // layer by layer beside the last backward
+  every_backward,  // layer by layer, after every micro-batch (FSDP)
+};
+
+// A layer, the embedding or the head on one rank, for one micro-batch. Times in microseconds.
+struct ScheduleUnit {
+  double forward_us = 0, backward_us = 0;  // backward without held-back weight gradients
+  double weight_gradient_us = 0;           // zero-bubble schedules
+  double gather_us = 0, reduce_us = 0;     // weights and gradients of the unit
+};
+
+struct ScheduleChunk {
+  std::vector<ScheduleUnit> units;  // in the order of the model
+};
+
+struct StepSchedule {
+  PipelineShape shape;
+  std::vector<ScheduleChunk> chunks;  // in the order of the model: chunk c is on stage c mod stages
+  double boundary_us = 0;             // activations, or their gradients, from one stage to the next
+  double boundary_wrap_us = 0;        // from the last stage back to the first (interleaved)
+  bool boundary_blocks = true;        // the sender waits for its transfer
+  WeightGather gather = WeightGather::none;
+  bool gather_backward = false;
+  Prefetch backward_prefetch = Prefetch::pre;
+  GradientReduce reduce = GradientReduce::none;
+  // Of every stage: all gradients in one piece (at_end); clipping and update; all weights (after_step).
+  std::vector<double> reduce_at_end_us, optimizer_us, gather_after_step_us;
+  double embedding_reduce_us = 0;       // tied embeddings: first and last stage
+  bool optimizer_waits_for_all = true;  // the gradient norm is that of all stages
+  double fixed_us = 0;
+};
+
+struct StageTimes {
+  double compute_us = 0;                   // forward, backward and weight gradients
+  double weights_us = 0;                   // computation waits for weights
+  double boundary_us = 0;                  // blocked in transfers to neighbours
+  double idle_us = 0;                      // nothing to do: pipeline bubble, slower neighbours
+  double passes_end_us = 0;                // computation of the last pass ends
+  double reduce_us = 0;                    // gradients that nothing hides
+  double optimizer_us = 0, gather_us = 0;  // update; weights after it
+  double end_us = 0;
+};
+
+struct StepTimes {
+  double step_us = 0;
+  std::vector<StageTimes> stages;
+  // The stage that decides: last to end, of several the busiest.
+  std::uint32_t critical_stage = 0;
+};
+
+// Holds the memory of evaluations, to be used again.
+class ScheduleEvaluator {
+ public:
+  // `schedule.shape` must pass check().
+  const StepTimes& evaluate(const StepSchedule& schedule);
+
+ private:
+  struct Stage {
+    double compute = 0, data = 0;        // lanes free from
+    double before = 0, before_that = 0;  // ends of the last two units
+    double send_forward = 0, send_backward = 0;
+    std::size_t next = 0;
+    std::uint32_t backwards = 0;
+    StageTimes times;
+  };
+  struct ChunkSum {
+    double forward = 0, backward = 0, weight_gradient = 0;
+  };
+  void forward(const StepSchedule& schedule, const ScheduleChunk& chunk, const ChunkSum& sum, bool first,
+               Stage& stage);
+  void backward(const StepSchedule& schedule, const ScheduleChunk& chunk, const ChunkSum& sum, bool last,
+                Stage& stage);
+
+  PipelineShape shape_;  // of orders_
+  std::vector<std::vector<PipelinePass>> orders_;
+  std::vector<Stage> stages_;
+  std::vector<ChunkSum> sums_;
+  std::vector<double> forward_ready_, backward_ready_;  // [chunk, micro-batch]
+  StepTimes result_;
+};
+
+}  // namespace stepcast

@@ -1,0 +1,84 @@
+// Writes down the operations and transfers of one layer, of the embedding and of the head, for one rank and
+// one micro-batch.
+#pragma once
+
+#include <cstdint>
+
+#include "stepcast/workload/step_work.h"
+
+namespace stepcast::detail {
+
+// What tells layers of one model apart.
+struct LayerVariant {
+  bool experts = false;
+  bool recomputed = false;
+  bool sixteen_bit = false;  // not in fp8 though the others are
+  std::int64_t window_tokens = 0;
+  auto operator<=>(const LayerVariant&) const = default;
+};
+
+class LayerLists {
+ public:
+  LayerLists(const Transformer& model, const Layout& layout);
+
+  // Layer `layer` of the model, which is number `in_chunk` of its chunk.
+  [[nodiscard]] LayerVariant variant(std::int64_t layer, std::int64_t in_chunk) const;
+  [[nodiscard]] LayerWork layer(const LayerVariant& variant) const;
+  [[nodiscard]] WorkList embedding(Direction direction) const;
+  [[nodiscard]] WorkList head(Direction direction) const;
+
+  // Of one rank.
+  [[nodiscard]] double embedding_parameters() const;
+  [[nodiscard]] double word_embedding_parameters() const;
+  [[nodiscard]] double head_parameters() const;
+  // Activations that a stage sends to the next one, per rank.
+  [[nodiscard]] Bytes boundary() const;
+
+ private:
+  // A matrix product with weights: tokens x n x k.
+  struct Linear {
+    std::string_view name, input_gradient, weight_gradient, bias_gradient;
+    std::int64_t tokens, n, k;
+    bool bias = false;
+    bool fp8 = false;
+    std::int64_t experts = 1;  // products of this size, one per local expert
+  };
+  enum class Edge : std::uint8_t { none, column, row };  // how tensor parallelism splits a Linear
+
+  void add_linear(WorkList& list, const Linear& linear) const;
+  void add_linear_gradients(WorkList& list, const Linear& linear, Edge edge) const;
+  void add_cast(WorkList& list, std::string_view name, double elements) const;
+  void add_norm(WorkList& list, std::string_view name, Direction direction, double tokens) const;
+  void add_elementwise(WorkList& list, std::string_view name, ElementwiseFunction function, double elements,
+                       double reads, double writes, Direction direction = Direction::forward) const;
+  // What every rank of the tensor-parallel group has to get of its input, and give of its output.
+  void gather_tokens(WorkList& list, std::string_view name, bool beside_next) const;
+  void reduce_tokens(WorkList& list, std::string_view name, bool beside_next) const;
+  void add_overlapped(WorkList& list, std::string_view name, CollectiveOp op) const;
+
+  void attention_forward(WorkList& list, const LayerVariant& variant) const;
+  void attention_backward(WorkList& list, const LayerVariant& variant) const;
+  void attention_core(WorkList& list, const LayerVariant& variant, Direction direction) const;
+  void ring_attention(WorkList& list, const LayerVariant& variant, Direction direction) const;
+  void unfused_attention(WorkList& list, Direction direction) const;
+  void ffn_forward(WorkList& list, std::int64_t ffn, bool fp8, bool communicate) const;
+  void ffn_backward(WorkList& list, std::int64_t ffn, bool fp8, bool communicate) const;
+  void experts_forward(WorkList& list, bool fp8) const;
+  void experts_backward(WorkList& list, bool fp8) const;
+  void activation(WorkList& list, double elements, Direction direction) const;
+  void residual(WorkList& list, Direction direction) const;
+  [[nodiscard]] double rotated_elements() const;
+  [[nodiscard]] AttentionShape attention_shape(const LayerVariant& variant) const;
+
+  const Transformer& model_;
+  const Layout& layout_;
+  DType dtype_;           // of activations and of products outside fp8
+  double element_bytes_;  // of it
+  std::int64_t tp_, cp_;
+  std::int64_t tokens_;            // of a micro-batch on this rank, where all of the sequence part is there
+  double norm_tokens_;             // where sequence parallelism spreads them
+  std::int64_t heads_, kv_heads_;  // of this rank
+  std::int64_t padded_vocab_;
+};
+
+}  // namespace stepcast::detail

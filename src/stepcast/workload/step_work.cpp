@@ -1,0 +1,142 @@
+#include "stepcast/workload/step_work.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "stepcast/workload/detail/layer_lists.h"
+
+namespace stepcast {
+namespace {
+
+using detail::LayerLists;
+using detail::LayerVariant;
+
+void append(WorkList& list, const WorkList& more) { list.insert(list.end(), more.begin(), more.end()); }
+
+// Runs of equal layers of one chunk.
+void add_run(ChunkWork& chunk, std::uint32_t kind) {
+  if (!chunk.runs.empty() && chunk.runs.back().kind == kind) {
+    ++chunk.runs.back().count;
+  } else {
+    chunk.runs.push_back({kind, 1});
+  }
+}
+
+}  // namespace
+
+std::string_view to_string(GroupKind group) {
+  switch (group) {
+    case GroupKind::tensor: return "tensor";
+    case GroupKind::context: return "context";
+    case GroupKind::expert: return "expert";
+    case GroupKind::data: return "data";
+    case GroupKind::expert_data: return "expert_data";
+    case GroupKind::pipeline: return "pipeline";
+    case GroupKind::embedding: return "embedding";
+  }
+  return "data";
+}
+
+Result<StepWork> step_work(const Transformer& model, const Layout& layout) {
+  STEPCAST_TRY(check(layout, model));
+  const LayerLists lists{model, layout};
+
+  StepWork work;
+  work.stages = static_cast<std::uint32_t>(layout.pipeline_parallel);
+  work.virtual_stages = static_cast<std::uint32_t>(layout.virtual_stages);
+  work.micro_batches = static_cast<std::uint32_t>(layout.micro_batches());
+  work.boundary = lists.boundary();
+  work.embedding_forward = lists.embedding(Direction::forward);
+  work.embedding_backward = lists.embedding(Direction::backward);
+  work.head_forward = lists.head(Direction::forward);
+  work.head_backward = lists.head(Direction::backward);
+  work.embedding_parameters = lists.embedding_parameters();
+  work.head_parameters = lists.head_parameters();
+
+  std::map<LayerVariant, std::uint32_t> kinds;
+  for (const StageChunk& stage : stage_chunks(model, layout)) {
+    ChunkWork chunk;
+    for (std::int64_t i = 0; i < stage.n_layers; ++i) {
+      const LayerVariant variant = lists.variant(stage.first_layer + i, i);
+      const auto [place, fresh] = kinds.try_emplace(variant, static_cast<std::uint32_t>(kinds.size()));
+      if (fresh) work.layer_kinds.push_back(lists.layer(variant));
+      const LayerWork& layer = work.layer_kinds[place->second];
+      chunk.dense_parameters += layer.dense_parameters;
+      chunk.expert_parameters += layer.expert_parameters;
+      add_run(chunk, place->second);
+    }
+    chunk.has_embedding = stage.first_layer == 0;
+    chunk.has_head = stage.first_layer + stage.n_layers == model.n_layers;
+    if (chunk.has_embedding) chunk.dense_parameters += work.embedding_parameters;
+    if (chunk.has_head) {
+      chunk.dense_parameters += work.head_parameters;
+      // A tied output matrix on a stage of its own is a copy of the embedding.
+      if (model.tied_embeddings && layout.pipeline_parallel > 1) {
+        chunk.dense_parameters += lists.word_embedding_parameters();
+      }
+    }
+    work.chunks.push_back(std::move(chunk));
+  }
+  return work;
+}
+
+GradientTraffic gradient_traffic(const Layout& layout) {
+  GradientTraffic traffic;
+  traffic.reduce_bytes_per_parameter = element_size(layout.precision.reduction).value();
+  const bool sixteen_bit = layout.precision.compute != DType::fp32 && layout.precision.compute != DType::tf32;
+  traffic.gather_bytes_per_parameter = sixteen_bit ? 2 : 4;
+  if (layout.precision.compute == DType::fp8 && layout.precision.fp8.gather_weights) {
+    traffic.gather_bytes_per_parameter = 1;
+  }
+  return traffic;
+}
+
+WorkList optimizer_work(const Layout& layout, double dense_parameters, double expert_parameters) {
+  WorkList list;
+  const double parameters = dense_parameters + expert_parameters;
+  if (parameters <= 0) return list;
+  const double gradient = element_size(layout.precision.gradients).value();
+  const auto amount = [&](std::string_view name, double read, double written) {
+    list.push_back({name, Operation{AmountShape{.flops = parameters,
+                                                .bytes_read = read * parameters,
+                                                .bytes_written = written * parameters,
+                                                .kernel_class = KernelClass::elementwise},
+                                    DType::fp32, Direction::forward}});
+  };
+  if (layout.precision.loss_scaling) amount("unscale_gradients", gradient, gradient);
+  if (layout.optimizer.gradient_clip) {
+    amount("gradient_norm", gradient, 0);
+    amount("clip_gradients", gradient, gradient);
+  }
+  if (layout.optimizer.cpu_offload) {
+    const auto bytes = [&](double each) { return static_cast<std::int64_t>(each * parameters); };
+    list.push_back(
+        {"gradients_to_host",
+         Operation{TransferShape{MemcpyKind::device_to_host, bytes(gradient), true}, DType::fp32}});
+    list.push_back({"weights_from_host",
+                    Operation{TransferShape{MemcpyKind::host_to_device, bytes(2), true}, DType::fp32}});
+    return list;
+  }
+  const double moments = layout.optimizer.kind == OptimizerKind::sgd            ? 0
+                         : layout.optimizer.kind == OptimizerKind::momentum_sgd ? 1
+                         : layout.optimizer.kind == OptimizerKind::adagrad      ? 1
+                                                                                : 2;
+  const double state = moments * element_size(layout.precision.moments).value();
+  const bool sixteen_bit = layout.precision.compute != DType::fp32 && layout.precision.compute != DType::tf32;
+  const double master = layout.precision.master_weights || !sixteen_bit ? 4 : 2;
+  OptimizerShape shape;
+  shape.kind = layout.optimizer.kind;
+  shape.implementation = layout.optimizer.implementation;
+  shape.parameters = static_cast<std::int64_t>(parameters);
+  // Megatron and FSDP flatten the parameters of a layer or more into one tensor.
+  shape.tensors = 1;
+  shape.bytes_read_per_parameter = static_cast<float>(gradient + master + state);
+  shape.bytes_written_per_parameter = static_cast<float>(master + state);
+  list.push_back({"optimizer_step", Operation{shape, DType::fp32}});
+  if (sixteen_bit && layout.precision.master_weights) amount("weights_to_16_bit", 4, 2);
+  amount("zero_gradients", 0, gradient);
+  return list;
+}
+
+}  // namespace stepcast

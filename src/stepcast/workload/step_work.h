@@ -1,0 +1,104 @@
+// What one training step asks of every GPU: operations and transfers, in order, with shapes.
+//
+//   STEPCAST_ASSIGN(const StepWork work, step_work(model, layout));
+//   work.layer_kinds[0].forward          norm, projections, attention, ... of one layer on one rank
+//   work.chunks[0].runs                  which layers a stage runs, and how many of each kind
+//
+// Nothing here has a time. predict/ prices the items, step_program.h makes a Program of them.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "stepcast/base/quantity.h"
+#include "stepcast/base/result.h"
+#include "stepcast/operation/collective_kind.h"
+#include "stepcast/operation/operation.h"
+#include "stepcast/workload/layout.h"
+#include "stepcast/workload/transformer.h"
+
+namespace stepcast {
+
+// Which ranks a transfer joins; workload/placement.h says where they sit.
+enum class GroupKind : std::uint8_t {
+  tensor,
+  context,
+  expert,
+  data,         // data- and context-parallel ranks: they hold the same weights
+  expert_data,  // ranks that hold the same experts
+  pipeline,     // two neighbouring stages
+  embedding,    // first and last stage, which share tied embeddings
+};
+inline constexpr int kGroupKindCount = 7;
+[[nodiscard]] std::string_view to_string(GroupKind group);
+
+// `message` counts as nccl-tests does: all_reduce = buffer of one rank; all_gather = what every rank has in
+// the end; reduce_scatter, all_to_all = what every rank has at first; send_receive = what one rank sends.
+struct Transfer {
+  CollectiveOp op = CollectiveOp::all_reduce;
+  GroupKind group = GroupKind::tensor;
+  Bytes message;
+  friend bool operator==(const Transfer&, const Transfer&) = default;
+};
+
+struct WorkItem {
+  std::string_view name;  // of static storage: "qkv", "attention", "ffn_up"
+  std::variant<Operation, Transfer> what;
+  std::int64_t count = 1;        // times, back to back
+  bool beside_next = false;      // a transfer that runs beside the item behind it
+  bool weight_gradient = false;  // nothing of the backward pass waits for it
+  [[nodiscard]] const Operation* operation() const { return std::get_if<Operation>(&what); }
+  [[nodiscard]] const Transfer* transfer() const { return std::get_if<Transfer>(&what); }
+};
+using WorkList = std::vector<WorkItem>;
+
+// One layer on one rank, for one micro-batch.
+struct LayerWork {
+  WorkList forward;
+  WorkList backward;  // with the second forward where the layer is recomputed
+  bool recomputed = false;
+  double dense_parameters = 0;   // of this rank, without sharding over data-parallel ranks
+  double expert_parameters = 0;  // of this rank
+};
+
+// Layers that one pipeline rank runs without a break in the model.
+struct ChunkWork {
+  struct Run {
+    std::uint32_t kind = 0;  // of StepWork::layer_kinds
+    std::uint32_t count = 0;
+  };
+  std::vector<Run> runs;
+  bool has_embedding = false, has_head = false;
+  double dense_parameters = 0;  // of this rank: layers, embedding, head
+  double expert_parameters = 0;
+};
+
+struct StepWork {
+  std::vector<LayerWork> layer_kinds;
+  WorkList embedding_forward, embedding_backward;
+  WorkList head_forward, head_backward;                  // final norm, logits, loss
+  double embedding_parameters = 0, head_parameters = 0;  // of a rank; a tied output matrix counts as head
+                                                         // where it lies on another stage
+  std::vector<ChunkWork> chunks;  // in the order of the model: chunk c is on stage c mod pipeline_parallel
+  std::uint32_t stages = 1, virtual_stages = 1, micro_batches = 1;
+  Bytes boundary;  // activations between two stages, of one micro-batch and rank
+};
+
+// For a layout that passes check(); returns its error otherwise.
+[[nodiscard]] Result<StepWork> step_work(const Transformer& model, const Layout& layout);
+
+// The optimizer on `dense_parameters` and `expert_parameters` of a rank: clipping, update, casts. Transfers
+// of gradients and weights are not in it.
+[[nodiscard]] WorkList optimizer_work(const Layout& layout, double dense_parameters,
+                                      double expert_parameters);
+
+// Bytes per parameter of what data-parallel ranks exchange.
+struct GradientTraffic {
+  double reduce_bytes_per_parameter = 4;  // gradients
+  double gather_bytes_per_parameter = 2;  // weights
+};
+[[nodiscard]] GradientTraffic gradient_traffic(const Layout& layout);
+
+}  // namespace stepcast
