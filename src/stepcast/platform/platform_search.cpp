@@ -122,7 +122,7 @@ Result<Matches> find_matches(std::string_view name, std::span<const fs::path> di
 
 Error not_found(std::string_view kind, std::string_view name, const Matches& matches,
                 std::span<const fs::path> dirs) {
-  const auto meant = detail::nearest_word(name, matches.known);
+  const auto meant = nearest_word(name, matches.known);
   return Error::at("", "", fmt::format("no {} named `{}` in {}", kind, name, joined(dirs)))
       .advice(meant ? fmt::format("did you mean `{}`? `stepcast platforms` lists all", *meant)
                     : "`stepcast platforms` lists those that ship; a file's path ends in .json");

@@ -1,8 +1,8 @@
 #include "stepcast/workload/pipeline_schedule.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
+
+#include <fmt/core.h>
 
 namespace stepcast {
 namespace {
@@ -53,8 +53,8 @@ void interleaved(const PipelineShape& shape, std::uint32_t stage, std::vector<Pi
     const std::uint32_t in_group = k % (stages * chunks);
     std::uint32_t chunk = in_group / stages;
     if (kind == PassKind::backward) chunk = chunks - 1 - chunk;
-    order.push_back({kind, static_cast<std::uint16_t>(chunk),
-                     k / (stages * chunks) * stages + in_group % stages});
+    order.push_back(
+        {kind, static_cast<std::uint16_t>(chunk), k / (stages * chunks) * stages + in_group % stages});
   };
   // Exactly as many micro-batches as stages: all forwards first, as the original schedule does.
   const std::uint32_t warm_up = shape.micro_batches == stages
@@ -71,25 +71,29 @@ void interleaved(const PipelineShape& shape, std::uint32_t stage, std::vector<Pi
 }  // namespace
 
 Status check(const PipelineShape& shape) {
-  if (shape.stages == 0) return Error{"a pipeline without stages: give a pipeline-parallel size of at least 1"};
+  if (shape.stages == 0)
+    return Error{"a pipeline without stages: give a pipeline-parallel size of at least 1"};
   if (shape.micro_batches == 0) {
     return Error{"a step without micro-batches: raise the global batch size or lower the micro-batch size"};
   }
-  if (shape.virtual_stages == 0) return Error{"0 virtual stages: 1 stands for a schedule without interleaving"};
+  if (shape.virtual_stages == 0)
+    return Error{"0 virtual stages: 1 stands for a schedule without interleaving"};
   if (shape.schedule == PipelineSchedule::interleaved) {
     if (shape.stages == 1 && shape.virtual_stages > 1) {
-      return Error{fmt::format("{} virtual stages on one pipeline stage: interleaving needs at least 2 stages",
-                               shape.virtual_stages)};
+      return Error{
+          fmt::format("{} virtual stages on one pipeline stage: interleaving needs at least 2 stages",
+                      shape.virtual_stages)};
     }
     if (shape.virtual_stages > 1 && shape.micro_batches % shape.stages != 0) {
       const std::uint32_t lower = shape.micro_batches / shape.stages * shape.stages;
-      return Error{fmt::format("{} micro-batches are no multiple of {} pipeline stages, as the interleaved "
-                               "schedule needs: use {}",
-                               shape.micro_batches, shape.stages,
-                               lower == 0 ? shape.stages : lower)};
+      return Error{
+          fmt::format("{} micro-batches are no multiple of {} pipeline stages, as the interleaved "
+                      "schedule needs: use {}",
+                      shape.micro_batches, shape.stages, lower == 0 ? shape.stages : lower)};
     }
   } else if (shape.virtual_stages > 1) {
-    return Error{fmt::format("{} virtual stages: only the interleaved schedule has them", shape.virtual_stages)};
+    return Error{
+        fmt::format("{} virtual stages: only the interleaved schedule has them", shape.virtual_stages)};
   }
   return Ok{};
 }

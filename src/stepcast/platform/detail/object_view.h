@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "stepcast/base/nearest_word.h"
 #include "stepcast/base/result.h"
 #include "stepcast/platform/json_value.h"
 
@@ -63,8 +64,5 @@ class ObjectView {
 [[nodiscard]] std::string describe_value(const JsonValue& value);
 [[nodiscard]] Error error_at(const std::string& file, const JsonValue& value, std::string_view path,
                              std::string problem = {});
-// The candidate that is spelled most like `word`, if one is close enough to be meant.
-[[nodiscard]] std::optional<std::string> nearest_word(std::string_view word,
-                                                      const std::vector<std::string>& candidates);
 
 }  // namespace stepcast::detail

@@ -1,0 +1,293 @@
+#include "stepcast/workload/presets.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "stepcast/base/nearest_word.h"
+
+namespace stepcast {
+namespace {
+
+// What all models of a family share. The sizes are in presets.def.
+Transformer gpt2() { return {.hidden_dropout = 0.1, .attention_dropout = 0.1}; }
+
+Transformer bert() {
+  return {.architecture = Architecture::encoder,
+          .final_norm = false,
+          .embedding_norm = true,
+          .hidden_dropout = 0.1,
+          .attention_dropout = 0.1,
+          .n_token_types = 2,
+          .pooler = true};
+}
+
+Transformer gpt_neox() {
+  return {.position = PositionEncoding::rotary,
+          .rotary_fraction = 0.25,
+          .parallel_residual = true,
+          .tied_embeddings = false};
+}
+
+Transformer bloom() { return {.embedding_norm = true, .position = PositionEncoding::alibi}; }
+
+Transformer opt() { return {.activation = Activation::relu, .hidden_dropout = 0.1}; }
+
+Transformer mpt() { return {}; }
+
+Transformer mpt_alibi() {
+  return {.norm_bias = false,
+          .position = PositionEncoding::alibi,
+          .qkv_bias = false,
+          .attention_output_bias = false,
+          .ffn_bias = false};
+}
+
+Transformer llama() {
+  return {.norm = NormKind::rms_norm,
+          .norm_bias = false,
+          .activation = Activation::silu,
+          .gated_ffn = true,
+          .position = PositionEncoding::rotary,
+          .tied_embeddings = false,
+          .qkv_bias = false,
+          .attention_output_bias = false,
+          .ffn_bias = false};
+}
+
+Transformer llama_tied() {
+  Transformer model = llama();
+  model.tied_embeddings = true;
+  return model;
+}
+
+Transformer mistral() {
+  Transformer model = llama();
+  model.sliding_window_tokens = 4096;
+  return model;
+}
+
+Transformer mixtral() {
+  Transformer model = llama();
+  model.moe = MixtureOfExperts{.n_experts = 8, .experts_per_token = 2};  // as wide as ffn_hidden_size
+  return model;
+}
+
+Transformer nemotron() {
+  Transformer model = llama();
+  model.norm = NormKind::layer_norm;
+  model.norm_bias = true;
+  model.activation = Activation::squared_relu;
+  model.gated_ffn = false;
+  model.rotary_fraction = 0.5;
+  return model;
+}
+
+Transformer grok() {
+  Transformer model = mixtral();
+  model.activation = Activation::gelu;
+  model.norms_per_layer = 4;
+  model.tied_embeddings = true;
+  model.attention_softcap = true;
+  return model;
+}
+
+Transformer deepseek(std::int64_t q_lora_rank, const MixtureOfExperts& moe) {
+  Transformer model = llama();
+  model.latent_attention = LatentAttention{.q_lora_rank = q_lora_rank,
+                                           .kv_lora_rank = 512,
+                                           .qk_nope_head_dim = 128,
+                                           .qk_rope_head_dim = 64,
+                                           .v_head_dim = 128};
+  model.moe = moe;
+  return model;
+}
+
+Transformer deepseek_v2() {
+  return deepseek(1536, {.n_experts = 160,
+                         .experts_per_token = 6,
+                         .expert_ffn_hidden_size = 1536,
+                         .n_shared_experts = 2,
+                         .shared_ffn_hidden_size = 1536,
+                         .first_dense_layers = 1});
+}
+
+Transformer deepseek_v2_lite() {
+  return deepseek(0, {.n_experts = 64,
+                      .experts_per_token = 6,
+                      .expert_ffn_hidden_size = 1408,
+                      .n_shared_experts = 2,
+                      .shared_ffn_hidden_size = 1408,
+                      .first_dense_layers = 1});
+}
+
+Transformer deepseek_v3() {
+  Transformer model = deepseek(1536, {.n_experts = 256,
+                                      .experts_per_token = 8,
+                                      .expert_ffn_hidden_size = 2048,
+                                      .n_shared_experts = 1,
+                                      .shared_ffn_hidden_size = 2048,
+                                      .first_dense_layers = 3});
+  model.n_multi_token_prediction_layers = 1;
+  return model;
+}
+
+Transformer qwen2() {
+  Transformer model = llama();
+  model.qkv_bias = true;
+  return model;
+}
+
+Transformer qwen2_tied() {
+  Transformer model = qwen2();
+  model.tied_embeddings = true;
+  return model;
+}
+
+Transformer qwen15_moe() {
+  Transformer model = qwen2();
+  model.moe = MixtureOfExperts{.n_experts = 60,
+                               .experts_per_token = 4,
+                               .expert_ffn_hidden_size = 1408,
+                               .n_shared_experts = 1,
+                               .shared_ffn_hidden_size = 5632,
+                               .shared_expert_gate = true};
+  return model;
+}
+
+Transformer qwen2_moe() {
+  Transformer model = qwen2();
+  model.moe = MixtureOfExperts{.n_experts = 64,
+                               .experts_per_token = 8,
+                               .expert_ffn_hidden_size = 2560,
+                               .n_shared_experts = 1,
+                               .shared_ffn_hidden_size = 20480,
+                               .shared_expert_gate = true};
+  return model;
+}
+
+Transformer qwen3() {
+  Transformer model = llama();
+  model.qk_norm = true;
+  return model;
+}
+
+Transformer qwen3_tied() {
+  Transformer model = qwen3();
+  model.tied_embeddings = true;
+  return model;
+}
+
+Transformer qwen3_moe(std::int64_t expert_ffn_hidden_size) {
+  Transformer model = qwen3();
+  model.moe = MixtureOfExperts{
+      .n_experts = 128, .experts_per_token = 8, .expert_ffn_hidden_size = expert_ffn_hidden_size};
+  return model;
+}
+Transformer qwen3_moe_768() { return qwen3_moe(768); }
+Transformer qwen3_moe_1536() { return qwen3_moe(1536); }
+
+Transformer gemma() {
+  Transformer model = llama();
+  model.activation = Activation::gelu;
+  model.tied_embeddings = true;
+  return model;
+}
+
+Transformer gemma2() {
+  Transformer model = gemma();
+  model.norms_per_layer = 4;
+  model.sliding_window_tokens = 4096;
+  model.global_attention_every_n_layers = 2;
+  model.attention_softcap = true;
+  model.logit_softcap = true;
+  return model;
+}
+
+Transformer gemma3() {
+  Transformer model = gemma();
+  model.norms_per_layer = 4;
+  model.qk_norm = true;
+  model.sliding_window_tokens = 512;
+  model.global_attention_every_n_layers = 6;
+  return model;
+}
+
+struct Row {
+  std::string_view name;
+  Transformer (*family)();
+  std::int64_t n_layers, hidden_size, ffn_hidden_size, n_heads, n_kv_heads, head_dim, vocab_size,
+      max_position;
+  std::string_view published;
+};
+struct AliasRow {
+  std::string_view alias, name;
+};
+
+#define PRESET(name, family, layers, hidden, ffn, heads, kv_heads, head_dim, vocab, positions, published) \
+  Row{name, family, layers, hidden, ffn, heads, kv_heads, head_dim, vocab, positions, published},
+#define ALIAS(alias, name)
+const Row kRows[] = {
+#include "stepcast/workload/presets.def"
+};
+#undef PRESET
+#undef ALIAS
+#define PRESET(...)
+#define ALIAS(alias, name) AliasRow{alias, name},
+constexpr AliasRow kAliases[] = {
+#include "stepcast/workload/presets.def"
+};
+#undef PRESET
+#undef ALIAS
+
+std::vector<Preset> build() {
+  std::vector<Preset> all;
+  for (const Row& row : kRows) {
+    Transformer model = row.family();
+    model.name = row.name;
+    model.n_layers = row.n_layers;
+    model.hidden_size = row.hidden_size;
+    model.ffn_hidden_size = row.ffn_hidden_size;
+    model.n_heads = row.n_heads;
+    model.n_kv_heads = row.n_kv_heads;
+    model.head_dim = row.head_dim;
+    model.vocab_size = row.vocab_size;
+    model.max_position = row.max_position;
+    if (model.moe && model.moe->expert_ffn_hidden_size == 0) {
+      model.moe->expert_ffn_hidden_size = row.ffn_hidden_size;
+    }
+    Preset preset{std::move(model), std::string{row.published}, {}};
+    for (const AliasRow& alias : kAliases) {
+      if (alias.name == row.name) preset.aliases.emplace_back(alias.alias);
+    }
+    all.push_back(std::move(preset));
+  }
+  return all;
+}
+
+}  // namespace
+
+std::span<const Preset> presets() {
+  static const std::vector<Preset> kPresets = build();
+  return kPresets;
+}
+
+Result<Transformer> find_preset(std::string_view name) {
+  const std::string wanted = spelling_core(name);
+  std::vector<std::string> known;
+  for (const Preset& preset : presets()) {
+    const auto is_called = [&wanted](const std::string& other) { return spelling_core(other) == wanted; };
+    if (is_called(preset.model.name) ||
+        std::any_of(preset.aliases.begin(), preset.aliases.end(), is_called)) {
+      return preset.model;
+    }
+    known.push_back(preset.model.name);
+    known.insert(known.end(), preset.aliases.begin(), preset.aliases.end());
+  }
+  const auto meant = nearest_word(name, known);
+  return Error{fmt::format("no model is named `{}`", name)}.advice(
+      meant ? fmt::format("did you mean `{}`?", *meant) : "give a preset or the path of a config.json");
+}
+
+}  // namespace stepcast

@@ -1,0 +1,32 @@
+// Models that are known by name, from public model cards and papers.
+//
+//   STEPCAST_ASSIGN(const Transformer model, find_preset("llama-3-70b"));
+//
+// The rows are in presets.def; docs/models.md shows them.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stepcast/base/result.h"
+#include "stepcast/workload/transformer.h"
+
+namespace stepcast {
+
+struct Preset {
+  Transformer model;
+  // Its size as published: all digits ("8,030,261,248"), some ("18.4B"), or a round name that is no count
+  // ("~350M").
+  std::string published_parameters;
+  std::vector<std::string> aliases;
+};
+
+// All, in the order of the table.
+[[nodiscard]] std::span<const Preset> presets();
+
+// By name or alias; case, blanks, hyphens and underscores do not count. An error names the nearest known one.
+[[nodiscard]] Result<Transformer> find_preset(std::string_view name);
+
+}  // namespace stepcast
