@@ -46,6 +46,7 @@ constexpr double kWinogradGain = 1.45;
 constexpr double kCacheShare = 2;  // of the last-level cache: inputs left by an earlier run, outputs not
                                    // yet written; generous, for the bound
 constexpr double kOnChipOverMemory = 10;  // bandwidth of what stays on chip, for the bound: generous
+constexpr double kForEver = 1e300;        // of sizes whose arithmetic overflows
 constexpr double kShortestKernelUs = 1;   // assumed; the shortest measured row is 2.0 us
 
 double number(std::int64_t value) { return static_cast<double>(value); }
@@ -194,6 +195,31 @@ bool rests_on_guess(const Operation& operation, const Work& work, const DeviceFi
   return device.vector.assumed;
 }
 
+double bound_us(const Operation& operation, const Work& work, const DeviceFigures& device) {
+  double flops = work.flops.value();
+  double bytes = work.bytes().value();
+  if (const auto* s = std::get_if<ConvolutionShape>(&operation.shape)) flops /= most_saved_by_transforms(*s);
+  if (const auto* s = std::get_if<CrossEntropyShape>(&operation.shape); s != nullptr && !s->fused) {
+    // What is not fused could be.
+    CrossEntropyShape fused = *s;
+    fused.fused = true;
+    bytes = work_of({fused, operation.dtype, operation.direction}).bytes().value();
+  }
+  double rate = device.matrix_of(operation.dtype).per_us;
+  // Half types may be computed in pairs by ordinary units: the fastest unit bounds them all.
+  if (!work.matrix) rate = std::max({rate, device.vector.per_us, device.matrix_of(DType::fp16).per_us});
+  const double arithmetic_us = flops / rate;
+  double memory_us = std::max(bytes - kCacheShare * device.l2_bytes, 0.0) / device.memory.per_us;
+  memory_us = std::max(memory_us, bytes / (device.memory.per_us * kOnChipOverMemory));
+  if (const auto* transfer = std::get_if<TransferShape>(&operation.shape)) {
+    const bool on_device =
+        transfer->kind == MemcpyKind::none || transfer->kind == MemcpyKind::device_to_device;
+    if (!on_device) memory_us = number(transfer->bytes) / device.host_link.per_us;
+  }
+  const double bound = std::max({arithmetic_us, memory_us, kShortestKernelUs});
+  return std::isfinite(bound) ? bound : kForEver;
+}
+
 // Half-width of the interval of unfitted answers in ln: three quarters of the products and most streaming
 // kernels of the measured GPUs lie within.
 constexpr double kAnalyticBand = 0.35, kAssumedBand = 0.7;
@@ -202,45 +228,31 @@ constexpr double kAnalyticBand = 0.35, kAssumedBand = 0.7;
 
 AnalyticModel::AnalyticModel(const Device& device) : device_(device), figures_(figures_of(device)) {}
 
-Microseconds AnalyticModel::time(const Operation& operation) const {
+AnalyticTime AnalyticModel::answer(const Operation& operation) const {
   const Work work = work_of(operation);
+  const double bound = bound_us(operation, work, figures_);
   const double running =
       std::visit(PlainTime{figures_, operation.dtype, operation.direction, work}, operation.shape);
-  const double floors = figures_.kernel_floor_us * std::max(1.0, static_cast<double>(work.kernels));
   // Products in two directions have counted the launch of the second one.
   const bool product = std::holds_alternative<GemmShape>(operation.shape) ||
                        std::holds_alternative<ConvolutionShape>(operation.shape);
-  const double time = running + (product ? figures_.kernel_floor_us : floors);
-  return Microseconds{std::isfinite(time) ? std::max(time, lower_bound(operation).value()) : 1e300};
+  const double launches = product ? 1 : std::max(1.0, static_cast<double>(work.kernels));
+  const double time = running + figures_.kernel_floor_us * launches;
+  return {Microseconds{std::isfinite(time) ? std::max(time, bound) : kForEver}, Microseconds{bound}, work};
+}
+
+Microseconds AnalyticModel::time(const Operation& operation) const { return answer(operation).time; }
+
+Microseconds AnalyticModel::lower_bound(const Operation& operation) const {
+  return Microseconds{bound_us(operation, work_of(operation), figures_)};
 }
 
 Estimate AnalyticModel::estimate(const Operation& operation) const {
-  const Microseconds middle = time(operation);
-  const bool guess = rests_on_guess(operation, work_of(operation), figures_, device_.sm_count.has_value());
+  const AnalyticTime a = answer(operation);
+  const bool guess = rests_on_guess(operation, a.work, figures_, device_.sm_count.has_value());
   const double band = std::exp(guess ? kAssumedBand : kAnalyticBand);
-  const Microseconds bound = lower_bound(operation);
-  return {middle, std::max(bound, middle / band), middle * band,
+  return {a.time, std::max(a.lower_bound, a.time / band), a.time * band,
           guess ? EstimateSource::assumed : EstimateSource::analytic};
-}
-
-Microseconds AnalyticModel::lower_bound(const Operation& operation) const {
-  const Work work = work_of(operation);
-  double flops = work.flops.value();
-  if (const auto* s = std::get_if<ConvolutionShape>(&operation.shape)) flops /= most_saved_by_transforms(*s);
-  double rate = figures_.matrix_of(operation.dtype).per_us;
-  // Half types may be computed in pairs by ordinary units: the fastest unit bounds them all.
-  if (!work.matrix) rate = std::max({rate, figures_.vector.per_us, figures_.matrix_of(DType::fp16).per_us});
-  const double arithmetic_us = flops / rate;
-
-  const double bytes = work.bytes().value();
-  double memory_us = std::max(bytes - kCacheShare * figures_.l2_bytes, 0.0) / figures_.memory.per_us;
-  memory_us = std::max(memory_us, bytes / (figures_.memory.per_us * kOnChipOverMemory));
-  if (const auto* transfer = std::get_if<TransferShape>(&operation.shape)) {
-    const bool on_device =
-        transfer->kind == MemcpyKind::none || transfer->kind == MemcpyKind::device_to_device;
-    if (!on_device) memory_us = number(transfer->bytes) / figures_.host_link.per_us;
-  }
-  return Microseconds{std::max({arithmetic_us, memory_us, kShortestKernelUs})};
 }
 
 }  // namespace stepcast

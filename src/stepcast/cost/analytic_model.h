@@ -15,6 +15,12 @@ namespace stepcast {
 // formulas does not fit this one.
 inline constexpr int kAnalyticRevision = 1;
 
+// The same questions answered at once, for callers that count nanoseconds.
+struct AnalyticTime {
+  Microseconds time, lower_bound;
+  Work work;
+};
+
 class AnalyticModel {
  public:
   explicit AnalyticModel(const Device& device);
@@ -26,6 +32,8 @@ class AnalyticModel {
   // No correct implementation on this device is faster: arithmetic at peak (minimum-FLOP convolution), bytes
   // that cannot stay in the last-level cache at peak memory bandwidth.
   [[nodiscard]] Microseconds lower_bound(const Operation& operation) const;
+
+  [[nodiscard]] AnalyticTime answer(const Operation& operation) const;
 
   [[nodiscard]] const Device& device() const { return device_; }
   [[nodiscard]] const DeviceFigures& figures() const { return figures_; }

@@ -8,6 +8,8 @@ namespace {
 
 constexpr double kQueriesOfBlock = 128;
 constexpr double kMemoryEfficiency = 0.76;  // as of matrix products
+constexpr double kUnequalTail = 0.6;        // mean blocks that the last long one sticks out; assumed
+constexpr double kMostPartial = 16;         // the smallest blocks have 8 queries; assumed
 // Matrix rate from which kernels are those of Hopper: between A100 (312 TFLOP/s) and H100 (989).
 constexpr double kHopperPerUs = 600e6;
 // Without matrix units the scores of a block are ordinary arithmetic; assumed.
@@ -75,22 +77,25 @@ double attention_us(const AttentionShape& s, DType dtype, Direction direction, c
   const auto queries = static_cast<double>(s.query_length);
   auto keys = static_cast<double>(s.key_length);
   if (s.window > 0) keys = std::min(keys, static_cast<double>(s.window));
-  const double length_factor = keys / (keys + rate.half_length);
+  const double length_factor =
+      std::max(keys, kQueriesOfBlock) / (std::max(keys, kQueriesOfBlock) + rate.half_length);
 
   // Backward runs over blocks of keys instead of blocks of queries.
   const double rows = direction == Direction::forward ? queries : keys;
   const double heads = static_cast<double>(s.batch) * static_cast<double>(s.heads);
-  const double blocks = std::max(1.0, heads * std::ceil(rows / kQueriesOfBlock));
-  const double waves = std::ceil(blocks / device.sm_count);
-  // Causal blocks are of unequal length, and the short ones fill the gaps of the last wave.
-  const double filled = blocks / (waves * device.sm_count);
-  const double utilisation = waves <= 1 ? filled : s.causal ? 0.5 * (1 + filled) : filled;
+  const double blocks_of_head = std::max(1.0, std::ceil(rows / kQueriesOfBlock));
+  const double blocks = std::max(1.0, heads * blocks_of_head);
+  // Blocks of the busiest SM, in mean blocks. Causal blocks are of unequal length: the longest is two mean
+  // ones, and short ones fill gaps.
+  const double blocks_per_sm = blocks / device.sm_count;
+  const bool unequal = s.causal && blocks_of_head > 1;
+  const double busiest = unequal ? std::max(2.0, blocks_per_sm + kUnequalTail) : std::ceil(blocks_per_sm);
+  const double utilisation = blocks_per_sm / busiest;
   // A block of few queries takes as long as a full one.
-  const double rows_of_blocks = std::ceil(rows / kQueriesOfBlock) * kQueriesOfBlock;
-  const double partial = rows > 0 ? std::min(rows_of_blocks / rows, 4.0) : 1;
+  const double partial = rows > 0 ? std::min(blocks_of_head * kQueriesOfBlock / rows, kMostPartial) : 1;
 
-  const double compute_us = work.flops.value() * padding * partial /
-                            (peak * share * std::max(length_factor, 1e-3) * std::max(utilisation, 1e-3));
+  const double compute_us =
+      work.flops.value() * padding * partial / (peak * share * length_factor * utilisation);
   const double memory_us = work.bytes().value() / (device.memory.per_us * kMemoryEfficiency);
   return std::max(compute_us, memory_us);
 }
