@@ -12,8 +12,6 @@ namespace {
 using detail::LayerLists;
 using detail::LayerVariant;
 
-void append(WorkList& list, const WorkList& more) { list.insert(list.end(), more.begin(), more.end()); }
-
 // Runs of equal layers of one chunk.
 void add_run(ChunkWork& chunk, std::uint32_t kind) {
   if (!chunk.runs.empty() && chunk.runs.back().kind == kind) {
