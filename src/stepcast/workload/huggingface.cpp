@@ -1,0 +1,87 @@
+#include "stepcast/workload/huggingface.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "stepcast/base/file.h"
+#include "stepcast/base/nearest_word.h"
+#include "stepcast/platform/json_value.h"
+#include "stepcast/workload/detail/config_keys.h"
+#include "stepcast/workload/detail/huggingface_families.h"
+
+namespace stepcast {
+namespace {
+
+using detail::ConfigKeys;
+
+Error unknown_family(const ConfigKeys& keys, const std::string& model_type) {
+  const std::vector<std::string> known = huggingface_model_types();
+  std::string list;
+  for (const std::string& name : known) list += fmt::format("{}{}", list.empty() ? "" : ", ", name);
+  Error error = keys.error("model_type", "unknown architecture")
+                    .found(fmt::format("`{}`", model_type.substr(0, 60)))
+                    .expected(fmt::format("one of {}", list));
+  if (model_type == "gemma3") return std::move(error).advice("give its `text_config` as a file of its own");
+  if (const auto meant = nearest_word(model_type, known)) {
+    return std::move(error).advice(fmt::format("did you mean `{}`?", *meant));
+  }
+  return error;
+}
+
+// Released weights may be stored as fp8 (DeepSeek-V3); how a model is trained is told by the layout.
+Status read_quantization(ConfigKeys& keys) {
+  STEPCAST_ASSIGN(auto section, keys.section("quantization_config"));
+  if (!section) return Ok{};
+  std::string method;
+  STEPCAST_TRY(section->optional("quant_method", method));
+  if (method == "fp8") return Ok{};
+  return keys.error("quantization_config", "quantized weights cannot be trained")
+      .found(fmt::format("`{}`", method.substr(0, 60)))
+      .expected("the config of the model that was quantized");
+}
+
+}  // namespace
+
+std::vector<std::string> huggingface_model_types() {
+  std::vector<std::string> names;
+  for (const auto& family : detail::huggingface_families()) names.emplace_back(family.model_type);
+  return names;
+}
+
+Result<Transformer> parse_huggingface_config(std::string_view text, const std::string& name) {
+  STEPCAST_ASSIGN(const JsonValue root, parse_json(text, name));
+  STEPCAST_ASSIGN(ConfigKeys keys, ConfigKeys::of(root, "", name));
+  std::string model_type;
+  STEPCAST_TRY(keys.optional("model_type", model_type));
+  if (model_type.empty()) {
+    return keys.error("", "`model_type` is missing").expected("the config.json of a Hugging Face model");
+  }
+  const auto families = detail::huggingface_families();
+  const auto family = std::find_if(families.begin(), families.end(),
+                                   [&](const auto& f) { return f.model_type == model_type; });
+  if (family == families.end()) return unknown_family(keys, model_type);
+  Transformer model;
+  model.name = name;
+  STEPCAST_TRY(family->read(keys, model));
+  STEPCAST_TRY(read_quantization(keys));
+  keys.ignore(detail::harmless_huggingface_keys());
+  STEPCAST_TRY(keys.finish());
+  STEPCAST_TRY(check(model));
+  return model;
+}
+
+Result<Transformer> read_huggingface_config(const std::filesystem::path& path) {
+  std::error_code failure;
+  const std::filesystem::path file =
+      std::filesystem::is_directory(path, failure) ? path / "config.json" : path;
+  STEPCAST_ASSIGN(const std::string text, read_file(file, JsonLimits{}.max_bytes));
+  STEPCAST_ASSIGN(Transformer model, parse_huggingface_config(text, file.string()));
+  std::filesystem::path folder = std::filesystem::absolute(file, failure).parent_path();
+  const std::string stem = file.stem().string();
+  model.name = stem == "config" && folder.has_filename() ? folder.filename().string() : stem;
+  return model;
+}
+
+}  // namespace stepcast
