@@ -180,7 +180,7 @@ TEST(HuggingfaceConfig, RefusesUnknownArchitectures) {
   EXPECT_THAT(message_of(R"({"model_type": "gemma3"})"), HasSubstr("text_config"));
   EXPECT_THAT(message_of(R"({"hidden_size": 4})"), HasSubstr("`model_type` is missing"));
   EXPECT_THAT(message_of("[]"), HasSubstr("expected an object"));
-  EXPECT_THAT(message_of("{"), HasSubstr("not valid JSON"));
+  EXPECT_THAT(message_of("{"), HasSubstr("expected an object"));
 }
 
 TEST(HuggingfaceConfig, RefusesKeysItDoesNotKnow) {
@@ -213,7 +213,7 @@ TEST(HuggingfaceConfig, RefusesShapesItCannotRepresent) {
   EXPECT_THAT(
       message_of(replaced(config_of("deepseek-v3"), "\"moe_layer_freq\": 1", "\"moe_layer_freq\": 2")),
       HasSubstr("moe_layer_freq"));
-  EXPECT_THAT(message_of(replaced(config_of("mistral-7b"), "\"num_key_value_heads\": 8, ", "")),
+  EXPECT_THAT(message_of(replaced(config_of("mistral-7b"), "\"num_key_value_heads\": 8,", "")),
               HasSubstr("`num_key_value_heads` is missing"));
   EXPECT_THAT(message_of(replaced(config_of("gpt2"), "\"n_embd\": 768", "\"n_embd\": 768.5")),
               AllOf(HasSubstr("n_embd"), HasSubstr("a whole number")));
