@@ -24,6 +24,7 @@ struct Options {
   bool json = false;
   std::string rows;
   std::string output;
+  std::vector<std::string> platforms;
   SuiteOptions how;
 };
 
@@ -48,7 +49,22 @@ std::string accuracy_page_without_places(const std::vector<SuiteResult>& results
   return page;
 }
 
+// "GPU=FILE": the name of a GPU in the data and the platform that describes it.
+Result<SuiteOptions> suite_options(const Options& options) {
+  SuiteOptions how = options.how;
+  for (const std::string& text : options.platforms) {
+    const std::size_t sign = text.find('=');
+    if (sign == std::string::npos || sign == 0 || sign + 1 == text.size()) {
+      return Error{"--platform"}.found(text).expected(
+          "GPU=FILE, the name of a GPU in the data and its platform");
+    }
+    how.platforms.emplace_back(text.substr(0, sign), text.substr(sign + 1));
+  }
+  return how;
+}
+
 Result<int> run(const Options& options) {
+  STEPCAST_ASSIGN(const SuiteOptions how, suite_options(options));
   std::vector<SuiteResult> results;
   const bool all = options.suite == "all";
   if (all) {
@@ -57,7 +73,7 @@ Result<int> run(const Options& options) {
       std::error_code ignored;
       std::filesystem::path data = options.data / suite.data_folder;
       if (!std::filesystem::is_directory(data, ignored)) data = options.data;
-      STEPCAST_ASSIGN(SuiteResult result, suite.run(data, options.how));
+      STEPCAST_ASSIGN(SuiteResult result, suite.run(data, how));
       results.push_back(std::move(result));
     }
   } else {
@@ -65,7 +81,7 @@ Result<int> run(const Options& options) {
     if (suite == nullptr) {
       return Error{fmt::format("there is no validation suite '{}'", options.suite)}.expected(suite_names());
     }
-    STEPCAST_ASSIGN(SuiteResult result, suite->run(options.data, options.how));
+    STEPCAST_ASSIGN(SuiteResult result, suite->run(options.data, how));
     results.push_back(std::move(result));
   }
   if (!options.rows.empty()) STEPCAST_TRY(write_file_atomically(options.rows, validation_rows_csv(results)));
@@ -96,6 +112,9 @@ Verb validate_verb() {
         app.add_option("--output", options->output,
                        "write the scores as a page in Markdown (suite all: docs/accuracy.md)");
         app.add_option("--protocol", options->how.protocol, "shipped or refit, where the suite has a choice");
+        app.add_option("--platform", options->platforms,
+                       "GPU=FILE: the platform of a GPU that no shipped platform describes (suite kernels)")
+            ->allow_extra_args(false);
         app.add_option("--threads", options->how.threads, "threads to use (0: all)")->capture_default_str();
         return [options] { return run(*options); };
       }};

@@ -94,5 +94,44 @@ TEST(ValidationReport, PageHasASectionPerSuite) {
   EXPECT_TRUE(parse_json(validation_json(results)));
 }
 
+TEST(ValidationReport, GroupsAreMeansOfTheirSets) {
+  SuiteResult many;
+  many.suite = "kernels";
+  TestScore test;
+  test.test = "held_out_rows";
+  test.protocol = "refit";
+  test.unit = "us";
+  for (int i = 0; i < 30; ++i) {
+    SetScore set;
+    set.set = "gpu/op" + std::to_string(i);
+    set.group = i % 2 == 0 ? "even" : "odd";
+    set.rows = {{"row", 100, 100.0 + i, 90, 140}};
+    if (i == 4) set.extras = {{"published_mape", 7}};
+    test.sets.push_back(set);
+  }
+  test.finish();
+  ASSERT_EQ(test.groups.size(), 2U);
+  EXPECT_EQ(test.groups[0].group, "even");
+  EXPECT_NEAR(test.groups[0].overall.mape, 14, 1e-9);
+  EXPECT_NEAR(test.groups[1].overall.mape, 15, 1e-9);
+  ASSERT_EQ(test.groups[0].extras.size(), 1U);
+  EXPECT_EQ(test.groups[0].extras[0].value, 7);  // of the sets that have it
+  ASSERT_EQ(test.extras.size(), 1U);
+  EXPECT_EQ(test.extras[0].value, 7);
+  many.tests = {test};
+  const auto json = parse_json(validation_json(many));
+  ASSERT_TRUE(json);
+  EXPECT_EQ((*json)["tests"][0]["groups"][1]["group"].text, "odd");
+  EXPECT_EQ((*json)["tests"][0]["groups"][1]["n_sets"].number, 15);
+  EXPECT_EQ((*json)["tests"][0]["sets"].items.size(), 30U);
+  const std::vector<SuiteResult> results{many};
+  const std::string page = accuracy_page(results, "data");
+  EXPECT_THAT(page, HasSubstr("| gpu/op29 | 1 | 29.000 |"));  // the worst first
+  EXPECT_THAT(page, HasSubstr("(15 sets with smaller errors)"));
+  EXPECT_THAT(page, HasSubstr("| mean over 15 sets: odd | 15 | 15.000 |"));
+  EXPECT_EQ(page.find("gpu/op3 "), std::string::npos);
+  EXPECT_THAT(validation_text(many), HasSubstr("gpu/op3 "));
+}
+
 }  // namespace
 }  // namespace stepcast

@@ -45,7 +45,7 @@ inline constexpr int kPlatformFileVersion = 1;
 // same platform.
 [[nodiscard]] std::string platform_json(const Platform& platform);
 // The same platform as a short file: `extends: base_reference` and what differs from `base`, which is that
-// platform.
+// platform. Without a reference only what differs: a part that another file can extend.
 [[nodiscard]] std::string platform_extension_json(const Platform& platform, const Platform& base,
                                                   std::string_view base_reference);
 [[nodiscard]] Status write_platform(const std::filesystem::path& file, const Platform& platform);

@@ -353,7 +353,7 @@ std::string document(const Platform& platform, const Platform* base, std::string
   root.add("stepcast_platform", whole(kPlatformFileVersion)).add("name", JsonValue{platform.name});
   if (!platform.description.empty()) root.add("description", JsonValue{platform.description});
   if (!platform.aliases.empty()) root.add("aliases", texts(platform.aliases));
-  if (base != nullptr) root.add("extends", JsonValue{base_reference});
+  if (base != nullptr && !base_reference.empty()) root.add("extends", JsonValue{base_reference});
   if (!documents.empty()) root.add("documents", documents.json());
   for (const JsonValue::Member& member : body.members()) root.add(member.key, member.value);
   return pretty_json(root);

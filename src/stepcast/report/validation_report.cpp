@@ -1,6 +1,7 @@
 #include "stepcast/report/validation_report.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <string_view>
 #include <vector>
@@ -58,6 +59,15 @@ void write_result(JsonWriter& json, const SuiteResult& result) {
     json.key("pooled").begin_object();
     write_metrics(json, test.pooled, test.relative, {});
     json.end_object();
+    if (!test.groups.empty()) {
+      json.key("groups").begin_array();
+      for (const GroupScore& group : test.groups) {
+        json.begin_object().field("group", group.group).field("n_sets", group.n_sets);
+        write_metrics(json, group.overall, test.relative, group.extras);
+        json.end_object();
+      }
+      json.end_array();
+    }
     write_sets(json, test);
     json.end_object();
   }
@@ -95,7 +105,9 @@ void add_extras(const TestScore& test, const std::vector<ExtraMetric>& extras,
   }
 }
 
-TextTable relative_table(const TestScore& test) {
+// Tests with many sets have intervals too, and where there is no room for all sets the worst stand first.
+TextTable relative_table(const TestScore& test, std::size_t most_sets) {
+  const bool intervals = test.overall.interval_coverage.has_value() && !test.groups.empty();
   std::vector<TextTable::Column> columns{{"set", TextTable::Align::left},
                                          {"n"},
                                          {"mean\n|error| %"},
@@ -104,6 +116,10 @@ TextTable relative_table(const TestScore& test) {
                                          {"max\n%"},
                                          {"bias\n%"},
                                          {"geometric\nmean %"}};
+  if (intervals) {
+    columns.push_back({"in p10-p90\n%"});
+    columns.push_back({"median\nwidth %"});
+  }
   for (const ExtraMetric& extra : test.extras) columns.push_back({extra.name});
   TextTable table{std::move(columns)};
   const auto add = [&](const std::string& name, const Metrics& m, const std::vector<ExtraMetric>& extras) {
@@ -119,12 +135,30 @@ TextTable relative_table(const TestScore& test) {
                                    table_number(m.max_ape, 3),
                                    table_signed(m.bias, 3),
                                    table_number(m.gmae, 3)};
+    if (intervals) {
+      for (const auto& value : {m.interval_coverage, m.interval_width_median}) {
+        cells.push_back(value ? table_number(*value, 1) : "-");
+      }
+    }
     add_extras(test, extras, cells);
     table.row(std::move(cells));
   };
-  for (const SetScore& set : test.sets) add(set.set, set.metrics, set.extras);
+  std::vector<const SetScore*> shown;
+  for (const SetScore& set : test.sets) shown.push_back(&set);
+  if (shown.size() > most_sets) {
+    std::stable_sort(shown.begin(), shown.end(),
+                     [](const SetScore* a, const SetScore* b) { return a->metrics.mape > b->metrics.mape; });
+    shown.resize(most_sets);
+  }
+  for (const SetScore* set : shown) add(set->set, set->metrics, set->extras);
+  if (shown.size() < test.sets.size()) {
+    table.row({fmt::format("({} sets with smaller errors)", test.sets.size() - shown.size())});
+  }
   if (test.sets.size() > 1) {
     table.rule();
+    for (const GroupScore& group : test.groups) {
+      add(fmt::format("mean over {} sets: {}", group.n_sets, group.group), group.overall, group.extras);
+    }
     add("mean over sets", test.overall, test.extras);
     add("all rows", test.pooled, test.extras);
   }
@@ -148,8 +182,11 @@ TextTable absolute_table(const TestScore& test) {
   return table;
 }
 
-TextTable table_of(const TestScore& test) {
-  return test.relative ? relative_table(test) : absolute_table(test);
+// Tests with groups have sets by the hundred.
+constexpr std::size_t kSetsOnPage = 15;
+
+TextTable table_of(const TestScore& test, std::size_t most_sets = std::numeric_limits<std::size_t>::max()) {
+  return test.relative ? relative_table(test, most_sets) : absolute_table(test);
 }
 
 std::string heading_of(const TestScore& test) {
@@ -246,7 +283,7 @@ std::string accuracy_page(std::span<const SuiteResult> results, const std::strin
     text += fmt::format("\n## {}\n", result.suite);
     for (const TestScore& test : result.tests) {
       text += fmt::format("\n### {}\n\n", heading_of(test));
-      text += table_of(test).markdown();
+      text += test.groups.empty() ? table_of(test).markdown() : table_of(test, kSetsOnPage).markdown();
     }
     const std::vector<std::string> skipped = skipped_lines(result);
     if (!skipped.empty()) text += "\nNot scored:\n\n";

@@ -2,44 +2,79 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <utility>
 
 #include "stepcast/validate/collectives_suite.h"
 #include "stepcast/validate/replay_suite.h"
 
 namespace stepcast {
 
-void TestScore::finish() {
-  std::vector<Metrics> of_sets;
-  std::vector<ScoredRow> all;
-  extras.clear();
-  double counted = 0;
-  for (SetScore& set : sets) {
-    if (relative) {
-      set.metrics = score(set.rows);
-    } else {
-      set.metrics.n = set.rows.size();
-    }
-    of_sets.push_back(set.metrics);
-    all.insert(all.end(), set.rows.begin(), set.rows.end());
-    if (set.rows.empty()) continue;
-    ++counted;
-    for (const ExtraMetric& extra : set.extras) {
-      const auto same = std::find_if(extras.begin(), extras.end(),
-                                     [&](const ExtraMetric& e) { return e.name == extra.name; });
-      if (same == extras.end()) {
-        extras.push_back(extra);
-      } else if (extra.over == ExtraMetric::Over::max) {
+namespace {
+
+// Extra numbers of several sets become one; means go over the sets that have the number.
+class ExtraSum {
+ public:
+  void add(const std::vector<ExtraMetric>& extras) {
+    for (const ExtraMetric& extra : extras) {
+      const auto same =
+          std::find_if(sum_.begin(), sum_.end(), [&](const ExtraMetric& e) { return e.name == extra.name; });
+      if (same == sum_.end()) {
+        sum_.push_back(extra);
+        counts_.push_back(1);
+        continue;
+      }
+      counts_[static_cast<std::size_t>(same - sum_.begin())] += 1;
+      if (extra.over == ExtraMetric::Over::max) {
         same->value = std::max(same->value, extra.value);
       } else {
         same->value += extra.value;
       }
     }
   }
-  for (ExtraMetric& extra : extras) {
-    if (extra.over == ExtraMetric::Over::mean && counted > 0) extra.value /= counted;
+  [[nodiscard]] std::vector<ExtraMetric> result() && {
+    for (std::size_t i = 0; i < sum_.size(); ++i) {
+      if (sum_[i].over == ExtraMetric::Over::mean) sum_[i].value /= counts_[i];
+    }
+    return std::move(sum_);
+  }
+
+ private:
+  std::vector<ExtraMetric> sum_;
+  std::vector<double> counts_;
+};
+
+}  // namespace
+
+void TestScore::finish() {
+  struct Group {
+    std::vector<Metrics> of_sets;
+    ExtraSum extras;
+  };
+  Group whole;
+  std::map<std::string, Group> by_group;
+  std::vector<ScoredRow> all;
+  for (SetScore& set : sets) {
+    if (relative) {
+      set.metrics = score(set.rows);
+    } else {
+      set.metrics.n = set.rows.size();
+    }
+    all.insert(all.end(), set.rows.begin(), set.rows.end());
+    for (Group* group : {&whole, set.group.empty() ? nullptr : &by_group[set.group]}) {
+      if (group == nullptr) continue;
+      group->of_sets.push_back(set.metrics);
+      if (!set.rows.empty()) group->extras.add(set.extras);
+    }
+  }
+  extras = std::move(whole.extras).result();
+  groups.clear();
+  for (auto& [name, group] : by_group) {
+    groups.push_back(
+        {name, group.of_sets.size(), mean_over_sets(group.of_sets), std::move(group.extras).result()});
   }
   if (relative) {
-    overall = mean_over_sets(of_sets);
+    overall = mean_over_sets(whole.of_sets);
     pooled = score(all);
   } else {
     overall.n = pooled.n = all.size();

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "stepcast/base/result.h"
@@ -26,10 +27,19 @@ struct ExtraMetric {
 
 struct SetScore {
   std::string set;
+  std::string group;        // sets of one kind, scored together; empty: of none
   std::uint64_t n_fit = 0;  // rows that something was fitted to
   Metrics metrics;          // n counts rows also where errors are absolute only
   std::vector<ExtraMetric> extras;
   std::vector<ScoredRow> rows;
+};
+
+// The sets of one group together.
+struct GroupScore {
+  std::string group;
+  std::uint64_t n_sets = 0;
+  Metrics overall;  // mean over its sets
+  std::vector<ExtraMetric> extras;
 };
 
 struct TestScore {
@@ -40,7 +50,8 @@ struct TestScore {
   std::vector<SetScore> sets;
   Metrics overall;                  // mean over sets
   Metrics pooled;                   // all rows together
-  std::vector<ExtraMetric> extras;  // over sets
+  std::vector<ExtraMetric> extras;  // over the sets that have them
+  std::vector<GroupScore> groups;   // by name
 
   // Scores the sets from their rows, and the whole from its sets.
   void finish();
@@ -61,6 +72,8 @@ struct SuiteResult {
 struct SuiteOptions {
   unsigned threads = 0;  // 0: one per hardware thread
   std::string protocol;  // empty: the suite's own
+  // Platform files for GPUs that no shipped platform describes, by the name of the GPU in the data.
+  std::vector<std::pair<std::string, std::filesystem::path>> platforms;
 };
 
 struct Suite {
