@@ -74,16 +74,16 @@ TEST(KernelMeasurements, EveryOperatorHasTheShapeThatTheNotesOfTheDataGive) {
   EXPECT_EQ(one("embedding", all),
             "embedding_lookup fp16 forward tables=1 rows=25216 dim=1024 bags=1536 pooling=1");
   EXPECT_EQ(one("layernorm", all), "layer_norm fp16 forward rows=1536 cols=1024");
-  EXPECT_EQ(one("RMSlayernorm", all), "rms_norm fp16 forward rows=1536 cols=1024");
+  EXPECT_EQ(one("RMSlayernorm", all), "rms_norm_unfused fp16 forward rows=1536 cols=1024 unfused");
   EXPECT_THAT(one("res_add", all), HasSubstr("residual_add elements=1572864 reads=2 writes=1"));
   EXPECT_EQ(one("linear2", all), "gemm fp16 forward m=1536 n=1024 k=512 tn");
   EXPECT_EQ(one("linear3", all), "gemm fp16 forward m=1536 n=2048 k=1024 tn");
   EXPECT_EQ(one("linear4", all), "gemm fp16 forward m=1536 n=1024 k=2048 tn");
   EXPECT_EQ(one("linear_final", all), "gemm fp16 forward m=1536 n=25216 k=1024 tn");
   EXPECT_THAT(one("gelu", all), HasSubstr("gelu elements=3145728 reads=1 writes=1"));
-  EXPECT_THAT(one("RoPE", all), HasSubstr("rotary elements=786432 reads=1 writes=1"));
+  EXPECT_THAT(one("RoPE", all), HasSubstr("rotary_unfused elements=786432 reads=1 writes=1"));
   EXPECT_EQ(one("flash_atten", all),
-            "attention fp16 forward batch=3 query_length=512 key_length=512 heads=4 head_dim=128 causal");
+            "attention fp16 forward batch=3 query_length=512 key_length=512 heads=4 head_dim=128 causal flash1");
   EXPECT_EQ(one("baddbmm", all), "batched_gemm fp16 forward batch=12 m=512 n=512 k=128 tn");
   EXPECT_EQ(one("bmm", all), "batched_gemm fp16 forward batch=12 m=512 n=128 k=512 nn");
   EXPECT_THAT(one("fillmask", all), HasSubstr("masked_fill elements=3145728 "));

@@ -34,7 +34,7 @@ auto members(const ConvolutionShape& s) {
 auto members(const LookupShape& s) {
   return std::tie(s.tables, s.rows, s.dim, s.bags, s.pooling, s.distinct_fraction, s.fused_update);
 }
-auto members(const NormShape& s) { return std::tie(s.kind, s.rows, s.cols); }
+auto members(const NormShape& s) { return std::tie(s.kind, s.rows, s.cols, s.fused); }
 auto members(const SoftmaxShape& s) { return std::tie(s.kind, s.rows, s.cols); }
 auto members(const CrossEntropyShape& s) { return std::tie(s.rows, s.classes, s.fused); }
 auto members(const ElementwiseShape& s) {
@@ -145,7 +145,9 @@ std::string describe_shape(const LookupShape& s) {
   if (s.fused_update) out += " fused_update";
   return out;
 }
-std::string describe_shape(const NormShape& s) { return fmt::format("rows={} cols={}", s.rows, s.cols); }
+std::string describe_shape(const NormShape& s) {
+  return fmt::format("rows={} cols={}{}", s.rows, s.cols, s.fused ? "" : " unfused");
+}
 std::string describe_shape(const SoftmaxShape& s) {
   return fmt::format("{}rows={} cols={}", s.kind == SoftmaxKind::log_softmax ? "log " : "", s.rows, s.cols);
 }
@@ -365,6 +367,7 @@ std::string_view to_string(ElementwiseFunction function) {
     case ElementwiseFunction::dropout: return "dropout";
     case ElementwiseFunction::rotary: return "rotary";
     case ElementwiseFunction::residual_add: return "residual_add";
+    case ElementwiseFunction::rotary_unfused: return "rotary_unfused";
   }
   return "elementwise";
 }
@@ -411,7 +414,10 @@ std::string_view family_of(const Operation& operation) {
           [](const AttentionShape&) -> std::string_view { return "attention"; },
           [](const ConvolutionShape&) -> std::string_view { return "convolution"; },
           [](const LookupShape&) -> std::string_view { return "embedding_lookup"; },
-          [](const NormShape& s) { return to_string(s.kind); },
+          [](const NormShape& s) {
+            if (s.kind == NormKind::rms_norm && !s.fused) return std::string_view{"rms_norm_unfused"};
+            return to_string(s.kind);
+          },
           [](const SoftmaxShape& s) -> std::string_view {
             return s.kind == SoftmaxKind::causal_masked ? "causal_softmax" : "softmax";
           },

@@ -100,6 +100,7 @@ enum class NormKind : std::uint8_t { layer_norm, rms_norm, batch_norm, group_nor
 struct NormShape {
   NormKind kind = NormKind::layer_norm;
   std::int64_t rows = 0, cols = 0;
+  bool fused = true;  // one kernel; else cast, square, mean, scale, ... one after the other
   auto operator<=>(const NormShape&) const = default;
 };
 
@@ -143,8 +144,9 @@ enum class ElementwiseFunction : std::uint8_t {
   squared_relu,
   exponential,
   dropout,
-  rotary,        // rotary position embedding of queries or keys
-  residual_add,  // x + y of activations
+  rotary,          // rotary position embedding of queries or keys
+  residual_add,    // x + y of activations
+  rotary_unfused,  // the same as rotary, written out: split, negate, concatenate, two products, sum
 };
 [[nodiscard]] std::string_view to_string(ElementwiseFunction function);
 

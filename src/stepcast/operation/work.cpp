@@ -150,6 +150,11 @@ struct WorkOf {
     const double parameters = number(batch_norm ? s.rows : s.cols) * element;
     // Per row: 1 / root mean square, or mean and 1 / standard deviation.
     const double statistics = number(s.rows) * kStatisticBytes * (rms ? 1 : 2);
+    if (!s.fused && rms) {
+      // Norm of the rows, quotient, product with the weight; backward repeats each for its operands.
+      return forward() ? make_work(elements * 4, 3 * tensor + parameters, 2 * tensor, 5)
+                       : make_work(elements * 12, 10 * tensor + parameters, 6 * tensor, 14);
+    }
     if (forward()) {
       // Layer norm: 1 for the sum, 3 for the squares of the differences, 2 to normalise, 2 for weight and
       // bias. RMS norm: 2 for the squares, 1 to normalise, 1 for the weight.
@@ -217,7 +222,8 @@ struct WorkOf {
       case ElementwiseFunction::cast:
       case ElementwiseFunction::masked_fill:
       case ElementwiseFunction::dropout:
-      case ElementwiseFunction::rotary: break;
+      case ElementwiseFunction::rotary:
+      case ElementwiseFunction::rotary_unfused: break;
       default:  // the derivative depends on the operands
         in += reads;
         flops *= 2;

@@ -52,20 +52,16 @@ void LayerLists::add_elementwise(WorkList& list, std::string_view name, Elementw
   list.push_back({name, Operation{ElementwiseShape{.function = function,
                                                    .elements = rounded(elements),
                                                    .reads = static_cast<float>(reads),
-                                                   .writes = static_cast<float>(writes)},
+                                                   .writes = static_cast<float>(writes),
+                                                   .inner = model_.hidden_size},
                                   dtype_, direction}});
 }
 
 void LayerLists::add_norm(WorkList& list, std::string_view name, Direction direction, double tokens) const {
-  if (!layout_.fused.norm && model_.norm == NormKind::rms_norm && !layout_.fused.compiled) {
-    // As separate kernels in fp32: cast, square, mean, scale, cast, weight.
-    const double elements = tokens * static_cast<double>(model_.hidden_size);
-    const double passes = direction == Direction::forward ? 1 : 2;
-    list.push_back(
-        {name, amount(passes * elements * 18, passes * elements * 14, KernelClass::normalization, dtype_)});
-    return;
-  }
-  list.push_back({name, norm({.kind = model_.norm, .rows = rounded(tokens), .cols = model_.hidden_size},
+  list.push_back({name, norm({.kind = model_.norm,
+                              .rows = rounded(tokens),
+                              .cols = model_.hidden_size,
+                              .fused = layout_.fused.norm || layout_.fused.compiled},
                              dtype_, direction)});
 }
 
@@ -179,15 +175,17 @@ void LayerLists::residual(WorkList& list, Direction direction) const {
                       dropout ? 1.5 : 1);
       return;
     }
-    if (dropout) add_elementwise(list, "dropout", ElementwiseFunction::dropout, elements, 1, 1.5);
+    if (dropout) add_elementwise(list, "dropout", ElementwiseFunction::dropout, elements, 1, 1);
     add_elementwise(list, "residual_add", ElementwiseFunction::residual_add, elements, 2, 1);
     return;
   }
   if (dropout) {
-    add_elementwise(list, "dropout_gradient", ElementwiseFunction::dropout, elements, 1.5, 1);
+    add_elementwise(list, "dropout_gradient", ElementwiseFunction::dropout, elements, 1, 1,
+                    Direction::backward);
   }
   // Both branches of the residual meet.
-  add_elementwise(list, "residual_gradient_add", ElementwiseFunction::residual_add, elements, 2, 1);
+  add_elementwise(list, "residual_gradient_add", ElementwiseFunction::residual_add, elements, 2, 1,
+                  Direction::backward);
 }
 
 void LayerLists::activation(WorkList& list, double elements, Direction direction) const {
@@ -198,22 +196,19 @@ void LayerLists::activation(WorkList& list, double elements, Direction direction
     case Activation::squared_relu: function = ElementwiseFunction::squared_relu; break;
     case Activation::silu: function = ElementwiseFunction::silu; break;
   }
-  const bool forward = direction == Direction::forward;
   const bool fused = layout_.fused.bias_activation || layout_.fused.compiled;
   if (model_.gated_ffn) {
     if (fused) {
-      add_elementwise(list, "gated_activation", ElementwiseFunction::gated_silu, elements, forward ? 2 : 3,
-                      forward ? 1 : 2);
+      add_elementwise(list, "gated_activation", ElementwiseFunction::gated_silu, elements, 2, 1, direction);
       return;
     }
-    add_elementwise(list, "activation", function, elements, forward ? 1 : 2, 1);
-    add_elementwise(list, "gate", ElementwiseFunction::multiply, elements, 2, 1);
-    if (!forward) add_elementwise(list, "gate_gradient", ElementwiseFunction::multiply, elements, 2, 1);
+    add_elementwise(list, "activation", function, elements, 1, 1, direction);
+    add_elementwise(list, "gate", ElementwiseFunction::multiply, elements, 2, 1, direction);
     return;
   }
-  add_elementwise(list, "activation", function, elements, forward ? 1 : 2, 1);
+  add_elementwise(list, "activation", function, elements, 1, 1, direction);
   if (!fused && model_.activation == Activation::squared_relu) {
-    add_elementwise(list, "square", ElementwiseFunction::multiply, elements, forward ? 1 : 2, 1);
+    add_elementwise(list, "square", ElementwiseFunction::power_scalar, elements, 1, 1, direction);
   }
 }
 
@@ -225,6 +220,15 @@ double LayerLists::rotated_elements() const {
     return static_cast<double>(tokens_ * (heads_ + 1) * model_.latent_attention->qk_rope_head_dim);
   }
   return static_cast<double>(tokens_ * (heads_ + kv_heads_) * model_.qk_head_dim()) * model_.rotary_fraction;
+}
+
+void LayerLists::add_rotary(WorkList& list, std::string_view name, Direction direction) const {
+  const bool fused = layout_.fused.rotary || layout_.fused.compiled;
+  list.push_back({name, elementwise({.function = fused ? ElementwiseFunction::rotary
+                                                       : ElementwiseFunction::rotary_unfused,
+                                     .elements = rounded(rotated_elements()),
+                                     .inner = model_.qk_head_dim()},
+                                    dtype_, direction)});
 }
 
 AttentionShape LayerLists::attention_shape(const LayerVariant& variant) const {
@@ -249,8 +253,10 @@ void LayerLists::unfused_attention(WorkList& list, Direction direction) const {
   const bool causal = model_.architecture == Architecture::decoder;
   const SoftmaxKind kind = causal && layout_.fused.softmax ? SoftmaxKind::causal_masked : SoftmaxKind::plain;
   const bool forward = direction == Direction::forward;
-  const GemmShape by_keys{.batch = batch, .m = queries, .n = s, .k = model_.qk_head_dim()};
-  const GemmShape by_values{.batch = batch, .m = queries, .n = model_.value_head_dim(), .k = s};
+  const GemmShape by_keys{
+      .batch = batch, .m = queries, .n = s, .k = model_.qk_head_dim(), .layout = GemmLayout::tn};
+  const GemmShape by_values{
+      .batch = batch, .m = queries, .n = model_.value_head_dim(), .k = s, .layout = GemmLayout::nn};
   const Operation softmax{SoftmaxShape{.kind = kind, .rows = batch * queries, .cols = s}, dtype_, direction};
   if (forward) {
     list.push_back({"scores", gemm(by_keys, dtype_)});
@@ -259,7 +265,7 @@ void LayerLists::unfused_attention(WorkList& list, Direction direction) const {
     }
     list.push_back({"softmax", softmax});
     if (model_.attention_dropout > 0) {
-      add_elementwise(list, "attention_dropout", ElementwiseFunction::dropout, scores, 1, 1.5);
+      add_elementwise(list, "attention_dropout", ElementwiseFunction::dropout, scores, 1, 1);
     }
     list.push_back({"weighted_values", gemm(by_values, dtype_)});
     add_elementwise(list, "merge_heads", ElementwiseFunction::other, outputs, 1, 1);
@@ -268,11 +274,13 @@ void LayerLists::unfused_attention(WorkList& list, Direction direction) const {
   add_elementwise(list, "split_heads_gradient", ElementwiseFunction::other, outputs, 1, 1);
   list.push_back({"weighted_values_gradient", gemm(by_values, dtype_, Direction::backward)});
   if (model_.attention_dropout > 0) {
-    add_elementwise(list, "attention_dropout_gradient", ElementwiseFunction::dropout, scores, 1.5, 1);
+    add_elementwise(list, "attention_dropout_gradient", ElementwiseFunction::dropout, scores, 1, 1,
+                    Direction::backward);
   }
   list.push_back({"softmax_gradient", softmax});
   if (!layout_.fused.softmax) {
-    add_elementwise(list, "mask_gradient", ElementwiseFunction::masked_fill, scores, 1, 1);
+    add_elementwise(list, "mask_gradient", ElementwiseFunction::masked_fill, scores, 1, 1,
+                    Direction::backward);
   }
   list.push_back({"scores_gradient", gemm(by_keys, dtype_, Direction::backward)});
 }
@@ -397,8 +405,7 @@ void LayerLists::attention_forward(WorkList& list, const LayerVariant& variant) 
   }
   const double rotated = rotated_elements();
   if (rotated > 0) {
-    const double passes = layout_.fused.rotary || layout_.fused.compiled ? 1 : 3;
-    add_elementwise(list, "rotary", ElementwiseFunction::rotary, rotated, passes, passes);
+    add_rotary(list, "rotary", Direction::forward);
   } else if (layout_.attention == AttentionMethod::unfused) {
     add_elementwise(list, "split_heads", ElementwiseFunction::other, queries_keys, 1, 1);
   }
@@ -434,8 +441,7 @@ void LayerLists::attention_backward(WorkList& list, const LayerVariant& variant)
   const double rotated = rotated_elements();
   const double queries_keys = static_cast<double>(t * (heads_ + kv_heads_) * model_.qk_head_dim());
   if (rotated > 0) {
-    const double passes = layout_.fused.rotary || layout_.fused.compiled ? 1 : 3;
-    add_elementwise(list, "rotary_gradient", ElementwiseFunction::rotary, rotated, passes, passes);
+    add_rotary(list, "rotary_gradient", Direction::backward);
   } else if (layout_.attention == AttentionMethod::unfused) {
     add_elementwise(list, "merge_head_gradients", ElementwiseFunction::other, queries_keys, 1, 1);
   }
@@ -724,7 +730,8 @@ WorkList LayerLists::embedding(Direction direction) const {
   const double elements = static_cast<double>(tokens_ * model_.hidden_size);
   const bool forward = direction == Direction::forward;
   if (!forward && model_.hidden_dropout > 0) {
-    add_elementwise(list, "embedding_dropout_gradient", ElementwiseFunction::dropout, elements, 1.5, 1);
+    add_elementwise(list, "embedding_dropout_gradient", ElementwiseFunction::dropout, elements, 1, 1,
+                    Direction::backward);
   }
   list.push_back(
       {forward ? "embedding" : "embedding_gradient",
@@ -737,7 +744,7 @@ WorkList LayerLists::embedding(Direction direction) const {
   }
   if (model_.embedding_norm) add_norm(list, "embedding_norm", direction, static_cast<double>(tokens_));
   if (model_.hidden_dropout > 0) {
-    add_elementwise(list, "embedding_dropout", ElementwiseFunction::dropout, elements, 1, 1.5);
+    add_elementwise(list, "embedding_dropout", ElementwiseFunction::dropout, elements, 1, 1);
   }
   return list;
 }

@@ -67,6 +67,7 @@ class LayerLists {
   void experts_backward(WorkList& list, bool fp8) const;
   void activation(WorkList& list, double elements, Direction direction) const;
   void residual(WorkList& list, Direction direction) const;
+  void add_rotary(WorkList& list, std::string_view name, Direction direction) const;
   [[nodiscard]] double rotated_elements() const;
   [[nodiscard]] AttentionShape attention_shape(const LayerVariant& variant) const;
 
