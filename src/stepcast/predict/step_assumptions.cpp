@@ -13,6 +13,8 @@ std::span<const StepAssumptionField> step_assumption_fields() {
       StepAssumptionField{"step_fixed_us", &A::step_fixed_us, 0, 1e7, "time between two steps"},
       StepAssumptionField{"gemm_factor", &A::gemm_factor, 0.2, 5, "time of matrix products"},
       StepAssumptionField{"attention_factor", &A::attention_factor, 0.2, 5, "time of fused attention"},
+      StepAssumptionField{"fp8_gemm_time_ratio", &A::fp8_gemm_time_ratio, 0.4, 1,
+                          "time of an fp8 product over that in bf16"},
       StepAssumptionField{"memory_bound_factor", &A::memory_bound_factor, 0.2, 5,
                           "time of memory-bound kernels"},
       StepAssumptionField{"communication_factor", &A::communication_factor, 0.2, 5, "time of transfers"},

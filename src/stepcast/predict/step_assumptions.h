@@ -20,6 +20,8 @@ struct StepAssumptions {
   // Time of every product relative to what it takes alone: training runs hotter than benchmarks.
   double gemm_factor = 1;
   double attention_factor = 1;
+  // Time of an fp8 product over that of the same product in bf16, where no fp8 product is measured.
+  double fp8_gemm_time_ratio = 0.6;
   // Time of memory-bound kernels relative to what they take alone.
   double memory_bound_factor = 1;
   double communication_factor = 1;

@@ -71,9 +71,19 @@ class StepPricer {
     std::string how;
   };
   [[nodiscard]] Result<const TimeCurve*> curve(CollectiveOp op, const GroupPlacement& place);
+  [[nodiscard]] Estimate estimate(const Operation& operation) const;
+  [[nodiscard]] double sustained_factor(Microseconds time) const;
+
+  // Matrix work of a training step runs at the clock that the power limit sustains, benchmarks of short
+  // kernels above it (platform record of kind "sustained_clock").
+  struct SustainedClock {
+    double time_factor = 1;                       // for kernels that were measured in bursts
+    double full_below_us = 0, none_above_us = 0;  // how long those were; in between it fades
+  };
 
   const Platform* platform_;
   StepAssumptions assumptions_;
+  SustainedClock clock_;
   KernelModel kernels_;
   CollectiveModel collectives_;
   std::unordered_map<Operation, Estimate, OperationHash> operations_;

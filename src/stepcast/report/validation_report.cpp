@@ -255,15 +255,15 @@ std::string validation_json(std::span<const SuiteResult> results) {
 }
 
 std::string validation_rows_csv(std::span<const SuiteResult> results) {
-  std::string text = "suite,test,set,row,unit,measured,predicted,p10,p90\n";
+  std::string text = "suite,test,set,row,unit,measured,predicted,p10,p90,shares\n";
   for (const SuiteResult& result : results) {
     for (const TestScore& test : result.tests) {
       for (const SetScore& set : test.sets) {
         for (const ScoredRow& row : set.rows) {
-          text += fmt::format("{},{},{},{},{},{:.6f},{:.6f},{},{}\n", csv_field(result.suite),
+          text += fmt::format("{},{},{},{},{},{:.6f},{:.6f},{},{},{}\n", csv_field(result.suite),
                               csv_field(test.test), csv_field(set.set), csv_field(row.row), test.unit,
                               row.measured, row.predicted, row.p10 ? fmt::format("{:.6f}", *row.p10) : "",
-                              row.p90 ? fmt::format("{:.6f}", *row.p90) : "");
+                              row.p90 ? fmt::format("{:.6f}", *row.p90) : "", csv_field(row.shares));
         }
       }
     }

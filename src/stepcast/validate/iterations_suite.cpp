@@ -1,0 +1,345 @@
+#include "stepcast/validate/iterations_suite.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stepcast/base/file.h"
+#include "stepcast/platform/platform_file.h"
+
+namespace stepcast {
+namespace {
+
+// Two bandwidths that differ by less are the same network.
+constexpr double kSameBandwidth = 0.05;
+constexpr double kApartShare = 0.05;  // pairs of layouts closer than this have no order
+
+std::string layout_text(const Layout& layout) {
+  return fmt::format(
+      "tp{} pp{}{} cp{} ep{} dp{} {} micro {} global {} seq {}", layout.tensor_parallel,
+      layout.pipeline_parallel, layout.virtual_stages > 1 ? fmt::format("x{}", layout.virtual_stages) : "",
+      layout.context_parallel, layout.expert_parallel, layout.data_parallel, to_string(layout.sharding),
+      layout.micro_batch_sequences, layout.global_batch_sequences, layout.seq_len_tokens);
+}
+
+std::string row_name(const LlmRun& run) {
+  return fmt::format("line {} {} {} {} gpus {} {} {}", run.line, run.model.name, run.gpu, run.n_gpus,
+                     run.dtype, run.framework, layout_text(run.layout));
+}
+
+std::vector<double> ranks(const std::vector<double>& values) {
+  std::vector<std::size_t> order(values.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
+  std::vector<double> result(values.size());
+  for (std::size_t i = 0; i < order.size();) {
+    std::size_t j = i;
+    while (j < order.size() && values[order[j]] == values[order[i]]) ++j;
+    for (std::size_t k = i; k < j; ++k) result[order[k]] = 0.5 * static_cast<double>(i + j - 1);
+    i = j;
+  }
+  return result;
+}
+
+double correlation(const std::vector<double>& a, const std::vector<double>& b) {
+  const auto n = static_cast<double>(a.size());
+  const double mean_a = std::accumulate(a.begin(), a.end(), 0.0) / n;
+  const double mean_b = std::accumulate(b.begin(), b.end(), 0.0) / n;
+  double ab = 0, aa = 0, bb = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    ab += (a[i] - mean_a) * (b[i] - mean_b);
+    aa += (a[i] - mean_a) * (a[i] - mean_a);
+    bb += (b[i] - mean_b) * (b[i] - mean_b);
+  }
+  return aa > 0 && bb > 0 ? ab / std::sqrt(aa * bb) : 0;
+}
+
+std::string shares_text(const StepPrediction& p) {
+  std::string text;
+  const double total = p.step.time.value();
+  const auto add = [&](std::string_view name, double us) {
+    if (us > 0.0005 * total) text += fmt::format("{}{} {:.3f}", text.empty() ? "" : " ", name, us / total);
+  };
+  for (std::size_t i = 0; i < p.shares.class_us.size(); ++i) {
+    add(to_string(static_cast<KernelClass>(i)), p.shares.class_us[i]);
+  }
+  for (std::size_t i = 0; i < p.shares.exposed_us.size(); ++i) {
+    add(fmt::format("exposed_{}", to_string(static_cast<GroupKind>(i))), p.shares.exposed_us[i]);
+  }
+  add("host", p.shares.host_us);
+  add("bubble", p.shares.bubble_us);
+  add("optimizer", p.shares.optimizer_us);
+  add("fixed", p.shares.fixed_us);
+  return text;
+}
+
+ScoredRow scored(const PredictedRun& p) {
+  return {row_name(*p.run),
+          p.run->iter_time_ms,
+          p.prediction.step.time.value() / 1e3,
+          p.prediction.step.p10.value() / 1e3,
+          p.prediction.step.p90.value() / 1e3,
+          shares_text(p.prediction)};
+}
+
+// Runs of one model, GPU, size and batch in tokens: what differs is the layout.
+std::string layout_family(const LlmRun& run) {
+  return fmt::format("{}|{}|{}|{}|{}|{}|{}", run.model.name, run.gpu, run.n_gpus, run.dtype,
+                     run.layout.seq_len_tokens, run.framework, run.layout.global_batch_sequences);
+}
+
+// Over the families of a set with at least two layouts.
+void add_ranking(SetScore& set, const std::vector<const PredictedRun*>& runs) {
+  std::map<std::string, std::vector<const PredictedRun*>> families;
+  for (const PredictedRun* p : runs) families[layout_family(*p->run)].push_back(p);
+  double spearman = 0, regret = 0, ordered = 0, n_families = 0, n_correlated = 0, n_pairs = 0;
+  for (const auto& [name, family] : families) {
+    std::vector<double> measured, predicted;
+    std::set<std::string> layouts;
+    for (const PredictedRun* p : family) {
+      layouts.insert(layout_text(p->run->layout));
+      measured.push_back(p->run->iter_time_ms);
+      predicted.push_back(p->prediction.step.time.value() / 1e3);
+    }
+    if (layouts.size() < 2) continue;
+    const LayoutRanking ranking = rank_layouts(measured, predicted);
+    regret += ranking.top1_regret;
+    ordered += ranking.pairs_ordered * static_cast<double>(ranking.n_pairs);
+    n_pairs += static_cast<double>(ranking.n_pairs);
+    ++n_families;
+    if (measured.size() > 2) {
+      spearman += ranking.spearman;
+      ++n_correlated;
+    }
+  }
+  if (n_correlated > 0) set.extras.push_back({"spearman", spearman / n_correlated});
+  if (n_families > 0) set.extras.push_back({"top1_regret", regret / n_families});
+  if (n_pairs > 0) set.extras.push_back({"pairs_ordered", ordered / n_pairs});
+}
+
+TestScore score_runs(std::string test, const std::vector<PredictedRun>& runs, bool with_apart) {
+  TestScore result;
+  result.test = std::move(test);
+  result.protocol = "shipped";
+  result.unit = "ms";
+  std::map<std::string, std::vector<const PredictedRun*>> sets;
+  for (const PredictedRun& p : runs) {
+    if (p.run->gpu.empty() || (p.run->apart && !with_apart)) continue;
+    sets[p.run->set].push_back(&p);
+  }
+  for (const auto& [name, members] : sets) {
+    SetScore set;
+    set.set = name;
+    for (const PredictedRun* p : members) set.rows.push_back(scored(*p));
+    add_ranking(set, members);
+    result.sets.push_back(std::move(set));
+  }
+  result.finish();
+  return result;
+}
+
+// Runs whose GPU nobody stated: time relative to the smallest run of the same model and framework.
+TestScore score_ratios(const std::vector<PredictedRun>& runs) {
+  TestScore result;
+  result.test = "scaling_ratios";
+  result.protocol = "shipped";
+  result.unit = "ratio";
+  std::map<std::string, std::map<std::string, std::vector<const PredictedRun*>>> sets;
+  for (const PredictedRun& p : runs) {
+    if (!p.run->gpu.empty()) continue;
+    sets[p.run->set][fmt::format("{} {}", p.run->model.name, p.run->framework)].push_back(&p);
+  }
+  for (const auto& [name, families] : sets) {
+    SetScore set;
+    set.set = name;
+    for (const auto& [family, members] : families) {
+      const PredictedRun* base = *std::min_element(
+          members.begin(), members.end(),
+          [](const PredictedRun* a, const PredictedRun* b) { return a->run->n_gpus < b->run->n_gpus; });
+      const double measured_base = base->run->iter_time_ms;
+      const double predicted_base = base->prediction.step.time.value() / 1e3;
+      for (const PredictedRun* p : members) {
+        if (p == base) continue;
+        ScoredRow row = scored(*p);
+        row.measured /= measured_base;
+        row.predicted /= predicted_base;
+        if (row.p10) *row.p10 /= predicted_base;
+        if (row.p90) *row.p90 /= predicted_base;
+        set.rows.push_back(std::move(row));
+      }
+    }
+    result.sets.push_back(std::move(set));
+  }
+  result.finish();
+  return result;
+}
+
+Result<std::vector<LlmRun>> read_all(const std::filesystem::path& data, std::vector<Skipped>& skipped) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(data, ignored)) return read_llm_runs(data);
+  std::vector<LlmRun> runs;
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(data, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (entry.is_regular_file(ignored) && (name.ends_with(".csv") || name.ends_with(".csv.gz"))) {
+      files.push_back(entry.path());
+    }
+  }
+  std::sort(files.begin(), files.end());
+  for (const std::filesystem::path& file : files) {
+    STEPCAST_ASSIGN(const std::string text, read_file(file));
+    if (!looks_like_llm_runs(text)) {
+      skipped.push_back({file.filename().string(), "not the columns of LLM runs", 1});
+      continue;
+    }
+    STEPCAST_ASSIGN(std::vector<LlmRun> more, parse_llm_runs(text, file.string()));
+    std::move(more.begin(), more.end(), std::back_inserter(runs));
+  }
+  if (runs.empty()) {
+    return Error::at(data.string(), "the folder", "holds no file of LLM runs")
+        .expected("a CSV file with the columns of llm_runs.csv (docs/iterations.md)");
+  }
+  return runs;
+}
+
+Result<SuiteResult> run_iterations(const std::filesystem::path& data, const SuiteOptions& options) {
+  SuiteResult result;
+  result.suite = "iterations";
+  STEPCAST_ASSIGN(const std::vector<LlmRun> runs, read_all(data, result.skipped));
+  RunPlatforms platforms{options.platforms};
+  const std::vector<PredictedRun> predicted = predict_runs(runs, platforms, result.skipped);
+  result.tests.push_back(score_runs("steps", predicted, true));
+  result.tests.push_back(score_runs("steps_without_rows_apart", predicted, false));
+  result.tests.push_back(score_ratios(predicted));
+  return result;
+}
+
+}  // namespace
+
+Suite iterations_suite() {
+  return {"iterations", "step times of language models from a description", "iterations", run_iterations};
+}
+
+LayoutRanking rank_layouts(const std::vector<double>& measured, const std::vector<double>& predicted) {
+  LayoutRanking result;
+  if (measured.empty()) return result;
+  result.spearman = correlation(ranks(measured), ranks(predicted));
+  const auto best =
+      static_cast<std::size_t>(std::min_element(predicted.begin(), predicted.end()) - predicted.begin());
+  const double fastest = *std::min_element(measured.begin(), measured.end());
+  result.top1_regret = 100 * (measured[best] / fastest - 1);
+  std::size_t in_order = 0;
+  for (std::size_t i = 0; i < measured.size(); ++i) {
+    for (std::size_t j = i + 1; j < measured.size(); ++j) {
+      if (std::abs(measured[i] - measured[j]) <= kApartShare * std::min(measured[i], measured[j])) continue;
+      ++result.n_pairs;
+      if ((measured[i] < measured[j]) == (predicted[i] < predicted[j])) ++in_order;
+    }
+  }
+  if (result.n_pairs > 0) {
+    result.pairs_ordered = 100 * static_cast<double>(in_order) / static_cast<double>(result.n_pairs);
+  }
+  return result;
+}
+
+std::string RunPlatforms::key_of(const LlmRun& run) {
+  return fmt::format("{}|{}|{}|{}", run.platform, run.gpu, run.gpus_per_node,
+                     run.inter_node_bandwidth_Gbps.value_or(0));
+}
+
+Result<Platform> RunPlatforms::choose(const LlmRun& run, std::string& note) const {
+  for (const auto& [name, file] : overrides_) {
+    if (same_name(name, run.platform) || same_name(name, run.gpu) || name == "*")
+      return load_platform(file.string());
+  }
+  Result<Platform> named = run.platform.empty() ? Result<Platform>{Error{"no platform stated"}}
+                                                : load_platform(run.platform, run.gpu);
+  if (!named && !run.gpu.empty()) {
+    // A platform with this device; of several the one whose node and network fit best.
+    const std::vector<std::filesystem::path> dirs = platform_search_dirs();
+    STEPCAST_ASSIGN(const std::vector<PlatformListing> all, list_platforms(dirs));
+    double best = -1;
+    for (const PlatformListing& listing : all) {
+      Result<Platform> candidate = load_platform(listing.name);
+      if (!candidate || !candidate->device.is_called(run.gpu) || !candidate->node.network) continue;
+      double fit = 1;
+      if (run.gpus_per_node > 0 && candidate->node.gpus_per_node == run.gpus_per_node) fit += 4;
+      if (listing.name.starts_with("dgx")) fit += 1;
+      if (run.inter_node_bandwidth_Gbps) {
+        const double Gbps = candidate->node.network->bandwidth_per_node().value() * 8e-9;
+        fit += 2 / (1 + std::abs(std::log2(Gbps / *run.inter_node_bandwidth_Gbps)));
+      }
+      if (fit > best) {
+        best = fit;
+        named = std::move(candidate);
+      }
+    }
+    if (!named) {
+      Result<Platform> device = load_device(run.gpu);
+      if (device) named = std::move(device);
+    }
+    if (named) note = fmt::format("platform '{}' does not ship: {} stands in", run.platform, named->name);
+  }
+  if (!named) return std::move(named).error();
+  Platform platform = std::move(*named);
+  if (run.gpus_per_node > 0 && platform.node.gpus_per_node != run.gpus_per_node) {
+    platform.node.gpus_per_node = static_cast<std::uint32_t>(run.gpus_per_node);
+    note += fmt::format("{} GPUs per node as the row says; ", run.gpus_per_node);
+  }
+  if (run.inter_node_bandwidth_Gbps && platform.node.network) {
+    Network& network = *platform.node.network;
+    const double stated = *run.inter_node_bandwidth_Gbps * 1e9 / 8;
+    const double shipped = network.bandwidth_per_node().value();
+    if (std::abs(stated / shipped - 1) > kSameBandwidth) {
+      network.bandwidth_per_nic = BytesPerSecond{stated / network.nics_per_node};
+      // Curves of another network say nothing about this one.
+      std::erase_if(platform.curves, [](const CollectiveCurve& c) { return c.n_nodes > 1; });
+      note += fmt::format("{} Gb/s between nodes as the row says; ", *run.inter_node_bandwidth_Gbps);
+    }
+  }
+  return platform;
+}
+
+Result<StepModel*> RunPlatforms::model_for(const LlmRun& run) {
+  const std::string key = key_of(run);
+  if (const auto found = entries_.find(key); found != entries_.end()) return found->second->model.get();
+  auto entry = std::make_unique<Entry>();
+  STEPCAST_ASSIGN(entry->platform, choose(run, entry->note));
+  entry->model = std::make_unique<StepModel>(entry->platform, assumptions_);
+  StepModel* model = entry->model.get();
+  entries_.emplace(key, std::move(entry));
+  return model;
+}
+
+std::string RunPlatforms::note_for(const LlmRun& run) const {
+  const auto found = entries_.find(key_of(run));
+  return found == entries_.end() ? std::string{} : found->second->note;
+}
+
+std::vector<PredictedRun> predict_runs(const std::vector<LlmRun>& runs, RunPlatforms& platforms,
+                                       std::vector<Skipped>& skipped) {
+  std::vector<PredictedRun> predicted;
+  const auto leave_out = [&](const LlmRun& run, const Error& error) {
+    skipped.push_back({fmt::format("{}: line {} {}", run.set, run.line, run.model.name), error.message(), 1});
+  };
+  for (const LlmRun& run : runs) {
+    Result<StepModel*> model = platforms.model_for(run);
+    if (!model) {
+      leave_out(run, model.error());
+      continue;
+    }
+    Result<StepPrediction> prediction = (*model)->predict(run.model, run.layout);
+    if (!prediction) {
+      leave_out(run, prediction.error());
+      continue;
+    }
+    predicted.push_back({&run, std::move(*prediction)});
+  }
+  return predicted;
+}
+
+}  // namespace stepcast

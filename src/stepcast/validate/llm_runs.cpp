@@ -1,0 +1,290 @@
+#include "stepcast/validate/llm_runs.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stepcast/base/file.h"
+#include "stepcast/calibrate/detail/csv_rows.h"
+#include "stepcast/workload/software_defaults.h"
+
+namespace stepcast {
+namespace {
+
+using detail::CsvRows;
+
+constexpr std::array kNeeded = {"model",
+                                "hidden_size",
+                                "n_layers",
+                                "n_heads",
+                                "seq_len_tokens",
+                                "gpu",
+                                "n_gpus",
+                                "dtype",
+                                "tensor_parallel",
+                                "pipeline_parallel",
+                                "data_parallel",
+                                "micro_batch_sequences",
+                                "global_batch_sequences",
+                                "iter_time_ms"};
+
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+std::string lower(std::string_view text) {
+  std::string result{text};
+  for (char& c : result) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return result;
+}
+
+// "memory 82.4 GiB; ..."
+std::optional<double> memory_in(std::string_view note) {
+  const std::size_t at = note.find("memory ");
+  if (at == std::string_view::npos) return std::nullopt;
+  const char* begin = note.data() + at + 7;
+  double value = 0;
+  const auto [end, error] = std::from_chars(begin, note.data() + note.size(), value);
+  if (error != std::errc{} || end == begin || value <= 0) return std::nullopt;
+  return value;
+}
+
+Result<Transformer> model_of(const CsvRows& rows, LlmRun& run) {
+  Transformer m;
+  m.name = rows.cell("model");
+  STEPCAST_ASSIGN(m.hidden_size, rows.extent("hidden_size"));
+  STEPCAST_ASSIGN(m.n_layers, rows.extent("n_layers"));
+  STEPCAST_ASSIGN(m.n_heads, rows.extent("n_heads"));
+  STEPCAST_ASSIGN(m.n_kv_heads, rows.extent("n_kv_heads", 1, m.n_heads));
+  STEPCAST_ASSIGN(m.head_dim, rows.extent("head_dim", 0, 0));
+  STEPCAST_ASSIGN(m.vocab_size, rows.extent("vocab_size", 0, 0));
+  STEPCAST_ASSIGN(m.gated_ffn, rows.truth("gated_ffn", false));
+  STEPCAST_ASSIGN(m.ffn_hidden_size, rows.extent("ffn_hidden_size", 0, 0));
+  STEPCAST_ASSIGN(m.max_position, rows.extent("seq_len_tokens"));
+  const std::string architecture = lower(rows.cell("architecture"));
+  const std::string name = lower(m.name);
+  if (m.ffn_hidden_size == 0) {
+    m.ffn_hidden_size = 4 * m.hidden_size;
+    run.assumed.emplace_back("ffn_hidden_size: 4 x hidden_size");
+  }
+  if (m.vocab_size == 0) {
+    m.vocab_size = 50257;
+    run.assumed.emplace_back("vocab_size: 50257");
+  }
+  const std::string norm_name = lower(rows.cell("norm"));
+  const bool modern = m.gated_ffn || contains(norm_name, "rms") || contains(architecture, "llama") ||
+                      contains(name, "nemotron");
+  m.norm = contains(norm_name, "rms") ? NormKind::rms_norm : NormKind::layer_norm;
+  if (modern) {
+    m.activation = contains(name, "nemotron") ? Activation::squared_relu : Activation::silu;
+    m.position = PositionEncoding::rotary;
+    m.tied_embeddings = false;
+    m.qkv_bias = m.attention_output_bias = m.ffn_bias = false;
+    m.norm_bias = m.norm == NormKind::layer_norm;
+  }
+  if (contains(architecture, "neox")) {
+    m.position = PositionEncoding::rotary;
+    m.rotary_fraction = 0.25;
+    m.parallel_residual = true;
+    m.tied_embeddings = false;
+  }
+  if (contains(architecture, "bert")) {
+    m.architecture = Architecture::encoder;
+    m.embedding_norm = true;
+    m.mlm_head = true;
+    m.n_token_types = 2;
+    m.final_norm = false;
+    m.hidden_dropout = m.attention_dropout = 0.1;
+  }
+  // Megatron's and LiBai's GPT trains with dropout; LLM Foundry's and newer models without.
+  if (contains(architecture, "gpt") && !modern) m.hidden_dropout = m.attention_dropout = 0.1;
+
+  STEPCAST_ASSIGN(const std::int64_t experts, rows.extent("n_experts", 0, 0));
+  if (experts > 1) {
+    MixtureOfExperts moe;
+    moe.n_experts = experts;
+    STEPCAST_ASSIGN(moe.experts_per_token, rows.extent("moe_top_k", 1, 2));
+    STEPCAST_ASSIGN(moe.expert_ffn_hidden_size, rows.extent("moe_ffn_hidden_size", 0, 0));
+    if (moe.expert_ffn_hidden_size == 0) moe.expert_ffn_hidden_size = m.ffn_hidden_size;
+    STEPCAST_ASSIGN(moe.first_dense_layers, rows.extent("n_dense_layers", 0, 0));
+    if (contains(name, "deepseek")) {
+      moe.n_shared_experts = contains(name, "v2") ? 2 : 1;
+      moe.shared_ffn_hidden_size = moe.expert_ffn_hidden_size;
+      LatentAttention latent;
+      latent.q_lora_rank = contains(name, "lite") ? 0 : 1536;
+      latent.kv_lora_rank = 512;
+      latent.qk_nope_head_dim = 128;
+      latent.qk_rope_head_dim = 64;
+      latent.v_head_dim = 128;
+      m.latent_attention = latent;
+      m.n_kv_heads = m.n_heads;
+      run.assumed.emplace_back("latent attention: dimensions of DeepSeek-V2 and V3");
+    }
+    m.moe = moe;
+  }
+  return m;
+}
+
+Result<DType> compute_type(const CsvRows& rows) {
+  const std::string text = lower(rows.cell("dtype"));
+  if (contains(text, "8") && contains(text, "f")) return DType::fp8;
+  const DType dtype = parse_dtype(text);
+  if (dtype == DType::unknown) {
+    return rows.error("dtype", "an unknown type").expected("fp32, tf32, fp16, bf16, fp8 or float8");
+  }
+  return dtype;
+}
+
+Recompute recompute_of(std::string_view text, LlmRun& run) {
+  if (text == "full") return Recompute::full;
+  if (contains(text, "config default")) {
+    run.assumed.emplace_back("recompute: TorchTitan's default, per-op selective");
+    return Recompute::selective_ops;
+  }
+  if (contains(text, "op selective")) return Recompute::selective_ops;
+  if (contains(text, "selective")) {
+    return run.layout.framework == Framework::torchtitan ? Recompute::full : Recompute::selective;
+  }
+  return Recompute::none;
+}
+
+Result<LlmRun> run_of(const CsvRows& rows) {
+  LlmRun run;
+  run.line = rows.line();
+  run.set = rows.cell("set");
+  if (run.set.empty()) run.set = "runs";
+  run.platform = rows.cell("platform");
+  run.gpu = rows.cell("gpu");
+  run.framework = rows.cell("framework");
+  run.dtype = rows.cell("dtype");
+  run.note = rows.cell("note");
+  run.memory_GiB = memory_in(run.note);
+  STEPCAST_ASSIGN(run.iter_time_ms, rows.number("iter_time_ms", 0));
+  if (run.iter_time_ms <= 0) {
+    return rows.error("iter_time_ms").expected("a time above 0 in milliseconds");
+  }
+  STEPCAST_ASSIGN(run.n_gpus, rows.extent("n_gpus"));
+  STEPCAST_ASSIGN(run.gpus_per_node, rows.extent("gpus_per_node", 0, 0));
+  STEPCAST_ASSIGN(const double bandwidth, rows.number("inter_node_bandwidth_Gbps", 0, 0.0));
+  if (bandwidth > 0) run.inter_node_bandwidth_Gbps = bandwidth;
+  STEPCAST_ASSIGN(const double peer, rows.number("peer_predicted_ms", 0, 0.0));
+  if (peer > 0) run.peer_predicted_ms = peer;
+  STEPCAST_ASSIGN(run.model, model_of(rows, run));
+
+  Layout& layout = run.layout;
+  STEPCAST_ASSIGN(layout.tensor_parallel, rows.extent("tensor_parallel", 1, 1));
+  STEPCAST_ASSIGN(layout.pipeline_parallel, rows.extent("pipeline_parallel", 1, 1));
+  STEPCAST_ASSIGN(layout.virtual_stages, rows.extent("virtual_stages", 1, 1));
+  STEPCAST_ASSIGN(layout.context_parallel, rows.extent("context_parallel", 1, 1));
+  STEPCAST_ASSIGN(layout.expert_parallel, rows.extent("expert_parallel", 1, 1));
+  STEPCAST_ASSIGN(layout.data_parallel, rows.extent("data_parallel", 1, 1));
+  STEPCAST_ASSIGN(layout.micro_batch_sequences, rows.extent("micro_batch_sequences", 0, 0));
+  STEPCAST_ASSIGN(layout.global_batch_sequences, rows.extent("global_batch_sequences"));
+  STEPCAST_ASSIGN(layout.seq_len_tokens, rows.extent("seq_len_tokens"));
+  STEPCAST_ASSIGN(layout.sequence_parallel, rows.truth("sequence_parallel", false));
+  if (layout.tensor_parallel == 1) layout.sequence_parallel = false;
+  STEPCAST_ASSIGN(const DType compute, compute_type(rows));
+  set_software_defaults(layout, parse_framework(run.framework), compute);
+  const std::string framework = lower(run.framework), dtype = lower(run.dtype), note = lower(run.note);
+
+  const std::string_view sharding = rows.cell("sharding");
+  layout.sharding = sharding == "zero1"   ? Sharding::zero1
+                    : sharding == "zero2" ? Sharding::zero2
+                    : sharding == "zero3" ? Sharding::zero3
+                                          : Sharding::none;
+  const std::string schedule = lower(rows.cell("pipeline_schedule"));
+  if (contains(schedule, "gpipe")) layout.schedule = PipelineSchedule::gpipe;
+  if (contains(schedule, "interleaved") || layout.virtual_stages > 1) {
+    layout.schedule = PipelineSchedule::interleaved;
+  }
+  if (contains(schedule, "zero")) layout.schedule = PipelineSchedule::zero_bubble_h1;
+  if (layout.schedule == PipelineSchedule::interleaved && layout.virtual_stages == 1 &&
+      layout.pipeline_parallel > 1) {
+    layout.schedule = PipelineSchedule::one_f_one_b;
+    run.assumed.emplace_back("interleaved schedule without its virtual stages: 1F1B");
+  }
+  layout.recompute = recompute_of(rows.cell("recompute"), run);
+  if (layout.framework == Framework::torchtitan && rows.cell("recompute") == "selective") {
+    layout.recompute_every_n_layers = 2;
+    run.assumed.emplace_back("selective recomputation: every second layer");
+  }
+  const std::string_view attention = rows.cell("attention");
+  layout.attention = attention == "unfused" ? AttentionMethod::unfused : AttentionMethod::flash;
+  if (attention.empty()) {
+    const bool old = layout.framework == Framework::libai ||
+                     (layout.framework == Framework::megatron && compute == DType::fp16);
+    if (old) layout.attention = AttentionMethod::unfused;
+    run.assumed.emplace_back(fmt::format("attention: {}", to_string(layout.attention)));
+  }
+  if (layout.framework == Framework::torchtitan) {
+    layout.fused.compiled = contains(framework, "compile");
+    layout.overlap.tensor_parallel = contains(note, "async tp");
+    if (compute == DType::fp8) {
+      layout.precision.fp8.scaling = contains(dtype, "row") ? Fp8Scaling::rowwise : Fp8Scaling::dynamic;
+      layout.precision.fp8.gather_weights = true;
+    }
+  }
+  if (contains(note, "precision pure")) layout.precision.reduction = DType::bf16;
+  if (contains(framework, "megatron-deepspeed")) {
+    layout.overlap.sequence_parallel_weight_gradient = false;
+  }
+  // A pipeline without a stated micro-batch, or one as large as all its share: single sequences.
+  const std::int64_t per_rank =
+      layout.global_batch_sequences / std::max<std::int64_t>(1, layout.data_parallel);
+  if (layout.micro_batch_sequences == 0) {
+    layout.micro_batch_sequences = 1;
+    run.assumed.emplace_back("micro_batch_sequences: 1");
+  } else if (layout.framework == Framework::torchtitan && layout.pipeline_parallel > 1 &&
+             layout.micro_batch_sequences == per_rank && per_rank > 1) {
+    layout.micro_batch_sequences = 1;
+    run.assumed.emplace_back("micro-batches of a pipeline that the source does not state: 1 sequence");
+  }
+  const std::int64_t chunks = layout.pipeline_parallel * layout.virtual_stages;
+  if (run.model.n_layers % chunks != 0) {
+    // As even as possible, as TorchTitan and DeepSpeed split.
+    for (std::int64_t c = 0; c < chunks; ++c) {
+      layout.layers_per_stage.push_back(run.model.n_layers / chunks +
+                                        (c < run.model.n_layers % chunks ? 1 : 0));
+    }
+    run.assumed.emplace_back("layers per stage: as even as possible");
+  }
+  run.apart = layout.context_parallel >= 4 || contains(dtype, "row");
+  return run;
+}
+
+}  // namespace
+
+bool looks_like_llm_runs(std::string_view text) {
+  const std::string_view header = text.substr(0, text.find('\n'));
+  return contains(header, "tensor_parallel") && contains(header, "iter_time_ms");
+}
+
+Result<std::vector<LlmRun>> parse_llm_runs(std::string_view text, std::string name) {
+  STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(text, name));
+  STEPCAST_TRY(rows.check_names());
+  for (const char* column : kNeeded) {
+    if (rows.has(column)) continue;
+    return Error::at(name, "the header", fmt::format("lacks the column {}", column))
+        .expected("the columns of llm_runs.csv (docs/iterations.md)");
+  }
+  std::vector<LlmRun> runs;
+  for (;;) {
+    STEPCAST_ASSIGN(const bool more, rows.next());
+    if (!more) break;
+    STEPCAST_ASSIGN(LlmRun run, run_of(rows));
+    runs.push_back(std::move(run));
+  }
+  return runs;
+}
+
+Result<std::vector<LlmRun>> read_llm_runs(const std::filesystem::path& path) {
+  STEPCAST_ASSIGN(const std::string text, read_file(path));
+  return parse_llm_runs(text, path.string());
+}
+
+}  // namespace stepcast

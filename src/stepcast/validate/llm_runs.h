@@ -1,0 +1,41 @@
+// Measured training steps of language models, one per row of a CSV file with the header of
+// $STEPCAST_DATA/iterations/llm_runs.csv.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stepcast/base/result.h"
+#include "stepcast/workload/layout.h"
+#include "stepcast/workload/transformer.h"
+
+namespace stepcast {
+
+struct LlmRun {
+  std::string set;  // who measured it
+  std::string platform, gpu, framework, dtype, note;
+  Transformer model;
+  Layout layout;
+  std::int64_t n_gpus = 1, gpus_per_node = 0;  // 0: not stated
+  std::optional<double> inter_node_bandwidth_Gbps;
+  double iter_time_ms = 0;
+  std::optional<double> peer_predicted_ms;
+  std::optional<double> memory_GiB;  // peak, where the note says it
+  std::uint32_t line = 0;
+  std::vector<std::string> assumed;  // fields that the row leaves open and what stands in for them
+  // Known to behave unlike the rest: row-wise float8 with plain tensor parallelism, context parallelism >= 4.
+  bool apart = false;
+};
+
+// Errors name line and column: a missing column, a number that is none, a step that takes no time.
+[[nodiscard]] Result<std::vector<LlmRun>> read_llm_runs(const std::filesystem::path& path);
+[[nodiscard]] Result<std::vector<LlmRun>> parse_llm_runs(std::string_view text, std::string name);
+
+// True if the file's header is that of LLM runs.
+[[nodiscard]] bool looks_like_llm_runs(std::string_view text);
+
+}  // namespace stepcast
