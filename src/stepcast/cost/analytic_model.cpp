@@ -23,20 +23,25 @@ struct Efficiency {
   static constexpr double softmax_half = 0.40;    // softmax fp16: A 0.41, G 0.35; backward 0.41, 0.37
   static constexpr double softmax = 0.60;         // assumed for 4-byte types
   static constexpr double masked_softmax = 0.60;  // A 0.62, G 0.57
-  static constexpr double masked_softmax_backward = 0.52;  // A 0.57, G 0.46
-  static constexpr double cross_entropy = 0.5;             // assumed
-  static constexpr double reduction = 0.8;                 // assumed
-  static constexpr double copy = 0.82;                     // assumed
-  static constexpr double concatenate = 0.79;              // share that the published method uses
-  static constexpr double transpose = 0.6;                 // assumed
-  static constexpr double gather = 0.6;                    // assumed
-  static constexpr double scatter = 0.4;                   // assumed: atomics
-  static constexpr double optimizer = 0.8;                 // assumed
-  static constexpr double sparse = 0.4;                    // assumed: irregular rows
-  static constexpr double amounts = 0.8;                   // assumed
-  static constexpr double amounts_matrix = 0.7;            // of the matrix peak; assumed
-  static constexpr double pinned_copy = 0.8;               // of the host link; assumed
-  static constexpr double pageable_copy = 0.35;            // assumed: through a bounce buffer
+  static constexpr double masked_softmax_backward = 0.52;   // A 0.57, G 0.46
+  static constexpr double cross_entropy = 0.5;              // assumed
+  static constexpr double reduction = 0.8;                  // assumed
+  static constexpr double copy = 0.82;                      // assumed
+  static constexpr double concatenate = 0.79;               // share that the published method uses
+  static constexpr double transpose = 0.6;                  // assumed
+  static constexpr double gather = 0.6;                     // assumed
+  static constexpr double scatter = 0.4;                    // assumed: atomics
+  static constexpr double optimizer = 0.6;                  // fused Adam of a pipeline stage: A 0.61
+  static constexpr double norm_unfused = 0.35;              // RMSlayernorm: A 0.39, G 0.30
+  static constexpr double norm_unfused_backward = 0.26;     // A 0.27, G 0.25
+  static constexpr double rotary_unfused = 0.065;           // RoPE: A 0.085, G 0.049, of one pass
+  static constexpr double rotary_unfused_backward = 0.035;  // A 0.036, G 0.034
+  static constexpr double masked_fill = 0.49;               // fillmask: A 0.51, G 0.46: a copy, then the fill
+  static constexpr double sparse = 0.4;                     // assumed: irregular rows
+  static constexpr double amounts = 0.8;                    // assumed
+  static constexpr double amounts_matrix = 0.7;             // of the matrix peak; assumed
+  static constexpr double pinned_copy = 0.8;                // of the host link; assumed
+  static constexpr double pageable_copy = 0.35;             // assumed: through a bounce buffer
 };
 
 // Winograd transforms save 2.25 of the multiplications of 3x3 convolutions with stride 1, and cost some of
@@ -129,7 +134,8 @@ struct PlainTime {
     return std::max(heuristic, work.bytes().value() / (device.memory.per_us * Efficiency::copy));
   }
 
-  double operator()(const NormShape&) const {
+  double operator()(const NormShape& s) const {
+    if (!s.fused) return streamed(forward() ? Efficiency::norm_unfused : Efficiency::norm_unfused_backward);
     return streamed(forward() ? Efficiency::norm : Efficiency::norm_backward);
   }
   double operator()(const SoftmaxShape& s) const {
@@ -141,6 +147,9 @@ struct PlainTime {
   double operator()(const ElementwiseShape& s) const {
     if (s.function == ElementwiseFunction::gelu)
       return streamed(forward() ? Efficiency::gelu : Efficiency::gelu_backward);
+    if (s.function == ElementwiseFunction::rotary_unfused)
+      return streamed(forward() ? Efficiency::rotary_unfused : Efficiency::rotary_unfused_backward);
+    if (s.function == ElementwiseFunction::masked_fill) return streamed(Efficiency::masked_fill);
     return streamed(Efficiency::elementwise);
   }
   double operator()(const MovementShape& s) const {

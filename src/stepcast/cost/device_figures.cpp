@@ -30,6 +30,15 @@ double sustained_TFLOPs_per_W(std::string_view architecture) {
   return 0.8;                                                            // assumed
 }
 
+// The same in GFLOP/s of fp32 products by ordinary arithmetic.
+double sustained_GFLOPs_per_W(std::string_view architecture) {
+  // neusight_train_matmul_fp32.csv, long batched products: P4 reaches 52.6 GFLOP/s per W and T4 51, each far
+  // below its peak; V100 (46), P100 and A100 (69) are not limited.
+  if (architecture == "pascal" || architecture == "volta" || architecture == "turing") return 52;
+  if (architecture == "ampere" || architecture == "cdna" || architecture == "cdna2") return 100;  // assumed
+  return 180;  // assumed: 3.5 times that of the 16 and 12 nm generations
+}
+
 }  // namespace
 
 DeviceFigures figures_of(const Device& device) {
@@ -87,6 +96,7 @@ DeviceFigures figures_of(const Device& device) {
   out.kernel_floor_us = device.kernel_floor ? device.kernel_floor->value() : kAssumedKernelFloorUs;
   const double watts = device.power_limit_W.value_or(0);
   out.sustained_matrix_per_us = watts > 0 ? watts * sustained_TFLOPs_per_W(device.architecture) * 1e6 : 1e300;
+  out.sustained_vector_per_us = watts > 0 ? watts * sustained_GFLOPs_per_W(device.architecture) * 1e3 : 1e300;
   return out;
 }
 

@@ -25,8 +25,9 @@ struct DeviceFigures {
   double sm_count = 1;
   double l2_bytes = 0;
   double kernel_floor_us = 0;
-  // FLOPs per microsecond that the power limit feeds for as long as one likes: on matrix units.
-  double sustained_matrix_per_us = 0;
+  // FLOPs per microsecond that the power limit feeds for as long as one likes: on matrix units, and in fp32
+  // products by ordinary arithmetic.
+  double sustained_matrix_per_us = 0, sustained_vector_per_us = 0;
 
   [[nodiscard]] const Rate& matrix_of(DType dtype) const { return matrix[static_cast<std::size_t>(dtype)]; }
   [[nodiscard]] bool has_matrix_units(DType dtype) const {

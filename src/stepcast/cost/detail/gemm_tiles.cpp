@@ -73,8 +73,10 @@ Tiling best_tiling(const Product& p, const DeviceFigures& device) {
       best = {tile.m, tile.n, split, tiles * split, waves, compute_us, memory_us, reduction_us};
     }
   }
-  if (units) {
-    const double limited_us = 2 * p.batch * p.m * p.n * p.k / device.sustained_matrix_per_us;
+  // fp64 has a limit of its own that nobody measured.
+  if (p.dtype != DType::fp64) {
+    const double sustained = units ? device.sustained_matrix_per_us : device.sustained_vector_per_us;
+    const double limited_us = 2 * p.batch * p.m * p.n * p.k / sustained;
     const double long_run = best.compute_us / (best.compute_us + kPowerTimeUs);
     if (limited_us > best.compute_us) best.compute_us += (limited_us - best.compute_us) * long_run;
   }
