@@ -1,0 +1,41 @@
+// The only place that knows XGBoost: rows in, trees out as text. A CMake target of its own, so that nothing
+// below calibrate/ can come to need the library; it uses the standard library alone.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace stepcast::detail {
+
+struct BoosterOptions {
+  int rounds = 64;
+  int depth = 6;
+  double learning_rate = 0.15;
+  double row_sample = 0.8, column_sample = 0.8;  // of each tree
+  double min_child_weight = 2;
+  double lambda = 1;    // pulls leaves to zero
+  bool forest = false;  // random forest: `rounds` trees in one round, averaged, learning_rate ignored
+  std::uint32_t seed = 42;
+};
+
+// The trees of a booster in XGBoost's JSON dump. Everything else about the model is in these: the sum of the
+// leaves that a row reaches is the prediction.
+struct BoosterDump {
+  std::vector<std::string> trees;
+  std::vector<float> predictions;  // of the training rows, by XGBoost itself
+  std::string problem;             // empty: all went well
+};
+
+// False if this program was built without XGBoost.
+[[nodiscard]] bool have_xgboost();
+
+// Row i is rows[i * n_features] to rows[(i + 1) * n_features - 1]; no NaN. One thread; the same input and
+// seed give the same trees. Squared error.
+[[nodiscard]] BoosterDump train_booster(std::span<const float> rows, std::size_t n_features,
+                                        std::span<const float> targets, std::span<const float> weights,
+                                        const BoosterOptions& options);
+
+}  // namespace stepcast::detail

@@ -1,0 +1,282 @@
+#include "stepcast/cost/families/fitted_kernel.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stepcast/cost/families/record_numbers.h"
+
+namespace stepcast {
+namespace {
+
+constexpr std::size_t kBlock = 64;
+// Less than this beyond the measured sizes is no extrapolation.
+constexpr double kSameSize = 0.02;
+// Half-width per unit of ln beyond the distance that holding out the largest sizes could show: assumed.
+constexpr double kWiderPerDistance = 0.15;
+
+struct ReferenceKey {
+  const char* key;
+  double ReferenceParameters::*member;
+};
+constexpr ReferenceKey kReferenceKeys[] = {
+    {"peak_TFLOPs", &ReferenceParameters::peak_TFLOPs},
+    {"bandwidth_GBps", &ReferenceParameters::bandwidth_GBps},
+    {"sm_count", &ReferenceParameters::sm_count},
+    {"compute_factor", &ReferenceParameters::compute_factor},
+    {"memory_factor", &ReferenceParameters::memory_factor},
+    {"floor_us", &ReferenceParameters::floor_us},
+    {"sharpness", &ReferenceParameters::sharpness},
+    {"tile_cost", &ReferenceParameters::tile_cost},
+    {"depth_cost", &ReferenceParameters::depth_cost},
+};
+
+double interpolate(const std::vector<double>& at, const std::vector<double>& values, double x) {
+  if (x <= at.front()) return values.front();
+  if (x >= at.back()) return values.back();
+  const auto above = std::upper_bound(at.begin(), at.end(), x);
+  const auto i = static_cast<std::size_t>(above - at.begin());
+  const double share = (x - at[i - 1]) / (at[i] - at[i - 1]);
+  return values[i - 1] + share * (values[i] - values[i - 1]);
+}
+
+std::optional<Direction> parse_direction(std::string_view text) {
+  for (const Direction d :
+       {Direction::forward, Direction::backward, Direction::input_gradient, Direction::weight_gradient}) {
+    if (to_string(d) == text) return d;
+  }
+  return std::nullopt;
+}
+
+std::optional<AttentionKernel> parse_attention_kernel(std::string_view text) {
+  for (const AttentionKernel k : {AttentionKernel::any, AttentionKernel::flash1, AttentionKernel::flash2,
+                                  AttentionKernel::flash3, AttentionKernel::efficient}) {
+    if (to_string(k) == text) return k;
+  }
+  return std::nullopt;
+}
+
+Result<std::string> text_of(const JsonValue& object, std::string_view key) {
+  const JsonValue* value = object.find(key);
+  if (value == nullptr) return Error{fmt::format("`{}` is missing", key)};
+  if (!value->is_text()) return Error{fmt::format("`{}` is {} (must be a text)", key, value->kind_name())};
+  return value->text();
+}
+
+Result<const JsonValue*> object_of(const JsonValue& object, std::string_view key) {
+  const JsonValue* value = object.find(key);
+  if (value == nullptr) return Error{fmt::format("`{}` is missing", key)};
+  if (!value->is_object())
+    return Error{fmt::format("`{}` is {} (must be an object)", key, value->kind_name())};
+  return value;
+}
+
+Result<std::vector<float>> floats_of(const JsonValue& object, std::string_view key, std::size_t size) {
+  STEPCAST_ASSIGN(const std::vector<double> numbers, finite_numbers(object, key, size));
+  std::vector<float> out;
+  for (const double number : numbers) out.push_back(static_cast<float>(number));
+  return out;
+}
+
+Result<ResidualBand> read_band(const JsonValue& value) {
+  ResidualBand band;
+  STEPCAST_ASSIGN(band.log_time, finite_numbers(value, "log_time"));
+  if (band.log_time.empty() || band.log_time.size() > 64) return Error{"`log_time` must have 1 to 64 knots"};
+  for (std::size_t i = 1; i < band.log_time.size(); ++i) {
+    if (!(band.log_time[i] > band.log_time[i - 1])) return Error{"the knots of `log_time` must increase"};
+  }
+  STEPCAST_ASSIGN(band.low, finite_numbers(value, "log_p10", band.log_time.size()));
+  STEPCAST_ASSIGN(band.high, finite_numbers(value, "log_p90", band.log_time.size()));
+  STEPCAST_ASSIGN(band.outside_low, finite_number(value, "outside_log_p10"));
+  STEPCAST_ASSIGN(band.outside_high, finite_number(value, "outside_log_p90"));
+  STEPCAST_ASSIGN(band.outside_distance, positive_number(value, "outside_distance"));
+  return band;
+}
+
+Result<Correction> read_correction(const JsonValue& value, std::size_t n_features) {
+  if (!value.is_object()) return Error{"`corrections` must hold objects"};
+  STEPCAST_ASSIGN(const double weight, finite_number(value, "weight"));
+  STEPCAST_ASSIGN(const std::string kind, text_of(value, "kind"));
+  if (kind == "trees") {
+    STEPCAST_ASSIGN(GradientTrees trees, GradientTrees::read(value, n_features));
+    return Correction{weight, std::move(trees)};
+  }
+  if (kind == "perceptron") {
+    STEPCAST_ASSIGN(Perceptron perceptron, Perceptron::read(value, n_features));
+    return Correction{weight, std::move(perceptron)};
+  }
+  if (kind == "table") {
+    STEPCAST_ASSIGN(GridTable table, GridTable::read(value, n_features));
+    return Correction{weight, std::move(table)};
+  }
+  return Error{fmt::format("a correction of kind `{}` (known are trees, perceptron, table)", kind)};
+}
+
+JsonValue write_correction(const Correction& correction) {
+  JsonValue value = JsonValue::object();
+  constexpr std::string_view kNames[] = {"trees", "perceptron", "table"};
+  value.add("kind", JsonValue{kNames[correction.learned.index()]});
+  value.add("weight", JsonValue{correction.weight});
+  JsonValue learned = std::visit([](const auto& l) { return l.write(); }, correction.learned);
+  for (const JsonValue::Member& member : learned.members()) value.add(member.key, member.value);
+  return value;
+}
+
+}  // namespace
+
+std::string kernel_record_name(std::string_view family, DType dtype, Direction direction) {
+  return fmt::format("{}/{}/{}", family, to_string(dtype), to_string(direction));
+}
+
+Result<FittedKernel> FittedKernel::read(const JsonValue& parameters) {
+  if (!parameters.is_object()) return Error{"the parameters are no object"};
+  STEPCAST_ASSIGN(const double version, finite_number(parameters, "version"));
+  if (version != kKernelRecordVersion)
+    return Error{fmt::format("version {:g} (this program reads {})", version, kKernelRecordVersion)};
+  FittedKernel out;
+  STEPCAST_ASSIGN(out.family, text_of(parameters, "family"));
+  STEPCAST_ASSIGN(const std::string dtype, text_of(parameters, "dtype"));
+  out.dtype = parse_dtype(dtype);
+  if (out.dtype == DType::unknown) return Error{fmt::format("dtype `{}` is not known", dtype)};
+  STEPCAST_ASSIGN(const std::string direction, text_of(parameters, "direction"));
+  const auto known_direction = parse_direction(direction);
+  if (!known_direction) return Error{fmt::format("direction `{}` is not known", direction)};
+  out.direction = *known_direction;
+  STEPCAST_ASSIGN(const std::string features, text_of(parameters, "features"));
+  const auto set = parse_kernel_feature_set(features);
+  if (!set) return Error{fmt::format("features `{}` are not known", features)};
+  out.features = *set;
+  const std::size_t n_features = kernel_features_of(out.features).size();
+
+  STEPCAST_ASSIGN(const JsonValue* reference, object_of(parameters, "reference"));
+  for (const ReferenceKey& key : kReferenceKeys) {
+    STEPCAST_ASSIGN(out.reference.*key.member, finite_number(*reference, key.key));
+    const double value = out.reference.*key.member;
+    if (!(value >= 1e-9 && value <= 1e12))
+      return Error{fmt::format("`reference.{}` is {:g} (must be from 1e-9 to 1e12)", key.key, value)};
+  }
+  STEPCAST_ASSIGN(out.log_offset, finite_number(parameters, "log_offset"));
+
+  STEPCAST_ASSIGN(const JsonValue* range, object_of(parameters, "range"));
+  STEPCAST_ASSIGN(out.low, floats_of(*range, "min", n_features));
+  STEPCAST_ASSIGN(out.high, floats_of(*range, "max", n_features));
+  STEPCAST_ASSIGN(out.typical, floats_of(*range, "typical", n_features));
+  for (std::size_t i = 0; i < n_features; ++i) {
+    if (!(out.low[i] <= out.high[i])) return Error{fmt::format("`range`: min is above max of feature {}", i)};
+  }
+
+  const JsonValue* corrections = parameters.find("corrections");
+  if (corrections == nullptr || !corrections->is_array()) return Error{"`corrections` is missing (an array)"};
+  if (corrections->items().size() > 8) return Error{"more than 8 corrections"};
+  for (const JsonValue& item : corrections->items()) {
+    STEPCAST_ASSIGN(Correction correction, read_correction(item, n_features));
+    out.corrections.push_back(std::move(correction));
+  }
+  STEPCAST_ASSIGN(const JsonValue* band, object_of(parameters, "interval"));
+  STEPCAST_ASSIGN(out.band, read_band(*band));
+
+  if (const JsonValue* kernels = parameters.find("attention_kernels")) {
+    if (!kernels->is_array()) return Error{"`attention_kernels` must be an array"};
+    for (const JsonValue& item : kernels->items()) {
+      const auto kernel = item.is_text() ? parse_attention_kernel(item.text()) : std::nullopt;
+      if (!kernel) return Error{"`attention_kernels` holds a kernel that is not known"};
+      out.attention_kernels.push_back(*kernel);
+    }
+  }
+  return out;
+}
+
+JsonValue FittedKernel::write() const {
+  JsonValue value = JsonValue::object();
+  value.add("version", JsonValue{static_cast<double>(kKernelRecordVersion)});
+  value.add("family", JsonValue{family});
+  value.add("dtype", JsonValue{to_string(dtype)});
+  value.add("direction", JsonValue{to_string(direction)});
+  value.add("features", JsonValue{to_string(features)});
+  JsonValue ref = JsonValue::object();
+  for (const ReferenceKey& key : kReferenceKeys) ref.add(key.key, JsonValue{reference.*key.member});
+  value.add("reference", std::move(ref));
+  value.add("log_offset", JsonValue{log_offset});
+  JsonValue range = JsonValue::object();
+  range.add("min", number_array(low));
+  range.add("max", number_array(high));
+  range.add("typical", number_array(typical));
+  value.add("range", std::move(range));
+  JsonValue all = JsonValue::array();
+  for (const Correction& correction : corrections) all.add(write_correction(correction));
+  value.add("corrections", std::move(all));
+  JsonValue interval = JsonValue::object();
+  interval.add("log_time", number_array(band.log_time));
+  interval.add("log_p10", number_array(band.low));
+  interval.add("log_p90", number_array(band.high));
+  interval.add("outside_log_p10", JsonValue{band.outside_low});
+  interval.add("outside_log_p90", JsonValue{band.outside_high});
+  interval.add("outside_distance", JsonValue{band.outside_distance});
+  value.add("interval", std::move(interval));
+  if (!attention_kernels.empty()) {
+    JsonValue kernels = JsonValue::array();
+    for (const AttentionKernel kernel : attention_kernels) kernels.add(JsonValue{to_string(kernel)});
+    value.add("attention_kernels", std::move(kernels));
+  }
+  return value;
+}
+
+void FittedKernel::prepare(const Operation& operation, std::span<float, kMostKernelFeatures> out,
+                           double& log_reference) const {
+  log_reference = std::log(reference_time_us(operation, reference));
+  compute_kernel_features(operation, reference.sm_count, log_reference, out);
+  for (std::size_t i = 0; i < typical.size(); ++i) {
+    if (std::isnan(out[i])) out[i] = typical[i];
+  }
+}
+
+void FittedKernel::estimate(std::span<const Operation* const> operations, std::span<FittedTime> out) const {
+  constexpr std::size_t kStride = kMostKernelFeatures;
+  const std::span<const KernelFeature> names = kernel_features_of(features);
+  std::array<float, kBlock * kStride> rows{};
+  std::array<double, kBlock> log_us{};
+  for (std::size_t begin = 0; begin < operations.size(); begin += kBlock) {
+    const std::size_t n = std::min(kBlock, operations.size() - begin);
+    for (std::size_t i = 0; i < n; ++i) {
+      float* row = rows.data() + i * kStride;
+      double log_reference = 0;
+      prepare(*operations[begin + i], std::span<float, kMostKernelFeatures>{row, kStride}, log_reference);
+      log_us[i] = log_reference + log_offset;
+      float distance = 0;
+      for (std::size_t f = 0; f < names.size(); ++f) {
+        const float x = row[f];
+        const float clamped = std::min(std::max(x, low[f]), high[f]);
+        if (names[f].is_size) distance = std::max(distance, std::abs(x - clamped));
+        row[f] = clamped;
+      }
+      out[begin + i].distance = static_cast<double>(distance);
+    }
+    for (const Correction& correction : corrections) {
+      std::visit(
+          [&](const auto& learned) {
+            learned.add(rows, kStride, correction.weight, std::span{log_us.data(), n});
+          },
+          correction.learned);
+    }
+    for (std::size_t i = 0; i < n; ++i) {
+      FittedTime& time = out[begin + i];
+      time.log_us = log_us[i];
+      time.log_low = interpolate(band.log_time, band.low, time.log_us);
+      time.log_high = interpolate(band.log_time, band.high, time.log_us);
+      if (time.distance <= kSameSize) {
+        time.distance = 0;
+        continue;
+      }
+      const double share = std::min(time.distance / band.outside_distance, 1.0);
+      const double farther = std::max(time.distance - band.outside_distance, 0.0) * kWiderPerDistance;
+      time.log_low += share * (std::min(band.outside_low, time.log_low) - time.log_low) - farther;
+      time.log_high += share * (std::max(band.outside_high, time.log_high) - time.log_high) + farther;
+    }
+  }
+}
+
+}  // namespace stepcast

@@ -1,0 +1,77 @@
+// One fitted kernel model: a reference time with fitted constants, corrected by trees, a network or a table
+// that learned ln(measured / reference), with an interval from residuals of rows that were held out.
+//
+// docs/kernels.md describes the parameters of the record.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "stepcast/base/result.h"
+#include "stepcast/cost/families/gradient_trees.h"
+#include "stepcast/cost/families/grid_table.h"
+#include "stepcast/cost/families/kernel_features.h"
+#include "stepcast/cost/families/perceptron.h"
+#include "stepcast/cost/families/reference_time.h"
+#include "stepcast/operation/operation.h"
+#include "stepcast/platform/platform.h"
+
+namespace stepcast {
+
+// `kind` of the model records that this evaluates, and the version of their parameters.
+inline constexpr std::string_view kKernelRecordKind = "kernel_time";
+inline constexpr int kKernelRecordVersion = 1;
+
+// Adds weight * (what it learned) to the logarithm of the reference.
+struct Correction {
+  double weight = 1;
+  std::variant<GradientTrees, Perceptron, GridTable> learned;
+};
+
+// ln(measured / predicted) of rows that were held out: 10 % lie below `low` and 10 % above `high`.
+struct ResidualBand {
+  // Inside of the measured sizes, at knots of ln(predicted us), linear in between.
+  std::vector<double> log_time, low, high;
+  // Beyond the measured sizes: what holding out the largest ones showed at `outside_distance` (in ln of a
+  // size); farther out wider.
+  double outside_low = -0.2, outside_high = 0.2, outside_distance = 0.5;
+};
+
+struct FittedTime {
+  double log_us = 0;
+  double log_low = 0, log_high = 0;  // added to log_us: 10 and 90 % of measurements
+  double distance = 0;               // beyond the measured sizes, in ln; 0: inside
+};
+
+class FittedKernel {
+ public:
+  std::string family;  // as family_of() says
+  DType dtype = DType::unknown;
+  Direction direction = Direction::forward;
+  KernelFeatureSet features = KernelFeatureSet::none;
+  ReferenceParameters reference;
+  double log_offset = 0;                  // of the reference to the middle of what was measured
+  std::vector<float> low, high, typical;  // of each feature in the rows it was fitted on
+  std::vector<Correction> corrections;
+  ResidualBand band;
+  std::vector<AttentionKernel> attention_kernels;  // that were measured; empty: not known
+
+  // Errors name what is wrong: "version 7 (this program reads 1)".
+  [[nodiscard]] static Result<FittedKernel> read(const JsonValue& parameters);
+  [[nodiscard]] JsonValue write() const;
+
+  // out[i] is the time of *operations[i], all of this family.
+  void estimate(std::span<const Operation* const> operations, std::span<FittedTime> out) const;
+
+  // The features of an operation with unknown ones replaced, not yet clamped.
+  void prepare(const Operation& operation, std::span<float, kMostKernelFeatures> out,
+               double& log_reference) const;
+};
+
+// "gemm/bf16/forward"
+[[nodiscard]] std::string kernel_record_name(std::string_view family, DType dtype, Direction direction);
+
+}  // namespace stepcast

@@ -1,0 +1,66 @@
+// An ensemble of regression trees on flat arrays. Trained elsewhere (calibrate/boosting); here it is read,
+// checked and evaluated.
+//
+// In a record the trees stand one after another, each as its nodes in preorder: a node is the index of a cut
+// (feature < value: the left child follows, then the right one) or -1 for a leaf, whose value is the next of
+// `leaves`. So there are no child pointers that could be wrong; a list that ends early or late is an error.
+//
+//   "cut_feature": [0, 3], "cut_value": [7.5, 2.25], "splits": [1, -1, 0, -1, -1], "leaves": [-12, 5, 40],
+//   "leaf_scale": 1e-4
+//   x[3] < 2.25 ? -0.0012 : x[0] < 7.5 ? 0.0005 : 0.004
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "stepcast/base/result.h"
+#include "stepcast/platform/json_value.h"
+
+namespace stepcast {
+
+struct EncodedTrees {
+  std::vector<std::uint8_t> cut_feature;
+  std::vector<float> cut_value;
+  std::vector<std::int32_t> splits;  // of all trees
+  std::vector<std::int32_t> leaves;
+  double leaf_scale = 1e-4;
+};
+
+class GradientTrees {
+ public:
+  static constexpr int kMostDepth = 10;
+  static constexpr std::size_t kMostTrees = 2000;
+
+  // Errors: a tree without end, a cut that is not there, leaves left over, a feature >= n_features.
+  [[nodiscard]] static Result<GradientTrees> decode(EncodedTrees encoded, std::size_t n_features);
+  [[nodiscard]] static Result<GradientTrees> read(const JsonValue& value, std::size_t n_features);
+  [[nodiscard]] JsonValue write() const;
+
+  // sums[i] += weight * (sum of all trees at row i). Row i starts at rows[i * stride].
+  void add(std::span<const float> rows, std::size_t stride, double weight, std::span<double> sums) const;
+
+  [[nodiscard]] std::size_t size() const { return trees_.size(); }
+  [[nodiscard]] std::size_t node_count() const { return encoded_.splits.size(); }
+
+ private:
+  // Filled up to a complete binary tree: 2^depth - 1 nodes, 2^depth leaves. Missing nodes send every row to
+  // the left.
+  struct Tree {
+    int depth = 0;
+    std::size_t first_node = 0, first_leaf = 0;
+  };
+  struct Node {
+    float cut;
+    std::uint32_t feature;
+  };
+  Status decode_tree(std::size_t& next_split, std::size_t& next_leaf, std::size_t n_features);
+
+  EncodedTrees encoded_;
+  std::vector<Tree> trees_;
+  std::vector<Node> nodes_;
+  std::vector<float> leaves_;
+};
+
+}  // namespace stepcast

@@ -1,0 +1,55 @@
+// A closed form of the time of a kernel with a handful of constants that are fitted per record: the quantity
+// that trees and networks correct. It is a roofline whose matrix arithmetic comes in tiles and waves:
+//
+//   t = floor + (c^q + b^q)^(1/q)       c: compute_factor * time of the tiles at peak
+//                                       b: memory_factor * compulsory bytes / bandwidth
+//
+// Everything it reads stands in the record, so a record gives the same times whatever becomes of the figures
+// of the platform or of the analytic model.
+#pragma once
+
+#include <array>
+
+#include "stepcast/operation/operation.h"
+
+namespace stepcast {
+
+struct ReferenceParameters {
+  double peak_TFLOPs = 1;       // of the units the operation runs on
+  double bandwidth_GBps = 1;    // of the memory
+  double sm_count = 1;          //
+  double compute_factor = 1.2;  // >= 1; 1: full tiles run at peak
+  double memory_factor = 1.2;   // >= 1; 1: peak bandwidth
+  double floor_us = 2;          // of an empty kernel, or of all launches of an unfused operation
+  double sharpness = 3;         // q: 1 adds both times, large takes the longer one
+  double tile_cost = 12;        // elements; small tiles of t x t take 1 + 2 tile_cost / t as long
+  double depth_cost = 64;       // elements of k; start and end of a tile
+};
+
+// Amounts of one operation that do not depend on fitted constants.
+struct ReferenceTerms {
+  static constexpr int kMostTiles = 40;
+  double bytes_us = 0;  // compulsory bytes at peak bandwidth
+  double flops_us = 0;  // arithmetic at peak, of what is not made of tiles
+  // Matrix products: choices of tiles; the fastest of each product counts.
+  struct Tile {
+    double work_us_per_k;    // waves * arithmetic of a wave at peak, per element of k
+    double k;                // elements of k of one tile
+    double inverse_extents;  // 1 / rows + 1 / columns
+    double split_us;         // sum of the parts of k, through memory
+  };
+  int products = 0;
+  std::array<int, 3> first_tile{};  // of product i; first_tile[products]: the end
+  std::array<Tile, kMostTiles> tiles;
+};
+[[nodiscard]] ReferenceTerms reference_terms(const Operation& operation, const ReferenceParameters& device);
+[[nodiscard]] double reference_time_us(const ReferenceTerms& terms, const ReferenceParameters& parameters);
+
+[[nodiscard]] double reference_time_us(const Operation& operation, const ReferenceParameters& parameters);
+
+// The implicit matrix product of a convolution: m output positions, n output and k input values per group.
+[[nodiscard]] GemmShape implicit_gemm(const ConvolutionShape& shape);
+// Pairs of a query and a key that causal masks and windows leave, per head and sequence.
+[[nodiscard]] double attended_pairs(const AttentionShape& shape);
+
+}  // namespace stepcast
