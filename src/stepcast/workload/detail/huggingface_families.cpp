@@ -89,26 +89,20 @@ Status read_layer_types(ConfigKeys& keys, Transformer& model) {
   };
   if (!types->is_array() || static_cast<std::int64_t>(types->items().size()) != model.n_layers)
     return wrong();
-  std::vector<std::int64_t> global;
-  for (std::size_t i = 0; i < types->items().size(); ++i) {
-    const JsonValue& type = types->items()[i];
-    if (!type.is_text()) return wrong();
-    if (type.text() == "full_attention") {
-      global.push_back(static_cast<std::int64_t>(i));
-    } else if (type.text() != "sliding_attention") {
+  std::vector<bool> is_global;
+  std::int64_t n_global = 0, every = 0;
+  for (const JsonValue& type : types->items()) {
+    if (!type.is_text() || (type.text() != "full_attention" && type.text() != "sliding_attention"))
       return wrong();
-    }
+    is_global.push_back(type.text() == "full_attention");
+    if (!is_global.back()) continue;
+    if (++n_global == 1) every = static_cast<std::int64_t>(is_global.size());
   }
   model.global_attention_every_n_layers = 0;
-  if (static_cast<std::int64_t>(global.size()) == model.n_layers) {
-    model.sliding_window_tokens = 0;
-    return Ok{};
-  }
-  if (global.empty()) return Ok{};
-  const std::int64_t every = global.front() + 1;
+  if (n_global == model.n_layers) model.sliding_window_tokens = 0;
+  if (n_global == model.n_layers || n_global == 0) return Ok{};
   for (std::int64_t layer = 0; layer < model.n_layers; ++layer) {
-    const bool is_global = std::find(global.begin(), global.end(), layer) != global.end();
-    if (is_global != ((layer + 1) % every == 0)) return wrong();
+    if (is_global[static_cast<std::size_t>(layer)] != ((layer + 1) % every == 0)) return wrong();
   }
   model.global_attention_every_n_layers = every;
   return Ok{};

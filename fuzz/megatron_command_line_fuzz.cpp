@@ -1,0 +1,32 @@
+// Any bytes as a Megatron command line: an error, or a job that can be and that can be placed on nodes.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "stepcast/workload/megatron.h"
+#include "stepcast/workload/placement.h"
+
+namespace {
+
+void require(bool condition) {
+  if (!condition) std::abort();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text{reinterpret_cast<const char*>(data), size};
+  const auto job = stepcast::parse_megatron_command_line(text, {});
+  if (!job.ok()) {
+    require(!job.error().message().empty());
+    return 0;
+  }
+  require(stepcast::check(job->layout, job->model, job->n_gpus).ok());
+  require(job->layout.micro_batches() > 0);
+  if (job->layout.world_size() > 4096) return 0;
+  const auto placement = stepcast::place(job->layout, 8);
+  require(placement.ok() || !placement.error().message().empty());
+  if (placement.ok()) require(placement->world.n_ranks == job->layout.world_size());
+  return 0;
+}

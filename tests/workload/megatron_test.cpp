@@ -1,0 +1,244 @@
+#include "stepcast/workload/megatron.h"
+
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stepcast/workload/presets.h"
+
+namespace stepcast {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+DescribedJob job_of(std::string_view line, const MegatronOptions& options = {}) {
+  auto job = parse_megatron_command_line(line, options);
+  EXPECT_TRUE(job.ok()) << job.error().message();
+  return job.ok() ? std::move(*job) : DescribedJob{};
+}
+
+std::string message_of(std::string_view line, const MegatronOptions& options = {}) {
+  const auto job = parse_megatron_command_line(line, options);
+  return job.ok() ? "no error" : job.error().message();
+}
+
+constexpr std::string_view kSmall =
+    "--num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 1024 --max-position-embeddings "
+    "1024 "
+    "--vocab-size 50257 --micro-batch-size 4 ";
+
+std::string small(std::string_view more) { return std::string{kSmall} + std::string{more}; }
+
+TEST(MegatronCommandLine, DescribesGpt3) {
+  const DescribedJob job = job_of(R"(
+      # 175B on 1,024 GPUs
+      torchrun --nproc_per_node 8 --nnodes=128 --rdzv_id 7 pretrain_gpt.py \
+        --tensor-model-parallel-size 8 --pipeline-model-parallel-size=16 \
+        --num-layers-per-virtual-pipeline-stage 2 --sequence-parallel \
+        --num-layers 96 --hidden-size 12288 --num-attention-heads 96 \
+        --seq-length 2048 --max-position-embeddings 2048 --tokenizer-type GPT2BPETokenizer \
+        --micro-batch-size 1 --global-batch-size 1536 --rampup-batch-size 16 16 5859375 \
+        --recompute-activations --use-distributed-optimizer --overlap-grad-reduce --bf16 \
+        --lr 6.0e-5 --min-lr 6.0e-6 --split 98,2,0 --data-path 0.5 one 0.5 'two files' --clip-grad 1.0)");
+  EXPECT_EQ(job.n_gpus, 1024);
+  EXPECT_EQ(job.gpus_per_node, 8);
+  EXPECT_THAT(job.not_modelled, ElementsAre("--rampup-batch-size 16 16 5859375"));
+  EXPECT_EQ(parameter_count(job.model), parameter_count(find_preset("gpt3-175b").value()));
+  EXPECT_DOUBLE_EQ(job.model.hidden_dropout, 0.1);
+  Layout expected{.tensor_parallel = 8,
+                  .pipeline_parallel = 16,
+                  .data_parallel = 8,
+                  .virtual_stages = 3,
+                  .micro_batch_sequences = 1,
+                  .global_batch_sequences = 1536,
+                  .seq_len_tokens = 2048,
+                  .sequence_parallel = true,
+                  .sharding = Sharding::zero1,
+                  .schedule = PipelineSchedule::interleaved,
+                  .recompute = Recompute::selective,
+                  .framework = Framework::megatron};
+  expected.overlap.gradient_reduce = true;
+  expected.overlap.pipeline = true;
+  EXPECT_EQ(job.layout, expected);
+}
+
+TEST(MegatronCommandLine, DescribesLlamaWithFp8) {
+  const DescribedJob job = job_of(
+      "--num-layers 80 --hidden-size 8192 --ffn-hidden-size 28672 --num-attention-heads 64 "
+      "--group-query-attention "
+      "--num-query-groups 8 --max-position-embeddings 131072 --position-embedding-type rope --normalization "
+      "RMSNorm "
+      "--swiglu --disable-bias-linear --untie-embeddings-and-output-weights --hidden-dropout 0.0 "
+      "--attention-dropout 0 --vocab-size 128256 --seq-length 8192 --tensor-model-parallel-size 4 "
+      "--pipeline-model-parallel-size 4 --context-parallel-size 2 --cp-comm-type a2a --micro-batch-size 1 "
+      "--global-batch-size 128 --bf16 --fp8-format hybrid --fp8-recipe tensorwise --fp8-param-gather "
+      "--tp-comm-overlap --transformer-impl transformer_engine --cross-entropy-loss-fusion",
+      {.n_gpus = 64});
+  Transformer expected = find_preset("llama-3.1-70b").value();
+  expected.name = job.model.name;
+  EXPECT_EQ(job.model, expected);
+  EXPECT_EQ(job.layout.data_parallel, 2);
+  EXPECT_EQ(job.layout.precision.compute, DType::fp8);
+  EXPECT_EQ(job.layout.precision.other, DType::bf16);
+  EXPECT_EQ(job.layout.precision.gradients, DType::fp32);
+  EXPECT_EQ(job.layout.precision.fp8.scaling, Fp8Scaling::dynamic);
+  EXPECT_TRUE(job.layout.precision.fp8.gather_weights);
+  EXPECT_TRUE(job.layout.overlap.tensor_parallel);
+  EXPECT_TRUE(job.layout.fused.cross_entropy);
+  EXPECT_EQ(job.layout.context_parallel_kind, ContextParallelKind::all_to_all);
+  EXPECT_EQ(job.layout.attention, AttentionMethod::flash);
+  EXPECT_THAT(job.not_modelled, IsEmpty());
+}
+
+TEST(MegatronCommandLine, DescribesDeepSeek) {
+  const DescribedJob job = job_of(
+      "--num-layers 61 --hidden-size 7168 --ffn-hidden-size 18432 --num-attention-heads 128 "
+      "--max-position-embeddings 163840 --position-embedding-type rope --normalization RMSNorm --swiglu "
+      "--disable-bias-linear --untie-embeddings-and-output-weights --hidden-dropout 0 --attention-dropout 0 "
+      "--vocab-size 129280 --multi-latent-attention --q-lora-rank 1536 --kv-lora-rank 512 --qk-head-dim 128 "
+      "--qk-pos-emb-head-dim 64 --v-head-dim 128 --kv-channels 128 --qk-layernorm --num-experts 256 "
+      "--moe-router-topk 8 --moe-ffn-hidden-size 2048 --moe-shared-expert-intermediate-size 2048 "
+      "--moe-layer-freq ([0]*3+[1]*58) --mtp-num-layers 1 --seq-length 4096 --micro-batch-size 1 "
+      "--expert-model-parallel-size 64 --expert-tensor-parallel-size 1 --moe-expert-capacity-factor 1.5 "
+      "--bf16",
+      {.n_gpus = 64});
+  Transformer expected = find_preset("deepseek-v3").value();
+  expected.name = job.model.name;
+  EXPECT_EQ(job.model, expected);
+  EXPECT_EQ(job.layout.expert_parallel, 64);
+  EXPECT_EQ(job.layout.expert_tensor_parallel, 1);
+  EXPECT_EQ(job.layout.expert_capacity_factor, 1.5);
+  EXPECT_EQ(job.layout.global_batch_sequences, 64);
+}
+
+TEST(MegatronCommandLine, FlagsChangeAGivenModel) {
+  const Transformer llama = find_preset("llama-3-8b").value();
+  const DescribedJob same = job_of("--seq-length 8192 --bf16", {.model = llama});
+  EXPECT_EQ(same.model, llama);
+  const DescribedJob changed =
+      job_of("--seq-length 8192 --num-layers 16 --num-query-groups 4", {.model = llama});
+  EXPECT_EQ(changed.model.n_layers, 16);
+  EXPECT_EQ(changed.model.n_kv_heads, 4);
+  EXPECT_TRUE(changed.model.gated_ffn);
+}
+
+TEST(MegatronCommandLine, KnowsOldSpellings) {
+  const DescribedJob job =
+      job_of(small("--model-parallel-size 2 --checkpoint-activations --checkpoint-num-layers 2 "
+                   "--DDP-impl torch --fp16 --no-scatter-gather-tensors-in-pipeline"),
+             {.n_gpus = 16});
+  EXPECT_EQ(job.layout.tensor_parallel, 2);
+  EXPECT_EQ(job.layout.data_parallel, 8);
+  EXPECT_EQ(job.layout.global_batch_sequences, 32);
+  EXPECT_EQ(job.layout.recompute, Recompute::full);
+  EXPECT_EQ(job.layout.recompute_chunk_layers, 2);
+  EXPECT_EQ(job.layout.attention, AttentionMethod::unfused);
+  EXPECT_EQ(job.layout.precision, precision_for(DType::fp16));
+  EXPECT_FALSE(job.layout.p2p_scatter_gather);
+  EXPECT_EQ(parameter_count(job.model).total(), 354'823'168);  // GPT-2 medium
+}
+
+TEST(MegatronCommandLine, ReadsRecomputation) {
+  const auto layout = [](std::string_view flags) { return job_of(small(flags)).layout; };
+  EXPECT_EQ(layout("").recompute, Recompute::none);
+  const Layout block =
+      layout("--recompute-granularity full --recompute-method block --recompute-num-layers 3");
+  EXPECT_EQ(block.recompute, Recompute::full);
+  EXPECT_EQ(block.recompute_layers_per_stage, 3);
+  const Layout uniform =
+      layout("--recompute-granularity full --recompute-method uniform --recompute-num-layers 4");
+  EXPECT_EQ(uniform.recompute_layers_per_stage, std::nullopt);
+  EXPECT_EQ(uniform.recompute_chunk_layers, 4);
+  EXPECT_EQ(layout("--recompute-granularity selective").recompute, Recompute::selective);
+}
+
+TEST(MegatronCommandLine, ReadsUnevenStages) {
+  const auto layers = [](std::string_view flags) {
+    return job_of(small(flags), {.n_gpus = 4}).layout.layers_per_stage;
+  };
+  EXPECT_THAT(layers("--pipeline-model-parallel-size 4"), IsEmpty());
+  EXPECT_THAT(layers("--pipeline-model-parallel-size 4 --decoder-first-pipeline-num-layers 3 "
+                     "--decoder-last-pipeline-num-layers 5"),
+              ElementsAre(3, 8, 8, 5));
+  EXPECT_THAT(layers("--pipeline-model-parallel-size 4 --decoder-last-pipeline-num-layers 3"),
+              ElementsAre(7, 7, 7, 3));
+  const auto accounted = job_of(
+      "--num-layers 126 --hidden-size 16384 --num-attention-heads 128 --seq-length 8192 "
+      "--max-position-embeddings 8192 "
+      "--vocab-size 128256 --pipeline-model-parallel-size 16 --account-for-embedding-in-pipeline-split "
+      "--account-for-loss-in-pipeline-split");
+  EXPECT_THAT(accounted.layout.layers_per_stage, ElementsAre(7, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 7));
+}
+
+TEST(MegatronCommandLine, ReadsZero) {
+  EXPECT_EQ(job_of(small("--deepspeed --zero-stage 2")).layout.sharding, Sharding::zero2);
+  EXPECT_EQ(job_of(small("--zero-stage=3")).layout.framework, Framework::deepspeed);
+  EXPECT_EQ(job_of(small("--use-torch-fsdp2")).layout.sharding, Sharding::zero3);
+  EXPECT_EQ(job_of(small("--data-parallel-sharding-strategy optim_grads")).layout.sharding, Sharding::zero2);
+  EXPECT_THAT(message_of(small("--zero-stage 4")), HasSubstr("0 to 3"));
+}
+
+TEST(MegatronCommandLine, ReadsTheLayersWithExperts) {
+  const auto moe = [](const std::string& pattern) {
+    return *job_of(small("--num-experts 8 --moe-layer-freq \"" + pattern + "\"")).model.moe;
+  };
+  EXPECT_EQ(moe("1").moe_every_n_layers, 1);
+  EXPECT_EQ(moe("2").moe_every_n_layers, 2);
+  EXPECT_EQ(moe("[1]*24").first_dense_layers, 0);
+  EXPECT_EQ(moe("[0] + [1] * 23").first_dense_layers, 1);
+  EXPECT_EQ(moe("[0,0,1]*8").moe_every_n_layers, 3);
+  EXPECT_EQ(moe("[0,0,1]*8").first_dense_layers, 0);
+  EXPECT_THAT(message_of(small("--num-experts 8 --moe-layer-freq [1]*23")), HasSubstr("not 23"));
+  EXPECT_THAT(message_of(small("--num-experts 8 --moe-layer-freq [1,0]*12")),
+              HasSubstr("dense layers in front"));
+  EXPECT_THAT(message_of(small("--num-experts 8 --moe-layer-freq [1]*99999999999")),
+              HasSubstr("--moe-layer-freq"));
+  EXPECT_THAT(message_of(small("--num-experts 8 --moe-layer-freq 5")), HasSubstr("a divisor of 24 layers"));
+  EXPECT_THAT(message_of(small("--num-experts 8 --moe-layer-freq [1;1]")), HasSubstr("zeros and ones"));
+}
+
+TEST(MegatronCommandLine, RefusesWhatItDoesNotUnderstand) {
+  EXPECT_THAT(message_of(small("--num-layerz 3")),
+              AllOf(HasSubstr("--num-layerz: unknown flag"), HasSubstr("did you mean `--num-layers`?")));
+  EXPECT_THAT(message_of(small("--swiglu 3")), AllOf(HasSubstr("--swiglu"), HasSubstr("no value")));
+  EXPECT_THAT(message_of(small("--num-layers")),
+              AllOf(HasSubstr("--num-layers"), HasSubstr("found nothing")));
+  EXPECT_THAT(message_of(small("--num-layers 3 4")), HasSubstr("2 words"));
+  EXPECT_THAT(message_of(small("--num-layers 3.5")), HasSubstr("a whole number"));
+  EXPECT_THAT(message_of(small("--hidden-dropout x")), HasSubstr("a number"));
+  EXPECT_THAT(message_of(small("--normalization BatchNorm")), HasSubstr("LayerNorm, RMSNorm"));
+  EXPECT_THAT(message_of(small("--fp16 --bf16")), HasSubstr("--bf16"));
+  EXPECT_THAT(message_of("ls -l"), HasSubstr("the first word is no flag"));
+  EXPECT_THAT(message_of("pretrain_t5.py --num-layers 3"), HasSubstr("pretrain_t5.py"));
+  EXPECT_THAT(message_of(small("--tensor-model-parallel-size $TP")), HasSubstr("variables"));
+  EXPECT_THAT(message_of(small("--data-path 'open")), HasSubstr("not closed"));
+  EXPECT_THAT(message_of("--num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 1024 "
+                         "--max-position-embeddings 1024"),
+              HasSubstr("add --vocab-size"));
+  EXPECT_THAT(message_of(small("--tensor-model-parallel-size 3")),
+              HasSubstr("not divisible by tensor_parallel 3"));
+  EXPECT_THAT(message_of(small("--tensor-model-parallel-size 8"), {.n_gpus = 12}), HasSubstr("12 GPUs"));
+  EXPECT_THAT(message_of(""), HasSubstr("vocab"));
+}
+
+TEST(MegatronCommandLine, ReadsBert) {
+  const DescribedJob job = job_of("python pretrain_bert.py " + small("--bert-no-binary-head"));
+  EXPECT_EQ(job.model.architecture, Architecture::encoder);
+  EXPECT_EQ(job.model.n_token_types, 2);
+}
+
+TEST(MegatronCommandLine, EveryFlagIsInOneTableOnly) {
+  std::set<std::string_view> names;
+  for (const MegatronFlag& flag : megatron_flags()) {
+    EXPECT_TRUE(names.insert(flag.name).second) << flag.name;
+    EXPECT_TRUE(flag.name.starts_with("--")) << flag.name;
+  }
+  EXPECT_GT(names.size(), 250u);
+}
+
+}  // namespace
+}  // namespace stepcast
