@@ -1,0 +1,280 @@
+// How the rows of framework_ops.def turn a call into operations: one function per group of operators that
+// read their tensors alike.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "stepcast/base/result.h"
+#include "stepcast/operation/framework_ops.h"
+
+namespace stepcast::detail {
+
+struct Rule {
+  using Function = Status (*)(const FrameworkCall& call, const Rule& rule, OperationList& out);
+  Function run = nullptr;  // none: no work of its own
+  std::string_view family;
+  Direction direction = Direction::forward;
+  ElementwiseFunction function = ElementwiseFunction::other;
+  float flops = 1;  // per element
+  std::int8_t kind = 0;
+  std::int8_t first = 0;   // where the operands begin: behind the gradient in backward operators
+  std::int8_t second = 0;  // meaning by group
+};
+
+struct OpRow {
+  std::string_view name;
+  OpRole role;
+  Rule rule;
+};
+
+// Finds the row for any spelling that role_of describes; nullptr: unknown.
+[[nodiscard]] const OpRow* find_row(std::string_view name);
+// The name without "autograd::engine::evaluate_function: ".
+[[nodiscard]] std::string_view without_engine_prefix(std::string_view name);
+
+// Reading calls ------------------------------------------------------------------------------------------
+
+// The tensor at a position of the signature; nullptr: none, or not a tensor.
+[[nodiscard]] const TensorArgument* tensor_at(const FrameworkCall& call, std::size_t position);
+// The same, and it is on the GPU and has at least `dims` dimensions; an Error says what was expected.
+[[nodiscard]] Result<const TensorArgument*> need_tensor(const FrameworkCall& call, std::size_t position,
+                                                        std::size_t dims);
+[[nodiscard]] std::span<const TensorArgument> tensors_at(const FrameworkCall& call, std::size_t position);
+[[nodiscard]] std::int64_t integer_at(const FrameworkCall& call, std::size_t position,
+                                      std::int64_t otherwise);
+// Element `i` of the list at `position`; a list of one stands for all dimensions.
+[[nodiscard]] std::int64_t list_item(const FrameworkCall& call, std::size_t position, std::size_t i,
+                                     std::int64_t otherwise);
+[[nodiscard]] bool flag_at(const FrameworkCall& call, std::size_t position, bool otherwise);
+[[nodiscard]] Error missing(const FrameworkCall& call, std::string what);
+
+[[nodiscard]] double bytes_of(const TensorArgument& tensor);
+// Of what is on the GPU.
+[[nodiscard]] double bytes_of(std::span<const TensorArgument> tensors);
+// The tensor on the GPU with the most elements, of the inputs, else of the outputs; nullptr: none.
+[[nodiscard]] const TensorArgument* largest(const FrameworkCall& call);
+// tf32 for fp32 where the call allows it.
+[[nodiscard]] DType product_dtype(const FrameworkCall& call, DType dtype);
+
+// Groups -------------------------------------------------------------------------------------------------
+
+enum class GemmForm : std::int8_t { mm, addmm, bmm, baddbmm, matmul, linear, mv, grouped, scaled, backward };
+Status gemm_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
+Status linear_backward_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
+Status einsum_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
+Status convolution_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
+enum class ConvolutionForm : std::int8_t { framework, cudnn, backward };
+
+enum class HeadLayout : std::int8_t { heads_first, tokens_first, packed };
+Status attention_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
+
+Status pointwise_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
+Status pointwise_backward_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
+Status foreach_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
+Status traffic_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
+Status reduction_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
+Status fused_name_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
+
+Status norm_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
+Status softmax_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
+Status cross_entropy_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
+Status nll_loss_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
+
+Status copy_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
+Status clone_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
+Status movement_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
+Status to_host_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
+Status transfer_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
+
+Status embedding_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
+Status embedding_bag_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
+Status table_batched_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
+
+Status optimizer_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
+Status sparse_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
+
+// Rows of the table --------------------------------------------------------------------------------------
+
+constexpr Rule nothing() { return {}; }
+// The operators it calls do the work; what they are is not known from its own tensors.
+constexpr Rule calls_others() { return {.kind = 1}; }
+
+constexpr Rule product(GemmForm form) {
+  const bool batched = form == GemmForm::bmm || form == GemmForm::baddbmm || form == GemmForm::grouped;
+  return {
+      .run = gemm_rule, .family = batched ? "batched_gemm" : "gemm", .kind = static_cast<std::int8_t>(form)};
+}
+// dC, A and B at the first positions.
+constexpr Rule product_backward(bool bias) {
+  return {.run = linear_backward_rule,
+          .family = "gemm",
+          .direction = Direction::backward,
+          .second = static_cast<std::int8_t>(bias)};
+}
+constexpr Rule einsum() { return {.run = einsum_rule, .family = "batched_gemm"}; }
+constexpr Rule convolution(ConvolutionForm form) {
+  return {.run = convolution_rule,
+          .family = "convolution",
+          .direction = form == ConvolutionForm::backward ? Direction::backward : Direction::forward,
+          .kind = static_cast<std::int8_t>(form),
+          .first = static_cast<std::int8_t>(form == ConvolutionForm::backward ? 1 : 0)};
+}
+// Position of the causal flag; `first`: position of the queries.
+constexpr Rule attends(HeadLayout layout, int causal_at) {
+  return {.run = attention_rule,
+          .family = "attention",
+          .kind = static_cast<std::int8_t>(layout),
+          .second = static_cast<std::int8_t>(causal_at)};
+}
+constexpr Rule attends_backward(HeadLayout layout, int causal_at) {
+  return {.run = attention_rule,
+          .family = "attention",
+          .direction = Direction::backward,
+          .kind = static_cast<std::int8_t>(layout),
+          .first = 1,
+          .second = static_cast<std::int8_t>(causal_at)};
+}
+
+constexpr std::string_view family_of_function(ElementwiseFunction function) {
+  switch (function) {
+    case ElementwiseFunction::cast: return "cast";
+    case ElementwiseFunction::masked_fill: return "masked_fill";
+    case ElementwiseFunction::relu: return "relu";
+    case ElementwiseFunction::gelu: return "gelu";
+    case ElementwiseFunction::tanh: return "tanh";
+    case ElementwiseFunction::sigmoid: return "sigmoid";
+    case ElementwiseFunction::silu: return "silu";
+    case ElementwiseFunction::gated_silu: return "gated_silu";
+    case ElementwiseFunction::squared_relu: return "squared_relu";
+    case ElementwiseFunction::exponential: return "exponential";
+    case ElementwiseFunction::dropout: return "dropout";
+    case ElementwiseFunction::rotary: return "rotary";
+    case ElementwiseFunction::residual_add: return "residual_add";
+    default: return "elementwise";
+  }
+}
+constexpr Rule pointwise(ElementwiseFunction function = ElementwiseFunction::other, float flops = 1) {
+  return {
+      .run = pointwise_rule, .family = family_of_function(function), .function = function, .flops = flops};
+}
+// `operands`: tensors that the forward read.
+constexpr Rule pointwise_backward(ElementwiseFunction function = ElementwiseFunction::other, float flops = 1,
+                                  int operands = 1) {
+  return {.run = pointwise_backward_rule,
+          .family = family_of_function(function),
+          .direction = Direction::backward,
+          .function = function,
+          .flops = flops,
+          .second = static_cast<std::int8_t>(operands)};
+}
+constexpr Rule foreach_list() { return {.run = foreach_rule, .family = "elementwise"}; }
+// Reads all inputs and writes all outputs once.
+constexpr Rule traffic(KernelClass kernel_class, float flops = 0) {
+  return {
+      .run = traffic_rule, .family = "fused", .flops = flops, .kind = static_cast<std::int8_t>(kernel_class)};
+}
+constexpr Rule reduces(float flops = 1) {
+  return {.run = reduction_rule, .family = "reduction", .flops = flops};
+}
+constexpr Rule fused_name() { return {.run = fused_name_rule, .family = "fused"}; }
+
+constexpr std::string_view family_of_norm(NormKind kind) {
+  switch (kind) {
+    case NormKind::layer_norm: return "layer_norm";
+    case NormKind::rms_norm: return "rms_norm";
+    case NormKind::batch_norm: return "batch_norm";
+    case NormKind::group_norm: return "group_norm";
+  }
+  return "layer_norm";
+}
+// Positions of the input and of the normalized shape (layer and RMS norm) or the number of groups.
+constexpr Rule normalizes(NormKind kind, int shape_at = -1) {
+  return {.run = norm_rule,
+          .family = family_of_norm(kind),
+          .kind = static_cast<std::int8_t>(kind),
+          .second = static_cast<std::int8_t>(shape_at)};
+}
+constexpr Rule normalizes_backward(NormKind kind, int input_at, int shape_at = -1) {
+  return {.run = norm_rule,
+          .family = family_of_norm(kind),
+          .direction = Direction::backward,
+          .kind = static_cast<std::int8_t>(kind),
+          .first = static_cast<std::int8_t>(input_at),
+          .second = static_cast<std::int8_t>(shape_at)};
+}
+// Position of the dimension.
+constexpr Rule softmax(SoftmaxKind kind, Direction direction, int dim_at) {
+  return {.run = softmax_rule,
+          .family = kind == SoftmaxKind::causal_masked ? "causal_softmax" : "softmax",
+          .direction = direction,
+          .kind = static_cast<std::int8_t>(kind),
+          .second = static_cast<std::int8_t>(dim_at)};
+}
+constexpr Rule cross_entropy(bool fused, Direction direction = Direction::forward) {
+  return {.run = cross_entropy_rule,
+          .family = "cross_entropy",
+          .direction = direction,
+          .kind = static_cast<std::int8_t>(fused)};
+}
+constexpr Rule nll_loss(Direction direction) {
+  return {.run = nll_loss_rule,
+          .family = direction == Direction::forward ? "reduction" : "fill",
+          .direction = direction};
+}
+
+constexpr Rule copies() { return {.run = copy_rule, .family = "copy"}; }
+constexpr Rule clones() { return {.run = clone_rule, .family = "copy"}; }
+constexpr std::string_view family_of_movement(MovementKind kind) {
+  switch (kind) {
+    case MovementKind::copy: return "copy";
+    case MovementKind::transpose: return "transpose";
+    case MovementKind::concatenate: return "concatenate";
+    case MovementKind::split: return "split";
+    case MovementKind::gather: return "gather";
+    case MovementKind::scatter: return "scatter";
+    case MovementKind::fill: return "fill";
+  }
+  return "copy";
+}
+// `second`: position of the tensor whose elements are moved when it is not the output; -1: the output.
+constexpr Rule moves(MovementKind kind, int values_at = -1, int index_at = -1) {
+  return {.run = movement_rule,
+          .family = family_of_movement(kind),
+          .kind = static_cast<std::int8_t>(kind),
+          .first = static_cast<std::int8_t>(index_at),
+          .second = static_cast<std::int8_t>(values_at)};
+}
+constexpr Rule to_host() { return {.run = to_host_rule, .family = "memcpy_d2h"}; }
+constexpr Rule transfer(MemcpyKind kind) {
+  return {.run = transfer_rule,
+          .family = kind == MemcpyKind::host_to_device     ? "memcpy_h2d"
+                    : kind == MemcpyKind::device_to_host   ? "memcpy_d2h"
+                    : kind == MemcpyKind::device_to_device ? "memcpy_d2d"
+                                                           : "memset",
+          .kind = static_cast<std::int8_t>(kind)};
+}
+
+constexpr Rule embedding(Direction direction) {
+  return {.run = embedding_rule, .family = "embedding_lookup", .direction = direction};
+}
+constexpr Rule embedding_bag(Direction direction) {
+  return {.run = embedding_bag_rule, .family = "embedding_lookup", .direction = direction};
+}
+constexpr Rule table_batched(Direction direction, bool fused_update) {
+  return {.run = table_batched_rule,
+          .family = "embedding_lookup",
+          .direction = direction,
+          .kind = static_cast<std::int8_t>(fused_update)};
+}
+constexpr Rule optimizer(OptimizerKind kind) {
+  return {.run = optimizer_rule, .family = "optimizer", .kind = static_cast<std::int8_t>(kind)};
+}
+enum class SparseForm : std::int8_t { matrix, sampled, compressed };
+constexpr Rule sparse(SparseForm form) {
+  return {.run = sparse_rule, .family = "sparse", .kind = static_cast<std::int8_t>(form)};
+}
+
+}  // namespace stepcast::detail

@@ -1,0 +1,156 @@
+// Element-wise arithmetic, reductions, and what is only known by its traffic.
+#include <algorithm>
+
+#include "stepcast/operation/detail/op_rules.h"
+
+namespace stepcast::detail {
+namespace {
+
+float ratio(double part, double whole) { return whole > 0 ? static_cast<float>(part / whole) : 0.0F; }
+
+// With one tensor operand the other is a number.
+ElementwiseFunction with_scalar(ElementwiseFunction function, const FrameworkCall& call,
+                                std::int64_t elements) {
+  int tensors = 0;
+  for (const TensorArgument& tensor : call.inputs) {
+    if (tensor.on_gpu && (tensor.elements() > 1 || elements <= 1)) ++tensors;
+  }
+  if (tensors > 1) return function;
+  switch (function) {
+    case ElementwiseFunction::add: return ElementwiseFunction::add_scalar;
+    case ElementwiseFunction::multiply: return ElementwiseFunction::multiply_scalar;
+    case ElementwiseFunction::divide: return ElementwiseFunction::divide_scalar;
+    case ElementwiseFunction::power: return ElementwiseFunction::power_scalar;
+    default: return function;
+  }
+}
+
+}  // namespace
+
+Status pointwise_rule(const FrameworkCall& call, const Rule& rule, OperationList& out) {
+  const TensorArgument* unit = largest(call);
+  if (unit == nullptr) return missing(call, "no tensor with an element type");
+  // Two small operands may broadcast to a large result.
+  std::int64_t elements = unit->elements();
+  for (const TensorArgument& tensor : call.outputs) {
+    if (tensor.on_gpu) elements = std::max(elements, tensor.elements());
+  }
+  const double unit_bytes = static_cast<double>(elements) * element_size(unit->dtype).value();
+  ElementwiseShape shape{.function = with_scalar(rule.function, call, elements),
+                         .elements = elements,
+                         .reads = ratio(bytes_of(call.inputs), unit_bytes),
+                         .writes = call.outputs.empty() ? 1.0F : ratio(bytes_of(call.outputs), unit_bytes),
+                         .flops_per_element = rule.flops,
+                         .inner = unit->shape.empty() ? 1 : unit->shape.back()};
+  // Masks are counted by the function itself: one byte an element.
+  const double mask = element_size(unit->dtype).value() > 0 ? 1 / element_size(unit->dtype).value() : 0;
+  if (rule.function == ElementwiseFunction::dropout && shape.writes > 1)
+    shape.writes = std::max(shape.writes - static_cast<float>(mask), 1.0F);
+  if (rule.function == ElementwiseFunction::masked_fill && shape.reads > 1)
+    shape.reads = std::max(shape.reads - static_cast<float>(mask), 1.0F);
+  out.push_back(elementwise(shape, unit->dtype));
+  return Ok{};
+}
+
+Status pointwise_backward_rule(const FrameworkCall& call, const Rule& rule, OperationList& out) {
+  const TensorArgument* unit = largest(call);
+  if (unit == nullptr) return missing(call, "no tensor with an element type");
+  out.push_back(elementwise({.function = rule.function,
+                             .elements = unit->elements(),
+                             .reads = static_cast<float>(rule.second),
+                             .flops_per_element = rule.flops,
+                             .inner = unit->shape.empty() ? 1 : unit->shape.back()},
+                            unit->dtype, Direction::backward));
+  return Ok{};
+}
+
+// aten::_foreach_add_ and its like: one kernel for a list of tensors; what it computes is what the operator
+// without "_foreach_" does.
+Status foreach_rule(const FrameworkCall& call, const Rule&, OperationList& out) {
+  std::string_view base = call.name;
+  const std::size_t at = base.find("_foreach_");
+  if (at != std::string_view::npos) base.remove_prefix(at + 9);
+  while (base.ends_with('_')) base.remove_suffix(1);
+  const OpRow* row = find_row(std::string("aten::").append(base));
+  const TensorArgument* unit = largest(call);
+  if (unit == nullptr) return missing(call, "no tensor with an element type");
+  std::span<const TensorArgument> list = tensors_at(call, 0);
+  if (list.empty()) list = call.inputs;
+  double elements = 0;
+  for (const TensorArgument& tensor : list) {
+    if (tensor.on_gpu) elements += static_cast<double>(tensor.elements());
+  }
+  const auto count = static_cast<std::int64_t>(std::min(elements, 1e18));
+  const double unit_bytes = elements * element_size(unit->dtype).value();
+  const std::string_view family = row == nullptr ? std::string_view{} : row->rule.family;
+  if (family == "reduction") {
+    out.push_back({ReductionShape{static_cast<std::int64_t>(list.size()),
+                                  count / std::max<std::int64_t>(static_cast<std::int64_t>(list.size()), 1)},
+                   unit->dtype});
+  } else if (family == "fill") {
+    out.push_back({MovementShape{.kind = MovementKind::fill, .elements = count}, unit->dtype});
+  } else if (family == "copy") {
+    out.push_back({MovementShape{.kind = MovementKind::copy, .elements = count}, unit->dtype});
+  } else {
+    const bool arithmetic = family == "elementwise";
+    const ElementwiseFunction function = arithmetic ? row->rule.function : ElementwiseFunction::other;
+    out.push_back(elementwise({.function = with_scalar(function, call, count),
+                               .elements = count,
+                               .reads = ratio(bytes_of(call.inputs), unit_bytes),
+                               .flops_per_element = arithmetic ? row->rule.flops : 1.0F},
+                              unit->dtype));
+    // One list of tensors and a number.
+    if (list.size() == call.inputs.size() && arithmetic) {
+      FrameworkCall single = call;
+      single.inputs = list.first(1);
+      std::get<ElementwiseShape>(out.back().shape).function = with_scalar(function, single, count);
+    }
+  }
+  return Ok{};
+}
+
+Status traffic_rule(const FrameworkCall& call, const Rule& rule, OperationList& out) {
+  const TensorArgument* unit = largest(call);
+  if (unit == nullptr) return missing(call, "no tensor with an element type");
+  // In-place operators change their first tensor.
+  const double written = call.outputs.empty() ? bytes_of(call.inputs.first(1)) : bytes_of(call.outputs);
+  out.push_back({AmountShape{.flops = static_cast<double>(unit->elements()) * static_cast<double>(rule.flops),
+                             .bytes_read = bytes_of(call.inputs),
+                             .bytes_written = written,
+                             .kernel_class = static_cast<KernelClass>(rule.kind)},
+                 unit->dtype});
+  return Ok{};
+}
+
+Status reduction_rule(const FrameworkCall& call, const Rule& rule, OperationList& out) {
+  STEPCAST_ASSIGN(const TensorArgument* x, need_tensor(call, 0, 0));
+  // Maxima and minima of two tensors are arithmetic.
+  if (const TensorArgument* other = tensor_at(call, 1); other != nullptr && other->on_gpu)
+    return pointwise_rule(call, {.run = pointwise_rule, .flops = rule.flops}, out);
+  const std::int64_t elements = x->elements();
+  std::int64_t rows = 1;
+  if (!call.outputs.empty()) {
+    rows = call.outputs.front().elements();
+  } else if (call.arguments.size() > 1) {
+    // The dimensions that stay.
+    const auto reduced = [&](std::size_t dim) {
+      const CallArgument& dims = call.arguments[1];
+      const auto rank = static_cast<std::int64_t>(x->shape.size());
+      const auto is = [&](std::int64_t d) {
+        return (d < 0 ? d + rank : d) == static_cast<std::int64_t>(dim);
+      };
+      if (dims.kind == CallArgument::Kind::integer) return is(dims.integer);
+      return dims.integers.empty() || std::any_of(dims.integers.begin(), dims.integers.end(), is);
+    };
+    TensorArgument kept{.shape = {}, .dtype = x->dtype};
+    for (std::size_t i = 0; i < x->shape.size(); ++i) {
+      if (!reduced(i)) kept.shape.push_back(x->shape[i]);
+    }
+    rows = kept.elements();
+  }
+  rows = std::clamp<std::int64_t>(rows, 1, std::max<std::int64_t>(elements, 1));
+  out.push_back({ReductionShape{rows, elements / rows}, x->dtype});
+  return Ok{};
+}
+
+}  // namespace stepcast::detail

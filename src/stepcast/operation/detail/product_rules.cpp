@@ -1,0 +1,229 @@
+// Matrix products and convolutions.
+#include <algorithm>
+#include <string>
+
+#include "stepcast/operation/detail/op_rules.h"
+
+namespace stepcast::detail {
+namespace {
+
+std::int64_t product_of(std::span<const std::int64_t> extents) {
+  return TensorArgument{{extents.begin(), extents.end()}, DType::unknown, true}.elements();
+}
+std::int64_t last(const TensorArgument& t, std::size_t from_end = 0) {
+  return t.shape[t.shape.size() - 1 - from_end];
+}
+
+Status must_agree(const FrameworkCall& call, std::string_view what, std::int64_t a, std::int64_t b) {
+  if (a == b) return Ok{};
+  return missing(call, std::string(what) + " of the operands are " + std::to_string(a) + " and " +
+                           std::to_string(b) + ", expected the same");
+}
+
+// The element type of what is written, if it is another than that of the operands.
+DType output_dtype(const FrameworkCall& call, DType operands) {
+  if (call.outputs.empty() || call.outputs.front().dtype == operands) return DType::unknown;
+  return call.outputs.front().dtype;
+}
+
+Status emit(const FrameworkCall& call, GemmShape shape, const TensorArgument& operand, OperationList& out) {
+  if (shape.output == DType::unknown) shape.output = output_dtype(call, operand.dtype);
+  out.push_back(gemm(shape, product_dtype(call, operand.dtype)));
+  return Ok{};
+}
+
+// A [.., m, k] times B [k, n] or [.., k, n], as torch.matmul takes them.
+Status matmul(const FrameworkCall& call, const TensorArgument& a, const TensorArgument& b, bool transposed_b,
+              GemmShape shape, OperationList& out) {
+  if (a.shape.empty() || b.shape.empty()) return missing(call, "an operand has no dimensions");
+  shape.k = last(a);
+  std::int64_t b_rows = b.shape.size() == 1 ? b.shape[0] : last(b, transposed_b ? 0 : 1);
+  if (b.shape.size() > 1) shape.n = last(b, transposed_b ? 1 : 0);
+  if (b.shape.size() == 1) {
+    // The weight of a linear layer with one output may be a vector; so may the right side of a product.
+    shape.n = 1;
+    b_rows = b.shape[0];
+  }
+  STEPCAST_TRY(must_agree(call, "the inner extents", shape.k, b_rows));
+  shape.m = a.shape.size() == 1 ? 1 : last(a, 1);
+  const auto leading = [](const TensorArgument& t) {
+    return t.shape.size() <= 2 ? std::int64_t{1} : product_of(std::span(t.shape).first(t.shape.size() - 2));
+  };
+  if (b.shape.size() <= 2) {
+    // One weight for all of them: the leading dimensions are folded into the rows.
+    shape.m = a.shape.size() == 1 ? 1 : product_of(std::span(a.shape).first(a.shape.size() - 1));
+  } else {
+    shape.batch = std::max(leading(a), leading(b));
+  }
+  return emit(call, shape, a, out);
+}
+
+}  // namespace
+
+Status gemm_rule(const FrameworkCall& call, const Rule& rule, OperationList& out) {
+  const auto form = static_cast<GemmForm>(rule.kind);
+  const bool added = form == GemmForm::addmm || form == GemmForm::baddbmm;
+  const std::size_t at = added ? 1 : 0;
+  STEPCAST_ASSIGN(const TensorArgument* a, need_tensor(call, at, 1));
+  STEPCAST_ASSIGN(const TensorArgument* b, need_tensor(call, at + 1, 1));
+  GemmShape shape;
+  if (added) {
+    // addmm and baddbmm add a vector as the bias of a layer, or a whole matrix.
+    const TensorArgument* c = tensor_at(call, 0);
+    shape.bias = c != nullptr && c->shape.size() <= 1 && form == GemmForm::addmm;
+    // beta is the argument behind the operands; with 0 the matrix is not read.
+    shape.accumulates = c != nullptr && !shape.bias && integer_at(call, 3, 1) != 0;
+  }
+  switch (form) {
+    case GemmForm::linear: shape.bias = tensor_at(call, 2) != nullptr; break;
+    case GemmForm::grouped: {
+      // A [total, k] in groups of rows, B [groups, k, n].
+      if (a->shape.size() != 2 || b->shape.size() != 3)
+        return missing(call, "expected [total, k] and [groups, k, n]");
+      const std::int64_t groups = std::max<std::int64_t>(b->shape[0], 1);
+      STEPCAST_TRY(must_agree(call, "the inner extents", a->shape[1], b->shape[1]));
+      shape.batch = groups;
+      shape.m = (a->shape[0] + groups - 1) / groups;
+      shape.n = b->shape[2];
+      shape.k = a->shape[1];
+      return emit(call, shape, *a, out);
+    }
+    case GemmForm::mm:
+    case GemmForm::addmm:
+    case GemmForm::scaled:
+      if (a->shape.size() != 2 || b->shape.size() != 2) return missing(call, "expected two matrices");
+      break;
+    case GemmForm::bmm:
+    case GemmForm::baddbmm:
+      if (a->shape.size() != 3 || b->shape.size() != 3)
+        return missing(call, "expected two batches of matrices");
+      break;
+    default: break;
+  }
+  return matmul(call, *a, *b, form == GemmForm::linear, shape, out);
+}
+
+Status linear_backward_rule(const FrameworkCall& call, const Rule& rule, OperationList& out) {
+  STEPCAST_ASSIGN(const TensorArgument* gradient, need_tensor(call, 0, 2));
+  const TensorArgument* a = tensor_at(call, 1);
+  const TensorArgument* b = tensor_at(call, 2);
+  if (a == nullptr || b == nullptr)
+    return missing(call, "needs the gradient and both operands of the product, or the operators it calls");
+  OperationList forward;
+  const FrameworkCall product{.name = call.name, .tf32_allowed = call.tf32_allowed};
+  STEPCAST_TRY(matmul(product, *a, *b, false, {}, forward));
+  auto shape = std::get<GemmShape>(forward.front().shape);
+  STEPCAST_TRY(must_agree(call, "the columns", last(*gradient), shape.n));
+  const DType dtype = forward.front().dtype;
+  out.push_back(gemm(shape, dtype, Direction::input_gradient));
+  out.push_back(gemm(shape, dtype, Direction::weight_gradient));
+  if (rule.second != 0) out.push_back({ReductionShape{shape.n, shape.m}, gradient->dtype});
+  return Ok{};
+}
+
+Status einsum_rule(const FrameworkCall& call, const Rule&, OperationList& out) {
+  const CallArgument* equation = nullptr;
+  for (const CallArgument& argument : call.arguments) {
+    if (argument.kind == CallArgument::Kind::text && equation == nullptr) equation = &argument;
+  }
+  if (equation == nullptr || call.inputs.size() != 2)
+    return missing(call, "expected an equation and two tensors");
+  std::string text;
+  for (const char c : equation->text) {
+    if (c != ' ') text += c;
+  }
+  const std::size_t comma = text.find(','), arrow = text.find("->");
+  if (comma == std::string::npos || arrow == std::string::npos || comma > arrow ||
+      text.find('.') != std::string::npos)
+    return missing(call, "expected an equation like \"ij,jk->ik\", found \"" + text.substr(0, 40) + "\"");
+  const std::string left = text.substr(0, comma), right = text.substr(comma + 1, arrow - comma - 1),
+                    result = text.substr(arrow + 2);
+  if (left.size() != call.inputs[0].shape.size() || right.size() != call.inputs[1].shape.size())
+    return missing(call, "the equation \"" + text.substr(0, 40) + "\" does not fit the tensors");
+  const auto has = [](const std::string& letters, char c) { return letters.find(c) != std::string::npos; };
+  std::vector<std::int64_t> batch, m, n, k;
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    const std::int64_t extent = call.inputs[0].shape[i];
+    if (has(right, left[i])) {
+      (has(result, left[i]) ? batch : k).push_back(extent);
+    } else {
+      m.push_back(extent);
+    }
+  }
+  for (std::size_t i = 0; i < right.size(); ++i) {
+    if (!has(left, right[i])) n.push_back(call.inputs[1].shape[i]);
+  }
+  return emit(call, {.batch = product_of(batch), .m = product_of(m), .n = product_of(n), .k = product_of(k)},
+              call.inputs[0], out);
+}
+
+Status convolution_rule(const FrameworkCall& call, const Rule& rule, OperationList& out) {
+  const auto form = static_cast<ConvolutionForm>(rule.kind);
+  const auto first = static_cast<std::size_t>(rule.first);
+  STEPCAST_ASSIGN(const TensorArgument* x, need_tensor(call, first, 3));
+  STEPCAST_ASSIGN(const TensorArgument* w, need_tensor(call, first + 1, 3));
+  if (x->shape.size() != w->shape.size() || x->shape.size() > 4)
+    return missing(call, "only convolutions over one or two dimensions are modelled");
+  // (x, w, bias, stride, padding, dilation, [transposed, output padding,] groups); cuDNN's own operator:
+  // (x, w, padding, stride, dilation, groups); backward: (dy, x, w, bias sizes, stride, ...).
+  const bool cudnn = form == ConvolutionForm::cudnn;
+  const std::size_t stride_at = first + 3;
+  const std::size_t padding_at = cudnn ? first + 2 : first + 4;
+  const std::size_t dilation_at = cudnn ? first + 4 : first + 5;
+  std::int64_t groups = 0;
+  bool transposed = false;
+  if (cudnn) {
+    groups = integer_at(call, first + 5, 1);
+  } else {
+    transposed = flag_at(call, first + 6, false);
+    // conv1d and conv2d have the groups where the others have the flag.
+    groups = integer_at(call, first + 6, integer_at(call, first + 8, 1));
+  }
+  const bool line = x->shape.size() == 3;
+  ConvolutionShape shape{.batch = x->shape[0],
+                         .in_channels = x->shape[1],
+                         .out_channels = w->shape[0],
+                         .height = line ? 1 : x->shape[2],
+                         .width = x->shape.back(),
+                         .kernel_height = line ? 1 : w->shape[2],
+                         .kernel_width = w->shape.back(),
+                         .stride = list_item(call, stride_at, 0, 1),
+                         .padding = list_item(call, padding_at, 0, 0),
+                         .dilation = list_item(call, dilation_at, 0, 1),
+                         .groups = std::max<std::int64_t>(groups, 1)};
+  Direction direction = rule.direction;
+  if (transposed) {
+    // The forward of a transposed convolution is the input gradient of the convolution that maps its output
+    // to its input.
+    if (call.outputs.empty() && direction == Direction::forward)
+      return missing(call, "transposed, and its output is not recorded");
+    if (direction == Direction::forward) {
+      const TensorArgument& y = call.outputs.front();
+      if (y.shape.size() != x->shape.size()) return missing(call, "input and output differ in dimensions");
+      shape.in_channels = y.shape[1];
+      shape.out_channels = x->shape[1];
+      shape.height = line ? 1 : y.shape[2];
+      shape.width = y.shape.back();
+      direction = Direction::input_gradient;
+    } else {
+      const TensorArgument* y = tensor_at(call, 0);
+      if (y == nullptr || y->shape.size() != x->shape.size()) return missing(call, "no gradient");
+      shape.in_channels = y->shape[1];
+      shape.out_channels = x->shape[1];
+      shape.height = line ? 1 : y->shape[2];
+      shape.width = y->shape.back();
+    }
+  } else if (direction == Direction::backward) {
+    // The last argument tells which of the gradients of x, w and bias are wanted: the first layer needs none
+    // of its input.
+    const std::size_t mask_at = first + 9;
+    const bool wants_input = list_item(call, mask_at, 0, 1) != 0;
+    const bool wants_weight = list_item(call, mask_at, 1, 1) != 0;
+    if (!wants_input && wants_weight) direction = Direction::weight_gradient;
+    if (wants_input && !wants_weight) direction = Direction::input_gradient;
+  }
+  out.push_back({shape, product_dtype(call, x->dtype), direction});
+  return Ok{};
+}
+
+}  // namespace stepcast::detail

@@ -1,0 +1,158 @@
+#include "stepcast/operation/framework_ops.h"
+
+#include <algorithm>
+#include <array>
+
+#include "stepcast/operation/detail/op_rules.h"
+
+namespace stepcast {
+namespace detail {
+namespace {
+
+constexpr auto kTable = std::to_array<OpRow>({
+#define STEPCAST_OP(name, role, rule) {name, OpRole::role, rule},
+#include "stepcast/operation/framework_ops.def"
+#undef STEPCAST_OP
+});
+
+// The node that autograd generates for an operator it differentiates; it always works through operators.
+constexpr OpRow kGeneratedBackward = {"*Backward<number>", OpRole::forwarding, calls_others()};
+
+struct Index {
+  std::vector<const OpRow*> exact;     // by name
+  std::vector<const OpRow*> prefixes;  // longest first
+};
+
+const Index& index() {
+  static const Index built = [] {
+    Index i;
+    for (const OpRow& row : kTable) (row.name.ends_with('*') ? i.prefixes : i.exact).push_back(&row);
+    const auto by_name = [](const OpRow* a, const OpRow* b) { return a->name < b->name; };
+    std::sort(i.exact.begin(), i.exact.end(), by_name);
+    std::sort(i.prefixes.begin(), i.prefixes.end(), [&](const OpRow* a, const OpRow* b) {
+      return a->name.size() != b->name.size() ? a->name.size() > b->name.size() : by_name(a, b);
+    });
+    return i;
+  }();
+  return built;
+}
+
+const OpRow* find_exact(std::string_view name) {
+  const std::vector<const OpRow*>& rows = index().exact;
+  const auto at = std::lower_bound(rows.begin(), rows.end(), name,
+                                   [](const OpRow* row, std::string_view n) { return row->name < n; });
+  return at != rows.end() && (*at)->name == name ? *at : nullptr;
+}
+
+}  // namespace
+
+std::string_view without_engine_prefix(std::string_view name) {
+  constexpr std::string_view kPrefix = "autograd::engine::evaluate_function: ";
+  if (name.starts_with(kPrefix)) name.remove_prefix(kPrefix.size());
+  return name;
+}
+
+const OpRow* find_row(std::string_view name) {
+  name = without_engine_prefix(name);
+  if (const OpRow* row = find_exact(name); row != nullptr) return row;
+  // AddmmBackward0
+  const std::size_t digits = name.find_last_not_of("0123456789") + 1;
+  const bool generated = digits < name.size() && name.substr(0, digits).ends_with("Backward");
+  if (generated) {
+    if (const OpRow* row = find_exact(name.substr(0, digits)); row != nullptr) return row;
+  }
+  // aten::add_
+  if (name.ends_with('_')) {
+    if (const OpRow* row = find_exact(name.substr(0, name.size() - 1)); row != nullptr) return row;
+  }
+  for (const OpRow* row : index().prefixes) {
+    if (name.starts_with(row->name.substr(0, row->name.size() - 1))) return row;
+  }
+  return generated ? &kGeneratedBackward : nullptr;
+}
+
+}  // namespace detail
+
+namespace {
+
+constexpr std::int64_t kLargestExtent = std::int64_t{1} << 48;  // no memory holds as many elements
+
+std::string quoted(std::string_view name) {
+  constexpr std::size_t kMost = 120;
+  std::string out = "\"";
+  for (const char c : name.substr(0, kMost)) out += c >= ' ' && c != 127 ? c : '?';
+  return out + (name.size() > kMost ? "...\"" : "\"");
+}
+
+}  // namespace
+
+std::string_view to_string(OpRole role) {
+  switch (role) {
+    case OpRole::unknown: return "unknown";
+    case OpRole::annotation: return "annotation";
+    case OpRole::view: return "view";
+    case OpRole::communication: return "communication";
+    case OpRole::forwarding: return "forwarding";
+    case OpRole::composite: return "composite";
+    case OpRole::kernel: return "kernel";
+  }
+  return "unknown";
+}
+
+OpRole role_of(std::string_view name) {
+  const detail::OpRow* row = detail::find_row(name);
+  return row == nullptr ? OpRole::unknown : row->role;
+}
+
+Result<OperationList> operations_of(const FrameworkCall& call) {
+  const detail::OpRow* row = detail::find_row(call.name);
+  if (row == nullptr) return Error("operator " + quoted(call.name) + " is not known");
+  OperationList operations;
+  FrameworkCall plain = call;
+  plain.name = detail::without_engine_prefix(call.name);
+  bool any_on_gpu = false, any_tensor = false, all_empty = true;
+  for (const auto tensors : {call.inputs, call.outputs}) {
+    for (const TensorArgument& tensor : tensors) {
+      for (const std::int64_t extent : tensor.shape) {
+        if (extent < 0 || extent > kLargestExtent)
+          return detail::missing(plain, "a tensor has the extent " + std::to_string(extent));
+      }
+      any_tensor = true;
+      any_on_gpu = any_on_gpu || tensor.on_gpu;
+      all_empty = all_empty && tensor.elements() == 0;
+    }
+  }
+  if (any_tensor && (!any_on_gpu || all_empty)) return operations;
+  if (row->rule.run == nullptr) {
+    if (row->rule.kind == detail::calls_others().kind)
+      return detail::missing(plain, "it works through the operators it calls");
+    return operations;
+  }
+  if (const Status status = row->rule.run(plain, row->rule, operations); !status.ok()) return status.error();
+  for (const Operation& operation : operations) {
+    if (operation.dtype == DType::unknown)
+      return detail::missing(plain, "the element type of its tensors is not known");
+    if (const std::string problem = shape_problem(operation); !problem.empty())
+      return detail::missing(plain, problem);
+  }
+  // Nothing is launched for tensors without elements.
+  std::erase_if(operations, [](const Operation& operation) {
+    const Work work = work_of(operation);
+    return work.flops.value() <= 0 && work.bytes().value() <= 0;
+  });
+  return operations;
+}
+
+const std::vector<FrameworkOp>& framework_ops() {
+  static const std::vector<FrameworkOp> rows = [] {
+    std::vector<FrameworkOp> out;
+    for (const detail::OpRow& row : detail::kTable)
+      out.push_back({row.name, row.role, row.rule.family, row.rule.direction});
+    std::sort(out.begin(), out.end(),
+              [](const FrameworkOp& a, const FrameworkOp& b) { return a.name < b.name; });
+    return out;
+  }();
+  return rows;
+}
+
+}  // namespace stepcast
