@@ -1,14 +1,18 @@
 // stepcast inspect: what is in a trace file, and is it usable.
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "stepcast/predict/trace_set.h"
 #include "stepcast/report/inspect_report.h"
+#include "stepcast/report/operations_report.h"
 #include "stepcast/trace/readers.h"
 
 #include "verbs.h"
@@ -19,13 +23,67 @@ namespace {
 struct Options {
   std::vector<std::string> files;
   bool json = false;
+  bool operations = false;
+  bool tf32 = false;
+  std::string profiler_trace;
 };
 
+// The profiler trace of the same rank in the same folder, if there is one that goes with the file.
+std::optional<RecordedRank> find_profiler_trace(const std::filesystem::path& file) {
+  const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
+  auto listing = list_traces(std::vector{folder});
+  if (!listing.ok()) return std::nullopt;
+  std::error_code ignored;
+  TraceSetOptions options;
+  // A folder may hold thousands of ranks: where names tell them, only this one's traces are read.
+  if (const auto rank = rank_in_name(file.filename().string()); rank) {
+    options.ranks = {*rank};
+    std::erase_if(listing->profiler, [&](const std::filesystem::path& other) {
+      return rank_in_name(other.filename().string()).value_or(*rank) != *rank;
+    });
+  }
+  std::vector<TraceListing::Other> skipped;
+  for (TraceSet& set : read_trace_sets(*listing, options, skipped)) {
+    for (std::size_t i = 0; i < set.ranks.size(); ++i) {
+      const auto& et = set.execution_traces[i];
+      if (et && std::filesystem::equivalent(et->file, file, ignored)) return std::move(set.ranks[i]);
+    }
+  }
+  return std::nullopt;
+}
+
+Status inspect_operations(const std::string& file, const ExecutionTrace& trace, const Options& options,
+                          std::string& text, JsonWriter& json) {
+  const TracedOperations traced = traced_operations(trace, {.tf32_allowed = options.tf32});
+  std::optional<RecordedRank> recorded;
+  if (!options.profiler_trace.empty()) {
+    STEPCAST_ASSIGN(recorded, read_kineto(options.profiler_trace));
+  } else {
+    recorded = find_profiler_trace(file);
+  }
+  std::optional<KernelTimeCoverage> coverage;
+  if (recorded) {
+    auto found = kernel_time_coverage(trace, traced, *recorded);
+    if (found.ok()) {
+      coverage = *std::move(found);
+    } else if (!options.profiler_trace.empty()) {
+      return std::move(found).error();
+    }
+  }
+  const KernelTimeCoverage* const times = coverage ? &*coverage : nullptr;
+  if (options.json) {
+    operations_json(trace, traced, times, json);
+  } else {
+    text = operations_text(trace, traced, times);
+  }
+  return Ok{};
+}
+
 // Appends to the text or to the JSON document.
-Status inspect(const std::string& file, bool as_json, std::string& text, JsonWriter& json) {
+Status inspect(const std::string& file, const Options& options, std::string& text, JsonWriter& json) {
   STEPCAST_ASSIGN(const TraceFormat format, detect_trace_format(file));
   const auto show = [&](const auto& trace) {
-    if (as_json) {
+    if (options.json) {
       inspect_json(trace, json);
     } else {
       text = inspect_text(trace);
@@ -34,6 +92,7 @@ Status inspect(const std::string& file, bool as_json, std::string& text, JsonWri
   switch (format) {
     case TraceFormat::execution_trace: {
       STEPCAST_ASSIGN(const ExecutionTrace trace, read_execution_trace(file));
+      if (options.operations) return inspect_operations(file, trace, options, text, json);
       show(trace);
       return Ok{};
     }
@@ -44,6 +103,12 @@ Status inspect(const std::string& file, bool as_json, std::string& text, JsonWri
     case TraceFormat::kineto:
     case TraceFormat::chakra_protobuf:  // the reader says what to do
     case TraceFormat::unknown: break;
+  }
+  if (options.operations) {
+    return Error::at(file, "")
+        .found(std::string("a ").append(to_string(format)).append(" file"))
+        .expected("a PyTorch execution trace, which holds the shapes of its operators")
+        .advice("leave out --operations, or record an execution trace with the profiler trace");
   }
   STEPCAST_ASSIGN(const RecordedRank rank, read_kineto(file));
   show(rank);
@@ -58,7 +123,7 @@ Result<int> run(const Options& options) {
   bool printed = false;
   for (const std::string& file : options.files) {
     std::string text;
-    Status status = inspect(file, options.json, text, json);
+    Status status = inspect(file, options, text, json);
     if (!status.ok()) {
       if (options.json) {
         json.begin_object().field("file", file).field("error", status.error().message()).end_object();
@@ -82,14 +147,21 @@ Result<int> run(const Options& options) {
 }  // namespace
 
 Verb inspect_verb() {
-  return {"inspect", "say what is in a trace file and whether it is usable", [](CLI::App& app) {
-            auto options = std::make_shared<Options>();
-            app.add_option("FILE", options->files,
-                           "profiler traces or PyTorch execution traces, plain or gzip")
-                ->required();
-            app.add_flag("--json", options->json, "print one JSON object");
-            return [options] { return run(*options); };
-          }};
+  return {
+      "inspect", "say what is in a trace file and whether it is usable", [](CLI::App& app) {
+        auto options = std::make_shared<Options>();
+        app.add_option("FILE", options->files, "profiler traces or PyTorch execution traces, plain or gzip")
+            ->required();
+        app.add_flag("--json", options->json, "print one JSON object");
+        auto* operations =
+            app.add_flag("--operations", options->operations,
+                         "list the work of the operators of an execution trace, and what has no model; with "
+                         "their times where the profiler trace of the rank lies beside");
+        app.add_option("--profiler-trace", options->profiler_trace, "take the times from this file")
+            ->needs(operations);
+        app.add_flag("--tf32", options->tf32, "fp32 products ran on TF32 units")->needs(operations);
+        return [options] { return run(*options); };
+      }};
 }
 
 }  // namespace stepcast::cli

@@ -48,6 +48,9 @@ struct EtNode {
   NameId name;
   NameId input_shapes;  // compact JSON text, interned
   NameId input_types;
+  NameId output_shapes;
+  NameId output_types;
+  NameId values;                   // the inputs as a JSON list, null for tensors and for what is very long
   std::uint32_t first_input = 0;   // tensors[first_input, first_output) are inputs
   std::uint32_t first_output = 0;  // tensors[first_output, end_output) are outputs
   std::uint32_t end_output = 0;

@@ -138,6 +138,9 @@ class EtBuilder {
     node.name = interner_.text(text.name);
     if (!text.input_shapes.empty()) node.input_shapes = interner_.compact_json(text.input_shapes);
     if (!text.input_types.empty()) node.input_types = interner_.compact_json(text.input_types);
+    if (!text.output_shapes.empty()) node.output_shapes = interner_.compact_json(text.output_shapes);
+    if (!text.output_types.empty()) node.output_types = interner_.compact_json(text.output_types);
+    node.values = scalars(text.inputs, text.input_types);
     node.first_input = static_cast<std::uint32_t>(trace_.tensors.size());
     add_tensors(text.inputs);
     node.first_output = static_cast<std::uint32_t>(trace_.tensors.size());
@@ -158,6 +161,24 @@ class EtBuilder {
   }
 
  private:
+  // The values without the tensors: few spellings, so that interning them costs little.
+  NameId scalars(std::string_view values, std::string_view types) {
+    if (values.empty()) return {};
+    constexpr std::size_t kLongest = 512;
+    const std::vector<std::string_view> type_of = elements_of(types);
+    std::string& out = scratch_;
+    out = "[";
+    std::size_t i = 0;
+    for (const std::string_view value : elements_of(values)) {
+      const bool tensor = i < type_of.size() && type_of[i].find("Tensor") != std::string_view::npos;
+      if (i > 0) out += ',';
+      out += tensor || value.size() > kLongest ? "null"sv : value;
+      ++i;
+    }
+    out += ']';
+    return interner_.compact_json(out);
+  }
+
   void add_tensors(std::string_view values) {
     if (values.empty()) return;
     JsonCursor c(values);
@@ -254,6 +275,7 @@ class EtBuilder {
 
   ExecutionTrace trace_;
   detail::Interner interner_;
+  std::string scratch_;
   std::optional<std::int32_t> rank_;
   bool ranks_differ_ = false;
 };

@@ -118,13 +118,15 @@ void read_member(JsonCursor& c, std::string_view key, EtNodeText& node) {
   } else if (key == "inputs"sv) {
     read_values(c, node.inputs, &node.input_shapes, node.input_types);
   } else if (key == "outputs"sv) {
-    read_values(c, node.outputs, nullptr, node.output_types);
+    read_values(c, node.outputs, &node.output_shapes, node.output_types);
   } else if (key == "input_shapes"sv) {
     list(c, node.input_shapes);
   } else if (key == "input_types"sv) {
     list(c, node.input_types);
   } else if (key == "output_types"sv) {
     list(c, node.output_types);
+  } else if (key == "output_shapes"sv) {
+    list(c, node.output_shapes);
   } else if (key == "attrs"sv) {
     read_attributes(c, node);
   } else if (key == "ph"sv) {

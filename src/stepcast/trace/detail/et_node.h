@@ -21,7 +21,7 @@ struct EtNodeText {
   std::int64_t forward_thread = 0;
   JsonText name;
   std::string_view inputs, input_shapes, input_types;  // raw JSON lists, empty where absent
-  std::string_view outputs, output_types;
+  std::string_view outputs, output_shapes, output_types;
   bool is_merged_event = false;  // a profiler event that a trace linker put among the nodes
   JsonText category;             // of a merged event
 
