@@ -43,7 +43,8 @@ void set_software_defaults(Layout& layout, Framework framework, DType compute) {
       layout.overlap.parameter_gather = true;
       layout.overlap.pipeline = layout.virtual_stages > 1;
       layout.fused.cross_entropy = true;
-      layout.precision.reduction = DType::fp32;
+      // Its performance recipes keep and reduce gradients in bf16; in fp32 some published runs would not fit.
+      layout.precision.gradients = layout.precision.reduction = DType::bf16;
       break;
     case Framework::torchtitan:
       layout.fused = {.softmax = false,

@@ -1,0 +1,234 @@
+#include "stepcast/workload/memory.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "stepcast/workload/pipeline_schedule.h"
+#include "stepcast/workload/step_work.h"
+
+namespace stepcast {
+namespace {
+
+constexpr double kGiB = 1073741824.0;
+// CUDA context, kernels and library handles of one process. Assumed.
+constexpr double kContextBytes = 0.6 * kGiB;
+// Buffers of NCCL per communicator, and how many a rank has. Assumed.
+constexpr double kCommunicatorBytes = 0.15 * kGiB;
+// Share of what is allocated that the caching allocator cannot hand out again. Assumed.
+constexpr double kFragmentation = 0.03;
+// A forecast this close to the limit may fail: allocator retries, transient peaks.
+constexpr double kTightShare = 0.92;
+
+double number(std::int64_t value) { return static_cast<double>(value); }
+
+// Bytes per logit at the worst moment of the loss. Assumed: 16-bit logits and the fp32 softmax that becomes
+// their gradient in place; TorchTitan of 2024 adds an fp32 copy of the logits and a gradient of its own, of
+// which torch.compile saves a part.
+double logit_bytes(const Layout& layout, double element) {
+  if (layout.framework != Framework::torchtitan) return element + 4;
+  return layout.fused.compiled ? element + 11 : element + 14;
+}
+
+// Sizes of one layer on one rank, in bytes of one micro-batch.
+class ActivationCount {
+ public:
+  ActivationCount(const Transformer& model, const Layout& layout)
+      : model_(model),
+        layout_(layout),
+        element_(element_size(layout.precision.compute == DType::fp8 ? layout.precision.other
+                                                                     : layout.precision.compute)
+                     .value()),
+        tp_(number(layout.tensor_parallel)),
+        tokens_(number(layout.micro_batch_sequences) * number(layout.seq_len_tokens) /
+                number(layout.context_parallel)),
+        norm_tokens_(layout.sequence_parallel ? tokens_ / tp_ : tokens_) {}
+
+  // A tensor of the width of the model where sequence parallelism spreads tokens.
+  [[nodiscard]] double hidden() const { return norm_tokens_ * number(model_.hidden_size) * element_; }
+  [[nodiscard]] double norm_mask() const { return norm_tokens_ * number(model_.hidden_size); }
+  [[nodiscard]] double queries_keys_values() const {
+    return tokens_ * element_ / tp_ *
+           (number(model_.n_heads) * number(model_.qk_head_dim()) +
+            number(std::max(model_.kv_heads(), model_.latent_attention ? model_.n_heads : 0)) *
+                number(model_.qk_head_dim() + model_.value_head_dim()));
+  }
+  [[nodiscard]] double attention_output() const {
+    return tokens_ * element_ / tp_ * number(model_.n_heads * model_.value_head_dim());
+  }
+  // Softmax, and with dropout its mask and its output.
+  [[nodiscard]] double attention_core() const {
+    if (layout_.attention == AttentionMethod::flash) {
+      return tokens_ * number(model_.n_heads) / tp_ * 4;  // log-sum-exp of every query and head
+    }
+    const double scores = number(layout_.micro_batch_sequences * model_.n_heads) / tp_ *
+                          number(layout_.seq_len_tokens) * number(layout_.seq_len_tokens) /
+                          number(layout_.context_parallel);
+    return scores * (element_ + (model_.attention_dropout > 0 ? 1 + element_ : 0));
+  }
+  // What a linear layer keeps of its input: with fp8 one byte an element.
+  [[nodiscard]] double linear_input(double bytes, bool fp8_linear) const {
+    return fp8_linear && layout_.precision.compute == DType::fp8 ? bytes / element_ : bytes;
+  }
+  [[nodiscard]] double attention() const {
+    return hidden() + linear_input(hidden(), layout_.precision.fp8.attention_linears) +
+           queries_keys_values() + attention_output() + attention_core() +
+           (model_.hidden_dropout > 0 ? norm_mask() : 0);
+  }
+  [[nodiscard]] double ffn(bool experts) const {
+    const double dropout = model_.hidden_dropout > 0 ? norm_mask() : 0;
+    const double matrices = model_.gated_ffn ? 3 : 2;  // inputs and output of the activation
+    if (!experts) {
+      const double wide = tokens_ * number(model_.ffn_hidden_size) / tp_ * element_;
+      const bool fp8 = layout_.precision.fp8.ffn_linears;
+      return hidden() + linear_input(hidden(), fp8) + dropout + (matrices - 1) * wide +
+             linear_input(wide, fp8);
+    }
+    const MixtureOfExperts& moe = *model_.moe;
+    const double visits = tokens_ / tp_ * number(moe.experts_per_token) * layout_.expert_imbalance;
+    double bytes = 2 * hidden() + dropout;
+    bytes += 2 * visits * number(model_.hidden_size) * element_;  // sent and received tokens
+    bytes += matrices * visits * number(moe.expert_ffn_hidden_size) * element_;
+    bytes += matrices * tokens_ * number(moe.n_shared_experts * moe.shared_ffn_hidden_size) / tp_ * element_;
+    return bytes;
+  }
+  // Products of one layer, as kept by per-op selective recomputation: every second one.
+  [[nodiscard]] double kept_products(bool experts) const {
+    const double up =
+        experts ? ffn(true)
+                : tokens_ * number(model_.ffn_hidden_size) / tp_ * element_ * (model_.gated_ffn ? 2 : 1);
+    return 0.5 * (queries_keys_values() + hidden() + up + hidden());
+  }
+  // Outputs of the loss: logits, their fp32 copy and its gradient.
+  [[nodiscard]] double logits(double vocab) const {
+    return tokens_ * vocab / tp_ * logit_bytes(layout_, element_);
+  }
+  [[nodiscard]] double tokens() const { return tokens_; }
+
+ private:
+  const Transformer& model_;
+  const Layout& layout_;
+  double element_, tp_, tokens_, norm_tokens_;
+};
+
+double kept(const ActivationCount& count, const Transformer& model, const Layout& layout, std::int64_t layer,
+            std::int64_t in_chunk) {
+  const bool experts = model.has_experts(layer);
+  if (is_recomputed(layout, in_chunk)) {
+    return count.hidden() / static_cast<double>(std::max<std::int64_t>(1, layout.recompute_chunk_layers));
+  }
+  double bytes = count.attention() + count.ffn(experts);
+  if (layout.recompute == Recompute::selective && layout.attention == AttentionMethod::unfused) {
+    bytes -= count.attention_core();
+  }
+  if (layout.recompute == Recompute::selective_ops) {
+    bytes = count.hidden() + count.attention_output() + count.attention_core() + count.kept_products(experts);
+  }
+  return layout.activation_offload ? 0 : bytes;
+}
+
+}  // namespace
+
+std::string_view to_string(MemoryVerdict verdict) {
+  switch (verdict) {
+    case MemoryVerdict::fits: return "fits";
+    case MemoryVerdict::tight: return "tight";
+    case MemoryVerdict::does_not_fit: return "does not fit";
+  }
+  return "fits";
+}
+
+Bytes layer_activations(const Transformer& model, const Layout& layout, std::int64_t layer) {
+  const ActivationCount count{model, layout};
+  return Bytes{count.attention() + count.ffn(model.has_experts(layer))};
+}
+
+Result<MemoryForecast> memory_forecast(const Transformer& model, const Layout& layout, Bytes available) {
+  STEPCAST_ASSIGN(const StepWork work, step_work(model, layout));
+  const ActivationCount count{model, layout};
+  const std::vector<StageChunk> chunks = stage_chunks(model, layout);
+  const PipelineShape shape{layout.schedule, work.stages, work.virtual_stages, work.micro_batches};
+  STEPCAST_TRY(check(shape));
+
+  const bool sixteen_bit = layout.precision.compute != DType::fp32 && layout.precision.compute != DType::tf32;
+  const double weight = sixteen_bit ? 2 : 4;
+  const double master = sixteen_bit && layout.precision.master_weights ? 4 : 0;
+  const double moments = layout.optimizer.kind == OptimizerKind::sgd ? 0
+                         : layout.optimizer.kind == OptimizerKind::momentum_sgd ||
+                                 layout.optimizer.kind == OptimizerKind::adagrad
+                             ? 1
+                             : 2;
+  const double moment = moments * element_size(layout.precision.moments).value();
+  const double gradient = element_size(layout.precision.gradients).value();
+  const bool sharded = layout.sharding != Sharding::none;
+  const double shards = sharded ? number(std::max<std::int64_t>(1, layout.shard_group())) : 1;
+  const double expert_shards = sharded ? number(std::max<std::int64_t>(1, layout.expert_data_parallel())) : 1;
+
+  MemoryForecast forecast;
+  forecast.available = available;
+  for (std::uint32_t s = 0; s < work.stages; ++s) {
+    double dense = 0, expert = 0, largest_layer = 0;
+    double per_micro_batch = 0, one_layer = 0;
+    bool has_head = false;
+    for (std::size_t c = s; c < work.chunks.size(); c += work.stages) {
+      const ChunkWork& chunk = work.chunks[c];
+      dense += chunk.dense_parameters;
+      expert += chunk.expert_parameters;
+      has_head = has_head || chunk.has_head;
+      for (const ChunkWork::Run& run : chunk.runs) {
+        const LayerWork& layer = work.layer_kinds[run.kind];
+        largest_layer = std::max(largest_layer, layer.dense_parameters + layer.expert_parameters);
+      }
+      double of_chunk = 0;
+      for (std::int64_t i = 0; i < chunks[c].n_layers; ++i) {
+        const std::int64_t layer = chunks[c].first_layer + i;
+        of_chunk += kept(count, model, layout, layer, i);
+        one_layer = std::max(one_layer, count.attention() + count.ffn(model.has_experts(layer)));
+      }
+      if (chunk.has_embedding && model.hidden_dropout > 0) of_chunk += count.norm_mask();
+      per_micro_batch += of_chunk / number(layout.virtual_stages);
+    }
+    StageMemory m;
+    const auto share = [&](double per_parameter) {
+      return per_parameter * (dense / shards + expert / expert_shards);
+    };
+    const double all = dense + expert;
+    const double states = layout.optimizer.cpu_offload ? 0 : 1;
+    if (layout.sharding == Sharding::zero3) {
+      // FSDP keeps one sharded copy, in fp32, and casts it while it gathers.
+      m.weights = Bytes{share(master > 0 ? master : weight)};
+      // With a pipeline they are reduced after the last micro-batch and whole until then.
+      m.gradients = Bytes{work.stages > 1 ? all * weight : share(sixteen_bit ? 4 : gradient)};
+      // Two layers are gathered at a time, and one layer's whole gradient; with a pipeline all layers are.
+      const double gathered = work.stages > 1 ? all : 2 * largest_layer;
+      m.working += Bytes{gathered * weight + largest_layer * weight};
+    } else {
+      const double master_bytes = sharded ? share(master) : master * all;
+      m.weights = Bytes{weight * all + states * master_bytes};
+      m.gradients = Bytes{layout.sharding == Sharding::zero2 ? share(gradient) : gradient * all};
+      if (layout.sharding == Sharding::zero2) m.working += Bytes{largest_layer * gradient};
+    }
+    m.optimizer = Bytes{states * (sharded ? share(moment) : moment * all)};
+    const std::uint32_t held = peak_activations_held(shape, s);
+    m.micro_batches_held = held;
+    m.activations = Bytes{per_micro_batch * held};
+    // While a layer's backward runs, its recomputed activations and the gradients of its tensors are there.
+    m.working += Bytes{layout.recompute == Recompute::full ? one_layer : 0.25 * one_layer};
+    if (has_head) {
+      m.working = std::max(m.working, Bytes{count.logits(number(padded_vocab_size(model, layout)))});
+    }
+    const double groups = 1 + (layout.tensor_parallel > 1 ? 1 : 0) + (layout.pipeline_parallel > 1 ? 2 : 0) +
+                          (layout.context_parallel > 1 ? 1 : 0) + (layout.expert_parallel > 1 ? 1 : 0);
+    m.communication = Bytes{layout.world_size() > 1 ? groups * kCommunicatorBytes : 0};
+    const Bytes allocated = m.weights + m.gradients + m.optimizer + m.activations + m.working;
+    m.reserve = Bytes{kContextBytes + kFragmentation * allocated.value()};
+    forecast.stages.push_back(m);
+    if (m.total() > forecast.stages[forecast.worst_stage].total()) forecast.worst_stage = s;
+  }
+  const double used = forecast.peak() / available;
+  forecast.verdict = used > 1             ? MemoryVerdict::does_not_fit
+                     : used > kTightShare ? MemoryVerdict::tight
+                                          : MemoryVerdict::fits;
+  return forecast;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,58 @@
+// The memory of one GPU of every pipeline stage: what a layout keeps, what it holds at the worst moment, and
+// whether that fits.
+//
+//   STEPCAST_ASSIGN(const MemoryForecast memory, memory_forecast(model, layout, gpu_memory));
+//   memory.stages[0].total()        Bytes at the peak
+//   memory.verdict                  fits, tight, does_not_fit
+//
+// Activations follow the published count for transformer layers (Korthikanti et al. 2022), written per tensor
+// so that other attention, gates and experts are counted the same way.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "stepcast/base/quantity.h"
+#include "stepcast/base/result.h"
+#include "stepcast/workload/layout.h"
+#include "stepcast/workload/transformer.h"
+
+namespace stepcast {
+
+struct StageMemory {
+  Bytes weights;  // in the type of the computation, and fp32 copies
+  Bytes gradients;
+  Bytes optimizer;      // moments
+  Bytes activations;    // kept for the backward passes under way
+  Bytes working;        // of one layer or the head while it runs: logits, gathered weights, recomputed layer
+  Bytes communication;  // buffers of the collective library
+  Bytes reserve;        // context of the device, and what the allocator cannot use
+  double micro_batches_held = 0;  // activations of so many micro-batches and chunks at once
+  [[nodiscard]] Bytes total() const {
+    return weights + gradients + optimizer + activations + working + communication + reserve;
+  }
+};
+
+enum class MemoryVerdict : std::uint8_t { fits, tight, does_not_fit };
+[[nodiscard]] std::string_view to_string(MemoryVerdict verdict);
+
+struct MemoryForecast {
+  std::vector<StageMemory> stages;
+  std::uint32_t worst_stage = 0;
+  Bytes available;  // of the device
+  MemoryVerdict verdict = MemoryVerdict::fits;
+  [[nodiscard]] Bytes peak() const { return stages[worst_stage].total(); }
+  // Negative: so much too little.
+  [[nodiscard]] Bytes margin() const { return available - peak(); }
+};
+
+// Errors of check(layout, model).
+[[nodiscard]] Result<MemoryForecast> memory_forecast(const Transformer& model, const Layout& layout,
+                                                     Bytes available);
+
+// Activations that one layer keeps on one rank for one micro-batch, without recomputation. For a GPT layer
+// with unfused attention, tensor parallelism t and sequence parallelism: s b h / t (34 + 5 a s / h) bytes.
+[[nodiscard]] Bytes layer_activations(const Transformer& model, const Layout& layout, std::int64_t layer);
+
+}  // namespace stepcast
