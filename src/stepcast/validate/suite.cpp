@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "stepcast/validate/collectives_suite.h"
+#include "stepcast/validate/iterations_suite.h"
 #include "stepcast/validate/replay_suite.h"
 
 namespace stepcast {
@@ -82,7 +83,7 @@ void TestScore::finish() {
 }
 
 std::span<const Suite> builtin_suites() {
-  static const std::array<Suite, 2> kSuites{replay_suite(), collectives_suite()};
+  static const std::array<Suite, 3> kSuites{replay_suite(), collectives_suite(), iterations_suite()};
   return kSuites;
 }
 
