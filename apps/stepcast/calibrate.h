@@ -19,5 +19,6 @@ struct Calibration {
 };
 
 Calibration collectives_calibration();
+Calibration kernels_calibration();
 
 }  // namespace stepcast::cli

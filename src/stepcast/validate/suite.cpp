@@ -7,6 +7,7 @@
 
 #include "stepcast/validate/collectives_suite.h"
 #include "stepcast/validate/iterations_suite.h"
+#include "stepcast/validate/kernels_suite.h"
 #include "stepcast/validate/replay_suite.h"
 
 namespace stepcast {
@@ -83,7 +84,8 @@ void TestScore::finish() {
 }
 
 std::span<const Suite> builtin_suites() {
-  static const std::array<Suite, 3> kSuites{replay_suite(), collectives_suite(), iterations_suite()};
+  static const std::array<Suite, 4> kSuites{replay_suite(), collectives_suite(), kernels_suite(),
+                                            iterations_suite()};
   return kSuites;
 }
 

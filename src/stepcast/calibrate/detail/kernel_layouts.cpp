@@ -123,6 +123,7 @@ std::optional<ElementwiseFunction> parse_elementwise_function(std::string_view t
                                                                          {"exponential", exponential},
                                                                          {"dropout", dropout},
                                                                          {"rotary", rotary},
+                                                                         {"rotary_unfused", rotary_unfused},
                                                                          {"residual_add", residual_add}};
   for (const auto& [name, function] : kNames) {
     if (name == text) return function;

@@ -134,6 +134,7 @@ Result<OperationShape> make_norm(const CsvRows& rows, std::string_view op) {
   }
   STEPCAST_ASSIGN(s.rows, rows.extent("rows"));
   STEPCAST_ASSIGN(s.cols, rows.extent("cols"));
+  STEPCAST_ASSIGN(s.fused, rows.truth("fused", true));
   return OperationShape{s};
 }
 
@@ -252,7 +253,7 @@ const std::vector<OpSpec>& op_specs() {
        {"rows", "dim", "bags"},
        {"tables", "pooling", "distinct_fraction", "fused_update"},
        make_lookup},
-      {{"layer_norm", "rms_norm", "batch_norm", "group_norm"}, {"rows", "cols"}, {}, make_norm},
+      {{"layer_norm", "rms_norm", "batch_norm", "group_norm"}, {"rows", "cols"}, {"fused"}, make_norm},
       {{"softmax", "log_softmax", "causal_softmax"}, {"rows", "cols"}, {}, make_softmax},
       {{"cross_entropy"}, {"rows", "cols"}, {"fused"}, make_cross_entropy},
       {{"reduction"}, {"rows", "cols"}, {}, make_reduction},

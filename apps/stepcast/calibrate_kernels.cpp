@@ -1,0 +1,251 @@
+// stepcast calibrate kernels: kernel models of one device from measured times.
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "stepcast/base/file.h"
+#include "stepcast/calibrate/kernel_fit.h"
+#include "stepcast/calibrate/kernel_measurements.h"
+#include "stepcast/calibrate/kernel_rows.h"
+#include "stepcast/platform/platform_file.h"
+#include "stepcast/report/json_writer.h"
+#include "stepcast/report/text_table.h"
+
+#include "calibrate.h"
+
+namespace stepcast::cli {
+namespace {
+
+struct Options {
+  std::vector<std::string> files;
+  std::string base;
+  std::string output;
+  std::string name;
+  std::string device;
+  std::string document, date, software;
+  KernelFitOptions fit;
+  bool models_only = false;
+  bool json = false;
+};
+
+// The rows of one device; what is left out of them, and of which other devices there are rows.
+struct Chosen {
+  std::vector<KernelMeasurement> rows;
+  std::vector<SkippedRows> skipped;
+};
+
+Result<Chosen> rows_of_device(const Options& options, const Device& device) {
+  std::vector<std::filesystem::path> paths(options.files.begin(), options.files.end());
+  STEPCAST_ASSIGN(KernelMeasurements all, read_kernel_measurements(paths));
+  Chosen chosen;
+  chosen.skipped = std::move(all.skipped);
+  std::map<std::string, std::size_t> others;
+  for (KernelMeasurement& m : all.rows) {
+    const bool wanted = options.device.empty() ? device.is_called(m.gpu) : same_name(m.gpu, options.device);
+    if (wanted) {
+      chosen.rows.push_back(std::move(m));
+    } else {
+      ++others[m.gpu];
+    }
+  }
+  if (chosen.rows.empty()) {
+    std::string names;
+    for (const auto& [gpu, n] : others) names += fmt::format("{}{}", names.empty() ? "" : ", ", gpu);
+    return Error{
+        fmt::format("no row was measured on `{}`", options.device.empty() ? device.name : options.device)}
+        .found(names.empty() ? "no rows" : names)
+        .advice("name the device as the files do with --device, or choose another --platform");
+  }
+  for (const auto& [gpu, n] : others) {
+    chosen.skipped.push_back({gpu, fmt::format("another device than {}", device.name), n});
+  }
+  for (SkippedRows& s : remove_impossible_rows(chosen.rows, AnalyticModel{device})) {
+    chosen.skipped.push_back(std::move(s));
+  }
+  if (chosen.rows.empty()) {
+    return Error{fmt::format("every row is faster than {} can be", device.name)}.advice(
+        "check that the platform describes the device that was measured, and that times are in microseconds");
+  }
+  return chosen;
+}
+
+// Where the records come from, and which rows are behind each: those of its key, as its name begins.
+void add_provenance(std::vector<ModelRecord>& records, const std::vector<KernelMeasurement>& rows,
+                    const Device& device, const Options& options) {
+  std::map<std::string, std::vector<std::uint32_t>> hashes;
+  for (const KernelMeasurement& m : rows) hashes[kernel_record_key(m.operation)].push_back(m.hash);
+  std::string document = options.document;
+  if (document.empty()) {
+    for (const std::string& file : options.files) {
+      document += (document.empty() ? "" : ", ") + std::filesystem::path{file}.filename().string();
+    }
+  }
+  for (ModelRecord& record : records) {
+    if (record.device.empty()) record.device = device.name;
+    Provenance& p = record.provenance;
+    p.source = FigureSource::fitted;
+    p.document = document;
+    p.date = options.date;
+    p.software = options.software;
+    for (auto& [key, of_key] : hashes) {
+      if (record.name != key && !record.name.starts_with(key + "/")) continue;
+      if (p.n_rows == 0) p.n_rows = of_key.size();
+      p.row_hashes.insert(p.row_hashes.end(), of_key.begin(), of_key.end());
+    }
+    normalize_row_hashes(p.row_hashes);
+  }
+}
+
+std::string report_json(const Platform& platform, const KernelFit& fit, const Chosen& chosen) {
+  JsonWriter json{JsonWriter::Layout::indented};
+  json.begin_object();
+  json.field("platform", platform.name).field("device", platform.device.name);
+  json.key("records").begin_array();
+  for (const KernelFitNote& note : fit.notes) {
+    json.begin_object()
+        .field("record", note.record)
+        .field("n_rows", note.n_rows)
+        .field("chosen", note.chosen);
+    json.key("candidates").begin_array();
+    for (const KernelFitNote::Candidate& c : note.candidates) {
+      json.begin_object().field("family", c.family);
+      json.fixed_field("gmae_pct", c.gmae_percent, 4).fixed_field("mape_pct", c.mape_percent, 4);
+      json.end_object();
+    }
+    json.end_array();
+    json.end_object();
+  }
+  json.end_array();
+  json.key("skipped").begin_array();
+  for (const SkippedRows& s : chosen.skipped) {
+    json.begin_object().field("what", s.what).field("why", s.why).field("n", s.n).end_object();
+  }
+  json.end_array();
+  json.end_object();
+  return std::move(json).text();
+}
+
+// One line per reason, with the names of what was left out for it.
+std::string skipped_text(const std::vector<SkippedRows>& skipped) {
+  std::vector<std::string> order;
+  std::map<std::string, std::vector<std::string>> by_reason;
+  for (const SkippedRows& s : skipped) {
+    std::vector<std::string>& what = by_reason[s.why];
+    if (what.empty()) order.push_back(s.why);
+    what.push_back(fmt::format("{} ({})", s.what, s.n));
+  }
+  std::string text;
+  for (const std::string& why : order) {
+    text += fmt::format("  {}: {}\n", why, fmt::join(by_reason[why], ", "));
+  }
+  return text.empty() ? text : "\nLeft out\n" + text;
+}
+
+std::string report_text(const KernelFit& fit, const Chosen& chosen) {
+  TextTable table{{{"record", TextTable::Align::left},
+                   {"rows"},
+                   {"chosen", TextTable::Align::left},
+                   {"mean |error|\n%"},
+                   {"geometric\nmean %"},
+                   {"others: mean |error| %", TextTable::Align::left}}};
+  for (const KernelFitNote& note : fit.notes) {
+    std::string others;
+    std::string mape = "-", gmae = "-";
+    for (const KernelFitNote::Candidate& c : note.candidates) {
+      if (c.family == note.chosen) {
+        mape = table_number(c.mape_percent, 2);
+        gmae = table_number(c.gmae_percent, 2);
+      } else {
+        others +=
+            fmt::format("{}{} {}", others.empty() ? "" : ", ", c.family, table_number(c.mape_percent, 2));
+      }
+    }
+    table.row({note.record, table_count(note.n_rows), note.chosen, mape, gmae, others});
+  }
+  return table.text() + skipped_text(chosen.skipped);
+}
+
+// The platform to extend, as a file beside `output` has to call it.
+std::string reference_to(const std::string& base, const std::string& output) {
+  if (base.find('/') == std::string::npos && !base.ends_with(".json")) return base;
+  const std::filesystem::path folder = std::filesystem::absolute(output).parent_path();
+  return std::filesystem::relative(std::filesystem::absolute(base), folder).generic_string();
+}
+
+Status write(const Options& options, const Platform& base, const Platform& calibrated,
+             const std::vector<ModelRecord>& records) {
+  STEPCAST_TRY(calibrated.check());
+  if (!options.models_only) {
+    return write_file_atomically(
+        options.output,
+        platform_extension_json(calibrated, base, reference_to(options.base, options.output)));
+  }
+  // Also those that are the same in the base, which may get them from the very file that is written.
+  Platform part;
+  part.name = calibrated.name;
+  part.description =
+      fmt::format("Kernel models of {}, for the platform file that extends this one", calibrated.device.name);
+  part.models = records;
+  return write_file_atomically(options.output, platform_extension_json(part, Platform{}, {}));
+}
+
+Result<int> run(const Options& options) {
+  STEPCAST_ASSIGN(const Platform base, load_platform(options.base));
+  STEPCAST_ASSIGN(const Chosen chosen, rows_of_device(options, base.device));
+  STEPCAST_ASSIGN(KernelFit fit, fit_kernel_models(chosen.rows, base.device, options.fit));
+  if (fit.records.empty()) return Error{"no model could be fitted"};
+  add_provenance(fit.records, chosen.rows, base.device, options);
+  Platform calibrated = base;
+  if (!options.name.empty()) {
+    calibrated.name = options.name;
+  } else if (!options.output.empty()) {
+    calibrated.name = std::filesystem::path{options.output}.stem().string();
+  }
+  if (calibrated.name != base.name) calibrated.aliases.clear();  // those mean the base
+  for (const ModelRecord& record : fit.records) calibrated.set(record);
+  if (!options.output.empty()) STEPCAST_TRY(write(options, base, calibrated, fit.records));
+  if (options.json) {
+    fmt::print("{}", report_json(calibrated, fit, chosen));
+  } else {
+    fmt::print("{}", report_text(fit, chosen));
+    if (!options.output.empty()) fmt::print("\nWritten to {}\n", options.output);
+  }
+  return kSuccess;
+}
+
+}  // namespace
+
+Calibration kernels_calibration() {
+  return {
+      "kernels", "kernel models from CSV files of measured kernels", [](CLI::App& app) -> Action {
+        auto options = std::make_shared<Options>();
+        app.add_option("FILES", options->files, "CSV files or folders of them (docs/kernels.md)")->required();
+        app.add_option("--platform", options->base, "the platform that was measured: a name or a file")
+            ->required();
+        app.add_option("-o,--output", options->output,
+                       "the platform file to write; without it nothing is written");
+        app.add_option("--name", options->name, "name of the new platform (default: of the file)");
+        app.add_option("--device", options->device,
+                       "take the rows of this device (default: those of the platform's, by name or alias)");
+        app.add_option("--seed", options->fit.seed, "of folds and models")->capture_default_str();
+        app.add_option("--threads", options->fit.threads, "threads to use")->capture_default_str();
+        app.add_option("--document", options->document,
+                       "where the measurements are from, for the provenance");
+        app.add_option("--date", options->date, "when they were made: 2024, 2024-05 or 2024-05-31");
+        app.add_option("--software", options->software, "\"PyTorch 2.1, CUDA 12.1\"");
+        app.add_flag("--models-only", options->models_only,
+                     "write the models alone, as a part that the platform's own file extends");
+        app.add_flag("--json", options->json, "print one JSON object (docs/kernels.md)");
+        return [options] { return run(*options); };
+      }};
+}
+
+}  // namespace stepcast::cli

@@ -1,0 +1,43 @@
+#!/bin/sh
+# Fits the kernel models of the shipped devices again: platforms/kernels/NAME.json, which platforms/NAME.json extends.
+# Needs the measured data (docs/kernels.md) and a built `stepcast` with XGBoost. Takes minutes.
+#
+#   STEPCAST_DATA=/path/to/data STEPCAST=build/release/stepcast platforms/kernels/regenerate.sh [NAME...]
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+data=${STEPCAST_DATA:?the folder with kernels/*.csv}/kernels
+stepcast=${STEPCAST:-stepcast}
+wanted=" $* "
+
+# fit NAME DOCUMENT SOFTWARE FILE...: the rows of these files that were measured on the device of platforms/NAME.json
+fit() {
+  name=$1 document=$2 software=$3
+  shift 3
+  case $wanted in *" $name "* | "  ") ;; *) return 0 ;; esac
+  files=
+  for file in "$@"; do files="$files $data/$file"; done
+  # shellcheck disable=SC2086  # the names have no blanks
+  "$stepcast" calibrate kernels $files --platform "$name" --models-only --name "$name-kernels" \
+    --document "$document" --software "$software" -o "$here/$name.json"
+}
+
+ett='github.com/DebarghaG/estimate-train-time 1ac4d5e (MIT), operators'
+aic='github.com/ai-dynamo/aiconfigurator 095f58a (Apache-2.0), GEMM and attention'
+neusight='github.com/sitar-lab/NeuSight 6945927 (MIT), training set'
+simumax='github.com/MooreThreads/SimuMax 4dcaae5 (Apache-2.0), A100-PCIe efficiencies'
+
+fit a100-sxm4-80gb "$ett; $aic" 'PyTorch profiler; SGLang 0.5.10' \
+  operators_fwd_bwd_a100_80gb.csv gemm_bf16_fwd.csv attention_prefill_bf16_fwd.csv
+fit gh200-96gb "$ett" 'PyTorch profiler' operators_fwd_bwd_gh200.csv
+fit h100-sxm5-80gb "$aic" 'SGLang 0.5.10' gemm_bf16_fwd.csv attention_prefill_bf16_fwd.csv
+vector='neusight_train_matmul_fp32.csv neusight_train_vector_fp32.csv'
+# shellcheck disable=SC2086
+{
+  fit a100-pcie-40gb "$neusight" 'PyTorch 2.1, CUDA 12.1' $vector
+  fit p4 "$neusight" 'PyTorch 2.1, CUDA 12.1' $vector neusight_train_conv_fp32.csv
+  fit p100-pcie-16gb "$neusight" 'PyTorch 2.1, CUDA 12.1' $vector neusight_train_conv_fp32.csv
+  fit t4 "$neusight" 'PyTorch 2.1, CUDA 12.1' $vector neusight_train_conv_fp32.csv
+  fit v100-pcie-32gb "$neusight" 'PyTorch 2.1, CUDA 12.1' $vector neusight_train_conv_fp32.csv
+}
+fit a100-pcie-80gb "$neusight; $simumax" 'PyTorch 2.1, CUDA 12.1' neusight_train_conv_fp32.csv \
+  simumax_a100_pcie_efficiency.csv

@@ -1,0 +1,31 @@
+// Scores kernel models against measured kernel times (files of kernel_measurements.h, or folders of them).
+//
+// Under the protocol `refit` models are fitted to the rows of a device that are not held out. Five folds:
+//   held_out_rows              (primary) by shape: no shape that is tested was fitted to, in any direction
+//   random_rows                by row, where equal shapes come from different parameters, as the published
+//                              errors are: a tested row may have a twin among the fitted ones
+//   held_out_hidden_size       whole values of the hidden size
+//   held_out_sequence_length   whole values of the sequence length
+// One fold:
+//   beyond_range               the largest hidden sizes; elsewhere the tenth with the most FLOPs or bytes
+//   unseen_gpu                 every GPU in turn from the others that measured the same family and dtype
+//   unseen_gpu_20_points       the same with 20 measured points of the new GPU
+// Under the protocol `shipped`:
+//   shipped                    the shipped platform of the row's GPU, on rows that it was not fitted on
+//
+// Sets are "GPU/operator/direction". Rows faster than the bound of their device are left out and counted.
+#pragma once
+
+#include <filesystem>
+
+#include "stepcast/base/result.h"
+#include "stepcast/validate/suite.h"
+
+namespace stepcast {
+
+[[nodiscard]] Result<SuiteResult> validate_kernels(const std::filesystem::path& data,
+                                                   const SuiteOptions& options = {});
+
+[[nodiscard]] Suite kernels_suite();
+
+}  // namespace stepcast
