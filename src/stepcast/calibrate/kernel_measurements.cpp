@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/csv_rows.h"
 #include "stepcast/base/file.h"
-#include "stepcast/calibrate/detail/csv_rows.h"
 #include "stepcast/calibrate/detail/kernel_layouts.h"
 
 namespace stepcast {
@@ -18,16 +18,16 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
 
 // `n` is an extent of a matrix product and, behind the times, the number of repetitions.
-void tell_repetitions(detail::CsvRows& rows) {
+void tell_repetitions(CsvRows& rows) {
   const std::size_t time = rows.find("time_us");
-  if (time == detail::kNoColumn) return;
+  if (time == kNoColumn) return;
   for (std::size_t i = time + 1; i < rows.columns().size(); ++i) {
     if (rows.columns()[i] == "n") rows.rename(i, "n_repetitions");
   }
 }
 
 // The layout that the header means; nullptr if it is none of kernels.
-const detail::KernelLayout* layout_of(detail::CsvRows& rows) {
+const detail::KernelLayout* layout_of(CsvRows& rows) {
   for (const detail::KernelLayout& layout : detail::kernel_layouts()) {
     if (!layout.is_meant(rows)) continue;
     if (rows.has("op") && rows.has("direction")) tell_repetitions(rows);
@@ -46,7 +46,7 @@ Error unknown_header(const std::string& name) {
 
 // Adds the rows of `text` as file number `file`; nothing and false where the header is of something else.
 Result<bool> read_into(std::string_view text, const std::string& name, KernelMeasurements& out) {
-  STEPCAST_ASSIGN(detail::CsvRows rows, detail::CsvRows::open(text, name));
+  STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(text, name));
   const detail::KernelLayout* layout = layout_of(rows);
   if (layout == nullptr) return false;
   STEPCAST_TRY(rows.check_names());

@@ -7,14 +7,12 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/csv_rows.h"
 #include "stepcast/base/file.h"
-#include "stepcast/calibrate/detail/csv_rows.h"
 #include "stepcast/workload/software_defaults.h"
 
 namespace stepcast {
 namespace {
-
-using detail::CsvRows;
 
 constexpr std::array kNeeded = {"model",
                                 "hidden_size",

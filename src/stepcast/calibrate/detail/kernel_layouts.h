@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "stepcast/base/csv_rows.h"
 #include "stepcast/base/result.h"
-#include "stepcast/calibrate/detail/csv_rows.h"
 #include "stepcast/calibrate/kernel_measurements.h"
 #include "stepcast/operation/operation.h"
 

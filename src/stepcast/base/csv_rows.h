@@ -12,7 +12,7 @@
 
 #include "stepcast/base/result.h"
 
-namespace stepcast::detail {
+namespace stepcast {
 
 inline constexpr std::size_t kNoColumn = std::numeric_limits<std::size_t>::max();
 
@@ -69,4 +69,4 @@ class CsvRows {
   std::deque<std::string> kept_;      // the same of the header
 };
 
-}  // namespace stepcast::detail
+}  // namespace stepcast

@@ -1,4 +1,4 @@
-#include "stepcast/calibrate/detail/csv_rows.h"
+#include "stepcast/base/csv_rows.h"
 
 #include <algorithm>
 #include <charconv>
@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-namespace stepcast::detail {
+namespace stepcast {
 namespace {
 
 // No tensor has an extent beyond this; products of a few of them still fit a double exactly enough.
@@ -176,4 +176,4 @@ Result<bool> CsvRows::truth(std::string_view column, bool otherwise) const {
   return error(column).expected("0 or 1, false or true");
 }
 
-}  // namespace stepcast::detail
+}  // namespace stepcast
