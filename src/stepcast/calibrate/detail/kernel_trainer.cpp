@@ -269,9 +269,24 @@ void fit_range(FittedKernel& kernel, Table& t) {
   }
 }
 
+// Whole values of the size of the model in one fold each; nothing where rows do not say it.
+std::vector<std::size_t> folds_of_model_sizes(const std::vector<double>& model_size) {
+  std::vector<double> distinct = model_size;
+  std::sort(distinct.begin(), distinct.end());
+  distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+  if (distinct.size() < 2 * kFolds || distinct.front() <= 0) return {};
+  std::vector<std::size_t> folds;
+  for (const double size : model_size) {
+    const auto at = std::lower_bound(distinct.begin(), distinct.end(), size) - distinct.begin();
+    folds.push_back(static_cast<std::size_t>(at) % kFolds);
+  }
+  return folds;
+}
+
 // Holds out the points of the largest models, or the longest where models are not known: how far off is the
 // chosen learner outside of what it saw?
-Status fit_outside(ResidualBand& band, const Learner& learn, const Table& t, const Points& points) {
+Status fit_outside(ResidualBand& band, KernelFeatureSet kernel_features, const Learner& learn, const Table& t,
+                   const Points& points) {
   const std::size_t n = t.target.size();
   std::vector<double> size = points.model_size;
   std::vector<double> distinct = size;
@@ -298,6 +313,8 @@ Status fit_outside(ResidualBand& band, const Learner& learn, const Table& t, con
   // Clamped as it will be in use.
   Table outer = t.rows(test);
   const Table inner = t.rows(train);
+  const std::span<const KernelFeature> names = kernel_features_of(kernel_features);
+  std::vector<float> distance(test.size(), 0.0F);
   for (std::size_t f = 0; f < t.n_features; ++f) {
     float low = inner.x[f], high = inner.x[f];
     for (std::size_t i = 0; i < train.size(); ++i) {
@@ -306,8 +323,16 @@ Status fit_outside(ResidualBand& band, const Learner& learn, const Table& t, con
     }
     for (std::size_t i = 0; i < test.size(); ++i) {
       float& x = outer.x[i * t.n_features + f];
-      x = std::clamp(x, low, high);
+      const float clamped = std::clamp(x, low, high);
+      if (names[f].is_size) distance[i] = std::max(distance[i], std::abs(x - clamped));
+      x = clamped;
     }
+  }
+  std::erase_if(distance, [](float d) { return d <= 0; });
+  if (!distance.empty()) {
+    std::sort(distance.begin(), distance.end());
+    band.outside_distance =
+        std::clamp(rounded(static_cast<double>(distance[distance.size() / 4]), 3), 0.03, 0.5);
   }
   const std::vector<double> predicted = predictions(corrections, outer);
   std::vector<double> residual;
@@ -394,8 +419,18 @@ Result<TrainedKernel> train_kernel(const KernelRows& rows, const Device& device,
     }
   }
   STEPCAST_ASSIGN(kernel.corrections, chosen->learn(table));
+  // Shapes next to which nothing was measured are farther off than shapes between their neighbours: the band
+  // is made for both.
+  if (const std::vector<std::size_t> folds = folds_of_model_sizes(points.model_size); !folds.empty()) {
+    STEPCAST_ASSIGN(const std::vector<double> correction, held_out(chosen->learn, table, folds));
+    for (std::size_t row = 0; row < points.of_row.size(); ++row) {
+      const std::size_t i = points.of_row[row];
+      chosen_predicted.push_back(log_reference[i] + kernel.log_offset + correction[i]);
+      chosen_residual.push_back(rows.log_us[row] - chosen_predicted.back());
+    }
+  }
   fit_band(kernel.band, chosen_predicted, chosen_residual);
-  STEPCAST_TRY(fit_outside(kernel.band, chosen->learn, table, points));
+  STEPCAST_TRY(fit_outside(kernel.band, kernel.features, chosen->learn, table, points));
   out.note.record = kernel_record_name(kernel.family, kernel.dtype, kernel.direction);
   out.note.n_rows = rows.operations.size();
   out.note.chosen = chosen->name;

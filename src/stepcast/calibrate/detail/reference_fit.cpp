@@ -29,6 +29,7 @@ const Constant kConstants[] = {
     {&ReferenceParameters::sharpness, 0.3, 2.3, 1.1, 1.0, false},
     {&ReferenceParameters::tile_cost, -2.0, 4.5, 2.5, 1.5, true},
     {&ReferenceParameters::depth_cost, 0.0, 6.5, 4.2, 1.5, true},
+    {&ReferenceParameters::sustained_factor, 0.0, 0.4, 0.0, 0.3, true},
 };
 
 }  // namespace
@@ -87,7 +88,7 @@ ReferenceParameters fit_reference(std::span<const Operation* const> operations,
   for (const Constant* constant : used) {
     search.low.push_back(constant->low);
     search.high.push_back(constant->high);
-    search.step.push_back(0.4);
+    search.step.push_back(std::min(0.4, (constant->high - constant->low) / 4));
   }
   const double n = static_cast<double>(terms.size());
   search.value = [&](std::span<const double> x) {
@@ -103,7 +104,7 @@ ReferenceParameters fit_reference(std::span<const Operation* const> operations,
     }
     return sum / n;
   };
-  search.max_evaluations = 220;
+  search.max_evaluations = 260;
   std::vector<double> best;
   double best_value = 1e300;
   // Unfused operations take many passes over memory, and the search finds no way from one to the other.

@@ -17,7 +17,7 @@ constexpr std::size_t kBlock = 64;
 // Less than this beyond the measured sizes is no extrapolation.
 constexpr double kSameSize = 0.02;
 // Half-width per unit of ln beyond the distance that holding out the largest sizes could show: assumed.
-constexpr double kWiderPerDistance = 0.15;
+constexpr double kWiderPerDistance = 0.04;
 
 struct ReferenceKey {
   const char* key;
@@ -33,6 +33,7 @@ constexpr ReferenceKey kReferenceKeys[] = {
     {"sharpness", &ReferenceParameters::sharpness},
     {"tile_cost", &ReferenceParameters::tile_cost},
     {"depth_cost", &ReferenceParameters::depth_cost},
+    {"sustained_factor", &ReferenceParameters::sustained_factor},
 };
 
 double interpolate(const std::vector<double>& at, const std::vector<double>& values, double x) {

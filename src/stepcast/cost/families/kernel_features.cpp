@@ -62,8 +62,8 @@ constexpr KernelFeature kConvolution[] = {
     {"log_outputs", true},
     {"log_in_channels", true},
     {"log_batch", true},
-    {"kernel", true},
-    {"stride", true},
+    {"kernel", false},
+    {"stride", false},
     {"log_image", true},
     {"log_input", true},
     {"last_wave_128x128", false},
@@ -75,12 +75,12 @@ constexpr KernelFeature kConvolution[] = {
 };
 constexpr KernelFeature kRows[] = {
     {"log_rows", true},      {"log_cols", true},      {"log_reference", true}, {"log_elements", true},
-    {"twos_in_cols", false}, {"cols_per_1024", true}, {"kind", false},
+    {"twos_in_cols", false}, {"cols_per_1024", false}, {"kind", false},
 };
 constexpr KernelFeature kElements[] = {
     {"log_elements", true}, {"log_inner", true},      {"log_reference", true},
     {"log_outer", true},    {"twos_in_inner", false}, {"twos_in_elements", false},
-    {"tensors", true},      {"function", false},      {"flops_per_element", false},
+    {"tensors", false},      {"function", false},      {"flops_per_element", false},
 };
 constexpr KernelFeature kLookup[] = {
     {"log_rows", true},           {"log_dim", true},     {"log_lookups", true},

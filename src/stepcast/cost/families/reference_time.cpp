@@ -172,6 +172,11 @@ double reference_time_us(const ReferenceTerms& terms, const ReferenceParameters&
     }
     compute += fastest;
   }
+  // Half of the way to the sustained rate: between the fastest products of gemm_bf16_fwd.csv on H100 (0.4 ms)
+  // and those that run at the rate of the longest (1.5 ms and more).
+  constexpr double kHalfSustainedUs = 800;
+  const double sustained = compute * compute / (compute * compute + kHalfSustainedUs * kHalfSustainedUs);
+  compute *= 1 + (p.sustained_factor - 1) * sustained;
   const double a = p.compute_factor * compute, b = p.memory_factor * terms.bytes_us;
   const double longer = std::max(a, b), shorter = std::min(a, b);
   if (!(longer > 0)) return p.floor_us;
