@@ -1,0 +1,306 @@
+#include "stepcast/cost/kernel_model.h"
+
+#include <cmath>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stepcast/cost/families/fitted_kernel.h"
+
+namespace stepcast::test {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+Device device() {
+  Device d;
+  d.name = "Test GPU";
+  d.vendor = "NVIDIA";
+  d.architecture = "ampere";
+  for (const DType dtype : {DType::fp16, DType::bf16}) {
+    d.matrix_peak[static_cast<std::size_t>(dtype)] = FlopsPerSecond{312e12};
+    d.vector_peak[static_cast<std::size_t>(dtype)] = FlopsPerSecond{39e12};
+  }
+  d.matrix_peak[static_cast<std::size_t>(DType::fp32)] = FlopsPerSecond{19.5e12};
+  d.vector_peak[static_cast<std::size_t>(DType::fp32)] = FlopsPerSecond{19.5e12};
+  d.memory_bandwidth = BytesPerSecond{2.0e12};
+  d.memory_size = Bytes{80e9};
+  d.sm_count = 108;
+  d.l2_size = Bytes{40e6};
+  d.kernel_floor = Microseconds{2};
+  return d;
+}
+
+// A record that is the reference times `factor`, everywhere.
+FittedKernel plain_kernel(const Operation& example, double factor) {
+  FittedKernel kernel;
+  kernel.family = family_of(example);
+  kernel.dtype = example.dtype;
+  kernel.direction = example.direction;
+  kernel.features = kernel_feature_set_of(example);
+  kernel.reference = {.peak_TFLOPs = 312, .bandwidth_GBps = 2000, .sm_count = 108};
+  kernel.log_offset = std::log(factor);
+  const std::size_t n = kernel_features_of(kernel.features).size();
+  kernel.low.assign(n, -50);
+  kernel.high.assign(n, 50);
+  kernel.typical.assign(n, 0);
+  kernel.band.log_time = {0};
+  kernel.band.low = {-0.1};
+  kernel.band.high = {0.1};
+  return kernel;
+}
+
+ModelRecord record_of(const FittedKernel& kernel) {
+  ModelRecord record;
+  record.name = kernel_record_name(kernel.family, kernel.dtype, kernel.direction);
+  record.kind = kKernelRecordKind;
+  record.parameters = kernel.write();
+  return record;
+}
+
+const Operation kProduct = gemm({.m = 4096, .n = 4096, .k = 4096}, DType::bf16);
+
+TEST(KernelModel, WithoutRecordsIsTheAnalyticModel) {
+  const KernelModel model{device(), {}};
+  EXPECT_DOUBLE_EQ(model.estimate(kProduct).time.value(), model.analytic().estimate(kProduct).time.value());
+  EXPECT_EQ(model.explain(kProduct).record, "");
+}
+
+TEST(KernelModel, AnswersFromTheRecordOfTheOperation) {
+  const FittedKernel kernel = plain_kernel(kProduct, 1.5);
+  const KernelModel model{device(), std::vector{record_of(kernel)}};
+  ASSERT_THAT(model.skipped(), IsEmpty());
+  const ExplainedEstimate answer = model.explain(kProduct);
+  EXPECT_EQ(answer.record, "gemm/bf16/forward");
+  EXPECT_EQ(answer.estimate.source, EstimateSource::fitted);
+  EXPECT_FALSE(answer.extrapolated);
+  const double expected = 1.5 * reference_time_us(kProduct, kernel.reference);
+  EXPECT_NEAR(answer.estimate.time.value(), expected, 1e-6 * expected);
+  EXPECT_NEAR(answer.estimate.p90.value(), expected * std::exp(0.1), 1e-6 * expected);
+}
+
+TEST(KernelModel, SaysWhenItLeavesTheMeasuredSizesAndIsLessSure) {
+  FittedKernel kernel = plain_kernel(kProduct, 1.5);
+  kernel.high.front() = 8;  // log_m: up to 2980 rows
+  const KernelModel model{device(), std::vector{record_of(kernel)}};
+  const ExplainedEstimate inside = model.explain(gemm({.m = 2000, .n = 4096, .k = 4096}, DType::bf16));
+  const ExplainedEstimate outside = model.explain(kProduct);
+  EXPECT_FALSE(inside.extrapolated);
+  EXPECT_TRUE(outside.extrapolated);
+  const auto width = [](const Estimate& e) { return (e.p90 - e.p10) / e.time; };
+  EXPECT_GT(width(outside.estimate), width(inside.estimate));
+}
+
+TEST(KernelModel, Fp16StandsInForBf16ButWider) {
+  const Operation half = gemm({.m = 4096, .n = 4096, .k = 4096}, DType::fp16);
+  const KernelModel model{device(), std::vector{record_of(plain_kernel(half, 1.5))}};
+  const ExplainedEstimate answer = model.explain(kProduct);
+  EXPECT_EQ(answer.record, "gemm/fp16/forward");
+  EXPECT_DOUBLE_EQ(answer.estimate.time.value(), model.estimate(half).time.value());
+  EXPECT_LT(answer.estimate.p10, model.estimate(half).p10);
+  EXPECT_GT(answer.estimate.p90, model.estimate(half).p90);
+  // fp32 is another unit.
+  EXPECT_EQ(model.explain(gemm({.m = 4096, .n = 4096, .k = 4096}, DType::fp32)).record, "");
+}
+
+TEST(KernelModel, GradientsOfProductsComeFromForwardKernels) {
+  const KernelModel model{device(), std::vector{record_of(plain_kernel(kProduct, 1.5))}};
+  const GemmShape shape{.m = 8192, .n = 1024, .k = 4096};
+  const auto time = [&](Direction direction) {
+    const ExplainedEstimate answer = model.explain(gemm(shape, DType::bf16, direction));
+    EXPECT_EQ(answer.record, "gemm/bf16/forward");
+    return answer.estimate.time.value();
+  };
+  const double transposed = model.estimate(gemm({.m = 8192, .n = 4096, .k = 1024}, DType::bf16)).time.value();
+  EXPECT_NEAR(time(Direction::input_gradient), transposed, 1e-9 * transposed);
+  EXPECT_NEAR(time(Direction::backward), time(Direction::input_gradient) + time(Direction::weight_gradient),
+              1e-6 * transposed);
+}
+
+TEST(KernelModel, GradientsOfProductsShareAMeasuredBackward) {
+  const Operation backward = gemm({.m = 4096, .n = 4096, .k = 4096}, DType::bf16, Direction::backward);
+  const KernelModel model{
+      device(), std::vector{record_of(plain_kernel(kProduct, 1.5)), record_of(plain_kernel(backward, 2.5))}};
+  const GemmShape shape{.m = 8192, .n = 1024, .k = 4096};
+  const auto time = [&](Direction direction) {
+    return model.estimate(gemm(shape, DType::bf16, direction)).time.value();
+  };
+  EXPECT_NEAR(time(Direction::backward), time(Direction::input_gradient) + time(Direction::weight_gradient),
+              1e-9 * time(Direction::backward));
+}
+
+TEST(KernelModel, AttentionBackwardTakesItsRatioFromTheOtherDType) {
+  const AttentionShape shape{.batch = 4,
+                             .query_length = 2048,
+                             .key_length = 2048,
+                             .heads = 16,
+                             .key_value_heads = 16,
+                             .head_dim = 128};
+  const KernelModel model{
+      device(), std::vector{record_of(plain_kernel(attention(shape, DType::bf16), 1)),
+                            record_of(plain_kernel(attention(shape, DType::fp16), 2)),
+                            record_of(plain_kernel(attention(shape, DType::fp16, Direction::backward), 3))}};
+  const auto time = [&](DType dtype, Direction direction) {
+    return model.estimate(attention(shape, dtype, direction)).time.value();
+  };
+  const double ratio = time(DType::fp16, Direction::backward) / time(DType::fp16, Direction::forward);
+  EXPECT_NEAR(time(DType::bf16, Direction::backward), ratio * time(DType::bf16, Direction::forward),
+              1e-6 * time(DType::bf16, Direction::backward));
+}
+
+TEST(KernelModel, ABatchGivesWhatSingleQuestionsGive) {
+  const KernelModel model{device(), std::vector{record_of(plain_kernel(kProduct, 1.5))}};
+  std::vector<Operation> operations;
+  for (int i = 1; i < 200; ++i) {
+    operations.push_back(gemm({.m = 64 * i, .n = 4096, .k = 128 + i}, DType::bf16));
+    operations.push_back(norm({.rows = 128 * i, .cols = 4096}, DType::bf16));
+    operations.push_back(gemm({.m = 64 * i, .n = 4096, .k = 128 + i}, DType::fp32));
+  }
+  std::vector<Estimate> all(operations.size());
+  model.estimate(operations, all);
+  for (std::size_t i = 0; i < operations.size(); ++i) {
+    const Estimate one = model.estimate(operations[i]);
+    EXPECT_EQ(one.time, all[i].time) << describe(operations[i]);
+    EXPECT_EQ(one.p90, all[i].p90) << describe(operations[i]);
+    EXPECT_EQ(model.estimate(operations[i]).time, one.time);  // from the memo
+  }
+}
+
+TEST(KernelModel, NeverBreaksTheBoundOfTheDevice) {
+  // Records that claim a hundredth of the time.
+  FittedKernel product = plain_kernel(kProduct, 0.01);
+  FittedKernel rows = plain_kernel(norm({.rows = 64, .cols = 64}, DType::bf16), 0.01);
+  const KernelModel model{device(), std::vector{record_of(product), record_of(rows)}};
+  std::mt19937_64 random{7};
+  const auto extent = [&random] {
+    return static_cast<std::int64_t>(std::exp2(static_cast<double>(random() % 1700) / 100));
+  };
+  std::vector<Operation> operations;
+  for (int i = 0; i < 100'000; ++i) {
+    operations.push_back(i % 2 == 0 ? gemm({.m = extent(), .n = extent(), .k = extent()}, DType::bf16)
+                                    : norm({.rows = extent(), .cols = extent()}, DType::bf16));
+  }
+  std::vector<Estimate> estimates(operations.size());
+  model.estimate(operations, estimates);
+  for (std::size_t i = 0; i < operations.size(); ++i) {
+    const Microseconds bound = model.analytic().lower_bound(operations[i]);
+    ASSERT_GE(estimates[i].time, bound) << describe(operations[i]);
+    ASSERT_GE(estimates[i].p10, bound) << describe(operations[i]);
+    ASSERT_LE(estimates[i].p10, estimates[i].time);
+    ASSERT_LE(estimates[i].time, estimates[i].p90);
+  }
+}
+
+TEST(KernelModel, MayBeAskedByManyThreads) {
+  const KernelModel model{device(), std::vector{record_of(plain_kernel(kProduct, 1.5))}};
+  std::vector<std::vector<double>> answers(4);
+  std::vector<std::thread> threads;
+  for (std::vector<double>& mine : answers) {
+    threads.emplace_back([&mine, &model] {
+      for (int i = 1; i < 2000; ++i)
+        mine.push_back(model.estimate(gemm({.m = i % 500, .n = 512, .k = 512}, DType::bf16)).time.value());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::vector<double>& mine : answers) EXPECT_EQ(mine, answers.front());
+}
+
+// ---------------------------------------------------------------------------------------------- records
+
+TEST(FittedKernel, ComesBackFromItsRecordAsItWas) {
+  FittedKernel kernel = plain_kernel(
+      attention({.batch = 1, .query_length = 8, .key_length = 8, .heads = 1, .head_dim = 64}, DType::fp16),
+      1.1);
+  kernel.attention_kernels = {AttentionKernel::flash1, AttentionKernel::any};
+  kernel.low[2] = 0.1F;
+  const auto again = FittedKernel::read(kernel.write());
+  ASSERT_TRUE(again.ok()) << again.error().message();
+  EXPECT_EQ(again->write(), kernel.write());
+}
+
+JsonValue* member(JsonValue& object, std::string_view key) {
+  for (const JsonValue::Member& m : object.members()) {
+    if (m.key == key) return const_cast<JsonValue*>(&m.value);
+  }
+  return nullptr;
+}
+
+struct BadRecord {
+  const char* name;
+  void (*change)(JsonValue&);
+  const char* problem;
+};
+
+class BadRecords : public ::testing::TestWithParam<BadRecord> {};
+
+TEST_P(BadRecords, AreNamedAndLeftOut) {
+  ModelRecord record = record_of(plain_kernel(kProduct, 1.5));
+  GetParam().change(record.parameters);
+  const KernelModel model{device(), std::vector{record}};
+  ASSERT_EQ(model.skipped().size(), 1U);
+  EXPECT_THAT(model.skipped().front(), HasSubstr("gemm/bf16/forward"));
+  EXPECT_THAT(model.skipped().front(), HasSubstr(GetParam().problem));
+  EXPECT_EQ(model.explain(kProduct).record, "");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, BadRecords,
+    ::testing::Values(
+        BadRecord{"future_version", [](JsonValue& p) { *member(p, "version") = JsonValue{2.0}; },
+                  "version 2 (this program reads 1)"},
+        BadRecord{"no_parameters", [](JsonValue& p) { p = JsonValue{}; }, "no object"},
+        BadRecord{"number_missing", [](JsonValue& p) { *member(p, "reference") = JsonValue::object(); },
+                  "`peak_TFLOPs` is missing"},
+        BadRecord{
+            "not_a_number",
+            [](JsonValue& p) { *member(*member(p, "reference"), "floor_us") = JsonValue{std::nan("")}; },
+            "`floor_us`"},
+        BadRecord{"range_too_short",
+                  [](JsonValue& p) { member(*member(p, "range"), "min")->items().pop_back(); }, "`min` has"},
+        BadRecord{"unknown_features", [](JsonValue& p) { *member(p, "features") = JsonValue{"matrix_9"}; },
+                  "features `matrix_9` are not known"},
+        BadRecord{"unknown_correction",
+                  [](JsonValue& p) {
+                    JsonValue c = JsonValue::object();
+                    c.add("kind", JsonValue{"oracle"});
+                    c.add("weight", JsonValue{1.0});
+                    member(p, "corrections")->add(std::move(c));
+                  },
+                  "kind `oracle`"},
+        BadRecord{"band_out_of_order",
+                  [](JsonValue& p) {
+                    JsonValue* knots = member(*member(p, "interval"), "log_time");
+                    knots->add(JsonValue{-1.0});
+                  },
+                  "must increase"}),
+    [](const auto& test) { return std::string{test.param.name}; });
+
+TEST(KernelModel, LeavesOutRecordsOfOtherDevicesAndIgnoresOtherKinds) {
+  ModelRecord other = record_of(plain_kernel(kProduct, 1.5));
+  other.device = "Another GPU";
+  ModelRecord slowdown;
+  slowdown.name = "overlap";
+  slowdown.kind = "overlap_slowdown";
+  const KernelModel model{device(), std::vector{other, slowdown}};
+  EXPECT_THAT(model.skipped(), ElementsAre(HasSubstr("fitted on Another GPU")));
+}
+
+TEST(KernelModel, ARecordWhoseFeaturesDoNotFitItsFamilyIsNotUsed) {
+  FittedKernel kernel = plain_kernel(norm({.rows = 64, .cols = 64}, DType::bf16), 1.5);
+  kernel.family = "gemm";
+  const KernelModel model{device(), std::vector{record_of(kernel)}};
+  EXPECT_EQ(model.explain(kProduct).record, "");
+  std::vector<Estimate> out(1);
+  model.estimate(std::vector{kProduct}, out);
+  EXPECT_GT(out[0].time.value(), 0);
+}
+
+}  // namespace
+}  // namespace stepcast::test
