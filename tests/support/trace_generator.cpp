@@ -267,6 +267,22 @@ class RankWriter {
     scope(std::move(name), CpuOp::Kind::annotation, {}, {}, -1, before, after, std::forward<Body>(body));
     work(6);
   }
+  // What FBGEMM's lookups are called with: weights, where the tables and their dimensions begin, the sums of
+  // the dimensions and their maximum, where the rows begin, indices, offsets, the way of pooling.
+  Values table_arguments(std::int64_t tables, const Tensor& indices, const Tensor& offsets) {
+    constexpr std::int64_t kRows = 10'000;
+    return {tensor({tables * kRows * kEmbeddingDim}),
+            tensor({tables}, "long int", 8),
+            tensor({tables + 1}, "int"),
+            tables * kEmbeddingDim,
+            kEmbeddingDim,
+            tensor({tables + 1}, "long int", 8),
+            20,
+            indices,
+            offsets,
+            0};
+  }
+
   // A node of the autograd graph.
   template <class Body>
   void backward_of(const std::string& name, Body&& body) {
@@ -324,7 +340,8 @@ class RankWriter {
            2.2 + bytes / 720e3, std::ceil(bytes / 6144));
   }
   void fill(const char* type) {
-    op("aten::fill_", {}, {}, [&] {
+    const Tensor filled = tensor({1}, type);
+    op("aten::fill_", {filled, 0}, {filled}, [&] {
       kernel(fmt::format("void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<{0}>, "
                          "at::detail::Array<char*, 1> "
                          ">(int, at::native::FillFunctor<{0}>, at::detail::Array<char*, 1>)",
@@ -853,15 +870,17 @@ void RankWriter::use_sparse() {
 
 void RankWriter::linear_forward(const Tensor& input, const Tensor& weight, const Tensor& output, bool relu) {
   const std::int64_t in = weight.shape[0], out = weight.shape[1];
+  // A layer keeps its weight as [out, in] and multiplies with the transposed.
+  const Tensor stored = view(weight, {out, in}), transposed = view(weight, {in, out}),
+               bias = view(weight, {out});
   op(
-      "aten::linear", {input, weight, weight}, {output},
+      "aten::linear", {input, stored, bias}, {output},
       [&] {
-        const Tensor transposed = view(weight, {out, in});
-        op("aten::t", {weight}, {transposed}, [&] { op("aten::transpose", {weight, 0, 1}, {transposed}); });
+        op("aten::t", {stored}, {transposed}, [&] { op("aten::transpose", {stored, 0, 1}, {transposed}); });
         op(
-            "aten::addmm", {weight, input, transposed, 1, 1}, {output},
+            "aten::addmm", {bias, input, transposed, 1, 1}, {output},
             [&] {
-              op("aten::expand", {weight, 0, 0}, {view(weight, {out})});
+              op("aten::expand", {bias, 0, 0}, {view(weight, {out})});
               gemm(out == 1 ? "void gemmSN_TN_kernel<float, 128, 16, 2, 4, 8, 9, false, "
                               "cublasGemvTensorStridedBatched<float const> >(int)"
                             : "volta_sgemm_128x64_tn",
@@ -915,7 +934,8 @@ void RankWriter::forward() {
   });
   work(40);
   op(
-      "fbgemm::split_embedding_codegen_lookup_adagrad_function", {received_, received_}, {pooled},
+      "fbgemm::split_embedding_codegen_lookup_adagrad_function",
+      table_arguments(tables, received_, tensor({samples * tables + 1}, "long int", 8)), {pooled},
       [&] {
         kernel(
             "void split_embedding_codegen_forward_unweighted_kernel<float, float, float, false, long, 1ul, "
@@ -950,7 +970,9 @@ void RankWriter::forward() {
   work(60);
   const Tensor small = tensor({options_.local_batch, kEmbeddingDim});
   op(
-      "fbgemm::dense_embedding_codegen_lookup_function", {batches_.front().indices}, {small},
+      "fbgemm::dense_embedding_codegen_lookup_function",
+      table_arguments(1, batches_.front().indices, tensor({options_.local_batch + 1}, "long int", 8)),
+      {small},
       [&] {
         kernel(
             "void dense_embedding_codegen_forward_unweighted_kernel<float, float, float, long, 1ul, "
@@ -986,8 +1008,12 @@ void RankWriter::forward() {
         14, 10);
   });
   const Tensor interaction = tensor({options_.local_batch, 416});
+  const std::int64_t features = total / options_.local_batch / kEmbeddingDim;
   op(
-      "aten::bmm", {concatenated, view(concatenated, concatenated.shape)}, {interaction},
+      "aten::bmm",
+      {view(concatenated, {options_.local_batch, features, kEmbeddingDim}),
+       view(concatenated, {options_.local_batch, kEmbeddingDim, features})},
+      {view(interaction, {options_.local_batch, features, features})},
       [&] { gemm("volta_sgemm_128x32_tn", options_.local_batch, 27, 27 * 64); }, 14, 4);
   const Tensor index_host = tensor({351}, "long int", 8, false), index = tensor({351}, "long int", 8);
   op("aten::index", {interaction, index_host}, {interaction}, [&] {
@@ -1053,11 +1079,14 @@ void RankWriter::accumulate(const Tensor& parameter, std::optional<int> bucket) 
 }
 
 void RankWriter::linear_backward(const Tensor& weight, double batch, bool relu) {
-  const double in = static_cast<double>(weight.shape[0]), out = static_cast<double>(weight.shape[1]);
+  const std::int64_t samples = options_.local_batch, inputs = weight.shape[0], outputs = weight.shape[1];
+  const double in = static_cast<double>(inputs), out = static_cast<double>(outputs);
+  // In the storage of the weight, which is what the optimizer waits for.
+  const Tensor gradient = view(weight, {samples, outputs});
   if (relu) {
     backward_of("ReluBackward0", [&] {
       op(
-          "aten::threshold_backward", {weight, weight, 0}, {weight},
+          "aten::threshold_backward", {gradient, gradient, 0}, {gradient},
           [&] {
             elementwise(
                 "at::native::BinaryFunctor<float, float, float, at::native::(anonymous "
@@ -1068,16 +1097,16 @@ void RankWriter::linear_backward(const Tensor& weight, double batch, bool relu) 
     });
   }
   backward_of("AddmmBackward0", [&] {
-    const Tensor transposed = view(weight, {weight.shape[1], weight.shape[0]});
-    op("aten::t", {weight}, {transposed}, [&] { op("aten::transpose", {weight, 0, 1}, {transposed}); });
+    const Tensor stored = view(weight, {outputs, inputs}), transposed = view(weight, {inputs, outputs});
+    op("aten::t", {transposed}, {stored}, [&] { op("aten::transpose", {transposed, 0, 1}, {stored}); });
     op(
-        "aten::mm", {weight, transposed}, {weight}, [&] { gemm("volta_sgemm_128x64_nn", batch, in, out); },
-        11, 2);
+        "aten::mm", {gradient, stored}, {view(weight, {samples, inputs})},
+        [&] { gemm("volta_sgemm_128x64_nn", batch, in, out); }, 11, 2);
     op(
-        "aten::mm", {weight, transposed}, {weight}, [&] { gemm("volta_sgemm_128x32_nt", in, out, batch); },
-        11, 2);
+        "aten::mm", {view(weight, {outputs, samples}), view(weight, {samples, inputs})}, {stored},
+        [&] { gemm("volta_sgemm_128x32_nt", in, out, batch); }, 11, 2);
     op(
-        "aten::sum", {weight, 0}, {weight},
+        "aten::sum", {gradient, std::vector<std::int64_t>{0}}, {view(weight, {outputs})},
         [&] {
           kernel(
               "void at::native::reduce_kernel<128, 4, at::native::ReduceOp<float, "
@@ -1135,11 +1164,17 @@ void RankWriter::backward() {
           14, 352);
     });
   });
+  const std::int64_t samples_of_rank = options_.local_batch;
+  std::int64_t features = 0;
+  for (int r = 0; r < options_.ranks; ++r) features += cyclic(options_.tables, r);
   backward_of("BmmBackward0", [&] {
     for (int i = 0; i < 2; ++i) {
       op(
-          "aten::bmm", {loss_, loss_}, {loss_}, [&] { gemm("volta_sgemm_128x32_nn", batch, 27, 27 * 64); },
-          12, 3);
+          "aten::bmm",
+          {view(loss_, {samples_of_rank, features, features}),
+           view(loss_, {samples_of_rank, features, kEmbeddingDim})},
+          {view(loss_, {samples_of_rank, features, kEmbeddingDim})},
+          [&] { gemm("volta_sgemm_128x32_nn", batch, 27, 27 * 64); }, 12, 3);
     }
   });
 
