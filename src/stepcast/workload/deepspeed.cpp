@@ -1,0 +1,347 @@
+#include "stepcast/workload/deepspeed.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stepcast/base/file.h"
+#include "stepcast/platform/json_value.h"
+#include "stepcast/workload/detail/config_keys.h"
+
+namespace stepcast {
+namespace {
+
+using detail::ConfigKeys;
+
+// As `optional`, and "auto" counts as not there.
+template <class Value>
+Status read_unless_auto(ConfigKeys& keys, std::string_view key, Value& out) {
+  if (const JsonValue* value = keys.take(key);
+      value != nullptr && value->is_text() && value->text() == "auto") {
+    return Ok{};
+  }
+  return keys.optional(key, out);
+}
+
+// Adds keys that are there and not switched off to what is not modelled.
+template <std::size_t N>
+void note_if_there(ConfigKeys& keys, const std::array<std::string_view, N>& names, DescribedJob& job) {
+  for (const std::string_view name : names) {
+    const JsonValue* value = keys.take(name);
+    if (value == nullptr || (value->is_bool() && !value->truth()) ||
+        (value->is_number() && value->number() == 0)) {
+      continue;
+    }
+    const JsonValue* enabled = value->find("enabled");
+    if (enabled != nullptr && enabled->is_bool() && !enabled->truth()) continue;
+    job.not_modelled.push_back(keys.path_of(name));
+  }
+}
+
+// "offload_optimizer": {"device": "cpu", ...}
+Status read_offload(ConfigKeys& keys, std::string_view key, bool& out, DescribedJob& job) {
+  STEPCAST_ASSIGN(auto section, keys.section(key));
+  if (!section) return Ok{};
+  std::string device = "none";
+  STEPCAST_TRY(read_unless_auto(*section, "device", device));
+  if (device != "none" && device != "cpu" && device != "nvme") {
+    return section->error("device")
+        .found(fmt::format("`{}`", device.substr(0, 60)))
+        .expected("none, cpu or nvme");
+  }
+  out = device != "none";
+  if (device == "nvme") job.not_modelled.push_back(fmt::format("{}: nvme", section->path_of("device")));
+  note_if_there(*section, std::array<std::string_view, 1>{"ratio"}, job);
+  constexpr std::array<std::string_view, 9> kHarmless{"pin_memory",    "nvme_path",      "buffer_count",
+                                                      "buffer_size",   "fast_init",      "max_in_cpu",
+                                                      "pipeline_read", "pipeline_write", "pipeline"};
+  section->ignore(kHarmless);
+  return section->finish();
+}
+
+Status read_zero(ConfigKeys& root, DescribedJob& job) {
+  Layout& layout = job.layout;
+  layout.sharding = Sharding::none;
+  STEPCAST_ASSIGN(auto zero, root.section("zero_optimization"));
+  if (!zero) return Ok{};
+  std::int64_t stage = 0;
+  STEPCAST_TRY(read_unless_auto(*zero, "stage", stage));
+  if (stage > 3) return zero->error("stage").found(fmt::format("{}", stage)).expected("0 to 3");
+  constexpr std::array<Sharding, 4> kStages{Sharding::none, Sharding::zero1, Sharding::zero2,
+                                            Sharding::zero3};
+  layout.sharding = kStages[static_cast<std::size_t>(stage)];
+  STEPCAST_TRY(read_offload(*zero, "offload_optimizer", layout.optimizer.cpu_offload, job));
+  STEPCAST_TRY(read_offload(*zero, "offload_param", layout.sharding_options.parameter_offload, job));
+  bool old_offload = false;
+  STEPCAST_TRY(read_unless_auto(*zero, "cpu_offload", old_offload));
+  layout.optimizer.cpu_offload = layout.optimizer.cpu_offload || old_offload;
+  bool overlap = stage == 3;  // DeepSpeed's default
+  STEPCAST_TRY(read_unless_auto(*zero, "overlap_comm", overlap));
+  layout.overlap.gradient_reduce = layout.overlap.parameter_gather = overlap;
+  double bucket = 5e8;  // DeepSpeed's default, in elements
+  STEPCAST_TRY(read_unless_auto(*zero, "reduce_bucket_size", bucket));
+  constexpr double kMostElements = 1e12;
+  if (!(bucket >= 1 && bucket <= kMostElements)) {
+    return zero->error("reduce_bucket_size").found(fmt::format("{}", bucket)).expected("1 to 1e12 elements");
+  }
+  layout.bucket_parameters = static_cast<std::int64_t>(bucket);
+  std::int64_t shard_group = 0;
+  STEPCAST_TRY(read_unless_auto(*zero, "mics_shard_size", shard_group));
+  if (stage == 3) layout.sharding_options.shard_group_size = shard_group;
+  constexpr std::array<std::string_view, 8> kNotModelled{"zero_hpz_partition_size",
+                                                         "zero_quantized_weights",
+                                                         "zero_quantized_gradients",
+                                                         "zero_quantized_nontrainable_weights",
+                                                         "mics_hierarchical_params_gather",
+                                                         "round_robin_gradients",
+                                                         "zeropp_loco_param",
+                                                         "offload_states"};
+  note_if_there(*zero, kNotModelled, job);
+  constexpr std::array<std::string_view, 22> kHarmless{"contiguous_gradients",
+                                                       "reduce_scatter",
+                                                       "allgather_partitions",
+                                                       "allgather_bucket_size",
+                                                       "stage3_prefetch_bucket_size",
+                                                       "stage3_param_persistence_threshold",
+                                                       "stage3_max_live_parameters",
+                                                       "stage3_max_reuse_distance",
+                                                       "sub_group_size",
+                                                       "stage3_gather_16bit_weights_on_model_save",
+                                                       "stage3_gather_fp16_weights_on_model_save",
+                                                       "param_persistence_threshold",
+                                                       "prefetch_bucket_size",
+                                                       "max_live_parameters",
+                                                       "max_reuse_distance",
+                                                       "load_from_fp32_weights",
+                                                       "elastic_checkpoint",
+                                                       "grad_hooks",
+                                                       "ignore_unused_parameters",
+                                                       "legacy_stage1",
+                                                       "memory_efficient_linear",
+                                                       "stage3_model_persistence_threshold"};
+  zero->ignore(kHarmless);
+  return zero->finish();
+}
+
+Result<bool> read_enabled(ConfigKeys& root, std::string_view key) {
+  STEPCAST_ASSIGN(auto section, root.section(key));
+  if (!section) return false;
+  bool enabled = true;  // a section without the key
+  STEPCAST_TRY(read_unless_auto(*section, "enabled", enabled));
+  constexpr std::array<std::string_view, 10> kHarmless{
+      "loss_scale",     "loss_scale_window",  "initial_scale_power",    "hysteresis",
+      "min_loss_scale", "auto_cast",          "consecutive_hysteresis", "fp16_master_weights_and_grads",
+      "type",           "check_grad_overflow"};
+  section->ignore(kHarmless);
+  STEPCAST_TRY(section->finish());
+  return enabled;
+}
+
+Result<DType> read_dtype(ConfigKeys& keys, std::string_view key, DType otherwise) {
+  std::string text;
+  STEPCAST_TRY(read_unless_auto(keys, key, text));
+  if (text.empty()) return otherwise;
+  const DType dtype = parse_dtype(text);
+  if (dtype == DType::fp16 || dtype == DType::bf16 || dtype == DType::fp32) return dtype;
+  return keys.error(key).found(fmt::format("`{}`", text.substr(0, 60))).expected("fp16, bf16 or fp32");
+}
+
+Status read_precision(ConfigKeys& root, DescribedJob& job) {
+  STEPCAST_ASSIGN(const bool fp16, read_enabled(root, "fp16"));
+  STEPCAST_ASSIGN(bool bf16, read_enabled(root, "bf16"));
+  STEPCAST_ASSIGN(const bool old_bf16, read_enabled(root, "bfloat16"));
+  bf16 = bf16 || old_bf16;
+  if (fp16 && bf16) return root.error("bf16", "enabled together with fp16").advice("choose one");
+  Precision precision = precision_for(fp16 ? DType::fp16 : bf16 ? DType::bf16 : DType::fp32);
+  // ZeRO-2 and 3 keep gradients in the type of the weights; so do reductions unless told otherwise.
+  const bool shards_gradients =
+      job.layout.sharding == Sharding::zero2 || job.layout.sharding == Sharding::zero3;
+  if (bf16) {
+    precision.reduction = DType::bf16;
+    if (shards_gradients) precision.gradients = DType::bf16;
+  }
+  STEPCAST_ASSIGN(precision.reduction, read_dtype(root, "communication_data_type", precision.reduction));
+  bool fp32_reduction = false;
+  STEPCAST_TRY(read_unless_auto(root, "fp32_allreduce", fp32_reduction));
+  if (fp32_reduction) precision.reduction = DType::fp32;
+  STEPCAST_ASSIGN(auto types, root.section("data_types"));
+  if (types) {
+    STEPCAST_ASSIGN(precision.gradients, read_dtype(*types, "grad_accum_dtype", precision.gradients));
+    STEPCAST_TRY(types->finish());
+  }
+  job.layout.precision = precision;
+  return Ok{};
+}
+
+Status read_optimizer(ConfigKeys& root, DescribedJob& job) {
+  OptimizerSetup& setup = job.layout.optimizer;
+  double clip = 0;  // DeepSpeed's default
+  STEPCAST_TRY(read_unless_auto(root, "gradient_clipping", clip));
+  setup.gradient_clip = clip > 0;
+  STEPCAST_ASSIGN(auto section, root.section("optimizer"));
+  if (!section) return Ok{};
+  std::string type = "AdamW";
+  STEPCAST_TRY(read_unless_auto(*section, "type", type));
+  constexpr std::pair<std::string_view, OptimizerKind> kTypes[] = {
+      {"Adam", OptimizerKind::adam},       {"AdamW", OptimizerKind::adamw},
+      {"FusedAdam", OptimizerKind::adamw}, {"DeepSpeedCPUAdam", OptimizerKind::adamw},
+      {"Lamb", OptimizerKind::lamb},       {"SGD", OptimizerKind::momentum_sgd}};
+  const auto* known = std::find_if(std::begin(kTypes), std::end(kTypes),
+                                   [&](const auto& entry) { return entry.first == type; });
+  if (known == std::end(kTypes)) {
+    return section->error("type")
+        .found(fmt::format("`{}`", type.substr(0, 60)))
+        .expected("Adam, AdamW, FusedAdam, DeepSpeedCPUAdam, Lamb or SGD");
+  }
+  setup.kind = known->second;
+  constexpr std::array<std::string_view, 2> kHarmless{"params", "legacy_fusion"};
+  section->ignore(kHarmless);
+  return section->finish();
+}
+
+// The section sets up DeepSpeed's own checkpointing of activations, which recomputes whole layers.
+Status read_checkpointing(ConfigKeys& root, DescribedJob& job) {
+  STEPCAST_ASSIGN(auto section, root.section("activation_checkpointing"));
+  if (!section) return Ok{};
+  job.layout.recompute = Recompute::full;
+  STEPCAST_TRY(read_unless_auto(*section, "cpu_checkpointing", job.layout.activation_offload));
+  note_if_there(*section, std::array<std::string_view, 1>{"partition_activations"}, job);
+  constexpr std::array<std::string_view, 4> kHarmless{"contiguous_memory_optimization", "number_checkpoints",
+                                                      "synchronize_checkpoint_boundary", "profile"};
+  section->ignore(kHarmless);
+  return section->finish();
+}
+
+Status read_batches(ConfigKeys& root, DescribedJob& job) {
+  Layout& layout = job.layout;
+  std::int64_t global = 0, micro = 0, steps = 0;
+  STEPCAST_TRY(read_unless_auto(root, "train_batch_size", global));
+  STEPCAST_TRY(read_unless_auto(root, "train_micro_batch_size_per_gpu", micro));
+  STEPCAST_TRY(read_unless_auto(root, "gradient_accumulation_steps", steps));
+  constexpr std::int64_t kMost = 1'000'000'000;
+  const std::int64_t dp = layout.data_parallel;
+  if (global > kMost || micro > kMost || steps > kMost) return root.error("", "a batch above 1e9 sequences");
+  if (global == 0 && micro == 0) {  // both come from the base
+    if (steps > 0) layout.global_batch_sequences = layout.micro_batch_sequences * steps * dp;
+    return Ok{};
+  }
+  const double product = static_cast<double>(std::max<std::int64_t>(micro, 1)) *
+                         static_cast<double>(std::max<std::int64_t>(steps, 1)) * static_cast<double>(dp);
+  if (product > static_cast<double>(kMost)) return root.error("", "a batch above 1e9 sequences");
+  if (micro == 0) {
+    const std::int64_t rest = dp * std::max<std::int64_t>(steps, 1);
+    if (global % rest != 0) {
+      return root.error("train_batch_size")
+          .found(fmt::format("{}", global))
+          .expected(fmt::format("a multiple of {} data-parallel ranks x {} accumulation steps", dp,
+                                std::max<std::int64_t>(steps, 1)));
+    }
+    micro = global / rest;
+  }
+  if (global == 0) global = micro * std::max<std::int64_t>(steps, 1) * dp;
+  if (steps > 0 && global != micro * steps * dp) {
+    return root.error("train_batch_size")
+        .found(fmt::format("{}", global))
+        .expected(fmt::format(
+            "train_micro_batch_size_per_gpu {} x gradient_accumulation_steps {} x {} data-parallel "
+            "ranks = {}",
+            micro, steps, dp, micro * steps * dp));
+  }
+  layout.micro_batch_sequences = micro;
+  layout.global_batch_sequences = global;
+  return Ok{};
+}
+
+Status read_root(ConfigKeys& root, DescribedJob& job) {
+  Layout& layout = job.layout;
+  layout.framework = Framework::deepspeed;
+  STEPCAST_ASSIGN(auto tensor, root.section("tensor_parallel"));
+  if (tensor) {
+    STEPCAST_TRY(read_unless_auto(*tensor, "autotp_size", layout.tensor_parallel));
+    STEPCAST_TRY(read_unless_auto(*tensor, "tp_size", layout.tensor_parallel));
+    STEPCAST_TRY(tensor->finish());
+  }
+  constexpr std::int64_t kMostRanks = 1'000'000;
+  for (const std::int64_t degree :
+       {layout.tensor_parallel, layout.pipeline_parallel, layout.context_parallel}) {
+    if (degree < 1 || degree > kMostRanks)
+      return root.error("", "a degree of parallelism that is not 1 to 1e6");
+  }
+  if (layout.data_parallel < 1 || layout.data_parallel > kMostRanks)
+    return root.error("", "data_parallel is not 1 to 1e6");
+  const std::int64_t replica = layout.tensor_parallel * layout.pipeline_parallel * layout.context_parallel;
+  if (job.n_gpus) {
+    if (*job.n_gpus < replica || *job.n_gpus % replica != 0) {
+      return Error{fmt::format("{} GPUs are not a multiple of the {} of a replica", *job.n_gpus, replica)};
+    }
+    layout.data_parallel = *job.n_gpus / replica;
+  }
+  STEPCAST_TRY(read_batches(root, job));
+  STEPCAST_TRY(read_zero(root, job));
+  STEPCAST_TRY(read_precision(root, job));
+  STEPCAST_TRY(read_optimizer(root, job));
+  STEPCAST_TRY(read_checkpointing(root, job));
+  constexpr std::array<std::string_view, 12> kNotModelled{"amp",
+                                                          "sparse_gradients",
+                                                          "sparse_attention",
+                                                          "compression_training",
+                                                          "curriculum_learning",
+                                                          "data_efficiency",
+                                                          "elasticity",
+                                                          "hybrid_engine",
+                                                          "progressive_layer_drop",
+                                                          "eigenvalue",
+                                                          "quantize_training",
+                                                          "torch_autocast"};
+  note_if_there(root, kNotModelled, job);
+  constexpr std::array<std::string_view, 26> kHarmless{"steps_per_print",
+                                                       "wall_clock_breakdown",
+                                                       "dump_state",
+                                                       "memory_breakdown",
+                                                       "tensorboard",
+                                                       "wandb",
+                                                       "csv_monitor",
+                                                       "comet",
+                                                       "monitor_config",
+                                                       "flops_profiler",
+                                                       "comms_logger",
+                                                       "zero_allow_untested_optimizer",
+                                                       "zero_force_ds_cpu_optimizer",
+                                                       "autotuning",
+                                                       "checkpoint",
+                                                       "aio",
+                                                       "scheduler",
+                                                       "prescale_gradients",
+                                                       "gradient_predivide_factor",
+                                                       "disable_allgather",
+                                                       "dataloader_drop_last",
+                                                       "load_universal_checkpoint",
+                                                       "seq_parallel_communication_data_type",
+                                                       "compile",
+                                                       "timers",
+                                                       "nebula"};
+  root.ignore(kHarmless);
+  STEPCAST_TRY(root.finish());
+  return check(layout, job.model, job.n_gpus);
+}
+
+}  // namespace
+
+Result<DescribedJob> parse_deepspeed_config(std::string_view text, const std::string& name,
+                                            const DescribedJob& base) {
+  STEPCAST_ASSIGN(const JsonValue document, parse_json(text, name));
+  STEPCAST_ASSIGN(ConfigKeys root, ConfigKeys::of(document, "", name));
+  DescribedJob job = base;
+  Status read = read_root(root, job);
+  if (!read.ok()) return std::move(read).error().in_file(name);
+  return job;
+}
+
+Result<DescribedJob> read_deepspeed_config(const std::filesystem::path& file, const DescribedJob& base) {
+  STEPCAST_ASSIGN(const std::string text, read_file(file, JsonLimits{}.max_bytes));
+  return parse_deepspeed_config(text, file.string(), base);
+}
+
+}  // namespace stepcast

@@ -1,0 +1,246 @@
+#include "stepcast/workload/torchtitan.h"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stepcast/base/file.h"
+#include "stepcast/platform/json_value.h"
+#include "stepcast/workload/detail/config_keys.h"
+#include "stepcast/workload/detail/toml_document.h"
+#include "stepcast/workload/detail/torchtitan_sections.h"
+
+namespace stepcast {
+namespace {
+
+using detail::ConfigKeys;
+using detail::TorchTitanSettings;
+
+Status use_checkpointing(const TorchTitanSettings& s, Layout& layout) {
+  if (s.ac_mode == "none") return Ok{};
+  if (s.ac_mode == "full") {
+    layout.recompute = Recompute::full;
+    return Ok{};
+  }
+  const auto wrong = [](std::string_view key, std::string_view found, std::string_view expected) {
+    return Error::at("", fmt::format("activation_checkpoint.{}", key))
+        .found(fmt::format("`{}`", found.substr(0, 60)))
+        .expected(std::string{expected});
+  };
+  if (s.ac_mode != "selective") return wrong("mode", s.ac_mode, "none, full or selective");
+  if (s.ac_option == "op") {
+    layout.recompute = Recompute::selective_ops;
+    return Ok{};
+  }
+  const char* end = s.ac_option.data() + s.ac_option.size();
+  const auto read = std::from_chars(s.ac_option.data(), end, layout.recompute_every_n_layers);
+  if (read.ec != std::errc{} || read.ptr != end || layout.recompute_every_n_layers < 1) {
+    return wrong("selective_ac_option", s.ac_option, "op or a whole number");
+  }
+  layout.recompute = Recompute::full;
+  return Ok{};
+}
+
+DType parse_precision(std::string_view text) {
+  return text == "bfloat16"  ? DType::bf16
+         : text == "float16" ? DType::fp16
+         : text == "float32" ? DType::fp32
+                             : DType::unknown;
+}
+
+Status use_precision(const TorchTitanSettings& s, Layout& layout) {
+  const DType param = parse_precision(s.param_dtype), reduce = parse_precision(s.reduce_dtype);
+  if (param == DType::unknown || reduce == DType::unknown) {
+    return Error::at("", param == DType::unknown ? "training.mixed_precision_param"
+                                                 : "training.mixed_precision_reduce")
+        .found(fmt::format("`{}`", (param == DType::unknown ? s.param_dtype : s.reduce_dtype).substr(0, 60)))
+        .expected("bfloat16, float16 or float32");
+  }
+  const Fp8Recipe recipe = layout.precision.fp8;
+  layout.precision = precision_for(param);
+  layout.precision.loss_scaling = false;
+  layout.precision.gradients = DType::fp32;
+  layout.precision.reduction = reduce;
+  layout.precision.fp8 = recipe;
+  if (s.float8) layout.precision.compute = DType::fp8;
+  return Ok{};
+}
+
+// Degrees, with -1 for what the GPUs leave.
+Status use_degrees(const TorchTitanSettings& s, const TorchTitanOptions& options, DescribedJob& job) {
+  Layout& layout = job.layout;
+  const detail::TorchTitanDegrees& d = s.degrees;
+  const auto wrong = [](std::string_view key, std::int64_t found) {
+    return Error::at("", fmt::format("parallelism.{}", key))
+        .found(fmt::format("{}", found))
+        .expected("1 or more");
+  };
+  const std::pair<std::string_view, std::int64_t> fixed[] = {{"data_parallel_replicate_degree", d.replicate},
+                                                             {"tensor_parallel_degree", d.tensor},
+                                                             {"pipeline_parallel_degree", d.pipeline},
+                                                             {"context_parallel_degree", d.context},
+                                                             {"expert_parallel_degree", d.expert}};
+  for (const auto& [key, degree] : fixed) {
+    if (degree < 1) return wrong(key, degree);
+  }
+  if (d.shard == 0) return wrong("data_parallel_shard_degree", 0);
+  double gpus = 1;
+  for (const auto& [key, degree] : fixed) gpus *= static_cast<double>(degree);
+  constexpr double kMostGpus = 1e9;
+  if (gpus * static_cast<double>(std::max<std::int64_t>(d.shard, 1)) > kMostGpus) {
+    return Error::at("", "parallelism", "the degrees need more than 1e9 GPUs");
+  }
+  layout.tensor_parallel = d.tensor;
+  layout.pipeline_parallel = d.pipeline;
+  layout.context_parallel = d.context;
+  layout.expert_parallel = d.expert;
+  layout.expert_tensor_parallel = std::max<std::int64_t>(d.expert_tensor, 0);
+  const std::int64_t others = d.replicate * d.tensor * d.pipeline * d.context;
+  std::int64_t shard = d.shard;
+  if (shard == -1) {
+    if (!options.n_gpus) {
+      return Error::at("", "parallelism.data_parallel_shard_degree",
+                       "-1 uses all GPUs that the other degrees leave")
+          .advice("say how many GPUs there are");
+    }
+    if (*options.n_gpus < others || *options.n_gpus % others != 0) {
+      return Error{
+          fmt::format("{} GPUs are not a multiple of the other degrees, {}", *options.n_gpus, others)};
+    }
+    shard = *options.n_gpus / others;
+  }
+  job.n_gpus = options.n_gpus.value_or(shard * others);
+  layout.data_parallel = d.replicate * shard;
+  layout.sequence_parallel = d.tensor > 1;
+  if (shard * d.context > 1) {
+    layout.sharding = Sharding::zero3;
+    if (d.replicate > 1) layout.sharding_options.shard_group_size = shard * d.context;
+  }
+  layout.sharding_options.reshard_after_forward =
+      s.reshard == "always" || (s.reshard == "default" && d.pipeline == 1);
+  if (s.reshard != "always" && s.reshard != "default" && s.reshard != "never") {
+    return Error::at("", "parallelism.fsdp_reshard_after_forward")
+        .found(fmt::format("`{}`", s.reshard.substr(0, 60)))
+        .expected("default, always or never");
+  }
+  layout.context_parallel_kind =
+      s.rotate == "alltoall" ? ContextParallelKind::all_to_all : ContextParallelKind::all_gather;
+  return Ok{};
+}
+
+Status use_pipeline(const TorchTitanSettings& s, DescribedJob& job) {
+  Layout& layout = job.layout;
+  const std::int64_t pp = layout.pipeline_parallel;
+  if (pp == 1) return Ok{};
+  constexpr std::pair<std::string_view, PipelineSchedule> kSchedules[] = {
+      {"1F1B", PipelineSchedule::one_f_one_b},
+      {"GPipe", PipelineSchedule::gpipe},
+      {"Interleaved1F1B", PipelineSchedule::interleaved}};
+  const auto* known = std::find_if(std::begin(kSchedules), std::end(kSchedules),
+                                   [&](const auto& entry) { return entry.first == s.schedule; });
+  if (known == std::end(kSchedules)) {
+    return Error::at("", "parallelism.pipeline_parallel_schedule")
+        .found(fmt::format("`{}`", s.schedule.substr(0, 60)))
+        .expected("1F1B, GPipe or Interleaved1F1B");
+  }
+  layout.schedule = known->second;
+  if (layout.schedule == PipelineSchedule::interleaved) layout.virtual_stages = 2;  // torchtitan's default
+  if (s.layers_per_stage > 0) {
+    // Embedding and output count as a layer each.
+    const std::int64_t n_stages = (job.model.n_layers + 2 + s.layers_per_stage - 1) / s.layers_per_stage;
+    if (n_stages % pp != 0) {
+      return Error::at("", "parallelism.pipeline_parallel_layers_per_stage",
+                       fmt::format("gives {} stages, which {} ranks cannot share", n_stages, pp));
+    }
+    layout.virtual_stages = n_stages / pp;
+  }
+  const std::int64_t n_chunks = pp * layout.virtual_stages;
+  if (s.split_points.empty()) {
+    if (n_chunks <= job.model.n_layers) {
+      layout.layers_per_stage = layers_counting_embedding_and_output(job.model.n_layers, n_chunks);
+    }
+    return Ok{};
+  }
+  if (static_cast<std::int64_t>(s.split_points.size()) % pp != pp - 1) {
+    return Error::at("", "parallelism.pipeline_parallel_split_points")
+        .found(fmt::format("{} points", s.split_points.size()))
+        .expected(fmt::format("one less than a multiple of pipeline_parallel_degree {}", pp));
+  }
+  layout.virtual_stages = (static_cast<std::int64_t>(s.split_points.size()) + 1) / pp;
+  std::int64_t before = 0;
+  for (const std::int64_t point : s.split_points) {
+    layout.layers_per_stage.push_back(point - before);
+    before = point;
+  }
+  layout.layers_per_stage.push_back(job.model.n_layers - before);
+  return Ok{};
+}
+
+Status use_batches(const TorchTitanSettings& s, Layout& layout) {
+  constexpr std::int64_t kMost = 1'000'000'000;
+  if (s.local_batch < 1 || s.local_batch > kMost) {
+    return Error::at("", "training.local_batch_size")
+        .found(fmt::format("{}", s.local_batch))
+        .expected("1 to 1e9");
+  }
+  layout.micro_batch_sequences = s.local_batch;
+  layout.global_batch_sequences = s.global_batch > 0 ? s.global_batch : s.local_batch * layout.data_parallel;
+  if (layout.pipeline_parallel == 1) return Ok{};
+  const std::int64_t micro =
+      s.pipeline_micro_batches > 0 ? s.local_batch / s.pipeline_micro_batches : s.pipeline_micro_batch;
+  if (micro < 1 || s.local_batch % micro != 0) {
+    return Error::at(
+        "", "parallelism.pipeline_parallel_microbatch_size",
+        fmt::format("a local batch of {} is not divisible by micro-batches of {}", s.local_batch, micro));
+  }
+  layout.micro_batch_sequences = micro;
+  return Ok{};
+}
+
+void use_compiler(const TorchTitanSettings& s, Layout& layout) {
+  layout.fused = {.softmax = s.compile,
+                  .bias_activation = s.compile,
+                  .bias_dropout_add = s.compile,
+                  .norm = s.compile || s.norm_type == "fused_rmsnorm" || s.norm_type == "compiled_rmsnorm",
+                  .rotary = s.compile,
+                  .cross_entropy = s.compile,
+                  .weight_gradient_accumulation = false,
+                  .compiled = s.compile};
+}
+
+}  // namespace
+
+Result<DescribedJob> parse_torchtitan_config(std::string_view text, const std::string& name,
+                                             const TorchTitanOptions& options) {
+  STEPCAST_ASSIGN(const JsonValue document, detail::parse_toml(text, name));
+  STEPCAST_ASSIGN(ConfigKeys root, ConfigKeys::of(document, "", name));
+  DescribedJob job;
+  job.layout.framework = Framework::torchtitan;
+  job.layout.optimizer.kind = OptimizerKind::adamw;
+  job.layout.seq_len_tokens = 2048;
+  TorchTitanSettings settings;
+  const auto build = [&]() -> Status {
+    STEPCAST_TRY(detail::read_torchtitan_sections(root, options, settings, job));
+    STEPCAST_TRY(check(job.model));
+    STEPCAST_TRY(use_degrees(settings, options, job));
+    STEPCAST_TRY(use_pipeline(settings, job));
+    STEPCAST_TRY(use_batches(settings, job.layout));
+    STEPCAST_TRY(use_checkpointing(settings, job.layout));
+    STEPCAST_TRY(use_precision(settings, job.layout));
+    use_compiler(settings, job.layout);
+    return check(job.layout, job.model, job.n_gpus);
+  };
+  Status built = build();
+  if (!built.ok()) return std::move(built).error().in_file(name);
+  return job;
+}
+
+Result<DescribedJob> read_torchtitan_config(const std::filesystem::path& file,
+                                            const TorchTitanOptions& options) {
+  STEPCAST_ASSIGN(const std::string text, read_file(file, std::uint64_t{1} << 20));
+  return parse_torchtitan_config(text, file.string(), options);
+}
+
+}  // namespace stepcast

@@ -1,0 +1,121 @@
+#include "stepcast/workload/deepspeed.h"
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stepcast/workload/presets.h"
+
+namespace stepcast {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+DescribedJob base_64() {
+  DescribedJob base;
+  base.model = find_preset("llama-2-13b").value();
+  base.layout.seq_len_tokens = 4096;
+  base.n_gpus = 64;
+  return base;
+}
+
+DescribedJob job_of(std::string_view text, const DescribedJob& base = base_64()) {
+  auto job = parse_deepspeed_config(text, "ds.json", base);
+  EXPECT_TRUE(job.ok()) << job.error().message();
+  return job.ok() ? std::move(*job) : DescribedJob{};
+}
+
+std::string message_of(std::string_view text, const DescribedJob& base = base_64()) {
+  const auto job = parse_deepspeed_config(text, "ds.json", base);
+  return job.ok() ? "no error" : job.error().message();
+}
+
+TEST(DeepSpeedConfig, DescribesZero3WithOffload) {
+  const DescribedJob job = job_of(R"({
+    "train_batch_size": "auto", "train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 4,
+    "steps_per_print": 10, "gradient_clipping": 1.0, "bf16": {"enabled": true},
+    "optimizer": {"type": "AdamW", "params": {"lr": "auto", "betas": [0.9, 0.95]}},
+    "zero_optimization": {
+      "stage": 3, "overlap_comm": true, "contiguous_gradients": true, "reduce_bucket_size": 5e7,
+      "stage3_prefetch_bucket_size": "auto", "sub_group_size": 1e9, "zero_quantized_weights": true,
+      "offload_optimizer": {"device": "cpu", "pin_memory": true}, "offload_param": {"device": "none"}},
+    "activation_checkpointing": {"partition_activations": true, "cpu_checkpointing": true}})");
+  const Layout& layout = job.layout;
+  EXPECT_EQ(layout.framework, Framework::deepspeed);
+  EXPECT_EQ(layout.data_parallel, 64);
+  EXPECT_EQ(layout.global_batch_sequences, 512);
+  EXPECT_EQ(layout.micro_batches(), 4);
+  EXPECT_EQ(layout.sharding, Sharding::zero3);
+  EXPECT_EQ(layout.bucket_parameters, 50'000'000);
+  EXPECT_TRUE(layout.optimizer.cpu_offload);
+  EXPECT_FALSE(layout.sharding_options.parameter_offload);
+  EXPECT_TRUE(layout.optimizer.gradient_clip);
+  EXPECT_TRUE(layout.overlap.gradient_reduce);
+  EXPECT_EQ(layout.precision.compute, DType::bf16);
+  EXPECT_EQ(layout.precision.reduction, DType::bf16);
+  EXPECT_EQ(layout.precision.gradients, DType::bf16);
+  EXPECT_EQ(layout.recompute, Recompute::full);
+  EXPECT_TRUE(layout.activation_offload);
+  EXPECT_THAT(job.not_modelled, UnorderedElementsAre("zero_optimization.zero_quantized_weights",
+                                                     "activation_checkpointing.partition_activations"));
+}
+
+TEST(DeepSpeedConfig, DefaultsAreDeepSpeeds) {
+  const DescribedJob job = job_of(R"({"train_batch_size": 128, "fp16": {"enabled": true, "loss_scale": 0}})");
+  EXPECT_EQ(job.layout.sharding, Sharding::none);
+  EXPECT_EQ(job.layout.micro_batch_sequences, 2);
+  EXPECT_EQ(job.layout.precision, precision_for(DType::fp16));
+  EXPECT_FALSE(job.layout.optimizer.gradient_clip);
+  EXPECT_FALSE(job.layout.overlap.gradient_reduce);
+  EXPECT_THAT(job.not_modelled, IsEmpty());
+  EXPECT_EQ(job_of(R"({"train_batch_size": 64})").layout.precision.compute, DType::fp32);
+  const DescribedJob reduced = job_of(R"({"train_batch_size": 64, "bf16": {"enabled": true},
+    "communication_data_type": "fp32", "data_types": {"grad_accum_dtype": "fp32"}, "zero_optimization": {"stage": 2}})");
+  EXPECT_EQ(reduced.layout.precision.reduction, DType::fp32);
+  EXPECT_EQ(reduced.layout.precision.gradients, DType::fp32);
+}
+
+TEST(DeepSpeedConfig, KeepsWhatTheBaseSays) {
+  DescribedJob base = base_64();
+  base.layout.tensor_parallel = 4;
+  base.layout.micro_batch_sequences = 2;
+  base.layout.sequence_parallel = true;
+  const DescribedJob job =
+      job_of(R"({"gradient_accumulation_steps": 8, "zero_optimization": {"stage": 1}})", base);
+  EXPECT_EQ(job.layout.data_parallel, 16);
+  EXPECT_EQ(job.layout.global_batch_sequences, 2 * 8 * 16);
+  EXPECT_TRUE(job.layout.sequence_parallel);
+  EXPECT_EQ(job.model, base.model);
+}
+
+TEST(DeepSpeedConfig, RefusesWhatItDoesNotUnderstand) {
+  EXPECT_THAT(message_of("{\"train_batch_size\": 64,\n\"zero_optimisation\": {}}"),
+              HasSubstr("ds.json: line 2: zero_optimisation: unknown key"));
+  EXPECT_THAT(message_of(R"({"zero_optimization": {"stage": 4}})"), HasSubstr("zero_optimization.stage"));
+  EXPECT_THAT(message_of(R"({"zero_optimization": {"shard": 4}})"),
+              HasSubstr("zero_optimization.shard: unknown key"));
+  EXPECT_THAT(message_of(R"({"train_batch_size": 100})"),
+              AllOf(HasSubstr("train_batch_size"), HasSubstr("a multiple of 64 data-parallel ranks")));
+  EXPECT_THAT(message_of(R"({"train_batch_size": 128, "train_micro_batch_size_per_gpu": 1,
+                             "gradient_accumulation_steps": 4})"),
+              HasSubstr("= 256"));
+  EXPECT_THAT(message_of(R"({"fp16": {"enabled": true}, "bf16": {"enabled": true}})"),
+              HasSubstr("choose one"));
+  EXPECT_THAT(message_of(R"({"optimizer": {"type": "Muon"}})"), HasSubstr("optimizer.type"));
+  EXPECT_THAT(message_of(R"({"zero_optimization": {"offload_optimizer": {"device": "disk"}}})"),
+              HasSubstr("none, cpu or nvme"));
+  DescribedJob base = base_64();
+  base.n_gpus = 30;
+  base.layout.tensor_parallel = 4;
+  EXPECT_THAT(message_of(R"({"train_batch_size": 64})", base), HasSubstr("30 GPUs"));
+  base = base_64();
+  base.layout.seq_len_tokens = 0;
+  EXPECT_THAT(message_of(R"({"train_batch_size": 64})", base), HasSubstr("seq_len_tokens"));
+}
+
+}  // namespace
+}  // namespace stepcast

@@ -1,0 +1,217 @@
+#include "stepcast/workload/torchtitan.h"
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stepcast/workload/presets.h"
+
+namespace stepcast {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+DescribedJob job_of(std::string_view text, const TorchTitanOptions& options = {}) {
+  auto job = parse_torchtitan_config(text, "job.toml", options);
+  EXPECT_TRUE(job.ok()) << job.error().message();
+  return job.ok() ? std::move(*job) : DescribedJob{};
+}
+
+std::string message_of(std::string_view text, const TorchTitanOptions& options = {.n_gpus = 8}) {
+  const auto job = parse_torchtitan_config(text, "job.toml", options);
+  return job.ok() ? "no error" : job.error().message();
+}
+
+// Like the config of Llama 3 8B that ships with torchtitan.
+constexpr std::string_view kLlama8b = R"(
+[job]
+dump_folder = "./outputs"
+description = "Llama 3 8B training"
+
+[profiling]
+enable_profiling = true
+
+[metrics]
+log_freq = 10
+
+[model]
+name = "llama3"
+flavor = "8B"
+norm_type = "rmsnorm"  # layernorm / np_layernorm / rmsnorm
+tokenizer_path = "./tokenizer.model"
+
+[optimizer]
+name = "AdamW"
+lr = 3e-4
+
+[training]
+batch_size = 1
+seq_len = 8192
+warmup_steps = 200  # lr scheduler warm up
+max_norm = 1.0
+steps = 1000
+data_parallel_replicate_degree = 1
+data_parallel_shard_degree = -1
+tensor_parallel_degree = 1
+compile = false
+dataset = "c4"
+
+[experimental]
+context_parallel_degree = 1
+pipeline_parallel_degree = 1
+
+[checkpoint]
+enable_checkpoint = false
+
+[activation_checkpoint]
+mode = 'selective'
+selective_ac_option = 'op'  # 'int' = ac every positive int layer or 'op'
+
+[float8]
+enable_float8_linear = false
+)";
+
+TEST(TorchTitanConfig, DescribesLlama3) {
+  const DescribedJob job = job_of(kLlama8b, {.n_gpus = 128});
+  EXPECT_EQ(job.model, find_preset("llama-3.1-8b").value());
+  EXPECT_EQ(job.n_gpus, 128);
+  Layout expected{.data_parallel = 128,
+                  .micro_batch_sequences = 1,
+                  .global_batch_sequences = 128,
+                  .seq_len_tokens = 8192,
+                  .sharding = Sharding::zero3,
+                  .recompute = Recompute::selective_ops,
+                  .framework = Framework::torchtitan};
+  expected.optimizer.kind = OptimizerKind::adamw;
+  expected.precision.fp8.scaling = Fp8Scaling::dynamic;
+  expected.fused = {.softmax = false,
+                    .bias_activation = false,
+                    .bias_dropout_add = false,
+                    .norm = false,
+                    .rotary = false,
+                    .cross_entropy = false,
+                    .weight_gradient_accumulation = false,
+                    .compiled = false};
+  expected.context_parallel_kind = ContextParallelKind::all_gather;
+  EXPECT_EQ(job.layout, expected);
+  EXPECT_THAT(job.not_modelled, IsEmpty());
+}
+
+TEST(TorchTitanConfig, DescribesThe405BWithFourDegrees) {
+  const DescribedJob job = job_of(R"(
+[model]
+name = "llama3"
+flavor = "405B"
+converters = ["float8"]
+[training]
+local_batch_size = 32
+global_batch_size = 512
+seq_len = 8192
+compile = true
+[parallelism]
+data_parallel_shard_degree = 8
+tensor_parallel_degree = 8
+enable_async_tensor_parallel = true
+pipeline_parallel_degree = 8
+pipeline_parallel_schedule = "Interleaved1F1B"
+pipeline_parallel_microbatch_size = 2
+context_parallel_degree = 2
+context_parallel_rotate_method = "alltoall"
+disable_loss_parallel = true
+[activation_checkpoint]
+mode = "full"
+[quantize.linear.float8]
+enable_fsdp_float8_all_gather = true
+precompute_float8_dynamic_scale_for_fsdp = true
+filter_fqns = ["output"]
+)");
+  const Layout& layout = job.layout;
+  EXPECT_EQ(job.n_gpus, 1024);
+  EXPECT_EQ(layout.data_parallel, 8);
+  EXPECT_EQ(layout.virtual_stages, 2);
+  EXPECT_EQ(layout.schedule, PipelineSchedule::interleaved);
+  EXPECT_THAT(layout.layers_per_stage, ElementsAre(7, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 7));
+  EXPECT_EQ(layout.micro_batch_sequences, 2);
+  EXPECT_EQ(layout.global_batch_sequences, 512);
+  EXPECT_TRUE(layout.sequence_parallel);
+  EXPECT_TRUE(layout.overlap.tensor_parallel);
+  EXPECT_FALSE(layout.sharding_options.reshard_after_forward);  // the default of pipelines
+  EXPECT_EQ(layout.context_parallel_kind, ContextParallelKind::all_to_all);
+  EXPECT_EQ(layout.recompute, Recompute::full);
+  EXPECT_EQ(layout.precision.compute, DType::fp8);
+  EXPECT_TRUE(layout.precision.fp8.gather_weights);
+  EXPECT_FALSE(layout.precision.fp8.logits);
+  EXPECT_TRUE(layout.fused.compiled);
+  EXPECT_THAT(job.not_modelled, ElementsAre("parallelism.disable_loss_parallel"));
+}
+
+TEST(TorchTitanConfig, ReadsHybridSharding) {
+  const DescribedJob job = job_of(
+      "[model]\nflavor = '8B'\n[training]\nlocal_batch_size = 2\n"
+      "[parallelism]\ndata_parallel_replicate_degree = 4\n",
+      {.n_gpus = 32});
+  EXPECT_EQ(job.layout.data_parallel, 32);
+  EXPECT_EQ(job.layout.shard_group(), 8);
+  EXPECT_EQ(job.layout.recompute_every_n_layers, 2);  // the default: every second layer
+  const DescribedJob plain = job_of(
+      "[model]\nflavor = '8B'\n[parallelism]\ndata_parallel_replicate_degree = 4\ndata_parallel_shard_degree "
+      "= 1\n");
+  EXPECT_EQ(plain.layout.sharding, Sharding::none);
+}
+
+TEST(TorchTitanConfig, ReadsStages) {
+  const auto layout = [](std::string_view more) {
+    return job_of(
+               "[model]\nflavor = '8B'\n[parallelism]\ndata_parallel_shard_degree = 1\n"
+               "pipeline_parallel_degree = 4\n" +
+               std::string{more})
+        .layout;
+  };
+  EXPECT_THAT(layout("").layers_per_stage, ElementsAre(8, 9, 8, 7));
+  EXPECT_THAT(
+      layout("pipeline_parallel_split_points = ['layers.7', 'layers.16', 'layers.25']").layers_per_stage,
+      ElementsAre(7, 9, 9, 7));
+  const Layout many =
+      layout("pipeline_parallel_schedule = 'Interleaved1F1B'\npipeline_parallel_layers_per_stage = 3\n");
+  EXPECT_EQ(many.virtual_stages, 3);
+}
+
+TEST(TorchTitanConfig, RefusesWhatItDoesNotUnderstand) {
+  EXPECT_THAT(message_of("[model]\nflavor = '8B'\n[training]\nsequence = 3\n"),
+              AllOf(HasSubstr("job.toml: line 4: training.sequence: unknown key")));
+  EXPECT_THAT(message_of("[model]\nflavor = '8B'\n[unheard]\na = 3\n"), HasSubstr("unheard: unknown key"));
+  EXPECT_THAT(message_of("[model]\nflavor = '9B'\n"), HasSubstr("no model `llama3` of flavor `9B`"));
+  EXPECT_THAT(message_of("[training]\nseq_len = 3\n"), HasSubstr("[model] is missing"));
+  EXPECT_THAT(message_of("[model\n"), AllOf(HasSubstr("job.toml: line 1"), HasSubstr("not valid TOML")));
+  EXPECT_THAT(message_of("[model]\nflavor = '8B'\n", {}), HasSubstr("say how many GPUs"));
+  EXPECT_THAT(message_of("[model]\nflavor = '8B'\n[parallelism]\ntensor_parallel_degree = 3\n"),
+              HasSubstr("not a multiple of the other degrees, 3"));
+  EXPECT_THAT(message_of("[model]\nflavor = '8B'\n[parallelism]\ntensor_parallel_degree = -1\n"),
+              HasSubstr("tensor_parallel_degree"));
+  EXPECT_THAT(message_of("[model]\nflavor = '8B'\n[activation_checkpoint]\nmode = 'some'\n"),
+              HasSubstr("none, full or selective"));
+  EXPECT_THAT(message_of("[model]\nflavor = '8B'\n[training]\nseq_len = 'long'\n"),
+              AllOf(HasSubstr("training.seq_len"), HasSubstr("`long`")));
+  EXPECT_THAT(message_of("[model]\nflavor = '8B'\n[training]\nseq_len = inf\n"),
+              HasSubstr("a finite number"));
+  EXPECT_THAT(message_of("[model]\nflavor = '8B'\n[parallelism]\npipeline_parallel_degree = 2\n"
+                         "pipeline_parallel_schedule = 'ZBVZeroBubble'\n"),
+              HasSubstr("1F1B, GPipe or Interleaved1F1B"));
+  std::string deep = "a = ";
+  for (int i = 0; i < 100; ++i) deep += '[';
+  for (int i = 0; i < 100; ++i) deep += ']';
+  EXPECT_THAT(message_of(deep), HasSubstr("line 1"));
+}
+
+TEST(TorchTitanConfig, TakesAnyModel) {
+  const Transformer model = find_preset("qwen2.5-7b").value();
+  const DescribedJob job = job_of("[training]\nlocal_batch_size = 1\n", {.model = model, .n_gpus = 8});
+  EXPECT_EQ(job.model, model);
+}
+
+}  // namespace
+}  // namespace stepcast
