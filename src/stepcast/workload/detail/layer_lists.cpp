@@ -419,7 +419,8 @@ void LayerLists::attention_forward(WorkList& list, const LayerVariant& variant) 
                     heads_ * model_.value_head_dim(),
                     model_.attention_output_bias && !layout_.fused.bias_dropout_add,
                     fp8});
-  reduce_tokens(list, "reduce_attention_output", false);
+  // A parallel residual adds both parts before their sum is reduced (GPT-NeoX): once, behind the FFN.
+  if (!model_.parallel_residual) reduce_tokens(list, "reduce_attention_output", false);
 }
 
 void LayerLists::attention_backward(WorkList& list, const LayerVariant& variant) const {
@@ -436,7 +437,7 @@ void LayerLists::attention_backward(WorkList& list, const LayerVariant& variant)
                         heads_ * model_.value_head_dim(),
                         model_.attention_output_bias,
                         fp8},
-                       Edge::row);
+                       model_.parallel_residual ? Edge::none : Edge::row);
   attention_core(list, variant, Direction::backward);
   const double rotated = rotated_elements();
   const double queries_keys = static_cast<double>(t * (heads_ + kv_heads_) * model_.qk_head_dim());

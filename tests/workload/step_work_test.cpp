@@ -1,0 +1,591 @@
+// What a step asks of a rank: shapes worked by hand, and totals that must come out whatever the layout.
+#include "stepcast/workload/step_work.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <fmt/core.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stepcast/workload/presets.h"
+
+namespace stepcast {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// One line per item: "qkv gemm 1024x1536x1024", "reduce_ffn_output reduce_scatter tensor 2097152 B".
+std::string text(const WorkItem& item) {
+  std::string line{item.name};
+  if (item.count != 1) line = fmt::format("{} times {}", item.count, line);
+  if (const Transfer* t = item.transfer()) {
+    line += fmt::format(" {} {} {:.0f} B", to_string(t->op), to_string(t->group), t->message.value());
+    return line + (item.beside_next ? " beside" : "");
+  }
+  const Operation& operation = *item.operation();
+  if (const auto* s = std::get_if<GemmShape>(&operation.shape)) {
+    line += s->batch == 1 ? std::string{" gemm "} : fmt::format(" gemm {} of ", s->batch);
+    line += fmt::format("{}x{}x{}{}", s->m, s->n, s->k, s->bias ? " bias" : "");
+  } else if (const auto* a = std::get_if<AttentionShape>(&operation.shape)) {
+    line += fmt::format(" attention batch {} q {} k {} heads {}/{} dim {}", a->batch, a->query_length,
+                        a->key_length, a->heads, a->key_value_heads, a->head_dim);
+  } else if (const auto* n = std::get_if<NormShape>(&operation.shape)) {
+    line += fmt::format(" norm {}x{}", n->rows, n->cols);
+  } else if (const auto* e = std::get_if<ElementwiseShape>(&operation.shape)) {
+    line += fmt::format(" {} {}", to_string(e->function), e->elements);
+  } else if (const auto* r = std::get_if<ReductionShape>(&operation.shape)) {
+    line += fmt::format(" reduce {}x{}", r->rows, r->cols);
+  } else {
+    line += fmt::format(" {}", family_of(operation));
+  }
+  if (item.weight_gradient) line += " (weight)";
+  return line;
+}
+
+std::vector<std::string> texts(const WorkList& list) {
+  std::vector<std::string> lines;
+  for (const WorkItem& item : list) lines.push_back(text(item));
+  return lines;
+}
+
+StepWork work_for(const Transformer& model, const Layout& layout) {
+  Result<StepWork> work = step_work(model, layout);
+  EXPECT_TRUE(work.ok()) << work.error().message();
+  return work.ok() ? std::move(*work) : StepWork{};
+}
+
+Transformer gpt() {
+  return {.name = "gpt",
+          .n_layers = 4,
+          .hidden_size = 1024,
+          .ffn_hidden_size = 4096,
+          .n_heads = 16,
+          .vocab_size = 51200,
+          .max_position = 512};
+}
+
+Transformer llama() {
+  Transformer model{.name = "llama",
+                    .n_layers = 4,
+                    .hidden_size = 1024,
+                    .ffn_hidden_size = 2816,
+                    .n_heads = 16,
+                    .n_kv_heads = 4,
+                    .vocab_size = 32768,
+                    .max_position = 512};
+  model.norm = NormKind::rms_norm;
+  model.norm_bias = model.qkv_bias = model.attention_output_bias = model.ffn_bias = false;
+  model.activation = Activation::silu;
+  model.gated_ffn = true;
+  model.position = PositionEncoding::rotary;
+  model.tied_embeddings = false;
+  return model;
+}
+
+// Two sequences of 512 tokens in a micro-batch.
+Layout layout_of(std::int64_t tensor_parallel, bool sequence_parallel = false) {
+  Layout layout{.tensor_parallel = tensor_parallel,
+                .micro_batch_sequences = 2,
+                .global_batch_sequences = 8,
+                .seq_len_tokens = 512,
+                .sequence_parallel = sequence_parallel};
+  return layout;
+}
+
+// t = 2 x 512 = 1024 tokens, 512 of them on a rank where sequence parallelism spreads them. Of 16 heads of 64
+// a rank has 8: 8 x 64 x 3 = 1536 columns of queries, keys and values. Every transfer of all tokens is
+// 1024 x 1024 x 2 B = 2 MiB.
+TEST(StepWork, ForwardOfAGptLayerOnTwoTensorParallelRanks) {
+  const StepWork work = work_for(gpt(), layout_of(2, true));
+  ASSERT_EQ(work.layer_kinds.size(), 1U);
+  EXPECT_THAT(
+      texts(work.layer_kinds[0].forward),
+      ElementsAre(
+          "attention_norm norm 512x1024", "gather_attention_input all_gather tensor 2097152 B",
+          "qkv gemm 1024x1536x1024 bias", "attention attention batch 2 q 512 k 512 heads 8/8 dim 64",
+          "attention_output gemm 1024x1024x512", "reduce_attention_output reduce_scatter tensor 2097152 B",
+          "bias_dropout_add residual_add 524288", "ffn_norm norm 512x1024",
+          "gather_ffn_input all_gather tensor 2097152 B", "ffn_up gemm 1024x2048x1024",
+          "activation gelu 2097152", "ffn_down gemm 1024x1024x2048",
+          "reduce_ffn_output reduce_scatter tensor 2097152 B", "bias_dropout_add residual_add 524288"));
+}
+
+// Backward of C[m, n] = A[m, k] B[k, n]: dA is m x k from n, dB is n x k from m. A row-split product gathers
+// the gradient of its output, a column-split one gathers its input again and scatters the sum of input
+// gradients beside the weight gradient.
+TEST(StepWork, BackwardOfAGptLayerOnTwoTensorParallelRanks) {
+  const StepWork work = work_for(gpt(), layout_of(2, true));
+  ASSERT_EQ(work.layer_kinds.size(), 1U);
+  EXPECT_THAT(
+      texts(work.layer_kinds[0].backward),
+      ElementsAre(
+          "gather_output_gradient all_gather tensor 2097152 B", "ffn_down_input_gradient gemm 1024x2048x1024",
+          "ffn_down_weight_gradient gemm 1024x2048x1024 (weight)",
+          "ffn_down_bias_gradient reduce 1024x1024 (weight)", "activation gelu 2097152",
+          "gather_input_again all_gather tensor 2097152 B beside",
+          "ffn_up_input_gradient gemm 1024x1024x2048",
+          "reduce_input_gradient reduce_scatter tensor 2097152 B beside",
+          "ffn_up_weight_gradient gemm 2048x1024x1024 (weight)",
+          "ffn_up_bias_gradient reduce 2048x1024 (weight)", "ffn_norm_gradient norm 512x1024",
+          "residual_gradient_add residual_add 524288", "gather_output_gradient all_gather tensor 2097152 B",
+          "attention_output_input_gradient gemm 1024x512x1024",
+          "attention_output_weight_gradient gemm 1024x512x1024 (weight)",
+          "attention_output_bias_gradient reduce 1024x1024 (weight)",
+          "attention_gradient attention batch 2 q 512 k 512 heads 8/8 dim 64",
+          "gather_input_again all_gather tensor 2097152 B beside", "qkv_input_gradient gemm 1024x1024x1536",
+          "reduce_input_gradient reduce_scatter tensor 2097152 B beside",
+          "qkv_weight_gradient gemm 1536x1024x1024 (weight)", "qkv_bias_gradient reduce 1536x1024 (weight)",
+          "attention_norm_gradient norm 512x1024", "residual_gradient_add residual_add 524288"));
+}
+
+// Four heads of keys and values for 16 of queries: (16 + 4 + 4) x 64 = 1536 columns. The two matrices of
+// the gated part are one product of 2 x 2816 columns.
+TEST(StepWork, ForwardOfALlamaLayerWithGroupedQueries) {
+  const StepWork work = work_for(llama(), layout_of(1));
+  ASSERT_EQ(work.layer_kinds.size(), 1U);
+  EXPECT_THAT(
+      texts(work.layer_kinds[0].forward),
+      ElementsAre("attention_norm norm 1024x1024", "qkv gemm 1024x1536x1024",
+                  // (16 + 4) heads x 64 x 1024 tokens are rotated
+                  "rotary rotary 1310720", "attention attention batch 2 q 512 k 512 heads 16/4 dim 64",
+                  "attention_output gemm 1024x1024x1024", "bias_dropout_add residual_add 1048576",
+                  "ffn_norm norm 1024x1024", "ffn_up gemm 1024x5632x1024",
+                  "gated_activation gated_silu 2883584", "ffn_down gemm 1024x1024x2816",
+                  "bias_dropout_add residual_add 1048576"));
+}
+
+TEST(StepWork, GroupedQueriesOnFourTensorParallelRanks) {
+  const StepWork work = work_for(llama(), layout_of(4));
+  const std::vector<std::string> lines = texts(work.layer_kinds[0].forward);
+  EXPECT_EQ(lines[1], "qkv gemm 1024x384x1024");
+  EXPECT_EQ(lines[3], "attention attention batch 2 q 512 k 512 heads 4/1 dim 64");
+  EXPECT_EQ(lines[5], "reduce_attention_output all_reduce tensor 2097152 B");
+}
+
+TEST(StepWork, UnfusedAttentionWritesItsScores) {
+  Layout layout = layout_of(2);
+  layout.attention = AttentionMethod::unfused;
+  Transformer model = gpt();
+  model.attention_dropout = 0.1;
+  const std::vector<std::string> lines = texts(work_for(model, layout).layer_kinds[0].forward);
+  const auto qkv = std::find_if(lines.begin(), lines.end(),
+                                [](const std::string& line) { return line.starts_with("qkv"); });
+  ASSERT_GE(lines.end() - qkv, 6);
+  // 2 sequences x 8 heads; 16 x 512 x 512 scores
+  EXPECT_THAT(std::vector<std::string>(qkv + 2, qkv + 6),
+              ElementsAre("scores gemm 16 of 512x512x64", "softmax causal_softmax",
+                          "attention_dropout dropout 4194304", "weighted_values gemm 16 of 512x64x512"));
+}
+
+TEST(StepWork, EmbeddingAndHead) {
+  const StepWork work = work_for(gpt(), layout_of(2));
+  EXPECT_THAT(texts(work.embedding_forward),
+              ElementsAre("embedding embedding_lookup", "reduce_embedding all_reduce tensor 2097152 B",
+                          "add_positions add 1048576"));
+  // 51200 rows are a multiple of 128 x 2 already. Three numbers of 4 B per token are reduced.
+  EXPECT_THAT(texts(work.head_forward),
+              ElementsAre("final_norm norm 1024x1024", "logits gemm 1024x25600x1024",
+                          "cross_entropy cross_entropy", "3 times reduce_loss all_reduce tensor 4096 B"));
+  EXPECT_THAT(
+      texts(work.head_backward),
+      ElementsAre("cross_entropy_gradient cross_entropy", "logits_input_gradient gemm 1024x1024x25600",
+                  "reduce_input_gradient all_reduce tensor 2097152 B beside",
+                  "logits_weight_gradient gemm 25600x1024x1024 (weight)",
+                  "final_norm_gradient norm 1024x1024"));
+}
+
+// ----------------------------------------------------------------------------------------------- totals
+
+struct Totals {
+  double products = 0;   // FLOPs of matrix products with weights
+  double attention = 0;  // FLOPs of fused attention
+  double transferred_bytes = 0;
+  std::map<std::string, int> transfers;
+  Totals& operator+=(const Totals& other) {
+    products += other.products;
+    attention += other.attention;
+    transferred_bytes += other.transferred_bytes;
+    for (const auto& [name, n] : other.transfers) transfers[name] += n;
+    return *this;
+  }
+};
+
+Totals totals(const WorkList& list, double times = 1) {
+  Totals sum;
+  for (const WorkItem& item : list) {
+    const double count = times * static_cast<double>(item.count);
+    if (const Transfer* t = item.transfer()) {
+      sum.transferred_bytes += count * t->message.value();
+      sum.transfers[fmt::format("{} {}", to_string(t->op), to_string(t->group))] += static_cast<int>(count);
+      continue;
+    }
+    const Operation& operation = *item.operation();
+    const double flops = count * work_of(operation).flops.value();
+    if (std::holds_alternative<GemmShape>(operation.shape)) sum.products += flops;
+    if (std::holds_alternative<AttentionShape>(operation.shape)) sum.attention += flops;
+  }
+  return sum;
+}
+
+// All chunks of one rank per stage, one micro-batch.
+Totals totals(const StepWork& work) {
+  Totals sum;
+  for (const ChunkWork& chunk : work.chunks) {
+    if (chunk.has_embedding) {
+      sum += totals(work.embedding_forward);
+      sum += totals(work.embedding_backward);
+    }
+    for (const ChunkWork::Run& run : chunk.runs) {
+      sum += totals(work.layer_kinds[run.kind].forward, run.count);
+      sum += totals(work.layer_kinds[run.kind].backward, run.count);
+    }
+    if (chunk.has_head) {
+      sum += totals(work.head_forward);
+      sum += totals(work.head_backward);
+    }
+  }
+  return sum;
+}
+
+// Parameters that are elements of matrices of linear layers, the output matrix included.
+double matrix_parameters(const Transformer& m) {
+  const auto h = static_cast<double>(m.hidden_size), d = static_cast<double>(m.qk_head_dim());
+  const double attention =
+      h * d * static_cast<double>(m.n_heads + 2 * m.kv_heads()) + h * d * static_cast<double>(m.n_heads);
+  const double ffn = h * static_cast<double>(m.ffn_hidden_size) * (m.gated_ffn ? 3 : 2);
+  return static_cast<double>(m.n_layers) * (attention + ffn) + h * static_cast<double>(m.vocab_size);
+}
+
+// Forward: 2 per parameter and token; backward twice that.
+TEST(StepWorkTotals, ProductsAreSixPerParameterAndToken) {
+  for (const Transformer& model : {gpt(), llama()}) {
+    const Totals sum = totals(work_for(model, layout_of(1)));
+    const double tokens = 1024;
+    EXPECT_NEAR(sum.products / (6 * matrix_parameters(model) * tokens), 1, 1e-12) << model.name;
+    // Causal: s (s + 1) / 2 pairs a head, each 2 x 64 multiply-adds forward and 5/2 of that backward.
+    const double pairs = 2 * 16 * 512.0 * 513 / 2;
+    EXPECT_NEAR(sum.attention / (4 * pairs * 4 * 64 * 3.5), 1, 1e-12) << model.name;
+  }
+}
+
+TEST(StepWorkTotals, KnownModelsComeOutAtSixPerParameterAndToken) {
+  for (const char* name : {"gpt3-175b", "llama-3-70b", "llama-2-7b", "gpt-neox-20b", "opt-13b"}) {
+    const Result<Transformer> model = find_preset(name);
+    ASSERT_TRUE(model.ok()) << name;
+    Layout layout{.seq_len_tokens = 2048};
+    layout.vocab_divisible_by = 1;
+    const Totals sum = totals(work_for(*model, layout));
+    EXPECT_NEAR(sum.products / (6 * matrix_parameters(*model) * 2048), 1, 1e-9) << name;
+  }
+}
+
+TEST(StepWorkTotals, ARankOfATensorParallelGroupDoesItsShare) {
+  for (const Transformer& model : {gpt(), llama()}) {
+    const Totals whole = totals(work_for(model, layout_of(1)));
+    EXPECT_EQ(whole.transferred_bytes, 0);
+    for (const std::int64_t t : {2, 4}) {
+      for (const bool sequence_parallel : {false, true}) {
+        const Totals part = totals(work_for(model, layout_of(t, sequence_parallel)));
+        EXPECT_NEAR(part.products * static_cast<double>(t) / whole.products, 1, 1e-12);
+        EXPECT_NEAR(part.attention * static_cast<double>(t) / whole.attention, 1, 1e-12);
+      }
+    }
+  }
+}
+
+// Without sequence parallelism a layer all-reduces twice forward and twice backward; with it every all-reduce
+// is a gather and a scatter, and two inputs are gathered a second time for their weight gradients.
+TEST(StepWorkTotals, TensorParallelTransfersOfALayer) {
+  const auto of_layer = [](const Layout& layout) {
+    const StepWork work = work_for(gpt(), layout);
+    Totals sum = totals(work.layer_kinds[0].forward);
+    sum += totals(work.layer_kinds[0].backward);
+    return sum;
+  };
+  const Totals plain = of_layer(layout_of(2));
+  EXPECT_EQ(plain.transfers, (std::map<std::string, int>{{"all_reduce tensor", 4}}));
+  EXPECT_EQ(plain.transferred_bytes, 4 * 2097152.0);
+  const Totals spread = of_layer(layout_of(2, true));
+  EXPECT_EQ(spread.transfers,
+            (std::map<std::string, int>{{"all_gather tensor", 6}, {"reduce_scatter tensor", 4}}));
+}
+
+// GPT-NeoX with a parallel residual adds both parts first and reduces their sum.
+TEST(StepWorkTotals, AParallelResidualReducesOnceForward) {
+  Transformer model = gpt();
+  model.parallel_residual = true;
+  const StepWork work = work_for(model, layout_of(2));
+  EXPECT_EQ(totals(work.layer_kinds[0].forward).transfers,
+            (std::map<std::string, int>{{"all_reduce tensor", 1}}));
+  EXPECT_EQ(totals(work.layer_kinds[0].backward).transfers,
+            (std::map<std::string, int>{{"all_reduce tensor", 2}}));
+}
+
+TEST(StepWorkTotals, OverlappedTransfersMoveTheSameBytes) {
+  Layout layout = layout_of(4, true);
+  const Totals exposed = totals(work_for(llama(), layout));
+  layout.overlap.tensor_parallel = true;
+  const Totals overlapped = totals(work_for(llama(), layout));
+  EXPECT_DOUBLE_EQ(exposed.transferred_bytes, overlapped.transferred_bytes);
+}
+
+TEST(StepWorkTotals, FullRecomputationAddsExactlyOneForward) {
+  Layout layout = layout_of(2, true);
+  layout.pipeline_parallel = 2;
+  const StepWork kept = work_for(gpt(), layout);
+  layout.recompute = Recompute::full;
+  const StepWork again = work_for(gpt(), layout);
+  ASSERT_TRUE(again.layer_kinds[0].recomputed);
+  std::vector<std::string> expected = texts(kept.layer_kinds[0].forward);
+  const std::vector<std::string> backward = texts(kept.layer_kinds[0].backward);
+  expected.insert(expected.end(), backward.begin(), backward.end());
+  EXPECT_EQ(texts(again.layer_kinds[0].backward), expected);
+  EXPECT_EQ(texts(again.layer_kinds[0].forward), texts(kept.layer_kinds[0].forward));
+  EXPECT_EQ(texts(again.head_backward), texts(kept.head_backward));
+}
+
+TEST(StepWorkTotals, RecomputingEverySecondLayerMakesTwoKindsOfLayers) {
+  Layout layout = layout_of(1);
+  layout.recompute = Recompute::full;
+  layout.recompute_every_n_layers = 2;
+  const StepWork work = work_for(gpt(), layout);
+  ASSERT_EQ(work.layer_kinds.size(), 2U);
+  EXPECT_EQ(work.chunks[0].runs.size(), 4U);
+  const double forward = totals(work.layer_kinds[0].forward).products;
+  const double difference =
+      totals(work.layer_kinds[1].backward).products - totals(work.layer_kinds[0].backward).products;
+  EXPECT_DOUBLE_EQ(std::abs(difference), forward);
+}
+
+// Of unfused attention alone the core is repeated.
+TEST(StepWorkTotals, SelectiveRecomputationRepeatsTheCoreOfAttention) {
+  Layout layout = layout_of(1);
+  layout.attention = AttentionMethod::unfused;
+  const double without = totals(work_for(gpt(), layout).layer_kinds[0].backward).products;
+  layout.recompute = Recompute::selective;
+  const double with = totals(work_for(gpt(), layout).layer_kinds[0].backward).products;
+  // scores and weighted values: 2 x 2 x (2 x 16 heads) x 512 x 512 x 64
+  EXPECT_DOUBLE_EQ(with - without, 2 * 2 * 32.0 * 512 * 512 * 64);
+}
+
+TEST(StepWorkTotals, PipelineStagesHoldAllLayersOnceAndHandOnTheirBoundary) {
+  Layout layout = layout_of(2);
+  layout.pipeline_parallel = 2;
+  layout.virtual_stages = 2;
+  layout.schedule = PipelineSchedule::interleaved;
+  const StepWork work = work_for(gpt(), layout);
+  ASSERT_EQ(work.chunks.size(), 4U);
+  std::uint32_t layers = 0;
+  for (const ChunkWork& chunk : work.chunks) {
+    for (const ChunkWork::Run& run : chunk.runs) layers += run.count;
+  }
+  EXPECT_EQ(layers, 4U);
+  EXPECT_TRUE(work.chunks.front().has_embedding && !work.chunks.front().has_head);
+  EXPECT_TRUE(work.chunks.back().has_head && !work.chunks.back().has_embedding);
+  // Scatter-gather: each rank sends half of 1024 x 1024 x 2 B.
+  EXPECT_EQ(work.boundary.value(), 1048576);
+  layout.p2p_scatter_gather = false;
+  EXPECT_EQ(work_for(gpt(), layout).boundary.value(), 2097152);
+}
+
+TEST(StepWorkTotals, ParametersOfAllRanksAreThoseOfTheModel) {
+  for (const Transformer& model : {gpt(), llama()}) {
+    for (const std::int64_t stages : {1, 2, 4}) {
+      Layout layout = layout_of(1);
+      layout.pipeline_parallel = stages;
+      const StepWork work = work_for(model, layout);
+      double parameters = 0;
+      for (const ChunkWork& chunk : work.chunks) parameters += chunk.dense_parameters;
+      double expected = static_cast<double>(parameter_count(model).total());
+      // The last stage holds a copy of tied embeddings.
+      if (model.tied_embeddings && stages > 1) expected += 51200.0 * 1024;
+      EXPECT_DOUBLE_EQ(parameters, expected) << model.name << " on " << stages << " stages";
+    }
+  }
+}
+
+// ---------------------------------------------------------------------------------------------- experts
+
+Transformer mixture() {
+  Transformer model = llama();
+  model.name = "mixture";
+  model.moe = MixtureOfExperts{.n_experts = 8, .experts_per_token = 2, .expert_ffn_hidden_size = 2816};
+  return model;
+}
+
+// 1024 tokens visit 2 experts each; on ep ranks with 8 / ep experts the visits of all ranks are the same.
+TEST(StepWorkExperts, TokensAreConserved) {
+  for (const std::int64_t ep : {1, 2, 4, 8}) {
+    Layout layout = layout_of(1);
+    layout.data_parallel = ep;
+    layout.expert_parallel = ep;
+    layout.global_batch_sequences = 2 * ep;
+    const StepWork work = work_for(mixture(), layout);
+    std::int64_t visits = 0, width = 0;
+    for (const WorkItem& item : work.layer_kinds[0].forward) {
+      if (item.name != "expert_up") continue;
+      const auto& s = std::get<GemmShape>(item.operation()->shape);
+      visits = s.batch * s.m;
+      width = s.n;
+    }
+    EXPECT_EQ(visits, 2 * 1024) << "ep " << ep;
+    EXPECT_EQ(width, 2 * 2816);
+    const Totals sum = totals(work.layer_kinds[0].forward);
+    const double sent = ep == 1 ? 0 : 2.0 * (1024 * 2) * 1024 * 2;  // there and back
+    EXPECT_DOUBLE_EQ(sum.transferred_bytes, sent) << "ep " << ep;
+  }
+}
+
+// Router: 8 columns; experts: 2 of 8 for every token.
+TEST(StepWorkExperts, ProductsAreSixPerActiveParameterAndToken) {
+  const Transformer model = mixture();
+  const Totals sum = totals(work_for(model, layout_of(1)));
+  const double h = 1024;
+  const double per_layer = h * 64 * (16 + 8) + h * h + h * 8 + 2 * 3 * h * 2816;
+  EXPECT_NEAR(sum.products / (6 * 1024 * (4 * per_layer + h * 32768)), 1, 1e-12);
+}
+
+TEST(StepWorkExperts, ImbalanceMakesTheBusiestRankWaitedFor) {
+  Layout layout = layout_of(1);
+  layout.data_parallel = layout.expert_parallel = 4;
+  const Totals even = totals(work_for(mixture(), layout).layer_kinds[0].forward);
+  layout.expert_imbalance = 1.5;
+  const Totals uneven = totals(work_for(mixture(), layout).layer_kinds[0].forward);
+  EXPECT_DOUBLE_EQ(uneven.transferred_bytes, 1.5 * even.transferred_bytes);
+  EXPECT_GT(uneven.products, even.products);
+}
+
+TEST(StepWorkExperts, ExpertParametersAreSpreadOverExpertParallelRanks) {
+  Layout layout = layout_of(1);
+  const StepWork alone = work_for(mixture(), layout);
+  layout.data_parallel = layout.expert_parallel = 4;
+  const StepWork spread = work_for(mixture(), layout);
+  EXPECT_DOUBLE_EQ(alone.chunks[0].expert_parameters, 4 * 8 * 3.0 * 1024 * 2816);
+  EXPECT_DOUBLE_EQ(spread.chunks[0].expert_parameters, alone.chunks[0].expert_parameters / 4);
+  EXPECT_DOUBLE_EQ(spread.chunks[0].dense_parameters, alone.chunks[0].dense_parameters);
+  EXPECT_DOUBLE_EQ(alone.chunks[0].dense_parameters + alone.chunks[0].expert_parameters,
+                   static_cast<double>(parameter_count(mixture()).total()));
+}
+
+// DeepSeek-V3: queries h -> 1536 -> 128 heads of 128 + 64; keys and values h -> 512 + 64, 512 -> 128 heads of
+// 128 + 128; attention has queries of 192 and values of 128.
+TEST(StepWorkLatentAttention, ShapesOfDeepSeekV3) {
+  const Result<Transformer> model = find_preset("deepseek-v3");
+  ASSERT_TRUE(model.ok());
+  Layout layout{.seq_len_tokens = 4096};
+  const StepWork work = work_for(*model, layout);
+  std::map<std::string, std::string> lines;
+  for (const WorkItem& item : work.layer_kinds[0].forward) lines[std::string{item.name}] = text(item);
+  EXPECT_EQ(lines["query_down"], "query_down gemm 4096x1536x7168");
+  EXPECT_EQ(lines["query_up"], "query_up gemm 4096x24576x1536");
+  EXPECT_EQ(lines["key_value_down"], "key_value_down gemm 4096x576x7168");
+  EXPECT_EQ(lines["key_value_up"], "key_value_up gemm 4096x32768x512");
+  EXPECT_EQ(lines["attention"], "attention attention batch 1 q 4096 k 4096 heads 128/128 dim 192");
+  EXPECT_EQ(lines["attention_output"], "attention_output gemm 4096x7168x16384");
+  // Three dense layers in front, 58 with experts.
+  ASSERT_EQ(work.chunks[0].runs.size(), 2U);
+  EXPECT_EQ(work.chunks[0].runs[0].count, 3U);
+  EXPECT_EQ(work.chunks[0].runs[1].count, 58U);
+}
+
+// Every product of the forward has both gradients.
+TEST(StepWorkLatentAttention, BackwardIsTwiceTheForward) {
+  for (const char* name : {"deepseek-v3", "mixtral-8x7b"}) {
+    const Result<Transformer> model = find_preset(name);
+    ASSERT_TRUE(model.ok());
+    Layout layout{.seq_len_tokens = 4096};
+    for (const LayerWork& layer : work_for(*model, layout).layer_kinds) {
+      EXPECT_DOUBLE_EQ(totals(layer.backward).products, 2 * totals(layer.forward).products) << name;
+    }
+  }
+}
+
+// ------------------------------------------------------------------------------------- context parallelism
+
+// A ring of 4 ranks of 128 tokens: the own part causal, then 3 parts of which half the pairs count; together
+// the pairs of all ranks are those of the whole sequence.
+TEST(StepWorkContext, RingAttentionDoesItsShareOfThePairs) {
+  for (const ContextParallelKind kind :
+       {ContextParallelKind::ring, ContextParallelKind::all_to_all, ContextParallelKind::all_gather}) {
+    Layout layout = layout_of(1);
+    const double whole = totals(work_for(llama(), layout).layer_kinds[0].forward).attention;
+    layout.context_parallel = 4;
+    layout.context_parallel_kind = kind;
+    const Totals part = totals(work_for(llama(), layout).layer_kinds[0].forward);
+    EXPECT_NEAR(4 * part.attention / whole, 1, 0.01) << to_string(kind);
+    EXPECT_GT(part.transferred_bytes, 0) << to_string(kind);
+  }
+}
+
+// Keys and values of 256 tokens and 4 heads of 64, bf16, to the neighbour three times.
+TEST(StepWorkContext, KeysAndValuesGoAroundTheRing) {
+  Layout layout = layout_of(1);
+  layout.context_parallel = 4;
+  const Totals forward = totals(work_for(llama(), layout).layer_kinds[0].forward);
+  EXPECT_EQ(forward.transfers, (std::map<std::string, int>{{"send_receive context", 3}}));
+  EXPECT_EQ(forward.transferred_bytes, 3 * (256 * 4 * (64 + 64) * 2.0));
+}
+
+// -------------------------------------------------------------------------------------- fp8 and optimizer
+
+TEST(StepWorkPrecision, Fp8CastsOperandsAndLeavesLogitsIn16Bit) {
+  Layout layout = layout_of(1);
+  layout.precision = precision_for(DType::fp8);
+  const StepWork work = work_for(llama(), layout);
+  int products = 0, casts = 0;
+  for (const WorkItem& item : work.layer_kinds[0].forward) {
+    if (item.name.starts_with("cast")) ++casts;
+    if (item.operation() != nullptr && std::holds_alternative<GemmShape>(item.operation()->shape)) {
+      ++products;
+      EXPECT_EQ(item.operation()->dtype, DType::fp8) << item.name;
+    }
+  }
+  EXPECT_EQ(products, 4);
+  EXPECT_EQ(casts, 4);  // of the inputs
+  for (const WorkItem& item : work.head_forward) {
+    if (item.name == "logits") {
+      EXPECT_EQ(item.operation()->dtype, DType::bf16);
+    }
+  }
+}
+
+TEST(StepWorkOptimizer, ReadsAndWritesTheStatesOfAdam) {
+  Layout layout = layout_of(1);
+  const WorkList list = optimizer_work(layout, 1e6, 5e5);
+  double parameters = 0;
+  for (const WorkItem& item : list) {
+    if (item.name != "optimizer_step") continue;
+    const auto& s = std::get<OptimizerShape>(item.operation()->shape);
+    parameters = static_cast<double>(s.parameters);
+    EXPECT_EQ(s.bytes_read_per_parameter, 4 + 4 + 8);  // gradient, fp32 weight, two moments
+    EXPECT_EQ(s.bytes_written_per_parameter, 4 + 8);
+  }
+  EXPECT_EQ(parameters, 1.5e6);
+  EXPECT_TRUE(optimizer_work(layout, 0, 0).empty());
+  layout.optimizer.gradient_clip = false;
+  EXPECT_EQ(optimizer_work(layout, 1e6, 0).size(), list.size() - 2);
+}
+
+TEST(StepWorkOptimizer, GradientsTravelInTheReductionType) {
+  Layout layout = layout_of(1);
+  EXPECT_EQ(gradient_traffic(layout).reduce_bytes_per_parameter, 4);
+  layout.precision = precision_for(DType::fp16);
+  EXPECT_EQ(gradient_traffic(layout).reduce_bytes_per_parameter, 2);
+  EXPECT_EQ(gradient_traffic(layout).gather_bytes_per_parameter, 2);
+  layout.precision = precision_for(DType::fp32);
+  EXPECT_EQ(gradient_traffic(layout).gather_bytes_per_parameter, 4);
+}
+
+TEST(StepWork, RefusesWhatTheLayoutCheckRefuses) {
+  Layout layout = layout_of(3);
+  const Result<StepWork> work = step_work(gpt(), layout);
+  ASSERT_FALSE(work.ok());
+  EXPECT_THAT(work.error().message(), HasSubstr("not divisible by tensor_parallel 3"));
+}
+
+}  // namespace
+}  // namespace stepcast
