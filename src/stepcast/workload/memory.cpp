@@ -112,6 +112,7 @@ class ActivationCount {
 
 double kept(const ActivationCount& count, const Transformer& model, const Layout& layout, std::int64_t layer,
             std::int64_t in_chunk) {
+  if (layout.activation_offload) return 0;
   const bool experts = model.has_experts(layer);
   if (is_recomputed(layout, in_chunk)) {
     return count.hidden() / static_cast<double>(std::max<std::int64_t>(1, layout.recompute_chunk_layers));
@@ -123,7 +124,7 @@ double kept(const ActivationCount& count, const Transformer& model, const Layout
   if (layout.recompute == Recompute::selective_ops) {
     bytes = count.hidden() + count.attention_output() + count.attention_core() + count.kept_products(experts);
   }
-  return layout.activation_offload ? 0 : bytes;
+  return bytes;
 }
 
 }  // namespace

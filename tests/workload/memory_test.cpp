@@ -1,0 +1,303 @@
+#include "stepcast/workload/memory.h"
+
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <fmt/core.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stepcast/workload/presets.h"
+
+namespace stepcast {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr double kGiB = 1073741824.0;
+
+// The GPT of the published count: dropout behind attention, in attention and behind the FFN, 16-bit
+// activations, unfused attention, GELU over 4h.
+Transformer gpt() {
+  Transformer model{.name = "gpt",
+                    .n_layers = 8,
+                    .hidden_size = 2048,
+                    .ffn_hidden_size = 8192,
+                    .n_heads = 16,
+                    .vocab_size = 51200,
+                    .max_position = 1024};
+  model.hidden_dropout = model.attention_dropout = 0.1;
+  return model;
+}
+
+Layout layout_of(std::int64_t tensor_parallel, bool sequence_parallel) {
+  Layout layout{.tensor_parallel = tensor_parallel,
+                .micro_batch_sequences = 4,
+                .global_batch_sequences = 64,
+                .seq_len_tokens = 1024,
+                .sequence_parallel = sequence_parallel};
+  layout.attention = AttentionMethod::unfused;
+  return layout;
+}
+
+MemoryForecast forecast(const Transformer& model, const Layout& layout, double available_GiB = 80) {
+  Result<MemoryForecast> memory = memory_forecast(model, layout, Bytes{available_GiB * kGiB});
+  EXPECT_TRUE(memory.ok()) << memory.error().message();
+  return memory.ok() ? std::move(*memory) : MemoryForecast{};
+}
+
+// Korthikanti et al. 2022: s b h (34 + 5 a s / h) bytes a layer, s tokens, b sequences, h wide, a heads.
+//   attention: its input 2, Q K V 6, output projection's input 2, dropout mask 1        = 11 s b h
+//              softmax 2, its dropout mask 1 and output 2 on a s s b scores            = 5 a s s b
+//   FFN:       input 2, up's output 8, GELU's output 8, dropout mask 1                  = 19 s b h
+//   norms:     inputs of both                                                          = 4 s b h
+constexpr double kS = 1024, kB = 4, kH = 2048, kA = 16;
+
+TEST(LayerActivations, ClosedFormOnOneRank) {
+  const double expected = kS * kB * kH * (34 + 5 * kA * kS / kH);
+  EXPECT_DOUBLE_EQ(layer_activations(gpt(), layout_of(1, false), 0).value(), expected);
+}
+
+// Without sequence parallelism the norms' inputs (4), the inputs of both parts (4) and their dropout masks
+// (2) are on every rank: 10 + 24 / t.
+TEST(LayerActivations, ClosedFormWithTensorParallelism) {
+  for (const double t : {2.0, 4.0, 8.0}) {
+    const double expected = kS * kB * kH * (10 + 24 / t + 5 * kA * kS / (kH * t));
+    EXPECT_DOUBLE_EQ(layer_activations(gpt(), layout_of(std::llround(t), false), 0).value(), expected);
+  }
+}
+
+TEST(LayerActivations, SequenceParallelismDividesAll) {
+  for (const double t : {2.0, 4.0, 8.0}) {
+    const double expected = kS * kB * kH / t * (34 + 5 * kA * kS / kH);
+    EXPECT_DOUBLE_EQ(layer_activations(gpt(), layout_of(std::llround(t), true), 0).value(), expected);
+  }
+}
+
+// Flash attention keeps 4 B per token and head instead of the scores.
+TEST(LayerActivations, FlashAttentionKeepsNoScores) {
+  Layout layout = layout_of(1, false);
+  layout.attention = AttentionMethod::flash;
+  EXPECT_DOUBLE_EQ(layer_activations(gpt(), layout, 0).value(), kS * kB * (kH * 34 + kA * 4));
+}
+
+// Grouped queries keep fewer keys and values; a gated FFN keeps three wide tensors: without dropout
+// norms 4 h + attention (2 h + 2 (a + 2 k) d + 2 h) + FFN (2 h + 3 x 2 f), flash 4 a.
+TEST(LayerActivations, LlamaLayer) {
+  const Result<Transformer> model = find_preset("llama-3-8b");
+  ASSERT_TRUE(model.ok());
+  Layout layout{.seq_len_tokens = 8192};
+  const double h = 4096, f = 14336, a = 32, k = 8, d = 128;
+  const double per_token = 4 * h + (2 * h + 2 * (a + 2 * k) * d + 2 * h + 4 * a) + (2 * h + 6 * f);
+  EXPECT_DOUBLE_EQ(layer_activations(*model, layout, 0).value(), 8192 * per_token);
+}
+
+// ------------------------------------------------------------------------------------------ recomputation
+
+double activations(const Transformer& model, const Layout& layout) {
+  return forecast(model, layout).stages[0].activations.value();
+}
+
+TEST(Recomputation, FullKeepsTheInputOfEveryLayer) {
+  Layout layout = layout_of(1, false);
+  const double none = activations(gpt(), layout);
+  layout.recompute = Recompute::full;
+  // 2 s b h a layer; the mask of the embedding's dropout stays.
+  const double embedding_mask = kS * kB * kH;
+  EXPECT_DOUBLE_EQ(activations(gpt(), layout), 8 * 2 * kS * kB * kH + embedding_mask);
+  EXPECT_DOUBLE_EQ(none, 8 * kS * kB * kH * (34 + 5 * kA * kS / kH) + embedding_mask);
+}
+
+TEST(Recomputation, SelectiveKeepsAllButTheCoreOfAttention) {
+  Layout layout = layout_of(2, true);
+  layout.recompute = Recompute::selective;
+  EXPECT_DOUBLE_EQ(activations(gpt(), layout), 8 * kS * kB * kH / 2 * 34 + kS * kB * kH / 2);
+  // Flash attention has no core to drop.
+  layout.attention = AttentionMethod::flash;
+  const double selective = activations(gpt(), layout);
+  layout.recompute = Recompute::none;
+  EXPECT_DOUBLE_EQ(activations(gpt(), layout), selective);
+}
+
+TEST(Recomputation, OfEverySecondLayerIsHalfWay) {
+  Layout layout = layout_of(1, false);
+  const double none = activations(gpt(), layout);
+  layout.recompute = Recompute::full;
+  const double full = activations(gpt(), layout);
+  layout.recompute_every_n_layers = 2;
+  EXPECT_DOUBLE_EQ(activations(gpt(), layout), (none + full) / 2);
+  layout.recompute_every_n_layers = 1;
+  layout.recompute_layers_per_stage = 6;
+  EXPECT_DOUBLE_EQ(activations(gpt(), layout), full + (none - full) * 2 / 8);
+}
+
+TEST(Recomputation, KeepsLessTheMoreIsRepeated) {
+  Layout layout = layout_of(1, false);
+  std::vector<double> kept;
+  for (const Recompute recompute :
+       {Recompute::none, Recompute::selective, Recompute::selective_ops, Recompute::full}) {
+    layout.recompute = recompute;
+    kept.push_back(activations(gpt(), layout));
+  }
+  EXPECT_GT(kept[0], kept[1]);
+  EXPECT_GT(kept[1], kept[3]);
+  EXPECT_GT(kept[0], kept[2]);
+  EXPECT_GT(kept[2], kept[3]);
+}
+
+TEST(Recomputation, OffloadedActivationsLeaveTheDevice) {
+  Layout layout = layout_of(1, false);
+  layout.activation_offload = true;
+  EXPECT_LT(activations(gpt(), layout), 0.01 * activations(gpt(), layout_of(1, false)));
+  layout.recompute = Recompute::full;
+  EXPECT_LT(activations(gpt(), layout), 0.01 * activations(gpt(), layout_of(1, false)));
+}
+
+// ------------------------------------------------------------------------------------------------ states
+
+// bf16 with fp32 gradients, master weights and Adam: 2 + 4 + 4 + 8 = 18 B a parameter; the 12 of master
+// weights and moments are spread under ZeRO-1, gradients under ZeRO-2, all under ZeRO-3.
+TEST(States, EighteenBytesPerParameterUntilTheyAreSharded) {
+  const auto parameters = static_cast<double>(parameter_count(gpt()).total());
+  Layout layout = layout_of(1, false);
+  layout.data_parallel = 8;
+  const auto states = [&](Sharding sharding) {
+    layout.sharding = sharding;
+    const MemoryForecast memory = forecast(gpt(), layout);
+    const StageMemory& m = memory.stages[0];
+    return (m.weights + m.gradients + m.optimizer).value() / parameters;
+  };
+  EXPECT_DOUBLE_EQ(states(Sharding::none), 18);
+  EXPECT_DOUBLE_EQ(states(Sharding::zero1), 6 + 12.0 / 8);
+  EXPECT_DOUBLE_EQ(states(Sharding::zero2), 2 + 16.0 / 8);
+  EXPECT_DOUBLE_EQ(states(Sharding::zero3), 16.0 / 8);  // one fp32 copy, fp32 gradients, two moments
+  layout.sharding_options.shard_group_size = 4;
+  EXPECT_DOUBLE_EQ(states(Sharding::zero3), 16.0 / 4);
+}
+
+TEST(States, OffloadedOptimizerStatesLeaveTheDevice) {
+  Layout layout = layout_of(1, false);
+  layout.optimizer.cpu_offload = true;
+  const MemoryForecast memory = forecast(gpt(), layout);
+  EXPECT_EQ(memory.stages[0].optimizer.value(), 0);
+  EXPECT_DOUBLE_EQ(memory.stages[0].weights.value(), 2 * static_cast<double>(parameter_count(gpt()).total()));
+}
+
+// -------------------------------------------------------------------------------------------- monotonicity
+
+double peak(const Transformer& model, const Layout& layout) { return forecast(model, layout).peak().value(); }
+
+TEST(MemoryForecast, GrowsWithTheMicroBatch) {
+  for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
+    double before = 0;
+    for (const std::int64_t micro_batch : {1, 2, 4, 8, 16}) {
+      Layout layout = layout_of(2, true);
+      layout.recompute = recompute;
+      layout.micro_batch_sequences = micro_batch;
+      const double now = peak(gpt(), layout);
+      EXPECT_GT(now, before);
+      before = now;
+    }
+  }
+}
+
+TEST(MemoryForecast, GrowsWithTheSequence) {
+  Transformer model = gpt();
+  model.max_position = 8192;
+  double before = 0;
+  for (const std::int64_t tokens : {512, 1024, 2048, 4096}) {
+    Layout layout = layout_of(1, false);
+    layout.seq_len_tokens = tokens;
+    const double now = peak(model, layout);
+    EXPECT_GT(now, before);
+    before = now;
+  }
+}
+
+TEST(MemoryForecast, FallsWithEveryWayOfSplitting) {
+  const auto falls = [](const std::string& what, const std::vector<Layout>& layouts) {
+    for (std::size_t i = 1; i < layouts.size(); ++i) {
+      EXPECT_LT(peak(gpt(), layouts[i]), peak(gpt(), layouts[i - 1])) << what << " step " << i;
+    }
+  };
+  std::vector<Layout> tensor, pipeline, sharded, context;
+  for (const std::int64_t n : {1, 2, 4, 8}) {
+    tensor.push_back(layout_of(n, n > 1));
+    pipeline.push_back(layout_of(1, false));
+    pipeline.back().pipeline_parallel = n;
+    context.push_back(layout_of(1, false));
+    context.back().context_parallel = n;
+    context.back().attention = AttentionMethod::flash;
+  }
+  for (const Sharding sharding : {Sharding::none, Sharding::zero1, Sharding::zero2, Sharding::zero3}) {
+    sharded.push_back(layout_of(1, false));
+    sharded.back().data_parallel = 16;
+    sharded.back().sharding = sharding;
+  }
+  falls("tensor parallelism", tensor);
+  falls("pipeline parallelism", pipeline);
+  falls("context parallelism", context);
+  falls("sharding", sharded);
+}
+
+// Stage s of 1F1B holds min(P - s, M) micro-batches.
+TEST(MemoryForecast, EarlierStagesHoldMoreMicroBatches) {
+  Layout layout = layout_of(1, false);
+  layout.pipeline_parallel = 4;
+  const MemoryForecast memory = forecast(gpt(), layout);
+  ASSERT_EQ(memory.stages.size(), 4U);
+  for (std::size_t s = 0; s < 4; ++s) {
+    EXPECT_EQ(memory.stages[s].micro_batches_held, static_cast<double>(4 - s));
+  }
+  EXPECT_DOUBLE_EQ(memory.stages[1].activations.value(), 1.5 * memory.stages[2].activations.value());
+  layout.schedule = PipelineSchedule::gpipe;
+  EXPECT_EQ(forecast(gpt(), layout).stages[2].micro_batches_held, 16);
+}
+
+// The same layers in half as large chunks, more of them held: 1F1B's first stage holds 4 of 2 layers each,
+// interleaved holds (4 - 1) x 2 + 4 + 1 = 11 of one layer.
+TEST(MemoryForecast, InterleavingHoldsMoreActivations) {
+  Layout layout = layout_of(1, false);
+  layout.pipeline_parallel = 4;
+  Transformer model = gpt();
+  model.hidden_dropout = 0;  // no mask of the embedding
+  const double plain = activations(model, layout);
+  layout.schedule = PipelineSchedule::interleaved;
+  layout.virtual_stages = 2;
+  EXPECT_NEAR(activations(model, layout) / plain, 11.0 / 8, 1e-9);
+}
+
+TEST(MemoryForecast, PartsAddUp) {
+  Layout layout = layout_of(2, true);
+  layout.pipeline_parallel = 2;
+  const MemoryForecast memory = forecast(gpt(), layout);
+  for (const StageMemory& m : memory.stages) {
+    const double sum = m.weights.value() + m.gradients.value() + m.optimizer.value() + m.activations.value() +
+                       m.working.value() + m.communication.value() + m.reserve.value();
+    EXPECT_DOUBLE_EQ(m.total().value(), sum);
+    EXPECT_LE(m.total(), memory.peak());
+  }
+  EXPECT_DOUBLE_EQ((memory.margin() + memory.peak()).value(), 80 * kGiB);
+}
+
+TEST(MemoryForecast, SaysWhetherItFits) {
+  const Layout layout = layout_of(1, false);
+  const double need_GiB = peak(gpt(), layout) / kGiB;
+  EXPECT_EQ(forecast(gpt(), layout, need_GiB * 1.2).verdict, MemoryVerdict::fits);
+  EXPECT_EQ(forecast(gpt(), layout, need_GiB * 1.01).verdict, MemoryVerdict::tight);
+  EXPECT_EQ(forecast(gpt(), layout, need_GiB * 0.99).verdict, MemoryVerdict::does_not_fit);
+  EXPECT_LT(forecast(gpt(), layout, need_GiB * 0.99).margin().value(), 0);
+  EXPECT_EQ(to_string(MemoryVerdict::does_not_fit), "does not fit");
+}
+
+TEST(MemoryForecast, RefusesWhatTheLayoutCheckRefuses) {
+  const Result<MemoryForecast> memory = memory_forecast(gpt(), layout_of(3, false), Bytes{80 * kGiB});
+  ASSERT_FALSE(memory.ok());
+  EXPECT_THAT(memory.error().message(), HasSubstr("not divisible by tensor_parallel 3"));
+}
+
+}  // namespace
+}  // namespace stepcast
