@@ -52,6 +52,19 @@ std::optional<double> memory_in(std::string_view note) {
   return value;
 }
 
+// The month of "llama3_h100_202412" or "2025-06" as "2024-12"; empty if none is named.
+std::string date_in(std::string_view note) {
+  const auto digit = [&](std::size_t i) { return i < note.size() && note[i] >= '0' && note[i] <= '9'; };
+  for (std::size_t i = 0; i + 6 <= note.size(); ++i) {
+    if (note.substr(i, 2) != "20" || (i > 0 && digit(i - 1))) continue;
+    const std::size_t month = i + (note[i + 4] == '-' ? 5 : 4);
+    if (!digit(i + 2) || !digit(i + 3) || !digit(month) || !digit(month + 1) || digit(month + 2)) continue;
+    if (note[month] > '1') continue;
+    return fmt::format("{}-{}", note.substr(i, 4), note.substr(month, 2));
+  }
+  return {};
+}
+
 Result<Transformer> model_of(const CsvRows& rows, LlmRun& run) {
   Transformer m;
   m.name = rows.cell("model");
@@ -188,6 +201,7 @@ Result<LlmRun> run_of(const CsvRows& rows) {
   if (layout.tensor_parallel == 1) layout.sequence_parallel = false;
   STEPCAST_ASSIGN(const DType compute, compute_type(rows));
   set_software_defaults(layout, parse_framework(run.framework), compute);
+  layout.framework_date = date_in(run.note);
   const std::string framework = lower(run.framework), dtype = lower(run.dtype), note = lower(run.note);
 
   const std::string_view sharding = rows.cell("sharding");

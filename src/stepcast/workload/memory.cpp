@@ -23,10 +23,11 @@ double number(std::int64_t value) { return static_cast<double>(value); }
 
 // Bytes per logit at the worst moment of the loss. Assumed: 16-bit logits and the fp32 softmax that becomes
 // their gradient in place; TorchTitan of 2024 adds an fp32 copy of the logits and a gradient of its own, of
-// which torch.compile saves a part.
+// which torch.compile saves a part. Since 2025 it compiles the loss, too, and the copy is gone.
 double logit_bytes(const Layout& layout, double element) {
   if (layout.framework != Framework::torchtitan) return element + 4;
-  return layout.fused.compiled ? element + 11 : element + 14;
+  if (!layout.fused.compiled) return element + 14;
+  return layout.framework_date >= "2025" ? element + 6 : element + 11;
 }
 
 // Sizes of one layer on one rank, in bytes of one micro-batch.
