@@ -65,6 +65,8 @@ Result<KernelFit> fit_kernel_models(std::span<const KernelMeasurement> rows, con
     record.kind = kKernelRecordKind;
     record.device = device.name;
     record.parameters = t->kernel.write();
+    // Siblings of the device may use the record: same units, other memory or clock.
+    if (!device.architecture.empty()) record.parameters.add("architecture", JsonValue{device.architecture});
     record.provenance.source = FigureSource::fitted;
     record.provenance.n_rows = t->note.n_rows;
     for (const KernelFitNote::Candidate& candidate : t->note.candidates) {

@@ -28,6 +28,7 @@ constexpr double kWeightGradientFactor = 1.05;
 // What an answer borrowed from another record loses in certainty, each side, in ln: assumed.
 constexpr double kOtherDType = 0.05;    // fp16 for bf16
 constexpr double kFromForward = 0.08;   // gradients from forward kernels
+constexpr double kOfSibling = 0.05;     // fitted on another device of the architecture
 constexpr double kFromAnalytic = 0.15;  // scaled by a ratio of the analytic model
 
 // fp16 and bf16 run on the same units and move the same bytes.
@@ -114,6 +115,7 @@ struct KernelModel::Impl {
   AnalyticModel analytic;
   std::vector<FittedKernel> kernels;
   std::vector<std::string> names;  // of the records, one per kernel
+  std::vector<double> widening;    // of the band, in ln, likewise
   std::vector<std::string> skipped;
   Memo memo;
 
@@ -155,8 +157,8 @@ struct KernelModel::Impl {
 
   [[nodiscard]] Answer to_answer(std::size_t record, const FittedTime& time) const {
     return {std::exp(std::clamp(time.log_us, -20.0, 60.0)),
-            time.log_low,
-            time.log_high,
+            time.log_low - widening[record],
+            time.log_high + widening[record],
             EstimateSource::fitted,
             record,
             time.distance > 0};
@@ -177,7 +179,13 @@ void KernelModel::Impl::add(const ModelRecord& record) {
     skipped.push_back(fmt::format("model {}: kind `{}` is not known", record.name, record.kind));
     return;
   }
-  if (!record.device.empty() && !analytic.device().is_called(record.device)) {
+  // A platform file that takes the records of another device does so on purpose; they correct the analytic
+  // model, which knows this device's memory and clock, so they hold for devices with the same units.
+  const bool of_sibling = !record.device.empty() && !analytic.device().is_called(record.device);
+  const JsonValue* architecture = record.parameters.find("architecture");
+  if (of_sibling &&
+      (architecture == nullptr || !architecture->is_text() || analytic.device().architecture.empty() ||
+       !same_name(architecture->text(), analytic.device().architecture))) {
     skipped.push_back(fmt::format("model {}: fitted on {}, this is {}", record.name, record.device,
                                   analytic.device().name));
     return;
@@ -199,6 +207,7 @@ void KernelModel::Impl::add(const ModelRecord& record) {
       kernels.size();
   kernels.push_back(std::move(kernel).value());
   names.push_back(record.name);
+  widening.push_back(of_sibling ? kOfSibling : 0);
 }
 
 bool KernelModel::Impl::covers(std::size_t record, const Operation& operation) const {
@@ -298,6 +307,19 @@ Answer KernelModel::Impl::from_figures(const Operation& operation) const {
 
 Answer KernelModel::Impl::answer(const Operation& operation) const {
   if (families.empty()) return from_figures(operation);
+  // The kernel that is asked for, measured in the other 16-bit type, is closer than another kernel in this
+  // one.
+  if (std::holds_alternative<AttentionShape>(operation.shape)) {
+    const std::size_t own = find(operation);
+    const DType other = alike(operation.dtype);
+    if (other != DType::unknown && (own == kNoRecord || !covers(own, operation))) {
+      const Operation alike_operation = with(operation, other);
+      const std::size_t record = find(alike_operation);
+      if (record != kNoRecord && covers(record, alike_operation)) {
+        if (auto a = from_other_dtype(operation)) return *a;
+      }
+    }
+  }
   if (auto a = from_record(operation)) return *a;
   // Attention kernels of two dtypes are often of two generations: the forward of this dtype counts more.
   const bool attention = std::holds_alternative<AttentionShape>(operation.shape);

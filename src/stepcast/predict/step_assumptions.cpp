@@ -12,6 +12,8 @@ std::span<const StepAssumptionField> step_assumption_fields() {
                           "host time per kernel, compiled"},
       StepAssumptionField{"step_fixed_us", &A::step_fixed_us, 0, 1e7, "time between two steps"},
       StepAssumptionField{"gemm_factor", &A::gemm_factor, 0.2, 5, "time of matrix products"},
+      StepAssumptionField{"weight_gradient_factor", &A::weight_gradient_factor, 0.5, 3,
+                          "time of a weight gradient over that of a forward product"},
       StepAssumptionField{"attention_factor", &A::attention_factor, 0.2, 5, "time of fused attention"},
       StepAssumptionField{"fp8_gemm_time_ratio", &A::fp8_gemm_time_ratio, 0.4, 1,
                           "time of an fp8 product over that in bf16"},

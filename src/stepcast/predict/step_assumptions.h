@@ -19,6 +19,10 @@ struct StepAssumptions {
   double step_fixed_us = 3000;
   // Time of every product relative to what it takes alone: training runs hotter than benchmarks.
   double gemm_factor = 1;
+  // Time of a weight gradient over that of the forward product of its shape
+  // (simumax_a100_pcie_efficiency.csv: median efficiency 0.738 of TN products, 0.704 of NT products that
+  // accumulate into fp32).
+  double weight_gradient_factor = 1.05;
   double attention_factor = 1;
   // Time of an fp8 product over that of the same product in bf16, where no fp8 product is measured.
   double fp8_gemm_time_ratio = 0.6;

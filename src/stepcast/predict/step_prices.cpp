@@ -97,6 +97,13 @@ Estimate StepPricer::estimate(const Operation& operation) const {
     result.source = EstimateSource::assumed;
   }
   const KernelClass kernel_class = kernel_class_of(operation);
+  // Weight gradients, written into fp32 and from transposed operands, reach less of the peak. The backward
+  // products of the operator measurements cannot tell: their operands are gradients of a mean over 1e7 and
+  // more elements, which fp16 rounds to zero, and zeros cost no power (up to 99 % of the peak there).
+  if (product != nullptr && product->batch == 1 && product->layout == GemmLayout::nt &&
+      operation.direction == Direction::forward) {
+    result = result.scaled(assumptions_.weight_gradient_factor);
+  }
   if (is_matrix_work(kernel_class)) return result.scaled(sustained_factor(result.time));
   return result;
 }

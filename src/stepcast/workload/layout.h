@@ -215,6 +215,9 @@ struct Layout {
   OptimizerSetup optimizer;
   Precision precision;
   AttentionMethod attention = AttentionMethod::flash;
+  // Queries, keys and values are gathered without padding before flash attention and its result is scattered
+  // back (LLM Foundry until 2023, whether or not there is padding).
+  bool attention_unpads = false;
   AttentionKernel attention_kernel = AttentionKernel::any;  // any: from device, framework and its date
   FusedKernels fused;
   OverlapOptions overlap;

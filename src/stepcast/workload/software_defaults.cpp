@@ -69,6 +69,7 @@ void set_software_defaults(Layout& layout, Framework framework, DType compute) {
                       .weight_gradient_accumulation = false,
                       .compiled = false};
       layout.overlap.gradient_reduce = true;
+      layout.attention_unpads = true;
       // Composer's default; PyTorch's own is `pre`.
       layout.sharding_options.backward_prefetch = Prefetch::post;
       break;

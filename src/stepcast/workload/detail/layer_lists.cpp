@@ -318,7 +318,23 @@ void LayerLists::attention_core(WorkList& list, const LayerVariant& variant, Dir
   if (layout_.attention == AttentionMethod::unfused) return unfused_attention(list, direction);
   const std::string_view name = forward ? "attention" : "attention_gradient";
   if (cp_ == 1) {
+    const std::int64_t inputs = tokens_ * (heads_ * model_.qk_head_dim() +
+                                           kv_heads_ * (model_.qk_head_dim() + model_.value_head_dim()));
+    const std::int64_t outputs = tokens_ * heads_ * model_.value_head_dim();
+    const auto move = [&](std::string_view what, MovementKind kind, std::int64_t elements) {
+      if (!layout_.attention_unpads) return;
+      list.push_back({what, Operation{MovementShape{kind, elements, model_.hidden_size}, dtype_}});
+    };
+    if (forward) {
+      move("unpad_inputs", MovementKind::gather, inputs);
+    } else {
+      move("unpad_output_gradient", MovementKind::gather, outputs);
+    }
     list.push_back({name, attention(whole, dtype_, direction)});
+    // Padded again: zeros, into which the values go; backward joins the three gradients.
+    move(forward ? "zero_output" : "zero_input_gradients", MovementKind::fill, forward ? outputs : inputs);
+    move(forward ? "pad_output" : "pad_input_gradients", MovementKind::scatter, forward ? outputs : inputs);
+    if (!forward) move("join_gradients", MovementKind::concatenate, inputs);
     return;
   }
   switch (layout_.context_parallel_kind) {
