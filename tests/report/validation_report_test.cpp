@@ -80,9 +80,9 @@ TEST(ValidationReport, TableNamesSetsAndWhatWasLeftOutOncePerReason) {
 TEST(ValidationReport, RowsAreCsv) {
   const std::vector<SuiteResult> results{result()};
   const std::string csv = validation_rows_csv(results);
-  EXPECT_THAT(csv, HasSubstr("suite,test,set,row,unit,measured,predicted,p10,p90\n"));
-  EXPECT_THAT(csv, HasSubstr("replay,step_time,a,rank 0,ms,100.000000,110.000000,,\n"));
-  EXPECT_THAT(csv, HasSubstr("\"b, with a comma\",rank 0,ms,100.000000,120.000000,90.000000,130.000000\n"));
+  EXPECT_THAT(csv, HasSubstr("suite,test,set,row,unit,measured,predicted,p10,p90,shares\n"));
+  EXPECT_THAT(csv, HasSubstr("replay,step_time,a,rank 0,ms,100.000000,110.000000,,,\n"));
+  EXPECT_THAT(csv, HasSubstr("\"b, with a comma\",rank 0,ms,100.000000,120.000000,90.000000,130.000000,\n"));
 }
 
 TEST(ValidationReport, PageHasASectionPerSuite) {

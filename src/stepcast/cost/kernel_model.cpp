@@ -309,7 +309,8 @@ Answer KernelModel::Impl::answer(const Operation& operation) const {
   if (families.empty()) return from_figures(operation);
   // The kernel that is asked for, measured in the other 16-bit type, is closer than another kernel in this
   // one.
-  if (std::holds_alternative<AttentionShape>(operation.shape)) {
+  const auto* wanted = std::get_if<AttentionShape>(&operation.shape);
+  if (wanted != nullptr && wanted->kernel != AttentionKernel::any) {
     const std::size_t own = find(operation);
     const DType other = alike(operation.dtype);
     if (other != DType::unknown && (own == kNoRecord || !covers(own, operation))) {
