@@ -133,6 +133,42 @@ TEST(FrameworkOps, Convolutions) {
       "groups=8");
 }
 
+TEST(FrameworkOps, ConvolutionsInOtherArgumentOrders) {
+  const std::vector<TensorArgument> image{{{4, 8, 28, 28}, kFp32}, {{16, 8, 3, 3}, kFp32}};
+  const std::string expected =
+      "convolution fp32 forward batch=4 channels=8->16 image=28x28 kernel=3x3 stride=2 padding=1 dilation=1 "
+      "groups=1";
+  EXPECT_EQ(launched("aten::miopen_convolution", image,
+                     {tensor(0), tensor(1), none(), list({1, 1}), list({2, 2}), list({1, 1}), integer(1)}),
+            expected);
+  EXPECT_EQ(launched("aten::cudnn_convolution_relu", image,
+                     {tensor(0), tensor(1), none(), list({2, 2}), list({1, 1}), list({1, 1}), integer(1)}),
+            expected);
+  EXPECT_EQ(
+      launched("aten::conv2d", image,
+               {tensor(0), tensor(1), none(), list({1, 1}), text("same"), list({1, 1}), integer(1)}),
+      "convolution fp32 forward batch=4 channels=8->16 image=28x28 kernel=3x3 stride=1 padding=1 dilation=1 "
+      "groups=1");
+  EXPECT_EQ(
+      launched("aten::_conv_depthwise2d", {{{4, 8, 28, 28}, kFp32}, {{8, 1, 3, 3}, kFp32}},
+               {tensor(0), tensor(1), list({3, 3}), none(), list({1, 1}), list({1, 1}), list({1, 1})}),
+      "convolution fp32 forward batch=4 channels=8->8 image=28x28 kernel=3x3 stride=1 padding=1 dilation=1 "
+      "groups=8");
+  EXPECT_EQ(
+      launched("aten::cudnn_convolution_backward", {image[0], {{4, 16, 14, 14}, kFp32}, image[1]},
+               {tensor(0), tensor(1), tensor(2), list({1, 1}), list({2, 2}), list({1, 1}), integer(1)}),
+      "convolution fp32 backward batch=4 channels=8->16 image=28x28 kernel=3x3 stride=2 padding=1 dilation=1 "
+      "groups=1");
+  // Transposed: [4, 16, 14, 14] to [4, 8, 28, 28] is the input gradient of the convolution back.
+  EXPECT_EQ(
+      launched("aten::convolution", {{{4, 16, 14, 14}, kFp32}, image[1]},
+               {tensor(0), tensor(1), none(), list({2, 2}), list({1, 1}), list({1, 1}), flag(true),
+                list({1, 1}), integer(1)},
+               {{{4, 8, 28, 28}, kFp32}}),
+      "convolution fp32 input_gradient batch=4 channels=8->16 image=28x28 kernel=3x3 stride=2 padding=1 "
+      "dilation=1 groups=1");
+}
+
 TEST(FrameworkOps, BackwardOfConvolutions) {
   const std::vector<TensorArgument> call{
       {{32, 64, 112, 112}, kFp32}, {{32, 3, 224, 224}, kFp32}, {{64, 3, 7, 7}, kFp32}};
@@ -243,6 +279,16 @@ TEST(FrameworkOps, ElementwiseCountsWhatIsReadAndWritten) {
       "masked_fill bf16 forward masked_fill elements=16384 reads=1 writes=1 flops_per_element=0 inner=256");
 }
 
+TEST(FrameworkOps, OneTensorTwiceIsReadOnce) {
+  const TensorArgument x{.shape = {64}, .dtype = kFp32, .memory = 7},
+      y{.shape = {64}, .dtype = kFp32, .memory = 8};
+  EXPECT_THAT(launched("aten::addcmul_", {y, x, x}), testing::HasSubstr("reads=2 "));
+  EXPECT_THAT(launched("aten::addcmul_", {y, x, {{64}, kFp32}}), testing::HasSubstr("reads=3 "));
+  // mul(x, 2, out=y) writes y, mul_(y, x) reads it as well.
+  EXPECT_THAT(launched("aten::mul", {x, y}, {}, {y}), testing::HasSubstr("reads=1 writes=1"));
+  EXPECT_THAT(launched("aten::mul_", {y, x}, {}, {y}), testing::HasSubstr("reads=2 writes=1"));
+}
+
 TEST(FrameworkOps, ListsOfTensors) {
   const std::vector<TensorArgument> lists{{{100}, kFp32}, {{28}, kFp32}, {{100}, kFp32}, {{28}, kFp32}};
   EXPECT_EQ(launched("aten::_foreach_add_", lists, {tensors(0, 2), tensors(2, 2), integer(1)}),
@@ -303,6 +349,18 @@ TEST(FrameworkOps, GatherAndScatter) {
   EXPECT_EQ(launched("aten::_index_put_impl_", {{{1000, 64}, kFp32}, {{10}, DType::int64}, {{10, 64}, kFp32}},
                      {tensor(0), tensors(1, 1), tensor(2), flag(true), flag(false)}),
             "scatter fp32 forward elements=640 inner=64");
+}
+
+TEST(FrameworkOps, GroupedProductsOfAWeightGradient) {
+  EXPECT_EQ(launched("aten::_grouped_mm", {{{16, 30}, kBf16}, {{30, 4}, kBf16}, {{3}, DType::int32}}),
+            "batched_gemm bf16 forward batch=3 m=16 n=4 k=10");
+}
+
+TEST(FrameworkOps, ScatterOfANumber) {
+  // scatter(x, dim, index, 1.0): 40 elements of x's type are written.
+  EXPECT_EQ(launched("aten::scatter_", {{{10, 100}, kBf16}, {{10, 4}, DType::int64}},
+                     {tensor(0), integer(1), tensor(1), real(1)}, {{{10, 100}, kBf16}}),
+            "scatter bf16 forward elements=40 inner=1");
 }
 
 TEST(FrameworkOps, EmbeddingTables) {

@@ -180,6 +180,37 @@ TEST(TracedOperations, CoversTheKernelTimeOfRecordedTraces) {
   }
 }
 
+// The bytes that are counted as compulsory cannot have been moved faster than memory can. A count that is too
+// high, or a call whose work is counted twice, breaks this; one that is far too low breaks the other bound.
+TEST(TracedOperations, CountsBytesThatTheMemoryOfTheGpuCanMove) {
+  SKIP_WITHOUT_DATA();
+  const auto folder = *test::measured_data() / "traces/vgg13";
+  const auto trace = read_execution_trace(folder / "et_vgg13.json.gz");
+  const auto recorded = read_kineto(folder / "kineto_vgg13.json.gz");
+  ASSERT_TRUE(trace.ok() && recorded.ok());
+  const TracedOperations traced = traced_operations(*trace);
+  const auto coverage = kernel_time_coverage(*trace, traced, *recorded);
+  ASSERT_TRUE(coverage.ok()) << coverage.error().message();
+  constexpr double kPeakBytesPerUs = 3.35e6;  // H100 SXM data sheet, 3.35 TB/s
+  constexpr double kBeyondCache = 1e9;        // its last-level cache holds 5e7 bytes
+  std::map<std::string, double> bytes;
+  std::map<std::string, std::string> family;
+  for (const TracedOperation& operation : traced.operations) {
+    const std::string name(trace->names.text(trace->nodes[operation.node].name));
+    bytes[name] += work_of(operation.operation).bytes().value();
+    family[name] = family_of(operation.operation);
+  }
+  int checked = 0;
+  for (const auto& [name, moved] : bytes) {
+    if (moved < kBeyondCache || (family[name] != "elementwise" && family[name] != "relu")) continue;
+    const double share = moved / coverage->time_of_operator.at(name).value() / kPeakBytesPerUs;
+    EXPECT_LT(share, 1.0) << name;
+    EXPECT_GT(share, 0.5) << name;
+    ++checked;
+  }
+  EXPECT_GE(checked, 8);
+}
+
 TEST(TracedOperations, CountsTheFlopsOfResNet50) {
   SKIP_WITHOUT_DATA();
   // One forward of ResNet-50 on 224 x 224 takes 4.09e9 multiply-adds in convolutions and its classifier (the

@@ -26,6 +26,8 @@ struct TensorArgument {
   std::vector<std::int64_t> shape;
   DType dtype = DType::unknown;
   bool on_gpu = true;
+  // Equal for arguments that are one piece of memory, which is read once: x * x. 0: not known.
+  std::uint64_t memory = 0;
   // Product of the shape; saturates far beyond what any memory holds.
   [[nodiscard]] std::int64_t elements() const;
 };

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <unordered_set>
 
 #include "stepcast/operation/detail/op_rules.h"
 
@@ -66,6 +67,13 @@ std::int64_t list_item(const FrameworkCall& call, std::size_t position, std::siz
   return argument.integers[std::min(i, argument.integers.size() - 1)];
 }
 
+double number_at(const FrameworkCall& call, std::size_t position, double otherwise) {
+  if (position >= call.arguments.size()) return otherwise;
+  const CallArgument& argument = call.arguments[position];
+  if (argument.kind == CallArgument::Kind::real) return argument.real;
+  return argument.kind == CallArgument::Kind::integer ? static_cast<double>(argument.integer) : otherwise;
+}
+
 bool flag_at(const FrameworkCall& call, std::size_t position, bool otherwise) {
   if (position >= call.arguments.size()) return otherwise;
   const CallArgument& argument = call.arguments[position];
@@ -78,8 +86,9 @@ double bytes_of(const TensorArgument& tensor) {
 
 double bytes_of(std::span<const TensorArgument> tensors) {
   double sum = 0;
+  std::unordered_set<std::uint64_t> seen;
   for (const TensorArgument& tensor : tensors) {
-    if (tensor.on_gpu) sum += bytes_of(tensor);
+    if (tensor.on_gpu && (tensor.memory == 0 || seen.insert(tensor.memory).second)) sum += bytes_of(tensor);
   }
   return sum;
 }

@@ -79,6 +79,11 @@ Status movement_rule(const FrameworkCall& call, const Rule& rule, OperationList&
       for (std::size_t i = 1; i < call.inputs.size() && index == nullptr; ++i) {
         if (is_index(call.inputs[i]) || call.inputs[i].dtype == DType::boolean) index = &call.inputs[i];
       }
+      if (shape.kind == MovementKind::scatter && rule.second >= 0 && index != nullptr &&
+          tensor_at(call, static_cast<std::size_t>(rule.second)) == nullptr) {
+        // A number is written wherever the index points.
+        shape.elements = index->elements();
+      }
       if (index != nullptr && index->elements() > 0)
         shape.inner = std::max<std::int64_t>(shape.elements / index->elements(), 1);
       break;

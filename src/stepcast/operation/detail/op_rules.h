@@ -48,11 +48,13 @@ struct OpRow {
 // Element `i` of the list at `position`; a list of one stands for all dimensions.
 [[nodiscard]] std::int64_t list_item(const FrameworkCall& call, std::size_t position, std::size_t i,
                                      std::int64_t otherwise);
+// Of a whole or a real number.
+[[nodiscard]] double number_at(const FrameworkCall& call, std::size_t position, double otherwise);
 [[nodiscard]] bool flag_at(const FrameworkCall& call, std::size_t position, bool otherwise);
 [[nodiscard]] Error missing(const FrameworkCall& call, std::string what);
 
 [[nodiscard]] double bytes_of(const TensorArgument& tensor);
-// Of what is on the GPU.
+// Of what is on the GPU, each piece of memory once.
 [[nodiscard]] double bytes_of(std::span<const TensorArgument> tensors);
 // The tensor on the GPU with the most elements, of the inputs, else of the outputs; nullptr: none.
 [[nodiscard]] const TensorArgument* largest(const FrameworkCall& call);
@@ -66,7 +68,15 @@ Status gemm_rule(const FrameworkCall& call, const Rule& rule, OperationList& out
 Status linear_backward_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
 Status einsum_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
 Status convolution_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
-enum class ConvolutionForm : std::int8_t { framework, cudnn, backward };
+// The orders in which convolutions take their arguments.
+enum class ConvolutionForm : std::int8_t {
+  framework,  // x, w, bias, stride, padding, dilation, [transposed, output padding,] groups
+  cudnn,      // x, w, padding, stride, dilation, groups
+  miopen,     // x, w, bias, padding, stride, dilation, groups
+  depthwise,  // x, w, kernel size, bias, stride, padding, dilation; a group for each channel
+  backward,   // dy, x, w, bias sizes, stride, padding, dilation, transposed, output padding, groups, mask
+  cudnn_backward,  // x, dy, w, padding, stride, dilation, groups
+};
 
 enum class HeadLayout : std::int8_t { heads_first, tokens_first, packed };
 Status attention_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
@@ -116,11 +126,11 @@ constexpr Rule product_backward(bool bias) {
 }
 constexpr Rule einsum() { return {.run = einsum_rule, .family = "batched_gemm"}; }
 constexpr Rule convolution(ConvolutionForm form) {
+  const bool backward = form == ConvolutionForm::backward || form == ConvolutionForm::cudnn_backward;
   return {.run = convolution_rule,
           .family = "convolution",
-          .direction = form == ConvolutionForm::backward ? Direction::backward : Direction::forward,
-          .kind = static_cast<std::int8_t>(form),
-          .first = static_cast<std::int8_t>(form == ConvolutionForm::backward ? 1 : 0)};
+          .direction = backward ? Direction::backward : Direction::forward,
+          .kind = static_cast<std::int8_t>(form)};
 }
 // Position of the causal flag; `first`: position of the queries.
 constexpr Rule attends(HeadLayout layout, int causal_at) {

@@ -25,6 +25,14 @@ ElementwiseFunction with_scalar(ElementwiseFunction function, const FrameworkCal
   }
 }
 
+// mul(a, b, out=c) has c among its inputs and only writes it; mul_(c, b) reads it.
+double bytes_read_by(const FrameworkCall& call) {
+  const bool has_destination = call.inputs.size() > 1 && !call.outputs.empty() && !call.name.ends_with('_') &&
+                               call.outputs.front().memory != 0 &&
+                               call.inputs.back().memory == call.outputs.front().memory;
+  return bytes_of(has_destination ? call.inputs.first(call.inputs.size() - 1) : call.inputs);
+}
+
 }  // namespace
 
 Status pointwise_rule(const FrameworkCall& call, const Rule& rule, OperationList& out) {
@@ -38,7 +46,7 @@ Status pointwise_rule(const FrameworkCall& call, const Rule& rule, OperationList
   const double unit_bytes = static_cast<double>(elements) * element_size(unit->dtype).value();
   ElementwiseShape shape{.function = with_scalar(rule.function, call, elements),
                          .elements = elements,
-                         .reads = ratio(bytes_of(call.inputs), unit_bytes),
+                         .reads = ratio(bytes_read_by(call), unit_bytes),
                          .writes = call.outputs.empty() ? 1.0F : ratio(bytes_of(call.outputs), unit_bytes),
                          .flops_per_element = rule.flops,
                          .inner = unit->shape.empty() ? 1 : unit->shape.back()};

@@ -72,11 +72,23 @@ Status gemm_rule(const FrameworkCall& call, const Rule& rule, OperationList& out
     const TensorArgument* c = tensor_at(call, 0);
     shape.bias = c != nullptr && c->shape.size() <= 1 && form == GemmForm::addmm;
     // beta is the argument behind the operands; with 0 the matrix is not read.
-    shape.accumulates = c != nullptr && !shape.bias && integer_at(call, 3, 1) != 0;
+    shape.accumulates = c != nullptr && !shape.bias && number_at(call, 3, 1) != 0;
   }
   switch (form) {
     case GemmForm::linear: shape.bias = tensor_at(call, 2) != nullptr; break;
     case GemmForm::grouped: {
+      if (a->shape.size() == 2 && b->shape.size() == 2) {
+        // The gradient of the weights: A [m, total] times B [total, n], a product for each group of `total`.
+        const TensorArgument* ends = tensor_at(call, 2);
+        const std::int64_t groups = ends == nullptr ? 0 : ends->elements();
+        if (groups < 1) return missing(call, "the ends of the groups are not recorded");
+        STEPCAST_TRY(must_agree(call, "the inner extents", a->shape[1], b->shape[0]));
+        shape.batch = groups;
+        shape.m = a->shape[0];
+        shape.n = b->shape[1];
+        shape.k = (a->shape[1] + groups - 1) / groups;
+        return emit(call, shape, *a, out);
+      }
       // A [total, k] in groups of rows, B [groups, k, n].
       if (a->shape.size() != 2 || b->shape.size() != 3)
         return missing(call, "expected [total, k] and [groups, k, n]");
@@ -157,40 +169,63 @@ Status einsum_rule(const FrameworkCall& call, const Rule&, OperationList& out) {
               call.inputs[0], out);
 }
 
+namespace {
+
+// Where the arguments of a convolution stand.
+struct ConvolutionPositions {
+  std::size_t x = 0, w = 1, stride = 3, padding = 4, dilation = 5;
+};
+ConvolutionPositions positions_of(ConvolutionForm form) {
+  switch (form) {
+    case ConvolutionForm::framework: return {};
+    case ConvolutionForm::cudnn: return {.stride = 3, .padding = 2, .dilation = 4};
+    case ConvolutionForm::miopen: return {.stride = 4, .padding = 3, .dilation = 5};
+    case ConvolutionForm::depthwise: return {.stride = 4, .padding = 5, .dilation = 6};
+    case ConvolutionForm::backward: return {.x = 1, .w = 2, .stride = 4, .padding = 5, .dilation = 6};
+    case ConvolutionForm::cudnn_backward: return {.x = 0, .w = 2, .stride = 4, .padding = 3, .dilation = 5};
+  }
+  return {};
+}
+
+// "same" keeps the extents; "valid" pads nothing.
+std::int64_t padding_at(const FrameworkCall& call, std::size_t position, std::int64_t kernel,
+                        std::int64_t dilation) {
+  if (position < call.arguments.size() && call.arguments[position].text == "same")
+    return (kernel - 1) / 2 * dilation;
+  return list_item(call, position, 0, 0);
+}
+
+}  // namespace
+
 Status convolution_rule(const FrameworkCall& call, const Rule& rule, OperationList& out) {
   const auto form = static_cast<ConvolutionForm>(rule.kind);
-  const auto first = static_cast<std::size_t>(rule.first);
-  STEPCAST_ASSIGN(const TensorArgument* x, need_tensor(call, first, 3));
-  STEPCAST_ASSIGN(const TensorArgument* w, need_tensor(call, first + 1, 3));
+  const ConvolutionPositions at = positions_of(form);
+  STEPCAST_ASSIGN(const TensorArgument* x, need_tensor(call, at.x, 3));
+  STEPCAST_ASSIGN(const TensorArgument* w, need_tensor(call, at.w, 3));
   if (x->shape.size() != w->shape.size() || x->shape.size() > 4)
     return missing(call, "only convolutions over one or two dimensions are modelled");
-  // (x, w, bias, stride, padding, dilation, [transposed, output padding,] groups); cuDNN's own operator:
-  // (x, w, padding, stride, dilation, groups); backward: (dy, x, w, bias sizes, stride, ...).
-  const bool cudnn = form == ConvolutionForm::cudnn;
-  const std::size_t stride_at = first + 3;
-  const std::size_t padding_at = cudnn ? first + 2 : first + 4;
-  const std::size_t dilation_at = cudnn ? first + 4 : first + 5;
-  std::int64_t groups = 0;
+  std::int64_t groups = integer_at(call, at.dilation + 1, 1);
   bool transposed = false;
-  if (cudnn) {
-    groups = integer_at(call, first + 5, 1);
-  } else {
-    transposed = flag_at(call, first + 6, false);
+  if (form == ConvolutionForm::framework || form == ConvolutionForm::backward) {
     // conv1d and conv2d have the groups where the others have the flag.
-    groups = integer_at(call, first + 6, integer_at(call, first + 8, 1));
+    transposed = flag_at(call, at.dilation + 1, false);
+    groups = integer_at(call, at.dilation + 1, integer_at(call, at.dilation + 3, 1));
+  } else if (form == ConvolutionForm::depthwise) {
+    groups = x->shape[1];
   }
   const bool line = x->shape.size() == 3;
-  ConvolutionShape shape{.batch = x->shape[0],
-                         .in_channels = x->shape[1],
-                         .out_channels = w->shape[0],
-                         .height = line ? 1 : x->shape[2],
-                         .width = x->shape.back(),
-                         .kernel_height = line ? 1 : w->shape[2],
-                         .kernel_width = w->shape.back(),
-                         .stride = list_item(call, stride_at, 0, 1),
-                         .padding = list_item(call, padding_at, 0, 0),
-                         .dilation = list_item(call, dilation_at, 0, 1),
-                         .groups = std::max<std::int64_t>(groups, 1)};
+  ConvolutionShape shape{
+      .batch = x->shape[0],
+      .in_channels = x->shape[1],
+      .out_channels = w->shape[0],
+      .height = line ? 1 : x->shape[2],
+      .width = x->shape.back(),
+      .kernel_height = line ? 1 : w->shape[2],
+      .kernel_width = w->shape.back(),
+      .stride = list_item(call, at.stride, 0, 1),
+      .padding = padding_at(call, at.padding, w->shape.back(), list_item(call, at.dilation, 0, 1)),
+      .dilation = list_item(call, at.dilation, 0, 1),
+      .groups = std::max<std::int64_t>(groups, 1)};
   Direction direction = rule.direction;
   if (transposed) {
     // The forward of a transposed convolution is the input gradient of the convolution that maps its output
@@ -213,10 +248,10 @@ Status convolution_rule(const FrameworkCall& call, const Rule& rule, OperationLi
       shape.height = line ? 1 : y->shape[2];
       shape.width = y->shape.back();
     }
-  } else if (direction == Direction::backward) {
+  } else if (form == ConvolutionForm::backward) {
     // The last argument tells which of the gradients of x, w and bias are wanted: the first layer needs none
     // of its input.
-    const std::size_t mask_at = first + 9;
+    const std::size_t mask_at = at.dilation + 4;
     const bool wants_input = list_item(call, mask_at, 0, 1) != 0;
     const bool wants_weight = list_item(call, mask_at, 1, 1) != 0;
     if (!wants_input && wants_weight) direction = Direction::weight_gradient;

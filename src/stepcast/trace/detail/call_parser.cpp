@@ -46,6 +46,15 @@ std::vector<std::string_view> types_inside(std::string_view type) {
   return out;
 }
 
+// Names the piece of a storage that a tensor covers; 0 where the trace has no storage.
+std::uint64_t memory_of(const TensorUse& use) {
+  if (use.storage == 0) return 0;
+  std::uint64_t name = 0;
+  for (const std::int64_t part : {use.storage, use.offset, use.elements})
+    name = (name ^ static_cast<std::uint64_t>(part)) * 0x9e3779b97f4a7c15ULL;
+  return name;
+}
+
 class Parser {
  public:
   explicit Parser(std::span<const TensorUse> uses) : uses_(uses) {}
@@ -97,6 +106,7 @@ class Parser {
       ++next_;
       if (element.starts_with("nullptr")) return;  // not defined
       TensorArgument tensor{.dtype = parse_dtype(element), .on_gpu = use == nullptr || use->on_gpu};
+      if (use != nullptr) tensor.memory = memory_of(*use);
       for (const std::string_view item : list_elements(shape)) {
         std::int64_t extent = 0;
         if (!parse_number(item, extent) || tensor.shape.size() >= kMostDimensions) break;
