@@ -36,7 +36,7 @@ struct Names {
   fs::path file;
   std::string name;
   std::vector<std::string> aliases;
-  std::vector<std::string> devices;  // only if the device is described here and not taken from another file
+  std::vector<std::string> devices;  // only if the device is named here and not taken from another file
 };
 
 void add_text(std::vector<std::string>& out, const JsonValue* value) {
@@ -58,7 +58,8 @@ Result<Names> read_names(const fs::path& file) {
     names.name = name->text();
   add_texts(names.aliases, root.find("aliases"));
   const JsonValue* device = root.find("device");
-  if (device != nullptr && root.find("extends") == nullptr && device->find("extends") == nullptr) {
+  // A file may extend another one for its models and still say itself what the device is.
+  if (device != nullptr && device->find("name") != nullptr && device->find("extends") == nullptr) {
     add_text(names.devices, device->find("name"));
     add_texts(names.devices, device->find("aliases"));
   }
