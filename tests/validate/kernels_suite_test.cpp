@@ -35,7 +35,7 @@ class MadeKernels : public testing::Test {
     folder_ = std::filesystem::path{testing::TempDir()} / "made_kernels_suite";
     std::filesystem::create_directories(folder_);
     std::ofstream{folder_ / "made-1.json"} << test::kMadePlatform;
-    std::ofstream{folder_ / "made.csv"} << test::made_kernels_csv();
+    std::ofstream{folder_ / "made.csv"} << test::made_kernels_csv(true);
     options_.platforms = {{"Made-1", folder_ / "made-1.json"}};
   }
   std::filesystem::path folder_;
@@ -51,9 +51,9 @@ TEST_F(MadeKernels, ALawIsLearnedAndHeldAgainstRowsThatWereNotSeen) {
   const SetScore& gemms = result->tests[0].sets[0];
   EXPECT_EQ(gemms.set, "Made-1/gemm/forward");
   EXPECT_EQ(gemms.group, "gemm fp16");
-  EXPECT_EQ(gemms.metrics.n, 162U);
-  EXPECT_GT(gemms.n_fit, 100U);
-  EXPECT_LT(gemms.n_fit, 162U);
+  EXPECT_EQ(gemms.metrics.n, 45U);
+  EXPECT_GT(gemms.n_fit, 30U);
+  EXPECT_LT(gemms.n_fit, 45U);
   EXPECT_LT(gemms.metrics.mape, 8);
   EXPECT_LT(result->tests[0].sets[1].metrics.mape, 5);
   EXPECT_THAT(gemms.rows.front().row, HasSubstr("made.csv:2 gemm fp16 forward m=512 n=512 k=512"));
@@ -66,8 +66,8 @@ TEST_F(MadeKernels, ALawIsLearnedAndHeldAgainstRowsThatWereNotSeen) {
     ASSERT_TRUE(test->overall.interval_coverage) << name;
   }
   // Every row is tested once where rows are held out, and only the largest beyond the range.
-  EXPECT_EQ(find(*result, "held_out_hidden_size")->overall.n, 324U);
-  EXPECT_LT(find(*result, "beyond_range")->overall.n, 150U);
+  EXPECT_EQ(find(*result, "held_out_hidden_size")->overall.n, 90U);
+  EXPECT_LT(find(*result, "beyond_range")->overall.n, 40U);
 }
 
 TEST_F(MadeKernels, GivesTheSameOnAnyNumberOfThreads) {
@@ -87,19 +87,19 @@ TEST_F(MadeKernels, ADeviceThatNobodyDescribesIsNamed) {
   ASSERT_TRUE(result.ok());
   ASSERT_EQ(result->skipped.size(), 1U);
   EXPECT_EQ(result->skipped[0].what, "Made-1");
-  EXPECT_EQ(result->skipped[0].n, 324U);
+  EXPECT_EQ(result->skipped[0].n, 90U);
   EXPECT_THAT(result->skipped[0].why, HasSubstr("--platform GPU=FILE"));
 }
 
 TEST_F(MadeKernels, ImpossibleRowsAreCountedAndNotScored) {
-  std::ofstream{folder_ / "fast.csv"} << test::made_kernels_csv()
+  std::ofstream{folder_ / "fast.csv"} << test::made_kernels_csv(true)
                                       << "Made-1,gemm,forward,fp16,8192,8192,8192,,,,,10,,,,made\n";
   const auto result = validate_kernels(folder_ / "fast.csv", options_);
   ASSERT_TRUE(result.ok());
   ASSERT_EQ(result->skipped.size(), 1U);
   EXPECT_EQ(result->skipped[0].what, "Made-1/gemm/forward");
   EXPECT_THAT(result->skipped[0].why, HasSubstr("impossible"));
-  EXPECT_EQ(result->tests[0].sets[0].metrics.n, 162U);
+  EXPECT_EQ(result->tests[0].sets[0].metrics.n, 45U);
 }
 
 TEST_F(MadeKernels, TheShippedProtocolPricesWithThePlatformAsItIs) {
@@ -108,7 +108,7 @@ TEST_F(MadeKernels, TheShippedProtocolPricesWithThePlatformAsItIs) {
   ASSERT_TRUE(result.ok());
   ASSERT_EQ(result->tests.size(), 1U);
   EXPECT_EQ(result->tests[0].test, "shipped");
-  EXPECT_EQ(result->tests[0].overall.n, 324U);
+  EXPECT_EQ(result->tests[0].overall.n, 90U);
   EXPECT_EQ(result->tests[0].sets[0].n_fit, 0U);
 }
 
