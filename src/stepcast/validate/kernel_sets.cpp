@@ -1,0 +1,139 @@
+#include "stepcast/validate/kernel_sets.h"
+
+#include <utility>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "stepcast/calibrate/kernel_rows.h"
+#include "stepcast/cost/kernel_model.h"
+#include "stepcast/platform/platform_file.h"
+#include "stepcast/validate/published_kernel_errors.h"
+
+namespace stepcast {
+namespace {
+
+constexpr double kLongKernel_us = 100;
+
+Result<std::optional<Platform>> find_platform(const std::string& gpu, const SuiteOptions& options) {
+  for (const auto& [name, file] : options.platforms) {
+    if (!same_name(name, gpu)) continue;
+    STEPCAST_ASSIGN(Platform platform, load_platform(file.string()));
+    return std::optional{std::move(platform)};
+  }
+  auto shipped = load_device(gpu);
+  if (!shipped) return std::optional<Platform>{};  // nobody knows the name
+  return std::optional{std::move(shipped).value()};
+}
+
+// Sets that one number should stand for, beside the mean over all of them.
+std::string group_of(const KernelMeasurement& m) {
+  const bool step = std::holds_alternative<OptimizerShape>(m.operation.shape);
+  if (is_published_operator(m.label) && (m.operation.dtype == DType::fp16 || step)) {
+    return "transformer operators fp16";
+  }
+  const std::string_view dtype = to_string(m.operation.dtype);
+  if (std::holds_alternative<ElementwiseShape>(m.operation.shape))
+    return fmt::format("element-wise {}", dtype);
+  return fmt::format("{} {}", m.label, dtype);
+}
+
+}  // namespace
+
+Result<std::vector<DeviceRows>> rows_by_device(KernelMeasurements all, const SuiteOptions& options,
+                                               std::vector<Skipped>& skipped) {
+  std::map<std::string, std::optional<std::string>> device_of;  // [gpu]
+  std::map<std::string, DeviceRows> by_device;
+  std::map<std::string, std::uint64_t> unknown;
+  for (KernelMeasurement& m : all.rows) {
+    const auto [at, is_new] = device_of.emplace(m.gpu, std::nullopt);
+    if (is_new) {
+      STEPCAST_ASSIGN(std::optional<Platform> platform, find_platform(m.gpu, options));
+      if (platform) {
+        at->second = platform->device.name;
+        by_device.try_emplace(*at->second, DeviceRows{std::move(*platform), {}});
+      }
+    }
+    if (!at->second) {
+      ++unknown[m.gpu];
+      continue;
+    }
+    by_device.at(*at->second).rows.push_back(std::move(m));
+  }
+  for (const auto& [gpu, n] : unknown) {
+    skipped.push_back({gpu, "no shipped platform has a device of this name: give --platform GPU=FILE", n});
+  }
+  std::vector<DeviceRows> devices;
+  for (auto& [unused, device] : by_device) {
+    const AnalyticModel analytic{device.platform.device};
+    for (const SkippedRows& s : remove_impossible_rows(device.rows, analytic)) {
+      skipped.push_back({s.what, s.why, s.n});
+    }
+    if (!device.rows.empty()) devices.push_back(std::move(device));
+  }
+  return devices;
+}
+
+std::vector<Tested> tested_with(const DeviceRows& device, std::span<const ModelRecord> records,
+                                const std::vector<std::size_t>& rows) {
+  const KernelModel model{device.platform.device, records};
+  std::vector<Operation> operations;
+  for (const std::size_t i : rows) operations.push_back(device.rows[i].operation);
+  std::vector<Estimate> estimates(operations.size());
+  model.estimate(operations, estimates);
+  std::vector<Tested> tested;
+  for (std::size_t i = 0; i < rows.size(); ++i) tested.push_back({rows[i], estimates[i]});
+  return tested;
+}
+
+KernelSets::KernelSets(const std::vector<std::filesystem::path>& files) {
+  for (const auto& file : files) names_.push_back(file.filename().string());
+}
+
+void KernelSets::add(const DeviceRows& device, const std::vector<Tested>& tested,
+                     const std::map<std::string, double>& n_fit) {
+  const AnalyticModel analytic{device.platform.device};
+  for (const Tested& t : tested) {
+    const KernelMeasurement& m = device.rows[t.row];
+    Entry& entry = sets_[kernel_set_name(m)];
+    if (entry.set.rows.empty()) {
+      entry.set.set = kernel_set_name(m);
+      entry.set.group = group_of(m);
+      entry.published = published_kernel_error_percent(m.gpu, m.label, m.operation.direction);
+      if (const auto n = n_fit.find(entry.set.set); n != n_fit.end()) {
+        entry.set.n_fit = static_cast<std::uint64_t>(n->second + 0.5);
+      }
+    }
+    // Rounding may carry a prediction that stands on the bound a hair below it.
+    if (t.estimate.time < analytic.lower_bound(m.operation) * (1 - 1e-9)) ++entry.below_bound;
+    entry.set.rows.push_back({fmt::format("{}:{} {}", names_[m.file], m.line, describe(m.operation)),
+                              m.time.value(), t.estimate.time.value(), t.estimate.p10.value(),
+                              t.estimate.p90.value()});
+  }
+}
+
+TestScore KernelSets::test(std::string name, std::string protocol) && {
+  TestScore test;
+  test.test = std::move(name);
+  test.protocol = std::move(protocol);
+  test.unit = "us";
+  for (auto& [unused, entry] : sets_) {
+    SetScore& set = entry.set;
+    set.extras.push_back({"below_bound_n", static_cast<double>(entry.below_bound), ExtraMetric::Over::sum});
+    const Metrics metrics = score(set.rows);
+    std::vector<ScoredRow> longer;
+    for (const ScoredRow& row : set.rows) {
+      if (row.measured > kLongKernel_us) longer.push_back(row);
+    }
+    if (!longer.empty()) set.extras.push_back({"mape_above_100us", score(longer).mape});
+    if (entry.published) {
+      set.extras.push_back({"published_mape", *entry.published});
+      set.extras.push_back({"better_than_published_pct", metrics.mape < *entry.published ? 100.0 : 0.0});
+    }
+    test.sets.push_back(std::move(set));
+  }
+  test.finish();
+  return test;
+}
+
+}  // namespace stepcast
