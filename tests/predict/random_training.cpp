@@ -1,0 +1,161 @@
+#include "tests/predict/random_training.h"
+
+#include <array>
+#include <initializer_list>
+
+#include <fmt/core.h>
+
+namespace stepcast::test {
+namespace {
+
+class Dice {
+ public:
+  explicit Dice(std::mt19937_64& random) : random_(random) {}
+  std::int64_t number(std::int64_t low, std::int64_t high) {
+    return std::uniform_int_distribution<std::int64_t>{low, high}(random_);
+  }
+  bool one_in(std::int64_t n) { return number(1, n) == 1; }
+  bool coin() { return one_in(2); }
+  template <class T>
+  T of(std::initializer_list<T> choices) {
+    return *(choices.begin() + number(0, static_cast<std::int64_t>(choices.size()) - 1));
+  }
+
+ private:
+  std::mt19937_64& random_;
+};
+
+Transformer random_model(Dice& dice) {
+  Transformer m;
+  m.n_heads = dice.of({8, 16, 32});
+  m.hidden_size = m.n_heads * dice.of({64, 128});
+  m.ffn_hidden_size = m.hidden_size * dice.of({2, 4});
+  m.vocab_size = dice.of({32000, 50257, 51200});
+  m.max_position = 4096;
+  m.name = "gpt";
+  if (dice.coin()) {
+    m.name = "llama";
+    m.norm = NormKind::rms_norm;
+    m.norm_bias = m.qkv_bias = m.attention_output_bias = m.ffn_bias = false;
+    m.activation = Activation::silu;
+    m.gated_ffn = true;
+    m.position = PositionEncoding::rotary;
+    m.tied_embeddings = dice.coin();
+    m.n_kv_heads = dice.of<std::int64_t>({0, 8});
+    m.parallel_residual = dice.one_in(6);
+  } else {
+    m.hidden_dropout = m.attention_dropout = dice.coin() ? 0.1 : 0;
+  }
+  if (dice.one_in(4)) {
+    m.name += " with experts";
+    MixtureOfExperts moe;
+    moe.n_experts = 8;
+    moe.experts_per_token = dice.of({1, 2});
+    moe.expert_ffn_hidden_size = m.ffn_hidden_size / 2;
+    if (dice.coin()) {
+      moe.n_shared_experts = 1;
+      moe.shared_ffn_hidden_size = moe.expert_ffn_hidden_size;
+    }
+    moe.first_dense_layers = dice.number(0, 1);
+    m.moe = moe;
+    if (dice.coin()) {
+      m.name += " and latent attention";
+      m.latent_attention = LatentAttention{.q_lora_rank = dice.of<std::int64_t>({0, 256}),
+                                           .kv_lora_rank = 128,
+                                           .qk_nope_head_dim = 64,
+                                           .qk_rope_head_dim = 32,
+                                           .v_head_dim = 64};
+      m.n_kv_heads = 0;
+      m.position = PositionEncoding::rotary;
+    }
+  }
+  return m;
+}
+
+Layout random_layout(Dice& dice, const Transformer& model) {
+  Layout l;
+  l.tensor_parallel = dice.of({1, 1, 2, 4});
+  l.pipeline_parallel = dice.of({1, 1, 2, 3, 4});
+  l.context_parallel = dice.of({1, 1, 1, 2, 4});
+  l.data_parallel = dice.of({1, 2, 4});
+  if (model.moe) l.expert_parallel = dice.of({1, 2, 4});
+  l.seq_len_tokens = dice.of({512, 1024, 2048});
+  l.micro_batch_sequences = dice.of({1, 2});
+  std::int64_t micro_batches = dice.number(1, 9);
+  if (l.pipeline_parallel > 1) {
+    l.schedule = static_cast<PipelineSchedule>(dice.number(0, 3));
+    if (l.schedule == PipelineSchedule::interleaved) {
+      l.virtual_stages = dice.of({1, 2, 3});
+      micro_batches = l.pipeline_parallel * dice.number(1, 3);
+    }
+  }
+  l.global_batch_sequences = l.micro_batch_sequences * l.data_parallel * micro_batches;
+  l.sequence_parallel = l.tensor_parallel > 1 && dice.coin();
+  l.p2p_scatter_gather = dice.coin();
+
+  l.sharding = static_cast<Sharding>(dice.number(0, 3));
+  l.sharding_options.backward_prefetch = static_cast<Prefetch>(dice.number(0, 2));
+  l.sharding_options.forward_prefetch = dice.coin();
+  l.sharding_options.reshard_after_forward = !dice.one_in(3);
+  l.sharding_options.reduce_every_micro_batch = dice.coin();
+  if (l.sharding != Sharding::none && l.data_parallel * l.context_parallel % 2 == 0 && dice.one_in(4)) {
+    l.sharding_options.shard_group_size = 2;
+  }
+  l.overlap = {.tensor_parallel = dice.coin(),
+               .gradient_reduce = dice.coin(),
+               .parameter_gather = dice.coin(),
+               .pipeline = dice.coin(),
+               .sequence_parallel_weight_gradient = dice.coin(),
+               .expert = dice.coin()};
+  l.context_parallel_kind = static_cast<ContextParallelKind>(dice.number(0, 2));
+  l.expert_imbalance = dice.coin() ? 1 : 1.25;
+  l.recompute = static_cast<Recompute>(dice.number(0, 3));
+  if (l.recompute == Recompute::full && dice.coin()) l.recompute_every_n_layers = 2;
+  l.attention = dice.one_in(3) ? AttentionMethod::unfused : AttentionMethod::flash;
+  if (l.context_parallel > 1 || model.latent_attention) l.attention = AttentionMethod::flash;
+  l.precision = precision_for(dice.of({DType::fp32, DType::fp16, DType::bf16, DType::bf16, DType::fp8}));
+  l.precision.fp8.scaling = static_cast<Fp8Scaling>(dice.number(0, 3));
+  l.optimizer.gradient_clip = dice.coin();
+  l.optimizer.cpu_offload = dice.one_in(8);
+  l.fused.compiled = dice.coin();
+  l.fused.softmax = dice.coin();
+  l.fused.weight_gradient_accumulation = dice.coin();
+  l.framework = static_cast<Framework>(dice.number(0, 6));
+  return l;
+}
+
+}  // namespace
+
+RandomTraining random_training(std::mt19937_64& random) {
+  Dice dice{random};
+  for (;;) {
+    RandomTraining training;
+    training.model = random_model(dice);
+    training.layout = random_layout(dice, training.model);
+    Layout& layout = training.layout;
+    const std::int64_t chunks = layout.pipeline_parallel * layout.virtual_stages;
+    training.model.n_layers = chunks * dice.number(1, 3);
+    if (chunks > 1 && dice.one_in(4)) {  // uneven stages
+      layout.layers_per_stage.assign(static_cast<std::size_t>(chunks), 1);
+      for (std::int64_t extra = training.model.n_layers - chunks; extra > 0; --extra) {
+        ++layout.layers_per_stage[static_cast<std::size_t>(dice.number(0, chunks - 1))];
+      }
+    }
+    if (training.model.moe && training.model.n_layers == 1) training.model.moe->first_dense_layers = 0;
+    if (check(layout, training.model).ok()) return training;
+  }
+}
+
+std::string describe(const RandomTraining& training) {
+  const Layout& l = training.layout;
+  return fmt::format(
+      "{}, {} layers: tp{} pp{}x{} cp{} ({}) ep{} dp{}, {} micro-batches, {}, {}, recompute {}, {}, overlap "
+      "tensor {} reduce {} gather {} pipeline {}, prefetch {}",
+      training.model.name, training.model.n_layers, l.tensor_parallel, l.pipeline_parallel, l.virtual_stages,
+      l.context_parallel, to_string(l.context_parallel_kind), l.expert_parallel, l.data_parallel,
+      l.micro_batches(), to_string(l.schedule), to_string(l.sharding), to_string(l.recompute),
+      to_string(l.precision.compute), l.overlap.tensor_parallel, l.overlap.gradient_reduce,
+      l.overlap.parameter_gather, l.overlap.pipeline, to_string(l.sharding_options.backward_prefetch));
+}
+
+}  // namespace stepcast::test

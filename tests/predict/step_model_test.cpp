@@ -1,0 +1,252 @@
+#include "stepcast/predict/step_model.h"
+
+#include <cmath>
+#include <random>
+#include <stdexcept>
+#include <string>
+
+#include <fmt/core.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stepcast/platform/platform_file.h"
+
+#include "tests/predict/random_training.h"
+
+namespace stepcast {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+Platform load(const char* name) {
+  Result<Platform> loaded = load_platform(name);
+  if (!loaded.ok()) throw std::runtime_error(loaded.error().message());
+  return std::move(*loaded);
+}
+
+const Platform& platform() {
+  static const Platform kPlatform = load("dgx-h100");
+  return kPlatform;
+}
+
+StepPrediction predicted(StepModel& steps, const Transformer& model, const Layout& layout) {
+  Result<StepPrediction> p = steps.predict(model, layout);
+  EXPECT_TRUE(p.ok()) << p.error().message();
+  return p.ok() ? std::move(*p) : StepPrediction{};
+}
+
+Transformer gpt() {
+  return {.name = "gpt",
+          .n_layers = 16,
+          .hidden_size = 4096,
+          .ffn_hidden_size = 16384,
+          .n_heads = 32,
+          .vocab_size = 51200,
+          .max_position = 2048};
+}
+
+Layout layout_of(std::int64_t tp, std::int64_t pp, std::int64_t dp) {
+  return {.tensor_parallel = tp,
+          .pipeline_parallel = pp,
+          .data_parallel = dp,
+          .micro_batch_sequences = 1,
+          .global_batch_sequences = 16 * dp,
+          .seq_len_tokens = 2048};
+}
+
+TEST(StepModelProperties, SharesAddUpAndTheBandHoldsTheTime) {
+  std::mt19937_64 random{31};
+  StepModel steps{platform()};
+  for (int i = 0; i < 500; ++i) {
+    const test::RandomTraining training = test::random_training(random);
+    SCOPED_TRACE(fmt::format("{}: {}", i, describe(training)));
+    const StepPrediction p = predicted(steps, training.model, training.layout);
+    ASSERT_GT(p.step.time.value(), 0);
+    EXPECT_NEAR(p.shares.total_us() / p.step.time.value(), 1, 1e-6);
+    EXPECT_NEAR(p.shares.computation_us() + p.shares.exposed_communication_us() + p.shares.host_us +
+                    p.shares.bubble_us + p.shares.optimizer_us + p.shares.fixed_us,
+                p.shares.total_us(), 1e-6);
+    for (const double us : p.shares.class_us) EXPECT_GE(us, 0);
+    for (const double us : p.shares.exposed_us) EXPECT_GE(us, 0);
+    EXPECT_GE(p.shares.host_us, 0);
+    EXPECT_GE(p.shares.bubble_us, -1e-6 * p.step.time.value());
+    EXPECT_LE(p.step.p10, p.step.time);
+    EXPECT_LE(p.step.time, p.step.p90);
+    EXPECT_GT(p.step.p10.value(), 0);
+    double sources = 0;
+    for (const double share : p.source_shares) sources += share;
+    EXPECT_NEAR(sources, 1, 1e-9);
+    EXPECT_GE(p.hardware_flops, p.model_flops * (1 - 1e-12));
+    ASSERT_TRUE(p.model_flops_utilization() && p.hardware_flops_utilization());
+    EXPECT_GT(*p.model_flops_utilization(), 0);
+    EXPECT_LE(*p.hardware_flops_utilization(), 1);
+  }
+}
+
+// Links, adapters and everything else between GPUs twice as fast. Without measured curves, which a faster
+// link does not change.
+TEST(StepModelProperties, AFasterNetworkIsNeverSlower) {
+  Platform slow = platform();
+  slow.curves.clear();
+  Platform fast = slow;
+  ASSERT_TRUE(fast.node.network);
+  fast.node.network->bandwidth_per_nic = fast.node.network->bandwidth_per_nic * 2;
+  StepModel slow_steps{slow}, fast_steps{fast};
+  std::mt19937_64 random{32};
+  int faster = 0;
+  for (int i = 0; i < 200; ++i) {
+    const test::RandomTraining training = test::random_training(random);
+    SCOPED_TRACE(describe(training));
+    const double before = predicted(slow_steps, training.model, training.layout).step.time.value();
+    const double now = predicted(fast_steps, training.model, training.layout).step.time.value();
+    EXPECT_LE(now, before * (1 + 1e-12));
+    if (now < before * 0.999) ++faster;
+  }
+  EXPECT_GT(faster, 40);
+}
+
+TEST(StepModelProperties, MoreLayersTakeLonger) {
+  StepModel steps{platform()};
+  for (const auto& [tp, pp, dp] : {std::tuple{1, 1, 1}, std::tuple{2, 4, 4}, std::tuple{8, 2, 1}}) {
+    double before = 0;
+    for (const std::int64_t layers : {8, 16, 24, 32}) {
+      Transformer model = gpt();
+      model.n_layers = layers;
+      const double now = predicted(steps, model, layout_of(tp, pp, dp)).step.time.value();
+      EXPECT_GT(now, before);
+      before = now;
+    }
+  }
+}
+
+TEST(StepModelProperties, RecomputationAndLongerSequencesTakeLonger) {
+  StepModel steps{platform()};
+  Layout layout = layout_of(2, 2, 2);
+  const double plain = predicted(steps, gpt(), layout).step.time.value();
+  layout.recompute = Recompute::full;
+  const double again = predicted(steps, gpt(), layout).step.time.value();
+  // A third forward beside forward and backward, which is twice as much.
+  EXPECT_GT(again, 1.2 * plain);
+  EXPECT_LT(again, 1.4 * plain);
+  layout.seq_len_tokens = 1024;
+  EXPECT_LT(predicted(steps, gpt(), layout).step.time.value(), again);
+}
+
+// Transfers that take no time: replicas do not see each other.
+TEST(StepModelProperties, WeakScalingWithoutCommunicationIsPerfect) {
+  StepAssumptions assumptions;
+  assumptions.communication_factor = 0;
+  StepModel steps{platform(), assumptions};
+  const StepPrediction one = predicted(steps, gpt(), layout_of(4, 2, 1));
+  for (const std::int64_t dp : {2, 8, 32}) {
+    const StepPrediction many = predicted(steps, gpt(), layout_of(4, 2, dp));
+    EXPECT_DOUBLE_EQ(many.step.time.value(), one.step.time.value());
+    EXPECT_NEAR(many.tokens_per_second() / one.tokens_per_second(), static_cast<double>(dp), 1e-9);
+  }
+}
+
+TEST(StepModelProperties, WeakScalingWithCommunicationCostsTime) {
+  StepModel steps{platform()};
+  const double one = predicted(steps, gpt(), layout_of(4, 2, 1)).step.time.value();
+  const double many = predicted(steps, gpt(), layout_of(4, 2, 32)).step.time.value();
+  EXPECT_GT(many, one);
+  EXPECT_LT(many, 1.5 * one);
+}
+
+// 16 layers of 12 h^2 and 51200 h: 6 FLOPs per parameter and token, and causal attention.
+TEST(StepPrediction, QuantitiesAreWhatTheySay) {
+  StepModel steps{platform()};
+  Layout layout = layout_of(2, 2, 2);
+  layout.recompute = Recompute::full;
+  const StepPrediction p = predicted(steps, gpt(), layout);
+  const double seconds = p.step.time.value() * 1e-6;
+  EXPECT_EQ(p.n_gpus, 8);
+  EXPECT_EQ(p.tokens_per_step, 32 * 2048.0);
+  EXPECT_NEAR(p.tokens_per_second(), 65536 / seconds, 1e-6 * p.tokens_per_second());
+  const double h = 4096, parameters = 16 * 12 * h * h + 51200 * h;
+  const double pairs = 2048.0 * 2049 / 2;
+  const double attention = 3 * 4 * pairs * h * 16 * 32;  // of 32 sequences and 16 layers
+  EXPECT_NEAR(p.model_flops / (6 * parameters * 65536 + attention), 1, 1e-9);
+  EXPECT_NEAR(p.flops_per_second_per_gpu(), p.model_flops / 8 / seconds, 1e-6 * p.flops_per_second_per_gpu());
+  ASSERT_TRUE(p.peak);
+  EXPECT_DOUBLE_EQ(*p.model_flops_utilization(), p.flops_per_second_per_gpu() / p.peak->value());
+  // The layers' forward once more; attention's backward has 5 products for 2 x 2.
+  const double again = 2 * 16 * 12 * h * h * 65536 + attention / 3 * 1.5;
+  EXPECT_NEAR(p.hardware_flops / (p.model_flops + again), 1, 1e-9);
+}
+
+TEST(StepPrediction, OneGpuHasNoCommunicationAndNoBubble) {
+  StepModel steps{platform()};
+  const StepPrediction p = predicted(steps, gpt(), layout_of(1, 1, 1));
+  EXPECT_EQ(p.shares.exposed_communication_us(), 0);
+  EXPECT_EQ(p.shares.bubble_us, 0);
+  EXPECT_GT(p.shares.optimizer_us, 0);
+}
+
+// (P - 1) / (M - 1 + P) of the passes, as long as stages are nearly alike.
+TEST(StepPrediction, BubbleOfAPipeline) {
+  StepAssumptions assumptions;
+  assumptions.communication_factor = 0;
+  assumptions.step_fixed_us = 0;
+  StepModel steps{platform(), assumptions};
+  Transformer model = gpt();
+  model.n_layers = 64;
+  model.vocab_size = 1024;  // a head that weighs nothing
+  Layout layout = layout_of(4, 4, 1);
+  const StepPrediction p = predicted(steps, model, layout);
+  const double passes = p.step.time.value() - p.shares.optimizer_us;
+  EXPECT_NEAR(p.shares.bubble_us / passes, 3.0 / (16 - 1 + 4), 0.01);
+  layout.global_batch_sequences = 64;
+  EXPECT_LT(predicted(steps, model, layout).shares.bubble_us / p.step.time.value(), 3.0 / 19 + 0.01);
+}
+
+// The same question twice has the same answer, and what was asked before does not matter.
+TEST(StepModel, AnswersDoNotDependOnWhatWasAskedBefore) {
+  std::mt19937_64 random{33};
+  StepModel warm{platform()};
+  for (int i = 0; i < 40; ++i) {
+    const test::RandomTraining training = test::random_training(random);
+    StepModel cold{platform()};
+    const StepPrediction a = predicted(warm, training.model, training.layout);
+    const StepPrediction b = predicted(cold, training.model, training.layout);
+    EXPECT_EQ(a.step.time.value(), b.step.time.value()) << describe(training);
+    EXPECT_EQ(predicted(warm, training.model, training.layout).step.time.value(), a.step.time.value());
+  }
+}
+
+TEST(StepModel, NamesWhatDoesNotFit) {
+  StepModel steps{platform()};
+  const Result<StepPrediction> odd = steps.predict(gpt(), layout_of(3, 1, 1));
+  ASSERT_FALSE(odd.ok());
+  EXPECT_THAT(odd.error().message(), AllOf(HasSubstr("n_heads 32 is not divisible by tensor_parallel 3"),
+                                           HasSubstr("tensor_parallel 2 or 4")));
+  // A device without a node: no second node to reach.
+  const Platform device = load("h100-sxm5-80gb");
+  StepModel alone{device};
+  const Result<StepPrediction> far = alone.predict(gpt(), layout_of(1, 1, 16));
+  ASSERT_FALSE(far.ok());
+  EXPECT_THAT(far.error().message(), AllOf(HasSubstr("16 nodes"), HasSubstr("add node.network")));
+}
+
+TEST(SoftwareChoices, AttentionKernelFollowsFrameworkDateAndDevice) {
+  const Device& h100 = platform().device;
+  const Platform a100 = load("dgx-a100");
+  const auto kernel = [](Framework framework, const Device& device, std::string date) {
+    Layout layout;
+    layout.framework = framework;
+    layout.framework_date = std::move(date);
+    return with_software_choices(layout, device).attention_kernel;
+  };
+  EXPECT_EQ(kernel(Framework::nemo, h100, ""), AttentionKernel::flash3);
+  EXPECT_EQ(kernel(Framework::nemo, a100.device, ""), AttentionKernel::flash2);
+  EXPECT_EQ(kernel(Framework::fsdp, a100.device, "2023-06"), AttentionKernel::flash1);
+  EXPECT_EQ(kernel(Framework::fsdp, a100.device, "2024-06"), AttentionKernel::flash2);
+  EXPECT_EQ(kernel(Framework::torchtitan, h100, ""), AttentionKernel::flash2);
+  Layout chosen;
+  chosen.attention_kernel = AttentionKernel::efficient;
+  EXPECT_EQ(with_software_choices(chosen, h100).attention_kernel, AttentionKernel::efficient);
+}
+
+}  // namespace
+}  // namespace stepcast
