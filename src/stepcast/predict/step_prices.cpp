@@ -147,7 +147,8 @@ Result<Estimate> StepPricer::price(const Transfer& transfer, const Placement& pl
   const GroupPlacement& place = group_of(transfer.group, placement);
   if (place.n_ranks <= 1 || transfer.message.value() <= 0) return Estimate{};
   STEPCAST_ASSIGN(const TimeCurve* found, curve(transfer.op, place));
-  return found->at(transfer.message).scaled(assumptions_.communication_factor);
+  const double where = place.n_nodes > 1 ? assumptions_.inter_node_factor : assumptions_.intra_node_factor;
+  return found->at(transfer.message).scaled(assumptions_.communication_factor * where);
 }
 
 Result<PricedList> StepPricer::price(const WorkList& list, const Placement& placement) {

@@ -1,0 +1,255 @@
+// stepcast predict: the time of a training step from a description.
+
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "stepcast/analyze/flat_program.h"
+#include "stepcast/analyze/task_times.h"
+#include "stepcast/base/file.h"
+#include "stepcast/platform/platform_file.h"
+#include "stepcast/predict/step_model.h"
+#include "stepcast/predict/step_program.h"
+#include "stepcast/report/perfetto.h"
+#include "stepcast/report/step_report.h"
+#include "stepcast/simulate/engine.h"
+#include "stepcast/workload/deepspeed.h"
+#include "stepcast/workload/huggingface.h"
+#include "stepcast/workload/megatron.h"
+#include "stepcast/workload/presets.h"
+#include "stepcast/workload/software_defaults.h"
+#include "stepcast/workload/torchtitan.h"
+
+#include "verbs.h"
+
+namespace stepcast::cli {
+namespace {
+
+struct Options {
+  std::string model, platform = "dgx-h100", framework;
+  std::optional<std::int64_t> gpus;
+  std::optional<std::int64_t> tensor, pipeline, context, expert, micro_batch, global_batch, sequence;
+  std::string command_line, torchtitan, deepspeed, dtype;
+  std::vector<std::string> what_if;
+  bool json = false, explain = false;
+  std::string timeline;
+  TrainingBudget budget;
+  CLI::App* app = nullptr;  // holds the flags that Megatron knows and we pass on
+};
+
+Result<Transformer> read_model(const std::string& name) {
+  std::error_code ignored;
+  if (name.find('/') != std::string::npos || name.ends_with(".json") ||
+      std::filesystem::exists(name, ignored)) {
+    return read_huggingface_config(name);
+  }
+  return find_preset(name);
+}
+
+// "--tensor-model-parallel-size 8" and so on, from the short forms.
+std::vector<std::string> megatron_words(const Options& options) {
+  std::vector<std::string> words = options.app->remaining();
+  const auto add = [&](const char* flag, const std::optional<std::int64_t>& value) {
+    if (!value) return;
+    words.emplace_back(flag);
+    words.push_back(std::to_string(*value));
+  };
+  add("--tensor-model-parallel-size", options.tensor);
+  add("--pipeline-model-parallel-size", options.pipeline);
+  add("--context-parallel-size", options.context);
+  add("--expert-model-parallel-size", options.expert);
+  add("--micro-batch-size", options.micro_batch);
+  add("--global-batch-size", options.global_batch);
+  add("--seq-length", options.sequence);
+  if (!options.dtype.empty() && options.dtype != "fp32") words.push_back("--" + options.dtype);
+  return words;
+}
+
+bool has_flag(const std::vector<std::string>& words, std::string_view flag) {
+  for (const std::string& word : words) {
+    if (word == flag || word.starts_with(std::string{flag} + "=")) return true;
+  }
+  return false;
+}
+
+Result<DescribedJob> describe_job(const Options& options, std::vector<std::string>& notes) {
+  std::optional<Transformer> model;
+  if (!options.model.empty()) {
+    STEPCAST_ASSIGN(model, read_model(options.model));
+  }
+  if (!options.command_line.empty()) {
+    return parse_megatron_command_line(options.command_line, {model, options.gpus});
+  }
+  if (!options.torchtitan.empty()) {
+    return read_torchtitan_config(options.torchtitan, {model, options.gpus});
+  }
+  std::vector<std::string> words = megatron_words(options);
+  if (!model && !has_flag(words, "--num-layers")) {
+    return Error{"no model is named"}
+        .expected(
+            "--model with the name of a preset or a config.json, or Megatron's flags from --num-layers on")
+        .advice("`stepcast predict --help` shows an example");
+  }
+  if (!has_flag(words, "--micro-batch-size")) {
+    words.insert(words.end(), {"--micro-batch-size", "1"});
+    notes.emplace_back("micro-batch size not given: 1");
+  }
+  if (!has_flag(words, "--seq-length") && model) {
+    const std::int64_t length =
+        model->max_position > 0 ? std::min<std::int64_t>(model->max_position, 8192) : 2048;
+    words.insert(words.end(), {"--seq-length", std::to_string(length)});
+    notes.push_back(fmt::format("sequence length not given: {}", length));
+  }
+  const bool any_type = has_flag(words, "--bf16") || has_flag(words, "--fp16") ||
+                        has_flag(words, "--fp8-format") || options.dtype == "fp32";
+  if (!any_type) {
+    words.emplace_back("--bf16");
+    notes.emplace_back("type of the computation not given: bf16");
+  }
+  STEPCAST_ASSIGN(DescribedJob job, parse_megatron_arguments(words, {model, options.gpus}));
+  if (!options.deepspeed.empty()) return read_deepspeed_config(options.deepspeed, job);
+  return job;
+}
+
+// "gemm=1.2x,nvlink=2x": so many times as fast.
+Status apply_what_if(const std::vector<std::string>& changes, StepAssumptions& assume) {
+  struct Knob {
+    std::string_view name;
+    double StepAssumptions::*factor;
+  };
+  constexpr Knob kKnobs[] = {{"gemm", &StepAssumptions::gemm_factor},
+                             {"attention", &StepAssumptions::attention_factor},
+                             {"memory_bound", &StepAssumptions::memory_bound_factor},
+                             {"communication", &StepAssumptions::communication_factor},
+                             {"nvlink", &StepAssumptions::intra_node_factor},
+                             {"network", &StepAssumptions::inter_node_factor}};
+  for (const std::string& change : changes) {
+    const std::size_t equals = change.find('=');
+    std::string value = equals == std::string::npos ? "" : change.substr(equals + 1);
+    if (!value.empty() && value.back() == 'x') value.pop_back();
+    char* end = nullptr;
+    const double speed = value.empty() ? 0 : std::strtod(value.c_str(), &end);
+    const Knob* knob = nullptr;
+    for (const Knob& k : kKnobs) {
+      if (k.name == change.substr(0, equals)) knob = &k;
+    }
+    if (knob == nullptr || end == nullptr || *end != '\0' || !(speed >= 0.01 && speed <= 100)) {
+      return Error::at("", "--what-if")
+          .found(fmt::format("`{}`", change))
+          .expected(
+              "NAME=FACTORx with gemm, attention, memory_bound, communication, nvlink or network, such as "
+              "nvlink=2x");
+    }
+    assume.*(knob->factor) /= speed;
+  }
+  return Ok{};
+}
+
+Status write_timeline(const std::string& file, const PricedStep& step, const Layout& layout,
+                      StepPricer& pricer) {
+  STEPCAST_ASSIGN(Program program, step_program(step, layout, pricer));
+  // One rank of every stage: the others do the same.
+  for (std::size_t c = 0; c < program.rank_classes().size(); ++c) program.set_multiplicity(RankClassId{c}, 1);
+  const Costs costs{program};
+  const FlatProgram flat{program};
+  STEPCAST_ASSIGN(const Plan plan, Plan::compile(program));
+  STEPCAST_ASSIGN(const Timeline timeline, plan.simulate(costs));
+  return write_perfetto(file, flat, costs, TaskTimes::simulated(flat, timeline));
+}
+
+Result<int> run(const Options& options) {
+  std::vector<std::string> notes;
+  STEPCAST_ASSIGN(DescribedJob job, describe_job(options, notes));
+  if (!options.framework.empty()) {
+    const Framework framework = parse_framework(options.framework);
+    if (framework == Framework::unknown) {
+      return Error::at("", "--framework")
+          .found(fmt::format("`{}`", options.framework))
+          .expected("megatron, nemo, torchtitan, fsdp, deepspeed or libai");
+    }
+    set_software_defaults(job.layout, framework, job.layout.precision.compute);
+  }
+  STEPCAST_ASSIGN(const Platform platform, load_platform(options.platform));
+  for (const std::string& setting : job.not_modelled)
+    notes.push_back(fmt::format("not modelled: {}", setting));
+  STEPCAST_TRY(check(job.layout, job.model, options.gpus));
+
+  StepAssumptions assume;
+  STEPCAST_TRY(apply_what_if(options.what_if, assume));
+  StepModel steps{platform, assume};
+  STEPCAST_ASSIGN(const StepPrediction prediction, steps.predict(job.model, job.layout));
+  STEPCAST_ASSIGN(const MemoryForecast memory,
+                  memory_forecast(job.model, job.layout, platform.device.memory_size));
+  for (const std::string& note : prediction.notes) notes.push_back(note);
+  const StepReport report{&job.model, &job.layout, &platform, &prediction, &memory, options.budget, notes};
+  if (options.explain || !options.timeline.empty()) {
+    STEPCAST_ASSIGN(const PricedStep step, steps.price(job.model, job.layout));
+    if (!options.timeline.empty()) {
+      STEPCAST_TRY(write_timeline(options.timeline, step, job.layout, steps.pricer()));
+    }
+    if (options.explain && !options.json) {
+      STEPCAST_ASSIGN(const std::string text, explain_text(step, job.layout, steps.pricer()));
+      fmt::print("{}\n", text);
+    }
+  }
+  fmt::print("{}", options.json ? step_json(report) : step_text(report));
+  if (!options.timeline.empty() && !options.json) {
+    fmt::print("\nTimeline written to {}: open it at https://ui.perfetto.dev\n", options.timeline);
+  }
+  return kSuccess;
+}
+
+}  // namespace
+
+Verb predict_verb() {
+  return {
+      "predict", "predict a training step from a description: model, layout, platform", [](CLI::App& app) {
+        auto options = std::make_shared<Options>();
+        options->app = &app;
+        app.allow_extras();
+        app.footer(
+            "Flags of Megatron-LM that are not listed here are understood as they are, for example:\n"
+            "  stepcast predict --model llama-3-70b --platform dgx-h100 --gpus 512 --tp 4 --pp 4 \\\n"
+            "    --global-batch-size 512 --sequence-parallel --use-distributed-optimizer");
+        app.add_option("--model", options->model, "name of a preset, or a Hugging Face config.json");
+        app.add_option("--platform", options->platform, "name of a shipped platform, or a platform file")
+            ->capture_default_str();
+        app.add_option("--gpus", options->gpus, "GPUs in all; what the layout leaves is data parallel");
+        app.add_option("--tp,--tensor-model-parallel-size", options->tensor, "tensor parallel degree");
+        app.add_option("--pp,--pipeline-model-parallel-size", options->pipeline, "pipeline parallel degree");
+        app.add_option("--cp,--context-parallel-size", options->context, "context parallel degree");
+        app.add_option("--ep,--expert-model-parallel-size", options->expert, "expert parallel degree");
+        app.add_option("--mbs,--micro-batch-size", options->micro_batch, "sequences per micro-batch");
+        app.add_option("--gbs,--global-batch-size", options->global_batch, "sequences per step");
+        app.add_option("--seq,--seq-length", options->sequence, "tokens per sequence");
+        app.add_option("--dtype", options->dtype, "bf16, fp16 or fp32")
+            ->check(CLI::IsMember({"bf16", "fp16", "fp32"}));
+        app.add_option("--framework", options->framework,
+                       "whose kernels and overlaps: megatron, nemo, torchtitan, fsdp, deepspeed, libai");
+        app.add_option("--command-line", options->command_line,
+                       "a whole Megatron-LM command line, instead of the flags above");
+        app.add_option("--torchtitan", options->torchtitan, "a TorchTitan job config (TOML) instead");
+        app.add_option("--deepspeed", options->deepspeed, "a DeepSpeed config (JSON) on top");
+        app.add_option("--what-if", options->what_if,
+                       "how it would be with faster parts: nvlink=2x, network, gemm, attention, memory_bound")
+            ->delimiter(',');
+        app.add_option("--train-tokens", options->budget.tokens,
+                       "tokens to train on: steps, days, GPU-hours");
+        app.add_option("--gpu-hour-price", options->budget.price_per_gpu_hour, "price of a GPU-hour");
+        app.add_option("--gpu-power-watts", options->budget.power_per_gpu_W,
+                       "power of a GPU with its share of the host");
+        app.add_flag("--explain", options->explain, "the operations of a layer with times and sources");
+        app.add_option("--timeline", options->timeline,
+                       "write the step as Chrome trace JSON, compressed if the name ends in .gz");
+        app.add_flag("--json", options->json, "print one JSON object (docs/json.md)");
+        return [options] { return run(*options); };
+      }};
+}
+
+}  // namespace stepcast::cli

@@ -1,0 +1,43 @@
+// What `stepcast predict` prints about a described step: time with interval, where it goes, throughput,
+// memory, cost.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stepcast/base/result.h"
+#include "stepcast/platform/platform.h"
+#include "stepcast/predict/step_model.h"
+#include "stepcast/workload/layout.h"
+#include "stepcast/workload/memory.h"
+#include "stepcast/workload/transformer.h"
+
+namespace stepcast {
+
+// What a training run costs beyond its time.
+struct TrainingBudget {
+  std::optional<double> tokens;              // to train on
+  std::optional<double> price_per_gpu_hour;  // in any currency
+  std::optional<double> power_per_gpu_W;     // of a GPU with its share of the host
+};
+
+struct StepReport {
+  const Transformer* model = nullptr;
+  const Layout* layout = nullptr;
+  const Platform* platform = nullptr;
+  const StepPrediction* prediction = nullptr;
+  const MemoryForecast* memory = nullptr;
+  TrainingBudget budget;
+  std::vector<std::string> notes;  // what was assumed, what is not modelled
+};
+
+[[nodiscard]] std::string step_text(const StepReport& report);
+[[nodiscard]] std::string step_json(const StepReport& report);
+
+// The operations of every kind of layer, of embedding, head and update: times, FLOPs, bytes, and the ground
+// each time stands on.
+[[nodiscard]] Result<std::string> explain_text(const PricedStep& step, const Layout& layout,
+                                               StepPricer& pricer);
+
+}  // namespace stepcast
