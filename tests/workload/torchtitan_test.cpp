@@ -91,11 +91,13 @@ TEST(TorchTitanConfig, DescribesLlama3) {
   expected.fused = {.softmax = false,
                     .bias_activation = false,
                     .bias_dropout_add = false,
-                    .norm = false,
+                    .norm = true,
                     .rotary = false,
                     .cross_entropy = false,
                     .weight_gradient_accumulation = false,
                     .compiled = false};
+  expected.overlap.gradient_reduce = true;  // FSDP
+  expected.overlap.sequence_parallel_weight_gradient = false;
   expected.context_parallel_kind = ContextParallelKind::all_gather;
   EXPECT_EQ(job.layout, expected);
   EXPECT_THAT(job.not_modelled, IsEmpty());

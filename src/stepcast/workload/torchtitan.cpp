@@ -11,6 +11,7 @@
 #include "stepcast/workload/detail/config_keys.h"
 #include "stepcast/workload/detail/toml_document.h"
 #include "stepcast/workload/detail/torchtitan_sections.h"
+#include "stepcast/workload/software_defaults.h"
 
 namespace stepcast {
 namespace {
@@ -199,15 +200,10 @@ Status use_batches(const TorchTitanSettings& s, Layout& layout) {
   return Ok{};
 }
 
-void use_compiler(const TorchTitanSettings& s, Layout& layout) {
-  layout.fused = {.softmax = s.compile,
-                  .bias_activation = s.compile,
-                  .bias_dropout_add = s.compile,
-                  .norm = s.compile || s.norm_type == "fused_rmsnorm" || s.norm_type == "compiled_rmsnorm",
-                  .rotary = s.compile,
-                  .cross_entropy = s.compile,
-                  .weight_gradient_accumulation = false,
-                  .compiled = s.compile};
+// torch.compile merges element-wise chains and the loss with them.
+void use_compiler(const TorchTitanSettings& s, FusedKernels& fused) {
+  fused.softmax = fused.bias_activation = fused.bias_dropout_add = fused.rotary = s.compile;
+  fused.cross_entropy = fused.compiled = s.compile;
 }
 
 }  // namespace
@@ -217,7 +213,7 @@ Result<DescribedJob> parse_torchtitan_config(std::string_view text, const std::s
   STEPCAST_ASSIGN(const JsonValue document, detail::parse_toml(text, name));
   STEPCAST_ASSIGN(ConfigKeys root, ConfigKeys::of(document, "", name));
   DescribedJob job;
-  job.layout.framework = Framework::torchtitan;
+  set_software_defaults(job.layout, Framework::torchtitan, DType::bf16);
   job.layout.optimizer.kind = OptimizerKind::adamw;
   job.layout.seq_len_tokens = 2048;
   TorchTitanSettings settings;
@@ -229,7 +225,7 @@ Result<DescribedJob> parse_torchtitan_config(std::string_view text, const std::s
     STEPCAST_TRY(use_batches(settings, job.layout));
     STEPCAST_TRY(use_checkpointing(settings, job.layout));
     STEPCAST_TRY(use_precision(settings, job.layout));
-    use_compiler(settings, job.layout);
+    use_compiler(settings, job.layout.fused);
     return check(job.layout, job.model, job.n_gpus);
   };
   Status built = build();

@@ -67,7 +67,6 @@ Status read_model(ConfigKeys& keys, const TorchTitanOptions& options, TorchTitan
   std::string name = "llama3", flavor = "debugmodel";
   STEPCAST_TRY(keys.optional("name", name));
   STEPCAST_TRY(keys.optional("flavor", flavor));
-  STEPCAST_TRY(keys.optional("norm_type", settings.norm_type));
   if (options.model) {
     job.model = *options.model;
   } else {
@@ -93,7 +92,7 @@ Status read_model(ConfigKeys& keys, const TorchTitanOptions& options, TorchTitan
       }
     }
   }
-  constexpr std::array<std::string_view, 4> kHarmless{"tokenizer_path", "hf_assets_path",
+  constexpr std::array<std::string_view, 5> kHarmless{"norm_type", "tokenizer_path", "hf_assets_path",
                                                       "print_after_conversion", "tokenizer_type"};
   keys.ignore(kHarmless);
   note_if_there(keys, "use_flex_attn", job);

@@ -27,7 +27,6 @@ struct TorchTitanSettings {
   std::string param_dtype = "bfloat16", reduce_dtype = "float32";
   std::vector<std::int64_t> split_points;
   bool compile = false, float8 = false;
-  std::string norm_type = "rmsnorm";
 };
 
 // Takes every section of the document; an error names the first key that is not known.
