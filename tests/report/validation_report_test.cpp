@@ -133,5 +133,28 @@ TEST(ValidationReport, GroupsAreMeansOfTheirSets) {
   EXPECT_THAT(validation_text(many), HasSubstr("gpu/op3 "));
 }
 
+TEST(ValidationReport, TargetsStandBesideWhatIs) {
+  SuiteResult scored = result();
+  scored.targets = {{"errors", 2, Target::Kind::at_most, 3, 1},
+                    {"share", 80, Target::Kind::at_least, 90, 100},
+                    {"coverage", 80, Target::Kind::between, 75, 90},
+                    {"hope", 5, Target::Kind::at_most, std::nullopt, 9}};
+  EXPECT_TRUE(scored.targets[0].met());
+  EXPECT_FALSE(scored.targets[1].met());
+  EXPECT_TRUE(scored.targets[2].met());
+  scored.targets[2].value = 91;
+  EXPECT_FALSE(scored.targets[2].met());
+  const std::vector<SuiteResult> results{scored};
+  const std::string page = accuracy_page(results, "data");
+  EXPECT_THAT(page, HasSubstr("| errors | 2.00 | <= 3 | <= 1 | yes |"));
+  EXPECT_THAT(page, HasSubstr("| share | 80.00 | >= 90 | >= 100 | no |"));
+  EXPECT_THAT(page, HasSubstr("| coverage | 91.00 | 75 to 90 | - | no |"));
+  EXPECT_THAT(page, HasSubstr("| hope | 5.00 | - | <= 9 | yes, and the aim |"));
+  const auto json = parse_json(validation_json(scored));
+  ASSERT_TRUE(json);
+  EXPECT_EQ((*json)["targets"][1]["must"].number, 90);
+  EXPECT_EQ((*json)["targets"][2]["to"].number, 90);
+}
+
 }  // namespace
 }  // namespace stepcast

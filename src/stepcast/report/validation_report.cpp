@@ -82,6 +82,16 @@ void write_result(JsonWriter& json, const SuiteResult& result) {
     json.end_object();
     write_sets(json, primary);
   }
+  if (!result.targets.empty()) {
+    json.key("targets").begin_array();
+    for (const Target& target : result.targets) {
+      const bool between = target.kind == Target::Kind::between;
+      json.begin_object().field("what", target.what).fixed_field("value", target.value, 4);
+      json.field(between ? "from" : "must", target.must).field(between ? "to" : "aim", target.aim);
+      json.field("met", target.met()).end_object();
+    }
+    json.end_array();
+  }
   json.key("skipped").begin_array();
   for (const Skipped& skipped : result.skipped) {
     json.begin_object()
@@ -189,6 +199,31 @@ TextTable table_of(const TestScore& test, std::size_t most_sets = std::numeric_l
   return test.relative ? relative_table(test, most_sets) : absolute_table(test);
 }
 
+TextTable targets_table(const std::vector<Target>& targets) {
+  TextTable table{{{"what", TextTable::Align::left},
+                   {"is"},
+                   {"must be", TextTable::Align::left},
+                   {"aim", TextTable::Align::left},
+                   {"met", TextTable::Align::left}}};
+  for (const Target& target : targets) {
+    std::string must = "-", aim = "-";
+    if (target.kind == Target::Kind::between) {
+      must = fmt::format("{} to {}", target.must.value_or(0), target.aim.value_or(0));
+    } else {
+      const std::string_view sign = target.kind == Target::Kind::at_most ? "<=" : ">=";
+      if (target.must) must = fmt::format("{} {}", sign, *target.must);
+      if (target.aim) aim = fmt::format("{} {}", sign, *target.aim);
+    }
+    const bool aimed = target.kind != Target::Kind::between && target.aim &&
+                       Target{{}, target.value, target.kind, target.aim, {}}.met();
+    table.row({target.what, table_number(target.value, 2), must, aim,
+               !target.met() ? "no"
+               : aimed       ? "yes, and the aim"
+                             : "yes"});
+  }
+  return table;
+}
+
 std::string heading_of(const TestScore& test) {
   return fmt::format("{} ({}; protocol: {})", test.test, test.unit, test.protocol);
 }
@@ -232,6 +267,7 @@ std::string validation_text(const SuiteResult& result) {
     text += fmt::format("\n{}\n", heading_of(test));
     text += table_of(test).text(2);
   }
+  if (!result.targets.empty()) text += "\nTargets\n" + targets_table(result.targets).text(2);
   const std::vector<std::string> skipped = skipped_lines(result);
   if (!skipped.empty()) text += "\nNot scored\n";
   for (const std::string& line : skipped) text += fmt::format("  - {}\n", line);
@@ -281,6 +317,9 @@ std::string accuracy_page(std::span<const SuiteResult> results, const std::strin
       data, version());
   for (const SuiteResult& result : results) {
     text += fmt::format("\n## {}\n", result.suite);
+    if (!result.targets.empty()) {
+      text += "\n### Targets\n\n" + targets_table(result.targets).markdown();
+    }
     for (const TestScore& test : result.tests) {
       text += fmt::format("\n### {}\n\n", heading_of(test));
       text += test.groups.empty() ? table_of(test).markdown() : table_of(test, kSetsOnPage).markdown();

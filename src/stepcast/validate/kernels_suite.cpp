@@ -17,6 +17,7 @@
 #include "stepcast/cost/kernel_model.h"
 #include "stepcast/validate/kernel_folds.h"
 #include "stepcast/validate/kernel_sets.h"
+#include "stepcast/validate/kernel_targets.h"
 
 namespace stepcast {
 namespace {
@@ -191,6 +192,7 @@ Result<SuiteResult> validate_kernels(const std::filesystem::path& data, const Su
     return split_by_value(d.rows, HeldOutValue::sequence_length, kFolds, kSeed);
   }));
   STEPCAST_TRY(run("beyond_range", [](const DeviceRows& d) { return split_largest(d.rows); }));
+  result.targets = kernel_targets(result.tests);
   return result;
 }
 

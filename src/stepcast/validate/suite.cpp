@@ -83,6 +83,15 @@ void TestScore::finish() {
   }
 }
 
+bool Target::met() const {
+  switch (kind) {
+    case Kind::at_most: return !must || value <= *must;
+    case Kind::at_least: return !must || value >= *must;
+    case Kind::between: return (!must || value >= *must) && (!aim || value <= *aim);
+  }
+  return true;
+}
+
 std::span<const Suite> builtin_suites() {
   static const std::array<Suite, 4> kSuites{replay_suite(), collectives_suite(), kernels_suite(),
                                             iterations_suite()};

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -63,9 +64,20 @@ struct Skipped {
   std::uint64_t n = 1;
 };
 
+// What the project wants a number to be: at most, or at least, `must`, better `aim`; or between two bounds.
+struct Target {
+  enum class Kind : std::uint8_t { at_most, at_least, between };
+  std::string what;  // "held_out_rows, gemm bf16: mean |error| %"
+  double value = 0;
+  Kind kind = Kind::at_most;
+  std::optional<double> must, aim;  // between: the lower and the upper bound
+  [[nodiscard]] bool met() const;   // must, not aim
+};
+
 struct SuiteResult {
   std::string suite;
   std::vector<TestScore> tests;  // the primary test first
+  std::vector<Target> targets;
   std::vector<Skipped> skipped;
 };
 
