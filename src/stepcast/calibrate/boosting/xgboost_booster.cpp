@@ -65,7 +65,7 @@ BoosterDump train_booster(std::span<const float> rows, std::size_t n_features, s
       {"objective", "reg:squarederror"},
       {"base_score", "0"},
       {"tree_method", "hist"},
-      {"max_bin", "256"},
+      {"max_bin", "128"},
       {"seed", std::to_string(options.seed)},
       {"seed_per_iteration", "1"},
       {"max_depth", std::to_string(options.depth)},

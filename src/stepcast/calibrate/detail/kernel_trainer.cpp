@@ -23,7 +23,7 @@ constexpr std::size_t kFolds = 3;
 // trees.
 constexpr std::size_t kLeastForLearning = 12, kLeastForTrees = 40;
 // Networks are trained on at most so many shapes: what their training may cost.
-constexpr std::size_t kMostForNetwork = 800;
+constexpr std::size_t kMostForNetwork = 500;
 // A costlier correction has to be better by this share of the error.
 constexpr double kWorthIt = 0.97;
 constexpr double kLeafScale = 1e-4;
@@ -102,6 +102,8 @@ using Learner = std::function<Result<std::vector<Correction>>(const Table&)>;
 struct Candidate {
   std::string name;
   Learner learn;
+  // Candidates before this one whose mean it is: nothing has to be trained to know how well it does.
+  std::vector<std::size_t> mean_of;
 };
 
 Learner tree_learner(BoosterOptions options) {
@@ -155,22 +157,24 @@ std::vector<Candidate> candidates_for(KernelFeatureSet set, std::size_t n_points
                  [](const Table&) -> Result<std::vector<Correction>> { return std::vector<Correction>{}; }});
   if (n_points < kLeastForLearning) return all;
   if (set == KernelFeatureSet::rows) {
-    all.push_back({"table", table_learner({3, 1}, 16)});
+    all.push_back({"table", table_learner({3, 1}, 16), {}});
   } else if (set == KernelFeatureSet::elements) {
-    all.push_back({"table", table_learner({0, 1}, 16)});
+    all.push_back({"table", table_learner({0, 1}, 16), {}});
   }
   if (n_points < kLeastForTrees) return all;
   PerceptronOptions network;
   network.seed = seed;
-  if (n_points <= kMostForNetwork) all.push_back({"perceptron", network_learner(network)});
+  const std::size_t network_index = all.size();
+  if (n_points <= kMostForNetwork) all.push_back({"perceptron", network_learner(network), {}});
   if (have_xgboost()) {
     const auto tree_seed = static_cast<std::uint32_t>(seed & 0x7fffffffU);
     const Learner small = tree_learner({.rounds = 60, .depth = 4, .learning_rate = 0.15, .seed = tree_seed});
     const Learner large = tree_learner({.rounds = 64, .depth = 6, .learning_rate = 0.18, .seed = tree_seed});
-    all.push_back({"trees on ratio, small", small});
-    all.push_back({"trees on ratio", large});
+    all.push_back({"trees on ratio, small", small, {}});
+    all.push_back({"trees on ratio", large, {}});
     if (n_points <= kMostForNetwork)
-      all.push_back({"perceptron and trees", blend(network_learner(network), large)});
+      all.push_back(
+          {"perceptron and trees", blend(network_learner(network), large), {network_index, all.size() - 1}});
   }
   return all;
 }
@@ -400,14 +404,24 @@ Result<TrainedKernel> train_kernel(const KernelRows& rows, const Device& device,
   const Candidate* chosen = &candidates.front();
   std::vector<double> chosen_residual, chosen_predicted;
   Errors chosen_errors;
+  std::vector<std::vector<double>> all_corrections;  // of rows that were held out, per candidate
   for (const Candidate& candidate : candidates) {
-    STEPCAST_ASSIGN(const std::vector<double> correction, held_out(candidate.learn, table, fold_of));
+    std::vector<double> correction(n, 0.0);
+    if (candidate.mean_of.empty()) {
+      STEPCAST_ASSIGN(correction, held_out(candidate.learn, table, fold_of));
+    } else {
+      for (const std::size_t part : candidate.mean_of) {
+        for (std::size_t i = 0; i < n; ++i)
+          correction[i] += all_corrections[part][i] / static_cast<double>(candidate.mean_of.size());
+      }
+    }
     std::vector<double> row_residual(points.of_row.size()), row_predicted(points.of_row.size());
     for (std::size_t row = 0; row < points.of_row.size(); ++row) {
       const std::size_t i = points.of_row[row];
       row_predicted[row] = log_reference[i] + kernel.log_offset + correction[i];
       row_residual[row] = rows.log_us[row] - row_predicted[row];
     }
+    all_corrections.push_back(std::move(correction));
     const Errors errors = errors_of(row_residual);
     out.note.candidates.push_back({candidate.name, errors.gmae, errors.mape});
     const bool better = errors.mape + errors.gmae < kWorthIt * (chosen_errors.mape + chosen_errors.gmae);

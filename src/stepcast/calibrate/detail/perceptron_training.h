@@ -12,7 +12,7 @@ namespace stepcast::detail {
 
 struct PerceptronOptions {
   std::vector<std::size_t> hidden{16, 16};
-  int steps = 2500;
+  int steps = 1500;
   std::size_t batch = 32;
   double learning_rate = 5e-3;
   double weight_decay = 1e-4;

@@ -11,7 +11,7 @@
 namespace stepcast::detail {
 namespace {
 
-constexpr std::size_t kMostRows = 800;
+constexpr std::size_t kMostRows = 500;
 
 // The constants as logarithms (of what lies above the physical limit of 1 for factors).
 struct Constant {
@@ -109,6 +109,7 @@ ReferenceParameters fit_reference(std::span<const Operation* const> operations,
   double best_value = 1e300;
   // Unfused operations take many passes over memory, and the search finds no way from one to the other.
   for (const double memory : {0.25, 2.0}) {
+    if (tiles && memory > 1) break;  // products are one kernel
     std::vector<double> x;
     for (const Constant* constant : used) {
       double centre = constant->centre;
