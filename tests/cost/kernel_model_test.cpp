@@ -292,6 +292,18 @@ TEST(KernelModel, LeavesOutRecordsOfOtherDevicesAndIgnoresOtherKinds) {
   EXPECT_THAT(model.skipped(), ElementsAre(HasSubstr("fitted on Another GPU")));
 }
 
+TEST(KernelModel, ARecordOfASiblingIsGivenTheFiguresOfThisDevice) {
+  const Operation rows = norm({.rows = 65536, .cols = 4096}, DType::bf16);
+  ModelRecord record = record_of(plain_kernel(rows, 1.0));
+  record.device = "Sibling GPU";
+  record.parameters.add("architecture", JsonValue{"ampere"});
+  Device slower = device();
+  slower.memory_bandwidth = BytesPerSecond{1.0e12};
+  const KernelModel model{device(), std::vector{record}}, slower_model{slower, std::vector{record}};
+  ASSERT_THAT(model.skipped(), IsEmpty());
+  EXPECT_NEAR(slower_model.estimate(rows).time / model.estimate(rows).time, 2, 0.02);
+}
+
 TEST(KernelModel, ARecordWhoseFeaturesDoNotFitItsFamilyIsNotUsed) {
   FittedKernel kernel = plain_kernel(norm({.rows = 64, .cols = 64}, DType::bf16), 1.5);
   kernel.family = "gemm";

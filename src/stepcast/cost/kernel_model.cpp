@@ -49,6 +49,14 @@ Operation with(const Operation& operation, Direction direction) {
   return out;
 }
 
+// The figures of this device in a reference that was fitted on another one; the fitted constants stay.
+void use_figures(ReferenceParameters& reference, DType dtype, const Device& device) {
+  if (device.memory_bandwidth.value() > 0) reference.bandwidth_GBps = device.memory_bandwidth.value() / 1e9;
+  if (const auto peak = device.peak(dtype); peak && peak->value() > 0)
+    reference.peak_TFLOPs = peak->value() / 1e12;
+  if (device.sm_count && *device.sm_count > 0) reference.sm_count = static_cast<double>(*device.sm_count);
+}
+
 // A time in the making.
 struct Answer {
   double us = 0;
@@ -179,8 +187,8 @@ void KernelModel::Impl::add(const ModelRecord& record) {
     skipped.push_back(fmt::format("model {}: kind `{}` is not known", record.name, record.kind));
     return;
   }
-  // A platform file that takes the records of another device does so on purpose; they correct the analytic
-  // model, which knows this device's memory and clock, so they hold for devices with the same units.
+  // A platform file that takes the records of another device does so on purpose; they correct a reference
+  // that is given this device's figures below, so they hold for devices with the same units.
   const bool of_sibling = !record.device.empty() && !analytic.device().is_called(record.device);
   const JsonValue* architecture = record.parameters.find("architecture");
   if (of_sibling &&
@@ -195,6 +203,7 @@ void KernelModel::Impl::add(const ModelRecord& record) {
     skipped.push_back(fmt::format("model {}: {}", record.name, kernel.error().message()));
     return;
   }
+  if (of_sibling) use_figures(kernel->reference, kernel->dtype, analytic.device());
   auto family = std::find_if(families.begin(), families.end(),
                              [&](const Family& f) { return f.name == kernel->family; });
   if (family == families.end()) {
