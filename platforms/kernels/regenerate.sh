@@ -41,3 +41,11 @@ vector='neusight_train_matmul_fp32.csv neusight_train_vector_fp32.csv'
 }
 fit a100-pcie-80gb "$neusight; $simumax" 'PyTorch 2.1, CUDA 12.1' neusight_train_conv_fp32.csv \
   simumax_a100_pcie_efficiency.csv
+
+# Devices of one architecture share what only one of them was measured on; their own records come first.
+extend() {
+  case $wanted in *" $1 "* | "  ") ;; *) return 0 ;; esac
+  sed -i "/^  \"description\"/a\\  \"extends\": \"$2.json\"," "$here/$1.json"
+}
+extend h100-sxm5-80gb gh200-96gb
+extend a100-pcie-80gb a100-sxm4-80gb
