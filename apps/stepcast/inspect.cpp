@@ -13,6 +13,7 @@
 #include "stepcast/predict/trace_set.h"
 #include "stepcast/report/inspect_report.h"
 #include "stepcast/report/operations_report.h"
+#include "stepcast/trace/profiled_operators.h"
 #include "stepcast/trace/readers.h"
 
 #include "verbs.h"
@@ -104,13 +105,19 @@ Status inspect(const std::string& file, const Options& options, std::string& tex
     case TraceFormat::chakra_protobuf:  // the reader says what to do
     case TraceFormat::unknown: break;
   }
-  if (options.operations) {
-    return Error::at(file, "")
-        .found(std::string("a ").append(to_string(format)).append(" file"))
-        .expected("a PyTorch execution trace, which holds the shapes of its operators")
-        .advice("leave out --operations, or record an execution trace with the profiler trace");
-  }
   STEPCAST_ASSIGN(const RecordedRank rank, read_kineto(file));
+  if (options.operations) {
+    STEPCAST_ASSIGN(const ProfiledOperators operators, profiled_operators(rank));
+    const TracedOperations traced = traced_operations(operators.trace, {.tf32_allowed = options.tf32});
+    const KernelTimeCoverage coverage =
+        kernel_time_coverage(operators.trace, traced, rank, operators.node_of_op);
+    if (options.json) {
+      operations_json(operators.trace, traced, &coverage, json);
+    } else {
+      text = operations_text(operators.trace, traced, &coverage);
+    }
+    return Ok{};
+  }
   show(rank);
   return Ok{};
 }

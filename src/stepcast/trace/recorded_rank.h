@@ -35,6 +35,8 @@ struct CpuOp {
   NameId name;
   ThreadId thread;
   NameId input_shapes;                // text of "Input Dims", interned; invalid where absent
+  NameId input_types;                 // "Input type"
+  NameId input_values;                // "Concrete Inputs"
   std::int64_t external_id = -1;      // "External id"; -1 where absent
   std::int64_t order = -1;            // "Ev Idx" or "Record function id"; -1 where absent
   std::int64_t sequence_number = -1;  // autograd sequence, joins forward and backward; -1 where absent

@@ -222,6 +222,12 @@ TracedOperations traced_operations(const ExecutionTrace& trace, const TracedOper
 Result<KernelTimeCoverage> kernel_time_coverage(const ExecutionTrace& trace, const TracedOperations& traced,
                                                 const RecordedRank& recorded) {
   STEPCAST_ASSIGN(const detail::EtJoin join, detail::join_execution_trace(recorded, trace));
+  return kernel_time_coverage(trace, traced, recorded, join.node_of_op);
+}
+
+KernelTimeCoverage kernel_time_coverage(const ExecutionTrace& trace, const TracedOperations& traced,
+                                        const RecordedRank& recorded,
+                                        std::span<const std::int32_t> node_of_op) {
   const detail::RecordedStep whole = detail::whole_file(recorded);
   const detail::RankGraph graph = detail::link_rank(recorded, whole, whole.start);
   std::vector<bool> counts(trace.nodes.size(), false);
@@ -233,7 +239,7 @@ Result<KernelTimeCoverage> kernel_time_coverage(const ExecutionTrace& trace, con
     std::int32_t op =
         work.call == detail::kNone ? detail::kNone : graph.calls[static_cast<std::size_t>(work.call)].op;
     // Out of what only the profiler saw, up to an operator of the execution trace.
-    while (op != detail::kNone && join.node_of_op[static_cast<std::size_t>(op)] < 0)
+    while (op != detail::kNone && node_of_op[static_cast<std::size_t>(op)] < 0)
       op = graph.parent_of_op[static_cast<std::size_t>(op)];
     if (op == detail::kNone) {
       coverage.unlinked += time;
@@ -244,7 +250,7 @@ Result<KernelTimeCoverage> kernel_time_coverage(const ExecutionTrace& trace, con
       continue;
     }
     coverage.computation += time;
-    const std::int32_t node = join.node_of_op[static_cast<std::size_t>(op)];
+    const std::int32_t node = node_of_op[static_cast<std::size_t>(op)];
     const std::int32_t owner = traced.stands_for[static_cast<std::size_t>(node)];
     if (owner >= 0 && counts[static_cast<std::size_t>(owner)]) {
       coverage.modelled += time;

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -57,7 +58,13 @@ struct KernelTimeCoverage {
   std::map<std::string, Microseconds> unmodelled_time;   // by the innermost operator
 };
 
-// Errors: the two files do not belong together.
+// `node_of_op`: for each of RecordedRank::cpu_ops the node of the trace, -1: none.
+[[nodiscard]] KernelTimeCoverage kernel_time_coverage(const ExecutionTrace& trace,
+                                                      const TracedOperations& traced,
+                                                      const RecordedRank& recorded,
+                                                      std::span<const std::int32_t> node_of_op);
+
+// Joins the two files by their operators. Errors: they do not belong together.
 [[nodiscard]] Result<KernelTimeCoverage> kernel_time_coverage(const ExecutionTrace& trace,
                                                               const TracedOperations& traced,
                                                               const RecordedRank& recorded);

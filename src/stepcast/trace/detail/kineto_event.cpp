@@ -104,6 +104,14 @@ bool read_collective_arg(JsonCursor& c, std::string_view key, CollectiveArgs& a)
   return false;
 }
 
+void read_list(JsonCursor& c, std::string_view& out) {
+  if (c.peek() == '[') {
+    c.raw_value(out);
+  } else {
+    c.skip_value();
+  }
+}
+
 void read_arg(JsonCursor& c, std::string_view key, EventArgs& a) {
   switch (key.size()) {
     case 3:
@@ -126,14 +134,8 @@ void read_arg(JsonCursor& c, std::string_view key, EventArgs& a) {
       if (key == "Python id"sv) a.has_python_id = true;
       break;
     case 10:
-      if (key == "Input Dims"sv || key == "Input dims"sv) {
-        if (c.peek() == '[') {
-          c.raw_value(a.input_dims);
-        } else {
-          c.skip_value();
-        }
-        return;
-      }
+      if (key == "Input Dims"sv || key == "Input dims"sv) return read_list(c, a.input_dims);
+      if (key == "Input type"sv) return read_list(c, a.input_types);
       break;
     case 11:
       if (key == "External id"sv || key == "external id"sv) return loose_integer(c, a.external_id);
@@ -147,6 +149,7 @@ void read_arg(JsonCursor& c, std::string_view key, EventArgs& a) {
       if (key == "cuda_sync_kind"sv) return loose_string(c, a.sync_kind);
       break;
     case 15:
+      if (key == "Concrete Inputs"sv) return read_list(c, a.input_values);
       if (key == "Sequence number"sv) return loose_integer(c, a.sequence_number);
       break;
     case 18:

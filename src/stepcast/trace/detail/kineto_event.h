@@ -42,7 +42,7 @@ struct EventArgs {
   float blocks_per_sm = -1;
   bool has_call_id = false;  // "cbid" or "cid": a runtime call
   bool has_python_id = false;
-  std::string_view input_dims;  // raw JSON list
+  std::string_view input_dims, input_types, input_values;  // raw JSON lists
   JsonText sync_kind;
   JsonText name;  // of metadata events
   CollectiveArgs collective;

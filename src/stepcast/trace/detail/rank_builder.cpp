@@ -101,6 +101,10 @@ void RankBuilder::add_cpu(const KinetoEvent& event) {
   op.name = interner_.text(event.name);
   op.thread = thread_of(event);
   if (!a.input_dims.empty()) op.input_shapes = interner_.compact_json(a.input_dims);
+  if (!a.input_types.empty()) op.input_types = interner_.compact_json(a.input_types);
+  constexpr std::size_t kLongestValues = 1024;  // what an operator is called with, not its data
+  if (!a.input_values.empty() && a.input_values.size() <= kLongestValues)
+    op.input_values = interner_.compact_json(a.input_values);
   op.external_id = a.external_id;
   op.order = first_given(a.event_index, a.record_function_id);
   op.sequence_number = a.sequence_number;

@@ -1,0 +1,138 @@
+#include "stepcast/trace/profiled_operators.h"
+
+#include <algorithm>
+#include <string>
+
+#include "stepcast/operation/dtype.h"
+#include "stepcast/operation/kernel_class.h"
+#include "stepcast/trace/detail/call_parser.h"
+#include "stepcast/trace/detail/rank_graph.h"
+
+namespace stepcast {
+namespace {
+
+std::string_view inside_quotes(std::string_view json) {
+  return json.size() >= 2 && json.front() == '"' ? json.substr(1, json.size() - 2) : json;
+}
+
+// A value as Python prints it, with the type that it shows.
+struct Typed {
+  std::string type, value;
+};
+Typed scalar(std::string_view text) {
+  if (text == "True" || text == "False") return {"Bool", text == "True" ? "true" : "false"};
+  if (text.empty() || text == "None") return {"None", "null"};
+  const bool number = text.find_first_not_of("-0123456789") == std::string_view::npos;
+  if (number) return {"Int", std::string(text)};
+  if (text.find_first_not_of("-+.0123456789eE") == std::string_view::npos)
+    return {"Double", std::string(text)};
+  return {"None", "null"};
+}
+Typed list(std::string_view text) {
+  Typed out{"GenericList[Int]", {}};
+  for (const char c : text) {
+    if (c != ' ') out.value += c;
+  }
+  for (const auto& [python, json] : {std::pair{"True", "true"}, std::pair{"False", "false"}}) {
+    for (std::size_t at = out.value.find(python); at != std::string::npos; at = out.value.find(python))
+      out.value.replace(at, std::string_view(python).size(), json);
+  }
+  return out;
+}
+
+// "Input type" and "Concrete Inputs" in the spelling of execution traces.
+struct Texts {
+  std::string types = "[", values = "[";
+  int tensors = 0;
+};
+Texts translate(std::string_view types, std::string_view values, std::string_view shapes) {
+  Texts out;
+  const std::vector<std::string_view> value = detail::list_elements(values);
+  const std::vector<std::string_view> shape = detail::list_elements(shapes);
+  std::size_t i = 0;
+  for (const std::string_view quoted : detail::list_elements(types)) {
+    const std::string_view type = inside_quotes(quoted);
+    const std::string_view text = i < value.size() ? inside_quotes(value[i]) : std::string_view{};
+    Typed typed{"None", "null"};
+    // Lists of tensors have one type and often no shapes: they stay without value.
+    if (type == "Scalar") {
+      typed = scalar(text);
+    } else if (type == "ScalarList") {
+      typed = list(text);
+    } else if (parse_dtype(type) != DType::unknown) {
+      typed = {"Tensor(" + std::string(type) + ")", "null"};
+      ++out.tensors;
+    }
+    out.types += (i > 0 ? ",\"" : "\"") + typed.type + '"';
+    out.values += (i > 0 ? "," : "") + typed.value;
+    ++i;
+  }
+  out.types += ']';
+  out.values += ']';
+  return out;
+}
+
+}  // namespace
+
+Result<ProfiledOperators> profiled_operators(const RecordedRank& recorded) {
+  const bool has_shapes = std::any_of(recorded.cpu_ops.begin(), recorded.cpu_ops.end(), [](const CpuOp& op) {
+    return op.input_types.valid() && op.input_shapes.valid();
+  });
+  if (!has_shapes) {
+    return Error::at(recorded.file, "the operators")
+        .found("no shapes and types of their inputs")
+        .expected("\"Input Dims\" and \"Input type\"")
+        .advice("record with record_shapes=True, or give an execution trace of the same run");
+  }
+  const detail::RecordedStep whole = detail::whole_file(recorded);
+  const detail::RankGraph graph = detail::link_rank(recorded, whole, whole.start);
+  const std::size_t n = recorded.cpu_ops.size();
+  std::vector<bool> launched(n, false);
+  std::vector<MemcpyKind> copied(n, MemcpyKind::none);  // by the operator itself
+  for (const detail::GpuWork& work : graph.gpu) {
+    if (work.call == detail::kNone) continue;
+    std::int32_t op = graph.calls[static_cast<std::size_t>(work.call)].op;
+    if (op != detail::kNone) copied[static_cast<std::size_t>(op)] = work.copy;
+    for (; op != detail::kNone && !launched[static_cast<std::size_t>(op)];
+         op = graph.parent_of_op[static_cast<std::size_t>(op)])
+      launched[static_cast<std::size_t>(op)] = true;
+  }
+
+  ProfiledOperators out;
+  out.trace.file = recorded.file;
+  out.trace.schema = recorded.schema;
+  out.trace.names = recorded.names;
+  out.node_of_op.assign(n, -1);
+  constexpr std::int64_t kRoot = 1;
+  for (std::size_t i = 0; i < n; ++i) {
+    if (!launched[i]) continue;
+    const CpuOp& op = recorded.cpu_ops[i];
+    const std::int32_t parent = graph.parent_of_op[i];
+    EtNode node;
+    node.id = static_cast<std::int64_t>(i) + kRoot + 1;
+    node.parent = parent == detail::kNone ? kRoot : parent + kRoot + 1;
+    node.order = node.id;
+    node.sequence_number = op.sequence_number;
+    node.name = op.name;
+    node.input_shapes = op.input_shapes;
+    node.first_input = static_cast<std::uint32_t>(out.trace.tensors.size());
+    if (op.input_types.valid()) {
+      const Texts texts = translate(recorded.names.text(op.input_types), recorded.names.text(op.input_values),
+                                    recorded.names.text(op.input_shapes));
+      node.input_types = out.trace.names.intern(texts.types);
+      node.values = out.trace.names.intern(texts.values);
+      // copy_(to, from): what the copy engine did tells where they lie.
+      for (int tensor = 0; tensor < texts.tensors; ++tensor) {
+        const bool from_host = copied[i] == MemcpyKind::host_to_device && tensor == 1;
+        const bool to_host = copied[i] == MemcpyKind::device_to_host && tensor == 0 && texts.tensors > 1;
+        out.trace.tensors.push_back({.on_gpu = !from_host && !to_host});
+      }
+    }
+    node.first_output = node.end_output = static_cast<std::uint32_t>(out.trace.tensors.size());
+    out.node_of_op[i] = static_cast<std::int32_t>(out.trace.nodes.size());
+    out.trace.nodes.push_back(node);
+  }
+  return out;
+}
+
+}  // namespace stepcast
