@@ -125,8 +125,13 @@ Result<GradientTrees> GradientTrees::read(const JsonValue& value, std::size_t n_
   EncodedTrees encoded;
   STEPCAST_ASSIGN(const std::vector<double> features, finite_numbers(value, "cut_feature"));
   STEPCAST_ASSIGN(const std::vector<double> cuts, finite_numbers(value, "cut_value"));
-  STEPCAST_ASSIGN(encoded.splits, whole_numbers(value, "splits"));
-  STEPCAST_ASSIGN(encoded.leaves, whole_numbers(value, "leaves"));
+  STEPCAST_ASSIGN(const std::vector<std::int32_t> nodes, whole_numbers(value, "nodes"));
+  for (const std::int32_t node : nodes) {
+    const bool is_leaf = node % 2 != 0;
+    if (!is_leaf && node < 0) return Error{fmt::format("`nodes` holds {}", node)};
+    encoded.splits.push_back(is_leaf ? -1 : node / 2);
+    if (is_leaf) encoded.leaves.push_back((node - 1) / 2);
+  }
   STEPCAST_ASSIGN(encoded.leaf_scale, finite_number(value, "leaf_scale"));
   for (const double feature : features) {
     if (!(feature >= 0 && feature < 255) || feature != std::floor(feature))
@@ -142,8 +147,11 @@ JsonValue GradientTrees::write() const {
   value.add("leaf_scale", JsonValue{encoded_.leaf_scale});
   value.add("cut_feature", number_array(encoded_.cut_feature));
   value.add("cut_value", number_array(encoded_.cut_value));
-  value.add("splits", number_array(encoded_.splits));
-  value.add("leaves", number_array(encoded_.leaves));
+  JsonValue nodes = JsonValue::array();
+  std::size_t next_leaf = 0;
+  for (const std::int32_t split : encoded_.splits)
+    nodes.add(JsonValue{2.0 * (split >= 0 ? split : encoded_.leaves[next_leaf++]) + (split >= 0 ? 0 : 1)});
+  value.add("nodes", std::move(nodes));
   return value;
 }
 

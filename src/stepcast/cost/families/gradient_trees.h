@@ -1,12 +1,12 @@
 // An ensemble of regression trees on flat arrays. Trained elsewhere (calibrate/boosting); here it is read,
 // checked and evaluated.
 //
-// In a record the trees stand one after another, each as its nodes in preorder: a node is the index of a cut
-// (feature < value: the left child follows, then the right one) or -1 for a leaf, whose value is the next of
-// `leaves`. So there are no child pointers that could be wrong; a list that ends early or late is an error.
+// In a record the trees stand one after another, each as its nodes in preorder. An even node 2 c splits at
+// cut c (feature < value: the left child follows, then the right one), an odd one 2 v + 1 is a leaf of value
+// v times `leaf_scale`. So there are no child pointers that could be wrong; a list that ends early or late is
+// an error.
 //
-//   "cut_feature": [0, 3], "cut_value": [7.5, 2.25], "splits": [1, -1, 0, -1, -1], "leaves": [-12, 5, 40],
-//   "leaf_scale": 1e-4
+//   "cut_feature": [0, 3], "cut_value": [7.5, 2.25], "nodes": [2, -23, 0, 11, 81], "leaf_scale": 1e-4
 //   x[3] < 2.25 ? -0.0012 : x[0] < 7.5 ? 0.0005 : 0.004
 #pragma once
 
@@ -23,8 +23,8 @@ namespace stepcast {
 struct EncodedTrees {
   std::vector<std::uint8_t> cut_feature;
   std::vector<float> cut_value;
-  std::vector<std::int32_t> splits;  // of all trees
-  std::vector<std::int32_t> leaves;
+  std::vector<std::int32_t> splits;  // of all trees; -1: a leaf
+  std::vector<std::int32_t> leaves;  // in the same order
   double leaf_scale = 1e-4;
 };
 
