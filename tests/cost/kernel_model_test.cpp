@@ -98,6 +98,27 @@ TEST(KernelModel, SaysWhenItLeavesTheMeasuredSizesAndIsLessSure) {
   EXPECT_GT(width(outside.estimate), width(inside.estimate));
 }
 
+TEST(KernelModel, FarBelowTheMeasuredWorkTheFiguresOfTheDeviceAnswer) {
+  const Operation measured = norm({.rows = 65536, .cols = 4096}, DType::bf16);
+  FittedKernel kernel = plain_kernel(measured, 1.0);
+  kernel.reference.floor_us = 5000;                              // gaps of a slow host
+  kernel.low[3] = static_cast<float>(std::log(65536.0 * 4096));  // log_elements
+  const KernelModel model{device(), std::vector{record_of(kernel)}};
+  const auto time = [&](std::int64_t rows) {
+    return model.estimate(norm({.rows = rows, .cols = 4096}, DType::bf16)).time.value();
+  };
+  EXPECT_GT(time(65536), 5000);
+  EXPECT_GT(time(40000), 5000);  // little less: as measured
+  const Operation small = norm({.rows = 64, .cols = 4096}, DType::bf16);
+  EXPECT_DOUBLE_EQ(time(64), model.analytic().time(small).value());
+  double last = time(64);
+  for (std::int64_t rows = 64; rows <= 65536; rows += 64) {  // without a step in between
+    EXPECT_GE(time(rows), last);
+    EXPECT_LT(time(rows), 1.5 * last + 5);
+    last = time(rows);
+  }
+}
+
 TEST(KernelModel, Fp16StandsInForBf16ButWider) {
   const Operation half = gemm({.m = 4096, .n = 4096, .k = 4096}, DType::fp16);
   const KernelModel model{device(), std::vector{record_of(plain_kernel(half, 1.5))}};

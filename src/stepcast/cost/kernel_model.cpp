@@ -31,6 +31,10 @@ constexpr double kFromForward = 0.08;   // gradients from forward kernels
 constexpr double kOfSibling = 0.05;     // fitted on another device of the architecture
 constexpr double kFromAnalytic = 0.15;  // scaled by a ratio of the analytic model
 
+// Work below the least that was measured, in ln: from half of it on the answer moves to the analytic model,
+// at an eighth it has arrived; a quarter of the way that it moved is added to the band. Assumed.
+constexpr double kHandOverFrom = 0.7, kHandOverTo = 2.1, kHandOverWidening = 0.25;
+
 // fp16 and bf16 run on the same units and move the same bytes.
 DType alike(DType dtype) {
   if (dtype == DType::fp16) return DType::bf16;
@@ -163,14 +167,8 @@ struct KernelModel::Impl {
     return from_other_dtype(operation);
   }
 
-  [[nodiscard]] Answer to_answer(std::size_t record, const FittedTime& time) const {
-    return {std::exp(std::clamp(time.log_us, -20.0, 60.0)),
-            time.log_low - widening[record],
-            time.log_high + widening[record],
-            EstimateSource::fitted,
-            record,
-            time.distance > 0};
-  }
+  [[nodiscard]] Answer to_answer(std::size_t record, const FittedTime& time,
+                                 const Operation& operation) const;
   [[nodiscard]] Estimate to_estimate(const Operation& operation, const Answer& answer) const {
     const double bound = analytic.lower_bound(operation).value();
     const double time = std::max(answer.us, bound);
@@ -229,6 +227,26 @@ bool KernelModel::Impl::covers(std::size_t record, const Operation& operation) c
          kernel.attention_kernels.end();
 }
 
+Answer KernelModel::Impl::to_answer(std::size_t record, const FittedTime& time,
+                                    const Operation& operation) const {
+  Answer answer{std::exp(std::clamp(time.log_us, -20.0, 60.0)),
+                time.log_low - widening[record],
+                time.log_high + widening[record],
+                EstimateSource::fitted,
+                record,
+                time.distance > 0};
+  if (time.below <= kHandOverFrom) return answer;
+  // The floor of a record is what its benchmark launched, gaps of the host included. Far below the measured
+  // work nothing else is left of it, and the figures of the device say more.
+  const double share = std::min((time.below - kHandOverFrom) / (kHandOverTo - kHandOverFrom), 1.0);
+  const double shift = share * std::log(std::max(analytic.time(operation).value(), 1e-9) / answer.us);
+  answer.us *= std::exp(shift);
+  answer.log_low -= kHandOverWidening * std::abs(shift);
+  answer.log_high += kHandOverWidening * std::abs(shift);
+  if (share > 0.5) answer.source = EstimateSource::analytic;
+  return answer;
+}
+
 std::optional<Answer> KernelModel::Impl::from_record(const Operation& operation) const {
   const std::size_t record = find(operation);
   if (record == kNoRecord || kernel_feature_set_of(operation) != kernels[record].features)
@@ -236,7 +254,7 @@ std::optional<Answer> KernelModel::Impl::from_record(const Operation& operation)
   FittedTime time;
   const Operation* pointer = &operation;
   kernels[record].estimate({&pointer, 1}, {&time, 1});
-  const Answer answer = to_answer(record, time);
+  const Answer answer = to_answer(record, time, operation);
   if (covers(record, operation)) return answer;
   // Another implementation of attention than the measured one: scaled as the analytic model says.
   Operation measured_one = operation;
@@ -377,7 +395,8 @@ void KernelModel::estimate(std::span<const Operation> operations, std::span<Esti
     Waiting& w = waiting[record];
     impl.kernels[record].estimate({w.operations.data(), w.n}, {times.data(), w.n});
     for (std::size_t i = 0; i < w.n; ++i)
-      out[w.index[i]] = impl.to_estimate(*w.operations[i], impl.to_answer(record, times[i]));
+      out[w.index[i]] =
+          impl.to_estimate(*w.operations[i], impl.to_answer(record, times[i], *w.operations[i]));
     w.n = 0;
   };
   const std::size_t n = std::min(operations.size(), out.size());

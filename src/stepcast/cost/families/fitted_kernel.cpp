@@ -247,14 +247,16 @@ void FittedKernel::estimate(std::span<const Operation* const> operations, std::s
       double log_reference = 0;
       prepare(*operations[begin + i], std::span<float, kMostKernelFeatures>{row, kStride}, log_reference);
       log_us[i] = log_reference + log_offset;
-      float distance = 0;
+      float distance = 0, below = 0;
       for (std::size_t f = 0; f < names.size(); ++f) {
         const float x = row[f];
         const float clamped = std::min(std::max(x, low[f]), high[f]);
         if (names[f].is_size) distance = std::max(distance, std::abs(x - clamped));
+        if (names[f].is_amount) below = std::max(below, low[f] - x);
         row[f] = clamped;
       }
       out[begin + i].distance = static_cast<double>(distance);
+      out[begin + i].below = static_cast<double>(below);
     }
     for (const Correction& correction : corrections) {
       std::visit(

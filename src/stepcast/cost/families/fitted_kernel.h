@@ -44,6 +44,7 @@ struct FittedTime {
   double log_us = 0;
   double log_low = 0, log_high = 0;  // added to log_us: 10 and 90 % of measurements
   double distance = 0;               // beyond the measured sizes, in ln; 0: inside
+  double below = 0;                  // how far the work is below the least that was measured, in ln
 };
 
 class FittedKernel {

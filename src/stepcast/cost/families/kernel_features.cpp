@@ -17,7 +17,7 @@ constexpr KernelFeature kMatrix[] = {
     {"log_batch", true},
     {"log_reference", true},
     {"log_outputs", true},
-    {"log_multiplications", true},
+    {"log_multiplications", true, true},
     {"log_k_per_n", false},
     {"log_m_per_n", false},
     {"last_wave_128x128", false},
@@ -51,7 +51,7 @@ constexpr KernelFeature kAttention[] = {
     {"head_dim_padding_64", false},
     {"head_dim_in_32", false},
     {"head_dim_in_64", false},
-    {"log_key_value_elements", true},
+    {"log_key_value_elements", true, true},
 };
 constexpr KernelFeature kConvolution[] = {
     {"log_m", true},
@@ -59,7 +59,7 @@ constexpr KernelFeature kConvolution[] = {
     {"log_k", true},
     {"log_groups", false},
     {"log_reference", true},
-    {"log_outputs", true},
+    {"log_outputs", true, true},
     {"log_in_channels", true},
     {"log_batch", true},
     {"kernel", false},
@@ -74,23 +74,27 @@ constexpr KernelFeature kConvolution[] = {
     {"padding", false},
 };
 constexpr KernelFeature kRows[] = {
-    {"log_rows", true},      {"log_cols", true},      {"log_reference", true}, {"log_elements", true},
+    {"log_rows", true},      {"log_cols", true},       {"log_reference", true}, {"log_elements", true, true},
     {"twos_in_cols", false}, {"cols_per_1024", false}, {"kind", false},
 };
 constexpr KernelFeature kElements[] = {
-    {"log_elements", true}, {"log_inner", true},      {"log_reference", true},
-    {"log_outer", true},    {"twos_in_inner", false}, {"twos_in_elements", false},
-    {"tensors", false},      {"function", false},      {"flops_per_element", false},
+    {"log_elements", true, true}, {"log_inner", true},      {"log_reference", true},
+    {"log_outer", true},          {"twos_in_inner", false}, {"twos_in_elements", false},
+    {"tensors", false},           {"function", false},      {"flops_per_element", false},
 };
 constexpr KernelFeature kLookup[] = {
-    {"log_rows", true},           {"log_dim", true},     {"log_lookups", true},
-    {"log_reference", true},      {"log_output", true},  {"log_lookups_per_row", true},
-    {"twos_in_dim", false},       {"log_pooling", true}, {"log_tables", true},
+    {"log_rows", true},           {"log_dim", true},          {"log_lookups", true},
+    {"log_reference", true},      {"log_output", true, true}, {"log_lookups_per_row", true},
+    {"twos_in_dim", false},       {"log_pooling", true},      {"log_tables", true},
     {"log_table_elements", true},
 };
 constexpr KernelFeature kOptimizer[] = {
-    {"log_parameters", true}, {"log_tensors", true},          {"log_reference", true},
-    {"log_per_tensor", true}, {"bytes_per_parameter", false}, {"implementation", false},
+    {"log_parameters", true, true},
+    {"log_tensors", true},
+    {"log_reference", true},
+    {"log_per_tensor", true},
+    {"bytes_per_parameter", false},
+    {"implementation", false},
     {"kind", false},
 };
 

@@ -39,6 +39,8 @@ struct KernelFeature {
   std::string_view name;
   // An amount: outside of the measured amounts means extrapolation. False: a category or a remainder.
   bool is_size;
+  // All of the work: where this is far below what was measured, fitted times hold launches and little else.
+  bool is_amount = false;
 };
 [[nodiscard]] std::span<const KernelFeature> kernel_features_of(KernelFeatureSet set);
 
