@@ -20,5 +20,6 @@ struct Calibration {
 
 Calibration collectives_calibration();
 Calibration kernels_calibration();
+Calibration iterations_calibration();
 
 }  // namespace stepcast::cli

@@ -333,6 +333,10 @@ StepModel::~StepModel() = default;
 
 StepPricer& StepModel::pricer() { return impl_->pricer; }
 
+void StepModel::set_assumptions(const StepAssumptions& assumptions) {
+  impl_->pricer.set_assumptions(assumptions);
+}
+
 Result<PricedStep> StepModel::price(const Transformer& model, const Layout& layout) {
   return impl_->price(model, layout);
 }

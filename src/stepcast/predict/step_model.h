@@ -86,6 +86,8 @@ class StepModel {
   // The parts of it, for reports and for programs.
   [[nodiscard]] Result<PricedStep> price(const Transformer& model, const Layout& layout);
   [[nodiscard]] StepPricer& pricer();
+  // From now on; what was priced is forgotten where it depends on them.
+  void set_assumptions(const StepAssumptions& assumptions);
 
  private:
   struct Impl;

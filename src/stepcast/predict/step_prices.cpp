@@ -59,7 +59,8 @@ PricedList PricedList::times(double count) const {
 }
 
 StepPricer::StepPricer(const Platform& platform, const StepAssumptions& assumptions)
-    : platform_(&platform), assumptions_(assumptions), kernels_(platform), collectives_(platform) {
+    : platform_(&platform), kernels_(platform), collectives_(platform) {
+  set_assumptions(assumptions);
   const ModelRecord* record = platform.find_model("sustained_clock");
   if (record == nullptr || record->kind != "sustained_clock") return;
   const auto number = [&](const char* key) -> double {
@@ -68,6 +69,21 @@ StepPricer::StepPricer(const Platform& platform, const StepAssumptions& assumpti
   };
   if (number("time_factor") < 1) return;
   clock_ = {number("time_factor"), number("full_below_us"), number("none_above_us")};
+}
+
+// Factors that were calibrated on steps of the platform come on top of those of the caller.
+void StepPricer::set_assumptions(const StepAssumptions& assumptions) {
+  assumptions_ = assumptions;
+  operations_.clear();
+  const ModelRecord* record = platform_->find_model("step_factors");
+  if (record == nullptr || record->kind != "step_factors") return;
+  for (const StepAssumptionField& field : step_assumption_fields()) {
+    const JsonValue* value = record->parameters.find(field.name);
+    if (value == nullptr || !value->is_number() || !field.name.ends_with("_factor")) continue;
+    if (value->number() >= field.minimum && value->number() <= field.maximum) {
+      assumptions_.*(field.member) *= value->number();
+    }
+  }
 }
 
 double StepPricer::sustained_factor(Microseconds time) const {

@@ -54,6 +54,7 @@ class StepPricer {
   [[nodiscard]] const KernelModel& kernels() const { return kernels_; }
   [[nodiscard]] const Platform& platform() const { return *platform_; }
   [[nodiscard]] const StepAssumptions& assumptions() const { return assumptions_; }
+  void set_assumptions(const StepAssumptions& assumptions);
 
  private:
   struct OperationHash {

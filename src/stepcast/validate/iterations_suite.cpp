@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/file.h"
+#include "stepcast/calibrate/iteration_fit.h"
 #include "stepcast/platform/platform_file.h"
 
 namespace stepcast {
@@ -178,6 +179,54 @@ TestScore score_ratios(const std::vector<PredictedRun>& runs) {
   return result;
 }
 
+// Factors fitted to the other models of a set, applied to the one left out: what `calibrate iterations` gives
+// a user who has steps of other models.
+Result<TestScore> leave_model_out(const std::vector<LlmRun>& runs, RunPlatforms& platforms) {
+  constexpr std::size_t kMostRows = 40;  // to fit on; more change nothing but the time it takes
+  TestScore result;
+  result.test = "leave_model_out";
+  result.protocol = "refit";
+  result.unit = "ms";
+  std::map<std::string, std::set<std::string>> models_of_set;
+  for (const LlmRun& run : runs) {
+    if (!run.gpu.empty()) models_of_set[run.set].insert(run.model.name);
+  }
+  for (const auto& [name, models] : models_of_set) {
+    if (models.size() < 2) continue;
+    SetScore set;
+    set.set = name;
+    for (const std::string& left_out : models) {
+      std::vector<const LlmRun*> others, scored_runs;
+      for (const LlmRun& run : runs) {
+        if (run.set != name) continue;
+        (run.model.name == left_out ? scored_runs : others).push_back(&run);
+      }
+      std::vector<MeasuredStep> steps;
+      const std::size_t stride = (others.size() + kMostRows - 1) / kMostRows;
+      for (std::size_t i = 0; i < others.size(); i += stride) {
+        const LlmRun& run = *others[i];
+        Result<StepModel*> model = platforms.model_for(run);
+        if (!model) continue;
+        steps.push_back({run.model, run.layout, &(*model)->pricer().platform(), run.iter_time_ms});
+      }
+      const Result<IterationFit> fit = fit_iterations(steps);
+      if (!fit) continue;
+      set.n_fit += fit->n;
+      for (const LlmRun* run : scored_runs) {
+        Result<StepModel*> model = platforms.model_for(*run);
+        if (!model) continue;
+        (*model)->set_assumptions(fit->assumptions);
+        Result<StepPrediction> prediction = (*model)->predict(run->model, run->layout);
+        (*model)->set_assumptions({});
+        if (prediction) set.rows.push_back(scored({run, std::move(*prediction)}));
+      }
+    }
+    result.sets.push_back(std::move(set));
+  }
+  result.finish();
+  return result;
+}
+
 Result<std::vector<LlmRun>> read_all(const std::filesystem::path& data, std::vector<Skipped>& skipped) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(data, ignored)) return read_llm_runs(data);
@@ -215,6 +264,10 @@ Result<SuiteResult> run_iterations(const std::filesystem::path& data, const Suit
   result.tests.push_back(score_runs("steps", predicted, true));
   result.tests.push_back(score_runs("steps_without_rows_apart", predicted, false));
   result.tests.push_back(score_ratios(predicted));
+  if (options.protocol != "shipped") {
+    STEPCAST_ASSIGN(TestScore refitted, leave_model_out(runs, platforms));
+    result.tests.push_back(std::move(refitted));
+  }
   return result;
 }
 

@@ -1,0 +1,55 @@
+// Fits a handful of global factors of the step model to measured steps, for a user who has a few.
+//
+// Kernels and collectives are learned from their own measurements; what steps may still say is by how much
+// all products, memory-bound kernels, attention and transfers of a machine are off together. Each factor is
+// held near 1 by a prior, so three runs move what they can see and no more. Runs that are slower than any
+// model explains (stragglers, allocator retries) hardly count: beyond a few percent to the slow side the loss
+// grows with the square root of the error.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "stepcast/base/result.h"
+#include "stepcast/platform/platform.h"
+#include "stepcast/predict/step_assumptions.h"
+#include "stepcast/workload/layout.h"
+#include "stepcast/workload/transformer.h"
+
+namespace stepcast {
+
+struct MeasuredStep {
+  Transformer model;
+  Layout layout;
+  const Platform* platform = nullptr;
+  double step_time_ms = 0;
+};
+
+struct IterationFit {
+  StepAssumptions assumptions;
+  std::size_t n = 0;                       // steps that could be predicted
+  double mape_before = 0, mape_after = 0;  // percent, on the steps themselves
+  double median_before = 0, median_after = 0;
+  std::vector<std::string> skipped;  // "run 3: the reason"
+};
+
+// The factors that are fitted, in the order they are tried.
+struct FittedFactor {
+  std::string_view name;
+  double StepAssumptions::*member;
+  double
+      prior_sd;  // of its logarithm: how far off such a factor may be before anything was measured. Assumed
+};
+[[nodiscard]] std::span<const FittedFactor> fitted_factors();
+
+// From `start`, which is what the platform already says. An error if no step can be predicted.
+[[nodiscard]] Result<IterationFit> fit_iterations(std::span<const MeasuredStep> steps,
+                                                  const StepAssumptions& start = {});
+
+// As a record of a platform file, which StepModel reads, and back.
+inline constexpr std::string_view kStepFactorsKind = "step_factors";
+[[nodiscard]] ModelRecord step_factors_record(const StepAssumptions& assumptions);
+
+}  // namespace stepcast
