@@ -27,6 +27,8 @@ std::span<const StepAssumptionField> step_assumption_fields() {
       StepAssumptionField{"overlap_slowdown", &A::overlap_slowdown, 0, 1,
                           "slowdown of computation beside transfers"},
       StepAssumptionField{"structure_low", &A::structure_low, 0, 0.9, "share of the band to the fast side"},
+      StepAssumptionField{"structure_assumed", &A::structure_assumed, 0, 10,
+                          "share of the band of what is only assumed"},
       StepAssumptionField{"structure_high", &A::structure_high, 0, 10, "share of the band to the slow side"},
   };
   return kFields;

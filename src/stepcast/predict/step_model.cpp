@@ -10,6 +10,9 @@
 namespace stepcast {
 namespace {
 
+// Share of the bands of kernels and transfers that they have in common and that does not cancel. Assumed.
+constexpr double kCorrelatedShare = 0.3;
+
 bool is_hopper_or_newer(const Device& device) {
   return same_name(device.architecture, "hopper") || same_name(device.architecture, "blackwell");
 }
@@ -395,13 +398,17 @@ Result<StepPrediction> StepModel::predict(const Transformer& model, const Layout
   const double low = passes.time_us > 0 ? 1 - passes.low_us / passes.time_us : 0;
   const double high = passes.time_us > 0 ? passes.high_us / passes.time_us - 1 : 0;
   const StepAssumptions& assume = impl_->pricer.assumptions();
-  const double down = std::min(0.9, std::hypot(0.5 * low, assume.structure_low));
-  const double up = std::hypot(0.5 * high, assume.structure_high);
   double known = 0;
   for (const double us : passes.source_us) known += us;
   for (std::size_t i = 0; i < 4; ++i) {
     result.source_shares[i] = known > 0 ? passes.source_us[i] / known : 0;
   }
+  // Errors of many kernels cancel in part. What rests on assumptions may be off as a whole.
+  const double guessed =
+      assume.structure_assumed * result.source_shares[static_cast<std::size_t>(EstimateSource::assumed)] +
+      (impl_->pricer.clock_is_assumed() ? assume.structure_assumed : 0);
+  const double down = std::min(0.9, std::hypot(kCorrelatedShare * low, assume.structure_low, guessed));
+  const double up = std::hypot(kCorrelatedShare * high, assume.structure_high, 1.5 * guessed);
   EstimateSource source = EstimateSource::fitted;
   if (result.source_shares[2] > 0.5) source = EstimateSource::analytic;
   if (result.source_shares[3] > 0.5) source = EstimateSource::assumed;

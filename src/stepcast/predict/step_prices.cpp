@@ -68,7 +68,8 @@ StepPricer::StepPricer(const Platform& platform, const StepAssumptions& assumpti
     return value != nullptr && value->is_number() ? value->number() : 0.0;
   };
   if (number("time_factor") < 1) return;
-  clock_ = {number("time_factor"), number("full_below_us"), number("none_above_us")};
+  clock_ = {number("time_factor"), number("full_below_us"), number("none_above_us"),
+            record->provenance.source == FigureSource::assumed};
 }
 
 // Factors that were calibrated on steps of the platform come on top of those of the caller.

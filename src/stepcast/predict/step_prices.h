@@ -55,6 +55,8 @@ class StepPricer {
   [[nodiscard]] const Platform& platform() const { return *platform_; }
   [[nodiscard]] const StepAssumptions& assumptions() const { return assumptions_; }
   void set_assumptions(const StepAssumptions& assumptions);
+  // The clock that this device sustains under load was not measured on it.
+  [[nodiscard]] bool clock_is_assumed() const { return clock_.assumed; }
 
  private:
   struct OperationHash {
@@ -80,6 +82,7 @@ class StepPricer {
   struct SustainedClock {
     double time_factor = 1;                       // for kernels that were measured in bursts
     double full_below_us = 0, none_above_us = 0;  // how long those were; in between it fades
+    bool assumed = false;
   };
 
   const Platform* platform_;

@@ -17,7 +17,8 @@ namespace {
 
 // Two bandwidths that differ by less are the same network.
 constexpr double kSameBandwidth = 0.05;
-constexpr double kApartShare = 0.05;  // pairs of layouts closer than this have no order
+constexpr double kBandPerAssumedField = 0.015;  // of the step, to either side
+constexpr double kApartShare = 0.05;            // pairs of layouts closer than this have no order
 
 std::string layout_text(const Layout& layout) {
   return fmt::format(
@@ -390,6 +391,11 @@ std::vector<PredictedRun> predict_runs(const std::vector<LlmRun>& runs, RunPlatf
       leave_out(run, prediction.error());
       continue;
     }
+    // Every field that the row leaves open makes the forecast less certain.
+    const double open = kBandPerAssumedField * static_cast<double>(run.assumed.size());
+    Estimate& step = prediction->step;
+    step.p10 = step.p10 - step.time * open;
+    step.p90 = step.p90 + step.time * open;
     predicted.push_back({&run, std::move(*prediction)});
   }
   return predicted;
