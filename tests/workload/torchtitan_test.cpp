@@ -203,6 +203,8 @@ TEST(TorchTitanConfig, RefusesWhatItDoesNotUnderstand) {
   EXPECT_THAT(message_of("[model]\nflavor = '8B'\n[parallelism]\npipeline_parallel_degree = 2\n"
                          "pipeline_parallel_schedule = 'ZBVZeroBubble'\n"),
               HasSubstr("1F1B, GPipe or Interleaved1F1B"));
+  EXPECT_THAT(message_of(std::string_view{"[model]\n[a\0]", 12}), HasSubstr("line 2: not valid TOML"));
+  EXPECT_THAT(message_of("[\nkey]"), HasSubstr("not valid TOML"));
   std::string deep = "a = ";
   for (int i = 0; i < 100; ++i) deep += '[';
   for (int i = 0; i < 100; ++i) deep += ']';

@@ -9,8 +9,8 @@
 
 namespace stepcast::detail {
 
-// Dates and times become texts. `name` stands for the text in errors. Numbers that are not finite, documents
-// above 1 MiB and nesting deeper than 32 levels are errors.
+// Dates and times become texts; letters beyond ASCII become question marks. `name` stands for the text in
+// errors. Numbers that are not finite, documents above 1 MiB and nesting deeper than 32 levels are errors.
 [[nodiscard]] Result<JsonValue> parse_toml(std::string_view text, const std::string& name);
 
 }  // namespace stepcast::detail
