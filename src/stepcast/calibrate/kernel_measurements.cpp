@@ -65,7 +65,7 @@ bool is_csv(const fs::path& path) {
 
 }  // namespace
 
-Result<KernelMeasurements> parse_kernel_measurements(std::string_view text, std::string name) {
+Result<KernelMeasurements> parse_kernel_measurements(std::string_view text, const std::string& name) {
   KernelMeasurements measurements;
   STEPCAST_ASSIGN(const bool known, read_into(text, name, measurements));
   if (!known) return unknown_header(name);

@@ -47,7 +47,8 @@ struct KernelMeasurements {
 // contradicts the header, a shape that does not fit the operation.
 [[nodiscard]] Result<KernelMeasurements> read_kernel_measurements(const std::filesystem::path& path);
 // The same from memory; `name` stands for the file in messages.
-[[nodiscard]] Result<KernelMeasurements> parse_kernel_measurements(std::string_view text, std::string name);
+[[nodiscard]] Result<KernelMeasurements> parse_kernel_measurements(std::string_view text,
+                                                                   const std::string& name);
 // Files and folders; a folder stands for all its *.csv and *.csv.gz whose header is one of kernels, the
 // others are listed in `skipped`.
 [[nodiscard]] Result<KernelMeasurements> read_kernel_measurements(

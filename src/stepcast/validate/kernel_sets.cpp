@@ -1,5 +1,6 @@
 #include "stepcast/validate/kernel_sets.h"
 
+#include <cmath>
 #include <utility>
 #include <variant>
 
@@ -24,18 +25,6 @@ Result<std::optional<Platform>> find_platform(const std::string& gpu, const Suit
   auto shipped = load_device(gpu);
   if (!shipped) return std::optional<Platform>{};  // nobody knows the name
   return std::optional{std::move(shipped).value()};
-}
-
-// Sets that one number should stand for, beside the mean over all of them.
-std::string group_of(const KernelMeasurement& m) {
-  const bool step = std::holds_alternative<OptimizerShape>(m.operation.shape);
-  if (is_published_operator(m.label) && (m.operation.dtype == DType::fp16 || step)) {
-    return "transformer operators fp16";
-  }
-  const std::string_view dtype = to_string(m.operation.dtype);
-  if (std::holds_alternative<ElementwiseShape>(m.operation.shape))
-    return fmt::format("element-wise {}", dtype);
-  return fmt::format("{} {}", m.label, dtype);
 }
 
 }  // namespace
@@ -86,7 +75,19 @@ std::vector<Tested> tested_with(const DeviceRows& device, std::span<const ModelR
   return tested;
 }
 
-KernelSets::KernelSets(const std::vector<std::filesystem::path>& files) {
+std::string kernel_group(const KernelMeasurement& m) {
+  const bool step = std::holds_alternative<OptimizerShape>(m.operation.shape);
+  if (is_published_operator(m.label) && (m.operation.dtype == DType::fp16 || step)) {
+    return "transformer operators fp16";
+  }
+  const std::string_view dtype = to_string(m.operation.dtype);
+  if (std::holds_alternative<ElementwiseShape>(m.operation.shape))
+    return fmt::format("element-wise {}", dtype);
+  return fmt::format("{} {}", m.label, dtype);
+}
+
+KernelSets::KernelSets(const std::vector<std::filesystem::path>& files, GroupOf group_of)
+    : group_of_(group_of) {
   for (const auto& file : files) names_.push_back(file.filename().string());
 }
 
@@ -98,10 +99,10 @@ void KernelSets::add(const DeviceRows& device, const std::vector<Tested>& tested
     Entry& entry = sets_[kernel_set_name(m)];
     if (entry.set.rows.empty()) {
       entry.set.set = kernel_set_name(m);
-      entry.set.group = group_of(m);
+      entry.set.group = group_of_(m);
       entry.published = published_kernel_error_percent(m.gpu, m.label, m.operation.direction);
       if (const auto n = n_fit.find(entry.set.set); n != n_fit.end()) {
-        entry.set.n_fit = static_cast<std::uint64_t>(n->second + 0.5);
+        entry.set.n_fit = static_cast<std::uint64_t>(std::llround(n->second));
       }
     }
     // Rounding may carry a prediction that stands on the bound a hair below it.

@@ -41,10 +41,14 @@ struct Tested {
 [[nodiscard]] std::vector<Tested> tested_with(const DeviceRows& device, std::span<const ModelRecord> records,
                                               const std::vector<std::size_t>& rows);
 
+// The kind of a row, whose sets one number should stand for: "transformer operators fp16", "gemm bf16".
+[[nodiscard]] std::string kernel_group(const KernelMeasurement& measurement);
+
 // One prediction per tested row becomes one set per operator.
 class KernelSets {
  public:
-  explicit KernelSets(const std::vector<std::filesystem::path>& files);
+  using GroupOf = std::string (*)(const KernelMeasurement&);
+  explicit KernelSets(const std::vector<std::filesystem::path>& files, GroupOf group_of = kernel_group);
 
   // `n_fit`: rows fitted to, by set.
   void add(const DeviceRows& device, const std::vector<Tested>& tested,
@@ -60,6 +64,7 @@ class KernelSets {
     std::optional<double> published;
   };
   std::vector<std::string> names_;  // of files
+  GroupOf group_of_;
   std::map<std::string, Entry> sets_;
 };
 

@@ -75,8 +75,8 @@ Result<std::vector<Tested>> fit_and_test(const DeviceRows& device, const FoldOfD
 
 Result<std::optional<TestScore>> run_refit(std::string name, const std::vector<DeviceRows>& devices,
                                            const std::vector<KernelSplit>& splits,
-                                           const std::vector<std::filesystem::path>& files,
-                                           unsigned threads) {
+                                           const std::vector<std::filesystem::path>& files, unsigned threads,
+                                           KernelSets::GroupOf group_of) {
   const std::vector<FoldOfDevice> folds = folds_of(devices, splits);
   if (folds.empty()) return std::optional<TestScore>{};
   std::vector<std::vector<Tested>> results(folds.size());
@@ -84,7 +84,7 @@ Result<std::optional<TestScore>> run_refit(std::string name, const std::vector<D
     STEPCAST_ASSIGN(results[i], fit_and_test(devices[folds[i].device], folds[i]));
     return Ok{};
   }));
-  KernelSets sets{files};
+  KernelSets sets{files, group_of};
   for (std::size_t d = 0; d < devices.size(); ++d) {
     std::vector<Tested> tested;
     std::map<std::string, double> n_fit;
@@ -102,22 +102,25 @@ Result<std::optional<TestScore>> run_refit(std::string name, const std::vector<D
   return std::optional{std::move(sets).test(std::move(name), "refit")};
 }
 
-// Splitting by row says something else than splitting by shape only where equal shapes come from different
-// parameters: rows of other models are not tested again.
-KernelSplit split_twins_by_row(const DeviceRows& device) {
-  const KernelSplit shapes = split_by_shape(device.rows, kOneFoldPerGroup, kSeed);
-  const KernelSplit parameters = split_by_row(device.rows, kOneFoldPerGroup, kSeed);
-  std::map<int, int> seen;  // [shape] one of its parameter sets
-  std::set<std::string> with_twins;
-  for (std::size_t i = 0; i < device.rows.size(); ++i) {
-    const auto at = seen.emplace(shapes.fold[i], parameters.fold[i]).first;
-    if (at->second != parameters.fold[i]) with_twins.insert(kernel_record_key(device.rows[i].operation));
+// Splitting by row says something else than splitting by shape only where shapes come from parameters of a
+// model: rows of other kinds are not tested again.
+KernelSplit split_parameters_by_row(const DeviceRows& device) {
+  std::set<std::string> with_parameters;
+  for (const KernelMeasurement& m : device.rows) {
+    if (m.hidden_size > 0 || m.sequence_length > 0) with_parameters.insert(kernel_record_key(m.operation));
   }
   KernelSplit split = split_by_row(device.rows, kFolds, kSeed);
   for (std::size_t i = 0; i < device.rows.size(); ++i) {
-    if (!with_twins.contains(kernel_record_key(device.rows[i].operation))) split.fold[i] = kNotTested;
+    if (!with_parameters.contains(kernel_record_key(device.rows[i].operation))) split.fold[i] = kNotTested;
   }
   return split;
+}
+
+// Operators that have no hidden size are another question: which tenth of their rows is the largest.
+std::string group_beyond_range(const KernelMeasurement& m) {
+  const std::string group = kernel_group(m);
+  const bool of_a_model = m.hidden_size > 0 || m.sequence_length > 0;
+  return of_a_model && m.hidden_size == 0 ? group + ", no hidden size" : group;
 }
 
 // The platforms that ship, on rows that they were not fitted on.
@@ -174,24 +177,26 @@ Result<SuiteResult> validate_kernels(const std::filesystem::path& data, const Su
     return result;
   }
 
-  const auto run = [&](std::string name, auto split_of) -> Status {
+  const auto run = [&](std::string name, auto split_of,
+                       KernelSets::GroupOf group_of = kernel_group) -> Status {
     std::vector<KernelSplit> splits;
     for (const DeviceRows& device : devices) splits.push_back(split_of(device));
     STEPCAST_ASSIGN(std::optional<TestScore> test,
-                    run_refit(std::move(name), devices, splits, files, options.threads));
+                    run_refit(std::move(name), devices, splits, files, options.threads, group_of));
     if (test) result.tests.push_back(std::move(*test));
     return Ok{};
   };
   STEPCAST_TRY(
       run("held_out_rows", [](const DeviceRows& d) { return split_by_shape(d.rows, kFolds, kSeed); }));
-  STEPCAST_TRY(run("random_rows", split_twins_by_row));
+  STEPCAST_TRY(run("random_rows", split_parameters_by_row));
   STEPCAST_TRY(run("held_out_hidden_size", [](const DeviceRows& d) {
     return split_by_value(d.rows, HeldOutValue::hidden_size, kFolds, kSeed);
   }));
   STEPCAST_TRY(run("held_out_sequence_length", [](const DeviceRows& d) {
     return split_by_value(d.rows, HeldOutValue::sequence_length, kFolds, kSeed);
   }));
-  STEPCAST_TRY(run("beyond_range", [](const DeviceRows& d) { return split_largest(d.rows); }));
+  STEPCAST_TRY(run(
+      "beyond_range", [](const DeviceRows& d) { return split_largest(d.rows); }, group_beyond_range));
   result.targets = kernel_targets(result.tests);
   return result;
 }

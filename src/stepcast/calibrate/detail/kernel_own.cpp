@@ -358,8 +358,8 @@ Status read(CsvRows& rows, const KernelLayout& layout, KernelMeasurements& out) 
           .found(fmt::format("`{}` in line {}", op, rows.line()))
           .expected(fmt::format("its shape in the columns {}", fmt::join(spec->needed, ", ")));
     }
-    STEPCAST_ASSIGN(OperationShape shape, spec->make(rows, op));
-    m.operation = {std::move(shape), dtype, direction};
+    STEPCAST_ASSIGN(const OperationShape shape, spec->make(rows, op));
+    m.operation = {shape, dtype, direction};
     STEPCAST_ASSIGN(const auto time, sink.time("time_us"));
     if (!time) {
       sink.skip(m.label, "rows without a time");
