@@ -1,0 +1,115 @@
+// Speed of step forecasts: GPT-3 175B on 512 GPUs, priced before (warm), for the first time (cold), and
+// expanded to a Program of every operation on 2,048 GPUs.
+#include <cstdlib>
+#include <string>
+#include <utility>
+
+#include <benchmark/benchmark.h>
+#include <fmt/core.h>
+
+#include "stepcast/platform/platform_file.h"
+#include "stepcast/predict/step_model.h"
+#include "stepcast/predict/step_program.h"
+#include "stepcast/simulate/engine.h"
+#include "stepcast/workload/presets.h"
+
+#include "replicated_program.h"
+
+namespace stepcast {
+namespace {
+
+using bench::value_or_exit;
+
+constexpr const char* kPlatforms[] = {"dgx-a100", "dgx-h100"};
+
+const Platform& platform(std::int64_t index) {
+  static const Platform kLoaded[] = {value_or_exit(load_platform(kPlatforms[0])),
+                                     value_or_exit(load_platform(kPlatforms[1]))};
+  return kLoaded[index];
+}
+
+const Transformer& gpt3() {
+  static const Transformer kModel = value_or_exit(find_preset("gpt3-175b"));
+  return kModel;
+}
+
+// 1,536 sequences of 2,048 tokens a step, one per micro-batch.
+Layout layout_of(std::int64_t data_parallel, std::int64_t virtual_stages) {
+  Layout layout{.tensor_parallel = 8,
+                .pipeline_parallel = 16,
+                .data_parallel = data_parallel,
+                .virtual_stages = virtual_stages,
+                .micro_batch_sequences = 1,
+                .global_batch_sequences = 1536,
+                .seq_len_tokens = 2048,
+                .sequence_parallel = true};
+  if (virtual_stages > 1) layout.schedule = PipelineSchedule::interleaved;
+  layout.framework = Framework::megatron;
+  return layout;
+}
+
+void label(benchmark::State& state, const Layout& layout) {
+  state.SetLabel(fmt::format("{} {} GPUs tp8 pp16x{} dp{} {} micro-batches", kPlatforms[state.range(0)],
+                             layout.world_size(), layout.virtual_stages, layout.data_parallel,
+                             layout.micro_batches()));
+}
+
+// Arguments: platform, virtual stages.
+void BM_PredictWarm(benchmark::State& state) {
+  const Layout layout = layout_of(4, state.range(1));
+  StepModel steps{platform(state.range(0))};
+  for (auto _ : state) benchmark::DoNotOptimize(value_or_exit(steps.predict(gpt3(), layout)));
+  label(state, layout);
+}
+BENCHMARK(BM_PredictWarm)->ArgsProduct({{0, 1}, {1, 2, 6}})->Unit(benchmark::kMicrosecond);
+
+// The first forecast of a model that was built before: every operation and transfer is priced.
+void BM_PredictCold(benchmark::State& state) {
+  const Layout layout = layout_of(4, state.range(1));
+  for (auto _ : state) {
+    state.PauseTiming();
+    auto steps = std::make_unique<StepModel>(platform(state.range(0)));
+    state.ResumeTiming();
+    benchmark::DoNotOptimize(value_or_exit(steps->predict(gpt3(), layout)));
+    state.PauseTiming();
+    steps.reset();
+    state.ResumeTiming();
+  }
+  label(state, layout);
+}
+BENCHMARK(BM_PredictCold)->ArgsProduct({{0, 1}, {1, 2}})->Unit(benchmark::kMicrosecond)->Iterations(200);
+
+// Reading the kernel records and curves of a platform into models: once per platform.
+void BM_BuildModel(benchmark::State& state) {
+  for (auto _ : state) benchmark::DoNotOptimize(StepModel{platform(state.range(0))});
+  state.SetLabel(kPlatforms[state.range(0)]);
+}
+BENCHMARK(BM_BuildModel)->Arg(0)->Arg(1)->Unit(benchmark::kMicrosecond);
+
+void BM_LoadPlatform(benchmark::State& state) {
+  for (auto _ : state) benchmark::DoNotOptimize(value_or_exit(load_platform(kPlatforms[state.range(0)])));
+  state.SetLabel(kPlatforms[state.range(0)]);
+}
+BENCHMARK(BM_LoadPlatform)->Arg(0)->Arg(1)->Unit(benchmark::kMillisecond);
+
+// 2,048 GPUs, every operation of every micro-batch a task, one class per pipeline stage (multiplicity 128):
+// building the Program, ordering it and simulating it.
+void BM_Expanded(benchmark::State& state) {
+  const Layout layout = layout_of(16, state.range(1));
+  StepModel steps{platform(state.range(0))};
+  const PricedStep step = value_or_exit(steps.price(gpt3(), layout));
+  double tasks = 0;
+  for (auto _ : state) {
+    const Program program = value_or_exit(step_program(step, layout, steps.pricer()));
+    const Plan plan = value_or_exit(Plan::compile(program));
+    const Timeline timeline = value_or_exit(plan.simulate(Costs{program}));
+    benchmark::DoNotOptimize(timeline.end_us());
+    tasks = static_cast<double>(program.expanded_task_count()) / 128;
+  }
+  state.counters["tasks"] = tasks;
+  label(state, layout);
+}
+BENCHMARK(BM_Expanded)->ArgsProduct({{0}, {1, 2}})->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace stepcast
