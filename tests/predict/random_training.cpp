@@ -126,13 +126,20 @@ Layout random_layout(Dice& dice, const Transformer& model) {
 
 }  // namespace
 
-RandomTraining random_training(std::mt19937_64& random) {
+RandomTraining random_training(std::mt19937_64& random) { return random_training(random, 1); }
+
+RandomTraining random_training(std::mt19937_64& random, std::int64_t least_micro_batches) {
   Dice dice{random};
   for (;;) {
     RandomTraining training;
     training.model = random_model(dice);
     training.layout = random_layout(dice, training.model);
     Layout& layout = training.layout;
+    if (layout.micro_batches() < least_micro_batches) {
+      const std::int64_t more = least_micro_batches + dice.number(0, 2 * least_micro_batches);
+      layout.global_batch_sequences = layout.micro_batch_sequences * layout.data_parallel *
+                                      layout.pipeline_parallel * (more / layout.pipeline_parallel + 1);
+    }
     const std::int64_t chunks = layout.pipeline_parallel * layout.virtual_stages;
     training.model.n_layers = chunks * dice.number(1, 3);
     if (chunks > 1 && dice.one_in(4)) {  // uneven stages

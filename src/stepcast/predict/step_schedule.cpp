@@ -1,45 +1,44 @@
 #include "stepcast/predict/step_schedule.h"
 
 #include <algorithm>
-#include <limits>
+#include <array>
+#include <cmath>
 
 namespace stepcast {
 namespace {
 
-constexpr double kNotYet = std::numeric_limits<double>::infinity();
+using detail::PipelineWalk;
+using detail::WalkRound;
+using detail::WalkStep;
+
+// Lanes have moved alike over a round if they differ by less than this share of the time so far: rounding.
+constexpr double kAlike = 1e-13;
+// Shapes that are remembered; each is a list of some ten kilobytes.
+constexpr std::size_t kMostWalks = 32;
 
 }  // namespace
 
-void ScheduleEvaluator::forward(const StepSchedule& schedule, const ScheduleChunk& chunk, const ChunkSum& sum,
-                                bool first, Stage& stage) {
+// Unit by unit; weights arrive beside the computation.
+void ScheduleEvaluator::gather_and_forward(const StepSchedule& schedule, const ScheduleChunk& chunk,
+                                           Lanes& lanes) {
   const bool paced = schedule.gather == WeightGather::every_forward;
-  if (!paced && !(first && schedule.gather == WeightGather::first_forward)) {
-    stage.compute += sum.forward;
-    return;
-  }
   for (const ScheduleUnit& unit : chunk.units) {
     if (unit.gather_us > 0) {
       // At most two units are gathered and not yet used: the limit of FSDP. Buckets of an optimizer's
       // weights have room of their own.
-      stage.data = std::max(stage.data, paced ? stage.before_that : 0.0) + unit.gather_us;
-      stage.times.weights_us += std::max(0.0, stage.data - stage.compute);
-      stage.compute = std::max(stage.compute, stage.data);
+      lanes.data = std::max(lanes.data, paced ? lanes.before_that : 0.0) + unit.gather_us;
+      lanes.weights_us += std::max(0.0, lanes.data - lanes.compute);
+      lanes.compute = std::max(lanes.compute, lanes.data);
     }
-    stage.compute += unit.forward_us;
-    stage.before_that = stage.before;
-    stage.before = stage.compute;
+    lanes.compute += unit.forward_us;
+    lanes.before_that = lanes.before;
+    lanes.before = lanes.compute;
   }
 }
 
-void ScheduleEvaluator::backward(const StepSchedule& schedule, const ScheduleChunk& chunk,
-                                 const ChunkSum& sum, bool last, Stage& stage) {
+void ScheduleEvaluator::backward_and_reduce(const StepSchedule& schedule, const ScheduleChunk& chunk,
+                                            bool reduces, Lanes& lanes) {
   const bool gathers = schedule.gather == WeightGather::every_forward && schedule.gather_backward;
-  const bool reduces = schedule.reduce == GradientReduce::every_backward ||
-                       (last && schedule.reduce == GradientReduce::last_backward);
-  if (!gathers && !reduces) {
-    stage.compute += sum.backward;
-    return;
-  }
   const std::vector<ScheduleUnit>& units = chunk.units;
   double gathered = 0;  // weights of the unit at hand are there
   const auto gather = [&](std::size_t unit, double not_before) {
@@ -47,145 +46,219 @@ void ScheduleEvaluator::backward(const StepSchedule& schedule, const ScheduleChu
       gathered = 0;
       return;
     }
-    stage.data = std::max(stage.data, not_before) + units[unit].gather_us;
-    gathered = stage.data;
+    lanes.data = std::max(lanes.data, not_before) + units[unit].gather_us;
+    gathered = lanes.data;
   };
-  if (gathers) gather(units.size() - 1, stage.before);
+  if (gathers) gather(units.size() - 1, lanes.before);
   for (std::size_t unit = units.size(); unit-- > 0;) {
     const double arrived = gathered;
-    if (gathers && unit > 0 && schedule.backward_prefetch == Prefetch::pre) gather(unit - 1, stage.before);
+    if (gathers && unit > 0 && schedule.backward_prefetch == Prefetch::pre) gather(unit - 1, lanes.before);
     if (gathers) {
-      stage.times.weights_us += std::max(0.0, arrived - stage.compute);
-      stage.compute = std::max(stage.compute, arrived);
+      lanes.weights_us += std::max(0.0, arrived - lanes.compute);
+      lanes.compute = std::max(lanes.compute, arrived);
     }
-    stage.compute += units[unit].backward_us;
-    stage.before_that = stage.before;
-    stage.before = stage.compute;
-    if (gathers && unit > 0 && schedule.backward_prefetch != Prefetch::pre) gather(unit - 1, stage.compute);
+    lanes.compute += units[unit].backward_us;
+    lanes.before_that = lanes.before;
+    lanes.before = lanes.compute;
+    if (gathers && unit > 0 && schedule.backward_prefetch != Prefetch::pre) gather(unit - 1, lanes.compute);
     if (reduces && units[unit].reduce_us > 0) {
-      stage.data = std::max(stage.data, stage.compute) + units[unit].reduce_us;
+      lanes.data = std::max(lanes.data, lanes.compute) + units[unit].reduce_us;
     }
   }
 }
 
-const StepTimes& ScheduleEvaluator::evaluate(const StepSchedule& schedule) {
-  const std::uint32_t stages = schedule.shape.stages, micro_batches = schedule.shape.micro_batches;
-  const auto n_chunks = static_cast<std::uint32_t>(schedule.chunks.size());
-  if (orders_.size() != stages || !(shape_ == schedule.shape)) {
-    shape_ = schedule.shape;
-    orders_.resize(stages);
-    for (std::uint32_t s = 0; s < stages; ++s) pipeline_order(shape_, s, orders_[s]);
+const PipelineWalk& ScheduleEvaluator::walk_of(const PipelineShape& shape) {
+  for (const PipelineWalk& walk : walks_) {
+    if (walk.shape == shape) return walk;
   }
-  sums_.assign(n_chunks, {});
-  for (std::uint32_t c = 0; c < n_chunks; ++c) {
+  if (walks_.size() >= kMostWalks) walks_.clear();
+  walks_.push_back(detail::pipeline_walk(shape));
+  return walks_.back();
+}
+
+void ScheduleEvaluator::go(const StepSchedule& schedule, const PipelineWalk& walk, std::size_t from,
+                           std::size_t to) {
+  const bool gathers_first = schedule.gather == WeightGather::first_forward;
+  const bool gathers_every = schedule.gather == WeightGather::every_forward;
+  const bool reduces_last = schedule.reduce == GradientReduce::last_backward;
+  const bool reduces_every = schedule.reduce == GradientReduce::every_backward;
+  const bool gathers_backward = gathers_every && schedule.gather_backward;
+  const bool piped = schedule.shape.stages > 1;
+  const std::uint32_t micro_batches = walk.shape.micro_batches;
+  for (std::size_t i = from; i < to; ++i) {
+    const WalkStep& step = walk.steps[i];
+    Lanes& lanes = lanes_[step.stage];
+    if (step.kind == PassKind::forward) {
+      if (step.receives) lanes.compute = std::max(lanes.compute, forward_ready_[step.cell]);
+      if (gathers_every || (gathers_first && step.first)) {
+        gather_and_forward(schedule, schedule.chunks[step.chunk], lanes);
+      } else {
+        lanes.compute += sums_[step.chunk].forward;
+      }
+      if (!step.sends) continue;
+      double arrival = lanes.compute;
+      if (piped) {
+        arrival = std::max(lanes.send_forward, arrival) +
+                  (step.wraps ? schedule.boundary_wrap_us : schedule.boundary_us);
+        lanes.send_forward = arrival;
+        if (schedule.boundary_blocks) lanes.compute = arrival;
+      }
+      forward_ready_[step.cell + micro_batches] = arrival;
+    } else if (step.kind == PassKind::backward) {
+      if (step.receives) lanes.compute = std::max(lanes.compute, backward_ready_[step.cell]);
+      const bool reduces = reduces_every || (reduces_last && step.last);
+      if (gathers_backward || reduces) {
+        backward_and_reduce(schedule, schedule.chunks[step.chunk], reduces, lanes);
+      } else {
+        lanes.compute += sums_[step.chunk].backward;
+      }
+      if (!step.sends) continue;
+      double arrival = lanes.compute;
+      if (piped) {
+        arrival = std::max(lanes.send_backward, arrival) +
+                  (step.wraps ? schedule.boundary_wrap_us : schedule.boundary_us);
+        lanes.send_backward = arrival;
+        if (schedule.boundary_blocks) lanes.compute = arrival;
+      }
+      backward_ready_[step.cell - micro_batches] = arrival;
+    } else {
+      lanes.compute += sums_[step.chunk].weight_gradient;
+    }
+  }
+  passes_walked_ += to - from;
+}
+
+bool ScheduleEvaluator::moved_alike(const WalkRound& round, double by) const {
+  constexpr std::array kLanes = {&Lanes::compute,     &Lanes::data,         &Lanes::before,
+                                 &Lanes::before_that, &Lanes::send_forward, &Lanes::send_backward};
+  for (std::size_t s = 0; s < lanes_.size(); ++s) {
+    for (const auto lane : kLanes) {
+      const double now = lanes_[s].*lane, moved = now - lanes_before_[s].*lane;
+      // A lane that stands still is not used in these rounds.
+      if (moved != 0 && std::abs(moved - by) > kAlike * now) return false;
+    }
+  }
+  const auto messages_moved = [&](const std::vector<double>& ready, const std::vector<std::uint32_t>& cells) {
+    return std::all_of(cells.begin(), cells.end(), [&](std::uint32_t cell) {
+      return std::abs(ready[cell] - ready[cell - round.micro_batches] - by) <= kAlike * ready[cell];
+    });
+  };
+  return messages_moved(forward_ready_, round.forward_under_way) &&
+         messages_moved(backward_ready_, round.backward_under_way);
+}
+
+void ScheduleEvaluator::add_rounds(const WalkRound& round, double count, double by) {
+  constexpr std::array kLanes = {&Lanes::compute,     &Lanes::data,         &Lanes::before,
+                                 &Lanes::before_that, &Lanes::send_forward, &Lanes::send_backward};
+  for (std::size_t s = 0; s < lanes_.size(); ++s) {
+    Lanes& now = lanes_[s];
+    const Lanes& before = lanes_before_[s];
+    for (const auto lane : kLanes) {
+      if (now.*lane != before.*lane) now.*lane += count * by;
+    }
+    now.weights_us += count * (now.weights_us - before.weights_us);
+  }
+  for (const std::uint32_t cell : round.forward_under_way) forward_ready_[cell] += count * by;
+  for (const std::uint32_t cell : round.backward_under_way) backward_ready_[cell] += count * by;
+}
+
+bool ScheduleEvaluator::go(const StepSchedule& schedule, const PipelineWalk& walk) {
+  lanes_.assign(schedule.shape.stages, {});
+  const std::size_t cells = schedule.chunks.size() * walk.shape.micro_batches;
+  if (forward_ready_.size() < cells) {  // entries are written before they are read
+    forward_ready_.resize(cells);
+    backward_ready_.resize(cells);
+  }
+  const std::uint32_t left_out = schedule.shape.micro_batches - walk.shape.micro_batches;
+  if (left_out == 0) {
+    go(schedule, walk, 0, walk.steps.size());
+    return true;
+  }
+  if (!walk.round) return false;
+  const WalkRound& round = *walk.round;
+  go(schedule, walk, 0, round.begin);
+  lanes_before_ = lanes_;
+  go(schedule, walk, round.begin, round.end);
+  const double by = lanes_.front().compute - lanes_before_.front().compute;
+  if (!moved_alike(round, by)) return false;
+  add_rounds(round, static_cast<double>(left_out) / round.micro_batches, by);
+  go(schedule, walk, round.end, walk.steps.size());
+  return true;
+}
+
+const StepTimes& ScheduleEvaluator::evaluate(const StepSchedule& schedule) {
+  sums_.assign(schedule.chunks.size(), {});
+  for (std::size_t c = 0; c < sums_.size(); ++c) {
     for (const ScheduleUnit& unit : schedule.chunks[c].units) {
       sums_[c].forward += unit.forward_us;
       sums_[c].backward += unit.backward_us;
       sums_[c].weight_gradient += unit.weight_gradient_us;
     }
   }
-  stages_.assign(stages, {});
-  const std::size_t cells = std::size_t{n_chunks} * micro_batches;
-  forward_ready_.assign(cells, kNotYet);
-  backward_ready_.assign(cells, kNotYet);
-  for (std::uint32_t m = 0; m < micro_batches; ++m) forward_ready_[m] = 0;
-
-  // Every stage goes on until it needs what a neighbour has not sent yet.
-  std::size_t remaining = 0;
-  for (const auto& order : orders_) remaining += order.size();
-  while (remaining > 0) {
-    const std::size_t before = remaining;
-    for (std::uint32_t s = 0; s < stages; ++s) {
-      Stage& stage = stages_[s];
-      const std::vector<PipelinePass>& order = orders_[s];
-      for (; stage.next < order.size(); ++stage.next, --remaining) {
-        const PipelinePass& pass = order[stage.next];
-        const std::uint32_t c = pass.chunk * stages + s;
-        const std::size_t cell = std::size_t{c} * micro_batches + pass.micro_batch;
-        const ScheduleChunk& chunk = schedule.chunks[c];
-        if (pass.kind == PassKind::weight_gradient) {
-          stage.compute += sums_[c].weight_gradient;
-          stage.times.compute_us += sums_[c].weight_gradient;
-          continue;
-        }
-        const bool is_forward = pass.kind == PassKind::forward;
-        const double ready = is_forward ? forward_ready_[cell] : backward_ready_[cell];
-        if (ready == kNotYet) break;
-        stage.times.idle_us += std::max(0.0, ready - stage.compute);
-        stage.compute = std::max(stage.compute, ready);
-        if (is_forward) {
-          forward(schedule, chunk, sums_[c], pass.micro_batch == 0, stage);
-          stage.times.compute_us += sums_[c].forward;
-        } else {
-          backward(schedule, chunk, sums_[c], pass.micro_batch + 1 == micro_batches, stage);
-          stage.times.compute_us += sums_[c].backward;
-        }
-        // Hand on to the neighbour.
-        if (is_forward && c + 1 == n_chunks) {
-          backward_ready_[cell] = stage.compute;
-          continue;
-        }
-        if (!is_forward && c == 0) continue;
-        const std::uint32_t to = is_forward ? c + 1 : c - 1;
-        double arrival = stage.compute;
-        if (stages > 1) {
-          const bool wraps = is_forward ? s + 1 == stages : s == 0;
-          const double time = wraps ? schedule.boundary_wrap_us : schedule.boundary_us;
-          double& lane = is_forward ? stage.send_forward : stage.send_backward;
-          lane = std::max(lane, stage.compute) + time;
-          arrival = lane;
-          if (schedule.boundary_blocks) {
-            stage.times.boundary_us += arrival - stage.compute;
-            stage.compute = arrival;
-          }
-        }
-        const std::size_t target = std::size_t{to} * micro_batches + pass.micro_batch;
-        (is_forward ? forward_ready_ : backward_ready_)[target] = arrival;
-      }
-    }
-    if (remaining == before) break;  // an order that cannot run; check() keeps these out
+  passes_walked_ = 0;
+  PipelineShape shape = schedule.shape;
+  shape.micro_batches = detail::short_walk_micro_batches(schedule.shape);
+  while (!go(schedule, walk_of(shape))) {
+    const std::uint32_t of_round = detail::round_micro_batches(shape);
+    const std::uint32_t more = shape.micro_batches / of_round * of_round;
+    shape.micro_batches = std::min(schedule.shape.micro_batches, shape.micro_batches + more);
   }
+  finish(schedule);
+  return result_;
+}
 
-  // Gradients, the common norm, the update, the weights.
-  result_.stages.resize(stages);
+// Gradients, the common norm, the update, the weights; and what every stage spent its time on.
+void ScheduleEvaluator::finish(const StepSchedule& schedule) {
+  const std::uint32_t stages = schedule.shape.stages;
+  const auto n_chunks = static_cast<std::uint32_t>(sums_.size());
+  const double micro_batches = schedule.shape.micro_batches;
+  result_.stages.assign(stages, {});
   double all_reduced = 0;
   for (std::uint32_t s = 0; s < stages; ++s) {
-    Stage& stage = stages_[s];
-    StageTimes& times = stage.times;
-    times.passes_end_us = stage.compute;
-    double reduced = std::max(stage.compute, stage.data);
+    Lanes& lanes = lanes_[s];
+    StageTimes& times = result_.stages[s];
+    for (std::uint32_t c = s; c < n_chunks; c += stages) {
+      const ChunkSum& sum = sums_[c];
+      times.compute_us += micro_batches * (sum.forward + sum.backward + sum.weight_gradient);
+      if (!schedule.boundary_blocks || stages == 1) continue;
+      if (c + 1 < n_chunks) {
+        times.boundary_us +=
+            micro_batches * (s + 1 == stages ? schedule.boundary_wrap_us : schedule.boundary_us);
+      }
+      if (c > 0)
+        times.boundary_us += micro_batches * (s == 0 ? schedule.boundary_wrap_us : schedule.boundary_us);
+    }
+    times.weights_us = lanes.weights_us;
+    times.passes_end_us = lanes.compute;
+    times.idle_us =
+        std::max(0.0, times.passes_end_us - times.compute_us - times.boundary_us - times.weights_us);
+    double reduced = std::max(lanes.compute, lanes.data);
     if (schedule.reduce == GradientReduce::at_end) reduced += schedule.reduce_at_end_us[s];
-    stage.data = reduced;
+    lanes.data = reduced;
   }
   if (schedule.embedding_reduce_us > 0 && stages > 1) {
-    const double both = std::max(stages_.front().data, stages_.back().data) + schedule.embedding_reduce_us;
-    stages_.front().data = stages_.back().data = both;
+    double &first = lanes_.front().data, &last = lanes_.back().data;
+    first = last = std::max(first, last) + schedule.embedding_reduce_us;
   }
-  for (const Stage& stage : stages_) all_reduced = std::max(all_reduced, stage.data);
-  double end = 0;
+  for (const Lanes& lanes : lanes_) all_reduced = std::max(all_reduced, lanes.data);
+  double end = 0, busiest = -1;
   for (std::uint32_t s = 0; s < stages; ++s) {
-    Stage& stage = stages_[s];
-    StageTimes& times = stage.times;
-    times.reduce_us = stage.data - times.passes_end_us;
-    const double start = schedule.optimizer_waits_for_all ? all_reduced : stage.data;
-    times.idle_us += start - stage.data;
+    const double reduced = lanes_[s].data;
+    StageTimes& times = result_.stages[s];
+    times.reduce_us = reduced - times.passes_end_us;
+    const double start = schedule.optimizer_waits_for_all ? all_reduced : reduced;
+    times.idle_us += start - reduced;
     times.optimizer_us = schedule.optimizer_us[s];
     times.gather_us = schedule.gather == WeightGather::after_step ? schedule.gather_after_step_us[s] : 0.0;
     times.end_us = start + times.optimizer_us + times.gather_us;
     end = std::max(end, times.end_us);
-    result_.stages[s] = times;
-  }
-  result_.step_us = end + schedule.fixed_us;
-  double busiest = -1;
-  for (std::uint32_t s = 0; s < stages; ++s) {
-    const StageTimes& times = result_.stages[s];
     const double busy = times.compute_us + times.weights_us + times.boundary_us;
     if (busy > busiest) {
       busiest = busy;
       result_.critical_stage = s;
     }
   }
-  return result_;
+  result_.step_us = end + schedule.fixed_us;
 }
 
 }  // namespace stepcast

@@ -5,9 +5,11 @@
 // layout costs microseconds. Tests hold both against each other.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
+#include "stepcast/predict/detail/pipeline_walk.h"
 #include "stepcast/workload/layout.h"
 #include "stepcast/workload/pipeline_schedule.h"
 
@@ -77,33 +79,46 @@ struct StepTimes {
 };
 
 // Holds the memory of evaluations, to be used again.
+//
+// Between the first micro-batches and the last ones every stage does the same again and again. A step of many
+// micro-batches is therefore evaluated as one of few: if all lanes and all messages under way have moved by
+// the same time over a round, every further round moves them by that time, too (the rules are maxima and sums
+// of constants), and the rounds left out are added at once. Otherwise the few become twice as many, up to
+// all.
 class ScheduleEvaluator {
  public:
   // `schedule.shape` must pass check().
   const StepTimes& evaluate(const StepSchedule& schedule);
+  // Passes that the last evaluation went through one by one.
+  [[nodiscard]] std::size_t passes_walked() const { return passes_walked_; }
 
  private:
-  struct Stage {
-    double compute = 0, data = 0;        // lanes free from
+  struct Lanes {
+    double compute = 0, data = 0;        // free from
     double before = 0, before_that = 0;  // ends of the last two units
     double send_forward = 0, send_backward = 0;
-    std::size_t next = 0;
-    std::uint32_t backwards = 0;
-    StageTimes times;
+    double weights_us = 0;  // computation has waited for weights so long
   };
   struct ChunkSum {
     double forward = 0, backward = 0, weight_gradient = 0;
   };
-  void forward(const StepSchedule& schedule, const ScheduleChunk& chunk, const ChunkSum& sum, bool first,
-               Stage& stage);
-  void backward(const StepSchedule& schedule, const ScheduleChunk& chunk, const ChunkSum& sum, bool last,
-                Stage& stage);
 
-  PipelineShape shape_;  // of orders_
-  std::vector<std::vector<PipelinePass>> orders_;
-  std::vector<Stage> stages_;
-  std::vector<ChunkSum> sums_;
-  std::vector<double> forward_ready_, backward_ready_;  // [chunk, micro-batch]
+  const detail::PipelineWalk& walk_of(const PipelineShape& shape);
+  // False if the rounds that the walk leaves out cannot be added.
+  bool go(const StepSchedule& schedule, const detail::PipelineWalk& walk);
+  void go(const StepSchedule& schedule, const detail::PipelineWalk& walk, std::size_t from, std::size_t to);
+  [[nodiscard]] bool moved_alike(const detail::WalkRound& round, double by) const;
+  void add_rounds(const detail::WalkRound& round, double count, double by);
+  void finish(const StepSchedule& schedule);
+  static void gather_and_forward(const StepSchedule& schedule, const ScheduleChunk& chunk, Lanes& lanes);
+  static void backward_and_reduce(const StepSchedule& schedule, const ScheduleChunk& chunk, bool reduces,
+                                  Lanes& lanes);
+
+  std::vector<detail::PipelineWalk> walks_;             // of the last shapes
+  std::vector<Lanes> lanes_, lanes_before_;             // [stage]
+  std::vector<ChunkSum> sums_;                          // [chunk]
+  std::vector<double> forward_ready_, backward_ready_;  // [chunk, micro-batch of the walk]
+  std::size_t passes_walked_ = 0;
   StepTimes result_;
 };
 

@@ -1,0 +1,183 @@
+#include "stepcast/predict/detail/pipeline_walk.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace stepcast::detail {
+namespace {
+
+constexpr std::size_t kToTheEnd = std::numeric_limits<std::size_t>::max();
+
+class Walker {
+ public:
+  explicit Walker(const PipelineShape& shape)
+      : shape_(shape),
+        n_chunks_(shape.stages * shape.virtual_stages),
+        next_(shape.stages, 0),
+        forwards_(n_chunks_, 0),
+        backwards_(n_chunks_, 0) {
+    for (std::uint32_t s = 0; s < shape.stages; ++s) orders_.push_back(pipeline_order(shape, s));
+    walk_.shape = shape;
+  }
+
+  PipelineWalk run() {
+    if (find_repetition()) walk_rounds();
+    walk_to(kToTheEnd);
+    return std::move(walk_);
+  }
+
+ private:
+  // Where a stage's order repeats: pass i + passes of a round is pass i with later micro-batches, as long as
+  // both lie in [begin, end). What may be special is not in it: the first forwards, the last backwards.
+  struct Repetition {
+    std::size_t begin = 0, end = 0;
+  };
+  struct Cut {
+    std::size_t step = 0;
+    std::vector<std::size_t> next;
+  };
+
+  bool find_repetition() {
+    const std::uint32_t q = round_micro_batches(shape_);
+    if (shape_.schedule == PipelineSchedule::gpipe) return false;
+    const bool held_back = shape_.schedule == PipelineSchedule::zero_bubble_h1;
+    round_passes_ = std::size_t{q} * shape_.virtual_stages * (held_back ? 3 : 2);
+    for (const std::vector<PipelinePass>& order : orders_) {
+      Repetition found{0, order.size()};
+      for (std::size_t i = 0; i < order.size(); ++i) {
+        const PipelinePass& pass = order[i];
+        if (pass.kind == PassKind::forward && pass.micro_batch == 0) found.begin = i + 1;
+        if (pass.kind == PassKind::backward && pass.micro_batch + 1 == shape_.micro_batches) {
+          found.end = std::min(found.end, i);
+        }
+      }
+      if (found.begin + round_passes_ > found.end) return false;
+      const auto repeats = [&](std::size_t i) {
+        PipelinePass later = order[i];
+        later.micro_batch += q;
+        return order[i + round_passes_] == later;
+      };
+      // From the middle to where filling begins and draining ends.
+      const std::size_t middle = found.begin + (found.end - round_passes_ - found.begin) / 2;
+      std::size_t from = middle, to = middle;
+      while (from > found.begin && repeats(from - 1)) --from;
+      while (to + round_passes_ < found.end && repeats(to)) ++to;
+      if (from == to) return false;
+      found = {from, to + round_passes_};
+      repetition_.push_back(found);
+    }
+    return true;
+  }
+
+  // Stops after every round of the first stage and keeps the last two cuts between which all stages repeat.
+  void walk_rounds() {
+    Cut before;
+    const Repetition& first = repetition_.front();
+    for (std::size_t limit = first.begin + (first.end - first.begin) % round_passes_; limit <= first.end;
+         limit += round_passes_) {
+      walk_to(limit);
+      Cut now{walk_.steps.size(), next_};
+      if (is_round(before, now)) keep(before, now);
+      before = std::move(now);
+    }
+  }
+
+  bool is_round(const Cut& before, const Cut& now) const {
+    if (before.next.empty()) return false;
+    for (std::size_t s = 0; s < repetition_.size(); ++s) {
+      if (now.next[s] != before.next[s] + round_passes_) return false;
+      if (before.next[s] < repetition_[s].begin || now.next[s] > repetition_[s].end) return false;
+    }
+    return true;
+  }
+
+  void keep(const Cut& before, const Cut& now) {
+    WalkRound round{round_micro_batches(shape_), before.step, now.step, {}, {}};
+    const auto add = [&](std::vector<std::uint32_t>& cells, std::uint32_t c, std::uint32_t from,
+                         std::uint32_t to) {
+      for (std::uint32_t m = from; m < to; ++m) cells.push_back(c * shape_.micro_batches + m);
+      return from >= to || from >= round.micro_batches;
+    };
+    bool there_before = true;
+    for (std::uint32_t c = 0; c < n_chunks_; ++c) {
+      if (c > 0) {
+        there_before = add(round.forward_under_way, c, forwards_[c], forwards_[c - 1]) && there_before;
+      }
+      if (c + 1 < n_chunks_) {
+        there_before = add(round.backward_under_way, c, backwards_[c], backwards_[c + 1]) && there_before;
+      }
+    }
+    if (there_before) walk_.round = std::move(round);
+  }
+
+  // Every stage as far as it gets while the first one stops at its limit. Forwards travel up the stages,
+  // backwards down.
+  void walk_to(std::size_t limit) {
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (std::uint32_t s = 0; s < shape_.stages; ++s) moved = walk_stage(s, limit) || moved;
+      for (std::uint32_t s = shape_.stages - 1; s-- > 0;) moved = walk_stage(s, limit) || moved;
+    }
+  }
+
+  bool walk_stage(std::uint32_t s, std::size_t limit) {
+    const std::vector<PipelinePass>& order = orders_[s];
+    const std::size_t from = next_[s], to = s == 0 ? std::min(limit, order.size()) : order.size();
+    for (; next_[s] < to; ++next_[s]) {
+      const PipelinePass& pass = order[next_[s]];
+      const std::uint32_t c = pass.chunk * shape_.stages + s, m = pass.micro_batch;
+      const bool tail = c + 1 == n_chunks_;
+      WalkStep step{.cell = c * shape_.micro_batches + m,
+                    .stage = static_cast<std::uint16_t>(s),
+                    .chunk = static_cast<std::uint16_t>(c),
+                    .kind = pass.kind,
+                    .first = m == 0,
+                    .last = m + 1 == shape_.micro_batches};
+      if (pass.kind == PassKind::forward) {
+        if (c > 0 && forwards_[c - 1] <= m) break;
+        step.receives = c > 0;
+        step.sends = !tail;
+        step.wraps = s + 1 == shape_.stages;
+        ++forwards_[c];
+      } else if (pass.kind == PassKind::backward) {
+        if ((tail ? forwards_[c] : backwards_[c + 1]) <= m) break;
+        step.receives = !tail;  // the last chunk turns round by itself
+        step.sends = c > 0;
+        step.wraps = s == 0;
+        ++backwards_[c];
+      }
+      walk_.steps.push_back(step);
+    }
+    return next_[s] > from;
+  }
+
+  PipelineShape shape_;
+  std::uint32_t n_chunks_;
+  std::vector<std::vector<PipelinePass>> orders_;
+  std::vector<Repetition> repetition_;
+  std::size_t round_passes_ = 0;
+  std::vector<std::size_t> next_;                    // [stage] pass in its order
+  std::vector<std::uint32_t> forwards_, backwards_;  // [chunk] done, in the order of micro-batches
+  PipelineWalk walk_;
+};
+
+}  // namespace
+
+std::uint32_t round_micro_batches(const PipelineShape& shape) {
+  return shape.virtual_stages > 1 ? shape.stages : 1;
+}
+
+std::uint32_t short_walk_micro_batches(const PipelineShape& shape) {
+  const std::uint32_t q = round_micro_batches(shape);
+  if (shape.schedule == PipelineSchedule::gpipe) return shape.micro_batches;
+  // Filling and draining takes as many micro-batches as there are stages, with held-back weight gradients
+  // twice as many, interleaved a round each; a few rounds in between to find a common pace.
+  const std::uint32_t few = shape.virtual_stages > 1                             ? 4 * q
+                            : shape.schedule == PipelineSchedule::zero_bubble_h1 ? 2 * shape.stages + 4
+                                                                                 : shape.stages + 4;
+  return std::min(shape.micro_batches, few + shape.micro_batches % q);
+}
+
+PipelineWalk pipeline_walk(const PipelineShape& shape) { return Walker{shape}.run(); }
+
+}  // namespace stepcast::detail
