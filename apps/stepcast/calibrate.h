@@ -21,5 +21,6 @@ struct Calibration {
 Calibration collectives_calibration();
 Calibration kernels_calibration();
 Calibration iterations_calibration();
+Calibration generic_kernels_calibration();
 
 }  // namespace stepcast::cli

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/file.h"
+#include "stepcast/calibrate/generic_fit.h"
 #include "stepcast/calibrate/kernel_fit.h"
 #include "stepcast/calibrate/kernel_measurements.h"
 #include "stepcast/calibrate/kernel_rows.h"
@@ -197,10 +198,39 @@ Status write(const Options& options, const Platform& base, const Platform& calib
   return write_file_atomically(options.output, platform_extension_json(part, Platform{}, {}));
 }
 
+// Models of their own for operations with many rows; those with few move the generic models of the base.
+Result<KernelFit> fit_or_adapt(const std::vector<KernelMeasurement>& rows, const Platform& base,
+                               const KernelFitOptions& options) {
+  std::map<std::string, std::size_t> n_rows;
+  for (const KernelMeasurement& m : rows) ++n_rows[kernel_record_key(m.operation)];
+  std::vector<KernelMeasurement> many;
+  std::vector<const KernelMeasurement*> few;
+  for (const KernelMeasurement& m : rows) {
+    if (n_rows[kernel_record_key(m.operation)] < kFewKernelRows &&
+        has_generic_model(base.models, m.operation)) {
+      few.push_back(&m);
+    } else {
+      many.push_back(m);
+    }
+  }
+  KernelFit fit;
+  if (!many.empty()) {
+    STEPCAST_ASSIGN(fit, fit_kernel_models(many, base.device, options));
+  }
+  STEPCAST_ASSIGN(std::vector<ModelRecord> records, adapt_generic_models(base.models, few, base.device));
+  for (ModelRecord& record : records) {
+    if (record.device != base.device.name) continue;  // nothing was said about it
+    fit.notes.push_back(
+        {record.name, static_cast<std::size_t>(record.provenance.n_rows), {}, "generic, adapted"});
+    fit.records.push_back(std::move(record));
+  }
+  return fit;
+}
+
 Result<int> run(const Options& options) {
   STEPCAST_ASSIGN(const Platform base, load_platform(options.base));
   STEPCAST_ASSIGN(const Chosen chosen, rows_of_device(options, base.device));
-  STEPCAST_ASSIGN(KernelFit fit, fit_kernel_models(chosen.rows, base.device, options.fit));
+  STEPCAST_ASSIGN(KernelFit fit, fit_or_adapt(chosen.rows, base, options.fit));
   if (fit.records.empty()) return Error{"no model could be fitted"};
   add_provenance(fit.records, chosen.rows, base.device, options);
   Platform calibrated = base;

@@ -41,7 +41,10 @@ struct GenericFit {
   std::vector<GenericFitNote> notes;
 };
 
-// A record for every family, class of element types and direction that at least two devices measured. Rows
+// True if one of the records is for the family, class of element types and direction of the operation.
+[[nodiscard]] bool has_generic_model(std::span<const ModelRecord> records, const Operation& operation);
+
+// A record for every family, class of element types and direction that a device measured. Rows
 // faster than the bound of their device are left out. The same input gives the same records.
 [[nodiscard]] Result<GenericFit> fit_generic_models(std::span<const MeasuredDevice> devices);
 

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/cost/families/fitted_kernel.h"
+#include "stepcast/cost/generic_kernel.h"
 
 namespace stepcast {
 namespace {
@@ -122,9 +123,10 @@ class Memo {
 }  // namespace
 
 struct KernelModel::Impl {
-  explicit Impl(const Device& device) : analytic{device} {}
+  explicit Impl(const Device& device) : analytic{device}, generic{device} {}
 
   AnalyticModel analytic;
+  GenericKernels generic;
   std::vector<FittedKernel> kernels;
   std::vector<std::string> names;  // of the records, one per kernel
   std::vector<double> widening;    // of the band, in ln, likewise
@@ -179,6 +181,11 @@ struct KernelModel::Impl {
 };
 
 void KernelModel::Impl::add(const ModelRecord& record) {
+  if (record.kind == kGenericRecordKind) {
+    if (auto added = generic.add(record); !added)
+      skipped.push_back(fmt::format("model {}: {}", record.name, added.error().message()));
+    return;
+  }
   if (!record.kind.starts_with("kernel_"))
     return;  // slow-down factors and the like have readers of their own
   if (record.kind != kKernelRecordKind) {
@@ -322,7 +329,7 @@ std::optional<Answer> KernelModel::Impl::from_forward(const Operation& operation
 }
 
 Answer KernelModel::Impl::from_figures(const Operation& operation) const {
-  const Estimate e = analytic.estimate(operation);
+  const Estimate e = generic.estimate(operation, analytic).value_or(analytic.estimate(operation));
   const double us = std::max(e.time.value(), 1e-9);
   return {us,
           std::log(std::max(e.p10.value(), 1e-12) / us),
@@ -419,7 +426,9 @@ void KernelModel::estimate(std::span<const Operation> operations, std::span<Esti
 ExplainedEstimate KernelModel::explain(const Operation& operation) const {
   const Answer answer = impl_->answer(operation);
   return {impl_->to_estimate(operation, answer),
-          answer.record == kNoRecord ? std::string{} : impl_->names[answer.record], answer.extrapolated};
+          answer.record == kNoRecord ? std::string{impl_->generic.record_of(operation)}
+                                     : impl_->names[answer.record],
+          answer.extrapolated};
 }
 
 const AnalyticModel& KernelModel::analytic() const { return impl_->analytic; }

@@ -8,8 +8,10 @@
 //   held_out_sequence_length   whole values of the sequence length
 // One fold:
 //   beyond_range               the largest hidden sizes; elsewhere the tenth with the most FLOPs or bytes
-//   unseen_gpu                 every GPU in turn from the others that measured the same family and dtype
-//   unseen_gpu_20_points       the same with 20 measured points of the new GPU
+//   unseen_gpu                 every GPU in turn from at least two others that measured the same family: fp32
+//                              and what else is not 16 bits
+//   unseen_gpu_20_points       the same with 20 measured points of each operator of the new GPU
+//   unseen_gpu_half            16-bit types, from at least one other GPU
 // Under the protocol `shipped`:
 //   shipped                    the shipped platform of the row's GPU, on rows that it was not fitted on
 //

@@ -1,0 +1,91 @@
+// `stepcast calibrate generic-kernels`: measured kernels of several GPUs in, models for GPUs that nobody
+// measured out (platforms/kernels/generic.json, which platforms of devices extend).
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "stepcast/base/file.h"
+#include "stepcast/calibrate/generic_fit.h"
+#include "stepcast/calibrate/kernel_measurements.h"
+#include "stepcast/platform/platform_file.h"
+#include "stepcast/report/text_table.h"
+
+#include "calibrate.h"
+
+namespace stepcast::cli {
+namespace {
+
+struct Options {
+  std::vector<std::string> files;
+  std::string output, document;
+};
+
+Result<int> run(const Options& options) {
+  STEPCAST_ASSIGN(const KernelMeasurements all,
+                  read_kernel_measurements({options.files.begin(), options.files.end()}));
+  std::map<std::string, MeasuredDevice> devices;
+  std::map<std::string, std::string> device_of;  // [gpu]; empty: none ships
+  std::map<std::string, std::size_t> unknown;
+  for (const KernelMeasurement& m : all.rows) {
+    const auto [at, is_new] = device_of.emplace(m.gpu, std::string{});
+    if (is_new) {
+      if (auto platform = load_device(m.gpu)) {
+        at->second = platform->device.name;
+        devices.try_emplace(at->second, MeasuredDevice{platform->device, {}});
+      }
+    }
+    if (at->second.empty()) {
+      ++unknown[m.gpu];
+    } else {
+      devices.at(at->second).rows.push_back(&m);
+    }
+  }
+  std::vector<MeasuredDevice> measured;
+  for (auto& [name, device] : devices) measured.push_back(std::move(device));
+  if (measured.empty()) return Error{"no row was measured on a device that ships"};
+  STEPCAST_ASSIGN(GenericFit fit, fit_generic_models(measured));
+  if (fit.records.empty()) return Error{"no model could be fitted"};
+
+  TextTable table{{{"record", TextTable::Align::left},
+                   {"rows"},
+                   {"left out in turn:\nmean |error| %"},
+                   {"devices", TextTable::Align::left}}};
+  for (const GenericFitNote& note : fit.notes) {
+    table.row({note.record, table_count(note.n_rows), table_number(note.unseen_mape_percent, 1),
+               fmt::format("{}", fmt::join(note.devices, ", "))});
+  }
+  fmt::print("{}", table.text());
+  for (const auto& [gpu, n] : unknown) fmt::print("{}: {} rows; no device that ships is called so\n", gpu, n);
+  if (options.output.empty()) return kSuccess;
+  Platform part;
+  part.name = "generic-kernels";
+  part.description =
+      "Kernel models for devices that nobody measured, for platform files that extend this one";
+  for (ModelRecord& record : fit.records) {
+    record.provenance.document = options.document;
+    part.set(std::move(record));
+  }
+  STEPCAST_TRY(write_file_atomically(options.output, platform_extension_json(part, Platform{}, {})));
+  fmt::print("\nWritten to {}\n", options.output);
+  return kSuccess;
+}
+
+}  // namespace
+
+Calibration generic_kernels_calibration() {
+  return {
+      "generic-kernels", "kernel models for GPUs nobody measured, from measured kernels of several others",
+      [](CLI::App& app) -> Action {
+        auto options = std::make_shared<Options>();
+        app.add_option("FILES", options->files, "CSV files or folders of them (docs/kernels.md)")->required();
+        app.add_option("-o,--output", options->output, "the file to write; without it nothing is written");
+        app.add_option("--document", options->document,
+                       "where the measurements are from, for the provenance");
+        return [options] { return run(*options); };
+      }};
+}
+
+}  // namespace stepcast::cli

@@ -1,0 +1,18 @@
+// The tests of the suite kernels on GPUs that nobody measured (kernels_suite.h says which).
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "stepcast/base/result.h"
+#include "stepcast/validate/kernel_sets.h"
+#include "stepcast/validate/suite.h"
+
+namespace stepcast {
+
+// unseen_gpu, unseen_gpu_20_points and unseen_gpu_half, as far as the data go.
+[[nodiscard]] Result<std::vector<TestScore>> score_unseen_gpus(
+    const std::vector<DeviceRows>& devices, const std::vector<std::filesystem::path>& files,
+    unsigned threads);
+
+}  // namespace stepcast
