@@ -49,3 +49,10 @@ extend() {
 }
 extend h100-sxm5-80gb gh200-96gb
 extend a100-pcie-80gb a100-sxm4-80gb
+# What those do not cover is answered by the models of all devices together.
+for root in gh200-96gb a100-sxm4-80gb a100-pcie-40gb p4 p100-pcie-16gb t4 v100-pcie-32gb; do extend "$root" generic; done
+
+# Models for GPUs that nobody measured, from all of them.
+case $wanted in *" generic "* | "  ")
+  "$stepcast" calibrate generic-kernels "$data" --document "$ett; $aic; $neusight; $simumax" -o "$here/generic.json" ;;
+esac
