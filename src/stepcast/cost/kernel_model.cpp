@@ -236,7 +236,7 @@ bool KernelModel::Impl::covers(std::size_t record, const Operation& operation) c
 
 Answer KernelModel::Impl::to_answer(std::size_t record, const FittedTime& time,
                                     const Operation& operation) const {
-  Answer answer{std::exp(std::clamp(time.log_us, -20.0, 60.0)),
+  Answer answer{std::exp(time.log_us),
                 time.log_low - widening[record],
                 time.log_high + widening[record],
                 EstimateSource::fitted,

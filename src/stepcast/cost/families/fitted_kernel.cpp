@@ -14,6 +14,8 @@ namespace stepcast {
 namespace {
 
 constexpr std::size_t kBlock = 64;
+// Of any time in us: 1e-9 us to 1e26 us. Keeps what a broken record says finite.
+constexpr double kLeastLog = -20, kMostLog = 60;
 // Less than this beyond the measured sizes is no extrapolation.
 constexpr double kSameSize = 0.02;
 // Half-width per unit of ln beyond the distance that holding out the largest sizes could show: assumed.
@@ -37,8 +39,8 @@ constexpr ReferenceKey kReferenceKeys[] = {
 };
 
 double interpolate(const std::vector<double>& at, const std::vector<double>& values, double x) {
-  if (x <= at.front()) return values.front();
-  if (x >= at.back()) return values.back();
+  if (!(x > at.front())) return values.front();  // also for what is no number
+  if (!(x < at.back())) return values.back();
   const auto above = std::upper_bound(at.begin(), at.end(), x);
   const auto i = static_cast<std::size_t>(above - at.begin());
   const double share = (x - at[i - 1]) / (at[i] - at[i - 1]);
@@ -160,6 +162,7 @@ Result<FittedKernel> FittedKernel::read(const JsonValue& parameters) {
     if (!(value >= 1e-9 && value <= 1e12))
       return Error{fmt::format("`reference.{}` is {:g} (must be from 1e-9 to 1e12)", key.key, value)};
   }
+  if (out.reference.sharpness < 0.1) return Error{"`reference.sharpness` is below 0.1"};
   STEPCAST_ASSIGN(out.log_offset, finite_number(parameters, "log_offset"));
 
   STEPCAST_ASSIGN(const JsonValue* range, object_of(parameters, "range"));
@@ -239,14 +242,15 @@ void FittedKernel::estimate(std::span<const Operation* const> operations, std::s
   constexpr std::size_t kStride = kMostKernelFeatures;
   const std::span<const KernelFeature> names = kernel_features_of(features);
   std::array<float, kBlock * kStride> rows{};
-  std::array<double, kBlock> log_us{};
+  std::array<double, kBlock> log_us{}, uncorrected{};
   for (std::size_t begin = 0; begin < operations.size(); begin += kBlock) {
     const std::size_t n = std::min(kBlock, operations.size() - begin);
     for (std::size_t i = 0; i < n; ++i) {
       float* row = rows.data() + i * kStride;
       double log_reference = 0;
       prepare(*operations[begin + i], std::span<float, kMostKernelFeatures>{row, kStride}, log_reference);
-      log_us[i] = log_reference + log_offset;
+      uncorrected[i] = std::clamp(log_reference + log_offset, kLeastLog, kMostLog);
+      log_us[i] = uncorrected[i];
       float distance = 0, below = 0;
       for (std::size_t f = 0; f < names.size(); ++f) {
         const float x = row[f];
@@ -267,7 +271,8 @@ void FittedKernel::estimate(std::span<const Operation* const> operations, std::s
     }
     for (std::size_t i = 0; i < n; ++i) {
       FittedTime& time = out[begin + i];
-      time.log_us = log_us[i];
+      // Numbers of a broken record can be finite each and overflow together.
+      time.log_us = std::isfinite(log_us[i]) ? std::clamp(log_us[i], kLeastLog, kMostLog) : uncorrected[i];
       time.log_low = interpolate(band.log_time, band.low, time.log_us);
       time.log_high = interpolate(band.log_time, band.high, time.log_us);
       if (time.distance <= kSameSize) {

@@ -25,6 +25,7 @@ Result<GradientTrees> GradientTrees::decode(EncodedTrees encoded, std::size_t n_
   const EncodedTrees& e = trees.encoded_;
   if (e.cut_feature.size() != e.cut_value.size())
     return Error{"cut_feature and cut_value have different lengths"};
+  trees.nodes_.push_back({0, 0});  // nobody's: positions within a tree count from 1
   std::size_t next_split = 0, next_leaf = 0;
   while (next_split < e.splits.size()) {
     if (trees.trees_.size() == kMostTrees) return Error{fmt::format("more than {} trees", kMostTrees)};
@@ -107,7 +108,8 @@ void GradientTrees::add(std::span<const float> rows, std::size_t stride, double 
     for (const Tree& tree : trees_) {
       // Positions count from 1, so that no addition is needed on the way down.
       const Node* nodes = nodes_.data() + tree.first_node - 1;
-      const float* leaves = leaves_.data() + tree.first_leaf - (std::size_t{1} << tree.depth);
+      const float* leaves = leaves_.data() + tree.first_leaf;
+      const std::uint32_t first_leaf = 1U << static_cast<unsigned>(tree.depth);
       std::fill_n(at.begin(), n, 1U);
       for (int level = 0; level < tree.depth; ++level) {
         for (std::size_t i = 0; i < n; ++i) {
@@ -115,7 +117,7 @@ void GradientTrees::add(std::span<const float> rows, std::size_t stride, double 
           at[i] = 2 * at[i] + static_cast<std::uint32_t>(block[i * stride + node.feature] >= node.cut);
         }
       }
-      for (std::size_t i = 0; i < n; ++i) block_sums[i] += leaves[at[i]];
+      for (std::size_t i = 0; i < n; ++i) block_sums[i] += leaves[at[i] - first_leaf];
     }
     for (std::size_t i = 0; i < n; ++i) sums[begin + i] += weight * static_cast<double>(block_sums[i]);
   }

@@ -18,8 +18,8 @@ struct Position {
 };
 
 Position locate(const std::vector<float>& knots, float x) {
-  if (knots.size() == 1 || x <= knots.front()) return {0, 0};
-  if (x >= knots.back()) return {knots.size() - 2, 1};
+  if (knots.size() == 1 || !(x > knots.front())) return {0, 0};
+  if (!(x < knots.back())) return {knots.size() - 2, 1};
   const auto above = std::upper_bound(knots.begin(), knots.end(), x);
   const auto knot = static_cast<std::size_t>(above - knots.begin()) - 1;
   return {knot, (x - knots[knot]) / (knots[knot + 1] - knots[knot])};
