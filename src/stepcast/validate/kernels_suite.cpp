@@ -198,9 +198,9 @@ Result<SuiteResult> validate_kernels(const std::filesystem::path& data, const Su
   }));
   STEPCAST_TRY(run(
       "beyond_range", [](const DeviceRows& d) { return split_largest(d.rows); }, group_beyond_range));
-  result.targets = kernel_targets(result.tests);
   STEPCAST_ASSIGN(std::vector<TestScore> unseen, score_unseen_gpus(devices, files, options.threads));
   for (TestScore& test : unseen) result.tests.push_back(std::move(test));
+  result.targets = kernel_targets(result.tests);
   return result;
 }
 
