@@ -1,4 +1,4 @@
-#include "stepcast/predict/detail/pipeline_walk.h"
+#include "stepcast/predict/pipeline_walk.h"
 
 #include <algorithm>
 #include <set>
@@ -8,7 +8,7 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
-namespace stepcast::detail {
+namespace stepcast {
 namespace {
 
 std::vector<PipelineShape> many_shapes() {
@@ -99,4 +99,4 @@ TEST(PipelineWalk, ShortWalksHaveARoundAndTheSameRest) {
 }
 
 }  // namespace
-}  // namespace stepcast::detail
+}  // namespace stepcast

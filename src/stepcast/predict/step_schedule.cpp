@@ -7,10 +7,6 @@
 namespace stepcast {
 namespace {
 
-using detail::PipelineWalk;
-using detail::WalkRound;
-using detail::WalkStep;
-
 // Lanes have moved alike over a round if they differ by less than this share of the time so far: rounding.
 constexpr double kAlike = 1e-13;
 // Shapes that are remembered; each is a list of some ten kilobytes.
@@ -72,7 +68,7 @@ const PipelineWalk& ScheduleEvaluator::walk_of(const PipelineShape& shape) {
     if (walk.shape == shape) return walk;
   }
   if (walks_.size() >= kMostWalks) walks_.clear();
-  walks_.push_back(detail::pipeline_walk(shape));
+  walks_.push_back(pipeline_walk(shape));
   return walks_.back();
 }
 
@@ -197,9 +193,9 @@ const StepTimes& ScheduleEvaluator::evaluate(const StepSchedule& schedule) {
   }
   passes_walked_ = 0;
   PipelineShape shape = schedule.shape;
-  shape.micro_batches = detail::short_walk_micro_batches(schedule.shape);
+  shape.micro_batches = short_walk_micro_batches(schedule.shape);
   while (!go(schedule, walk_of(shape))) {
-    const std::uint32_t of_round = detail::round_micro_batches(shape);
+    const std::uint32_t of_round = round_micro_batches(shape);
     const std::uint32_t more = shape.micro_batches / of_round * of_round;
     shape.micro_batches = std::min(schedule.shape.micro_batches, shape.micro_batches + more);
   }

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "stepcast/predict/detail/pipeline_walk.h"
+#include "stepcast/predict/pipeline_walk.h"
 #include "stepcast/workload/layout.h"
 #include "stepcast/workload/pipeline_schedule.h"
 
@@ -103,18 +103,18 @@ class ScheduleEvaluator {
     double forward = 0, backward = 0, weight_gradient = 0;
   };
 
-  const detail::PipelineWalk& walk_of(const PipelineShape& shape);
+  const PipelineWalk& walk_of(const PipelineShape& shape);
   // False if the rounds that the walk leaves out cannot be added.
-  bool go(const StepSchedule& schedule, const detail::PipelineWalk& walk);
-  void go(const StepSchedule& schedule, const detail::PipelineWalk& walk, std::size_t from, std::size_t to);
-  [[nodiscard]] bool moved_alike(const detail::WalkRound& round, double by) const;
-  void add_rounds(const detail::WalkRound& round, double count, double by);
+  bool go(const StepSchedule& schedule, const PipelineWalk& walk);
+  void go(const StepSchedule& schedule, const PipelineWalk& walk, std::size_t from, std::size_t to);
+  [[nodiscard]] bool moved_alike(const WalkRound& round, double by) const;
+  void add_rounds(const WalkRound& round, double count, double by);
   void finish(const StepSchedule& schedule);
   static void gather_and_forward(const StepSchedule& schedule, const ScheduleChunk& chunk, Lanes& lanes);
   static void backward_and_reduce(const StepSchedule& schedule, const ScheduleChunk& chunk, bool reduces,
                                   Lanes& lanes);
 
-  std::vector<detail::PipelineWalk> walks_;             // of the last shapes
+  std::vector<PipelineWalk> walks_;                     // of the last shapes
   std::vector<Lanes> lanes_, lanes_before_;             // [stage]
   std::vector<ChunkSum> sums_;                          // [chunk]
   std::vector<double> forward_ready_, backward_ready_;  // [chunk, micro-batch of the walk]

@@ -1,9 +1,9 @@
-#include "stepcast/predict/detail/pipeline_walk.h"
+#include "stepcast/predict/pipeline_walk.h"
 
 #include <algorithm>
 #include <limits>
 
-namespace stepcast::detail {
+namespace stepcast {
 namespace {
 
 constexpr std::size_t kToTheEnd = std::numeric_limits<std::size_t>::max();
@@ -180,4 +180,4 @@ std::uint32_t short_walk_micro_batches(const PipelineShape& shape) {
 
 PipelineWalk pipeline_walk(const PipelineShape& shape) { return Walker{shape}.run(); }
 
-}  // namespace stepcast::detail
+}  // namespace stepcast

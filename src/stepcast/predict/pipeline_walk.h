@@ -10,7 +10,7 @@
 
 #include "stepcast/workload/pipeline_schedule.h"
 
-namespace stepcast::detail {
+namespace stepcast {
 
 struct WalkStep {
   std::uint32_t cell = 0;  // chunk x micro_batches + micro-batch
@@ -48,4 +48,4 @@ struct PipelineWalk {
 // Micro-batches of one round.
 [[nodiscard]] std::uint32_t round_micro_batches(const PipelineShape& shape);
 
-}  // namespace stepcast::detail
+}  // namespace stepcast
