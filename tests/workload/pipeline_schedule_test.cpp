@@ -85,7 +85,7 @@ std::vector<PipelineShape> many_shapes() {
   for (const PipelineSchedule schedule : {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b,
                                           PipelineSchedule::zero_bubble_h1, PipelineSchedule::interleaved}) {
     for (const std::uint32_t stages : {1U, 2U, 3U, 4U, 7U, 8U}) {
-      for (std::uint32_t micro_batches = 1; micro_batches <= 24; ++micro_batches) {
+      for (std::uint32_t micro_batches = 1; micro_batches <= 48; ++micro_batches) {
         for (const std::uint32_t chunks : {1U, 2U, 3U}) {
           const PipelineShape shape{schedule, stages, chunks, micro_batches};
           if (check(shape).ok()) shapes.push_back(shape);
@@ -179,6 +179,22 @@ TEST(PipelineMemory, InterleavingHoldsMore) {
   EXPECT_EQ(peak_activations_held(shape, 3), 0U * 2 + 4 + 1);
 }
 
+// Counted over the whole order, however long it is.
+TEST(PipelineMemory, ThePeakIsThatOfTheWholeOrder) {
+  for (const PipelineShape& shape : many_shapes()) {
+    const bool held_back = shape.schedule == PipelineSchedule::zero_bubble_h1;
+    for (std::uint32_t s = 0; s < shape.stages; ++s) {
+      std::uint32_t held = 0, peak = 0;
+      for (const PipelinePass& pass : pipeline_order(shape, s)) {
+        if (pass.kind == PassKind::forward) peak = std::max(peak, ++held);
+        if (pass.kind == (held_back ? PassKind::weight_gradient : PassKind::backward)) --held;
+      }
+      EXPECT_EQ(peak_activations_held(shape, s), peak);
+      EXPECT_EQ(held, 0U);
+    }
+  }
+}
+
 TEST(PipelineMemory, ZeroBubbleNeverHoldsMoreThanTheFirstStageOfOneForwardOneBackward) {
   for (std::uint32_t stages = 1; stages <= 8; ++stages) {
     for (std::uint32_t micro_batches = 1; micro_batches <= 24; ++micro_batches) {
@@ -210,6 +226,8 @@ TEST(PipelineShape, NamesWhatCannotBe) {
   EXPECT_THAT(message_of({PipelineSchedule::interleaved, 4, 2, 6}),
               AllOf(HasSubstr("6 micro-batches are no multiple of 4 pipeline stages"), HasSubstr("use 4")));
   EXPECT_THAT(message_of({PipelineSchedule::interleaved, 8, 2, 6}), HasSubstr("use 8"));
+  EXPECT_THAT(message_of({PipelineSchedule::one_f_one_b, 8, 1, 1'000'000'000}),
+              AllOf(HasSubstr("too many to lay out"), HasSubstr("raise the micro-batch size")));
 }
 
 }  // namespace

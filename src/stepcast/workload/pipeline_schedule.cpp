@@ -95,6 +95,15 @@ Status check(const PipelineShape& shape) {
     return Error{
         fmt::format("{} virtual stages: only the interleaved schedule has them", shape.virtual_stages)};
   }
+  // Orders are lists; a number that nobody trains with must not fill the memory.
+  constexpr double kMostPasses = 1e7;
+  const double passes = 3.0 * shape.stages * shape.virtual_stages * shape.micro_batches;
+  if (passes > kMostPasses) {
+    return Error{fmt::format(
+        "{} micro-batches on {} pipeline stages x {} virtual stages are too many to lay out ({:.0e} passes "
+        "at most): raise the micro-batch size or the data-parallel size",
+        shape.micro_batches, shape.stages, shape.virtual_stages, kMostPasses)};
+  }
   return Ok{};
 }
 
@@ -116,7 +125,11 @@ std::vector<PipelinePass> pipeline_order(const PipelineShape& shape, std::uint32
   return order;
 }
 
-std::uint32_t peak_activations_held(const PipelineShape& shape, std::uint32_t stage) {
+std::uint32_t peak_activations_held(const PipelineShape& given, std::uint32_t stage) {
+  if (given.schedule == PipelineSchedule::gpipe) return given.micro_batches;
+  // The peak is there when the pipeline has filled; what comes later repeats.
+  PipelineShape shape = given;
+  shape.micro_batches = std::min(shape.micro_batches, 4 * shape.stages);
   std::uint32_t held = 0, peak = 0;
   const PassKind releases =
       shape.schedule == PipelineSchedule::zero_bubble_h1 ? PassKind::weight_gradient : PassKind::backward;
