@@ -22,7 +22,8 @@ struct TileConstants {
 };
 // Fitted to gemm_bf16_fwd.csv, A100 and H100 together (mean |ln(measured / model)| 0.10 and 0.11).
 constexpr TileConstants kMatrixUnits{.rate = 2.876, .border = 200, .extra_k = 160, .memory_efficiency = 0.76};
-// Assumed: ordinary arithmetic needs few operands per FLOP, so that small tiles lose little.
+// Ordinary arithmetic needs few operands per FLOP, so that small tiles lose little: rate and border assumed,
+// extra_k as neusight_train_matmul_fp32.csv has it on P100, V100 and A100.
 constexpr TileConstants kOrdinaryUnits{.rate = 0.88, .border = 2, .extra_k = 120, .memory_efficiency = 0.76};
 
 constexpr double kLeastKOfPart = 128;       // libraries do not split further; assumed
