@@ -33,11 +33,11 @@ constexpr double kMostUsualLogFloor = 3.0;      // 20 us: where the fit starts i
 
 // Small and slow to learn: what they find on some GPUs has to hold on others.
 constexpr detail::BoosterOptions kTreeOptions{.rounds = 120,
-                                              .depth = 5,
+                                              .depth = 4,
                                               .learning_rate = 0.08,
                                               .row_sample = 0.7,
                                               .column_sample = 0.6,
-                                              .min_child_weight = 20,
+                                              .min_child_weight = 40,
                                               .lambda = 5};
 constexpr int kTreePasses = 2;
 constexpr double kLargestTarget = 1;

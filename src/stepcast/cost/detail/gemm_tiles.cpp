@@ -37,7 +37,7 @@ double alignment_factor(const Product& p) {
   const double piece = 16 / std::max(p.element_bytes, 1.0);
   const auto aligned = [&](double per) { return std::fmod(p.k, per) == 0 && std::fmod(p.n, per) == 0; };
   if (aligned(piece)) return 1;
-  return aligned(2) ? 0.7 : 0.45;
+  return aligned(2) ? 0.8 : 0.6;
 }
 
 }  // namespace
