@@ -163,6 +163,42 @@ Status write_timeline(const std::string& file, const PricedStep& step, const Lay
   return write_perfetto(file, flat, costs, TaskTimes::simulated(flat, timeline));
 }
 
+// The change of the layout that needs least and makes it fit: recomputation, sharded states, more tensor or
+// pipeline parallelism on the same GPUs.
+std::optional<std::string> nearest_that_fits(const Transformer& model, const Layout& layout, Bytes memory) {
+  struct Change {
+    std::string text;
+    Layout layout;
+  };
+  std::vector<Change> changes;
+  const auto consider = [&](Layout base, const std::string& prefix) {
+    changes.push_back({prefix, base});
+    Layout sharded = base;
+    if (sharded.sharding == Sharding::none) sharded.sharding = Sharding::zero1;
+    changes.push_back({prefix + (prefix.empty() ? "" : ", ") + "the distributed optimizer", sharded});
+    Layout recomputed = sharded;
+    recomputed.recompute = Recompute::full;
+    changes.push_back({prefix + (prefix.empty() ? "" : ", ") + "full recomputation", recomputed});
+  };
+  consider(layout, "");
+  for (const std::int64_t more : {2, 4, 8, 16}) {
+    for (const bool tensor : {true, false}) {
+      if (layout.data_parallel % more != 0) continue;
+      Layout larger = layout;
+      larger.data_parallel /= more;
+      (tensor ? larger.tensor_parallel : larger.pipeline_parallel) *= more;
+      consider(larger, tensor ? fmt::format("tensor_parallel {}", larger.tensor_parallel)
+                              : fmt::format("pipeline_parallel {}", larger.pipeline_parallel));
+    }
+  }
+  for (const Change& change : changes) {
+    if (change.text.empty() || !check(change.layout, model)) continue;
+    const Result<MemoryForecast> forecast = memory_forecast(model, change.layout, memory);
+    if (forecast && forecast->verdict != MemoryVerdict::does_not_fit) return change.text;
+  }
+  return std::nullopt;
+}
+
 Result<int> run(const Options& options) {
   std::vector<std::string> notes;
   STEPCAST_ASSIGN(DescribedJob job, describe_job(options, notes));
@@ -187,6 +223,12 @@ Result<int> run(const Options& options) {
   STEPCAST_ASSIGN(const MemoryForecast memory,
                   memory_forecast(job.model, job.layout, platform.device.memory_size));
   for (const std::string& note : prediction.notes) notes.push_back(note);
+  if (memory.verdict == MemoryVerdict::does_not_fit) {
+    const auto nearest = nearest_that_fits(job.model, job.layout, platform.device.memory_size);
+    notes.push_back(fmt::format("does not fit into the memory of {}; {}", platform.device.name,
+                                nearest ? "nearest layout that does: " + *nearest
+                                        : std::string{"no layout on as many GPUs does that was tried"}));
+  }
   const StepReport report{&job.model, &job.layout, &platform, &prediction, &memory, options.budget, notes};
   if (options.explain || !options.timeline.empty()) {
     STEPCAST_ASSIGN(const PricedStep step, steps.price(job.model, job.layout));

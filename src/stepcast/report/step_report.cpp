@@ -154,39 +154,44 @@ std::string step_json(const StepReport& r) {
   json.field("recompute", to_string(r.layout->recompute));
   json.field("framework", to_string(r.layout->framework));
   json.end_object();
-  json.field("step_time_ms", p.step.time.value() / 1e3);
-  json.field("step_time_p10_ms", p.step.p10.value() / 1e3);
-  json.field("step_time_p90_ms", p.step.p90.value() / 1e3);
+  json.fixed_field("step_time_ms", p.step.time.value() / 1e3, 4);
+  json.fixed_field("step_time_p10_ms", p.step.p10.value() / 1e3, 4);
+  json.fixed_field("step_time_p90_ms", p.step.p90.value() / 1e3, 4);
   json.field("source", to_string(p.step.source));
   json.key("shares_ms").begin_object();
-  for (const Share& share : shares_of(p)) json.field(share.name, share.us / 1e3);
+  for (const Share& share : shares_of(p)) json.fixed_field(share.name, share.us / 1e3, 4);
   json.end_object();
   json.key("computation_sources").begin_object();
-  for (std::size_t i = 0; i < kSources.size(); ++i) json.field(to_string(kSources[i]), p.source_shares[i]);
+  for (std::size_t i = 0; i < kSources.size(); ++i)
+    json.fixed_field(to_string(kSources[i]), p.source_shares[i], 5);
   json.end_object();
-  json.field("tokens_per_s", p.tokens_per_second());
-  json.field("tokens_per_s_per_gpu", p.tokens_per_second() / static_cast<double>(p.n_gpus));
-  json.field("tflops_per_gpu", p.flops_per_second_per_gpu() * 1e-12);
-  json.field("mfu", p.model_flops_utilization());
-  json.field("hfu", p.hardware_flops_utilization());
+  json.fixed_field("tokens_per_s", p.tokens_per_second(), 3);
+  json.fixed_field("tokens_per_s_per_gpu", p.tokens_per_second() / static_cast<double>(p.n_gpus), 3);
+  json.fixed_field("tflops_per_gpu", p.flops_per_second_per_gpu() * 1e-12, 3);
+  const auto share_or_null = [&](std::string_view name, const std::optional<double>& value) {
+    json.key(name);
+    value ? json.fixed(*value, 5) : json.null();
+  };
+  share_or_null("mfu", p.model_flops_utilization());
+  share_or_null("hfu", p.hardware_flops_utilization());
   if (r.memory != nullptr) {
     const MemoryForecast& m = *r.memory;
     json.key("memory").begin_object();
     json.field("verdict", to_string(m.verdict));
-    json.field("peak_memory_GiB", m.peak().value() / kGiB);
-    json.field("available_GiB", m.available.value() / kGiB);
-    json.field("margin_GiB", m.margin().value() / kGiB);
+    json.fixed_field("peak_memory_GiB", m.peak().value() / kGiB, 4);
+    json.fixed_field("available_GiB", m.available.value() / kGiB, 4);
+    json.fixed_field("margin_GiB", m.margin().value() / kGiB, 4);
     json.key("stages").begin_array();
     for (const StageMemory& s : m.stages) {
       json.begin_object();
-      json.field("weights_GiB", s.weights.value() / kGiB);
-      json.field("gradients_GiB", s.gradients.value() / kGiB);
-      json.field("optimizer_GiB", s.optimizer.value() / kGiB);
-      json.field("activations_GiB", s.activations.value() / kGiB);
-      json.field("working_GiB", s.working.value() / kGiB);
-      json.field("communication_GiB", s.communication.value() / kGiB);
-      json.field("reserve_GiB", s.reserve.value() / kGiB);
-      json.field("total_GiB", s.total().value() / kGiB);
+      json.fixed_field("weights_GiB", s.weights.value() / kGiB, 4);
+      json.fixed_field("gradients_GiB", s.gradients.value() / kGiB, 4);
+      json.fixed_field("optimizer_GiB", s.optimizer.value() / kGiB, 4);
+      json.fixed_field("activations_GiB", s.activations.value() / kGiB, 4);
+      json.fixed_field("working_GiB", s.working.value() / kGiB, 4);
+      json.fixed_field("communication_GiB", s.communication.value() / kGiB, 4);
+      json.fixed_field("reserve_GiB", s.reserve.value() / kGiB, 4);
+      json.fixed_field("total_GiB", s.total().value() / kGiB, 4);
       json.end_object();
     }
     json.end_array();
@@ -195,9 +200,9 @@ std::string step_json(const StepReport& r) {
   if (const auto cost = cost_of(r)) {
     json.key("training").begin_object();
     json.field("tokens", *r.budget.tokens);
-    json.field("steps", cost->steps);
-    json.field("time_s", cost->seconds);
-    json.field("gpu_hours", cost->gpu_hours);
+    json.fixed_field("steps", cost->steps, 2);
+    json.fixed_field("time_s", cost->seconds, 2);
+    json.fixed_field("gpu_hours", cost->gpu_hours, 2);
     json.field("price", cost->price);
     json.field("energy_MWh", cost->energy_MWh);
     json.end_object();
