@@ -241,8 +241,9 @@ void FittedKernel::prepare(const Operation& operation, std::span<float, kMostKer
 void FittedKernel::estimate(std::span<const Operation* const> operations, std::span<FittedTime> out) const {
   constexpr std::size_t kStride = kMostKernelFeatures;
   const std::span<const KernelFeature> names = kernel_features_of(features);
-  std::array<float, kBlock * kStride> rows{};
-  std::array<double, kBlock> log_us{}, uncorrected{};
+  // Not cleared: for a single operation that would take longer than the estimate.
+  std::array<float, kBlock * kStride> rows;
+  std::array<double, kBlock> log_us, uncorrected;
   for (std::size_t begin = 0; begin < operations.size(); begin += kBlock) {
     const std::size_t n = std::min(kBlock, operations.size() - begin);
     for (std::size_t i = 0; i < n; ++i) {

@@ -97,13 +97,41 @@ Status GradientTrees::decode_tree(std::size_t& next_split, std::size_t& next_lea
   return Ok{};
 }
 
+float GradientTrees::sum_of(const float* row) const {
+  // Several trees at once, for the same reason as several rows.
+  constexpr std::size_t kTogether = 8;
+  std::array<std::uint32_t, kTogether> at;
+  float sum = 0;
+  for (std::size_t first = 0; first < trees_.size(); first += kTogether) {
+    const std::size_t n = std::min(kTogether, trees_.size() - first);
+    const Tree* trees = trees_.data() + first;
+    int depth = 0;
+    for (std::size_t i = 0; i < n; ++i) depth = std::max(depth, trees[i].depth);
+    std::fill_n(at.begin(), n, 1U);
+    for (int level = 0; level < depth; ++level) {
+      for (std::size_t i = 0; i < n; ++i) {
+        if (level >= trees[i].depth) continue;
+        const Node node = nodes_[trees[i].first_node - 1 + at[i]];
+        at[i] = 2 * at[i] + static_cast<std::uint32_t>(row[node.feature] >= node.cut);
+      }
+    }
+    for (std::size_t i = 0; i < n; ++i)
+      sum += leaves_[trees[i].first_leaf + at[i] - (1U << static_cast<unsigned>(trees[i].depth))];
+  }
+  return sum;
+}
+
 void GradientTrees::add(std::span<const float> rows, std::size_t stride, double weight,
                         std::span<double> sums) const {
-  std::array<std::uint32_t, kBlock> at{};
-  std::array<float, kBlock> block_sums{};
+  std::array<std::uint32_t, kBlock> at;
+  std::array<float, kBlock> block_sums;
   for (std::size_t begin = 0; begin < sums.size(); begin += kBlock) {
     const std::size_t n = std::min(kBlock, sums.size() - begin);
     const float* block = rows.data() + begin * stride;
+    if (n == 1) {
+      sums[begin] += weight * static_cast<double>(sum_of(block));
+      continue;
+    }
     std::fill_n(block_sums.begin(), n, 0.0F);
     for (const Tree& tree : trees_) {
       // Positions count from 1, so that no addition is needed on the way down.

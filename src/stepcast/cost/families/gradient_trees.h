@@ -55,6 +55,8 @@ class GradientTrees {
     float cut;
     std::uint32_t feature;
   };
+  // The sum for one row.
+  [[nodiscard]] float sum_of(const float* row) const;
   Status decode_tree(std::size_t& next_split, std::size_t& next_leaf, std::size_t n_features);
 
   EncodedTrees encoded_;
