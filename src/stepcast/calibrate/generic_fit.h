@@ -21,7 +21,7 @@
 namespace stepcast {
 
 // Fewer rows of an operation family than this are better used to adapt a generic model than to fit a new one.
-inline constexpr std::size_t kFewKernelRows = 200;
+inline constexpr std::size_t kFewKernelRows = 40;
 
 struct MeasuredDevice {
   Device device;
