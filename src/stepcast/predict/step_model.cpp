@@ -235,6 +235,7 @@ Status StepModel::Impl::price_transfers(const Layout& layout, PricedStep& step) 
   schedule.gather_after_step_us.assign(stages, 0);
   schedule.optimizer_us.assign(stages, 0);
   step.optimizer.clear();
+  step.optimizer.reserve(stages);
   const double shards = layout.sharding == Sharding::none
                             ? 1.0
                             : static_cast<double>(std::max<std::int64_t>(1, layout.shard_group()));
@@ -242,12 +243,22 @@ Status StepModel::Impl::price_transfers(const Layout& layout, PricedStep& step) 
       layout.sharding == Sharding::none
           ? 1.0
           : static_cast<double>(std::max<std::int64_t>(1, layout.expert_data_parallel()));
+  double dense_before = -1, expert_before = -1;
   for (std::uint32_t s = 0; s < stages; ++s) {
     double dense = 0, expert = 0;
     for (std::size_t c = s; c < step.work.chunks.size(); c += stages) {
       dense += step.work.chunks[c].dense_parameters;
       expert += step.work.chunks[c].expert_parameters;
     }
+    if (dense == dense_before && expert == expert_before) {  // as most stages
+      schedule.reduce_at_end_us[s] = schedule.reduce_at_end_us[s - 1];
+      schedule.gather_after_step_us[s] = schedule.gather_after_step_us[s - 1];
+      schedule.optimizer_us[s] = schedule.optimizer_us[s - 1];
+      step.optimizer.push_back(PricedList{step.optimizer.back()});
+      continue;
+    }
+    dense_before = dense;
+    expert_before = expert;
     if (data_parallel) {
       STEPCAST_ASSIGN(const Sharded whole, data_parallel_us(layout, step, dense, expert, true));
       schedule.reduce_at_end_us[s] = whole.reduce_us;
@@ -357,24 +368,26 @@ Result<StepPrediction> StepModel::predict(const Transformer& model, const Layout
   const double micro_batches = step.work.micro_batches;
   for (std::size_t c = 0; c < step.work.chunks.size(); ++c) {
     const ChunkWork& chunk = step.work.chunks[c];
-    PricedList lists;
-    double forward_flops = 0;
+    const bool is_critical = c % step.work.stages == critical;
+    double forward_flops = 0, flops = 0;
     const auto add = [&](const PricedList& forward, const PricedList& backward, double count) {
-      lists += forward.times(count);
-      lists += backward.times(count);
       forward_flops += forward.flops * count;
+      flops += (forward.flops + backward.flops) * count;
+      if (!is_critical) return;
+      passes += forward.times(count * micro_batches);
+      passes += backward.times(count * micro_batches);
     };
     if (chunk.has_embedding) add(step.embedding_forward, step.embedding_backward, 1);
     for (const ChunkWork::Run& run : chunk.runs) {
       const PricedStep::Layer& layer = step.layers[run.kind];
       add(layer.forward, layer.backward, run.count);
-      lists += layer.weight_gradient.times(run.count);
+      flops += layer.weight_gradient.flops * run.count;
+      if (is_critical) passes += layer.weight_gradient.times(run.count * micro_batches);
     }
     if (chunk.has_head) add(step.head_forward, step.head_backward, 1);
     // Attention's backward has 5/2 of its forward's products as run, but 2 as the model defines it.
     model_flops += 3 * forward_flops * micro_batches;
-    all_flops += lists.flops * micro_batches;
-    if (c % step.work.stages == critical) passes += lists.times(micro_batches);
+    all_flops += flops * micro_batches;
   }
   StepShares& shares = result.shares;
   shares.class_us = passes.class_us;

@@ -125,14 +125,16 @@ Estimate StepPricer::estimate(const Operation& operation) const {
   return result;
 }
 
-const Estimate& StepPricer::price(const Operation& operation) {
+const StepPricer::PricedOperation& StepPricer::look_up(const Operation& operation) {
   const auto [place, fresh] = operations_.try_emplace(operation);
   if (fresh) {
     const KernelClass kernel_class = kernel_class_of(operation);
+    const Work work = work_of(operation);
     const double factor = kernel_class == KernelClass::gemm        ? assumptions_.gemm_factor
                           : kernel_class == KernelClass::attention ? assumptions_.attention_factor
                                                                    : assumptions_.memory_bound_factor;
-    place->second = estimate(operation).scaled(factor);
+    place->second = {estimate(operation).scaled(factor), kernel_class, static_cast<double>(work.kernels),
+                     is_matrix_work(kernel_class) ? work.flops.value() : 0.0};
   }
   return place->second;
 }
@@ -195,12 +197,10 @@ Result<PricedList> StepPricer::price(const WorkList& list, const Placement& plac
       }
       continue;
     }
-    const Operation& operation = *item.operation();
-    Estimate t = price(operation).scaled(count);
-    const Work work = work_of(operation);
-    const KernelClass kernel_class = kernel_class_of(operation);
-    sum.kernels += count * static_cast<double>(work.kernels);
-    if (is_matrix_work(kernel_class)) sum.flops += count * work.flops.value();
+    const PricedOperation& priced = look_up(*item.operation());
+    Estimate t = priced.time.scaled(count);
+    sum.kernels += count * priced.kernels;
+    sum.flops += count * priced.matrix_flops;
     if (has_beside) {
       // Beside a transfer of its own length or more, all of the operation slows down.
       const double covered = t.time.value() > 0 ? std::min(1.0, beside.time.value() / t.time.value()) : 0.0;
@@ -216,7 +216,7 @@ Result<PricedList> StepPricer::price(const WorkList& list, const Placement& plac
     sum.time_us += t.time.value();
     sum.low_us += t.p10.value();
     sum.high_us += t.p90.value();
-    sum.class_us[index(kernel_class)] += t.time.value();
+    sum.class_us[index(priced.kernel_class)] += t.time.value();
     sum.source_us[index(t.source)] += t.time.value();
   }
   if (has_beside) {

@@ -45,7 +45,7 @@ class StepPricer {
   // `platform` must outlive the pricer.
   StepPricer(const Platform& platform, const StepAssumptions& assumptions);
 
-  [[nodiscard]] const Estimate& price(const Operation& operation);
+  [[nodiscard]] const Estimate& price(const Operation& operation) { return look_up(operation).time; }
   // An error if the platform cannot hold the group: several nodes without a network, say.
   [[nodiscard]] Result<Estimate> price(const Transfer& transfer, const Placement& placement);
   // Items in order; a transfer `beside_next` and the item behind it run at once.
@@ -62,6 +62,14 @@ class StepPricer {
   struct OperationHash {
     std::size_t operator()(const Operation& operation) const { return hash_of(operation); }
   };
+  // All that a list needs to know of an operation.
+  struct PricedOperation {
+    Estimate time;
+    KernelClass kernel_class = KernelClass::other;
+    double kernels = 0;
+    double matrix_flops = 0;  // of products and attention
+  };
+  const PricedOperation& look_up(const Operation& operation);
   struct GroupKey {
     CollectiveOp op;
     std::uint32_t n_ranks, n_nodes, min_ranks, groups_per_node;
@@ -90,7 +98,7 @@ class StepPricer {
   SustainedClock clock_;
   KernelModel kernels_;
   CollectiveModel collectives_;
-  std::unordered_map<Operation, Estimate, OperationHash> operations_;
+  std::unordered_map<Operation, PricedOperation, OperationHash> operations_;
   std::vector<std::unique_ptr<GroupCurve>> curves_;
 };
 

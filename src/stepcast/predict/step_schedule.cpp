@@ -79,47 +79,48 @@ void ScheduleEvaluator::go(const StepSchedule& schedule, const PipelineWalk& wal
   const bool reduces_last = schedule.reduce == GradientReduce::last_backward;
   const bool reduces_every = schedule.reduce == GradientReduce::every_backward;
   const bool gathers_backward = gathers_every && schedule.gather_backward;
-  const bool piped = schedule.shape.stages > 1;
+  const bool piped = schedule.shape.stages > 1, blocks = schedule.boundary_blocks;
+  const double hop_us[] = {schedule.boundary_us, schedule.boundary_wrap_us};
   const std::uint32_t micro_batches = walk.shape.micro_batches;
+  // Plain pointers: the compiler cannot know that the vectors stay where they are.
+  const WalkStep* const steps = walk.steps.data();
+  const ChunkSum* const sums = sums_.data();
+  Lanes* const all_lanes = lanes_.data();
+  double* const forward_ready = forward_ready_.data();
+  double* const backward_ready = backward_ready_.data();
   for (std::size_t i = from; i < to; ++i) {
-    const WalkStep& step = walk.steps[i];
-    Lanes& lanes = lanes_[step.stage];
-    if (step.kind == PassKind::forward) {
-      if (step.receives) lanes.compute = std::max(lanes.compute, forward_ready_[step.cell]);
+    const WalkStep step = steps[i];
+    Lanes& lanes = all_lanes[step.stage];
+    if (step.kind == PassKind::weight_gradient) {
+      lanes.compute += sums[step.chunk].weight_gradient;
+      continue;
+    }
+    const bool is_forward = step.kind == PassKind::forward;
+    double* const ready = is_forward ? forward_ready : backward_ready;
+    if (step.receives) lanes.compute = std::max(lanes.compute, ready[step.cell]);
+    if (is_forward) {
       if (gathers_every || (gathers_first && step.first)) {
         gather_and_forward(schedule, schedule.chunks[step.chunk], lanes);
       } else {
-        lanes.compute += sums_[step.chunk].forward;
+        lanes.compute += sums[step.chunk].forward;
       }
-      if (!step.sends) continue;
-      double arrival = lanes.compute;
-      if (piped) {
-        arrival = std::max(lanes.send_forward, arrival) +
-                  (step.wraps ? schedule.boundary_wrap_us : schedule.boundary_us);
-        lanes.send_forward = arrival;
-        if (schedule.boundary_blocks) lanes.compute = arrival;
-      }
-      forward_ready_[step.cell + micro_batches] = arrival;
-    } else if (step.kind == PassKind::backward) {
-      if (step.receives) lanes.compute = std::max(lanes.compute, backward_ready_[step.cell]);
+    } else {
       const bool reduces = reduces_every || (reduces_last && step.last);
       if (gathers_backward || reduces) {
         backward_and_reduce(schedule, schedule.chunks[step.chunk], reduces, lanes);
       } else {
-        lanes.compute += sums_[step.chunk].backward;
+        lanes.compute += sums[step.chunk].backward;
       }
-      if (!step.sends) continue;
-      double arrival = lanes.compute;
-      if (piped) {
-        arrival = std::max(lanes.send_backward, arrival) +
-                  (step.wraps ? schedule.boundary_wrap_us : schedule.boundary_us);
-        lanes.send_backward = arrival;
-        if (schedule.boundary_blocks) lanes.compute = arrival;
-      }
-      backward_ready_[step.cell - micro_batches] = arrival;
-    } else {
-      lanes.compute += sums_[step.chunk].weight_gradient;
     }
+    if (!step.sends) continue;
+    double arrival = lanes.compute;
+    if (piped) {
+      double& lane = is_forward ? lanes.send_forward : lanes.send_backward;
+      arrival = std::max(lane, arrival) + hop_us[step.wraps ? 1 : 0];
+      lane = arrival;
+      if (blocks) lanes.compute = arrival;
+    }
+    ready[is_forward ? step.cell + micro_batches : step.cell - micro_batches] = arrival;
   }
   passes_walked_ += to - from;
 }
