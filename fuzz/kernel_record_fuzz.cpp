@@ -4,9 +4,10 @@
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
-#include <utility>
 #include <vector>
 
+#include "stepcast/cost/families/fitted_kernel.h"
+#include "stepcast/cost/generic_kernel.h"
 #include "stepcast/cost/kernel_model.h"
 #include "stepcast/platform/json_value.h"
 
@@ -26,17 +27,13 @@ stepcast::Device device() {
   return d;
 }
 
-}  // namespace
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+// Whatever the parameters are: every answer can be.
+void price_with(std::string_view kind, const stepcast::JsonValue& parameters) {
   using namespace stepcast;
-  const std::string_view text{reinterpret_cast<const char*>(data), size};
-  Result<JsonValue> parameters = parse_json(text, "fuzz.json");
-  if (!parameters.ok()) return 0;
   ModelRecord record;
   record.name = "fuzz";
-  record.kind = "kernel_time";
-  record.parameters = std::move(parameters).value();
+  record.kind = kind;
+  record.parameters = parameters;
   const KernelModel model{device(), std::vector{record}};
   const std::vector<Operation> operations{
       gemm({.m = 4096, .n = 1000, .k = 77}, DType::bf16),
@@ -54,5 +51,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(e.p10 <= e.time && e.time <= e.p90);
     require(e.time >= model.analytic().lower_bound(operations[i]));
   }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace stepcast;
+  const std::string_view text{reinterpret_cast<const char*>(data), size};
+  const Result<JsonValue> parameters = parse_json(text, "fuzz.json");
+  if (!parameters.ok()) return 0;
+  for (const std::string_view kind : {kKernelRecordKind, kGenericRecordKind}) price_with(kind, *parameters);
   return 0;
 }

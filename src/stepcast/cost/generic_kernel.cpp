@@ -269,6 +269,7 @@ Result<GenericBand> band_of(const JsonValue& object, std::string_view key) {
 }
 
 constexpr double kMostParameter = 50;  // exp() of more is no time
+constexpr double kMostBand = 5;
 
 }  // namespace
 
@@ -327,6 +328,8 @@ Result<GenericKernel> GenericKernel::read(const JsonValue& parameters) {
   if (const JsonValue* adapted = parameters.find("adapted"); adapted != nullptr && adapted->is_bool())
     out.adapted = adapted->truth();
   STEPCAST_ASSIGN(out.log_usual_floor, number_of(parameters, "log_usual_floor_us"));
+  if (!(std::abs(out.log_usual_floor) <= kMostParameter))
+    return Error{fmt::format("`log_usual_floor_us` is {:g}", out.log_usual_floor)};
   STEPCAST_ASSIGN(out.unseen, band_of(parameters, "unseen"));
   STEPCAST_ASSIGN(out.inside, band_of(parameters, "inside"));
   const JsonValue* devices = parameters.find("devices");
@@ -416,8 +419,9 @@ std::optional<Estimate> GenericKernels::estimate(const Operation& operation,
   }
   if (!std::isfinite(us)) return std::nullopt;
   const Microseconds time = std::max(Microseconds{us}, analytic.lower_bound);
-  const Microseconds low = std::max(time * std::exp(std::min(k->band.low, 0.0)), analytic.lower_bound);
-  return Estimate{time, low, time * std::exp(std::max(k->band.high, 0.0)),
+  const Microseconds low =
+      std::max(time * std::exp(std::clamp(k->band.low, -kMostBand, 0.0)), analytic.lower_bound);
+  return Estimate{time, low, time * std::exp(std::clamp(k->band.high, 0.0, kMostBand)),
                   k->adapted ? EstimateSource::fitted : EstimateSource::analytic};
 }
 

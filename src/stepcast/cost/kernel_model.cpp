@@ -329,7 +329,9 @@ std::optional<Answer> KernelModel::Impl::from_forward(const Operation& operation
 }
 
 Answer KernelModel::Impl::from_figures(const Operation& operation) const {
-  const Estimate e = generic.estimate(operation, analytic).value_or(analytic.estimate(operation));
+  std::optional<Estimate> known = generic.estimate(operation, analytic);
+  if (!known) known = analytic.estimate(operation);
+  const Estimate& e = *known;
   const double us = std::max(e.time.value(), 1e-9);
   return {us,
           std::log(std::max(e.p10.value(), 1e-12) / us),
