@@ -171,7 +171,7 @@ std::optional<std::string> nearest_that_fits(const Transformer& model, const Lay
     Layout layout;
   };
   std::vector<Change> changes;
-  const auto consider = [&](Layout base, const std::string& prefix) {
+  const auto consider = [&](const Layout& base, const std::string& prefix) {
     changes.push_back({prefix, base});
     Layout sharded = base;
     if (sharded.sharding == Sharding::none) sharded.sharding = Sharding::zero1;

@@ -158,7 +158,7 @@ Result<const TimeCurve*> StepPricer::curve(CollectiveOp op, const GroupPlacement
   group.rail_aligned = key.rail_aligned;
   STEPCAST_ASSIGN(ResolvedCollective resolved, collectives_.resolve(group));
   curves_.push_back(
-      std::make_unique<GroupCurve>(GroupCurve{key, std::move(resolved.curve), std::move(resolved.how)}));
+      std::make_unique<GroupCurve>(GroupCurve{key, resolved.curve, std::move(resolved.how)}));
   return &curves_.back()->curve;
 }
 

@@ -276,7 +276,7 @@ bool looks_like_llm_runs(std::string_view text) {
   return contains(header, "tensor_parallel") && contains(header, "iter_time_ms");
 }
 
-Result<std::vector<LlmRun>> parse_llm_runs(std::string_view text, std::string name) {
+Result<std::vector<LlmRun>> parse_llm_runs(std::string_view text, const std::string& name) {
   STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(text, name));
   STEPCAST_TRY(rows.check_names());
   for (const char* column : kNeeded) {

@@ -33,7 +33,7 @@ struct LlmRun {
 
 // Errors name line and column: a missing column, a number that is none, a step that takes no time.
 [[nodiscard]] Result<std::vector<LlmRun>> read_llm_runs(const std::filesystem::path& path);
-[[nodiscard]] Result<std::vector<LlmRun>> parse_llm_runs(std::string_view text, std::string name);
+[[nodiscard]] Result<std::vector<LlmRun>> parse_llm_runs(std::string_view text, const std::string& name);
 
 // True if the file's header is that of LLM runs.
 [[nodiscard]] bool looks_like_llm_runs(std::string_view text);
