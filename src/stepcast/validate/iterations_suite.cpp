@@ -79,6 +79,28 @@ std::string shares_text(const StepPrediction& p) {
   return text;
 }
 
+std::string plain(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    if (c >= 'A' && c <= 'Z') {
+      result += static_cast<char>(c - 'A' + 'a');
+    } else if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) {
+      result += c;
+    }
+  }
+  return result;
+}
+
+// "B200-SXM-180GB" means a device that is called B200.
+bool name_holds_device(std::string_view gpu, const Device& device) {
+  const std::string text = plain(gpu);
+  const auto held = [&](const std::string& name) {
+    const std::string wanted = plain(name);
+    return wanted.size() >= 3 && text.find(wanted) != std::string::npos;
+  };
+  return held(device.name) || std::any_of(device.aliases.begin(), device.aliases.end(), held);
+}
+
 ScoredRow scored(const PredictedRun& p) {
   return {row_name(*p.run),
           p.run->iter_time_ms,
@@ -319,8 +341,10 @@ Result<Platform> RunPlatforms::choose(const LlmRun& run, std::string& note) cons
     double best = -1;
     for (const PlatformListing& listing : all) {
       Result<Platform> candidate = load_platform(listing.name);
-      if (!candidate || !candidate->device.is_called(run.gpu) || !candidate->node.network) continue;
-      double fit = 1;
+      if (!candidate || !candidate->node.network) continue;
+      const bool called = candidate->device.is_called(run.gpu);
+      if (!called && !name_holds_device(run.gpu, candidate->device)) continue;
+      double fit = called ? 10 : 1;
       if (run.gpus_per_node > 0 && candidate->node.gpus_per_node == run.gpus_per_node) fit += 4;
       if (listing.name.starts_with("dgx")) fit += 1;
       if (run.inter_node_bandwidth_Gbps) {
