@@ -1,0 +1,1 @@
+"""Tests of the collector: python -m unittest discover -s tests -t . in collect/."""
