@@ -36,7 +36,7 @@ def parse(arguments: Optional[List[str]]) -> argparse.Namespace:
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("kernels", "steps", "overheads", "all"))
     parser.add_argument("--out", type=Path, required=True, help="folder for all files")
-    parser.add_argument("--quick", action="store_true", help="a fifth of the kernels, one size of each model: 3 minutes")
+    parser.add_argument("--quick", action="store_true", help="a sixth of the kernels, one size of each model: 3 minutes")
     parser.add_argument("--resume", action="store_true", help="go on with the run in --out")
     parser.add_argument("--device", default="cuda", help="cuda, cuda:N or cpu (default: %(default)s)")
     parser.add_argument("--time-limit", type=float, default=460, metavar="SECONDS",

@@ -20,4 +20,5 @@ def reason_of(error: BaseException) -> str:
 def is_fatal(error: BaseException) -> bool:
     """True where the device cannot be used any more: every later call would fail with the same message."""
     text = str(error)
-    return any(words in text for words in ("illegal memory access", "device-side assert", "unspecified launch failure"))
+    return any(words in text for words in ("illegal memory access", "device-side assert", "unspecified launch failure",
+                                           "misaligned address", "illegal instruction"))

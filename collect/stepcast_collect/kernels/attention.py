@@ -30,7 +30,8 @@ def plan(scope: Scope) -> List[Case]:
 def _case(scope: Scope, sampler: Sampler, dtype: str, kernel: str) -> Optional[Case]:
     heads = sampler.choice((4, 8, 12, 12, 16, 20, 24, 32, 32, 40, 64))
     shape = {
-        "batch": sampler.extent(1, 64, 1), "seq_len_tokens": sampler.extent(128, 16384, sampler.choice((128, 128, 64, 1))),
+        "batch": sampler.extent(1, 64, 1),
+        "seq_len_tokens": sampler.extent(128, 16384, sampler.choice((128, 128, 64, 1))),
         "n_heads": heads, "n_kv_heads": heads if scope.cpu or sampler.chance(0.7) or heads % 4 != 0 else heads // 4,
         "head_dim": sampler.choice((64, 64, 128, 128, 80, 96, 32)), "causal": int(sampler.chance(0.6)),
     }

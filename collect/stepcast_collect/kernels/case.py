@@ -54,7 +54,7 @@ class Scope:
 
     def count(self, full: int, least: int = 4) -> int:
         """How many of the `full` cases of a complete run on a GPU are drawn."""
-        divisor = (10 if self.quick else 4) if self.cpu else (5 if self.quick else 1)
+        divisor = (10 if self.quick else 4) if self.cpu else (6 if self.quick else 1)
         return max(least, -(-full // divisor))
 
     @property
@@ -78,7 +78,7 @@ class Scope:
         if self.cpu:
             return Effort(budget_s=0.012, warm_up_s=0.004, least=3, most=15) if self.quick else Effort(
                 budget_s=0.05, warm_up_s=0.01, least=5, most=30)
-        return Effort()
+        return Effort(budget_s=0.05, warm_up_s=0.015) if self.quick else Effort()
 
 
 class Bench:
