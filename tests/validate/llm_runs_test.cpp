@@ -111,6 +111,12 @@ TEST(LlmRuns, UnevenStagesAreAsEvenAsPossible) {
   EXPECT_THAT(run.assumed, Not(IsEmpty()));
 }
 
+TEST(LlmRuns, MoreStagesThanLayersAreLeftToTheCheck) {
+  const LlmRun run = read({{"pipeline_parallel", "999999999"}});
+  EXPECT_THAT(run.layout.layers_per_stage, IsEmpty());
+  EXPECT_FALSE(check(run.layout, run.model).ok());
+}
+
 TEST(LlmRuns, NamesFileLineAndColumnOfWhatCannotBe) {
   EXPECT_EQ(message({}), "no error");
   for (const auto& [column, value] :

@@ -257,7 +257,9 @@ Result<LlmRun> run_of(const CsvRows& rows) {
     run.assumed.emplace_back("micro-batches of a pipeline that the source does not state: 1 sequence");
   }
   const std::int64_t chunks = layout.pipeline_parallel * layout.virtual_stages;
-  if (run.model.n_layers % chunks != 0) {
+  // More chunks than layers, or than there can be: check() says so when the run is predicted.
+  constexpr std::int64_t kMostChunks = 100'000;
+  if (chunks <= std::min(run.model.n_layers, kMostChunks) && run.model.n_layers % chunks != 0) {
     // As even as possible, as TorchTitan and DeepSpeed split.
     for (std::int64_t c = 0; c < chunks; ++c) {
       layout.layers_per_stage.push_back(run.model.n_layers / chunks +
