@@ -82,8 +82,9 @@ TEST(KernelMeasurements, EveryOperatorHasTheShapeThatTheNotesOfTheDataGive) {
   EXPECT_EQ(one("linear_final", all), "gemm fp16 forward m=1536 n=25216 k=1024 tn");
   EXPECT_THAT(one("gelu", all), HasSubstr("gelu elements=3145728 reads=1 writes=1"));
   EXPECT_THAT(one("RoPE", all), HasSubstr("rotary_unfused elements=786432 reads=1 writes=1"));
-  EXPECT_EQ(one("flash_atten", all),
-            "attention fp16 forward batch=3 query_length=512 key_length=512 heads=4 head_dim=128 causal flash1");
+  EXPECT_EQ(
+      one("flash_atten", all),
+      "attention fp16 forward batch=3 query_length=512 key_length=512 heads=4 head_dim=128 causal flash1");
   EXPECT_EQ(one("baddbmm", all), "batched_gemm fp16 forward batch=12 m=512 n=512 k=128 tn");
   EXPECT_EQ(one("bmm", all), "batched_gemm fp16 forward batch=12 m=512 n=128 k=512 nn");
   EXPECT_THAT(one("fillmask", all), HasSubstr("masked_fill elements=3145728 "));

@@ -157,8 +157,7 @@ Result<const TimeCurve*> StepPricer::curve(CollectiveOp op, const GroupPlacement
   group.groups_per_node = std::max(1U, key.groups_per_node);
   group.rail_aligned = key.rail_aligned;
   STEPCAST_ASSIGN(ResolvedCollective resolved, collectives_.resolve(group));
-  curves_.push_back(
-      std::make_unique<GroupCurve>(GroupCurve{key, resolved.curve, std::move(resolved.how)}));
+  curves_.push_back(std::make_unique<GroupCurve>(GroupCurve{key, resolved.curve, std::move(resolved.how)}));
   return &curves_.back()->curve;
 }
 
