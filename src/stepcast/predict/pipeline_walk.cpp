@@ -110,45 +110,45 @@ class Walker {
     if (there_before) walk_.round = std::move(round);
   }
 
-  // Every stage as far as it gets while the first one stops at its limit. Forwards travel up the stages,
-  // backwards down.
+  // Every stage as far as it gets while the first one stops at its limit. One pass of each in turn, the last
+  // stage first: neighbours in the list then wait for nothing of each other, and a processor works on several
+  // at once.
   void walk_to(std::size_t limit) {
     for (bool moved = true; moved;) {
       moved = false;
-      for (std::uint32_t s = 0; s < shape_.stages; ++s) moved = walk_stage(s, limit) || moved;
-      for (std::uint32_t s = shape_.stages - 1; s-- > 0;) moved = walk_stage(s, limit) || moved;
+      for (std::uint32_t s = shape_.stages; s-- > 0;) moved = take_pass(s, limit) || moved;
     }
   }
 
-  bool walk_stage(std::uint32_t s, std::size_t limit) {
+  // The next pass of a stage, if what it needs has been sent.
+  bool take_pass(std::uint32_t s, std::size_t limit) {
     const std::vector<PipelinePass>& order = orders_[s];
-    const std::size_t from = next_[s], to = s == 0 ? std::min(limit, order.size()) : order.size();
-    for (; next_[s] < to; ++next_[s]) {
-      const PipelinePass& pass = order[next_[s]];
-      const std::uint32_t c = pass.chunk * shape_.stages + s, m = pass.micro_batch;
-      const bool tail = c + 1 == n_chunks_;
-      WalkStep step{.cell = c * shape_.micro_batches + m,
-                    .stage = static_cast<std::uint16_t>(s),
-                    .chunk = static_cast<std::uint16_t>(c),
-                    .kind = pass.kind,
-                    .first = m == 0,
-                    .last = m + 1 == shape_.micro_batches};
-      if (pass.kind == PassKind::forward) {
-        if (c > 0 && forwards_[c - 1] <= m) break;
-        step.receives = c > 0;
-        step.sends = !tail;
-        step.wraps = s + 1 == shape_.stages;
-        ++forwards_[c];
-      } else if (pass.kind == PassKind::backward) {
-        if ((tail ? forwards_[c] : backwards_[c + 1]) <= m) break;
-        step.receives = !tail;  // the last chunk turns round by itself
-        step.sends = c > 0;
-        step.wraps = s == 0;
-        ++backwards_[c];
-      }
-      walk_.steps.push_back(step);
+    if (next_[s] >= (s == 0 ? std::min(limit, order.size()) : order.size())) return false;
+    const PipelinePass& pass = order[next_[s]];
+    const std::uint32_t c = pass.chunk * shape_.stages + s, m = pass.micro_batch;
+    const bool tail = c + 1 == n_chunks_;
+    WalkStep step{.cell = c * shape_.micro_batches + m,
+                  .stage = static_cast<std::uint16_t>(s),
+                  .chunk = static_cast<std::uint16_t>(c),
+                  .kind = pass.kind,
+                  .first = m == 0,
+                  .last = m + 1 == shape_.micro_batches};
+    if (pass.kind == PassKind::forward) {
+      if (c > 0 && forwards_[c - 1] <= m) return false;
+      step.receives = c > 0;
+      step.sends = !tail;
+      step.wraps = s + 1 == shape_.stages;
+      ++forwards_[c];
+    } else if (pass.kind == PassKind::backward) {
+      if ((tail ? forwards_[c] : backwards_[c + 1]) <= m) return false;
+      step.receives = !tail;  // the last chunk turns round by itself
+      step.sends = c > 0;
+      step.wraps = s == 0;
+      ++backwards_[c];
     }
-    return next_[s] > from;
+    walk_.steps.push_back(step);
+    ++next_[s];
+    return true;
   }
 
   PipelineShape shape_;

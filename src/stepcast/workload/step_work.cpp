@@ -94,6 +94,7 @@ WorkList optimizer_work(const Layout& layout, double dense_parameters, double ex
   WorkList list;
   const double parameters = dense_parameters + expert_parameters;
   if (parameters <= 0) return list;
+  list.reserve(6);
   const double gradient = element_size(layout.precision.gradients).value();
   const auto amount = [&](std::string_view name, double read, double written) {
     list.push_back({name, Operation{AmountShape{.flops = parameters,

@@ -689,6 +689,9 @@ LayerWork LayerLists::layer(const LayerVariant& variant) const {
   };
   LayerWork work;
   WorkList& forward = work.forward;
+  // Room for nearly every layer: lists are written again for every layout that is asked for.
+  forward.reserve(24);
+  work.backward.reserve(variant.recomputed ? 56 : 32);
   add_norm(forward, "attention_norm", Direction::forward, norm_tokens_);
   attention_forward(forward, variant);
   if (model_.norms_per_layer > 2) add_norm(forward, "post_attention_norm", Direction::forward, norm_tokens_);
@@ -744,6 +747,7 @@ LayerWork LayerLists::layer(const LayerVariant& variant) const {
 
 WorkList LayerLists::embedding(Direction direction) const {
   WorkList list;
+  list.reserve(4);
   const double elements = static_cast<double>(tokens_ * model_.hidden_size);
   const bool forward = direction == Direction::forward;
   if (!forward && model_.hidden_dropout > 0) {
@@ -768,6 +772,7 @@ WorkList LayerLists::embedding(Direction direction) const {
 
 WorkList LayerLists::head(Direction direction) const {
   WorkList list;
+  list.reserve(8);
   const std::int64_t h = model_.hidden_size, vocab = share(padded_vocab_, tp_);
   const bool fp8 = layout_.precision.compute == DType::fp8 && layout_.precision.fp8.logits;
   const Operation loss{
