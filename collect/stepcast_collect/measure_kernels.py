@@ -12,7 +12,7 @@ from stepcast_collect.skip import Skip, is_fatal, reason_of
 
 def run_kernels(run: Run, scope: Scope, bench: Bench) -> None:
     """Raises TimeIsUp."""
-    planned_s = 0.1 if scope.cpu else 0.25 if scope.quick else 0.35
+    planned_s = 0.1 if scope.cpu else 0.2 if scope.quick else 0.28
     items = [Item(case.name, planned_s, lambda case=case: measure(case, bench), f"{case.label or case.op} {case.dtype}")
              for case in kernels.plan(scope)]
     run.section("kernels", "kernels.csv", schema.KERNEL_COLUMNS, items)

@@ -28,8 +28,8 @@ class Timing:
 class Effort:
     """How much is spent on one timing. Times in s; warm-up counts on its own."""
 
-    budget_s: float = 0.08
-    warm_up_s: float = 0.02
+    budget_s: float = 0.06
+    warm_up_s: float = 0.015
     least: int = 5
     most: int = 100
 

@@ -118,6 +118,29 @@ class TimingTest(unittest.TestCase):
         self.assertEqual(timing.n, 7)
         self.assertGreater(len(calls), 7)
 
+    def test_on_a_gpu_every_repetition_starts_flushed_and_behind_a_pause(self):
+        log = []
+
+        class Event:
+            def __init__(self, enable_timing):
+                self.at = None
+
+            def record(self):
+                self.at = len(log)
+                log.append("event")
+
+            def elapsed_time(self, end):
+                return float(end.at - self.at)  # ms
+
+        timer = Timer(torch.device("cpu"))
+        timer.is_cuda, timer._cycles_per_us = True, 1000.0
+        timer._flush = mock.Mock(bitwise_not_=lambda: log.append("flush"))
+        with mock.patch.multiple(torch.cuda, Event=Event, synchronize=lambda *_: None,
+                                 _sleep=lambda cycles: log.append("pause" if cycles >= 20_000 else "short")):
+            timing = timer.measure(lambda: log.append("call"), Effort(budget_s=1, warm_up_s=0, least=2, most=4))
+        self.assertEqual(log[-20:], ["flush", "pause", "event", "call", "event"] * 4)
+        self.assertEqual((timing.time_us, timing.n, timer.cache), (2000, 4, "flushed"))
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -78,7 +78,7 @@ class Scope:
         if self.cpu:
             return Effort(budget_s=0.012, warm_up_s=0.004, least=3, most=15) if self.quick else Effort(
                 budget_s=0.05, warm_up_s=0.01, least=5, most=30)
-        return Effort(budget_s=0.05, warm_up_s=0.015) if self.quick else Effort()
+        return Effort(budget_s=0.04) if self.quick else Effort()
 
 
 class Bench:
