@@ -229,6 +229,32 @@ TEST(StepModel, NamesWhatDoesNotFit) {
   EXPECT_THAT(far.error().message(), AllOf(HasSubstr("16 nodes"), HasSubstr("add node.network")));
 }
 
+// 16 GPUs on two nodes, weights sharded within a node: gathers stay on it, gradients are scattered on it and
+// an eighth of them is summed over both nodes.
+TEST(StepModel, HybridShardingGathersWithinACopy) {
+  StepModel steps{platform()};
+  Layout layout = layout_of(1, 1, 16);
+  layout.sharding = Sharding::zero3;
+  const Result<PricedStep> full = steps.price(gpt(), layout);
+  layout.sharding_options.shard_group_size = 8;
+  const Result<PricedStep> hybrid = steps.price(gpt(), layout);
+  ASSERT_TRUE(full.ok() && hybrid.ok());
+  ASSERT_EQ(hybrid->placement.shard.n_nodes, 1);
+  ASSERT_EQ(hybrid->placement.replicate.n_ranks, 2);
+  const ScheduleUnit& unit = hybrid->schedule.chunks[0].units[1];
+  EXPECT_LT(unit.gather_us, full->schedule.chunks[0].units[1].gather_us);
+  const double parameters = hybrid->work.layer_kinds[0].dense_parameters;
+  const auto time = [&](CollectiveOp op, const GroupPlacement& group, double bytes) {
+    Placement placement = hybrid->placement;
+    placement.data_context = group;
+    return steps.pricer().price(Transfer{op, GroupKind::data, Bytes{bytes}}, placement)->time.value();
+  };
+  EXPECT_DOUBLE_EQ(unit.gather_us, time(CollectiveOp::all_gather, hybrid->placement.shard, 2 * parameters));
+  EXPECT_DOUBLE_EQ(unit.reduce_us,
+                   time(CollectiveOp::reduce_scatter, hybrid->placement.shard, 4 * parameters) +
+                       time(CollectiveOp::all_reduce, hybrid->placement.replicate, 4 * parameters / 8));
+}
+
 TEST(SoftwareChoices, AttentionKernelFollowsFrameworkDateAndDevice) {
   const Device& h100 = platform().device;
   const Platform a100 = load("dgx-a100");

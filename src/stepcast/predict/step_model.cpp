@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include <fmt/core.h>
@@ -94,8 +95,6 @@ struct StepModel::Impl {
   void fill_units(const Layout& layout, PricedStep& step);
   Result<double> transfer_us(CollectiveOp op, GroupKind group, double bytes, double bucket_bytes,
                              const Placement& placement);
-  Result<double> placed_us(CollectiveOp op, const GroupPlacement& place, double bytes, double bucket_bytes,
-                           const Placement& placement);
   struct Sharded {
     double gather_us = 0, reduce_us = 0;
   };
@@ -127,20 +126,37 @@ Result<StepModel::Impl::Sharded> StepModel::Impl::data_parallel_us(const Layout&
     // FSDP moves the weights of a layer together, whatever their size.
     if (layout.sharding == Sharding::zero3 || layout.sharding == Sharding::zero2) bucket = 0;
   }
+  // Hybrid sharding: weights are gathered within a copy of them, gradients scattered within it, and their
+  // shards summed over the copies.
+  const bool hybrid = layout.sharding != Sharding::none && step.placement.replicate.n_ranks > 1;
+  std::optional<Placement> of_copy, over_copies;
+  if (hybrid) {
+    of_copy = over_copies = step.placement;
+    of_copy->data_context = step.placement.shard;
+    over_copies->data_context = step.placement.replicate;
+  }
   Sharded result;
   const auto add = [&](double parameters, GroupKind group) -> Status {
     if (parameters <= 0) return Ok{};
+    const bool split = hybrid && group == GroupKind::data;
+    const Placement& placement = split ? *of_copy : step.placement;
     const CollectiveOp reduce =
         layout.sharding == Sharding::none ? CollectiveOp::all_reduce : CollectiveOp::reduce_scatter;
     STEPCAST_ASSIGN(const double reduce_us,
                     transfer_us(reduce, group, parameters * traffic.reduce_bytes_per_parameter,
-                                bucket * traffic.reduce_bytes_per_parameter, step.placement));
+                                bucket * traffic.reduce_bytes_per_parameter, placement));
     result.reduce_us += reduce_us;
     if (layout.sharding == Sharding::none) return Ok{};
+    if (split) {
+      const double part = traffic.reduce_bytes_per_parameter / static_cast<double>(layout.shard_group());
+      STEPCAST_ASSIGN(const double sum_us, transfer_us(CollectiveOp::all_reduce, group, parameters * part,
+                                                       bucket * part, *over_copies));
+      result.reduce_us += sum_us;
+    }
     STEPCAST_ASSIGN(
         const double gather_us,
         transfer_us(CollectiveOp::all_gather, group, parameters * traffic.gather_bytes_per_parameter,
-                    bucket * traffic.gather_bytes_per_parameter, step.placement));
+                    bucket * traffic.gather_bytes_per_parameter, placement));
     result.gather_us += gather_us;
     return Ok{};
   };
