@@ -52,10 +52,10 @@ class Scope:
     quick: bool = False
     cpu: bool = False
 
-    def count(self, full: int, least: int = 4) -> int:
+    def count(self, full: int, least: int = 0) -> int:
         """How many of the `full` cases of a complete run on a GPU are drawn."""
         divisor = (10 if self.quick else 4) if self.cpu else (6 if self.quick else 1)
-        return max(least, -(-full // divisor))
+        return max(least or (4 if self.cpu else 2), -(-full // divisor))
 
     @property
     def max_bytes(self) -> float:
