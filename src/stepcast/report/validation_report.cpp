@@ -92,6 +92,11 @@ void write_result(JsonWriter& json, const SuiteResult& result) {
     }
     json.end_array();
   }
+  if (!result.worst.empty()) {
+    json.key("worst").begin_array();
+    for (const std::string& line : result.worst) json.value(line);
+    json.end_array();
+  }
   json.key("skipped").begin_array();
   for (const Skipped& skipped : result.skipped) {
     json.begin_object()
@@ -268,6 +273,8 @@ std::string validation_text(const SuiteResult& result) {
     text += table_of(test).text(2);
   }
   if (!result.targets.empty()) text += "\nTargets\n" + targets_table(result.targets).text(2);
+  if (!result.worst.empty()) text += "\nFarthest off\n";
+  for (const std::string& line : result.worst) text += fmt::format("  - {}\n", line);
   const std::vector<std::string> skipped = skipped_lines(result);
   if (!skipped.empty()) text += "\nNot scored\n";
   for (const std::string& line : skipped) text += fmt::format("  - {}\n", line);
@@ -324,6 +331,8 @@ std::string accuracy_page(std::span<const SuiteResult> results, const std::strin
       text += fmt::format("\n### {}\n\n", heading_of(test));
       text += test.groups.empty() ? table_of(test).markdown() : table_of(test, kSetsOnPage).markdown();
     }
+    if (!result.worst.empty()) text += "\nFarthest off:\n\n";
+    for (const std::string& line : result.worst) text += fmt::format("- {}\n", line);
     const std::vector<std::string> skipped = skipped_lines(result);
     if (!skipped.empty()) text += "\nNot scored:\n\n";
     for (const std::string& line : skipped) text += fmt::format("- {}\n", line);

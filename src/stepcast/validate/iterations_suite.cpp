@@ -278,6 +278,53 @@ Result<std::vector<LlmRun>> read_all(const std::filesystem::path& data, std::vec
   return runs;
 }
 
+// The rows of a test that are farthest off, with the breakdown of what was predicted.
+std::vector<std::string> worst_rows(const TestScore& test, std::size_t n) {
+  std::vector<const ScoredRow*> rows;
+  for (const SetScore& set : test.sets) {
+    for (const ScoredRow& row : set.rows) rows.push_back(&row);
+  }
+  const auto off = [](const ScoredRow* r) { return r->predicted / r->measured - 1; };
+  std::stable_sort(rows.begin(), rows.end(), [&](const ScoredRow* a, const ScoredRow* b) {
+    return std::abs(off(a)) > std::abs(off(b));
+  });
+  if (rows.size() > n) rows.resize(n);
+  std::vector<std::string> lines;
+  for (const ScoredRow* r : rows) {
+    lines.push_back(fmt::format("{:+.1f} %: measured {:.0f} ms, predicted {:.0f} ms: {}: {}", 100 * off(r),
+                                r->measured, r->predicted, r->row, r->shares));
+  }
+  return lines;
+}
+
+// What the project wants of the sets it knows.
+std::vector<Target> targets_of(const SuiteResult& result) {
+  struct Wanted {
+    std::string_view test, set;
+    double mape, mape_aim, median, median_aim;
+  };
+  constexpr Wanted kWanted[] = {{"steps", "fsdp_mpt", 7, 4, 6, 3},
+                                {"steps", "nemo_h100", 7, 4, 7, 3},
+                                {"steps_without_rows_apart", "torchtitan_h100", 18, 10, 16, 8},
+                                {"steps", "megatron_a100_3p6b", 9, 7, 6, 4},
+                                {"scaling_ratios", "libai", 13, 8, 13, 8}};
+  std::vector<Target> targets;
+  for (const Wanted& wanted : kWanted) {
+    for (const TestScore& test : result.tests) {
+      if (test.test != wanted.test) continue;
+      for (const SetScore& set : test.sets) {
+        if (set.set != wanted.set || set.rows.empty()) continue;
+        const std::string what = fmt::format("{}, {}", wanted.test, wanted.set);
+        targets.push_back({what + ": mean |error| %", set.metrics.mape, Target::Kind::at_most, wanted.mape,
+                           wanted.mape_aim});
+        targets.push_back({what + ": median |error| %", set.metrics.median_ape, Target::Kind::at_most,
+                           wanted.median, wanted.median_aim});
+      }
+    }
+  }
+  return targets;
+}
+
 Result<SuiteResult> run_iterations(const std::filesystem::path& data, const SuiteOptions& options) {
   SuiteResult result;
   result.suite = "iterations";
@@ -285,12 +332,14 @@ Result<SuiteResult> run_iterations(const std::filesystem::path& data, const Suit
   RunPlatforms platforms{options.platforms};
   const std::vector<PredictedRun> predicted = predict_runs(runs, platforms, result.skipped);
   result.tests.push_back(score_runs("steps", predicted, true));
+  result.worst = worst_rows(result.tests.front(), 10);
   result.tests.push_back(score_runs("steps_without_rows_apart", predicted, false));
   result.tests.push_back(score_ratios(predicted));
   if (options.protocol != "shipped") {
     STEPCAST_ASSIGN(TestScore refitted, leave_model_out(runs, platforms));
     result.tests.push_back(std::move(refitted));
   }
+  result.targets = targets_of(result);
   return result;
 }
 

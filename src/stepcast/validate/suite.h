@@ -79,6 +79,7 @@ struct SuiteResult {
   std::vector<TestScore> tests;  // the primary test first
   std::vector<Target> targets;
   std::vector<Skipped> skipped;
+  std::vector<std::string> worst;  // the rows that are farthest off, each with where its prediction goes
 };
 
 struct SuiteOptions {
