@@ -233,16 +233,23 @@ void ScheduleEvaluator::finish(const StepSchedule& schedule) {
     if (schedule.reduce == GradientReduce::at_end) reduced += schedule.reduce_at_end_us[s];
     lanes.data = reduced;
   }
+  double tie_wait[2] = {0, 0};
   if (schedule.embedding_reduce_us > 0 && stages > 1) {
+    // The stage that is done first waits for the other one: idle, not communication.
     double &first = lanes_.front().data, &last = lanes_.back().data;
-    first = last = std::max(first, last) + schedule.embedding_reduce_us;
+    const double both = std::max(first, last);
+    tie_wait[0] = both - first;
+    tie_wait[1] = both - last;
+    first = last = both + schedule.embedding_reduce_us;
   }
   for (const Lanes& lanes : lanes_) all_reduced = std::max(all_reduced, lanes.data);
   double end = 0, busiest = -1;
   for (std::uint32_t s = 0; s < stages; ++s) {
     const double reduced = lanes_[s].data;
     StageTimes& times = result_.stages[s];
-    times.reduce_us = reduced - times.passes_end_us;
+    const double waited = s == 0 ? tie_wait[0] : s + 1 == stages ? tie_wait[1] : 0.0;
+    times.reduce_us = reduced - times.passes_end_us - waited;
+    times.idle_us += waited;
     const double start = schedule.optimizer_waits_for_all ? all_reduced : reduced;
     times.idle_us += start - reduced;
     times.optimizer_us = schedule.optimizer_us[s];
