@@ -14,6 +14,7 @@
 #include "stepcast/analyze/task_times.h"
 #include "stepcast/base/file.h"
 #include "stepcast/platform/platform_file.h"
+#include "stepcast/predict/published_composition.h"
 #include "stepcast/predict/step_model.h"
 #include "stepcast/predict/step_program.h"
 #include "stepcast/report/perfetto.h"
@@ -37,7 +38,7 @@ struct Options {
   std::optional<std::int64_t> tensor, pipeline, context, expert, micro_batch, global_batch, sequence;
   std::string command_line, torchtitan, deepspeed, dtype;
   std::vector<std::string> what_if;
-  bool json = false, explain = false;
+  bool json = false, explain = false, published = false;
   std::string timeline;
   TrainingBudget budget;
   CLI::App* app = nullptr;  // holds the flags that Megatron knows and we pass on
@@ -229,6 +230,13 @@ Result<int> run(const Options& options) {
                                 nearest ? "nearest layout that does: " + *nearest
                                         : std::string{"no layout on as many GPUs does that was tried"}));
   }
+  if (options.published) {
+    STEPCAST_ASSIGN(const PricedStep step, steps.price(job.model, job.layout));
+    STEPCAST_ASSIGN(const PublishedComponents parts, published_components(step, job.layout));
+    notes.push_back(
+        fmt::format("composed as published from the same prices (docs/published-method.md): {:.1f} ms",
+                    compose_as_published(parts).step_us() / 1e3));
+  }
   const StepReport report{&job.model, &job.layout, &platform, &prediction, &memory, options.budget, notes};
   if (options.explain || !options.timeline.empty()) {
     STEPCAST_ASSIGN(const PricedStep step, steps.price(job.model, job.layout));
@@ -287,6 +295,8 @@ Verb predict_verb() {
         app.add_option("--gpu-power-watts", options->budget.power_per_gpu_W,
                        "power of a GPU with its share of the host");
         app.add_flag("--explain", options->explain, "the operations of a layer with times and sources");
+        app.add_flag("--published", options->published,
+                     "beside ours, the composition of the published operator-level method");
         app.add_option("--timeline", options->timeline,
                        "write the step as Chrome trace JSON, compressed if the name ends in .gz");
         app.add_flag("--json", options->json, "print one JSON object (docs/json.md)");
