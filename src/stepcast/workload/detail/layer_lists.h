@@ -2,11 +2,19 @@
 // one micro-batch.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 #include "stepcast/workload/step_work.h"
 
 namespace stepcast::detail {
+
+inline std::int64_t rounded(double value) { return static_cast<std::int64_t>(std::llround(value)); }
+// Of equal parts, rounded up; at least 1.
+inline std::int64_t share(std::int64_t whole, std::int64_t parts) {
+  return std::max<std::int64_t>(1, (whole + parts - 1) / parts);
+}
 
 // What tells layers of one model apart.
 struct LayerVariant {
@@ -63,6 +71,18 @@ class LayerLists {
   void unfused_attention(WorkList& list, Direction direction) const;
   void ffn_forward(WorkList& list, std::int64_t ffn, bool fp8, bool communicate) const;
   void ffn_backward(WorkList& list, std::int64_t ffn, bool fp8, bool communicate) const;
+  // Tokens on their way to experts and back, on one rank.
+  struct ExpertFlow {
+    double own = 0;      // tokens of this rank
+    double busiest = 0;  // visits of tokens to experts on the busiest rank
+    double bytes = 0;    // of all visits of this rank's tokens
+    std::int64_t tensor_degree = 1, local_experts = 1, tokens_per_expert = 1, width = 1;
+  };
+  [[nodiscard]] ExpertFlow expert_flow() const;
+  void move_tokens(WorkList& list, std::string_view name, MovementKind kind, const ExpertFlow& flow) const;
+  void exchange_tokens(WorkList& list, std::string_view name, const ExpertFlow& flow) const;
+  void share_expert_tokens(WorkList& list, std::string_view name, CollectiveOp op,
+                           const ExpertFlow& flow) const;
   void experts_forward(WorkList& list, bool fp8) const;
   void experts_backward(WorkList& list, bool fp8) const;
   void activation(WorkList& list, double elements, Direction direction) const;

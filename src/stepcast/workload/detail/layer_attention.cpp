@@ -1,0 +1,292 @@
+// Attention of one layer: projections, rotation, scores and values, by flash kernels or written out, with
+// context parallelism and latent attention.
+#include <algorithm>
+
+#include "stepcast/workload/detail/layer_lists.h"
+
+namespace stepcast::detail {
+
+double LayerLists::rotated_elements() const {
+  if (model_.position != PositionEncoding::rotary) return 0;
+  if (model_.latent_attention) {
+    return static_cast<double>(tokens_ * (heads_ + 1) * model_.latent_attention->qk_rope_head_dim);
+  }
+  return static_cast<double>(tokens_ * (heads_ + kv_heads_) * model_.qk_head_dim()) * model_.rotary_fraction;
+}
+
+void LayerLists::add_rotary(WorkList& list, std::string_view name, Direction direction) const {
+  const bool fused = layout_.fused.rotary || layout_.fused.compiled;
+  list.push_back({name, elementwise({.function = fused ? ElementwiseFunction::rotary
+                                                       : ElementwiseFunction::rotary_unfused,
+                                     .elements = rounded(rotated_elements()),
+                                     .inner = model_.qk_head_dim()},
+                                    dtype_, direction)});
+}
+
+AttentionShape LayerLists::attention_shape(const LayerVariant& variant) const {
+  AttentionShape shape;
+  shape.batch = layout_.micro_batch_sequences;
+  shape.query_length = shape.key_length = layout_.seq_len_tokens;
+  shape.heads = heads_;
+  shape.key_value_heads = model_.latent_attention ? heads_ : kv_heads_;
+  shape.head_dim = model_.qk_head_dim();
+  shape.value_head_dim = model_.value_head_dim();
+  shape.causal = model_.architecture == Architecture::decoder;
+  shape.window = variant.window_tokens;
+  shape.kernel = layout_.attention_kernel;
+  return shape;
+}
+
+void LayerLists::unfused_attention(WorkList& list, Direction direction) const {
+  const std::int64_t batch = layout_.micro_batch_sequences * heads_, s = layout_.seq_len_tokens;
+  const std::int64_t queries = share(s, cp_);
+  const double scores = static_cast<double>(batch) * static_cast<double>(queries) * static_cast<double>(s);
+  const double outputs = static_cast<double>(tokens_ * heads_ * model_.value_head_dim());
+  const bool causal = model_.architecture == Architecture::decoder;
+  const SoftmaxKind kind = causal && layout_.fused.softmax ? SoftmaxKind::causal_masked : SoftmaxKind::plain;
+  const bool forward = direction == Direction::forward;
+  const GemmShape by_keys{
+      .batch = batch, .m = queries, .n = s, .k = model_.qk_head_dim(), .layout = GemmLayout::tn};
+  const GemmShape by_values{
+      .batch = batch, .m = queries, .n = model_.value_head_dim(), .k = s, .layout = GemmLayout::nn};
+  const Operation softmax{SoftmaxShape{.kind = kind, .rows = batch * queries, .cols = s}, dtype_, direction};
+  if (forward) {
+    list.push_back({"scores", gemm(by_keys, dtype_)});
+    if (!layout_.fused.softmax) {
+      add_elementwise(list, "mask", ElementwiseFunction::masked_fill, scores, 1, 1);
+    }
+    list.push_back({"softmax", softmax});
+    if (model_.attention_dropout > 0) {
+      add_elementwise(list, "attention_dropout", ElementwiseFunction::dropout, scores, 1, 1);
+    }
+    list.push_back({"weighted_values", gemm(by_values, dtype_)});
+    add_elementwise(list, "merge_heads", ElementwiseFunction::other, outputs, 1, 1);
+    return;
+  }
+  add_elementwise(list, "split_heads_gradient", ElementwiseFunction::other, outputs, 1, 1);
+  list.push_back({"weighted_values_gradient", gemm(by_values, dtype_, Direction::backward)});
+  if (model_.attention_dropout > 0) {
+    add_elementwise(list, "attention_dropout_gradient", ElementwiseFunction::dropout, scores, 1, 1,
+                    Direction::backward);
+  }
+  list.push_back({"softmax_gradient", softmax});
+  if (!layout_.fused.softmax) {
+    add_elementwise(list, "mask_gradient", ElementwiseFunction::masked_fill, scores, 1, 1,
+                    Direction::backward);
+  }
+  list.push_back({"scores_gradient", gemm(by_keys, dtype_, Direction::backward)});
+}
+
+// Keys and values go around while every rank works on those it has. Causal masks are balanced by giving
+// every rank an early and a late part: one step on its own part, cp - 1 steps on half of the pairs.
+void LayerLists::ring_attention(WorkList& list, const LayerVariant& variant, Direction direction) const {
+  AttentionShape own = attention_shape(variant);
+  own.query_length = own.key_length = share(layout_.seq_len_tokens, cp_);
+  AttentionShape other = own;
+  other.causal = false;
+  if (own.causal) other.key_length = share(other.key_length, 2);
+  const double key_values = static_cast<double>(tokens_ * own.key_value_heads) *
+                            static_cast<double>(own.head_dim + model_.value_head_dim()) * element_bytes_;
+  const bool forward = direction == Direction::forward;
+  // Backward also carries the gradients of keys and values along.
+  const Transfer step{CollectiveOp::send_receive, GroupKind::context, Bytes{key_values * (forward ? 1 : 2)}};
+  const std::string_view name = forward ? "attention" : "attention_gradient";
+  list.push_back({"exchange_keys_values", step, 1, true});
+  list.push_back({name, attention(own, dtype_, direction)});
+  for (std::int64_t i = 1; i < cp_; ++i) {
+    if (i + 1 < cp_ || !forward) list.push_back({"exchange_keys_values", step, 1, true});
+    list.push_back({name, attention(other, dtype_, direction)});
+    // Partial results are merged by their softmax sums.
+    if (forward) {
+      add_elementwise(list, "merge_attention", ElementwiseFunction::add,
+                      static_cast<double>(tokens_ * own.heads * model_.value_head_dim()), 2, 1);
+    }
+  }
+}
+
+void LayerLists::attention_core(WorkList& list, const LayerVariant& variant, Direction direction) const {
+  const bool forward = direction == Direction::forward;
+  const AttentionShape whole = attention_shape(variant);
+  if (layout_.attention == AttentionMethod::unfused) return unfused_attention(list, direction);
+  const std::string_view name = forward ? "attention" : "attention_gradient";
+  if (cp_ == 1) {
+    const std::int64_t inputs = tokens_ * (heads_ * model_.qk_head_dim() +
+                                           kv_heads_ * (model_.qk_head_dim() + model_.value_head_dim()));
+    const std::int64_t outputs = tokens_ * heads_ * model_.value_head_dim();
+    const auto move = [&](std::string_view what, MovementKind kind, std::int64_t elements) {
+      if (!layout_.attention_unpads) return;
+      list.push_back({what, Operation{MovementShape{kind, elements, model_.hidden_size}, dtype_}});
+    };
+    if (forward) {
+      move("unpad_inputs", MovementKind::gather, inputs);
+    } else {
+      move("unpad_output_gradient", MovementKind::gather, outputs);
+    }
+    list.push_back({name, attention(whole, dtype_, direction)});
+    // Padded again: zeros, into which the values go; backward joins the three gradients.
+    move(forward ? "zero_output" : "zero_input_gradients", MovementKind::fill, forward ? outputs : inputs);
+    move(forward ? "pad_output" : "pad_input_gradients", MovementKind::scatter, forward ? outputs : inputs);
+    if (!forward) move("join_gradients", MovementKind::concatenate, inputs);
+    return;
+  }
+  switch (layout_.context_parallel_kind) {
+    case ContextParallelKind::ring: return ring_attention(list, variant, direction);
+    case ContextParallelKind::all_to_all: {
+      AttentionShape heads_split = whole;
+      heads_split.heads = share(whole.heads, cp_);
+      heads_split.key_value_heads = share(whole.key_value_heads, cp_);
+      const double projections =
+          static_cast<double>(tokens_) *
+          static_cast<double>(whole.heads * whole.head_dim +
+                              whole.key_value_heads * (whole.head_dim + model_.value_head_dim()));
+      const double outputs = static_cast<double>(tokens_ * whole.heads * model_.value_head_dim());
+      const auto exchange = [&](std::string_view what, double elements) {
+        list.push_back(
+            {what, Transfer{CollectiveOp::all_to_all, GroupKind::context, Bytes{elements * element_bytes_}}});
+      };
+      exchange("sequence_to_heads", forward ? projections : outputs);
+      list.push_back({name, attention(heads_split, dtype_, direction)});
+      exchange("heads_to_sequence", forward ? outputs : projections);
+      return;
+    }
+    case ContextParallelKind::all_gather: {
+      AttentionShape queries_split = whole;
+      queries_split.query_length = share(whole.query_length, cp_);
+      queries_split.causal = false;
+      // A balanced causal split leaves every rank half of the pairs.
+      if (whole.causal) queries_split.key_length = share(whole.key_length, 2);
+      const double key_values = static_cast<double>(tokens_ * cp_ * whole.key_value_heads) *
+                                static_cast<double>(whole.head_dim + model_.value_head_dim()) *
+                                element_bytes_;
+      list.push_back(
+          {"gather_keys_values", Transfer{CollectiveOp::all_gather, GroupKind::context, Bytes{key_values}}});
+      list.push_back({name, attention(queries_split, dtype_, direction)});
+      if (!forward) {
+        list.push_back({"reduce_key_value_gradients",
+                        Transfer{CollectiveOp::reduce_scatter, GroupKind::context, Bytes{key_values}}});
+      }
+      return;
+    }
+  }
+}
+
+void LayerLists::attention_forward(WorkList& list, const LayerVariant& variant) const {
+  const bool fp8 = layout_.precision.compute == DType::fp8 && layout_.precision.fp8.attention_linears &&
+                   !variant.sixteen_bit;
+  const std::int64_t h = model_.hidden_size, t = tokens_;
+  gather_tokens(list, "gather_attention_input", layout_.overlap.tensor_parallel);
+  if (model_.latent_attention) {
+    const LatentAttention& latent = *model_.latent_attention;
+    const std::int64_t queries = heads_ * (latent.qk_nope_head_dim + latent.qk_rope_head_dim);
+    if (latent.q_lora_rank > 0) {
+      add_linear(list, {"query_down", {}, {}, {}, t, latent.q_lora_rank, h, false, fp8});
+      list.push_back({"query_norm", norm({NormKind::rms_norm, t, latent.q_lora_rank}, dtype_)});
+      add_linear(list, {"query_up", {}, {}, {}, t, queries, latent.q_lora_rank, false, fp8});
+    } else {
+      add_linear(list, {"query", {}, {}, {}, t, queries, h, false, fp8});
+    }
+    add_linear(
+        list,
+        {"key_value_down", {}, {}, {}, t, latent.kv_lora_rank + latent.qk_rope_head_dim, h, false, fp8});
+    list.push_back({"key_value_norm", norm({NormKind::rms_norm, t, latent.kv_lora_rank}, dtype_)});
+    add_linear(list, {"key_value_up",
+                      {},
+                      {},
+                      {},
+                      t,
+                      heads_ * (latent.qk_nope_head_dim + latent.v_head_dim),
+                      latent.kv_lora_rank,
+                      false,
+                      fp8});
+    // Rotated and plain parts are put together.
+    add_elementwise(list, "assemble_heads", ElementwiseFunction::other,
+                    static_cast<double>(t * heads_ * (latent.qk_nope_head_dim + latent.qk_rope_head_dim) * 2),
+                    1, 1);
+  } else {
+    const std::int64_t n = (heads_ + kv_heads_) * model_.qk_head_dim() + kv_heads_ * model_.value_head_dim();
+    add_linear(list, {"qkv", {}, {}, {}, t, n, h, model_.qkv_bias, fp8});
+  }
+  const double queries_keys = static_cast<double>(t * (heads_ + kv_heads_) * model_.qk_head_dim());
+  if (model_.qk_norm) {
+    list.push_back({"query_key_norm",
+                    norm({NormKind::rms_norm, t * (heads_ + kv_heads_), model_.qk_head_dim()}, dtype_)});
+  }
+  const double rotated = rotated_elements();
+  if (rotated > 0) {
+    add_rotary(list, "rotary", Direction::forward);
+  } else if (layout_.attention == AttentionMethod::unfused) {
+    add_elementwise(list, "split_heads", ElementwiseFunction::other, queries_keys, 1, 1);
+  }
+  attention_core(list, variant, Direction::forward);
+  add_linear(list, {"attention_output",
+                    {},
+                    {},
+                    {},
+                    t,
+                    h,
+                    heads_ * model_.value_head_dim(),
+                    model_.attention_output_bias && !layout_.fused.bias_dropout_add,
+                    fp8});
+  // A parallel residual adds both parts before their sum is reduced (GPT-NeoX): once, behind the FFN.
+  if (!model_.parallel_residual) reduce_tokens(list, "reduce_attention_output", false);
+}
+
+void LayerLists::attention_backward(WorkList& list, const LayerVariant& variant) const {
+  const bool fp8 = layout_.precision.compute == DType::fp8 && layout_.precision.fp8.attention_linears &&
+                   !variant.sixteen_bit;
+  const std::int64_t h = model_.hidden_size, t = tokens_;
+  add_linear_gradients(list,
+                       {{},
+                        "attention_output_input_gradient",
+                        "attention_output_weight_gradient",
+                        "attention_output_bias_gradient",
+                        t,
+                        h,
+                        heads_ * model_.value_head_dim(),
+                        model_.attention_output_bias,
+                        fp8},
+                       model_.parallel_residual ? Edge::none : Edge::row);
+  attention_core(list, variant, Direction::backward);
+  const double rotated = rotated_elements();
+  const double queries_keys = static_cast<double>(t * (heads_ + kv_heads_) * model_.qk_head_dim());
+  if (rotated > 0) {
+    add_rotary(list, "rotary_gradient", Direction::backward);
+  } else if (layout_.attention == AttentionMethod::unfused) {
+    add_elementwise(list, "merge_head_gradients", ElementwiseFunction::other, queries_keys, 1, 1);
+  }
+  if (model_.qk_norm) {
+    list.push_back(
+        {"query_key_norm_gradient", norm({NormKind::rms_norm, t * (heads_ + kv_heads_), model_.qk_head_dim()},
+                                         dtype_, Direction::backward)});
+  }
+  if (model_.latent_attention) {
+    const LatentAttention& latent = *model_.latent_attention;
+    const std::int64_t queries = heads_ * (latent.qk_nope_head_dim + latent.qk_rope_head_dim);
+    const auto gradients = [&](std::int64_t n, std::int64_t k, Edge edge) {
+      add_linear_gradients(
+          list, {{}, "latent_input_gradient", "latent_weight_gradient", {}, t, n, k, false, fp8}, edge);
+    };
+    add_elementwise(list, "split_heads_gradient", ElementwiseFunction::other,
+                    static_cast<double>(t * queries * 2), 1, 1);
+    gradients(heads_ * (latent.qk_nope_head_dim + latent.v_head_dim), latent.kv_lora_rank, Edge::none);
+    list.push_back({"key_value_norm_gradient",
+                    norm({NormKind::rms_norm, t, latent.kv_lora_rank}, dtype_, Direction::backward)});
+    gradients(latent.kv_lora_rank + latent.qk_rope_head_dim, h, Edge::none);
+    if (latent.q_lora_rank > 0) {
+      gradients(queries, latent.q_lora_rank, Edge::none);
+      list.push_back({"query_norm_gradient",
+                      norm({NormKind::rms_norm, t, latent.q_lora_rank}, dtype_, Direction::backward)});
+      gradients(latent.q_lora_rank, h, Edge::column);
+    } else {
+      gradients(queries, h, Edge::column);
+    }
+    return;
+  }
+  const std::int64_t n = (heads_ + kv_heads_) * model_.qk_head_dim() + kv_heads_ * model_.value_head_dim();
+  add_linear_gradients(
+      list,
+      {{}, "qkv_input_gradient", "qkv_weight_gradient", "qkv_bias_gradient", t, n, h, model_.qkv_bias, fp8},
+      Edge::column);
+}
+
+}  // namespace stepcast::detail
