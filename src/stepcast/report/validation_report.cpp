@@ -331,8 +331,6 @@ std::string accuracy_page(std::span<const SuiteResult> results, const std::strin
       text += fmt::format("\n### {}\n\n", heading_of(test));
       text += test.groups.empty() ? table_of(test).markdown() : table_of(test, kSetsOnPage).markdown();
     }
-    if (!result.worst.empty()) text += "\nFarthest off:\n\n";
-    for (const std::string& line : result.worst) text += fmt::format("- {}\n", line);
     const std::vector<std::string> skipped = skipped_lines(result);
     if (!skipped.empty()) text += "\nNot scored:\n\n";
     for (const std::string& line : skipped) text += fmt::format("- {}\n", line);
