@@ -1,6 +1,6 @@
 // stepcast predict: the time of a training step from a description.
 
-#include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -68,7 +68,11 @@ std::vector<std::string> megatron_words(const Options& options) {
   add("--micro-batch-size", options.micro_batch);
   add("--global-batch-size", options.global_batch);
   add("--seq-length", options.sequence);
-  if (!options.dtype.empty() && options.dtype != "fp32") words.push_back("--" + options.dtype);
+  if (options.dtype == "fp8") {
+    words.insert(words.end(), {"--bf16", "--fp8-format", "hybrid"});
+  } else if (!options.dtype.empty() && options.dtype != "fp32") {
+    words.push_back("--" + options.dtype);
+  }
   return words;
 }
 
@@ -200,6 +204,11 @@ std::optional<std::string> nearest_that_fits(const Transformer& model, const Lay
   return std::nullopt;
 }
 
+std::string above_zero(const std::string& text) {
+  return std::strtod(text.c_str(), nullptr) > 0 ? std::string{}
+                                                : fmt::format("found {}, expected a number above 0", text);
+}
+
 Result<int> run(const Options& options) {
   std::vector<std::string> notes;
   STEPCAST_ASSIGN(DescribedJob job, describe_job(options, notes));
@@ -278,8 +287,8 @@ Verb predict_verb() {
         app.add_option("--mbs,--micro-batch-size", options->micro_batch, "sequences per micro-batch");
         app.add_option("--gbs,--global-batch-size", options->global_batch, "sequences per step");
         app.add_option("--seq,--seq-length", options->sequence, "tokens per sequence");
-        app.add_option("--dtype", options->dtype, "bf16, fp16 or fp32")
-            ->check(CLI::IsMember({"bf16", "fp16", "fp32"}));
+        app.add_option("--dtype", options->dtype, "bf16, fp16, fp32 or fp8 (hybrid, on top of bf16)")
+            ->check(CLI::IsMember({"bf16", "fp16", "fp32", "fp8"}));
         app.add_option("--framework", options->framework,
                        "whose kernels and overlaps: megatron, nemo, torchtitan, fsdp, deepspeed, libai");
         app.add_option("--command-line", options->command_line,
@@ -289,11 +298,13 @@ Verb predict_verb() {
         app.add_option("--what-if", options->what_if,
                        "how it would be with faster parts: nvlink=2x, network, gemm, attention, memory_bound")
             ->delimiter(',');
-        app.add_option("--train-tokens", options->budget.tokens,
-                       "tokens to train on: steps, days, GPU-hours");
-        app.add_option("--gpu-hour-price", options->budget.price_per_gpu_hour, "price of a GPU-hour");
+        app.add_option("--train-tokens", options->budget.tokens, "tokens to train on: steps, days, GPU-hours")
+            ->check(above_zero);
+        app.add_option("--gpu-hour-price", options->budget.price_per_gpu_hour, "price of a GPU-hour")
+            ->check(above_zero);
         app.add_option("--gpu-power-watts", options->budget.power_per_gpu_W,
-                       "power of a GPU with its share of the host");
+                       "power of a GPU with its share of the host")
+            ->check(above_zero);
         app.add_flag("--explain", options->explain, "the operations of a layer with times and sources");
         app.add_flag("--published", options->published,
                      "beside ours, the composition of the published operator-level method");

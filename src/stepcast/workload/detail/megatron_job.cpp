@@ -139,8 +139,9 @@ Status read_data_parallel(const MegatronScratch& s, DescribedJob& job) {
     if (replica < 1 || *job.n_gpus < replica || *job.n_gpus % replica != 0) {
       return Error{fmt::format(
           "{} GPUs are not a multiple of tensor_parallel {} x pipeline_parallel {} x "
-          "context_parallel {} = {}",
-          *job.n_gpus, layout.tensor_parallel, layout.pipeline_parallel, layout.context_parallel, replica)};
+          "context_parallel {} = {}; nearest that works: {} GPUs",
+          *job.n_gpus, layout.tensor_parallel, layout.pipeline_parallel, layout.context_parallel, replica,
+          replica < 1 ? 1 : std::max<std::int64_t>(1, (*job.n_gpus + replica / 2) / replica) * replica)};
     }
     layout.data_parallel = *job.n_gpus / replica;
   }
