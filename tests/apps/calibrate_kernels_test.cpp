@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <unistd.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,11 +26,16 @@ using ::testing::HasSubstr;
 class CalibrateKernels : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::path{testing::TempDir()} / "calibrate_kernels";
+    folder_ = std::filesystem::path{testing::TempDir()} / ("calibrate_kernels_" + std::to_string(::getpid()));
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_);
     std::ofstream{folder_ / "made-1.json"} << kMadePlatform;
     std::ofstream{folder_ / "made.csv"} << made_kernels_csv();
+  }
+
+  void TearDown() override {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
   }
 
   [[nodiscard]] std::string file(const std::string& name) const { return (folder_ / name).string(); }

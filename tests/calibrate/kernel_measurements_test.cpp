@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include <unistd.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -273,7 +275,8 @@ TEST(KernelMeasurements, QuotesBlanksAndLineEndsDoNotMatter) {
 }
 
 TEST(KernelMeasurements, AFolderStandsForItsFilesAndNamesTheOthers) {
-  const auto folder = std::filesystem::path{testing::TempDir()} / "kernel_folder";
+  const auto folder =
+      std::filesystem::path{testing::TempDir()} / ("kernel_folder_" + std::to_string(::getpid()));
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
   std::ofstream{folder / "b.csv"} << "gpu,dtype,m,n,k,time_us\nx,bf16,3,32,64,2\n";
@@ -290,6 +293,7 @@ TEST(KernelMeasurements, AFolderStandsForItsFilesAndNamesTheOthers) {
   std::filesystem::remove(folder / "a.csv");
   std::filesystem::remove(folder / "b.csv");
   EXPECT_FALSE(read_kernel_measurements(std::vector<std::filesystem::path>{folder}).ok());
+  std::filesystem::remove_all(folder);
 }
 
 TEST(KernelMeasurements, ReadsAllMeasuredKernelsQuickly) {

@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include <unistd.h>
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +32,8 @@ double extra(const TestScore& test, std::string_view name) {
 class MadeData : public testing::Test {
  protected:
   void SetUp() override {
-    file_ = std::filesystem::path{testing::TempDir()} / "made_collectives.csv";
+    file_ = std::filesystem::path{testing::TempDir()} /
+            ("made_collectives_" + std::to_string(::getpid()) + ".csv");
     std::ofstream out{file_};
     out << "platform,interconnect,n_nodes,gpus_per_node,n_ranks,collective,message_bytes,time_us\n";
     for (const int n : {2, 4, 8}) {
@@ -41,6 +44,10 @@ class MadeData : public testing::Test {
       }
     }
     out << "short,PCIe,1,2,2,all_reduce,1024,10\n";
+  }
+  void TearDown() override {
+    std::error_code ignored;
+    std::filesystem::remove_all(file_, ignored);
   }
   std::filesystem::path file_;
 };

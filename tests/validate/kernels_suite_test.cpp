@@ -5,6 +5,8 @@
 #include <fstream>
 #include <string>
 
+#include <unistd.h>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -32,11 +34,16 @@ double extra(const TestScore& test, std::string_view name) {
 class MadeKernels : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::path{testing::TempDir()} / "made_kernels_suite";
+    folder_ =
+        std::filesystem::path{testing::TempDir()} / ("made_kernels_suite_" + std::to_string(::getpid()));
     std::filesystem::create_directories(folder_);
     std::ofstream{folder_ / "made-1.json"} << test::kMadePlatform;
     std::ofstream{folder_ / "made.csv"} << test::made_kernels_csv(true);
     options_.platforms = {{"Made-1", folder_ / "made-1.json"}};
+  }
+  void TearDown() override {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
   }
   std::filesystem::path folder_;
   SuiteOptions options_;
