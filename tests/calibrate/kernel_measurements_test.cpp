@@ -1,6 +1,5 @@
 #include "stepcast/calibrate/kernel_measurements.h"
 
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -296,15 +295,12 @@ TEST(KernelMeasurements, AFolderStandsForItsFilesAndNamesTheOthers) {
   std::filesystem::remove_all(folder);
 }
 
-TEST(KernelMeasurements, ReadsAllMeasuredKernelsQuickly) {
+TEST(KernelMeasurements, ReadsAllMeasuredKernels) {
   SKIP_WITHOUT_DATA();
-  const auto start = std::chrono::steady_clock::now();
   const auto m =
       read_kernel_measurements(std::vector<std::filesystem::path>{*test::measured_data() / "kernels"});
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   ASSERT_TRUE(m.ok()) << m.error().message();
   EXPECT_GT(m->rows.size(), 190'000U);
-  EXPECT_LT(seconds, 2);  // about 0.15; the rest is for sanitizers and busy machines
   std::set<std::uint32_t> hashes;
   std::set<std::string> gpus;
   for (const auto& row : m->rows) {
