@@ -19,7 +19,7 @@ double per_us(FlopsPerSecond rate) { return rate.value() * 1e-6; }
 double per_us(BytesPerSecond rate) { return rate.value() * 1e-6; }
 
 // TFLOP/s on matrix units per W of power limit, of long runs: what is left when clocks fall to the limit.
-double sustained_TFLOPs_per_W(std::string_view architecture) {
+double sustained_teraflops_per_watt(std::string_view architecture) {
   // gemm_bf16_fwd.csv: H100 falls from 763 to 703 TFLOP/s at 700 W as products grow.
   if (architecture == "hopper" || architecture == "ada") return 1.03;
   if (architecture == "blackwell") return 1.6;  // assumed
@@ -31,7 +31,7 @@ double sustained_TFLOPs_per_W(std::string_view architecture) {
 }
 
 // The same in GFLOP/s of fp32 products by ordinary arithmetic.
-double sustained_GFLOPs_per_W(std::string_view architecture) {
+double sustained_gigaflops_per_watt(std::string_view architecture) {
   // neusight_train_matmul_fp32.csv, long batched products: P4 reaches 52.6 GFLOP/s per W and T4 51, each far
   // below its peak; V100 (46), P100 and A100 (69) are not limited.
   if (architecture == "pascal" || architecture == "volta" || architecture == "turing") return 52;
@@ -95,8 +95,10 @@ DeviceFigures figures_of(const Device& device) {
                                              : Rate{kAssumedHostLink, true};
   out.kernel_floor_us = device.kernel_floor ? device.kernel_floor->value() : kAssumedKernelFloorUs;
   const double watts = device.power_limit_W.value_or(0);
-  out.sustained_matrix_per_us = watts > 0 ? watts * sustained_TFLOPs_per_W(device.architecture) * 1e6 : 1e300;
-  out.sustained_vector_per_us = watts > 0 ? watts * sustained_GFLOPs_per_W(device.architecture) * 1e3 : 1e300;
+  out.sustained_matrix_per_us =
+      watts > 0 ? watts * sustained_teraflops_per_watt(device.architecture) * 1e6 : 1e300;
+  out.sustained_vector_per_us =
+      watts > 0 ? watts * sustained_gigaflops_per_watt(device.architecture) * 1e3 : 1e300;
   return out;
 }
 

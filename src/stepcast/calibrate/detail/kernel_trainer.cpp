@@ -118,7 +118,7 @@ Learner tree_learner(BoosterOptions options) {
   };
 }
 
-Learner network_learner(PerceptronOptions options) {
+Learner network_learner(const PerceptronOptions& options) {
   return [options](const Table& t) -> Result<std::vector<Correction>> {
     STEPCAST_ASSIGN(
         Perceptron network,

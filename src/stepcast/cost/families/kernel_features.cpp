@@ -10,6 +10,9 @@
 namespace stepcast {
 namespace {
 
+// A count of blocks, divided as integers on purpose.
+float whole(std::int64_t count) { return static_cast<float>(count); }
+
 constexpr KernelFeature kMatrix[] = {
     {"log_m", true},
     {"log_n", true},
@@ -180,8 +183,8 @@ void write_attention(Writer& write, const AttentionShape& s, double sm_count, do
   write(std::log(waves));
   write(std::ceil(waves) / waves);
   write(sequences / std::ceil(sequences));
-  write(static_cast<float>((s.head_dim + 31) / 32));
-  write(static_cast<float>((s.head_dim + 63) / 64 * 64) / static_cast<float>(real(s.head_dim)));
+  write(whole((s.head_dim + 31) / 32));
+  write(whole((s.head_dim + 63) / 64 * 64) / static_cast<float>(real(s.head_dim)));
   write(remainder(s.head_dim, 32));
   write(remainder(s.head_dim, 64));
   write(log_batch + log_heads - log_group + log_length + log_dim);
@@ -216,7 +219,7 @@ void write_rows(Writer& write, std::int64_t rows, std::int64_t cols, int kind, d
   write(log_reference);
   write(log_rows + log_cols);
   write(twos_in(cols, 12));
-  write(static_cast<float>((cols + 1023) / 1024));
+  write(whole((cols + 1023) / 1024));
   write(static_cast<float>(kind));
 }
 
