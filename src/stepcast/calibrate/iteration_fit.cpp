@@ -15,7 +15,9 @@ namespace {
 
 // How far apart a good model and a clean run are, in ln. Assumed.
 constexpr double kNoise = 0.03;
-constexpr int kRounds = 4;
+// Factors of one machine move together, so single ones need many rounds; most stop early.
+constexpr int kRounds = 40;
+constexpr double kEnough = 1e-3;  // of the cost, gained by a round
 constexpr int kGoldenSteps = 12;
 
 double median(std::vector<double> values) {
@@ -126,6 +128,7 @@ Result<IterationFit> fit_iterations(std::span<const MeasuredStep> steps, const S
   constexpr double kGolden = 0.6180339887498949;
   StepAssumptions best = start;
   for (int round = 0; round < kRounds; ++round) {
+    const double before_round = cost(best);
     const double reach = round == 0 ? 2.5 : 1.0;
     for (const FittedFactor& f : fitted_factors()) {
       const auto at = [&](double log_factor) {
@@ -155,6 +158,7 @@ Result<IterationFit> fit_iterations(std::span<const MeasuredStep> steps, const S
       const double found = c1 <= c2 ? x1 : x2;
       if (at(found) < cost(best)) best.*(f.member) = start.*(f.member) * std::exp(found);
     }
+    if (before_round - cost(best) < kEnough) break;
   }
   const Errors after = errors_of(steps, all.predict(best));
   fit.assumptions = best;

@@ -69,7 +69,7 @@ StepPricer::StepPricer(const Platform& platform, const StepAssumptions& assumpti
   };
   if (number("time_factor") < 1) return;
   clock_ = {number("time_factor"), number("full_below_us"), number("none_above_us"),
-            record->provenance.source == FigureSource::assumed};
+            std::max(1.0, number("power_factor")), record->provenance.source == FigureSource::assumed};
 }
 
 // Factors that were calibrated on steps of the platform come on top of those of the caller.
@@ -88,11 +88,12 @@ void StepPricer::set_assumptions(const StepAssumptions& assumptions) {
 }
 
 double StepPricer::sustained_factor(Microseconds time) const {
-  if (clock_.time_factor <= 1 || time.value() >= clock_.none_above_us) return 1;
-  if (time.value() <= clock_.full_below_us) return clock_.time_factor;
+  // Records of long kernels hold the fall of the clock already: the factor is for short ones.
+  if (clock_.time_factor <= 1 || time.value() >= clock_.none_above_us) return clock_.power_factor;
+  if (time.value() <= clock_.full_below_us) return clock_.time_factor * clock_.power_factor;
   const double faded =
       std::log(time.value() / clock_.full_below_us) / std::log(clock_.none_above_us / clock_.full_below_us);
-  return clock_.time_factor + (1 - clock_.time_factor) * faded;
+  return (clock_.time_factor + (1 - clock_.time_factor) * faded) * clock_.power_factor;
 }
 
 Estimate StepPricer::estimate(const Operation& operation) const {
@@ -115,8 +116,8 @@ Estimate StepPricer::estimate(const Operation& operation) const {
   }
   const KernelClass kernel_class = kernel_class_of(operation);
   // Weight gradients, written into fp32 and from transposed operands, reach less of the peak. The backward
-  // products of the operator measurements cannot tell: their operands are gradients of a mean over 1e7 and
-  // more elements, which fp16 rounds to zero, and zeros cost no power (up to 99 % of the peak there).
+  // products of the operator measurements are left out: they reach 99 % of the peak, probably because their
+  // operands are gradients of a mean over 1e7 and more elements, which fp16 rounds to zero.
   if (product != nullptr && product->batch == 1 && product->layout == GemmLayout::nt &&
       operation.direction == Direction::forward) {
     result = result.scaled(assumptions_.weight_gradient_factor);

@@ -90,6 +90,7 @@ class StepPricer {
   struct SustainedClock {
     double time_factor = 1;                       // for kernels that were measured in bursts
     double full_below_us = 0, none_above_us = 0;  // how long those were; in between it fades
+    double power_factor = 1;                      // for all: this device against the one that was measured
     bool assumed = false;
   };
 

@@ -1,6 +1,6 @@
 // What the software of a training run does unless told otherwise: which kernels it fuses, which transfers it
-// hides, in which type it reduces gradients. Taken from the documentation and public sources of each
-// framework; docs/models.md lists them.
+// hides, in which type it reduces gradients. As commonly known of each
+// framework; documentation and sources were not read again (docs/constants.md).
 #pragma once
 
 #include <string_view>
