@@ -16,8 +16,7 @@ struct Violation {
 };
 
 // Checks the include lines of one source. `file` is its path from the root of the checkout with forward
-// slashes
-// ("src/stepcast/trace/kineto.cpp", "apps/stepcast/main.cpp") and `text` what it holds.
+// slashes ("src/stepcast/trace/kineto.cpp", "apps/stepcast/main.cpp") and `text` what it holds.
 [[nodiscard]] std::vector<Violation> check_includes(std::string_view file, std::string_view text);
 
 }  // namespace stepcast::test

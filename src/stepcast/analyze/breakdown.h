@@ -6,9 +6,9 @@
 //   computation      a kernel that is no communication runs on some stream
 //   exposed_comm     a collective transfers
 //   exposed_memcpy   a copy or fill runs
-//   idle             other_rank: a collective waits for a rank that has not arrived; otherwise nothing runs,
-//   and the cause is
-//                    what the next work of the rank waits for: the cpu, another stream, or the rest
+//   idle             other_rank: a collective waits for a rank that has not arrived; otherwise nothing
+//                    runs, and the cause is what the next work of the rank waits for: the cpu, another
+//                    stream, or the rest
 //
 //   rank 0  |====gemm====|        |==elementwise==|
 //           |    |--wait--|~~transfer~~~~~~~|

@@ -6,10 +6,11 @@
 // their lengths sum to the length of the whole. To make any of them longer by x makes the end later by x; a
 // task off the path has slack.
 //
-//   rank 1:  start offset | cpu | cpu |                          steps: offset of rank 1, cpu, cpu, launch
-//   delay, transfer (rank 1),
-//                                 `launch delay> [transfer]             wait edge, cpu of rank 0
-//   rank 0:  | cpu |  [waits for rank 1 .........][transfer] `> | cpu |
+//   rank 1:  start offset | cpu | cpu |
+//                                     `-launch delay-> [transfer]
+//   rank 0:  | cpu |  [waits for rank 1 ..............][transfer]-> | cpu |
+//
+//   steps: start offset of rank 1, cpu, cpu, launch delay, transfer (rank 1), wait edge, cpu of rank 0
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,10 @@
 // The time of any collective on any group of ranks of a platform.
 //
 //   const CollectiveModel model{platform};
-//   STEPCAST_ASSIGN(const ResolvedCollective c, model.resolve({.op = CollectiveOp::all_reduce, .n_ranks =
-//   8})); Estimate t = c.curve.at(Bytes{25e6});     // tens of nanoseconds: resolve once, ask often c.how //
-//   "fitted on this group", "scaled from 2 and 4 ranks", ...
+//   const CollectiveGroup group{.op = CollectiveOp::all_reduce, .n_ranks = 8};
+//   STEPCAST_ASSIGN(const ResolvedCollective c, model.resolve(group));
+//   Estimate t = c.curve.at(Bytes{25e6});  // tens of nanoseconds: resolve once, ask often
+//   c.how                                  // "fitted on this group", "scaled from 2 and 4 ranks", ...
 //
 // A group is looked up in this order; every step down widens the band and is told in `how`:
 //   1. a curve of this very group in the platform
@@ -107,9 +108,8 @@ struct RankCurve {
 // The size to ask an all_to_all curve for when ranks send different amounts.
 enum class UnevenRule : std::uint8_t {
   // As published: max over ranks of (sum of the others' shares, (n-1) x own share), where a share is what a
-  // rank
-  // sends to each other one. A rank's own part is missing from this size and again from the bus factor of the
-  // curve, so a balanced load comes out at (n-1)/n of what was measured.
+  // rank sends to each other one. A rank's own part is missing from this size and again from the bus factor of
+  // the curve, so a balanced load comes out at (n-1)/n of what was measured.
   published,
   // The same maximum times n/(n-1): a balanced load of n shares gets the curve's size, n shares.
   corrected,

@@ -3,9 +3,9 @@
 //
 //   STEPCAST_ASSIGN(const Platform dgx, load_platform("dgx-a100"));
 //   dgx.device.memory_bandwidth          BytesPerSecond{2.039e12}
-//   dgx.device.peak(DType::bf16)         FlopsPerSecond{3.12e14}, dense; nothing if the device has no such
-//   unit dgx.node.intra.bandwidth_per_gpu     one direction dgx.node.network->bandwidth_per_nic  one
-//   direction
+//   dgx.device.peak(DType::bf16)         FlopsPerSecond{3.12e14}, dense; nothing if there is no such unit
+//   dgx.node.intra.bandwidth_per_gpu     one direction
+//   dgx.node.network->bandwidth_per_nic  one direction
 //
 // Bandwidths are nominal and count one direction. What collectives and kernels reach is in the records.
 #pragma once
@@ -124,8 +124,7 @@ struct Node {
   friend bool operator==(const Node&, const Node&) = default;
 };
 
-// ---------------------------------------------------------------------------------------------- fitted
-// records
+// --------------------------------------------------------------------------------------- fitted records
 
 struct CurveKnot {
   double message_bytes = 0;

@@ -1,7 +1,7 @@
 // The time line of one step, given how long its parts take: pipeline order, transfers of weights and
 // gradients beside computation, optimizer. Arithmetic only; step_model.h prices the parts.
 //
-// The same rules as the Program of workload/step_program.h, written as recurrences over lane times, so that a
+// The same rules as the Program of predict/step_program.h, written as recurrences over lane times, so that a
 // layout costs microseconds. Tests hold both against each other.
 #pragma once
 

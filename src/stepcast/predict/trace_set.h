@@ -6,9 +6,8 @@
 //   STEPCAST_ASSIGN(const Replay replay, replay(set.inputs()));
 //
 // Formats are told from content. The rank of a profiler trace is what the file says (distributedInfo), else
-// the number in its name
-// ("rank-3", "rank3", "worker3", or the last short number). An execution trace belongs to the profiler trace
-// whose name is the same apart from words like "et" and "kineto" ("et_rank3.json.gz" and
+// the number in its name ("rank-3", "rank3", "worker3", or the last short number). An execution trace belongs
+// to the profiler trace whose name is the same apart from words like "et" and "kineto" ("et_rank3.json.gz" and
 // "kineto_rank3.json.gz"), else to the one of its rank.
 #pragma once
 

@@ -5,10 +5,11 @@
 //   BlockBuilder b{"forward"};
 //   const LaneId cpu = b.add_lane({LaneKind::cpu_thread, "main"});
 //   const LaneId gpu = b.add_lane({LaneKind::gpu_stream, "compute"});
-//   const TaskId launch = b.add_task(cpu, {.kind = TaskKind::cpu_call, .name =
-//   program_names.intern("launch")}, 4.0_us); const TaskId kernel = b.add_task(gpu, {.kind =
-//   TaskKind::kernel, .name = ...}, 50.0_us); b.add_edge(b.end_of(launch), kernel, 2.0_us, {.origin =
-//   EdgeOrigin::launch}); Result<Block> block = std::move(b).finish();
+//   const NameId gemm = program_names.intern("gemm");
+//   const TaskId launch = b.add_task(cpu, {.kind = TaskKind::cpu_call}, 4.0_us);
+//   const TaskId kernel = b.add_task(gpu, {.kind = TaskKind::kernel, .name = gemm}, 50.0_us);
+//   b.add_edge(b.end_of(launch), kernel, 2.0_us, {.origin = EdgeOrigin::launch});
+//   Result<Block> block = std::move(b).finish();
 //
 // A task starts at max(its lane is free, every incoming edge: source time + delay). Tasks of one lane run in
 // the order in which they were added.

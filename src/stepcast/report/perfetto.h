@@ -6,8 +6,8 @@
 // work that waited: launches, events, synchronisation, thread hand-offs.
 //
 //   STEPCAST_TRY(write_perfetto("timeline.json.gz", flat, costs, simulated));
-//   STEPCAST_TRY(write_perfetto("both.json", flat, costs, simulated, &measured));  // "rank 0 measured" above
-//   "rank 0 simulated"
+//   // "rank 0 measured" above "rank 0 simulated":
+//   STEPCAST_TRY(write_perfetto("both.json", flat, costs, simulated, &measured));
 #pragma once
 
 #include <filesystem>
