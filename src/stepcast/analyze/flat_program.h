@@ -7,8 +7,7 @@
 //
 //   const FlatProgram flat{program};
 //   for (std::size_t t = 0; t < flat.task_count(c); ++t) {
-//     flat.for_each_source(c, t, costs, [&](const FlatSource& s) { ... s.task, s.delay_us, s.info.origin ...
-//     });
+//     flat.for_each_source(c, t, costs, [&](const FlatSource& s) { ...s.task, s.delay_us, s.info.origin... });
 //   }
 #pragma once
 

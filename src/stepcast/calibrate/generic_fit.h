@@ -1,10 +1,10 @@
 // Fits kernel models that answer for GPUs nobody measured, from measurements of several others; and narrows
 // them down to one GPU with a few measured rows of it.
 //
-//   STEPCAST_ASSIGN(GenericFit generic, fit_generic_models(measured));      // V100, T4, A100, ...
-//   KernelModel{h100, generic.records}.estimate(operation);                 // H100: figures of the device
-//   only STEPCAST_ASSIGN(auto records, adapt_generic_models(generic.records, twenty_rows, h100));
-//   KernelModel{h100, records}.estimate(operation);                         // H100 with 20 measured points
+//   STEPCAST_ASSIGN(GenericFit generic, fit_generic_models(measured));  // V100, T4, A100, ...
+//   KernelModel{h100, generic.records}.estimate(operation);             // H100, from figures of the device only
+//   STEPCAST_ASSIGN(auto records, adapt_generic_models(generic.records, twenty_rows, h100));
+//   KernelModel{h100, records}.estimate(operation);                     // H100 with 20 measured points
 //
 // The records are those of cost/generic_kernel.h, of no device before and of the device after adapting.
 #pragma once

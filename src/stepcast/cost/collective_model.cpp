@@ -13,6 +13,7 @@ namespace {
 
 constexpr double kLn2 = std::numbers::ln2;
 constexpr std::size_t kPoints = TimeCurve::kPoints;
+constexpr auto kLastPoint = static_cast<double>(kPoints - 1);
 
 // Bands of scaled curves, ln, each side. From predictions of 8 ranks from 2 and 4 (docs/collectives.md).
 constexpr double kBandPerRankDoubling = 0.06;
@@ -20,10 +21,15 @@ constexpr double kBandOfDisagreement = 0.5;
 // With one measured count only, the share of start-up in small messages has to be guessed: half.
 constexpr double kGuessedStartupShare = 0.5;
 constexpr double kBandOfGuess = 0.20;
+// Two counts extended in a line stay above these shares of the base's time, on more ranks and on fewer. Assumed.
+constexpr double kLeastOfMoreRanks = 0.9;
+constexpr double kLeastOfFewerRanks = 0.3;
 // Start-up over nodes grows by this part of itself per doubling of nodes: 34.7 us on 2 nodes and 53 us on 4
 // in the Azure logs; 0.5 otherwise unsupported.
 constexpr double kStartupPerNodeDoubling = 0.5;
 constexpr double kBandPerNodeDoubling = 0.12;
+// Start-up on fewer nodes stays above this share of what it was. Assumed.
+constexpr double kLeastStartupShare = 0.3;
 // What collectives reach of nominal bandwidths when nothing was measured. Assumed: measured curves of the
 // shipped platforms reach 0.62-0.80 of NVLink's nominal rate and 0.62-0.97 of the network's.
 constexpr double kIntraEfficiency = 0.75;
@@ -36,6 +42,11 @@ constexpr double kHop_us = 2;
 constexpr double kNetworkHop_us = 6;
 // A network without rails, or a group across rails: share of the bandwidth that is left. Assumed.
 constexpr double kCrossRailShare = 0.9;
+// Inside a node, a collective over nodes moves more than one of the node alone. Share of that extra transfer
+// that is not hidden behind the network's. Assumed.
+constexpr double kExtraTransferShare = 0.5;
+// Band of the extra time of groups that share adapters, as a share of it in ln. Assumed.
+constexpr double kBandOfSharing = 0.1;
 
 struct Tables {
   TimeCurve::Table time{}, low{}, high{};
@@ -73,9 +84,9 @@ TimeCurve::Table bandwidth_share(const TimeCurve& curve) {
 // Medians over two octaves to each side, within [from, to]; constant beyond.
 TimeCurve::Table smoothed(const TimeCurve::Table& values, double from, double to) {
   const auto first =
-      static_cast<std::size_t>(std::clamp(std::ceil(from / TimeCurve::kStep - 1e-9), 0.0, 160.0));
+      static_cast<std::size_t>(std::clamp(std::ceil(from / TimeCurve::kStep - 1e-9), 0.0, kLastPoint));
   const auto last = std::max(
-      first, static_cast<std::size_t>(std::clamp(std::floor(to / TimeCurve::kStep + 1e-9), 0.0, 160.0)));
+      first, static_cast<std::size_t>(std::clamp(std::floor(to / TimeCurve::kStep + 1e-9), 0.0, kLastPoint)));
   constexpr std::size_t kReach = 8;
   TimeCurve::Table result{};
   std::array<double, 2 * kReach + 1> window{};
@@ -149,7 +160,7 @@ TimeCurve scale_ranks(CollectiveOp op, std::span<const RankCurve> measured, std:
   for (std::size_t i = 0; i < kPoints; ++i) {
     const double x = TimeCurve::log2_bytes(i);
     if (!has_other) {
-      const double at = std::clamp((x - shift_base) / TimeCurve::kStep, 0.0, 160.0);
+      const double at = std::clamp((x - shift_base) / TimeCurve::kStep, 0.0, kLastPoint);
       startup_share[i] = kGuessedStartupShare * (1 - fraction[static_cast<std::size_t>(at)]);
       continue;
     }
@@ -182,7 +193,7 @@ TimeCurve scale_ranks(CollectiveOp op, std::span<const RankCurve> measured, std:
       const double t_base = std::exp(ln_base), t_other = std::exp(other.curve->ln_time()[i]);
       const double linear = t_base + (n - n_base) / (n_base - n_other) * (t_base - t_other);
       const bool grows = n > n_base;
-      small = std::log(std::max(linear, (grows ? 0.9 : 0.3) * t_base));
+      small = std::log(std::max(linear, (grows ? kLeastOfMoreRanks : kLeastOfFewerRanks) * t_base));
     } else {
       small = ln_base + std::log(1 + kGuessedStartupShare * (steps / steps_base - 1));
     }
@@ -202,7 +213,7 @@ TimeCurve scale_nodes(CollectiveOp op, const TimeCurve& measured, std::uint32_t 
                       std::uint32_t n_nodes, std::uint32_t ranks_per_node) {
   if (from_nodes == n_nodes) return measured;
   const double doublings = std::log2(static_cast<double>(n_nodes) / from_nodes);
-  const double startup = std::log(std::max(1 + kStartupPerNodeDoubling * doublings, 0.3));
+  const double startup = std::log(std::max(1 + kStartupPerNodeDoubling * doublings, kLeastStartupShare));
   const double transfer =
       std::log(bus_factor(op, n_nodes * ranks_per_node) / bus_factor(op, from_nodes * ranks_per_node));
   const TimeCurve::Table fraction = bandwidth_share(measured);
@@ -418,8 +429,8 @@ ResolvedCollective CollectiveModel::across_nodes(const CollectiveGroup& group) c
     const double bytes = std::exp2(TimeCurve::log2_bytes(i));
     const double in_us = std::exp(inside.curve.ln_time()[i]);
     const double out_transfer_us = carried * bytes / (1000 * GBps);
-    t.time[i] =
-        std::log(std::max(in_us * (1 + (factor_ratio - 1) * 0.5), out_transfer_us) + passes * hop * depth);
+    t.time[i] = std::log(std::max(in_us * (1 + (factor_ratio - 1) * kExtraTransferShare), out_transfer_us) +
+                         passes * hop * depth);
     t.low[i] = t.time[i] - kAnalyticBand;
     t.high[i] = t.time[i] + kAnalyticBand;
   }
@@ -476,8 +487,8 @@ Result<ResolvedCollective> CollectiveModel::resolve(const CollectiveGroup& group
   for (std::size_t i = 0; i < kPoints; ++i) {
     const double more = std::log(1 + (slowdown - 1) * fraction[i]);
     t.time[i] += more;
-    t.low[i] += more - 0.1 * more;
-    t.high[i] += more + 0.1 * more;
+    t.low[i] += more - kBandOfSharing * more;
+    t.high[i] += more + kBandOfSharing * more;
   }
   return ResolvedCollective{
       finished(t, resolved.curve, EstimateSource::analytic),

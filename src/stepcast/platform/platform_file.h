@@ -1,8 +1,8 @@
 // Reads, writes and finds platform files: JSON, version 1, described in docs/platform-file.md.
 //
-//   STEPCAST_ASSIGN(Platform mine, load_platform("my-cluster.json"));   // a file, which may extend a shipped
-//   platform STEPCAST_ASSIGN(Platform dgx, load_platform("dgx-a100"));           // one that ships, by its
-//   name or an alias STEPCAST_TRY(write_platform("new.json", mine));
+//   STEPCAST_ASSIGN(Platform mine, load_platform("my-cluster.json"));  // a file; may extend one that ships
+//   STEPCAST_ASSIGN(Platform dgx, load_platform("dgx-a100"));          // one that ships, by name or alias
+//   STEPCAST_TRY(write_platform("new.json", mine));
 #pragma once
 
 #include <cstdint>

@@ -13,6 +13,10 @@ namespace {
 
 // Share of the bands of kernels and transfers that they have in common and that does not cancel. Assumed.
 constexpr double kCorrelatedShare = 0.3;
+// The fast end of the band of work that waits for its launches, as a share of what host_launch_us says. Assumed.
+constexpr double kFastestLaunchShare = 0.7;
+// What is only assumed errs further to the slow side, by this much. Assumed.
+constexpr double kSlowSideOfAssumed = 1.5;
 
 bool is_hopper_or_newer(const Device& device) {
   return same_name(device.architecture, "hopper") || same_name(device.architecture, "blackwell");
@@ -32,7 +36,7 @@ void apply_host_floor(PricedList& list, double launch_us) {
   if (missing <= 0) return;
   list.host_us += missing;
   list.time_us += missing;
-  list.low_us = std::max(list.low_us, 0.7 * list.time_us);
+  list.low_us = std::max(list.low_us, kFastestLaunchShare * list.time_us);
   list.high_us = std::max(list.high_us, list.time_us);
 }
 
@@ -437,7 +441,7 @@ Result<StepPrediction> StepModel::predict(const Transformer& model, const Layout
       assume.structure_assumed * result.source_shares[static_cast<std::size_t>(EstimateSource::assumed)] +
       (impl_->pricer.clock_is_assumed() ? assume.structure_assumed : 0);
   const double down = std::min(0.9, std::hypot(kCorrelatedShare * low, assume.structure_low, guessed));
-  const double up = std::hypot(kCorrelatedShare * high, assume.structure_high, 1.5 * guessed);
+  const double up = std::hypot(kCorrelatedShare * high, assume.structure_high, kSlowSideOfAssumed * guessed);
   EstimateSource source = EstimateSource::fitted;
   if (result.source_shares[2] > 0.5) source = EstimateSource::analytic;
   if (result.source_shares[3] > 0.5) source = EstimateSource::assumed;

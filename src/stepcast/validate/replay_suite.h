@@ -7,16 +7,16 @@
 //   kernel_starts      starts of GPU work relative to the step's start; absolute errors in extra keys; us
 //   collective_waits   what each rank waited in each collective; share within 5 % + 20 us in extra keys; us
 //   unexplained_wait   waiting in calls that no dependency explains, and kept hand-off latency, as shares of
-//   the step; percent naive              step_time of the naive replay: waits cut to their base cost, no
-//   dependencies of GPU work naive_gpu_window   its gpu_window smallest_handoff   step_time with the smallest
-//   hand-off latency over all ranks instead of each rank's own whole_trace        traces that mark no steps:
-//   first CPU event to the last round_trip         a changed scenario simulated, written as a trace, imported
-//   with all inference and changed back, against the
-//                      original: rank ends as errors of the step, kernel starts in extra keys (round_trip.h);
-//                      ms
+//                      the step; percent
+//   naive              step_time of the naive replay: waits cut to their base cost, no dependencies of GPU work
+//   naive_gpu_window   its gpu_window
+//   smallest_handoff   step_time with the smallest hand-off latency over all ranks instead of each rank's own
+//   whole_trace        traces that mark no steps: first CPU event to the last
+//   round_trip         a changed scenario simulated, written as a trace, imported with all inference and changed
+//                      back, against the original: rank ends as errors of the step, kernel starts in extra keys
+//                      (round_trip.h); ms
 //   inferred_events    where the trace records which event a stream waits for: edges inferred without those
-//   records; counts in
-//                      extra keys (inference_score.h)
+//                      records; counts in extra keys (inference_score.h)
 //
 // Nothing is fitted to a step time, so the protocol is "recorded".
 #pragma once

@@ -7,8 +7,7 @@
 //                      Program --simulate--> times --write--> trace --rebuild--> Program
 //                                                                       | undo the change
 //                                                                       v
-//                                                             simulate --> times   (to compare with the
-//                                                             original)
+//                         (to compare with the original)  times <-- simulate
 //
 // In the changed scenario other things wait than in the recorded one, so a wait that was taken for work, a
 // constant that holds waiting or an edge that was found in the wrong place shows here even where it leaves

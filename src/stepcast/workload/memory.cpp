@@ -16,6 +16,8 @@ constexpr double kContextBytes = 0.6 * kGiB;
 constexpr double kCommunicatorBytes = 0.15 * kGiB;
 // Share of what is allocated that the caching allocator cannot hand out again. Assumed.
 constexpr double kFragmentation = 0.03;
+// Share of a layer's activations that gradients of its tensors need while its backward runs. Assumed.
+constexpr double kBackwardWorkingShare = 0.25;
 // A forecast this close to the limit may fail: allocator retries, transient peaks.
 constexpr double kTightShare = 0.92;
 
@@ -214,7 +216,7 @@ Result<MemoryForecast> memory_forecast(const Transformer& model, const Layout& l
     m.micro_batches_held = held;
     m.activations = Bytes{per_micro_batch * held};
     // While a layer's backward runs, its recomputed activations and the gradients of its tensors are there.
-    m.working += Bytes{layout.recompute == Recompute::full ? one_layer : 0.25 * one_layer};
+    m.working += Bytes{layout.recompute == Recompute::full ? one_layer : kBackwardWorkingShare * one_layer};
     if (has_head) {
       m.working = std::max(m.working, Bytes{count.logits(number(padded_vocab_size(model, layout)))});
     }

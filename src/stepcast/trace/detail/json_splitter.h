@@ -9,9 +9,10 @@
 //   for (;;) {
 //     switch (splitter.next()) {
 //       case JsonSplitter::Step::member: ...splitter.key(), splitter.text()...
-//       case JsonSplitter::Step::list: ...splitter.key() names the list, empty for a document that is a
-//       list... case JsonSplitter::Step::element: ...splitter.index(), splitter.text()... case
-//       JsonSplitter::Step::end: return ...; case JsonSplitter::Step::error: return splitter.take_error();
+//       case JsonSplitter::Step::list: ...splitter.key(), empty for a document that is a list...
+//       case JsonSplitter::Step::element: ...splitter.index(), splitter.text()...
+//       case JsonSplitter::Step::end: return ...;
+//       case JsonSplitter::Step::error: return splitter.take_error();
 //     }
 //   }
 #pragma once
