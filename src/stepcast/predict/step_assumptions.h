@@ -1,6 +1,6 @@
-// Numbers that a step forecast needs and that neither the platform nor the layout gives. None comes from a
-// measured step time; docs/constants.md lists their origins. `stepcast calibrate iterations` may replace
-// them by what a user's own steps say.
+// Numbers that a step forecast needs and that neither the platform nor the layout gives. None was fitted to a
+// step time; docs/constants.md lists their origins and says which were chosen with step times in view.
+// `stepcast calibrate iterations` may replace them by what a user's own steps say.
 #pragma once
 
 #include <cstddef>
