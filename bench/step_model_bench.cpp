@@ -7,11 +7,11 @@
 #include <benchmark/benchmark.h>
 #include <fmt/core.h>
 
+#include "stepcast/describe/presets.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/predict/step_model.h"
 #include "stepcast/predict/step_program.h"
 #include "stepcast/simulate/engine.h"
-#include "stepcast/workload/presets.h"
 
 #include "replicated_program.h"
 

@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "stepcast/workload/deepspeed.h"
-#include "stepcast/workload/presets.h"
+#include "stepcast/describe/deepspeed.h"
+#include "stepcast/describe/presets.h"
 
 namespace {
 

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "stepcast/workload/huggingface.h"
+#include "stepcast/describe/huggingface.h"
 
 namespace {
 

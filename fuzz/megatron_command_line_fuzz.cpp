@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "stepcast/workload/megatron.h"
+#include "stepcast/describe/megatron.h"
 #include "stepcast/workload/placement.h"
 
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "stepcast/workload/torchtitan.h"
+#include "stepcast/describe/torchtitan.h"
 
 namespace {
 

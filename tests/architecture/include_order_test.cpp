@@ -1,5 +1,5 @@
 // Includes run one way:
-//   base <- operation <- program, platform <- trace, workload, cost, simulate <- predict
+//   base <- operation <- program, platform <- trace, workload, cost, simulate <- describe <- predict
 //        <- analyze, calibrate, plan <- validate <- report <- apps
 // Rooms of one tier do not include each other.
 

@@ -20,10 +20,11 @@ constexpr std::array kRooms{
     Room{"operation", 1},                                                              //
     Room{"program", 2},   Room{"platform", 2},                                         //
     Room{"trace", 3},     Room{"workload", 3},  Room{"cost", 3}, Room{"simulate", 3},  //
-    Room{"predict", 4},                                                                //
-    Room{"analyze", 5},   Room{"calibrate", 5}, Room{"plan", 5},                       //
-    Room{"validate", 6},                                                               //
-    Room{"report", 7},                                                                 //
+    Room{"describe", 4},                                                               //
+    Room{"predict", 5},                                                                //
+    Room{"analyze", 6},   Room{"calibrate", 6}, Room{"plan", 6},                       //
+    Room{"validate", 7},                                                               //
+    Room{"report", 8},                                                                 //
 };
 
 // Libraries that the library's public headers must not need: users of the package would have to have them.

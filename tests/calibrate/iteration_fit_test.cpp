@@ -6,10 +6,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "stepcast/describe/presets.h"
+#include "stepcast/describe/software_defaults.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/predict/step_model.h"
-#include "stepcast/workload/presets.h"
-#include "stepcast/workload/software_defaults.h"
 
 namespace stepcast {
 namespace {

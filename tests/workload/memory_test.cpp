@@ -10,7 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "stepcast/workload/presets.h"
+#include "stepcast/describe/presets.h"
 
 namespace stepcast {
 namespace {

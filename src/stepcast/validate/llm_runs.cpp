@@ -9,7 +9,7 @@
 
 #include "stepcast/base/csv_rows.h"
 #include "stepcast/base/file.h"
-#include "stepcast/workload/software_defaults.h"
+#include "stepcast/describe/software_defaults.h"
 
 namespace stepcast {
 namespace {

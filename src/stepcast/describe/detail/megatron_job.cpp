@@ -1,4 +1,4 @@
-#include "stepcast/workload/detail/megatron_job.h"
+#include "stepcast/describe/detail/megatron_job.h"
 
 #include <algorithm>
 #include <array>

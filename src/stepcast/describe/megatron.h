@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "stepcast/base/result.h"
-#include "stepcast/workload/described_job.h"
+#include "stepcast/describe/described_job.h"
 
 namespace stepcast {
 

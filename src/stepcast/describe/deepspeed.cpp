@@ -1,4 +1,4 @@
-#include "stepcast/workload/deepspeed.h"
+#include "stepcast/describe/deepspeed.h"
 
 #include <algorithm>
 #include <array>
@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/file.h"
+#include "stepcast/describe/detail/config_keys.h"
 #include "stepcast/platform/json_value.h"
-#include "stepcast/workload/detail/config_keys.h"
 
 namespace stepcast {
 namespace {

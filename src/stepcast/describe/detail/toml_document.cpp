@@ -1,4 +1,4 @@
-#include "stepcast/workload/detail/toml_document.h"
+#include "stepcast/describe/detail/toml_document.h"
 
 #include <cmath>
 

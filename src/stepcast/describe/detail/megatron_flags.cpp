@@ -1,4 +1,4 @@
-#include "stepcast/workload/detail/megatron_flags.h"
+#include "stepcast/describe/detail/megatron_flags.h"
 
 namespace stepcast::detail {
 namespace {

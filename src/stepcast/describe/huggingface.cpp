@@ -1,4 +1,4 @@
-#include "stepcast/workload/huggingface.h"
+#include "stepcast/describe/huggingface.h"
 
 #include <algorithm>
 #include <array>
@@ -7,9 +7,9 @@
 
 #include "stepcast/base/file.h"
 #include "stepcast/base/nearest_word.h"
+#include "stepcast/describe/detail/config_keys.h"
+#include "stepcast/describe/detail/huggingface_families.h"
 #include "stepcast/platform/json_value.h"
-#include "stepcast/workload/detail/config_keys.h"
-#include "stepcast/workload/detail/huggingface_families.h"
 
 namespace stepcast {
 namespace {

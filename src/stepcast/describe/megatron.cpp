@@ -1,4 +1,4 @@
-#include "stepcast/workload/megatron.h"
+#include "stepcast/describe/megatron.h"
 
 #include <algorithm>
 #include <charconv>
@@ -8,9 +8,9 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/nearest_word.h"
-#include "stepcast/workload/detail/megatron_flags.h"
-#include "stepcast/workload/detail/megatron_job.h"
-#include "stepcast/workload/detail/shell_words.h"
+#include "stepcast/describe/detail/megatron_flags.h"
+#include "stepcast/describe/detail/megatron_job.h"
+#include "stepcast/describe/detail/shell_words.h"
 
 namespace stepcast {
 namespace {

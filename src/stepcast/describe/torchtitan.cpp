@@ -1,4 +1,4 @@
-#include "stepcast/workload/torchtitan.h"
+#include "stepcast/describe/torchtitan.h"
 
 #include <algorithm>
 #include <charconv>
@@ -7,11 +7,11 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/file.h"
+#include "stepcast/describe/detail/config_keys.h"
+#include "stepcast/describe/detail/toml_document.h"
+#include "stepcast/describe/detail/torchtitan_sections.h"
+#include "stepcast/describe/software_defaults.h"
 #include "stepcast/platform/json_value.h"
-#include "stepcast/workload/detail/config_keys.h"
-#include "stepcast/workload/detail/toml_document.h"
-#include "stepcast/workload/detail/torchtitan_sections.h"
-#include "stepcast/workload/software_defaults.h"
 
 namespace stepcast {
 namespace {

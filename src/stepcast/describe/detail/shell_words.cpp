@@ -1,4 +1,4 @@
-#include "stepcast/workload/detail/shell_words.h"
+#include "stepcast/describe/detail/shell_words.h"
 
 #include <algorithm>
 

@@ -1,11 +1,11 @@
-#include "stepcast/workload/torchtitan.h"
+#include "stepcast/describe/torchtitan.h"
 
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "stepcast/workload/presets.h"
+#include "stepcast/describe/presets.h"
 
 namespace stepcast {
 namespace {

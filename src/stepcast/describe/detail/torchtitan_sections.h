@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "stepcast/base/result.h"
-#include "stepcast/workload/described_job.h"
-#include "stepcast/workload/detail/config_keys.h"
-#include "stepcast/workload/torchtitan.h"
+#include "stepcast/describe/described_job.h"
+#include "stepcast/describe/detail/config_keys.h"
+#include "stepcast/describe/torchtitan.h"
 
 namespace stepcast::detail {
 

@@ -1,4 +1,4 @@
-#include "stepcast/workload/detail/huggingface_families.h"
+#include "stepcast/describe/detail/huggingface_families.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "stepcast/workload/detail/torchtitan_sections.h"
+#include "stepcast/describe/detail/torchtitan_sections.h"
 
 #include <algorithm>
 #include <array>
@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/describe/presets.h"
 #include "stepcast/platform/json_value.h"
-#include "stepcast/workload/presets.h"
 
 namespace stepcast::detail {
 namespace {

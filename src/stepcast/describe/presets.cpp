@@ -1,4 +1,4 @@
-#include "stepcast/workload/presets.h"
+#include "stepcast/describe/presets.h"
 
 #include <algorithm>
 #include <array>
@@ -229,14 +229,14 @@ struct AliasRow {
   Row{name, family, layers, hidden, ffn, heads, kv_heads, head_dim, vocab, positions, published},
 #define ALIAS(alias, name)
 const Row kRows[] = {
-#include "stepcast/workload/presets.def"
+#include "stepcast/describe/presets.def"
 };
 #undef PRESET
 #undef ALIAS
 #define PRESET(...)
 #define ALIAS(alias, name) AliasRow{alias, name},
 constexpr AliasRow kAliases[] = {
-#include "stepcast/workload/presets.def"
+#include "stepcast/describe/presets.def"
 };
 #undef PRESET
 #undef ALIAS

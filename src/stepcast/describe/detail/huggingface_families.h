@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "stepcast/base/result.h"
-#include "stepcast/workload/detail/config_keys.h"
+#include "stepcast/describe/detail/config_keys.h"
 #include "stepcast/workload/transformer.h"
 
 namespace stepcast::detail {

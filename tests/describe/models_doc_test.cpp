@@ -8,9 +8,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "stepcast/workload/huggingface.h"
-#include "stepcast/workload/megatron.h"
-#include "stepcast/workload/presets.h"
+#include "stepcast/describe/huggingface.h"
+#include "stepcast/describe/megatron.h"
+#include "stepcast/describe/presets.h"
 
 #include "tests/support/paths.h"
 

@@ -1,4 +1,4 @@
-#include "stepcast/workload/detail/config_keys.h"
+#include "stepcast/describe/detail/config_keys.h"
 
 #include <algorithm>
 #include <cmath>

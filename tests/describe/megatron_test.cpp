@@ -1,11 +1,11 @@
-#include "stepcast/workload/megatron.h"
+#include "stepcast/describe/megatron.h"
 
 #include <set>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "stepcast/workload/presets.h"
+#include "stepcast/describe/presets.h"
 
 namespace stepcast {
 namespace {

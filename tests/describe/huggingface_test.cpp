@@ -1,4 +1,4 @@
-#include "stepcast/workload/huggingface.h"
+#include "stepcast/describe/huggingface.h"
 
 #include <cstdlib>
 #include <filesystem>
@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "stepcast/workload/presets.h"
+#include "stepcast/describe/presets.h"
 
 namespace stepcast {
 namespace {

@@ -1,4 +1,4 @@
-#include "stepcast/workload/presets.h"
+#include "stepcast/describe/presets.h"
 
 #include <algorithm>
 #include <cmath>

@@ -14,7 +14,7 @@
 #include <string_view>
 
 #include "stepcast/base/result.h"
-#include "stepcast/workload/described_job.h"
+#include "stepcast/describe/described_job.h"
 
 namespace stepcast {
 

@@ -1,4 +1,4 @@
-#include "stepcast/workload/software_defaults.h"
+#include "stepcast/describe/software_defaults.h"
 
 #include <algorithm>
 #include <string>

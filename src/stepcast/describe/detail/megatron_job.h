@@ -5,8 +5,8 @@
 #include <string>
 
 #include "stepcast/base/result.h"
-#include "stepcast/workload/described_job.h"
-#include "stepcast/workload/detail/megatron_flags.h"
+#include "stepcast/describe/described_job.h"
+#include "stepcast/describe/detail/megatron_flags.h"
 
 namespace stepcast::detail {
 
