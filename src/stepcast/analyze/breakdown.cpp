@@ -77,7 +77,9 @@ class RankSweep {
       if (at.end_us <= window_.start_us || at.start_us >= window_.end_us) continue;
       ++stream.tasks;
       const TaskInfo& info = flat_.info(class_, task);
-      if (info.kind == TaskKind::collective) {
+      if (info.kind == TaskKind::wait) {
+        if (own.length_us() > 0) stream.idle.add(IdleCause::rest, own.length_us());
+      } else if (info.kind == TaskKind::collective) {
         const double transfer_start = transfer_start_us_[task];
         add({at.start_us, transfer_start}, kCollectiveWait);
         add({transfer_start, at.end_us}, kTransfer);

@@ -68,6 +68,7 @@ std::string step_class(const FlatProgram& flat, const PathStep& step) {
     case TaskKind::memcpy:
     case TaskKind::memset: return "copies";
     case TaskKind::collective: return "communication";
+    case TaskKind::wait: return "waiting";
     case TaskKind::kernel: break;
   }
   if (info.kernel_class == KernelClass::communication) return "communication";

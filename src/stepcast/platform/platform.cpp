@@ -233,17 +233,6 @@ std::optional<LinkKind> parse_link_kind(std::string_view text) {
   return std::nullopt;
 }
 
-std::string_view to_string(OverheadType type) {
-  switch (type) {
-    case OverheadType::t1: return "T1";
-    case OverheadType::t2: return "T2";
-    case OverheadType::t3: return "T3";
-    case OverheadType::t4: return "T4";
-    case OverheadType::t5: return "T5";
-  }
-  return "T1";
-}
-
 bool same_name(std::string_view a, std::string_view b) {
   const auto counts = [](char c) { return c != ' ' && c != '-' && c != '_'; };
   const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };

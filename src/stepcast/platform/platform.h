@@ -23,6 +23,7 @@
 #include "stepcast/base/result.h"
 #include "stepcast/operation/collective_kind.h"
 #include "stepcast/operation/dtype.h"
+#include "stepcast/operation/overhead_type.h"
 #include "stepcast/platform/json_value.h"
 #include "stepcast/platform/provenance.h"
 
@@ -186,11 +187,7 @@ struct ModelRecord {
   friend bool operator==(const ModelRecord&, const ModelRecord&) = default;
 };
 
-// CPU overheads: T1 between two top-level ops; T2 from the begin of an op to its first launch; T3 from its
-// last launch to its end; T4 the runtime call itself; T5 between two launches, or an op without any.
-enum class OverheadType : std::uint8_t { t1, t2, t3, t4, t5 };
-[[nodiscard]] std::string_view to_string(OverheadType type);  // "T1" .. "T5"
-
+// Host time of one kind, fitted to many occurrences.
 struct OverheadRecord {
   OverheadType type = OverheadType::t1;
   std::string op;  // T2, T3, T5: the framework op; T4: the runtime call; empty: every other one

@@ -46,6 +46,7 @@ std::string_view to_string(TaskKind kind) {
     case TaskKind::memcpy: return "memcpy";
     case TaskKind::memset: return "memset";
     case TaskKind::collective: return "collective";
+    case TaskKind::wait: return "wait";
   }
   return "unknown";
 }

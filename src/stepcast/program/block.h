@@ -27,6 +27,7 @@
 #include "stepcast/base/string_table.h"
 #include "stepcast/operation/collective_kind.h"
 #include "stepcast/operation/kernel_class.h"
+#include "stepcast/program/task_work.h"
 
 namespace stepcast {
 
@@ -53,6 +54,7 @@ enum class TaskKind : std::uint8_t {
   memcpy,
   memset,
   collective,  // a transfer that several ranks join
+  wait,        // nothing runs: the lane is held until what the task's edges say has happened
 };
 [[nodiscard]] std::string_view to_string(TaskKind kind);
 
@@ -62,6 +64,8 @@ struct TaskInfo {
   NameId name{};                              // in the Program's names
   StackId stack{};                            // CPU tasks: open framework ops; GPU tasks: those of the launch
   std::uint32_t recorded_event = 0xffffffff;  // importer's index of the event behind the task
+  WorkId work{};                              // in the Program's works; invalid: not known
+  double work_times = 1;                      // how often the task does it, or its share of it
 };
 
 // Why a task has to wait for another.

@@ -63,6 +63,13 @@ CollectiveId Program::add_collective(Collective collective) {
   return CollectiveId{collectives_.size() - 1};
 }
 
+GroupId Program::add_group(RankGroup group) {
+  const auto there = std::find(groups_.begin(), groups_.end(), group);
+  if (there != groups_.end()) return GroupId{static_cast<std::size_t>(there - groups_.begin())};
+  groups_.push_back(std::move(group));
+  return GroupId{groups_.size() - 1};
+}
+
 std::uint64_t Program::rank_count() const {
   std::uint64_t ranks = 0;
   for (const RankClass& c : rank_classes_) ranks += c.multiplicity;

@@ -16,6 +16,7 @@
 #include "stepcast/base/result.h"
 #include "stepcast/base/string_table.h"
 #include "stepcast/program/block.h"
+#include "stepcast/program/task_work.h"
 
 namespace stepcast {
 
@@ -100,16 +101,20 @@ class Program {
  public:
   StringTable names;
   OpStacks stacks;
+  WorkTable works;
 
   BlockId add_block(Block block);
   RankClassId add_rank_class(RankClass rank_class);
   // `rank_class` must be one of this Program.
   InstanceId add_instance(RankClassId rank_class, BlockInstance instance);
   CollectiveId add_collective(Collective collective);
+  // A group with this label and these ranks; the one that is there if it was added before.
+  GroupId add_group(RankGroup group);
 
   [[nodiscard]] std::span<const Block> blocks() const { return blocks_; }
   [[nodiscard]] std::span<const RankClass> rank_classes() const { return rank_classes_; }
   [[nodiscard]] std::span<const Collective> collectives() const { return collectives_; }
+  [[nodiscard]] std::span<const RankGroup> groups() const { return groups_; }
   [[nodiscard]] const Block& block(BlockId id) const { return blocks_[id.index()]; }
   [[nodiscard]] const RankClass& rank_class(RankClassId id) const { return rank_classes_[id.index()]; }
   [[nodiscard]] const Block& block_of(RankClassId c, InstanceId i) const {
@@ -135,6 +140,7 @@ class Program {
   std::vector<Block> blocks_;
   std::vector<RankClass> rank_classes_;
   std::vector<Collective> collectives_;
+  std::vector<RankGroup> groups_;
 };
 
 // Durations of all tasks and delays of all edges under one scenario, beside the Program: one number per task

@@ -1,0 +1,23 @@
+// How the ranks that communicate with each other lie on the nodes of a machine: all that the time of a
+// collective depends on apart from its message.
+#pragma once
+
+#include <cstdint>
+
+namespace stepcast {
+
+// How the groups of one kind lie on nodes. Where groups of a kind differ (3 ranks on nodes of 8), that of the
+// group over most nodes.
+struct GroupPlacement {
+  std::int64_t n_ranks = 1;             // of one group
+  std::int64_t n_nodes = 1;             // that one group touches
+  std::int64_t ranks_per_node = 1;      // on the node that holds most of the group, and
+  std::int64_t min_ranks_per_node = 1;  // on the one that holds fewest
+  // Groups of this kind with a rank on one node, the fullest; for groups over several nodes only those count.
+  std::int64_t groups_per_node = 1;
+  bool rail_aligned = true;  // a group has the same places on each of its nodes
+  bool uniform = true;       // all groups of the kind lie alike
+  friend bool operator==(const GroupPlacement&, const GroupPlacement&) = default;
+};
+
+}  // namespace stepcast
