@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/cost/step_factors.h"
 #include "stepcast/predict/step_model.h"
 
 namespace stepcast {
@@ -169,11 +170,14 @@ Result<IterationFit> fit_iterations(std::span<const MeasuredStep> steps, const S
 
 ModelRecord step_factors_record(const StepAssumptions& assumptions) {
   ModelRecord record;
-  record.name = "step_factors";
+  record.name = kStepFactorsKind;
   record.kind = kStepFactorsKind;
-  for (const FittedFactor& f : fitted_factors()) {
-    record.parameters.add(f.name, JsonValue{assumptions.*(f.member)});
-  }
+  StepFactors factors;
+  factors.gemm = assumptions.gemm_factor;
+  factors.memory_bound = assumptions.memory_bound_factor;
+  factors.attention = assumptions.attention_factor;
+  factors.communication = assumptions.communication_factor;
+  record.parameters = factors.write();
   return record;
 }
 

@@ -39,8 +39,7 @@ struct IterationFit {
 struct FittedFactor {
   std::string_view name;
   double StepAssumptions::*member;
-  double
-      prior_sd;  // of its logarithm: how far off such a factor may be before anything was measured. Assumed
+  double prior_sd;  // of its logarithm, before anything was measured. Assumed
 };
 [[nodiscard]] std::span<const FittedFactor> fitted_factors();
 
@@ -48,8 +47,7 @@ struct FittedFactor {
 [[nodiscard]] Result<IterationFit> fit_iterations(std::span<const MeasuredStep> steps,
                                                   const StepAssumptions& start = {});
 
-// As a record of a platform file, which StepModel reads, and back.
-inline constexpr std::string_view kStepFactorsKind = "step_factors";
+// As a record of a platform file, which TrainingKernels and StepPricer read.
 [[nodiscard]] ModelRecord step_factors_record(const StepAssumptions& assumptions);
 
 }  // namespace stepcast

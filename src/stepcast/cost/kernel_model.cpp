@@ -93,14 +93,14 @@ Answer sum(const Answer& a, const Answer& b) {
 // Answers to single questions; layouts are asked for again and again.
 class Memo {
  public:
-  [[nodiscard]] std::optional<Estimate> find(const Operation& operation, std::size_t hash) {
+  [[nodiscard]] std::optional<ExplainedEstimate> find(const Operation& operation, std::size_t hash) {
     Shard& shard = shards_[hash % kShards];
     const std::lock_guard lock{shard.mutex};
     const auto found = shard.answers.find(operation);
     if (found == shard.answers.end()) return std::nullopt;
     return found->second;
   }
-  void store(const Operation& operation, std::size_t hash, const Estimate& estimate) {
+  void store(const Operation& operation, std::size_t hash, const ExplainedEstimate& estimate) {
     Shard& shard = shards_[hash % kShards];
     const std::lock_guard lock{shard.mutex};
     if (shard.answers.size() >= kMostPerShard) shard.answers.clear();
@@ -115,7 +115,7 @@ class Memo {
   };
   struct Shard {
     std::mutex mutex;
-    std::unordered_map<Operation, Estimate, Hash> answers;
+    std::unordered_map<Operation, ExplainedEstimate, Hash> answers;
   };
   std::array<Shard, kShards> shards_;
 };
@@ -381,12 +381,15 @@ KernelModel::KernelModel(KernelModel&&) noexcept = default;
 KernelModel& KernelModel::operator=(KernelModel&&) noexcept = default;
 KernelModel::~KernelModel() = default;
 
-Estimate KernelModel::estimate(const Operation& operation) const {
+ExplainedEstimate KernelModel::explain(const Operation& operation) const {
   const std::size_t hash = hash_of(operation);
   if (const auto known = impl_->memo.find(operation, hash)) return *known;
-  const Estimate estimate = impl_->to_estimate(operation, impl_->answer(operation));
-  impl_->memo.store(operation, hash, estimate);
-  return estimate;
+  const Answer answer = impl_->answer(operation);
+  const std::string_view record = answer.record == kNoRecord ? impl_->generic.record_of(operation)
+                                                             : std::string_view{impl_->names[answer.record]};
+  const ExplainedEstimate explained{impl_->to_estimate(operation, answer), record, answer.extrapolated};
+  impl_->memo.store(operation, hash, explained);
+  return explained;
 }
 
 void KernelModel::estimate(std::span<const Operation> operations, std::span<Estimate> out) const {
@@ -423,14 +426,6 @@ void KernelModel::estimate(std::span<const Operation> operations, std::span<Esti
   for (std::size_t record = 0; record < waiting.size(); ++record) {
     if (waiting[record].n > 0) flush(record);
   }
-}
-
-ExplainedEstimate KernelModel::explain(const Operation& operation) const {
-  const Answer answer = impl_->answer(operation);
-  return {impl_->to_estimate(operation, answer),
-          answer.record == kNoRecord ? std::string{impl_->generic.record_of(operation)}
-                                     : impl_->names[answer.record],
-          answer.extrapolated};
 }
 
 const AnalyticModel& KernelModel::analytic() const { return impl_->analytic; }

@@ -14,6 +14,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "stepcast/cost/analytic_model.h"
@@ -26,7 +27,7 @@ namespace stepcast {
 // An estimate and what it rests on, for reports.
 struct ExplainedEstimate {
   Estimate estimate;
-  std::string record;         // name of the model record; empty: analytic
+  std::string_view record;    // name of the model record, valid as long as the model; empty: analytic
   bool extrapolated = false;  // outside of the range the record was fitted on
 };
 
@@ -40,10 +41,10 @@ class KernelModel {
   ~KernelModel();
 
   // Safe to call from several threads.
-  [[nodiscard]] Estimate estimate(const Operation& operation) const;
+  [[nodiscard]] ExplainedEstimate explain(const Operation& operation) const;
+  [[nodiscard]] Estimate estimate(const Operation& operation) const { return explain(operation).estimate; }
   // The same for many: out[i] belongs to operations[i].
   void estimate(std::span<const Operation> operations, std::span<Estimate> out) const;
-  [[nodiscard]] ExplainedEstimate explain(const Operation& operation) const;
 
   [[nodiscard]] const AnalyticModel& analytic() const;
   [[nodiscard]] const std::vector<std::string>& skipped() const;

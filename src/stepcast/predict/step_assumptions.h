@@ -8,6 +8,8 @@
 #include <span>
 #include <string_view>
 
+#include "stepcast/cost/training_kernels.h"
+
 namespace stepcast {
 
 struct StepAssumptions {
@@ -19,13 +21,11 @@ struct StepAssumptions {
   double step_fixed_us = 3000;
   // Time of every product relative to what it takes alone: training runs hotter than benchmarks.
   double gemm_factor = 1;
-  // Time of a weight gradient over that of the forward product of its shape
-  // (simumax_a100_pcie_efficiency.csv: median efficiency 0.738 of TN products, 0.704 of NT products that
-  // accumulate into fp32).
-  double weight_gradient_factor = 1.05;
+  // Time of a weight gradient over that of the forward product of its shape.
+  double weight_gradient_factor = TrainingKernelOptions{}.weight_gradient_factor;
   double attention_factor = 1;
   // Time of an fp8 product over that of the same product in bf16, where no fp8 product is measured.
-  double fp8_gemm_time_ratio = 0.6;
+  double fp8_gemm_time_ratio = TrainingKernelOptions{}.fp8_gemm_time_ratio;
   // Time of memory-bound kernels relative to what they take alone.
   double memory_bound_factor = 1;
   double communication_factor = 1;

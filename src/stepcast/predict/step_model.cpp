@@ -439,7 +439,7 @@ Result<StepPrediction> StepModel::predict(const Transformer& model, const Layout
   // Errors of many kernels cancel in part. What rests on assumptions may be off as a whole.
   const double guessed =
       assume.structure_assumed * result.source_shares[static_cast<std::size_t>(EstimateSource::assumed)] +
-      (impl_->pricer.clock_is_assumed() ? assume.structure_assumed : 0);
+      (impl_->pricer.kernels().clock_is_assumed() ? assume.structure_assumed : 0);
   const double down = std::min(0.9, std::hypot(kCorrelatedShare * low, assume.structure_low, guessed));
   const double up = std::hypot(kCorrelatedShare * high, assume.structure_high, kSlowSideOfAssumed * guessed);
   EstimateSource source = EstimateSource::fitted;

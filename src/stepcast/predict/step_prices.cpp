@@ -1,18 +1,9 @@
 #include "stepcast/predict/step_prices.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace stepcast {
 namespace {
-
-// Where the band of an fp8 GEMM that nobody measured ends, relative to the assumed ratio. Assumed.
-constexpr double kFp8FastSide = 0.85;
-constexpr double kFp8SlowSide = 1.25;
-
-bool is_matrix_work(KernelClass kernel_class) {
-  return kernel_class == KernelClass::gemm || kernel_class == KernelClass::attention;
-}
 
 std::size_t index(KernelClass kernel_class) { return static_cast<std::size_t>(kernel_class); }
 std::size_t index(GroupKind group) { return static_cast<std::size_t>(group); }
@@ -65,83 +56,20 @@ PricedList PricedList::times(double count) const {
 StepPricer::StepPricer(const Platform& platform, const StepAssumptions& assumptions)
     : platform_(&platform), kernels_(platform), collectives_(platform) {
   set_assumptions(assumptions);
-  const ModelRecord* record = platform.find_model("sustained_clock");
-  if (record == nullptr || record->kind != "sustained_clock") return;
-  const auto number = [&](const char* key) -> double {
-    const JsonValue* value = record->parameters.find(key);
-    return value != nullptr && value->is_number() ? value->number() : 0.0;
-  };
-  if (number("time_factor") < 1) return;
-  clock_ = {number("time_factor"), number("full_below_us"), number("none_above_us"),
-            std::max(1.0, number("power_factor")), record->provenance.source == FigureSource::assumed};
 }
 
-// Factors that were calibrated on steps of the platform come on top of those of the caller.
 void StepPricer::set_assumptions(const StepAssumptions& assumptions) {
   assumptions_ = assumptions;
-  operations_.clear();
-  const ModelRecord* record = platform_->find_model("step_factors");
-  if (record == nullptr || record->kind != "step_factors") return;
-  for (const StepAssumptionField& field : step_assumption_fields()) {
-    const JsonValue* value = record->parameters.find(field.name);
-    if (value == nullptr || !value->is_number() || !field.name.ends_with("_factor")) continue;
-    if (value->number() >= field.minimum && value->number() <= field.maximum) {
-      assumptions_.*(field.member) *= value->number();
-    }
-  }
-}
-
-double StepPricer::sustained_factor(Microseconds time) const {
-  // Records of long kernels hold the fall of the clock already: the factor is for short ones.
-  if (clock_.time_factor <= 1 || time.value() >= clock_.none_above_us) return clock_.power_factor;
-  if (time.value() <= clock_.full_below_us) return clock_.time_factor * clock_.power_factor;
-  const double faded =
-      std::log(time.value() / clock_.full_below_us) / std::log(clock_.none_above_us / clock_.full_below_us);
-  return (clock_.time_factor + (1 - clock_.time_factor) * faded) * clock_.power_factor;
-}
-
-Estimate StepPricer::estimate(const Operation& operation) const {
-  Estimate result = kernels_.estimate(operation);
-  const auto* product = std::get_if<GemmShape>(&operation.shape);
-  const std::optional<FlopsPerSecond> fp8_peak = platform_->device.peak(DType::fp8);
-  if (product != nullptr && operation.dtype == DType::fp8 && fp8_peak &&
-      result.source != EstimateSource::fitted && result.source != EstimateSource::measured) {
-    // No fp8 product is measured: as in 16 bit, faster by an assumed ratio.
-    Operation sixteen_bit = operation;
-    sixteen_bit.dtype = DType::bf16;
-    const Estimate base = kernels_.estimate(sixteen_bit);
-    result = base.scaled(assumptions_.fp8_gemm_time_ratio);
-    result.p10 = std::min(result.p10, base.time * (kFp8FastSide * assumptions_.fp8_gemm_time_ratio));
-    result.p90 = std::max(result.p90, base.time * (kFp8SlowSide * assumptions_.fp8_gemm_time_ratio));
-    const Microseconds bound = kernels_.analytic().lower_bound(operation);
-    result.time = std::max(result.time, bound);
-    result.p90 = std::max(result.p90, result.time);
-    result.source = EstimateSource::assumed;
-  }
-  const KernelClass kernel_class = kernel_class_of(operation);
-  // Weight gradients, written into fp32 and from transposed operands, reach less of the peak. The backward
-  // products of the operator measurements are left out: they reach 99 % of the peak, probably because their
-  // operands are gradients of a mean over 1e7 and more elements, which fp16 rounds to zero.
-  if (product != nullptr && product->batch == 1 && product->layout == GemmLayout::nt &&
-      operation.direction == Direction::forward) {
-    result = result.scaled(assumptions_.weight_gradient_factor);
-  }
-  if (is_matrix_work(kernel_class)) return result.scaled(sustained_factor(result.time));
-  return result;
-}
-
-const StepPricer::PricedOperation& StepPricer::look_up(const Operation& operation) {
-  const auto [place, fresh] = operations_.try_emplace(operation);
-  if (fresh) {
-    const KernelClass kernel_class = kernel_class_of(operation);
-    const Work work = work_of(operation);
-    const double factor = kernel_class == KernelClass::gemm        ? assumptions_.gemm_factor
-                          : kernel_class == KernelClass::attention ? assumptions_.attention_factor
-                                                                   : assumptions_.memory_bound_factor;
-    place->second = {estimate(operation).scaled(factor), kernel_class, static_cast<double>(work.kernels),
-                     is_matrix_work(kernel_class) ? work.flops.value() : 0.0};
-  }
-  return place->second;
+  kernels_.set_options({.gemm_factor = assumptions.gemm_factor,
+                        .attention_factor = assumptions.attention_factor,
+                        .memory_bound_factor = assumptions.memory_bound_factor,
+                        .weight_gradient_factor = assumptions.weight_gradient_factor,
+                        .fp8_gemm_time_ratio = assumptions.fp8_gemm_time_ratio});
+  // Factors that were calibrated on steps of the platform come on top of those of the caller.
+  const StepFactors& factors = kernels_.platform_factors();
+  assumptions_.communication_factor *= factors.communication;
+  assumptions_.intra_node_factor *= factors.intra_node;
+  assumptions_.inter_node_factor *= factors.inter_node;
 }
 
 Result<const TimeCurve*> StepPricer::curve(CollectiveOp op, const GroupPlacement& place) {
@@ -201,7 +129,7 @@ Result<PricedList> StepPricer::price(const WorkList& list, const Placement& plac
       }
       continue;
     }
-    const PricedOperation& priced = look_up(*item.operation());
+    const PricedOperation& priced = kernels_.price(*item.operation());
     Estimate t = priced.time.scaled(count);
     sum.kernels += count * priced.kernels;
     sum.flops += count * priced.matrix_flops;

@@ -8,13 +8,11 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "stepcast/base/result.h"
 #include "stepcast/cost/collective_model.h"
-#include "stepcast/cost/interference.h"
-#include "stepcast/cost/kernel_model.h"
+#include "stepcast/cost/training_kernels.h"
 #include "stepcast/operation/kernel_class.h"
 #include "stepcast/platform/platform.h"
 #include "stepcast/predict/step_assumptions.h"
@@ -45,31 +43,18 @@ class StepPricer {
   // `platform` must outlive the pricer.
   StepPricer(const Platform& platform, const StepAssumptions& assumptions);
 
-  [[nodiscard]] const Estimate& price(const Operation& operation) { return look_up(operation).time; }
+  [[nodiscard]] const Estimate& price(const Operation& operation) { return kernels_.price(operation).time; }
   // An error if the platform cannot hold the group: several nodes without a network, say.
   [[nodiscard]] Result<Estimate> price(const Transfer& transfer, const Placement& placement);
   // Items in order; a transfer `beside_next` and the item behind it run at once.
   [[nodiscard]] Result<PricedList> price(const WorkList& list, const Placement& placement);
 
-  [[nodiscard]] const KernelModel& kernels() const { return kernels_; }
+  [[nodiscard]] TrainingKernels& kernels() { return kernels_; }
   [[nodiscard]] const Platform& platform() const { return *platform_; }
   [[nodiscard]] const StepAssumptions& assumptions() const { return assumptions_; }
   void set_assumptions(const StepAssumptions& assumptions);
-  // The clock that this device sustains under load was not measured on it.
-  [[nodiscard]] bool clock_is_assumed() const { return clock_.assumed; }
 
  private:
-  struct OperationHash {
-    std::size_t operator()(const Operation& operation) const { return hash_of(operation); }
-  };
-  // All that a list needs to know of an operation.
-  struct PricedOperation {
-    Estimate time;
-    KernelClass kernel_class = KernelClass::other;
-    double kernels = 0;
-    double matrix_flops = 0;  // of products and attention
-  };
-  const PricedOperation& look_up(const Operation& operation);
   struct GroupKey {
     CollectiveOp op;
     std::uint32_t n_ranks, n_nodes, min_ranks, groups_per_node;
@@ -82,24 +67,11 @@ class StepPricer {
     std::string how;
   };
   [[nodiscard]] Result<const TimeCurve*> curve(CollectiveOp op, const GroupPlacement& place);
-  [[nodiscard]] Estimate estimate(const Operation& operation) const;
-  [[nodiscard]] double sustained_factor(Microseconds time) const;
-
-  // Matrix work of a training step runs at the clock that the power limit sustains, benchmarks of short
-  // kernels above it (platform record of kind "sustained_clock").
-  struct SustainedClock {
-    double time_factor = 1;                       // for kernels that were measured in bursts
-    double full_below_us = 0, none_above_us = 0;  // how long those were; in between it fades
-    double power_factor = 1;                      // for all: this device against the one that was measured
-    bool assumed = false;
-  };
 
   const Platform* platform_;
   StepAssumptions assumptions_;
-  SustainedClock clock_;
-  KernelModel kernels_;
+  TrainingKernels kernels_;
   CollectiveModel collectives_;
-  std::unordered_map<Operation, PricedOperation, OperationHash> operations_;
   std::vector<std::unique_ptr<GroupCurve>> curves_;
 };
 

@@ -242,14 +242,16 @@ Result<std::string> explain_text(const PricedStep& step, const Layout& layout, S
         continue;
       }
       const Operation& operation = *item.operation();
-      const Estimate& t = pricer.price(operation);
+      const PricedOperation& priced = pricer.kernels().price(operation);
+      const Estimate& t = priced.time;
       const Work work = work_of(operation);
-      const std::string record = pricer.kernels().explain(operation).record;
-      table.row({name, shorten(describe(operation), 70), table_number(count, 0),
-                 table_number(t.time.value() * count, 1), table_number(t.p10.value() * count, 1),
-                 table_number(t.p90.value() * count, 1), table_number_or_blank(work.flops.value() * 1e-9, 1),
-                 table_number(work.bytes().value() * 1e-6, 1),
-                 record.empty() ? std::string{to_string(t.source)} : record});
+      table.row(
+          {name, shorten(describe(operation), 70), table_number(count, 0),
+           table_number(t.time.value() * count, 1), table_number(t.p10.value() * count, 1),
+           table_number(t.p90.value() * count, 1), table_number_or_blank(work.flops.value() * 1e-9, 1),
+           table_number(work.bytes().value() * 1e-6, 1),
+           std::string{priced.record.empty() || t.source == EstimateSource::assumed ? to_string(t.source)
+                                                                                    : priced.record}});
       total += t.time.value() * count;
     }
     table.row({"", "sum of what nothing hides", "", table_number(total, 1)});

@@ -1,0 +1,108 @@
+#include "stepcast/cost/training_kernels.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include <fmt/format.h>
+
+namespace stepcast {
+namespace {
+
+// Band of a product in fp8 that was not measured, as shares of its time: assumed.
+constexpr double kFp8FastSide = 0.85, kFp8SlowSide = 1.25;
+
+bool is_matrix_work(KernelClass kernel_class) {
+  return kernel_class == KernelClass::gemm || kernel_class == KernelClass::attention;
+}
+
+bool is_measured(EstimateSource source) {
+  return source == EstimateSource::measured || source == EstimateSource::fitted;
+}
+
+// The record of a platform that has the name and kind `kind`; without one, or if it cannot be read, as
+// nothing was recorded.
+template <class Record>
+const ModelRecord* read_record(const Platform& platform, std::string_view kind, Record& out,
+                               std::vector<std::string>& skipped) {
+  const ModelRecord* record = platform.find_model(kind);
+  if (record == nullptr || record->kind != kind) return nullptr;
+  Result<Record> read = Record::read(record->parameters);
+  if (!read) {
+    skipped.push_back(fmt::format("model {}: {}", record->name, read.error().message()));
+    return nullptr;
+  }
+  out = *read;
+  return record;
+}
+
+}  // namespace
+
+TrainingKernels::TrainingKernels(const Platform& platform, const TrainingKernelOptions& options)
+    : model_(std::make_shared<const KernelModel>(platform)),
+      has_fp8_peak_(platform.device.peak(DType::fp8).has_value()) {
+  if (const ModelRecord* record = read_record(platform, kSustainedClockKind, clock_, skipped_))
+    clock_is_assumed_ = record->provenance.source == FigureSource::assumed;
+  read_record(platform, kStepFactorsKind, factors_, skipped_);
+  set_options(options);
+}
+
+void TrainingKernels::set_options(const TrainingKernelOptions& options) {
+  options_ = options;
+  options_.gemm_factor *= factors_.gemm;
+  options_.weight_gradient_factor *= factors_.weight_gradient;
+  options_.attention_factor *= factors_.attention;
+  options_.memory_bound_factor *= factors_.memory_bound;
+  priced_.clear();
+}
+
+const PricedOperation& TrainingKernels::price(const Operation& operation) {
+  const auto [place, fresh] = priced_.try_emplace(operation);
+  if (fresh) place->second = compute(operation);
+  return place->second;
+}
+
+// No fp8 product is measured: as in 16 bit, faster by an assumed ratio.
+ExplainedEstimate TrainingKernels::in_fp8(const Operation& operation, const ExplainedEstimate& alone) const {
+  Operation sixteen_bit = operation;
+  sixteen_bit.dtype = DType::bf16;
+  const ExplainedEstimate base = model_->explain(sixteen_bit);
+  const double ratio = options_.fp8_gemm_time_ratio;
+  ExplainedEstimate out = base;
+  out.estimate = base.estimate.scaled(ratio);
+  Estimate& t = out.estimate;
+  t.p10 = std::min(t.p10, base.estimate.time * (kFp8FastSide * ratio));
+  t.p90 = std::max(t.p90, base.estimate.time * (kFp8SlowSide * ratio));
+  t.time = std::max(t.time, model_->analytic().lower_bound(operation));
+  t.p90 = std::max(t.p90, t.time);
+  t.source = EstimateSource::assumed;
+  out.extrapolated = base.extrapolated || alone.extrapolated;
+  return out;
+}
+
+PricedOperation TrainingKernels::compute(const Operation& operation) const {
+  ExplainedEstimate alone = model_->explain(operation);
+  const auto* product = std::get_if<GemmShape>(&operation.shape);
+  if (product != nullptr && operation.dtype == DType::fp8 && has_fp8_peak_ &&
+      !is_measured(alone.estimate.source)) {
+    alone = in_fp8(operation, alone);
+  }
+  Estimate time = alone.estimate;
+  // Weight gradients, written into fp32 and from transposed operands, reach less of the peak. The backward
+  // products of the operator measurements are left out: they reach 99 % of the peak, probably because their
+  // operands are gradients of a mean over 1e7 and more elements, which fp16 rounds to zero.
+  if (product != nullptr && product->batch == 1 && product->layout == GemmLayout::nt &&
+      operation.direction == Direction::forward) {
+    time = time.scaled(options_.weight_gradient_factor);
+  }
+  const KernelClass kernel_class = kernel_class_of(operation);
+  if (is_matrix_work(kernel_class)) time = time.scaled(clock_.factor(time.time));
+  const double factor = kernel_class == KernelClass::gemm        ? options_.gemm_factor
+                        : kernel_class == KernelClass::attention ? options_.attention_factor
+                                                                 : options_.memory_bound_factor;
+  const Work work = work_of(operation);
+  return {time.scaled(factor), kernel_class, static_cast<double>(work.kernels),
+          is_matrix_work(kernel_class) ? work.flops.value() : 0.0, alone.record};
+}
+
+}  // namespace stepcast

@@ -1,0 +1,84 @@
+// The time of a kernel as it runs in a training step: KernelModel, and what a step adds to it.
+//
+//   TrainingKernels kernels{platform};
+//   const PricedOperation& p = kernels.price(gemm({.m = 8192, .n = 4096, .k = 4096}, DType::bf16));
+//   p.time.time, p.time.p10, p.time.p90, p.record
+//
+// A step adds, in this order: an fp8 product where none is measured takes its share of the bf16 time; a
+// weight gradient takes longer than the forward product of its shape; matrix work runs at the clock that the
+// device sustains; factors by class of kernel, of the caller and of the platform's record "step_factors".
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "stepcast/cost/kernel_model.h"
+#include "stepcast/cost/step_factors.h"
+#include "stepcast/cost/sustained_clock.h"
+#include "stepcast/operation/estimate.h"
+#include "stepcast/operation/kernel_class.h"
+#include "stepcast/operation/operation.h"
+#include "stepcast/platform/platform.h"
+
+namespace stepcast {
+
+struct TrainingKernelOptions {
+  // On the time of matrix products, of fused attention and of all other kernels.
+  double gemm_factor = 1, attention_factor = 1, memory_bound_factor = 1;
+  // Time of a weight gradient over that of the forward product of its shape
+  // (simumax_a100_pcie_efficiency.csv: median efficiency 0.738 of TN products, 0.704 of NT products that
+  // accumulate into fp32).
+  double weight_gradient_factor = 1.05;
+  // Time of an fp8 product over that in bf16, where no fp8 product is measured: assumed.
+  double fp8_gemm_time_ratio = 0.6;
+};
+
+struct PricedOperation {
+  Estimate time;
+  KernelClass kernel_class = KernelClass::other;
+  double kernels = 0;       // launched
+  double matrix_flops = 0;  // of products and attention
+  std::string_view record;  // name of the model record the time comes from, valid as long as the model
+};
+
+// Remembers what it priced. One per thread: price() writes to the memory of its own instance without a lock.
+// A copy is cheap. It shares the KernelModel, where the work is and which is safe for all threads.
+class TrainingKernels {
+ public:
+  explicit TrainingKernels(const Platform& platform, const TrainingKernelOptions& options = {});
+
+  // The reference stays valid until the options change.
+  [[nodiscard]] const PricedOperation& price(const Operation& operation);
+
+  // From now on; what was priced is forgotten.
+  void set_options(const TrainingKernelOptions& options);
+
+  [[nodiscard]] const KernelModel& model() const { return *model_; }
+  // Factors of the platform's record "step_factors". Those of collectives are for the caller to apply.
+  [[nodiscard]] const StepFactors& platform_factors() const { return factors_; }
+  // The clock that this device sustains under load was not measured on it.
+  [[nodiscard]] bool clock_is_assumed() const { return clock_is_assumed_; }
+  // Records "sustained_clock" and "step_factors" that cannot be read, and why. They count as missing.
+  [[nodiscard]] const std::vector<std::string>& skipped() const { return skipped_; }
+
+ private:
+  struct OperationHash {
+    std::size_t operator()(const Operation& operation) const { return hash_of(operation); }
+  };
+  [[nodiscard]] ExplainedEstimate in_fp8(const Operation& operation, const ExplainedEstimate& alone) const;
+  [[nodiscard]] PricedOperation compute(const Operation& operation) const;
+
+  std::shared_ptr<const KernelModel> model_;
+  SustainedClock clock_;
+  StepFactors factors_;
+  bool has_fp8_peak_ = false;
+  bool clock_is_assumed_ = false;
+  std::vector<std::string> skipped_;
+  TrainingKernelOptions options_;
+  std::unordered_map<Operation, PricedOperation, OperationHash> priced_;
+};
+
+}  // namespace stepcast

@@ -1,0 +1,182 @@
+#include "stepcast/cost/training_kernels.h"
+
+#include <cmath>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stepcast/platform/platform_file.h"
+
+namespace stepcast {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// A device without any record: KernelModel answers from its figures.
+Platform bare() {
+  const auto loaded = load_platform("dgx-h100");
+  EXPECT_TRUE(loaded.ok());
+  Platform platform = *loaded;
+  platform.models.clear();
+  return platform;
+}
+
+ModelRecord record_of(std::string_view kind, JsonValue parameters) {
+  ModelRecord record;
+  record.name = kind;
+  record.kind = kind;
+  record.parameters = std::move(parameters);
+  return record;
+}
+
+const Operation kProduct = gemm({.m = 8192, .n = 8192, .k = 8192}, DType::bf16);
+const Operation kNorm = {NormShape{.rows = 8192, .cols = 8192}, DType::bf16, Direction::forward};
+
+TEST(SustainedClock, FadesWithTheLogarithmOfTheTime) {
+  const SustainedClock clock{1.1, Microseconds{400}, Microseconds{1600}, 1.2};
+  EXPECT_DOUBLE_EQ(clock.factor(Microseconds{10}), 1.1 * 1.2);
+  EXPECT_DOUBLE_EQ(clock.factor(Microseconds{400}), 1.1 * 1.2);
+  // 800 is half of the way from 400 to 1600 in ln.
+  EXPECT_NEAR(clock.factor(Microseconds{800}), 1.05 * 1.2, 1e-12);
+  EXPECT_DOUBLE_EQ(clock.factor(Microseconds{1600}), 1.2);
+  EXPECT_DOUBLE_EQ(clock.factor(Microseconds{1e6}), 1.2);
+  EXPECT_DOUBLE_EQ(SustainedClock{}.factor(Microseconds{1}), 1);
+}
+
+TEST(SustainedClock, ReadsWhatItWrites) {
+  const SustainedClock clock{1.1, Microseconds{400}, Microseconds{1600}, 1.2};
+  const auto back = SustainedClock::read(clock.write());
+  ASSERT_TRUE(back.ok()) << back.error().message();
+  EXPECT_EQ(back->time_factor, 1.1);
+  EXPECT_EQ(back->full_below.value(), 400);
+  EXPECT_EQ(back->none_above.value(), 1600);
+  EXPECT_EQ(back->power_factor, 1.2);
+}
+
+TEST(SustainedClock, RefusesWhatCannotBe) {
+  const auto message = [](const SustainedClock& clock) {
+    const auto read = SustainedClock::read(clock.write());
+    return read.ok() ? std::string{} : read.error().message();
+  };
+  EXPECT_THAT(message({0.9, Microseconds{1}, Microseconds{2}, 1}), HasSubstr("`time_factor` is 0.9"));
+  EXPECT_THAT(message({1.1, Microseconds{2}, Microseconds{2}, 1}),
+              HasSubstr("must be above `full_below_us`"));
+  EXPECT_THAT(message({1.1, Microseconds{1}, Microseconds{2}, 0.5}), HasSubstr("`power_factor` is 0.5"));
+  const auto empty = SustainedClock::read(JsonValue::object());
+  ASSERT_FALSE(empty.ok());
+  EXPECT_THAT(empty.error().message(), HasSubstr("`time_factor` is missing"));
+}
+
+TEST(StepFactors, ReadWhatTheyWrite) {
+  StepFactors factors;
+  factors.gemm = 1.1;
+  factors.inter_node = 20;
+  const JsonValue written = factors.write();
+  EXPECT_EQ(written.members().size(), 2U);  // what is 1 is left out
+  const auto back = StepFactors::read(written);
+  ASSERT_TRUE(back.ok()) << back.error().message();
+  for (const StepFactorField& field : step_factor_fields()) {
+    EXPECT_EQ((*back).*(field.member), factors.*(field.member)) << field.key;
+  }
+}
+
+TEST(StepFactors, RefuseWhatIsNotKnownOrOutsideOfItsLimits) {
+  JsonValue unknown = JsonValue::object();
+  unknown.add("gem_factor", JsonValue{1.1});
+  ASSERT_FALSE(StepFactors::read(unknown).ok());
+  EXPECT_THAT(StepFactors::read(unknown).error().message(), HasSubstr("`gem_factor` is not known"));
+  JsonValue outside = JsonValue::object();
+  outside.add("gemm_factor", JsonValue{7.0});
+  ASSERT_FALSE(StepFactors::read(outside).ok());
+  EXPECT_THAT(StepFactors::read(outside).error().message(),
+              HasSubstr("`gemm_factor` is 7 (must be from 0.2 to 5)"));
+}
+
+TEST(TrainingKernels, AreKernelsAloneWithoutRules) {
+  const Platform platform = bare();
+  TrainingKernels kernels{platform};
+  const KernelModel alone{platform};
+  for (const Operation& operation : {kProduct, kNorm}) {
+    const PricedOperation& priced = kernels.price(operation);
+    EXPECT_EQ(priced.time.time, alone.estimate(operation).time);
+    EXPECT_EQ(priced.kernel_class, kernel_class_of(operation));
+  }
+  EXPECT_DOUBLE_EQ(kernels.price(kProduct).matrix_flops, 2.0 * 8192 * 8192 * 8192);
+  EXPECT_EQ(kernels.price(kNorm).matrix_flops, 0);
+}
+
+TEST(TrainingKernels, FactorsOfCallerAndPlatformMultiply) {
+  Platform platform = bare();
+  StepFactors factors;
+  factors.gemm = 1.1;
+  factors.memory_bound = 1.5;
+  platform.set(record_of(kStepFactorsKind, factors.write()));
+  TrainingKernels kernels{platform, {.gemm_factor = 2}};
+  const KernelModel alone{platform};
+  EXPECT_NEAR(kernels.price(kProduct).time.time / alone.estimate(kProduct).time, 2.2, 1e-12);
+  EXPECT_NEAR(kernels.price(kNorm).time.time / alone.estimate(kNorm).time, 1.5, 1e-12);
+  kernels.set_options({});
+  EXPECT_NEAR(kernels.price(kProduct).time.time / alone.estimate(kProduct).time, 1.1, 1e-12);
+}
+
+TEST(TrainingKernels, MatrixWorkRunsAtTheSustainedClock) {
+  Platform platform = bare();
+  const KernelModel alone{platform};
+  const SustainedClock clock{1.1, Microseconds{1e6}, Microseconds{2e6}, 1.2};
+  ModelRecord record = record_of(kSustainedClockKind, clock.write());
+  record.provenance.source = FigureSource::assumed;
+  platform.set(record);
+  TrainingKernels kernels{platform};
+  EXPECT_NEAR(kernels.price(kProduct).time.time / alone.estimate(kProduct).time, 1.32, 1e-12);
+  EXPECT_EQ(kernels.price(kNorm).time.time, alone.estimate(kNorm).time);
+  EXPECT_TRUE(kernels.clock_is_assumed());
+  EXPECT_FALSE(TrainingKernels{bare()}.clock_is_assumed());
+}
+
+TEST(TrainingKernels, WeightGradientsTakeLonger) {
+  const Platform platform = bare();
+  const KernelModel alone{platform};
+  TrainingKernels kernels{platform};
+  Operation gradient = kProduct;
+  std::get<GemmShape>(gradient.shape).layout = GemmLayout::nt;
+  EXPECT_NEAR(kernels.price(gradient).time.time / alone.estimate(gradient).time, 1.05, 1e-12);
+  // Batched products accumulate nothing.
+  std::get<GemmShape>(gradient.shape).batch = 2;
+  EXPECT_EQ(kernels.price(gradient).time.time, alone.estimate(gradient).time);
+}
+
+TEST(TrainingKernels, Fp8ProductsTakeAShareOfTheBf16Time) {
+  const Platform platform = bare();
+  TrainingKernels kernels{platform, {.fp8_gemm_time_ratio = 0.8}};
+  Operation fp8 = kProduct;
+  fp8.dtype = DType::fp8;
+  const Estimate t = kernels.price(fp8).time;
+  const Estimate bf16 = kernels.price(kProduct).time;
+  EXPECT_NEAR(t.time / bf16.time, 0.8, 1e-12);
+  EXPECT_LE(t.p10 / bf16.time, 0.8 * 0.85 + 1e-12);
+  EXPECT_GE(t.p90 / bf16.time, 0.8 * 1.25 - 1e-12);
+  EXPECT_EQ(t.source, EstimateSource::assumed);
+}
+
+TEST(TrainingKernels, NameRecordsThatTheyCannotRead) {
+  Platform platform = bare();
+  JsonValue broken = JsonValue::object();
+  broken.add("gemm_factor", JsonValue{-1.0});
+  platform.set(record_of(kStepFactorsKind, broken));
+  TrainingKernels kernels{platform};
+  EXPECT_THAT(kernels.skipped(),
+              ElementsAre("model step_factors: `gemm_factor` is -1 (must be from 0.2 to 5)"));
+  EXPECT_EQ(kernels.price(kProduct).time.time, KernelModel{platform}.estimate(kProduct).time);
+}
+
+TEST(TrainingKernels, CopiesPriceAlike) {
+  const Platform platform = bare();
+  TrainingKernels first{platform};
+  TrainingKernels second = first;
+  EXPECT_EQ(&first.model(), &second.model());
+  EXPECT_EQ(first.price(kProduct).time.time, second.price(kProduct).time.time);
+}
+
+}  // namespace
+}  // namespace stepcast
