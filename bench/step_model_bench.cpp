@@ -35,22 +35,18 @@ const Transformer& gpt3() {
 
 // 1,536 sequences of 2,048 tokens a step, one per micro-batch.
 Layout layout_of(std::int64_t data_parallel, std::int64_t virtual_stages) {
-  Layout layout{.tensor_parallel = 8,
-                .pipeline_parallel = 16,
-                .data_parallel = data_parallel,
-                .virtual_stages = virtual_stages,
-                .micro_batch_sequences = 1,
-                .global_batch_sequences = 1536,
-                .seq_len_tokens = 2048,
-                .sequence_parallel = true};
-  if (virtual_stages > 1) layout.schedule = PipelineSchedule::interleaved;
-  layout.framework = Framework::megatron;
+  Layout layout{
+      .degrees = {.tensor = 8, .pipeline = 16, .data = data_parallel, .virtual_stages = virtual_stages},
+      .batch = {.micro_batch_sequences = 1, .global_batch_sequences = 1536, .seq_len_tokens = 2048},
+      .layer = {.sequence_parallel = true}};
+  if (virtual_stages > 1) layout.pipeline.schedule = PipelineSchedule::interleaved;
+  layout.software.framework = Framework::megatron;
   return layout;
 }
 
 void label(benchmark::State& state, const Layout& layout) {
   state.SetLabel(fmt::format("{} {} GPUs tp8 pp16x{} dp{} {} micro-batches", kPlatforms[state.range(0)],
-                             layout.world_size(), layout.virtual_stages, layout.data_parallel,
+                             layout.world_size(), layout.degrees.virtual_stages, layout.degrees.data,
                              layout.micro_batches()));
 }
 

@@ -16,7 +16,7 @@ void require(bool condition) {
 stepcast::DescribedJob base() {
   stepcast::DescribedJob job;
   job.model = stepcast::find_preset("llama-2-7b").value();
-  job.layout.seq_len_tokens = 4096;
+  job.layout.batch.seq_len_tokens = 4096;
   job.n_gpus = 64;
   return job;
 }

@@ -179,21 +179,21 @@ std::optional<std::string> nearest_that_fits(const Transformer& model, const Lay
   const auto consider = [&](const Layout& base, const std::string& prefix) {
     changes.push_back({prefix, base});
     Layout sharded = base;
-    if (sharded.sharding == Sharding::none) sharded.sharding = Sharding::zero1;
+    if (sharded.sharding.kind == Sharding::none) sharded.sharding.kind = Sharding::zero1;
     changes.push_back({prefix + (prefix.empty() ? "" : ", ") + "the distributed optimizer", sharded});
     Layout recomputed = sharded;
-    recomputed.recompute = Recompute::full;
+    recomputed.layer.recompute.kind = Recompute::full;
     changes.push_back({prefix + (prefix.empty() ? "" : ", ") + "full recomputation", recomputed});
   };
   consider(layout, "");
   for (const std::int64_t more : {2, 4, 8, 16}) {
     for (const bool tensor : {true, false}) {
-      if (layout.data_parallel % more != 0) continue;
+      if (layout.degrees.data % more != 0) continue;
       Layout larger = layout;
-      larger.data_parallel /= more;
-      (tensor ? larger.tensor_parallel : larger.pipeline_parallel) *= more;
-      consider(larger, tensor ? fmt::format("tensor_parallel {}", larger.tensor_parallel)
-                              : fmt::format("pipeline_parallel {}", larger.pipeline_parallel));
+      larger.degrees.data /= more;
+      (tensor ? larger.degrees.tensor : larger.degrees.pipeline) *= more;
+      consider(larger, tensor ? fmt::format("tensor_parallel {}", larger.degrees.tensor)
+                              : fmt::format("pipeline_parallel {}", larger.degrees.pipeline));
     }
   }
   for (const Change& change : changes) {
@@ -219,7 +219,7 @@ Result<int> run(const Options& options) {
           .found(fmt::format("`{}`", options.framework))
           .expected("megatron, nemo, torchtitan, fsdp, deepspeed or libai");
     }
-    set_software_defaults(job.layout, framework, job.layout.precision.compute);
+    set_software_defaults(job.layout, framework, job.layout.layer.precision.compute);
   }
   STEPCAST_ASSIGN(const Platform platform, load_platform(options.platform));
   for (const std::string& setting : job.not_modelled)

@@ -37,12 +37,12 @@ std::vector<MeasuredStep> machine(double gemm, double communication) {
       auto model = find_preset(name);
       if (!model.ok()) throw std::runtime_error(model.error().message());
       step.model = *model;
-      step.layout.tensor_parallel = tensor;
-      step.layout.sequence_parallel = tensor > 1;
-      step.layout.data_parallel = 64 / tensor;
-      step.layout.global_batch_sequences = 128;
-      step.layout.seq_len_tokens = 4096;
-      step.layout.sharding = Sharding::zero1;
+      step.layout.degrees.tensor = tensor;
+      step.layout.layer.sequence_parallel = tensor > 1;
+      step.layout.degrees.data = 64 / tensor;
+      step.layout.batch.global_batch_sequences = 128;
+      step.layout.batch.seq_len_tokens = 4096;
+      step.layout.sharding.kind = Sharding::zero1;
       set_software_defaults(step.layout, Framework::megatron, DType::bf16);
       step.platform = &platform();
       const auto p = steps.predict(step.model, step.layout);
@@ -87,7 +87,7 @@ TEST(FitIterations, StragglersDoNotDragIt) {
 TEST(FitIterations, NeedsAStepThatCanBePredicted) {
   auto steps = machine(1, 1);
   steps.resize(1);
-  steps[0].layout.tensor_parallel = 7;
+  steps[0].layout.degrees.tensor = 7;
   const auto fit = fit_iterations(steps);
   ASSERT_FALSE(fit.ok());
   EXPECT_THAT(fit.error().message(), ::testing::HasSubstr("no step can be predicted"));

@@ -18,7 +18,7 @@ using ::testing::UnorderedElementsAre;
 DescribedJob base_64() {
   DescribedJob base;
   base.model = find_preset("llama-2-13b").value();
-  base.layout.seq_len_tokens = 4096;
+  base.layout.batch.seq_len_tokens = 4096;
   base.n_gpus = 64;
   return base;
 }
@@ -45,50 +45,50 @@ TEST(DeepSpeedConfig, DescribesZero3WithOffload) {
       "offload_optimizer": {"device": "cpu", "pin_memory": true}, "offload_param": {"device": "none"}},
     "activation_checkpointing": {"partition_activations": true, "cpu_checkpointing": true}})");
   const Layout& layout = job.layout;
-  EXPECT_EQ(layout.framework, Framework::deepspeed);
-  EXPECT_EQ(layout.data_parallel, 64);
-  EXPECT_EQ(layout.global_batch_sequences, 512);
+  EXPECT_EQ(layout.software.framework, Framework::deepspeed);
+  EXPECT_EQ(layout.degrees.data, 64);
+  EXPECT_EQ(layout.batch.global_batch_sequences, 512);
   EXPECT_EQ(layout.micro_batches(), 4);
-  EXPECT_EQ(layout.sharding, Sharding::zero3);
-  EXPECT_EQ(layout.bucket_parameters, 50'000'000);
+  EXPECT_EQ(layout.sharding.kind, Sharding::zero3);
+  EXPECT_EQ(layout.sharding.bucket_parameters, 50'000'000);
   EXPECT_TRUE(layout.optimizer.cpu_offload);
-  EXPECT_FALSE(layout.sharding_options.parameter_offload);
+  EXPECT_FALSE(layout.sharding.parameter_offload);
   EXPECT_TRUE(layout.optimizer.gradient_clip);
-  EXPECT_TRUE(layout.overlap.gradient_reduce);
-  EXPECT_EQ(layout.precision.compute, DType::bf16);
-  EXPECT_EQ(layout.precision.reduction, DType::bf16);
-  EXPECT_EQ(layout.precision.gradients, DType::bf16);
-  EXPECT_EQ(layout.recompute, Recompute::full);
-  EXPECT_TRUE(layout.activation_offload);
+  EXPECT_TRUE(layout.sharding.overlap_gradient_reduce);
+  EXPECT_EQ(layout.layer.precision.compute, DType::bf16);
+  EXPECT_EQ(layout.layer.precision.reduction, DType::bf16);
+  EXPECT_EQ(layout.layer.precision.gradients, DType::bf16);
+  EXPECT_EQ(layout.layer.recompute.kind, Recompute::full);
+  EXPECT_TRUE(layout.layer.activation_offload);
   EXPECT_THAT(job.not_modelled, UnorderedElementsAre("zero_optimization.zero_quantized_weights",
                                                      "activation_checkpointing.partition_activations"));
 }
 
 TEST(DeepSpeedConfig, DefaultsAreDeepSpeeds) {
   const DescribedJob job = job_of(R"({"train_batch_size": 128, "fp16": {"enabled": true, "loss_scale": 0}})");
-  EXPECT_EQ(job.layout.sharding, Sharding::none);
-  EXPECT_EQ(job.layout.micro_batch_sequences, 2);
-  EXPECT_EQ(job.layout.precision, precision_for(DType::fp16));
+  EXPECT_EQ(job.layout.sharding.kind, Sharding::none);
+  EXPECT_EQ(job.layout.batch.micro_batch_sequences, 2);
+  EXPECT_EQ(job.layout.layer.precision, precision_for(DType::fp16));
   EXPECT_FALSE(job.layout.optimizer.gradient_clip);
-  EXPECT_FALSE(job.layout.overlap.gradient_reduce);
+  EXPECT_FALSE(job.layout.sharding.overlap_gradient_reduce);
   EXPECT_THAT(job.not_modelled, IsEmpty());
-  EXPECT_EQ(job_of(R"({"train_batch_size": 64})").layout.precision.compute, DType::fp32);
+  EXPECT_EQ(job_of(R"({"train_batch_size": 64})").layout.layer.precision.compute, DType::fp32);
   const DescribedJob reduced = job_of(R"({"train_batch_size": 64, "bf16": {"enabled": true},
     "communication_data_type": "fp32", "data_types": {"grad_accum_dtype": "fp32"}, "zero_optimization": {"stage": 2}})");
-  EXPECT_EQ(reduced.layout.precision.reduction, DType::fp32);
-  EXPECT_EQ(reduced.layout.precision.gradients, DType::fp32);
+  EXPECT_EQ(reduced.layout.layer.precision.reduction, DType::fp32);
+  EXPECT_EQ(reduced.layout.layer.precision.gradients, DType::fp32);
 }
 
 TEST(DeepSpeedConfig, KeepsWhatTheBaseSays) {
   DescribedJob base = base_64();
-  base.layout.tensor_parallel = 4;
-  base.layout.micro_batch_sequences = 2;
-  base.layout.sequence_parallel = true;
+  base.layout.degrees.tensor = 4;
+  base.layout.batch.micro_batch_sequences = 2;
+  base.layout.layer.sequence_parallel = true;
   const DescribedJob job =
       job_of(R"({"gradient_accumulation_steps": 8, "zero_optimization": {"stage": 1}})", base);
-  EXPECT_EQ(job.layout.data_parallel, 16);
-  EXPECT_EQ(job.layout.global_batch_sequences, 2 * 8 * 16);
-  EXPECT_TRUE(job.layout.sequence_parallel);
+  EXPECT_EQ(job.layout.degrees.data, 16);
+  EXPECT_EQ(job.layout.batch.global_batch_sequences, 2 * 8 * 16);
+  EXPECT_TRUE(job.layout.layer.sequence_parallel);
   EXPECT_EQ(job.model, base.model);
 }
 
@@ -110,10 +110,10 @@ TEST(DeepSpeedConfig, RefusesWhatItDoesNotUnderstand) {
               HasSubstr("none, cpu or nvme"));
   DescribedJob base = base_64();
   base.n_gpus = 30;
-  base.layout.tensor_parallel = 4;
+  base.layout.degrees.tensor = 4;
   EXPECT_THAT(message_of(R"({"train_batch_size": 64})", base), HasSubstr("30 GPUs"));
   base = base_64();
-  base.layout.seq_len_tokens = 0;
+  base.layout.batch.seq_len_tokens = 0;
   EXPECT_THAT(message_of(R"({"train_batch_size": 64})", base), HasSubstr("seq_len_tokens"));
 }
 

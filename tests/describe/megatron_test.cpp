@@ -49,20 +49,15 @@ TEST(MegatronCommandLine, DescribesGpt3) {
   EXPECT_THAT(job.not_modelled, ElementsAre("--rampup-batch-size 16 16 5859375"));
   EXPECT_EQ(parameter_count(job.model), parameter_count(find_preset("gpt3-175b").value()));
   EXPECT_DOUBLE_EQ(job.model.hidden_dropout, 0.1);
-  Layout expected{.tensor_parallel = 8,
-                  .pipeline_parallel = 16,
-                  .data_parallel = 8,
-                  .virtual_stages = 3,
-                  .micro_batch_sequences = 1,
-                  .global_batch_sequences = 1536,
-                  .seq_len_tokens = 2048,
-                  .sequence_parallel = true,
-                  .sharding = Sharding::zero1,
-                  .schedule = PipelineSchedule::interleaved,
-                  .recompute = Recompute::selective,
-                  .framework = Framework::megatron};
-  expected.overlap.gradient_reduce = true;
-  expected.overlap.pipeline = true;
+  Layout expected{
+      .degrees = {.tensor = 8, .pipeline = 16, .data = 8, .virtual_stages = 3},
+      .batch = {.micro_batch_sequences = 1, .global_batch_sequences = 1536, .seq_len_tokens = 2048},
+      .layer = {.sequence_parallel = true, .recompute = {.kind = Recompute::selective}},
+      .pipeline = {.schedule = PipelineSchedule::interleaved},
+      .sharding = {.kind = Sharding::zero1},
+      .software = {.framework = Framework::megatron}};
+  expected.sharding.overlap_gradient_reduce = true;
+  expected.pipeline.overlap = true;
   EXPECT_EQ(job.layout, expected);
 }
 
@@ -81,16 +76,16 @@ TEST(MegatronCommandLine, DescribesLlamaWithFp8) {
   Transformer expected = find_preset("llama-3.1-70b").value();
   expected.name = job.model.name;
   EXPECT_EQ(job.model, expected);
-  EXPECT_EQ(job.layout.data_parallel, 2);
-  EXPECT_EQ(job.layout.precision.compute, DType::fp8);
-  EXPECT_EQ(job.layout.precision.other, DType::bf16);
-  EXPECT_EQ(job.layout.precision.gradients, DType::fp32);
-  EXPECT_EQ(job.layout.precision.fp8.scaling, Fp8Scaling::dynamic);
-  EXPECT_TRUE(job.layout.precision.fp8.gather_weights);
-  EXPECT_TRUE(job.layout.overlap.tensor_parallel);
-  EXPECT_TRUE(job.layout.fused.cross_entropy);
-  EXPECT_EQ(job.layout.context_parallel_kind, ContextParallelKind::all_to_all);
-  EXPECT_EQ(job.layout.attention, AttentionMethod::flash);
+  EXPECT_EQ(job.layout.degrees.data, 2);
+  EXPECT_EQ(job.layout.layer.precision.compute, DType::fp8);
+  EXPECT_EQ(job.layout.layer.precision.other, DType::bf16);
+  EXPECT_EQ(job.layout.layer.precision.gradients, DType::fp32);
+  EXPECT_EQ(job.layout.layer.precision.fp8.scaling, Fp8Scaling::dynamic);
+  EXPECT_TRUE(job.layout.layer.precision.fp8.gather_weights);
+  EXPECT_TRUE(job.layout.layer.overlap.tensor_parallel);
+  EXPECT_TRUE(job.layout.layer.fused.cross_entropy);
+  EXPECT_EQ(job.layout.layer.context_parallel_kind, ContextParallelKind::all_to_all);
+  EXPECT_EQ(job.layout.layer.attention, AttentionMethod::flash);
   EXPECT_THAT(job.not_modelled, IsEmpty());
 }
 
@@ -109,10 +104,10 @@ TEST(MegatronCommandLine, DescribesDeepSeek) {
   Transformer expected = find_preset("deepseek-v3").value();
   expected.name = job.model.name;
   EXPECT_EQ(job.model, expected);
-  EXPECT_EQ(job.layout.expert_parallel, 64);
-  EXPECT_EQ(job.layout.expert_tensor_parallel, 1);
-  EXPECT_EQ(job.layout.expert_capacity_factor, 1.5);
-  EXPECT_EQ(job.layout.global_batch_sequences, 64);
+  EXPECT_EQ(job.layout.degrees.expert, 64);
+  EXPECT_EQ(job.layout.degrees.expert_tensor, 1);
+  EXPECT_EQ(job.layout.layer.expert_capacity_factor, 1.5);
+  EXPECT_EQ(job.layout.batch.global_batch_sequences, 64);
 }
 
 TEST(MegatronCommandLine, FlagsChangeAGivenModel) {
@@ -131,34 +126,34 @@ TEST(MegatronCommandLine, KnowsOldSpellings) {
       job_of(small("--model-parallel-size 2 --checkpoint-activations --checkpoint-num-layers 2 "
                    "--DDP-impl torch --fp16 --no-scatter-gather-tensors-in-pipeline"),
              {.n_gpus = 16});
-  EXPECT_EQ(job.layout.tensor_parallel, 2);
-  EXPECT_EQ(job.layout.data_parallel, 8);
-  EXPECT_EQ(job.layout.global_batch_sequences, 32);
-  EXPECT_EQ(job.layout.recompute, Recompute::full);
-  EXPECT_EQ(job.layout.recompute_chunk_layers, 2);
-  EXPECT_EQ(job.layout.attention, AttentionMethod::unfused);
-  EXPECT_EQ(job.layout.precision, precision_for(DType::fp16));
-  EXPECT_FALSE(job.layout.p2p_scatter_gather);
+  EXPECT_EQ(job.layout.degrees.tensor, 2);
+  EXPECT_EQ(job.layout.degrees.data, 8);
+  EXPECT_EQ(job.layout.batch.global_batch_sequences, 32);
+  EXPECT_EQ(job.layout.layer.recompute.kind, Recompute::full);
+  EXPECT_EQ(job.layout.layer.recompute.chunk_layers, 2);
+  EXPECT_EQ(job.layout.layer.attention, AttentionMethod::unfused);
+  EXPECT_EQ(job.layout.layer.precision, precision_for(DType::fp16));
+  EXPECT_FALSE(job.layout.pipeline.p2p_scatter_gather);
   EXPECT_EQ(parameter_count(job.model).total(), 354'823'168);  // GPT-2 medium
 }
 
 TEST(MegatronCommandLine, ReadsRecomputation) {
   const auto layout = [](std::string_view flags) { return job_of(small(flags)).layout; };
-  EXPECT_EQ(layout("").recompute, Recompute::none);
+  EXPECT_EQ(layout("").layer.recompute.kind, Recompute::none);
   const Layout block =
       layout("--recompute-granularity full --recompute-method block --recompute-num-layers 3");
-  EXPECT_EQ(block.recompute, Recompute::full);
-  EXPECT_EQ(block.recompute_layers_per_stage, 3);
+  EXPECT_EQ(block.layer.recompute.kind, Recompute::full);
+  EXPECT_EQ(block.layer.recompute.layers_per_stage, 3);
   const Layout uniform =
       layout("--recompute-granularity full --recompute-method uniform --recompute-num-layers 4");
-  EXPECT_EQ(uniform.recompute_layers_per_stage, std::nullopt);
-  EXPECT_EQ(uniform.recompute_chunk_layers, 4);
-  EXPECT_EQ(layout("--recompute-granularity selective").recompute, Recompute::selective);
+  EXPECT_EQ(uniform.layer.recompute.layers_per_stage, std::nullopt);
+  EXPECT_EQ(uniform.layer.recompute.chunk_layers, 4);
+  EXPECT_EQ(layout("--recompute-granularity selective").layer.recompute.kind, Recompute::selective);
 }
 
 TEST(MegatronCommandLine, ReadsUnevenStages) {
   const auto layers = [](std::string_view flags) {
-    return job_of(small(flags), {.n_gpus = 4}).layout.layers_per_stage;
+    return job_of(small(flags), {.n_gpus = 4}).layout.pipeline.layers_per_stage;
   };
   EXPECT_THAT(layers("--pipeline-model-parallel-size 4"), IsEmpty());
   EXPECT_THAT(layers("--pipeline-model-parallel-size 4 --decoder-first-pipeline-num-layers 3 "
@@ -171,14 +166,16 @@ TEST(MegatronCommandLine, ReadsUnevenStages) {
       "--max-position-embeddings 8192 "
       "--vocab-size 128256 --pipeline-model-parallel-size 16 --account-for-embedding-in-pipeline-split "
       "--account-for-loss-in-pipeline-split");
-  EXPECT_THAT(accounted.layout.layers_per_stage, ElementsAre(7, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 7));
+  EXPECT_THAT(accounted.layout.pipeline.layers_per_stage,
+              ElementsAre(7, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 7));
 }
 
 TEST(MegatronCommandLine, ReadsZero) {
-  EXPECT_EQ(job_of(small("--deepspeed --zero-stage 2")).layout.sharding, Sharding::zero2);
-  EXPECT_EQ(job_of(small("--zero-stage=3")).layout.framework, Framework::deepspeed);
-  EXPECT_EQ(job_of(small("--use-torch-fsdp2")).layout.sharding, Sharding::zero3);
-  EXPECT_EQ(job_of(small("--data-parallel-sharding-strategy optim_grads")).layout.sharding, Sharding::zero2);
+  EXPECT_EQ(job_of(small("--deepspeed --zero-stage 2")).layout.sharding.kind, Sharding::zero2);
+  EXPECT_EQ(job_of(small("--zero-stage=3")).layout.software.framework, Framework::deepspeed);
+  EXPECT_EQ(job_of(small("--use-torch-fsdp2")).layout.sharding.kind, Sharding::zero3);
+  EXPECT_EQ(job_of(small("--data-parallel-sharding-strategy optim_grads")).layout.sharding.kind,
+            Sharding::zero2);
   EXPECT_THAT(message_of(small("--zero-stage 4")), HasSubstr("0 to 3"));
 }
 

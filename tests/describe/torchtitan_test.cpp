@@ -79,26 +79,25 @@ TEST(TorchTitanConfig, DescribesLlama3) {
   const DescribedJob job = job_of(kLlama8b, {.n_gpus = 128});
   EXPECT_EQ(job.model, find_preset("llama-3.1-8b").value());
   EXPECT_EQ(job.n_gpus, 128);
-  Layout expected{.data_parallel = 128,
-                  .micro_batch_sequences = 1,
-                  .global_batch_sequences = 128,
-                  .seq_len_tokens = 8192,
-                  .sharding = Sharding::zero3,
-                  .recompute = Recompute::selective_ops,
-                  .framework = Framework::torchtitan};
+  Layout expected{
+      .degrees = {.data = 128},
+      .batch = {.micro_batch_sequences = 1, .global_batch_sequences = 128, .seq_len_tokens = 8192},
+      .layer = {.recompute = {.kind = Recompute::selective_ops}},
+      .sharding = {.kind = Sharding::zero3},
+      .software = {.framework = Framework::torchtitan}};
   expected.optimizer.kind = OptimizerKind::adamw;
-  expected.precision.fp8.scaling = Fp8Scaling::dynamic;
-  expected.fused = {.softmax = false,
-                    .bias_activation = false,
-                    .bias_dropout_add = false,
-                    .norm = true,
-                    .rotary = false,
-                    .cross_entropy = false,
-                    .weight_gradient_accumulation = false,
-                    .compiled = false};
-  expected.overlap.gradient_reduce = true;  // FSDP
-  expected.overlap.sequence_parallel_weight_gradient = false;
-  expected.context_parallel_kind = ContextParallelKind::all_gather;
+  expected.layer.precision.fp8.scaling = Fp8Scaling::dynamic;
+  expected.layer.fused = {.softmax = false,
+                          .bias_activation = false,
+                          .bias_dropout_add = false,
+                          .norm = true,
+                          .rotary = false,
+                          .cross_entropy = false,
+                          .weight_gradient_accumulation = false,
+                          .compiled = false};
+  expected.sharding.overlap_gradient_reduce = true;  // FSDP
+  expected.layer.overlap.sequence_parallel_weight_gradient = false;
+  expected.layer.context_parallel_kind = ContextParallelKind::all_gather;
   EXPECT_EQ(job.layout, expected);
   EXPECT_THAT(job.not_modelled, IsEmpty());
 }
@@ -133,21 +132,21 @@ filter_fqns = ["output"]
 )");
   const Layout& layout = job.layout;
   EXPECT_EQ(job.n_gpus, 1024);
-  EXPECT_EQ(layout.data_parallel, 8);
-  EXPECT_EQ(layout.virtual_stages, 2);
-  EXPECT_EQ(layout.schedule, PipelineSchedule::interleaved);
-  EXPECT_THAT(layout.layers_per_stage, ElementsAre(7, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 7));
-  EXPECT_EQ(layout.micro_batch_sequences, 2);
-  EXPECT_EQ(layout.global_batch_sequences, 512);
-  EXPECT_TRUE(layout.sequence_parallel);
-  EXPECT_TRUE(layout.overlap.tensor_parallel);
-  EXPECT_FALSE(layout.sharding_options.reshard_after_forward);  // the default of pipelines
-  EXPECT_EQ(layout.context_parallel_kind, ContextParallelKind::all_to_all);
-  EXPECT_EQ(layout.recompute, Recompute::full);
-  EXPECT_EQ(layout.precision.compute, DType::fp8);
-  EXPECT_TRUE(layout.precision.fp8.gather_weights);
-  EXPECT_FALSE(layout.precision.fp8.logits);
-  EXPECT_TRUE(layout.fused.compiled);
+  EXPECT_EQ(layout.degrees.data, 8);
+  EXPECT_EQ(layout.degrees.virtual_stages, 2);
+  EXPECT_EQ(layout.pipeline.schedule, PipelineSchedule::interleaved);
+  EXPECT_THAT(layout.pipeline.layers_per_stage, ElementsAre(7, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 7));
+  EXPECT_EQ(layout.batch.micro_batch_sequences, 2);
+  EXPECT_EQ(layout.batch.global_batch_sequences, 512);
+  EXPECT_TRUE(layout.layer.sequence_parallel);
+  EXPECT_TRUE(layout.layer.overlap.tensor_parallel);
+  EXPECT_FALSE(layout.sharding.reshard_after_forward);  // the default of pipelines
+  EXPECT_EQ(layout.layer.context_parallel_kind, ContextParallelKind::all_to_all);
+  EXPECT_EQ(layout.layer.recompute.kind, Recompute::full);
+  EXPECT_EQ(layout.layer.precision.compute, DType::fp8);
+  EXPECT_TRUE(layout.layer.precision.fp8.gather_weights);
+  EXPECT_FALSE(layout.layer.precision.fp8.logits);
+  EXPECT_TRUE(layout.layer.fused.compiled);
   EXPECT_THAT(job.not_modelled, ElementsAre("parallelism.disable_loss_parallel"));
 }
 
@@ -156,13 +155,13 @@ TEST(TorchTitanConfig, ReadsHybridSharding) {
       "[model]\nflavor = '8B'\n[training]\nlocal_batch_size = 2\n"
       "[parallelism]\ndata_parallel_replicate_degree = 4\n",
       {.n_gpus = 32});
-  EXPECT_EQ(job.layout.data_parallel, 32);
+  EXPECT_EQ(job.layout.degrees.data, 32);
   EXPECT_EQ(job.layout.shard_group(), 8);
-  EXPECT_EQ(job.layout.recompute_every_n_layers, 2);  // the default: every second layer
+  EXPECT_EQ(job.layout.layer.recompute.every_n_layers, 2);  // the default: every second layer
   const DescribedJob plain = job_of(
       "[model]\nflavor = '8B'\n[parallelism]\ndata_parallel_replicate_degree = 4\ndata_parallel_shard_degree "
       "= 1\n");
-  EXPECT_EQ(plain.layout.sharding, Sharding::none);
+  EXPECT_EQ(plain.layout.sharding.kind, Sharding::none);
 }
 
 TEST(TorchTitanConfig, ReadsStages) {
@@ -173,13 +172,13 @@ TEST(TorchTitanConfig, ReadsStages) {
                std::string{more})
         .layout;
   };
-  EXPECT_THAT(layout("").layers_per_stage, ElementsAre(8, 9, 8, 7));
-  EXPECT_THAT(
-      layout("pipeline_parallel_split_points = ['layers.7', 'layers.16', 'layers.25']").layers_per_stage,
-      ElementsAre(7, 9, 9, 7));
+  EXPECT_THAT(layout("").pipeline.layers_per_stage, ElementsAre(8, 9, 8, 7));
+  EXPECT_THAT(layout("pipeline_parallel_split_points = ['layers.7', 'layers.16', 'layers.25']")
+                  .pipeline.layers_per_stage,
+              ElementsAre(7, 9, 9, 7));
   const Layout many =
       layout("pipeline_parallel_schedule = 'Interleaved1F1B'\npipeline_parallel_layers_per_stage = 3\n");
-  EXPECT_EQ(many.virtual_stages, 3);
+  EXPECT_EQ(many.degrees.virtual_stages, 3);
 }
 
 TEST(TorchTitanConfig, RefusesWhatItDoesNotUnderstand) {

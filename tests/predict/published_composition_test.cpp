@@ -119,12 +119,12 @@ TEST(PublishedTraps, OursNamesLayersThatDoNotDivide) {
                           .n_heads = 16,
                           .vocab_size = 50257,
                           .max_position = 2048};
-  Layout layout{.pipeline_parallel = 4, .global_batch_sequences = 8, .seq_len_tokens = 2048};
+  Layout layout{.degrees = {.pipeline = 4}, .batch = {.global_batch_sequences = 8, .seq_len_tokens = 2048}};
   EXPECT_FALSE(check(layout, model).ok());
-  layout.layers_per_stage = {7, 8, 8, 5};
+  layout.pipeline.layers_per_stage = {7, 8, 8, 5};
   EXPECT_THAT(check(layout, model).error().message(),
               AllOf(HasSubstr("28 layers"), HasSubstr("n_layers 30")));
-  layout.layers_per_stage = {7, 8, 8, 7};
+  layout.pipeline.layers_per_stage = {7, 8, 8, 7};
   EXPECT_TRUE(check(layout, model).ok());
 }
 
@@ -168,20 +168,17 @@ Both both(const Transformer& model, const Layout& layout) {
 }
 
 Layout layout_of(std::int64_t pp, std::int64_t dp) {
-  Layout layout{.tensor_parallel = 2,
-                .pipeline_parallel = pp,
-                .data_parallel = dp,
-                .micro_batch_sequences = 4,
-                .global_batch_sequences = 32 * dp,
-                .seq_len_tokens = 2048};
-  layout.recompute = Recompute::full;
+  Layout layout{
+      .degrees = {.tensor = 2, .pipeline = pp, .data = dp},
+      .batch = {.micro_batch_sequences = 4, .global_batch_sequences = 32 * dp, .seq_len_tokens = 2048}};
+  layout.layer.recompute.kind = Recompute::full;
   return layout;
 }
 
 // (31 + 5) mod 4 = 0: nothing is lost, and both describe nearly the same step.
 TEST(PublishedTraps, AgreesWithOursWhereItsFormulasHold) {
   Layout layout = layout_of(4, 2);
-  layout.layers_per_stage = {7, 9, 9, 6};
+  layout.pipeline.layers_per_stage = {7, 9, 9, 6};
   const Both b = both(gpt(31), layout);
   EXPECT_NEAR(b.published.step_us() / b.ours_us, 1, 0.08);
   EXPECT_GT(b.published.step_us(), b.ours_us);  // the maxima of all stages at once
@@ -210,7 +207,7 @@ TEST(PublishedTraps, TwoStagesCountAMiddleOne) {
 TEST(PublishedTraps, NoOptimizerWithoutDataParallelism) {
   const Both b = both(gpt(31), [] {
     Layout layout = layout_of(4, 1);
-    layout.layers_per_stage = {7, 9, 9, 6};
+    layout.pipeline.layers_per_stage = {7, 9, 9, 6};
     return layout;
   }());
   EXPECT_EQ(b.published.update_us, 0);
@@ -257,10 +254,10 @@ TEST(PublishedTraps, NamesWhatItHasNoFormulaFor) {
   };
   Layout layout = layout_of(4, 2);
   EXPECT_EQ(message(gpt(32), layout), "no error");
-  layout.schedule = PipelineSchedule::zero_bubble_h1;
+  layout.pipeline.schedule = PipelineSchedule::zero_bubble_h1;
   EXPECT_THAT(message(gpt(32), layout), HasSubstr("no formula for the schedule zero_bubble_h1"));
   layout = layout_of(4, 2);
-  layout.recompute_every_n_layers = 2;
+  layout.layer.recompute.every_n_layers = 2;
   EXPECT_THAT(message(gpt(32), layout), HasSubstr("layers of 2 kinds"));
   // (8 + 5) / 8: the tail would have -2 layers.
   EXPECT_THAT(message(gpt(8), layout_of(8, 1)), HasSubstr("leave the published tail -2 layers"));

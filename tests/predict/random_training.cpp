@@ -74,53 +74,54 @@ Transformer random_model(Dice& dice) {
 
 Layout random_layout(Dice& dice, const Transformer& model) {
   Layout l;
-  l.tensor_parallel = dice.of({1, 1, 2, 4});
-  l.pipeline_parallel = dice.of({1, 1, 2, 3, 4});
-  l.context_parallel = dice.of({1, 1, 1, 2, 4});
-  l.data_parallel = dice.of({1, 2, 4});
-  if (model.moe) l.expert_parallel = dice.of({1, 2, 4});
-  l.seq_len_tokens = dice.of({512, 1024, 2048});
-  l.micro_batch_sequences = dice.of({1, 2});
+  l.degrees.tensor = dice.of({1, 1, 2, 4});
+  l.degrees.pipeline = dice.of({1, 1, 2, 3, 4});
+  l.degrees.context = dice.of({1, 1, 1, 2, 4});
+  l.degrees.data = dice.of({1, 2, 4});
+  if (model.moe) l.degrees.expert = dice.of({1, 2, 4});
+  l.batch.seq_len_tokens = dice.of({512, 1024, 2048});
+  l.batch.micro_batch_sequences = dice.of({1, 2});
   std::int64_t micro_batches = dice.number(1, 9);
-  if (l.pipeline_parallel > 1) {
-    l.schedule = static_cast<PipelineSchedule>(dice.number(0, 3));
-    if (l.schedule == PipelineSchedule::interleaved) {
-      l.virtual_stages = dice.of({1, 2, 3});
-      micro_batches = l.pipeline_parallel * dice.number(1, 3);
+  if (l.degrees.pipeline > 1) {
+    l.pipeline.schedule = static_cast<PipelineSchedule>(dice.number(0, 3));
+    if (l.pipeline.schedule == PipelineSchedule::interleaved) {
+      l.degrees.virtual_stages = dice.of({1, 2, 3});
+      micro_batches = l.degrees.pipeline * dice.number(1, 3);
     }
   }
-  l.global_batch_sequences = l.micro_batch_sequences * l.data_parallel * micro_batches;
-  l.sequence_parallel = l.tensor_parallel > 1 && dice.coin();
-  l.p2p_scatter_gather = dice.coin();
+  l.batch.global_batch_sequences = l.batch.micro_batch_sequences * l.degrees.data * micro_batches;
+  l.layer.sequence_parallel = l.degrees.tensor > 1 && dice.coin();
+  l.pipeline.p2p_scatter_gather = dice.coin();
 
-  l.sharding = static_cast<Sharding>(dice.number(0, 3));
-  l.sharding_options.backward_prefetch = static_cast<Prefetch>(dice.number(0, 2));
-  l.sharding_options.forward_prefetch = dice.coin();
-  l.sharding_options.reshard_after_forward = !dice.one_in(3);
-  l.sharding_options.reduce_every_micro_batch = dice.coin();
-  if (l.sharding != Sharding::none && l.data_parallel * l.context_parallel % 2 == 0 && dice.one_in(4)) {
-    l.sharding_options.shard_group_size = 2;
+  l.sharding.kind = static_cast<Sharding>(dice.number(0, 3));
+  l.sharding.backward_prefetch = static_cast<Prefetch>(dice.number(0, 2));
+  l.sharding.forward_prefetch = dice.coin();
+  l.sharding.reshard_after_forward = !dice.one_in(3);
+  l.sharding.reduce_every_micro_batch = dice.coin();
+  if (l.sharding.kind != Sharding::none && l.degrees.data * l.degrees.context % 2 == 0 && dice.one_in(4)) {
+    l.sharding.shard_group_size = 2;
   }
-  l.overlap = {.tensor_parallel = dice.coin(),
-               .gradient_reduce = dice.coin(),
-               .parameter_gather = dice.coin(),
-               .pipeline = dice.coin(),
-               .sequence_parallel_weight_gradient = dice.coin(),
-               .expert = dice.coin()};
-  l.context_parallel_kind = static_cast<ContextParallelKind>(dice.number(0, 2));
-  l.expert_imbalance = dice.coin() ? 1 : 1.25;
-  l.recompute = static_cast<Recompute>(dice.number(0, 3));
-  if (l.recompute == Recompute::full && dice.coin()) l.recompute_every_n_layers = 2;
-  l.attention = dice.one_in(3) ? AttentionMethod::unfused : AttentionMethod::flash;
-  if (l.context_parallel > 1 || model.latent_attention) l.attention = AttentionMethod::flash;
-  l.precision = precision_for(dice.of({DType::fp32, DType::fp16, DType::bf16, DType::bf16, DType::fp8}));
-  l.precision.fp8.scaling = static_cast<Fp8Scaling>(dice.number(0, 3));
+  l.layer.overlap.tensor_parallel = dice.coin();
+  l.sharding.overlap_gradient_reduce = dice.coin();
+  l.sharding.overlap_parameter_gather = dice.coin();
+  l.pipeline.overlap = dice.coin();
+  l.layer.overlap.sequence_parallel_weight_gradient = dice.coin();
+  l.layer.overlap.expert = dice.coin();
+  l.layer.context_parallel_kind = static_cast<ContextParallelKind>(dice.number(0, 2));
+  l.layer.expert_imbalance = dice.coin() ? 1 : 1.25;
+  l.layer.recompute.kind = static_cast<Recompute>(dice.number(0, 3));
+  if (l.layer.recompute.kind == Recompute::full && dice.coin()) l.layer.recompute.every_n_layers = 2;
+  l.layer.attention = dice.one_in(3) ? AttentionMethod::unfused : AttentionMethod::flash;
+  if (l.degrees.context > 1 || model.latent_attention) l.layer.attention = AttentionMethod::flash;
+  l.layer.precision =
+      precision_for(dice.of({DType::fp32, DType::fp16, DType::bf16, DType::bf16, DType::fp8}));
+  l.layer.precision.fp8.scaling = static_cast<Fp8Scaling>(dice.number(0, 3));
   l.optimizer.gradient_clip = dice.coin();
   l.optimizer.cpu_offload = dice.one_in(8);
-  l.fused.compiled = dice.coin();
-  l.fused.softmax = dice.coin();
-  l.fused.weight_gradient_accumulation = dice.coin();
-  l.framework = static_cast<Framework>(dice.number(0, 6));
+  l.layer.fused.compiled = dice.coin();
+  l.layer.fused.softmax = dice.coin();
+  l.layer.fused.weight_gradient_accumulation = dice.coin();
+  l.software.framework = static_cast<Framework>(dice.number(0, 6));
   return l;
 }
 
@@ -137,15 +138,15 @@ RandomTraining random_training(std::mt19937_64& random, std::int64_t least_micro
     Layout& layout = training.layout;
     if (layout.micro_batches() < least_micro_batches) {
       const std::int64_t more = least_micro_batches + dice.number(0, 2 * least_micro_batches);
-      layout.global_batch_sequences = layout.micro_batch_sequences * layout.data_parallel *
-                                      layout.pipeline_parallel * (more / layout.pipeline_parallel + 1);
+      layout.batch.global_batch_sequences = layout.batch.micro_batch_sequences * layout.degrees.data *
+                                            layout.degrees.pipeline * (more / layout.degrees.pipeline + 1);
     }
-    const std::int64_t chunks = layout.pipeline_parallel * layout.virtual_stages;
+    const std::int64_t chunks = layout.degrees.pipeline * layout.degrees.virtual_stages;
     training.model.n_layers = chunks * dice.number(1, 3);
     if (chunks > 1 && dice.one_in(4)) {  // uneven stages
-      layout.layers_per_stage.assign(static_cast<std::size_t>(chunks), 1);
+      layout.pipeline.layers_per_stage.assign(static_cast<std::size_t>(chunks), 1);
       for (std::int64_t extra = training.model.n_layers - chunks; extra > 0; --extra) {
-        ++layout.layers_per_stage[static_cast<std::size_t>(dice.number(0, chunks - 1))];
+        ++layout.pipeline.layers_per_stage[static_cast<std::size_t>(dice.number(0, chunks - 1))];
       }
     }
     if (training.model.moe && training.model.n_layers == 1) training.model.moe->first_dense_layers = 0;
@@ -158,11 +159,12 @@ std::string describe(const RandomTraining& training) {
   return fmt::format(
       "{}, {} layers: tp{} pp{}x{} cp{} ({}) ep{} dp{}, {} micro-batches, {}, {}, recompute {}, {}, overlap "
       "tensor {} reduce {} gather {} pipeline {}, prefetch {}",
-      training.model.name, training.model.n_layers, l.tensor_parallel, l.pipeline_parallel, l.virtual_stages,
-      l.context_parallel, to_string(l.context_parallel_kind), l.expert_parallel, l.data_parallel,
-      l.micro_batches(), to_string(l.schedule), to_string(l.sharding), to_string(l.recompute),
-      to_string(l.precision.compute), l.overlap.tensor_parallel, l.overlap.gradient_reduce,
-      l.overlap.parameter_gather, l.overlap.pipeline, to_string(l.sharding_options.backward_prefetch));
+      training.model.name, training.model.n_layers, l.degrees.tensor, l.degrees.pipeline,
+      l.degrees.virtual_stages, l.degrees.context, to_string(l.layer.context_parallel_kind), l.degrees.expert,
+      l.degrees.data, l.micro_batches(), to_string(l.pipeline.schedule), to_string(l.sharding.kind),
+      to_string(l.layer.recompute.kind), to_string(l.layer.precision.compute),
+      l.layer.overlap.tensor_parallel, l.sharding.overlap_gradient_reduce,
+      l.sharding.overlap_parameter_gather, l.pipeline.overlap, to_string(l.sharding.backward_prefetch));
 }
 
 }  // namespace stepcast::test

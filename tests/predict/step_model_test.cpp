@@ -47,12 +47,8 @@ Transformer gpt() {
 }
 
 Layout layout_of(std::int64_t tp, std::int64_t pp, std::int64_t dp) {
-  return {.tensor_parallel = tp,
-          .pipeline_parallel = pp,
-          .data_parallel = dp,
-          .micro_batch_sequences = 1,
-          .global_batch_sequences = 16 * dp,
-          .seq_len_tokens = 2048};
+  return {.degrees = {.tensor = tp, .pipeline = pp, .data = dp},
+          .batch = {.micro_batch_sequences = 1, .global_batch_sequences = 16 * dp, .seq_len_tokens = 2048}};
 }
 
 TEST(StepModelProperties, SharesAddUpAndTheBandHoldsTheTime) {
@@ -124,12 +120,12 @@ TEST(StepModelProperties, RecomputationAndLongerSequencesTakeLonger) {
   StepModel steps{platform()};
   Layout layout = layout_of(2, 2, 2);
   const double plain = predicted(steps, gpt(), layout).step.time.value();
-  layout.recompute = Recompute::full;
+  layout.layer.recompute.kind = Recompute::full;
   const double again = predicted(steps, gpt(), layout).step.time.value();
   // A third forward beside forward and backward, which is twice as much.
   EXPECT_GT(again, 1.2 * plain);
   EXPECT_LT(again, 1.4 * plain);
-  layout.seq_len_tokens = 1024;
+  layout.batch.seq_len_tokens = 1024;
   EXPECT_LT(predicted(steps, gpt(), layout).step.time.value(), again);
 }
 
@@ -158,7 +154,7 @@ TEST(StepModelProperties, WeakScalingWithCommunicationCostsTime) {
 TEST(StepPrediction, QuantitiesAreWhatTheySay) {
   StepModel steps{platform()};
   Layout layout = layout_of(2, 2, 2);
-  layout.recompute = Recompute::full;
+  layout.layer.recompute.kind = Recompute::full;
   const StepPrediction p = predicted(steps, gpt(), layout);
   const double seconds = p.step.time.value() * 1e-6;
   EXPECT_EQ(p.n_gpus, 8);
@@ -197,7 +193,7 @@ TEST(StepPrediction, BubbleOfAPipeline) {
   const StepPrediction p = predicted(steps, model, layout);
   const double passes = p.step.time.value() - p.shares.optimizer_us;
   EXPECT_NEAR(p.shares.bubble_us / passes, 3.0 / (16 - 1 + 4), 0.01);
-  layout.global_batch_sequences = 64;
+  layout.batch.global_batch_sequences = 64;
   EXPECT_LT(predicted(steps, model, layout).shares.bubble_us / p.step.time.value(), 3.0 / 19 + 0.01);
 }
 
@@ -234,9 +230,9 @@ TEST(StepModel, NamesWhatDoesNotFit) {
 TEST(StepModel, HybridShardingGathersWithinACopy) {
   StepModel steps{platform()};
   Layout layout = layout_of(1, 1, 16);
-  layout.sharding = Sharding::zero3;
+  layout.sharding.kind = Sharding::zero3;
   const Result<PricedStep> full = steps.price(gpt(), layout);
-  layout.sharding_options.shard_group_size = 8;
+  layout.sharding.shard_group_size = 8;
   const Result<PricedStep> hybrid = steps.price(gpt(), layout);
   ASSERT_TRUE(full.ok() && hybrid.ok());
   ASSERT_EQ(hybrid->placement.shard.n_nodes, 1);
@@ -260,9 +256,9 @@ TEST(SoftwareChoices, AttentionKernelFollowsFrameworkDateAndDevice) {
   const Platform a100 = load("dgx-a100");
   const auto kernel = [](Framework framework, const Device& device, std::string date) {
     Layout layout;
-    layout.framework = framework;
-    layout.framework_date = std::move(date);
-    return with_software_choices(layout, device).attention_kernel;
+    layout.software.framework = framework;
+    layout.software.date = std::move(date);
+    return with_software_choices(layout, device).layer.attention_kernel;
   };
   EXPECT_EQ(kernel(Framework::nemo, h100, ""), AttentionKernel::flash3);
   EXPECT_EQ(kernel(Framework::nemo, a100.device, ""), AttentionKernel::flash2);
@@ -270,8 +266,8 @@ TEST(SoftwareChoices, AttentionKernelFollowsFrameworkDateAndDevice) {
   EXPECT_EQ(kernel(Framework::fsdp, a100.device, "2024-06"), AttentionKernel::flash2);
   EXPECT_EQ(kernel(Framework::torchtitan, h100, ""), AttentionKernel::flash2);
   Layout chosen;
-  chosen.attention_kernel = AttentionKernel::efficient;
-  EXPECT_EQ(with_software_choices(chosen, h100).attention_kernel, AttentionKernel::efficient);
+  chosen.layer.attention_kernel = AttentionKernel::efficient;
+  EXPECT_EQ(with_software_choices(chosen, h100).layer.attention_kernel, AttentionKernel::efficient);
 }
 
 }  // namespace

@@ -75,13 +75,13 @@ TEST(StepProgram, EngineAndRecurrencesAgree) {
     ASSERT_NEAR(simulated / expanded->evaluated_us, 1, 1e-9)
         << "engine " << simulated << " us, recurrences " << expanded->evaluated_us << " us";
     const Layout& l = training.layout;
-    ++seen[fmt::format("schedule {}", to_string(l.schedule))];
-    ++seen[fmt::format("sharding {}", to_string(l.sharding))];
-    ++seen[fmt::format("dtype {}", to_string(l.precision.compute))];
-    ++seen[fmt::format("recompute {}", to_string(l.recompute))];
-    if (l.context_parallel > 1) ++seen[fmt::format("context {}", to_string(l.context_parallel_kind))];
-    if (l.expert_parallel > 1) ++seen["experts"];
-    if (l.virtual_stages > 1) ++seen["interleaved"];
+    ++seen[fmt::format("schedule {}", to_string(l.pipeline.schedule))];
+    ++seen[fmt::format("sharding {}", to_string(l.sharding.kind))];
+    ++seen[fmt::format("dtype {}", to_string(l.layer.precision.compute))];
+    ++seen[fmt::format("recompute {}", to_string(l.layer.recompute.kind))];
+    if (l.degrees.context > 1) ++seen[fmt::format("context {}", to_string(l.layer.context_parallel_kind))];
+    if (l.degrees.expert > 1) ++seen["experts"];
+    if (l.degrees.virtual_stages > 1) ++seen["interleaved"];
   }
   EXPECT_GE(seen.size(), 4U + 4 + 4 + 4 + 3 + 2);
   for (const auto& [what, n] : seen) EXPECT_GE(n, 15) << what;
@@ -129,15 +129,12 @@ Transformer gpt_7b() {
 }
 
 test::RandomTraining training_on_128() {
-  test::RandomTraining training{gpt_7b(),
-                                {.tensor_parallel = 4,
-                                 .pipeline_parallel = 4,
-                                 .data_parallel = 8,
-                                 .micro_batch_sequences = 1,
-                                 .global_batch_sequences = 128,
-                                 .seq_len_tokens = 2048}};
-  training.layout.sharding = Sharding::zero1;
-  training.layout.overlap.gradient_reduce = training.layout.overlap.parameter_gather = true;
+  test::RandomTraining training{
+      gpt_7b(),
+      {.degrees = {.tensor = 4, .pipeline = 4, .data = 8},
+       .batch = {.micro_batch_sequences = 1, .global_batch_sequences = 128, .seq_len_tokens = 2048}}};
+  training.layout.sharding.kind = Sharding::zero1;
+  training.layout.sharding.overlap_gradient_reduce = training.layout.sharding.overlap_parameter_gather = true;
   return training;
 }
 

@@ -28,9 +28,10 @@ std::vector<LlmRun> measured_runs() {
 std::string name_of(const LlmRun& run) {
   const Layout& l = run.layout;
   return fmt::format("line {} {} {} x {} {} tp{} pp{} cp{} dp{} {} micro {} seq {} {}", run.line,
-                     run.model.name, run.n_gpus, run.gpu, run.dtype, l.tensor_parallel, l.pipeline_parallel,
-                     l.context_parallel, l.data_parallel, to_string(l.sharding), l.micro_batch_sequences,
-                     l.seq_len_tokens, to_string(l.recompute));
+                     run.model.name, run.n_gpus, run.gpu, run.dtype, l.degrees.tensor, l.degrees.pipeline,
+                     l.degrees.context, l.degrees.data, to_string(l.sharding.kind),
+                     l.batch.micro_batch_sequences, l.batch.seq_len_tokens,
+                     to_string(l.layer.recompute.kind));
 }
 
 TEST(MemoryOfMeasuredRuns, EveryRunFitsItsDevice) {

@@ -75,11 +75,11 @@ TEST(LlmRuns, ReadsARow) {
   EXPECT_EQ(run.line, 2U);
   EXPECT_DOUBLE_EQ(run.iter_time_ms, 1500.5);
   EXPECT_EQ(run.model.n_layers, 24);
-  EXPECT_EQ(run.layout.tensor_parallel, 2);
-  EXPECT_EQ(run.layout.sharding, Sharding::zero1);
-  EXPECT_EQ(run.layout.recompute, Recompute::full);
-  EXPECT_EQ(run.layout.framework, Framework::megatron);
-  EXPECT_TRUE(run.layout.sequence_parallel);
+  EXPECT_EQ(run.layout.degrees.tensor, 2);
+  EXPECT_EQ(run.layout.sharding.kind, Sharding::zero1);
+  EXPECT_EQ(run.layout.layer.recompute.kind, Recompute::full);
+  EXPECT_EQ(run.layout.software.framework, Framework::megatron);
+  EXPECT_TRUE(run.layout.layer.sequence_parallel);
   EXPECT_EQ(run.layout.world_size(), 16);
   EXPECT_EQ(*run.inter_node_bandwidth_Gbps, 800);
   EXPECT_TRUE(check(run.layout, run.model).ok());
@@ -92,28 +92,28 @@ TEST(LlmRuns, SaysWhatItAssumesForEmptyFields) {
       read({{"vocab_size", ""}, {"ffn_hidden_size", ""}, {"micro_batch_sequences", ""}, {"attention", ""}});
   EXPECT_EQ(run.model.vocab_size, 50257);
   EXPECT_EQ(run.model.ffn_hidden_size, 8192);
-  EXPECT_EQ(run.layout.micro_batch_sequences, 1);
+  EXPECT_EQ(run.layout.batch.micro_batch_sequences, 1);
   EXPECT_EQ(run.assumed.size(), 4U);
   EXPECT_THAT(read().assumed, IsEmpty());
 }
 
 TEST(LlmRuns, ReadsDateAndMemoryOutOfTheNote) {
   EXPECT_EQ(read({{"note", "memory 82.4 GiB; llama3_202412"}}).memory_GiB, 82.4);
-  EXPECT_EQ(read({{"note", "llama3_h100_202412"}}).layout.framework_date, "2024-12");
-  EXPECT_EQ(read({{"note", "asyncTP_2025-06"}}).layout.framework_date, "2025-06");
-  EXPECT_EQ(read({{"note", "2048 GPUs; 20 layers"}}).layout.framework_date, "");
+  EXPECT_EQ(read({{"note", "llama3_h100_202412"}}).layout.software.date, "2024-12");
+  EXPECT_EQ(read({{"note", "asyncTP_2025-06"}}).layout.software.date, "2025-06");
+  EXPECT_EQ(read({{"note", "2048 GPUs; 20 layers"}}).layout.software.date, "");
   EXPECT_FALSE(read({{"note", "memory  GiB"}}).memory_GiB.has_value());
 }
 
 TEST(LlmRuns, UnevenStagesAreAsEvenAsPossible) {
   const LlmRun run = read({{"n_layers", "25"}});
-  EXPECT_EQ(run.layout.layers_per_stage, (std::vector<std::int64_t>{13, 12}));
+  EXPECT_EQ(run.layout.pipeline.layers_per_stage, (std::vector<std::int64_t>{13, 12}));
   EXPECT_THAT(run.assumed, Not(IsEmpty()));
 }
 
 TEST(LlmRuns, MoreStagesThanLayersAreLeftToTheCheck) {
   const LlmRun run = read({{"pipeline_parallel", "999999999"}});
-  EXPECT_THAT(run.layout.layers_per_stage, IsEmpty());
+  EXPECT_THAT(run.layout.pipeline.layers_per_stage, IsEmpty());
   EXPECT_FALSE(check(run.layout, run.model).ok());
 }
 

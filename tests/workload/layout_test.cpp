@@ -22,12 +22,8 @@ Transformer model_3_6b() {
 }
 
 Layout layout_64() {
-  return {.tensor_parallel = 2,
-          .pipeline_parallel = 5,
-          .data_parallel = 6,
-          .micro_batch_sequences = 2,
-          .global_batch_sequences = 480,
-          .seq_len_tokens = 2048};
+  return {.degrees = {.tensor = 2, .pipeline = 5, .data = 6},
+          .batch = {.micro_batch_sequences = 2, .global_batch_sequences = 480, .seq_len_tokens = 2048}};
 }
 
 std::string message_of(const Layout& layout, const Transformer& model = model_3_6b(),
@@ -46,15 +42,15 @@ TEST(Layout, CountsRanksAndMicroBatches) {
 
 TEST(Layout, NamesWhatDoesNotDivideAndWhatWould) {
   Layout layout = layout_64();
-  layout.pipeline_parallel = 4;
+  layout.degrees.pipeline = 4;
   EXPECT_THAT(message_of(layout), AllOf(HasSubstr("n_layers 30 is not divisible by pipeline_parallel 4"),
                                         HasSubstr("pipeline_parallel 3 or 5")));
   layout = layout_64();
-  layout.tensor_parallel = 3;
+  layout.degrees.tensor = 3;
   EXPECT_THAT(message_of(layout), AllOf(HasSubstr("n_heads 32 is not divisible by tensor_parallel 3"),
                                         HasSubstr("tensor_parallel 2 or 4")));
   layout = layout_64();
-  layout.global_batch_sequences = 500;
+  layout.batch.global_batch_sequences = 500;
   EXPECT_THAT(message_of(layout),
               AllOf(HasSubstr("500 is not divisible by micro_batch_sequences 2 x data_parallel 6"),
                     HasSubstr("global_batch_sequences 492 or 504")));
@@ -64,16 +60,16 @@ TEST(Layout, NamesWhatDoesNotDivideAndWhatWould) {
   EXPECT_THAT(message_of(layout, model_3_6b(), 64), HasSubstr("nearest that work: 60 or 70 GPUs"));
   EXPECT_THAT(message_of(layout, model_3_6b(), 0), AllOf(HasSubstr("GPUs"), HasSubstr("at least 1")));
   layout = layout_64();
-  layout.seq_len_tokens = 4096;
+  layout.batch.seq_len_tokens = 4096;
   EXPECT_THAT(message_of(layout), HasSubstr("above max_position 2048"));
   layout = layout_64();
-  layout.expert_parallel = 2;
+  layout.degrees.expert = 2;
   EXPECT_THAT(message_of(layout), HasSubstr("a model without experts"));
   layout = layout_64();
-  layout.data_parallel = 0;
+  layout.degrees.data = 0;
   EXPECT_THAT(message_of(layout), AllOf(HasSubstr("data_parallel"), HasSubstr("found 0")));
   layout = layout_64();
-  layout.precision.compute = DType::int8;
+  layout.layer.precision.compute = DType::int8;
   EXPECT_THAT(message_of(layout), AllOf(HasSubstr("int8"), HasSubstr("fp32, tf32, fp16, bf16 or fp8")));
   layout = layout_64();
   layout.rank_order = "tp-tp-pp";
@@ -82,26 +78,27 @@ TEST(Layout, NamesWhatDoesNotDivideAndWhatWould) {
 
 TEST(Layout, ChecksInterleaving) {
   Layout layout = layout_64();
-  layout.virtual_stages = 3;
+  layout.degrees.virtual_stages = 3;
   EXPECT_THAT(message_of(layout), HasSubstr("with the schedule 1f1b"));
-  layout.schedule = PipelineSchedule::interleaved;
+  layout.pipeline.schedule = PipelineSchedule::interleaved;
   EXPECT_EQ(message_of(layout), "no error");
-  layout.virtual_stages = 4;
+  layout.degrees.virtual_stages = 4;
   EXPECT_THAT(message_of(layout),
               AllOf(HasSubstr("6 layers per pipeline rank"), HasSubstr("virtual_stages 3 or 6")));
-  layout.virtual_stages = 2;
-  layout.global_batch_sequences = 12 * 7;
+  layout.degrees.virtual_stages = 2;
+  layout.batch.global_batch_sequences = 12 * 7;
   EXPECT_THAT(message_of(layout), AllOf(HasSubstr("7 micro-batches are not divisible by pipeline_parallel 5"),
                                         HasSubstr("global_batch_sequences 60 or 120")));
   layout = layout_64();
-  layout.pipeline_parallel = 1;
-  layout.schedule = PipelineSchedule::interleaved;
-  layout.virtual_stages = 2;
+  layout.degrees.pipeline = 1;
+  layout.pipeline.schedule = PipelineSchedule::interleaved;
+  layout.degrees.virtual_stages = 2;
   EXPECT_THAT(message_of(layout), HasSubstr("without a pipeline"));
 }
 
 TEST(Layout, ChunksFollowTheModel) {
-  Layout layout{.pipeline_parallel = 2, .virtual_stages = 3, .schedule = PipelineSchedule::interleaved};
+  Layout layout{.degrees = {.pipeline = 2, .virtual_stages = 3},
+                .pipeline = {.schedule = PipelineSchedule::interleaved}};
   const auto even = stage_chunks(model_3_6b(), layout);
   ASSERT_EQ(even.size(), 6u);
   EXPECT_EQ(even[0], (StageChunk{0, 0, 0, 5}));
@@ -109,16 +106,18 @@ TEST(Layout, ChunksFollowTheModel) {
   EXPECT_EQ(even[2], (StageChunk{0, 1, 10, 5}));
   EXPECT_EQ(even[5], (StageChunk{1, 2, 25, 5}));
 
-  layout = {.pipeline_parallel = 4, .seq_len_tokens = 2048, .layers_per_stage = {7, 8, 8, 7}};
+  layout = {.degrees = {.pipeline = 4},
+            .batch = {.seq_len_tokens = 2048},
+            .pipeline = {.layers_per_stage = {7, 8, 8, 7}}};
   EXPECT_EQ(message_of(layout), "no error");
   EXPECT_THAT(stage_chunks(model_3_6b(), layout),
               ElementsAre(StageChunk{0, 0, 0, 7}, StageChunk{1, 0, 7, 8}, StageChunk{2, 0, 15, 8},
                           StageChunk{3, 0, 23, 7}));
-  layout.layers_per_stage = {7, 8, 8, 8};
+  layout.pipeline.layers_per_stage = {7, 8, 8, 8};
   EXPECT_THAT(message_of(layout), AllOf(HasSubstr("31 layers in all"), HasSubstr("n_layers 30")));
-  layout.layers_per_stage = {15, 15};
+  layout.pipeline.layers_per_stage = {15, 15};
   EXPECT_THAT(message_of(layout), AllOf(HasSubstr("2 entries"), HasSubstr("= 4")));
-  layout.layers_per_stage = {10, 10, 10, 0};
+  layout.pipeline.layers_per_stage = {10, 10, 10, 0};
   EXPECT_THAT(message_of(layout), HasSubstr("at least one layer"));
 }
 
@@ -130,76 +129,99 @@ TEST(Layout, SpreadsLayersWithEmbeddingAndOutput) {
 }
 
 TEST(Layout, ChecksContextParallelism) {
-  Layout layout{.context_parallel = 8, .seq_len_tokens = 2048};
+  Layout layout{.degrees = {.context = 8}, .batch = {.seq_len_tokens = 2048}};
   EXPECT_EQ(message_of(layout), "no error");
-  layout.seq_len_tokens = 2040;
+  layout.batch.seq_len_tokens = 2040;
   EXPECT_THAT(message_of(layout), AllOf(HasSubstr("2 x context_parallel 8"), HasSubstr("2032 or 2048")));
-  layout.context_parallel = 5;
-  layout.context_parallel_kind = ContextParallelKind::all_to_all;
+  layout.degrees.context = 5;
+  layout.layer.context_parallel_kind = ContextParallelKind::all_to_all;
   EXPECT_THAT(message_of(layout), AllOf(HasSubstr("n_heads / tensor_parallel = 32"), HasSubstr("4 or 8")));
-  layout = {.tensor_parallel = 8, .context_parallel = 2, .seq_len_tokens = 24, .sequence_parallel = true};
+  layout = {.degrees = {.tensor = 8, .context = 2},
+            .batch = {.seq_len_tokens = 24},
+            .layer = {.sequence_parallel = true}};
   EXPECT_THAT(message_of(layout), HasSubstr("seq_len_tokens / context_parallel 12 is not divisible"));
 }
 
 TEST(Layout, ChecksExpertParallelism) {
   Transformer model = model_3_6b();
   model.moe = MixtureOfExperts{.n_experts = 64, .experts_per_token = 6, .expert_ffn_hidden_size = 1408};
-  Layout layout{.tensor_parallel = 4,
-                .data_parallel = 16,
-                .expert_parallel = 8,
-                .global_batch_sequences = 16,
-                .seq_len_tokens = 2048};
+  Layout layout{.degrees = {.tensor = 4, .data = 16, .expert = 8},
+                .batch = {.global_batch_sequences = 16, .seq_len_tokens = 2048}};
   EXPECT_EQ(message_of(layout, model), "no error");
   EXPECT_EQ(layout.expert_data_parallel(), 2);
-  layout.expert_tensor_parallel = 1;
+  layout.degrees.expert_tensor = 1;
   EXPECT_EQ(layout.expert_data_parallel(), 8);
-  layout.expert_parallel = 48;
+  layout.degrees.expert = 48;
   EXPECT_THAT(message_of(layout, model),
               AllOf(HasSubstr("n_experts 64"), HasSubstr("expert_parallel 32 or 64")));
-  layout.expert_parallel = 32;
-  layout.expert_tensor_parallel = 4;
+  layout.degrees.expert = 32;
+  layout.degrees.expert_tensor = 4;
   EXPECT_THAT(message_of(layout, model),
               AllOf(HasSubstr("the 64 ranks of a pipeline stage"), HasSubstr("16")));
-  layout.expert_parallel = 8;
-  layout.expert_imbalance = 0.5;
+  layout.degrees.expert = 8;
+  layout.layer.expert_imbalance = 0.5;
   EXPECT_THAT(message_of(layout, model), HasSubstr("expert_imbalance"));
 }
 
 TEST(Layout, ChecksShardGroups) {
-  Layout layout{.data_parallel = 16, .global_batch_sequences = 16, .seq_len_tokens = 2048};
+  Layout layout{.degrees = {.data = 16}, .batch = {.global_batch_sequences = 16, .seq_len_tokens = 2048}};
   EXPECT_EQ(layout.shard_group(), 1);
-  layout.sharding = Sharding::zero3;
+  layout.sharding.kind = Sharding::zero3;
   EXPECT_EQ(layout.shard_group(), 16);
-  layout.sharding_options.shard_group_size = 8;
+  layout.sharding.shard_group_size = 8;
   EXPECT_EQ(layout.shard_group(), 8);
   EXPECT_EQ(message_of(layout), "no error");
-  layout.sharding_options.shard_group_size = 6;
+  layout.sharding.shard_group_size = 6;
   EXPECT_THAT(message_of(layout), HasSubstr("shard_group_size 4 or 8"));
-  layout.sharding = Sharding::none;
+  layout.sharding.kind = Sharding::none;
   EXPECT_THAT(message_of(layout), HasSubstr("without sharding"));
 }
 
+// Data-parallel ranks, stages and schedule leave the layers as they are; degrees that split a layer, the
+// micro-batch and the choices of a layer do not.
+TEST(Layout, LayerKeyHoldsWhatALayerDependsOn) {
+  const Layout base{
+      .degrees = {.tensor = 4, .data = 2},
+      .batch = {.micro_batch_sequences = 1, .global_batch_sequences = 16, .seq_len_tokens = 2048}};
+  Layout same = base;
+  same.degrees.pipeline = 4;
+  same.degrees.data = 8;
+  same.pipeline.schedule = PipelineSchedule::gpipe;
+  same.sharding.kind = Sharding::zero1;
+  EXPECT_EQ(layer_key(same), layer_key(base));
+  Layout experts = base;
+  experts.degrees.expert_tensor = 4;  // as tensor is: said twice
+  EXPECT_EQ(layer_key(experts), layer_key(base));
+
+  Layout split = base, batch = base, recomputed = base, once = base;
+  split.degrees.context = 2;
+  batch.batch.micro_batch_sequences = 2;
+  recomputed.layer.recompute.kind = Recompute::full;
+  once.batch.global_batch_sequences = 2;  // one micro-batch: nothing to add up
+  for (const Layout& other : {split, batch, recomputed, once}) EXPECT_NE(layer_key(other), layer_key(base));
+}
+
 TEST(Layout, PadsTheVocabulary) {
-  Layout layout{.tensor_parallel = 8, .framework = Framework::megatron};
+  Layout layout{.degrees = {.tensor = 8}, .software = {.framework = Framework::megatron}};
   EXPECT_EQ(padded_vocab_size(model_3_6b(), layout), 51200);
-  layout.framework = Framework::fsdp;
+  layout.software.framework = Framework::fsdp;
   EXPECT_EQ(padded_vocab_size(model_3_6b(), layout), 50264);
-  layout.tensor_parallel = 1;
+  layout.degrees.tensor = 1;
   EXPECT_EQ(padded_vocab_size(model_3_6b(), layout), 50257);
-  layout.vocab_divisible_by = 64;
+  layout.software.vocab_divisible_by = 64;
   EXPECT_EQ(padded_vocab_size(model_3_6b(), layout), 50304);
 }
 
 TEST(Layout, KnowsWhichLayersAreRecomputed) {
   Layout layout;
   EXPECT_FALSE(is_recomputed(layout, 0));
-  layout.recompute = Recompute::full;
+  layout.layer.recompute.kind = Recompute::full;
   EXPECT_TRUE(is_recomputed(layout, 0));
-  layout.recompute_every_n_layers = 2;
+  layout.layer.recompute.every_n_layers = 2;
   EXPECT_FALSE(is_recomputed(layout, 0));
   EXPECT_TRUE(is_recomputed(layout, 1));
-  layout.recompute_every_n_layers = 1;
-  layout.recompute_layers_per_stage = 2;
+  layout.layer.recompute.every_n_layers = 1;
+  layout.layer.recompute.layers_per_stage = 2;
   EXPECT_TRUE(is_recomputed(layout, 1));
   EXPECT_FALSE(is_recomputed(layout, 2));
 }

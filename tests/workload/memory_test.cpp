@@ -34,12 +34,10 @@ Transformer gpt() {
 }
 
 Layout layout_of(std::int64_t tensor_parallel, bool sequence_parallel) {
-  Layout layout{.tensor_parallel = tensor_parallel,
-                .micro_batch_sequences = 4,
-                .global_batch_sequences = 64,
-                .seq_len_tokens = 1024,
-                .sequence_parallel = sequence_parallel};
-  layout.attention = AttentionMethod::unfused;
+  Layout layout{.degrees = {.tensor = tensor_parallel},
+                .batch = {.micro_batch_sequences = 4, .global_batch_sequences = 64, .seq_len_tokens = 1024},
+                .layer = {.sequence_parallel = sequence_parallel}};
+  layout.layer.attention = AttentionMethod::unfused;
   return layout;
 }
 
@@ -80,7 +78,7 @@ TEST(LayerActivations, SequenceParallelismDividesAll) {
 // Flash attention keeps 4 B per token and head instead of the scores.
 TEST(LayerActivations, FlashAttentionKeepsNoScores) {
   Layout layout = layout_of(1, false);
-  layout.attention = AttentionMethod::flash;
+  layout.layer.attention = AttentionMethod::flash;
   EXPECT_DOUBLE_EQ(layer_activations(gpt(), layout, 0).value(), kS * kB * (kH * 34 + kA * 4));
 }
 
@@ -89,7 +87,7 @@ TEST(LayerActivations, FlashAttentionKeepsNoScores) {
 TEST(LayerActivations, LlamaLayer) {
   const Result<Transformer> model = find_preset("llama-3-8b");
   ASSERT_TRUE(model.ok());
-  Layout layout{.seq_len_tokens = 8192};
+  Layout layout{.batch = {.seq_len_tokens = 8192}};
   const double h = 4096, f = 14336, a = 32, k = 8, d = 128;
   const double per_token = 4 * h + (2 * h + 2 * (a + 2 * k) * d + 2 * h + 4 * a) + (2 * h + 6 * f);
   EXPECT_DOUBLE_EQ(layer_activations(*model, layout, 0).value(), 8192 * per_token);
@@ -104,7 +102,7 @@ double activations(const Transformer& model, const Layout& layout) {
 TEST(Recomputation, FullKeepsTheInputOfEveryLayer) {
   Layout layout = layout_of(1, false);
   const double none = activations(gpt(), layout);
-  layout.recompute = Recompute::full;
+  layout.layer.recompute.kind = Recompute::full;
   // 2 s b h a layer; the mask of the embedding's dropout stays.
   const double embedding_mask = kS * kB * kH;
   EXPECT_DOUBLE_EQ(activations(gpt(), layout), 8 * 2 * kS * kB * kH + embedding_mask);
@@ -113,24 +111,24 @@ TEST(Recomputation, FullKeepsTheInputOfEveryLayer) {
 
 TEST(Recomputation, SelectiveKeepsAllButTheCoreOfAttention) {
   Layout layout = layout_of(2, true);
-  layout.recompute = Recompute::selective;
+  layout.layer.recompute.kind = Recompute::selective;
   EXPECT_DOUBLE_EQ(activations(gpt(), layout), 8 * kS * kB * kH / 2 * 34 + kS * kB * kH / 2);
   // Flash attention has no core to drop.
-  layout.attention = AttentionMethod::flash;
+  layout.layer.attention = AttentionMethod::flash;
   const double selective = activations(gpt(), layout);
-  layout.recompute = Recompute::none;
+  layout.layer.recompute.kind = Recompute::none;
   EXPECT_DOUBLE_EQ(activations(gpt(), layout), selective);
 }
 
 TEST(Recomputation, OfEverySecondLayerIsHalfWay) {
   Layout layout = layout_of(1, false);
   const double none = activations(gpt(), layout);
-  layout.recompute = Recompute::full;
+  layout.layer.recompute.kind = Recompute::full;
   const double full = activations(gpt(), layout);
-  layout.recompute_every_n_layers = 2;
+  layout.layer.recompute.every_n_layers = 2;
   EXPECT_DOUBLE_EQ(activations(gpt(), layout), (none + full) / 2);
-  layout.recompute_every_n_layers = 1;
-  layout.recompute_layers_per_stage = 6;
+  layout.layer.recompute.every_n_layers = 1;
+  layout.layer.recompute.layers_per_stage = 6;
   EXPECT_DOUBLE_EQ(activations(gpt(), layout), full + (none - full) * 2 / 8);
 }
 
@@ -139,7 +137,7 @@ TEST(Recomputation, KeepsLessTheMoreIsRepeated) {
   std::vector<double> kept;
   for (const Recompute recompute :
        {Recompute::none, Recompute::selective, Recompute::selective_ops, Recompute::full}) {
-    layout.recompute = recompute;
+    layout.layer.recompute.kind = recompute;
     kept.push_back(activations(gpt(), layout));
   }
   EXPECT_GT(kept[0], kept[1]);
@@ -150,9 +148,9 @@ TEST(Recomputation, KeepsLessTheMoreIsRepeated) {
 
 TEST(Recomputation, OffloadedActivationsLeaveTheDevice) {
   Layout layout = layout_of(1, false);
-  layout.activation_offload = true;
+  layout.layer.activation_offload = true;
   EXPECT_LT(activations(gpt(), layout), 0.01 * activations(gpt(), layout_of(1, false)));
-  layout.recompute = Recompute::full;
+  layout.layer.recompute.kind = Recompute::full;
   EXPECT_LT(activations(gpt(), layout), 0.01 * activations(gpt(), layout_of(1, false)));
 }
 
@@ -163,9 +161,9 @@ TEST(Recomputation, OffloadedActivationsLeaveTheDevice) {
 TEST(States, EighteenBytesPerParameterUntilTheyAreSharded) {
   const auto parameters = static_cast<double>(parameter_count(gpt()).total());
   Layout layout = layout_of(1, false);
-  layout.data_parallel = 8;
+  layout.degrees.data = 8;
   const auto states = [&](Sharding sharding) {
-    layout.sharding = sharding;
+    layout.sharding.kind = sharding;
     const MemoryForecast memory = forecast(gpt(), layout);
     const StageMemory& m = memory.stages[0];
     return (m.weights + m.gradients + m.optimizer).value() / parameters;
@@ -174,7 +172,7 @@ TEST(States, EighteenBytesPerParameterUntilTheyAreSharded) {
   EXPECT_DOUBLE_EQ(states(Sharding::zero1), 6 + 12.0 / 8);
   EXPECT_DOUBLE_EQ(states(Sharding::zero2), 2 + 16.0 / 8);
   EXPECT_DOUBLE_EQ(states(Sharding::zero3), 16.0 / 8);  // one fp32 copy, fp32 gradients, two moments
-  layout.sharding_options.shard_group_size = 4;
+  layout.sharding.shard_group_size = 4;
   EXPECT_DOUBLE_EQ(states(Sharding::zero3), 16.0 / 4);
 }
 
@@ -195,8 +193,8 @@ TEST(MemoryForecast, GrowsWithTheMicroBatch) {
     double before = 0;
     for (const std::int64_t micro_batch : {1, 2, 4, 8, 16}) {
       Layout layout = layout_of(2, true);
-      layout.recompute = recompute;
-      layout.micro_batch_sequences = micro_batch;
+      layout.layer.recompute.kind = recompute;
+      layout.batch.micro_batch_sequences = micro_batch;
       const double now = peak(gpt(), layout);
       EXPECT_GT(now, before);
       before = now;
@@ -210,7 +208,7 @@ TEST(MemoryForecast, GrowsWithTheSequence) {
   double before = 0;
   for (const std::int64_t tokens : {512, 1024, 2048, 4096}) {
     Layout layout = layout_of(1, false);
-    layout.seq_len_tokens = tokens;
+    layout.batch.seq_len_tokens = tokens;
     const double now = peak(model, layout);
     EXPECT_GT(now, before);
     before = now;
@@ -227,15 +225,15 @@ TEST(MemoryForecast, FallsWithEveryWayOfSplitting) {
   for (const std::int64_t n : {1, 2, 4, 8}) {
     tensor.push_back(layout_of(n, n > 1));
     pipeline.push_back(layout_of(1, false));
-    pipeline.back().pipeline_parallel = n;
+    pipeline.back().degrees.pipeline = n;
     context.push_back(layout_of(1, false));
-    context.back().context_parallel = n;
-    context.back().attention = AttentionMethod::flash;
+    context.back().degrees.context = n;
+    context.back().layer.attention = AttentionMethod::flash;
   }
   for (const Sharding sharding : {Sharding::none, Sharding::zero1, Sharding::zero2, Sharding::zero3}) {
     sharded.push_back(layout_of(1, false));
-    sharded.back().data_parallel = 16;
-    sharded.back().sharding = sharding;
+    sharded.back().degrees.data = 16;
+    sharded.back().sharding.kind = sharding;
   }
   falls("tensor parallelism", tensor);
   falls("pipeline parallelism", pipeline);
@@ -246,14 +244,14 @@ TEST(MemoryForecast, FallsWithEveryWayOfSplitting) {
 // Stage s of 1F1B holds min(P - s, M) micro-batches.
 TEST(MemoryForecast, EarlierStagesHoldMoreMicroBatches) {
   Layout layout = layout_of(1, false);
-  layout.pipeline_parallel = 4;
+  layout.degrees.pipeline = 4;
   const MemoryForecast memory = forecast(gpt(), layout);
   ASSERT_EQ(memory.stages.size(), 4U);
   for (std::size_t s = 0; s < 4; ++s) {
     EXPECT_EQ(memory.stages[s].micro_batches_held, static_cast<double>(4 - s));
   }
   EXPECT_DOUBLE_EQ(memory.stages[1].activations.value(), 1.5 * memory.stages[2].activations.value());
-  layout.schedule = PipelineSchedule::gpipe;
+  layout.pipeline.schedule = PipelineSchedule::gpipe;
   EXPECT_EQ(forecast(gpt(), layout).stages[2].micro_batches_held, 16);
 }
 
@@ -261,18 +259,18 @@ TEST(MemoryForecast, EarlierStagesHoldMoreMicroBatches) {
 // interleaved holds (4 - 1) x 2 + 4 + 1 = 11 of one layer.
 TEST(MemoryForecast, InterleavingHoldsMoreActivations) {
   Layout layout = layout_of(1, false);
-  layout.pipeline_parallel = 4;
+  layout.degrees.pipeline = 4;
   Transformer model = gpt();
   model.hidden_dropout = 0;  // no mask of the embedding
   const double plain = activations(model, layout);
-  layout.schedule = PipelineSchedule::interleaved;
-  layout.virtual_stages = 2;
+  layout.pipeline.schedule = PipelineSchedule::interleaved;
+  layout.degrees.virtual_stages = 2;
   EXPECT_NEAR(activations(model, layout) / plain, 11.0 / 8, 1e-9);
 }
 
 TEST(MemoryForecast, PartsAddUp) {
   Layout layout = layout_of(2, true);
-  layout.pipeline_parallel = 2;
+  layout.degrees.pipeline = 2;
   const MemoryForecast memory = forecast(gpt(), layout);
   for (const StageMemory& m : memory.stages) {
     const double sum = m.weights.value() + m.gradients.value() + m.optimizer.value() + m.activations.value() +

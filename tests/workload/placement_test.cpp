@@ -88,18 +88,18 @@ void compare_with_ranks(const Layout& layout, std::int64_t gpus_per_node) {
     const std::string name = rest.substr(0, end);
     rest.erase(0, end + 1);
     if (name == "tp") {
-      dense.emplace_back(name, layout.tensor_parallel);
+      dense.emplace_back(name, layout.degrees.tensor);
       experts.emplace_back(name, layout.expert_tensor_degree());
     } else if (name == "cp") {
-      dense.emplace_back(name, layout.context_parallel);
+      dense.emplace_back(name, layout.degrees.context);
     } else if (name == "dp") {
-      dense.emplace_back(name, layout.data_parallel);
+      dense.emplace_back(name, layout.degrees.data);
       experts.emplace_back(name, layout.expert_data_parallel());
     } else if (name == "pp") {
-      dense.emplace_back(name, layout.pipeline_parallel);
-      experts.emplace_back(name, layout.pipeline_parallel);
+      dense.emplace_back(name, layout.degrees.pipeline);
+      experts.emplace_back(name, layout.degrees.pipeline);
     } else {
-      experts.emplace_back(name, layout.expert_parallel);
+      experts.emplace_back(name, layout.degrees.expert);
     }
   }
   const std::int64_t world = layout.world_size();
@@ -115,10 +115,10 @@ void compare_with_ranks(const Layout& layout, std::int64_t gpus_per_node) {
     });
   };
   const std::string what =
-      layout.rank_order + " tp" + std::to_string(layout.tensor_parallel) + " cp" +
-      std::to_string(layout.context_parallel) + " dp" + std::to_string(layout.data_parallel) + " pp" +
-      std::to_string(layout.pipeline_parallel) + " ep" + std::to_string(layout.expert_parallel) +
-      " nodes of " + std::to_string(gpus_per_node) + " ";
+      layout.rank_order + " tp" + std::to_string(layout.degrees.tensor) + " cp" +
+      std::to_string(layout.degrees.context) + " dp" + std::to_string(layout.degrees.data) + " pp" +
+      std::to_string(layout.degrees.pipeline) + " ep" + std::to_string(layout.degrees.expert) + " nodes of " +
+      std::to_string(gpus_per_node) + " ";
   expect_same(placement->tensor, groups_along(dense, {"tp"}), what + "tensor");
   expect_same(placement->context, groups_along(dense, {"cp"}), what + "context");
   expect_same(placement->data, groups_along(dense, {"dp"}), what + "data");
@@ -140,7 +140,7 @@ void compare_with_ranks(const Layout& layout, std::int64_t gpus_per_node) {
       return key;
     });
   };
-  const std::int64_t pp = layout.pipeline_parallel;
+  const std::int64_t pp = layout.degrees.pipeline;
   if (pp == 1) {
     EXPECT_TRUE(placement->boundaries.empty());
     return;
@@ -163,19 +163,19 @@ TEST(Placement, AgreesWithEveryRankOfRandomLayouts) {
                                         "pp-tp-cp-ep-dp", "dp-cp-tp-ep-pp"};
   int compared = 0;
   for (int i = 0; i < 1500; ++i) {
-    Layout layout{.tensor_parallel = pick({1, 2, 4, 8, 3}),
-                  .pipeline_parallel = pick({1, 2, 4, 5, 8}),
-                  .context_parallel = pick({1, 1, 2, 4}),
-                  .data_parallel = pick({1, 2, 3, 4, 8, 16})};
+    Layout layout{.degrees = {.tensor = pick({1, 2, 4, 8, 3}),
+                              .pipeline = pick({1, 2, 4, 5, 8}),
+                              .context = pick({1, 1, 2, 4}),
+                              .data = pick({1, 2, 3, 4, 8, 16})}};
     if (layout.world_size() > 512) continue;
     layout.rank_order = orders[static_cast<std::size_t>(pick({0, 0, 1, 2, 3, 4}))];
     if (layout.rank_order.ends_with("pp")) {
-      layout.expert_parallel = pick({1, 2, 4});
-      layout.expert_tensor_parallel = pick({0, 1});
-      const std::int64_t stage = layout.tensor_parallel * layout.context_parallel * layout.data_parallel;
-      if (stage % (layout.expert_parallel * layout.expert_tensor_degree()) != 0) layout.expert_parallel = 1;
-    } else if (layout.context_parallel > 1) {
-      layout.context_parallel = 1;
+      layout.degrees.expert = pick({1, 2, 4});
+      layout.degrees.expert_tensor = pick({0, 1});
+      const std::int64_t stage = layout.degrees.tensor * layout.degrees.context * layout.degrees.data;
+      if (stage % (layout.degrees.expert * layout.expert_tensor_degree()) != 0) layout.degrees.expert = 1;
+    } else if (layout.degrees.context > 1) {
+      layout.degrees.context = 1;
     }
     compare_with_ranks(layout, pick({1, 4, 8, 16, 72, 6}));
     ++compared;
@@ -185,7 +185,7 @@ TEST(Placement, AgreesWithEveryRankOfRandomLayouts) {
 }
 
 TEST(Placement, PutsTensorParallelismOnOneNode) {
-  const Layout layout{.tensor_parallel = 8, .pipeline_parallel = 16, .data_parallel = 4};
+  const Layout layout{.degrees = {.tensor = 8, .pipeline = 16, .data = 4}};
   const auto placement = place(layout, 8);
   ASSERT_TRUE(placement.ok());
   EXPECT_EQ(placement->n_nodes, 64);
@@ -201,8 +201,8 @@ TEST(Placement, PutsTensorParallelismOnOneNode) {
 }
 
 TEST(Placement, CutsHybridShardGroups) {
-  Layout layout{.data_parallel = 32, .sharding = Sharding::zero3};
-  layout.sharding_options.shard_group_size = 8;
+  Layout layout{.degrees = {.data = 32}, .sharding = {.kind = Sharding::zero3}};
+  layout.sharding.shard_group_size = 8;
   const auto placement = place(layout, 8);
   ASSERT_TRUE(placement.ok());
   EXPECT_EQ(placement->shard.n_ranks, 8);
@@ -213,21 +213,21 @@ TEST(Placement, CutsHybridShardGroups) {
   EXPECT_EQ(placement->data.n_ranks, 32);
 
   // Context-parallel ranks come first: four of them and two data-parallel ones make a shard group.
-  layout.context_parallel = 4;
+  layout.degrees.context = 4;
   const auto with_context = place(layout, 8);
   ASSERT_TRUE(with_context.ok());
   EXPECT_EQ(with_context->shard.n_ranks, 8);
   EXPECT_EQ(with_context->shard.n_nodes, 1);
   EXPECT_EQ(with_context->replicate.n_ranks, 16);
 
-  layout.sharding_options.shard_group_size = 6;
+  layout.sharding.shard_group_size = 6;
   const auto refused = place(layout, 8);
   ASSERT_FALSE(refused.ok());
   EXPECT_THAT(refused.error().message(), HasSubstr("shard_group_size"));
 }
 
 TEST(Placement, RefusesOrdersThatMakeNoSense) {
-  Layout layout{.tensor_parallel = 2, .pipeline_parallel = 2, .context_parallel = 2};
+  Layout layout{.degrees = {.tensor = 2, .pipeline = 2, .context = 2}};
   for (const char* order :
        {"tp-cp", "tp-cp-ep-dp-pp-", "tp-cp-ep-dp-xx", "tp-tp-cp-dp-pp", "-", "tp--pp", ""}) {
     layout.rank_order = order;
@@ -237,18 +237,14 @@ TEST(Placement, RefusesOrdersThatMakeNoSense) {
   EXPECT_TRUE(place(layout, 8).ok());
   EXPECT_FALSE(place(layout, 0).ok());
   // Experts over 2 x 2 ranks while the others of a stage are 2 x 2 x 1: pp behind dp lands elsewhere.
-  layout = {.tensor_parallel = 2,
-            .pipeline_parallel = 2,
-            .data_parallel = 4,
-            .expert_parallel = 2,
-            .rank_order = "tp-cp-ep-pp-dp"};
+  layout = {.degrees = {.tensor = 2, .pipeline = 2, .data = 4, .expert = 2}, .rank_order = "tp-cp-ep-pp-dp"};
   const auto refused = place(layout, 8);
   ASSERT_FALSE(refused.ok());
   EXPECT_THAT(refused.error().message(), HasSubstr("put pp last"));
 }
 
 TEST(Placement, IsQuickForManyRanks) {
-  const Layout layout{.tensor_parallel = 8, .pipeline_parallel = 16, .data_parallel = 65536};
+  const Layout layout{.degrees = {.tensor = 8, .pipeline = 16, .data = 65536}};
   const auto placement = place(layout, 8);
   ASSERT_TRUE(placement.ok());
   EXPECT_EQ(placement->world.n_ranks, 8'388'608);

@@ -88,11 +88,9 @@ Transformer llama() {
 
 // Two sequences of 512 tokens in a micro-batch.
 Layout layout_of(std::int64_t tensor_parallel, bool sequence_parallel = false) {
-  Layout layout{.tensor_parallel = tensor_parallel,
-                .micro_batch_sequences = 2,
-                .global_batch_sequences = 8,
-                .seq_len_tokens = 512,
-                .sequence_parallel = sequence_parallel};
+  Layout layout{.degrees = {.tensor = tensor_parallel},
+                .batch = {.micro_batch_sequences = 2, .global_batch_sequences = 8, .seq_len_tokens = 512},
+                .layer = {.sequence_parallel = sequence_parallel}};
   return layout;
 }
 
@@ -168,7 +166,7 @@ TEST(StepWork, GroupedQueriesOnFourTensorParallelRanks) {
 
 TEST(StepWork, UnfusedAttentionWritesItsScores) {
   Layout layout = layout_of(2);
-  layout.attention = AttentionMethod::unfused;
+  layout.layer.attention = AttentionMethod::unfused;
   Transformer model = gpt();
   model.attention_dropout = 0.1;
   const std::vector<std::string> lines = texts(work_for(model, layout).layer_kinds[0].forward);
@@ -276,8 +274,8 @@ TEST(StepWorkTotals, KnownModelsComeOutAtSixPerParameterAndToken) {
   for (const char* name : {"gpt3-175b", "llama-3-70b", "llama-2-7b", "gpt-neox-20b", "opt-13b"}) {
     const Result<Transformer> model = find_preset(name);
     ASSERT_TRUE(model.ok()) << name;
-    Layout layout{.seq_len_tokens = 2048};
-    layout.vocab_divisible_by = 1;
+    Layout layout{.batch = {.seq_len_tokens = 2048}};
+    layout.software.vocab_divisible_by = 1;
     const Totals sum = totals(work_for(*model, layout));
     EXPECT_NEAR(sum.products / (6 * matrix_parameters(*model) * 2048), 1, 1e-9) << name;
   }
@@ -328,16 +326,16 @@ TEST(StepWorkTotals, AParallelResidualReducesOnceForward) {
 TEST(StepWorkTotals, OverlappedTransfersMoveTheSameBytes) {
   Layout layout = layout_of(4, true);
   const Totals exposed = totals(work_for(llama(), layout));
-  layout.overlap.tensor_parallel = true;
+  layout.layer.overlap.tensor_parallel = true;
   const Totals overlapped = totals(work_for(llama(), layout));
   EXPECT_DOUBLE_EQ(exposed.transferred_bytes, overlapped.transferred_bytes);
 }
 
 TEST(StepWorkTotals, FullRecomputationAddsExactlyOneForward) {
   Layout layout = layout_of(2, true);
-  layout.pipeline_parallel = 2;
+  layout.degrees.pipeline = 2;
   const StepWork kept = work_for(gpt(), layout);
-  layout.recompute = Recompute::full;
+  layout.layer.recompute.kind = Recompute::full;
   const StepWork again = work_for(gpt(), layout);
   ASSERT_TRUE(again.layer_kinds[0].recomputed);
   std::vector<std::string> expected = texts(kept.layer_kinds[0].forward);
@@ -350,8 +348,8 @@ TEST(StepWorkTotals, FullRecomputationAddsExactlyOneForward) {
 
 TEST(StepWorkTotals, RecomputingEverySecondLayerMakesTwoKindsOfLayers) {
   Layout layout = layout_of(1);
-  layout.recompute = Recompute::full;
-  layout.recompute_every_n_layers = 2;
+  layout.layer.recompute.kind = Recompute::full;
+  layout.layer.recompute.every_n_layers = 2;
   const StepWork work = work_for(gpt(), layout);
   ASSERT_EQ(work.layer_kinds.size(), 2U);
   EXPECT_EQ(work.chunks[0].runs.size(), 4U);
@@ -364,9 +362,9 @@ TEST(StepWorkTotals, RecomputingEverySecondLayerMakesTwoKindsOfLayers) {
 // Of unfused attention alone the core is repeated.
 TEST(StepWorkTotals, SelectiveRecomputationRepeatsTheCoreOfAttention) {
   Layout layout = layout_of(1);
-  layout.attention = AttentionMethod::unfused;
+  layout.layer.attention = AttentionMethod::unfused;
   const double without = totals(work_for(gpt(), layout).layer_kinds[0].backward).products;
-  layout.recompute = Recompute::selective;
+  layout.layer.recompute.kind = Recompute::selective;
   const double with = totals(work_for(gpt(), layout).layer_kinds[0].backward).products;
   // scores and weighted values: 2 x 2 x (2 x 16 heads) x 512 x 512 x 64
   EXPECT_DOUBLE_EQ(with - without, 2 * 2 * 32.0 * 512 * 512 * 64);
@@ -374,9 +372,9 @@ TEST(StepWorkTotals, SelectiveRecomputationRepeatsTheCoreOfAttention) {
 
 TEST(StepWorkTotals, PipelineStagesHoldAllLayersOnceAndHandOnTheirBoundary) {
   Layout layout = layout_of(2);
-  layout.pipeline_parallel = 2;
-  layout.virtual_stages = 2;
-  layout.schedule = PipelineSchedule::interleaved;
+  layout.degrees.pipeline = 2;
+  layout.degrees.virtual_stages = 2;
+  layout.pipeline.schedule = PipelineSchedule::interleaved;
   const StepWork work = work_for(gpt(), layout);
   ASSERT_EQ(work.chunks.size(), 4U);
   std::uint32_t layers = 0;
@@ -388,7 +386,7 @@ TEST(StepWorkTotals, PipelineStagesHoldAllLayersOnceAndHandOnTheirBoundary) {
   EXPECT_TRUE(work.chunks.back().has_head && !work.chunks.back().has_embedding);
   // Scatter-gather: each rank sends half of 1024 x 1024 x 2 B.
   EXPECT_EQ(work.boundary.value(), 1048576);
-  layout.p2p_scatter_gather = false;
+  layout.pipeline.p2p_scatter_gather = false;
   EXPECT_EQ(work_for(gpt(), layout).boundary.value(), 2097152);
 }
 
@@ -396,7 +394,7 @@ TEST(StepWorkTotals, ParametersOfAllRanksAreThoseOfTheModel) {
   for (const Transformer& model : {gpt(), llama()}) {
     for (const std::int64_t stages : {1, 2, 4}) {
       Layout layout = layout_of(1);
-      layout.pipeline_parallel = stages;
+      layout.degrees.pipeline = stages;
       const StepWork work = work_for(model, layout);
       double parameters = 0;
       for (const ChunkWork& chunk : work.chunks) parameters += chunk.dense_parameters;
@@ -421,9 +419,9 @@ Transformer mixture() {
 TEST(StepWorkExperts, TokensAreConserved) {
   for (const std::int64_t ep : {1, 2, 4, 8}) {
     Layout layout = layout_of(1);
-    layout.data_parallel = ep;
-    layout.expert_parallel = ep;
-    layout.global_batch_sequences = 2 * ep;
+    layout.degrees.data = ep;
+    layout.degrees.expert = ep;
+    layout.batch.global_batch_sequences = 2 * ep;
     const StepWork work = work_for(mixture(), layout);
     std::int64_t visits = 0, width = 0;
     for (const WorkItem& item : work.layer_kinds[0].forward) {
@@ -451,9 +449,9 @@ TEST(StepWorkExperts, ProductsAreSixPerActiveParameterAndToken) {
 
 TEST(StepWorkExperts, ImbalanceMakesTheBusiestRankWaitedFor) {
   Layout layout = layout_of(1);
-  layout.data_parallel = layout.expert_parallel = 4;
+  layout.degrees.data = layout.degrees.expert = 4;
   const Totals even = totals(work_for(mixture(), layout).layer_kinds[0].forward);
-  layout.expert_imbalance = 1.5;
+  layout.layer.expert_imbalance = 1.5;
   const Totals uneven = totals(work_for(mixture(), layout).layer_kinds[0].forward);
   EXPECT_DOUBLE_EQ(uneven.transferred_bytes, 1.5 * even.transferred_bytes);
   EXPECT_GT(uneven.products, even.products);
@@ -462,7 +460,7 @@ TEST(StepWorkExperts, ImbalanceMakesTheBusiestRankWaitedFor) {
 TEST(StepWorkExperts, ExpertParametersAreSpreadOverExpertParallelRanks) {
   Layout layout = layout_of(1);
   const StepWork alone = work_for(mixture(), layout);
-  layout.data_parallel = layout.expert_parallel = 4;
+  layout.degrees.data = layout.degrees.expert = 4;
   const StepWork spread = work_for(mixture(), layout);
   EXPECT_DOUBLE_EQ(alone.chunks[0].expert_parameters, 4 * 8 * 3.0 * 1024 * 2816);
   EXPECT_DOUBLE_EQ(spread.chunks[0].expert_parameters, alone.chunks[0].expert_parameters / 4);
@@ -476,7 +474,7 @@ TEST(StepWorkExperts, ExpertParametersAreSpreadOverExpertParallelRanks) {
 TEST(StepWorkLatentAttention, ShapesOfDeepSeekV3) {
   const Result<Transformer> model = find_preset("deepseek-v3");
   ASSERT_TRUE(model.ok());
-  Layout layout{.seq_len_tokens = 4096};
+  Layout layout{.batch = {.seq_len_tokens = 4096}};
   const StepWork work = work_for(*model, layout);
   std::map<std::string, std::string> lines;
   for (const WorkItem& item : work.layer_kinds[0].forward) lines[std::string{item.name}] = text(item);
@@ -497,7 +495,7 @@ TEST(StepWorkLatentAttention, BackwardIsTwiceTheForward) {
   for (const char* name : {"deepseek-v3", "mixtral-8x7b"}) {
     const Result<Transformer> model = find_preset(name);
     ASSERT_TRUE(model.ok());
-    Layout layout{.seq_len_tokens = 4096};
+    Layout layout{.batch = {.seq_len_tokens = 4096}};
     for (const LayerWork& layer : work_for(*model, layout).layer_kinds) {
       EXPECT_DOUBLE_EQ(totals(layer.backward).products, 2 * totals(layer.forward).products) << name;
     }
@@ -513,8 +511,8 @@ TEST(StepWorkContext, RingAttentionDoesItsShareOfThePairs) {
        {ContextParallelKind::ring, ContextParallelKind::all_to_all, ContextParallelKind::all_gather}) {
     Layout layout = layout_of(1);
     const double whole = totals(work_for(llama(), layout).layer_kinds[0].forward).attention;
-    layout.context_parallel = 4;
-    layout.context_parallel_kind = kind;
+    layout.degrees.context = 4;
+    layout.layer.context_parallel_kind = kind;
     const Totals part = totals(work_for(llama(), layout).layer_kinds[0].forward);
     EXPECT_NEAR(4 * part.attention / whole, 1, 0.01) << to_string(kind);
     EXPECT_GT(part.transferred_bytes, 0) << to_string(kind);
@@ -524,7 +522,7 @@ TEST(StepWorkContext, RingAttentionDoesItsShareOfThePairs) {
 // Keys and values of 256 tokens and 4 heads of 64, bf16, to the neighbour three times.
 TEST(StepWorkContext, KeysAndValuesGoAroundTheRing) {
   Layout layout = layout_of(1);
-  layout.context_parallel = 4;
+  layout.degrees.context = 4;
   const Totals forward = totals(work_for(llama(), layout).layer_kinds[0].forward);
   EXPECT_EQ(forward.transfers, (std::map<std::string, int>{{"send_receive context", 3}}));
   EXPECT_EQ(forward.transferred_bytes, 3 * (256 * 4 * (64 + 64) * 2.0));
@@ -534,7 +532,7 @@ TEST(StepWorkContext, KeysAndValuesGoAroundTheRing) {
 
 TEST(StepWorkPrecision, Fp8CastsOperandsAndLeavesLogitsIn16Bit) {
   Layout layout = layout_of(1);
-  layout.precision = precision_for(DType::fp8);
+  layout.layer.precision = precision_for(DType::fp8);
   const StepWork work = work_for(llama(), layout);
   int products = 0, casts = 0;
   for (const WorkItem& item : work.layer_kinds[0].forward) {
@@ -573,10 +571,10 @@ TEST(StepWorkOptimizer, ReadsAndWritesTheStatesOfAdam) {
 TEST(StepWorkOptimizer, GradientsTravelInTheReductionType) {
   Layout layout = layout_of(1);
   EXPECT_EQ(gradient_traffic(layout).reduce_bytes_per_parameter, 4);
-  layout.precision = precision_for(DType::fp16);
+  layout.layer.precision = precision_for(DType::fp16);
   EXPECT_EQ(gradient_traffic(layout).reduce_bytes_per_parameter, 2);
   EXPECT_EQ(gradient_traffic(layout).gather_bytes_per_parameter, 2);
-  layout.precision = precision_for(DType::fp32);
+  layout.layer.precision = precision_for(DType::fp32);
   EXPECT_EQ(gradient_traffic(layout).gather_bytes_per_parameter, 4);
 }
 

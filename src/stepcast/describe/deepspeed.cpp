@@ -63,7 +63,7 @@ Status read_offload(ConfigKeys& keys, std::string_view key, bool& out, Described
 
 Status read_zero(ConfigKeys& root, DescribedJob& job) {
   Layout& layout = job.layout;
-  layout.sharding = Sharding::none;
+  layout.sharding.kind = Sharding::none;
   STEPCAST_ASSIGN(auto zero, root.section("zero_optimization"));
   if (!zero) return Ok{};
   std::int64_t stage = 0;
@@ -71,25 +71,25 @@ Status read_zero(ConfigKeys& root, DescribedJob& job) {
   if (stage > 3) return zero->error("stage").found(fmt::format("{}", stage)).expected("0 to 3");
   constexpr std::array<Sharding, 4> kStages{Sharding::none, Sharding::zero1, Sharding::zero2,
                                             Sharding::zero3};
-  layout.sharding = kStages[static_cast<std::size_t>(stage)];
+  layout.sharding.kind = kStages[static_cast<std::size_t>(stage)];
   STEPCAST_TRY(read_offload(*zero, "offload_optimizer", layout.optimizer.cpu_offload, job));
-  STEPCAST_TRY(read_offload(*zero, "offload_param", layout.sharding_options.parameter_offload, job));
+  STEPCAST_TRY(read_offload(*zero, "offload_param", layout.sharding.parameter_offload, job));
   bool old_offload = false;
   STEPCAST_TRY(read_unless_auto(*zero, "cpu_offload", old_offload));
   layout.optimizer.cpu_offload = layout.optimizer.cpu_offload || old_offload;
   bool overlap = stage == 3;  // DeepSpeed's default
   STEPCAST_TRY(read_unless_auto(*zero, "overlap_comm", overlap));
-  layout.overlap.gradient_reduce = layout.overlap.parameter_gather = overlap;
+  layout.sharding.overlap_gradient_reduce = layout.sharding.overlap_parameter_gather = overlap;
   double bucket = 5e8;  // DeepSpeed's default, in elements
   STEPCAST_TRY(read_unless_auto(*zero, "reduce_bucket_size", bucket));
   constexpr double kMostElements = 1e12;
   if (!(bucket >= 1 && bucket <= kMostElements)) {
     return zero->error("reduce_bucket_size").found(fmt::format("{}", bucket)).expected("1 to 1e12 elements");
   }
-  layout.bucket_parameters = static_cast<std::int64_t>(bucket);
+  layout.sharding.bucket_parameters = static_cast<std::int64_t>(bucket);
   std::int64_t shard_group = 0;
   STEPCAST_TRY(read_unless_auto(*zero, "mics_shard_size", shard_group));
-  if (stage == 3) layout.sharding_options.shard_group_size = shard_group;
+  if (stage == 3) layout.sharding.shard_group_size = shard_group;
   constexpr std::array<std::string_view, 8> kNotModelled{"zero_hpz_partition_size",
                                                          "zero_quantized_weights",
                                                          "zero_quantized_gradients",
@@ -157,7 +157,7 @@ Status read_precision(ConfigKeys& root, DescribedJob& job) {
   Precision precision = precision_for(fp16 ? DType::fp16 : bf16 ? DType::bf16 : DType::fp32);
   // ZeRO-2 and 3 keep gradients in the type of the weights; so do reductions unless told otherwise.
   const bool shards_gradients =
-      job.layout.sharding == Sharding::zero2 || job.layout.sharding == Sharding::zero3;
+      job.layout.sharding.kind == Sharding::zero2 || job.layout.sharding.kind == Sharding::zero3;
   if (bf16) {
     precision.reduction = DType::bf16;
     if (shards_gradients) precision.gradients = DType::bf16;
@@ -171,7 +171,7 @@ Status read_precision(ConfigKeys& root, DescribedJob& job) {
     STEPCAST_ASSIGN(precision.gradients, read_dtype(*types, "grad_accum_dtype", precision.gradients));
     STEPCAST_TRY(types->finish());
   }
-  job.layout.precision = precision;
+  job.layout.layer.precision = precision;
   return Ok{};
 }
 
@@ -205,8 +205,8 @@ Status read_optimizer(ConfigKeys& root, DescribedJob& job) {
 Status read_checkpointing(ConfigKeys& root, DescribedJob& job) {
   STEPCAST_ASSIGN(auto section, root.section("activation_checkpointing"));
   if (!section) return Ok{};
-  job.layout.recompute = Recompute::full;
-  STEPCAST_TRY(read_unless_auto(*section, "cpu_checkpointing", job.layout.activation_offload));
+  job.layout.layer.recompute.kind = Recompute::full;
+  STEPCAST_TRY(read_unless_auto(*section, "cpu_checkpointing", job.layout.layer.activation_offload));
   note_if_there(*section, std::array<std::string_view, 1>{"partition_activations"}, job);
   constexpr std::array<std::string_view, 4> kHarmless{"contiguous_memory_optimization", "number_checkpoints",
                                                       "synchronize_checkpoint_boundary", "profile"};
@@ -221,10 +221,10 @@ Status read_batches(ConfigKeys& root, DescribedJob& job) {
   STEPCAST_TRY(read_unless_auto(root, "train_micro_batch_size_per_gpu", micro));
   STEPCAST_TRY(read_unless_auto(root, "gradient_accumulation_steps", steps));
   constexpr std::int64_t kMost = 1'000'000'000;
-  const std::int64_t dp = layout.data_parallel;
+  const std::int64_t dp = layout.degrees.data;
   if (global > kMost || micro > kMost || steps > kMost) return root.error("", "a batch above 1e9 sequences");
   if (global == 0 && micro == 0) {  // both come from the base
-    if (steps > 0) layout.global_batch_sequences = layout.micro_batch_sequences * steps * dp;
+    if (steps > 0) layout.batch.global_batch_sequences = layout.batch.micro_batch_sequences * steps * dp;
     return Ok{};
   }
   const double product = static_cast<double>(std::max<std::int64_t>(micro, 1)) *
@@ -249,34 +249,33 @@ Status read_batches(ConfigKeys& root, DescribedJob& job) {
             "ranks = {}",
             micro, steps, dp, micro * steps * dp));
   }
-  layout.micro_batch_sequences = micro;
-  layout.global_batch_sequences = global;
+  layout.batch.micro_batch_sequences = micro;
+  layout.batch.global_batch_sequences = global;
   return Ok{};
 }
 
 Status read_root(ConfigKeys& root, DescribedJob& job) {
   Layout& layout = job.layout;
-  layout.framework = Framework::deepspeed;
+  layout.software.framework = Framework::deepspeed;
   STEPCAST_ASSIGN(auto tensor, root.section("tensor_parallel"));
   if (tensor) {
-    STEPCAST_TRY(read_unless_auto(*tensor, "autotp_size", layout.tensor_parallel));
-    STEPCAST_TRY(read_unless_auto(*tensor, "tp_size", layout.tensor_parallel));
+    STEPCAST_TRY(read_unless_auto(*tensor, "autotp_size", layout.degrees.tensor));
+    STEPCAST_TRY(read_unless_auto(*tensor, "tp_size", layout.degrees.tensor));
     STEPCAST_TRY(tensor->finish());
   }
   constexpr std::int64_t kMostRanks = 1'000'000;
-  for (const std::int64_t degree :
-       {layout.tensor_parallel, layout.pipeline_parallel, layout.context_parallel}) {
+  for (const std::int64_t degree : {layout.degrees.tensor, layout.degrees.pipeline, layout.degrees.context}) {
     if (degree < 1 || degree > kMostRanks)
       return root.error("", "a degree of parallelism that is not 1 to 1e6");
   }
-  if (layout.data_parallel < 1 || layout.data_parallel > kMostRanks)
+  if (layout.degrees.data < 1 || layout.degrees.data > kMostRanks)
     return root.error("", "data_parallel is not 1 to 1e6");
-  const std::int64_t replica = layout.tensor_parallel * layout.pipeline_parallel * layout.context_parallel;
+  const std::int64_t replica = layout.degrees.tensor * layout.degrees.pipeline * layout.degrees.context;
   if (job.n_gpus) {
     if (*job.n_gpus < replica || *job.n_gpus % replica != 0) {
       return Error{fmt::format("{} GPUs are not a multiple of the {} of a replica", *job.n_gpus, replica)};
     }
-    layout.data_parallel = *job.n_gpus / replica;
+    layout.degrees.data = *job.n_gpus / replica;
   }
   STEPCAST_TRY(read_batches(root, job));
   STEPCAST_TRY(read_zero(root, job));

@@ -15,7 +15,7 @@ namespace stepcast {
 struct DescribedJob {
   Transformer model;
   Layout layout;
-  // As the launcher says, or the caller; nothing: not said, and layout.data_parallel is what the description
+  // As the launcher says, or the caller; nothing: not said, and layout.degrees.data is what the description
   // says, or 1.
   std::optional<std::int64_t> n_gpus;
   std::optional<std::int64_t> gpus_per_node;

@@ -28,54 +28,56 @@ Framework parse_framework(std::string_view text) {
 }
 
 void set_software_defaults(Layout& layout, Framework framework, DType compute) {
-  layout.framework = framework;
-  layout.precision = precision_for(compute);
-  layout.fused = FusedKernels{};
-  layout.overlap = OverlapOptions{};
+  layout.software.framework = framework;
+  layout.layer.precision = precision_for(compute);
+  layout.layer.fused = FusedKernels{};
+  layout.layer.overlap = LayerOverlap{};
+  layout.pipeline.overlap = layout.sharding.overlap_gradient_reduce =
+      layout.sharding.overlap_parameter_gather = false;
   switch (framework) {
     case Framework::megatron:
     case Framework::libai:
-    case Framework::unknown: layout.overlap.pipeline = layout.virtual_stages > 1; break;
+    case Framework::unknown: layout.pipeline.overlap = layout.degrees.virtual_stages > 1; break;
     case Framework::nemo:
       // The published NeMo configurations overlap everything that can be.
-      layout.overlap.tensor_parallel = layout.sequence_parallel;
-      layout.overlap.gradient_reduce = true;
-      layout.overlap.parameter_gather = true;
-      layout.overlap.pipeline = layout.virtual_stages > 1;
-      layout.fused.cross_entropy = true;
+      layout.layer.overlap.tensor_parallel = layout.layer.sequence_parallel;
+      layout.sharding.overlap_gradient_reduce = true;
+      layout.sharding.overlap_parameter_gather = true;
+      layout.pipeline.overlap = layout.degrees.virtual_stages > 1;
+      layout.layer.fused.cross_entropy = true;
       // Its performance recipes keep and reduce gradients in bf16; in fp32 some published runs would not fit.
-      layout.precision.gradients = layout.precision.reduction = DType::bf16;
+      layout.layer.precision.gradients = layout.layer.precision.reduction = DType::bf16;
       break;
     case Framework::torchtitan:
-      layout.fused = {.softmax = false,
-                      .bias_activation = false,
-                      .bias_dropout_add = false,
-                      .norm = true,
-                      .rotary = false,
-                      .cross_entropy = false,
-                      .weight_gradient_accumulation = false,
-                      .compiled = false};
-      layout.overlap.gradient_reduce = true;
-      layout.overlap.sequence_parallel_weight_gradient = false;
-      layout.sharding_options.backward_prefetch = Prefetch::pre;
+      layout.layer.fused = {.softmax = false,
+                            .bias_activation = false,
+                            .bias_dropout_add = false,
+                            .norm = true,
+                            .rotary = false,
+                            .cross_entropy = false,
+                            .weight_gradient_accumulation = false,
+                            .compiled = false};
+      layout.sharding.overlap_gradient_reduce = true;
+      layout.layer.overlap.sequence_parallel_weight_gradient = false;
+      layout.sharding.backward_prefetch = Prefetch::pre;
       break;
     case Framework::fsdp:
-      layout.fused = {.softmax = false,
-                      .bias_activation = false,
-                      .bias_dropout_add = false,
-                      .norm = true,
-                      .rotary = false,
-                      .cross_entropy = false,
-                      .weight_gradient_accumulation = false,
-                      .compiled = false};
-      layout.overlap.gradient_reduce = true;
-      layout.attention_unpads = true;
+      layout.layer.fused = {.softmax = false,
+                            .bias_activation = false,
+                            .bias_dropout_add = false,
+                            .norm = true,
+                            .rotary = false,
+                            .cross_entropy = false,
+                            .weight_gradient_accumulation = false,
+                            .compiled = false};
+      layout.sharding.overlap_gradient_reduce = true;
+      layout.layer.attention_unpads = true;
       // Composer's default; PyTorch's own is `pre`.
-      layout.sharding_options.backward_prefetch = Prefetch::post;
+      layout.sharding.backward_prefetch = Prefetch::post;
       break;
     case Framework::deepspeed:
-      layout.overlap.gradient_reduce = true;
-      layout.overlap.sequence_parallel_weight_gradient = false;
+      layout.sharding.overlap_gradient_reduce = true;
+      layout.layer.overlap.sequence_parallel_weight_gradient = false;
       break;
   }
 }

@@ -22,7 +22,7 @@ using detail::TorchTitanSettings;
 Status use_checkpointing(const TorchTitanSettings& s, Layout& layout) {
   if (s.ac_mode == "none") return Ok{};
   if (s.ac_mode == "full") {
-    layout.recompute = Recompute::full;
+    layout.layer.recompute.kind = Recompute::full;
     return Ok{};
   }
   const auto wrong = [](std::string_view key, std::string_view found, std::string_view expected) {
@@ -32,15 +32,15 @@ Status use_checkpointing(const TorchTitanSettings& s, Layout& layout) {
   };
   if (s.ac_mode != "selective") return wrong("mode", s.ac_mode, "none, full or selective");
   if (s.ac_option == "op") {
-    layout.recompute = Recompute::selective_ops;
+    layout.layer.recompute.kind = Recompute::selective_ops;
     return Ok{};
   }
   const char* end = s.ac_option.data() + s.ac_option.size();
-  const auto read = std::from_chars(s.ac_option.data(), end, layout.recompute_every_n_layers);
-  if (read.ec != std::errc{} || read.ptr != end || layout.recompute_every_n_layers < 1) {
+  const auto read = std::from_chars(s.ac_option.data(), end, layout.layer.recompute.every_n_layers);
+  if (read.ec != std::errc{} || read.ptr != end || layout.layer.recompute.every_n_layers < 1) {
     return wrong("selective_ac_option", s.ac_option, "op or a whole number");
   }
-  layout.recompute = Recompute::full;
+  layout.layer.recompute.kind = Recompute::full;
   return Ok{};
 }
 
@@ -59,13 +59,13 @@ Status use_precision(const TorchTitanSettings& s, Layout& layout) {
         .found(fmt::format("`{}`", (param == DType::unknown ? s.param_dtype : s.reduce_dtype).substr(0, 60)))
         .expected("bfloat16, float16 or float32");
   }
-  const Fp8Recipe recipe = layout.precision.fp8;
-  layout.precision = precision_for(param);
-  layout.precision.loss_scaling = false;
-  layout.precision.gradients = DType::fp32;
-  layout.precision.reduction = reduce;
-  layout.precision.fp8 = recipe;
-  if (s.float8) layout.precision.compute = DType::fp8;
+  const Fp8Recipe recipe = layout.layer.precision.fp8;
+  layout.layer.precision = precision_for(param);
+  layout.layer.precision.loss_scaling = false;
+  layout.layer.precision.gradients = DType::fp32;
+  layout.layer.precision.reduction = reduce;
+  layout.layer.precision.fp8 = recipe;
+  if (s.float8) layout.layer.precision.compute = DType::fp8;
   return Ok{};
 }
 
@@ -93,11 +93,11 @@ Status use_degrees(const TorchTitanSettings& s, const TorchTitanOptions& options
   if (gpus * static_cast<double>(std::max<std::int64_t>(d.shard, 1)) > kMostGpus) {
     return Error::at("", "parallelism", "the degrees need more than 1e9 GPUs");
   }
-  layout.tensor_parallel = d.tensor;
-  layout.pipeline_parallel = d.pipeline;
-  layout.context_parallel = d.context;
-  layout.expert_parallel = d.expert;
-  layout.expert_tensor_parallel = std::max<std::int64_t>(d.expert_tensor, 0);
+  layout.degrees.tensor = d.tensor;
+  layout.degrees.pipeline = d.pipeline;
+  layout.degrees.context = d.context;
+  layout.degrees.expert = d.expert;
+  layout.degrees.expert_tensor = std::max<std::int64_t>(d.expert_tensor, 0);
   const std::int64_t others = d.replicate * d.tensor * d.pipeline * d.context;
   std::int64_t shard = d.shard;
   if (shard == -1) {
@@ -113,27 +113,27 @@ Status use_degrees(const TorchTitanSettings& s, const TorchTitanOptions& options
     shard = *options.n_gpus / others;
   }
   job.n_gpus = options.n_gpus.value_or(shard * others);
-  layout.data_parallel = d.replicate * shard;
-  layout.sequence_parallel = d.tensor > 1;
+  layout.degrees.data = d.replicate * shard;
+  layout.layer.sequence_parallel = d.tensor > 1;
   if (shard * d.context > 1) {
-    layout.sharding = Sharding::zero3;
-    if (d.replicate > 1) layout.sharding_options.shard_group_size = shard * d.context;
+    layout.sharding.kind = Sharding::zero3;
+    if (d.replicate > 1) layout.sharding.shard_group_size = shard * d.context;
   }
-  layout.sharding_options.reshard_after_forward =
+  layout.sharding.reshard_after_forward =
       s.reshard == "always" || (s.reshard == "default" && d.pipeline == 1);
   if (s.reshard != "always" && s.reshard != "default" && s.reshard != "never") {
     return Error::at("", "parallelism.fsdp_reshard_after_forward")
         .found(fmt::format("`{}`", s.reshard.substr(0, 60)))
         .expected("default, always or never");
   }
-  layout.context_parallel_kind =
+  layout.layer.context_parallel_kind =
       s.rotate == "alltoall" ? ContextParallelKind::all_to_all : ContextParallelKind::all_gather;
   return Ok{};
 }
 
 Status use_pipeline(const TorchTitanSettings& s, DescribedJob& job) {
   Layout& layout = job.layout;
-  const std::int64_t pp = layout.pipeline_parallel;
+  const std::int64_t pp = layout.degrees.pipeline;
   if (pp == 1) return Ok{};
   constexpr std::pair<std::string_view, PipelineSchedule> kSchedules[] = {
       {"1F1B", PipelineSchedule::one_f_one_b},
@@ -146,8 +146,9 @@ Status use_pipeline(const TorchTitanSettings& s, DescribedJob& job) {
         .found(fmt::format("`{}`", s.schedule.substr(0, 60)))
         .expected("1F1B, GPipe or Interleaved1F1B");
   }
-  layout.schedule = known->second;
-  if (layout.schedule == PipelineSchedule::interleaved) layout.virtual_stages = 2;  // torchtitan's default
+  layout.pipeline.schedule = known->second;
+  if (layout.pipeline.schedule == PipelineSchedule::interleaved)
+    layout.degrees.virtual_stages = 2;  // torchtitan's default
   if (s.layers_per_stage > 0) {
     // Embedding and output count as a layer each.
     const std::int64_t n_stages = (job.model.n_layers + 2 + s.layers_per_stage - 1) / s.layers_per_stage;
@@ -155,12 +156,12 @@ Status use_pipeline(const TorchTitanSettings& s, DescribedJob& job) {
       return Error::at("", "parallelism.pipeline_parallel_layers_per_stage",
                        fmt::format("gives {} stages, which {} ranks cannot share", n_stages, pp));
     }
-    layout.virtual_stages = n_stages / pp;
+    layout.degrees.virtual_stages = n_stages / pp;
   }
-  const std::int64_t n_chunks = pp * layout.virtual_stages;
+  const std::int64_t n_chunks = pp * layout.degrees.virtual_stages;
   if (s.split_points.empty()) {
     if (n_chunks <= job.model.n_layers) {
-      layout.layers_per_stage = layers_counting_embedding_and_output(job.model.n_layers, n_chunks);
+      layout.pipeline.layers_per_stage = layers_counting_embedding_and_output(job.model.n_layers, n_chunks);
     }
     return Ok{};
   }
@@ -169,13 +170,13 @@ Status use_pipeline(const TorchTitanSettings& s, DescribedJob& job) {
         .found(fmt::format("{} points", s.split_points.size()))
         .expected(fmt::format("one less than a multiple of pipeline_parallel_degree {}", pp));
   }
-  layout.virtual_stages = (static_cast<std::int64_t>(s.split_points.size()) + 1) / pp;
+  layout.degrees.virtual_stages = (static_cast<std::int64_t>(s.split_points.size()) + 1) / pp;
   std::int64_t before = 0;
   for (const std::int64_t point : s.split_points) {
-    layout.layers_per_stage.push_back(point - before);
+    layout.pipeline.layers_per_stage.push_back(point - before);
     before = point;
   }
-  layout.layers_per_stage.push_back(job.model.n_layers - before);
+  layout.pipeline.layers_per_stage.push_back(job.model.n_layers - before);
   return Ok{};
 }
 
@@ -186,9 +187,10 @@ Status use_batches(const TorchTitanSettings& s, Layout& layout) {
         .found(fmt::format("{}", s.local_batch))
         .expected("1 to 1e9");
   }
-  layout.micro_batch_sequences = s.local_batch;
-  layout.global_batch_sequences = s.global_batch > 0 ? s.global_batch : s.local_batch * layout.data_parallel;
-  if (layout.pipeline_parallel == 1) return Ok{};
+  layout.batch.micro_batch_sequences = s.local_batch;
+  layout.batch.global_batch_sequences =
+      s.global_batch > 0 ? s.global_batch : s.local_batch * layout.degrees.data;
+  if (layout.degrees.pipeline == 1) return Ok{};
   const std::int64_t micro =
       s.pipeline_micro_batches > 0 ? s.local_batch / s.pipeline_micro_batches : s.pipeline_micro_batch;
   if (micro < 1 || s.local_batch % micro != 0) {
@@ -196,7 +198,7 @@ Status use_batches(const TorchTitanSettings& s, Layout& layout) {
         "", "parallelism.pipeline_parallel_microbatch_size",
         fmt::format("a local batch of {} is not divisible by micro-batches of {}", s.local_batch, micro));
   }
-  layout.micro_batch_sequences = micro;
+  layout.batch.micro_batch_sequences = micro;
   return Ok{};
 }
 
@@ -215,7 +217,7 @@ Result<DescribedJob> parse_torchtitan_config(std::string_view text, const std::s
   DescribedJob job;
   set_software_defaults(job.layout, Framework::torchtitan, DType::bf16);
   job.layout.optimizer.kind = OptimizerKind::adamw;
-  job.layout.seq_len_tokens = 2048;
+  job.layout.batch.seq_len_tokens = 2048;
   TorchTitanSettings settings;
   const auto build = [&]() -> Status {
     STEPCAST_TRY(detail::read_torchtitan_sections(root, options, settings, job));
@@ -225,7 +227,7 @@ Result<DescribedJob> parse_torchtitan_config(std::string_view text, const std::s
     STEPCAST_TRY(use_batches(settings, job.layout));
     STEPCAST_TRY(use_checkpointing(settings, job.layout));
     STEPCAST_TRY(use_precision(settings, job.layout));
-    use_compiler(settings, job.layout.fused);
+    use_compiler(settings, job.layout.layer.fused);
     return check(job.layout, job.model, job.n_gpus);
   };
   Status built = build();

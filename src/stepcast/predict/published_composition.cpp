@@ -70,9 +70,9 @@ PublishedStep compose_as_published_exact(const PublishedComponents& c) {
 }
 
 Result<PublishedComponents> published_components(const PricedStep& step, const Layout& layout) {
-  if (layout.schedule != PipelineSchedule::one_f_one_b && layout.pipeline_parallel > 1) {
+  if (layout.pipeline.schedule != PipelineSchedule::one_f_one_b && layout.degrees.pipeline > 1) {
     return Error{fmt::format("the published method has no formula for the schedule {}: use 1f1b",
-                             to_string(layout.schedule))};
+                             to_string(layout.pipeline.schedule))};
   }
   if (step.layers.size() != 1) {
     return Error{
@@ -87,7 +87,7 @@ Result<PublishedComponents> published_components(const PricedStep& step, const L
   PublishedComponents c;
   c.n_stages = step.work.stages;
   c.micro_batches = step.work.micro_batches;
-  c.data_parallel = layout.data_parallel;
+  c.data_parallel = layout.degrees.data;
   c.p2p_us = step.schedule.boundary_us;
   const PublishedLayerSplit split = published_layer_split(n_layers, c.n_stages);
   if (std::min({split.head, split.middle, split.tail}) < 0) {

@@ -68,24 +68,24 @@ std::optional<double> StepPrediction::hardware_flops_utilization() const {
 }
 
 Layout with_software_choices(Layout layout, const Device& device) {
-  if (layout.attention_kernel == AttentionKernel::any) {
+  if (layout.layer.attention_kernel == AttentionKernel::any) {
     const bool hopper = is_hopper_or_newer(device);
-    switch (layout.framework) {
+    switch (layout.software.framework) {
       // Transformer Engine takes cuDNN's fused attention on Hopper.
       case Framework::nemo:
       case Framework::megatron:
-        layout.attention_kernel = hopper ? AttentionKernel::flash3 : AttentionKernel::flash2;
+        layout.layer.attention_kernel = hopper ? AttentionKernel::flash3 : AttentionKernel::flash2;
         break;
       // LLM Foundry and Composer of 2023: Triton or FlashAttention 1.
       case Framework::fsdp:
-        layout.attention_kernel =
-            layout.framework_date >= "2024" ? AttentionKernel::flash2 : AttentionKernel::flash1;
+        layout.layer.attention_kernel =
+            layout.software.date >= "2024" ? AttentionKernel::flash2 : AttentionKernel::flash1;
         break;
       // PyTorch's scaled_dot_product_attention.
       case Framework::torchtitan:
       case Framework::deepspeed:
       case Framework::libai:
-      case Framework::unknown: layout.attention_kernel = AttentionKernel::flash2; break;
+      case Framework::unknown: layout.layer.attention_kernel = AttentionKernel::flash2; break;
     }
   }
   return layout;
@@ -125,14 +125,14 @@ Result<StepModel::Impl::Sharded> StepModel::Impl::data_parallel_us(const Layout&
   const GradientTraffic traffic = gradient_traffic(layout);
   double bucket = 0;
   if (!whole) {
-    bucket = static_cast<double>(layout.bucket_parameters.value_or(
-        std::max<std::int64_t>(40'000'000, 1'000'000 * layout.data_parallel)));
+    bucket = static_cast<double>(layout.sharding.bucket_parameters.value_or(
+        std::max<std::int64_t>(40'000'000, 1'000'000 * layout.degrees.data)));
     // FSDP moves the weights of a layer together, whatever their size.
-    if (layout.sharding == Sharding::zero3 || layout.sharding == Sharding::zero2) bucket = 0;
+    if (layout.sharding.kind == Sharding::zero3 || layout.sharding.kind == Sharding::zero2) bucket = 0;
   }
   // Hybrid sharding: weights are gathered within a copy of them, gradients scattered within it, and their
   // shards summed over the copies.
-  const bool hybrid = layout.sharding != Sharding::none && step.placement.replicate.n_ranks > 1;
+  const bool hybrid = layout.sharding.kind != Sharding::none && step.placement.replicate.n_ranks > 1;
   std::optional<Placement> of_copy, over_copies;
   if (hybrid) {
     of_copy = over_copies = step.placement;
@@ -145,12 +145,12 @@ Result<StepModel::Impl::Sharded> StepModel::Impl::data_parallel_us(const Layout&
     const bool split = hybrid && group == GroupKind::data;
     const Placement& placement = split ? *of_copy : step.placement;
     const CollectiveOp reduce =
-        layout.sharding == Sharding::none ? CollectiveOp::all_reduce : CollectiveOp::reduce_scatter;
+        layout.sharding.kind == Sharding::none ? CollectiveOp::all_reduce : CollectiveOp::reduce_scatter;
     STEPCAST_ASSIGN(const double reduce_us,
                     transfer_us(reduce, group, parameters * traffic.reduce_bytes_per_parameter,
                                 bucket * traffic.reduce_bytes_per_parameter, placement));
     result.reduce_us += reduce_us;
-    if (layout.sharding == Sharding::none) return Ok{};
+    if (layout.sharding.kind == Sharding::none) return Ok{};
     if (split) {
       const double part = traffic.reduce_bytes_per_parameter / static_cast<double>(layout.shard_group());
       STEPCAST_ASSIGN(const double sum_us, transfer_us(CollectiveOp::all_reduce, group, parameters * part,
@@ -165,12 +165,12 @@ Result<StepModel::Impl::Sharded> StepModel::Impl::data_parallel_us(const Layout&
     return Ok{};
   };
   STEPCAST_TRY(add(dense, GroupKind::data));
-  STEPCAST_TRY(add(expert, layout.expert_parallel > 1 ? GroupKind::expert_data : GroupKind::data));
+  STEPCAST_TRY(add(expert, layout.degrees.expert > 1 ? GroupKind::expert_data : GroupKind::data));
   return result;
 }
 
 void StepModel::Impl::fill_units(const Layout& layout, PricedStep& step) {
-  const bool held_back = layout.schedule == PipelineSchedule::zero_bubble_h1;
+  const bool held_back = layout.pipeline.schedule == PipelineSchedule::zero_bubble_h1;
   StepSchedule& schedule = step.schedule;
   schedule.chunks.clear();
   for (const ChunkWork& chunk : step.work.chunks) {
@@ -199,28 +199,29 @@ Status StepModel::Impl::price_transfers(const Layout& layout, PricedStep& step) 
   schedule.gather = WeightGather::none;
   schedule.reduce = GradientReduce::none;
   if (data_parallel) {
-    schedule.reduce = layout.overlap.gradient_reduce ? GradientReduce::last_backward : GradientReduce::at_end;
-    switch (layout.sharding) {
+    schedule.reduce =
+        layout.sharding.overlap_gradient_reduce ? GradientReduce::last_backward : GradientReduce::at_end;
+    switch (layout.sharding.kind) {
       case Sharding::none: break;
       case Sharding::zero1:
         schedule.gather =
-            layout.overlap.parameter_gather ? WeightGather::first_forward : WeightGather::after_step;
+            layout.sharding.overlap_parameter_gather ? WeightGather::first_forward : WeightGather::after_step;
         break;
       case Sharding::zero2:
       case Sharding::zero3: {
         // With a pipeline the weights stay from the first micro-batch to the last.
-        const bool every = layout.sharding == Sharding::zero3 && stages == 1 &&
-                           layout.sharding_options.reshard_after_forward;
+        const bool every =
+            layout.sharding.kind == Sharding::zero3 && stages == 1 && layout.sharding.reshard_after_forward;
         schedule.gather = every ? WeightGather::every_forward : WeightGather::first_forward;
         schedule.gather_backward = every;
-        schedule.reduce = stages == 1 && layout.sharding_options.reduce_every_micro_batch
+        schedule.reduce = stages == 1 && layout.sharding.reduce_every_micro_batch
                               ? GradientReduce::every_backward
                               : GradientReduce::last_backward;
         break;
       }
     }
   }
-  schedule.backward_prefetch = layout.sharding_options.backward_prefetch;
+  schedule.backward_prefetch = layout.sharding.backward_prefetch;
 
   // Per unit.
   if (data_parallel) {
@@ -256,11 +257,11 @@ Status StepModel::Impl::price_transfers(const Layout& layout, PricedStep& step) 
   schedule.optimizer_us.assign(stages, 0);
   step.optimizer.clear();
   step.optimizer.reserve(stages);
-  const double shards = layout.sharding == Sharding::none
+  const double shards = layout.sharding.kind == Sharding::none
                             ? 1.0
                             : static_cast<double>(std::max<std::int64_t>(1, layout.shard_group()));
   const double expert_shards =
-      layout.sharding == Sharding::none
+      layout.sharding.kind == Sharding::none
           ? 1.0
           : static_cast<double>(std::max<std::int64_t>(1, layout.expert_data_parallel()));
   double dense_before = -1, expert_before = -1;
@@ -293,15 +294,15 @@ Status StepModel::Impl::price_transfers(const Layout& layout, PricedStep& step) 
 
   // Between stages.
   schedule.boundary_us = schedule.boundary_wrap_us = 0;
-  schedule.boundary_blocks = !layout.overlap.pipeline;
+  schedule.boundary_blocks = !layout.pipeline.overlap;
   if (stages > 1) {
     STEPCAST_ASSIGN(const Estimate t, pricer.price(Transfer{CollectiveOp::send_receive, GroupKind::pipeline,
                                                             step.work.boundary},
                                                    step.placement));
     schedule.boundary_us = schedule.boundary_wrap_us = t.time.value();
     // Scatter-gather: the receiving tensor-parallel group puts the parts together again.
-    if (layout.p2p_scatter_gather && !layout.sequence_parallel && layout.tensor_parallel > 1) {
-      const double whole = step.work.boundary.value() * static_cast<double>(layout.tensor_parallel);
+    if (layout.pipeline.p2p_scatter_gather && !layout.layer.sequence_parallel && layout.degrees.tensor > 1) {
+      const double whole = step.work.boundary.value() * static_cast<double>(layout.degrees.tensor);
       STEPCAST_ASSIGN(
           const Estimate gather,
           pricer.price(Transfer{CollectiveOp::all_gather, GroupKind::tensor, Bytes{whole}}, step.placement));
@@ -318,13 +319,13 @@ Result<PricedStep> StepModel::Impl::price(const Transformer& model, const Layout
   STEPCAST_ASSIGN(step.work, step_work(model, layout));
   STEPCAST_ASSIGN(step.placement, place(layout, pricer.platform().node.gpus_per_node));
   const StepAssumptions& assume = pricer.assumptions();
-  const double launch = layout.fused.compiled ? assume.compiled_host_launch_us : assume.host_launch_us;
+  const double launch = layout.layer.fused.compiled ? assume.compiled_host_launch_us : assume.host_launch_us;
   const auto priced = [&](const WorkList& list) -> Result<PricedList> {
     STEPCAST_ASSIGN(PricedList result, pricer.price(list, step.placement));
     apply_host_floor(result, launch);
     return result;
   };
-  const bool held_back = layout.schedule == PipelineSchedule::zero_bubble_h1;
+  const bool held_back = layout.pipeline.schedule == PipelineSchedule::zero_bubble_h1;
   for (const LayerWork& layer : step.work.layer_kinds) {
     PricedStep::Layer times;
     STEPCAST_ASSIGN(times.forward, priced(layer.forward));
@@ -343,16 +344,17 @@ Result<PricedStep> StepModel::Impl::price(const Transformer& model, const Layout
   STEPCAST_ASSIGN(step.head_backward, priced(step.work.head_backward));
 
   StepSchedule& schedule = step.schedule;
-  schedule.shape = {layout.schedule, step.work.stages, step.work.virtual_stages, step.work.micro_batches};
+  schedule.shape = {layout.pipeline.schedule, step.work.stages, step.work.virtual_stages,
+                    step.work.micro_batches};
   STEPCAST_TRY(check(schedule.shape));
   schedule.fixed_us = assume.step_fixed_us;
   schedule.optimizer_waits_for_all = layout.optimizer.gradient_clip;
   fill_units(layout, step);
   STEPCAST_TRY(price_transfers(layout, step));
   if (model.tied_embeddings && step.work.stages > 1) {
-    const double bytes =
-        static_cast<double>(padded_vocab_size(model, layout)) / static_cast<double>(layout.tensor_parallel) *
-        static_cast<double>(model.hidden_size) * gradient_traffic(layout).reduce_bytes_per_parameter;
+    const double bytes = static_cast<double>(padded_vocab_size(model, layout)) /
+                         static_cast<double>(layout.degrees.tensor) * static_cast<double>(model.hidden_size) *
+                         gradient_traffic(layout).reduce_bytes_per_parameter;
     STEPCAST_ASSIGN(schedule.embedding_reduce_us,
                     transfer_us(CollectiveOp::all_reduce, GroupKind::embedding, bytes, 0, step.placement));
   }
@@ -447,12 +449,13 @@ Result<StepPrediction> StepModel::predict(const Transformer& model, const Layout
   if (result.source_shares[3] > 0.5) source = EstimateSource::assumed;
   result.step = {Microseconds{time}, Microseconds{time * (1 - down)}, Microseconds{time * (1 + up)}, source};
   result.n_gpus = layout.world_size();
-  result.tokens_per_step = static_cast<double>(layout.global_batch_sequences * layout.seq_len_tokens);
+  result.tokens_per_step =
+      static_cast<double>(layout.batch.global_batch_sequences * layout.batch.seq_len_tokens);
   const double ranks_per_stage =
-      static_cast<double>(result.n_gpus) / static_cast<double>(layout.pipeline_parallel);
+      static_cast<double>(result.n_gpus) / static_cast<double>(layout.degrees.pipeline);
   result.model_flops = model_flops * ranks_per_stage;
   result.hardware_flops = all_flops * ranks_per_stage;
-  result.peak = impl_->pricer.platform().device.peak(layout.precision.compute);
+  result.peak = impl_->pricer.platform().device.peak(layout.layer.precision.compute);
   return result;
 }
 

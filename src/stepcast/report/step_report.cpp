@@ -67,10 +67,11 @@ std::string layout_line(const Layout& l) {
   return fmt::format(
       "tensor {} x pipeline {}{} x context {} x data {}{}; {} x {} tokens per micro-batch, {} sequences per "
       "step",
-      l.tensor_parallel, l.pipeline_parallel,
-      l.virtual_stages > 1 ? fmt::format(" ({} virtual stages)", l.virtual_stages) : "", l.context_parallel,
-      l.data_parallel, l.expert_parallel > 1 ? fmt::format(", expert {}", l.expert_parallel) : "",
-      l.micro_batch_sequences, l.seq_len_tokens, l.global_batch_sequences);
+      l.degrees.tensor, l.degrees.pipeline,
+      l.degrees.virtual_stages > 1 ? fmt::format(" ({} virtual stages)", l.degrees.virtual_stages) : "",
+      l.degrees.context, l.degrees.data,
+      l.degrees.expert > 1 ? fmt::format(", expert {}", l.degrees.expert) : "", l.batch.micro_batch_sequences,
+      l.batch.seq_len_tokens, l.batch.global_batch_sequences);
 }
 
 }  // namespace
@@ -140,19 +141,19 @@ std::string step_json(const StepReport& r) {
   json.field("gpu", r.platform->device.name);
   json.field("n_gpus", p.n_gpus);
   json.key("layout").begin_object();
-  json.field("tensor_parallel", r.layout->tensor_parallel);
-  json.field("pipeline_parallel", r.layout->pipeline_parallel);
-  json.field("virtual_stages", r.layout->virtual_stages);
-  json.field("context_parallel", r.layout->context_parallel);
-  json.field("expert_parallel", r.layout->expert_parallel);
-  json.field("data_parallel", r.layout->data_parallel);
-  json.field("sharding", to_string(r.layout->sharding));
-  json.field("sequence_parallel", r.layout->sequence_parallel);
-  json.field("micro_batch_sequences", r.layout->micro_batch_sequences);
-  json.field("global_batch_sequences", r.layout->global_batch_sequences);
-  json.field("seq_len_tokens", r.layout->seq_len_tokens);
-  json.field("recompute", to_string(r.layout->recompute));
-  json.field("framework", to_string(r.layout->framework));
+  json.field("tensor_parallel", r.layout->degrees.tensor);
+  json.field("pipeline_parallel", r.layout->degrees.pipeline);
+  json.field("virtual_stages", r.layout->degrees.virtual_stages);
+  json.field("context_parallel", r.layout->degrees.context);
+  json.field("expert_parallel", r.layout->degrees.expert);
+  json.field("data_parallel", r.layout->degrees.data);
+  json.field("sharding", to_string(r.layout->sharding.kind));
+  json.field("sequence_parallel", r.layout->layer.sequence_parallel);
+  json.field("micro_batch_sequences", r.layout->batch.micro_batch_sequences);
+  json.field("global_batch_sequences", r.layout->batch.global_batch_sequences);
+  json.field("seq_len_tokens", r.layout->batch.seq_len_tokens);
+  json.field("recompute", to_string(r.layout->layer.recompute.kind));
+  json.field("framework", to_string(r.layout->software.framework));
   json.end_object();
   json.fixed_field("step_time_ms", p.step.time.value() / 1e3, 4);
   json.fixed_field("step_time_p10_ms", p.step.p10.value() / 1e3, 4);
@@ -270,7 +271,8 @@ Result<std::string> explain_text(const PricedStep& step, const Layout& layout, S
   STEPCAST_TRY(add_list("head, forward", step.work.head_forward));
   STEPCAST_TRY(add_list("head, backward", step.work.head_backward));
   const ChunkWork& first = step.work.chunks.front();
-  const double shards = layout.sharding == Sharding::none ? 1.0 : static_cast<double>(layout.shard_group());
+  const double shards =
+      layout.sharding.kind == Sharding::none ? 1.0 : static_cast<double>(layout.shard_group());
   STEPCAST_TRY(add_list("update of the first stage", optimizer_work(layout, first.dense_parameters / shards,
                                                                     first.expert_parameters / shards)));
   return "One micro-batch on one rank; `|` runs beside the item below it.\n\n" + table.text();

@@ -22,10 +22,11 @@ constexpr double kApartShare = 0.05;            // pairs of layouts closer than 
 
 std::string layout_text(const Layout& layout) {
   return fmt::format(
-      "tp{} pp{}{} cp{} ep{} dp{} {} micro {} global {} seq {}", layout.tensor_parallel,
-      layout.pipeline_parallel, layout.virtual_stages > 1 ? fmt::format("x{}", layout.virtual_stages) : "",
-      layout.context_parallel, layout.expert_parallel, layout.data_parallel, to_string(layout.sharding),
-      layout.micro_batch_sequences, layout.global_batch_sequences, layout.seq_len_tokens);
+      "tp{} pp{}{} cp{} ep{} dp{} {} micro {} global {} seq {}", layout.degrees.tensor,
+      layout.degrees.pipeline,
+      layout.degrees.virtual_stages > 1 ? fmt::format("x{}", layout.degrees.virtual_stages) : "",
+      layout.degrees.context, layout.degrees.expert, layout.degrees.data, to_string(layout.sharding.kind),
+      layout.batch.micro_batch_sequences, layout.batch.global_batch_sequences, layout.batch.seq_len_tokens);
 }
 
 std::string row_name(const LlmRun& run) {
@@ -113,7 +114,7 @@ ScoredRow scored(const PredictedRun& p) {
 // Runs of one model, GPU, size and batch in tokens: what differs is the layout.
 std::string layout_family(const LlmRun& run) {
   return fmt::format("{}|{}|{}|{}|{}|{}|{}", run.model.name, run.gpu, run.n_gpus, run.dtype,
-                     run.layout.seq_len_tokens, run.framework, run.layout.global_batch_sequences);
+                     run.layout.batch.seq_len_tokens, run.framework, run.layout.batch.global_batch_sequences);
 }
 
 // Over the families of a set with at least two layouts.

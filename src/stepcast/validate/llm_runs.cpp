@@ -159,7 +159,7 @@ Recompute recompute_of(std::string_view text, LlmRun& run) {
   }
   if (contains(text, "op selective")) return Recompute::selective_ops;
   if (contains(text, "selective")) {
-    return run.layout.framework == Framework::torchtitan ? Recompute::full : Recompute::selective;
+    return run.layout.software.framework == Framework::torchtitan ? Recompute::full : Recompute::selective;
   }
   return Recompute::none;
 }
@@ -188,86 +188,86 @@ Result<LlmRun> run_of(const CsvRows& rows) {
   STEPCAST_ASSIGN(run.model, model_of(rows, run));
 
   Layout& layout = run.layout;
-  STEPCAST_ASSIGN(layout.tensor_parallel, rows.extent("tensor_parallel", 1, 1));
-  STEPCAST_ASSIGN(layout.pipeline_parallel, rows.extent("pipeline_parallel", 1, 1));
-  STEPCAST_ASSIGN(layout.virtual_stages, rows.extent("virtual_stages", 1, 1));
-  STEPCAST_ASSIGN(layout.context_parallel, rows.extent("context_parallel", 1, 1));
-  STEPCAST_ASSIGN(layout.expert_parallel, rows.extent("expert_parallel", 1, 1));
-  STEPCAST_ASSIGN(layout.data_parallel, rows.extent("data_parallel", 1, 1));
-  STEPCAST_ASSIGN(layout.micro_batch_sequences, rows.extent("micro_batch_sequences", 0, 0));
-  STEPCAST_ASSIGN(layout.global_batch_sequences, rows.extent("global_batch_sequences"));
-  STEPCAST_ASSIGN(layout.seq_len_tokens, rows.extent("seq_len_tokens"));
-  STEPCAST_ASSIGN(layout.sequence_parallel, rows.truth("sequence_parallel", false));
-  if (layout.tensor_parallel == 1) layout.sequence_parallel = false;
+  STEPCAST_ASSIGN(layout.degrees.tensor, rows.extent("tensor_parallel", 1, 1));
+  STEPCAST_ASSIGN(layout.degrees.pipeline, rows.extent("pipeline_parallel", 1, 1));
+  STEPCAST_ASSIGN(layout.degrees.virtual_stages, rows.extent("virtual_stages", 1, 1));
+  STEPCAST_ASSIGN(layout.degrees.context, rows.extent("context_parallel", 1, 1));
+  STEPCAST_ASSIGN(layout.degrees.expert, rows.extent("expert_parallel", 1, 1));
+  STEPCAST_ASSIGN(layout.degrees.data, rows.extent("data_parallel", 1, 1));
+  STEPCAST_ASSIGN(layout.batch.micro_batch_sequences, rows.extent("micro_batch_sequences", 0, 0));
+  STEPCAST_ASSIGN(layout.batch.global_batch_sequences, rows.extent("global_batch_sequences"));
+  STEPCAST_ASSIGN(layout.batch.seq_len_tokens, rows.extent("seq_len_tokens"));
+  STEPCAST_ASSIGN(layout.layer.sequence_parallel, rows.truth("sequence_parallel", false));
+  if (layout.degrees.tensor == 1) layout.layer.sequence_parallel = false;
   STEPCAST_ASSIGN(const DType compute, compute_type(rows));
   set_software_defaults(layout, parse_framework(run.framework), compute);
-  layout.framework_date = date_in(run.note);
+  layout.software.date = date_in(run.note);
   const std::string framework = lower(run.framework), dtype = lower(run.dtype), note = lower(run.note);
 
   const std::string_view sharding = rows.cell("sharding");
-  layout.sharding = sharding == "zero1"   ? Sharding::zero1
-                    : sharding == "zero2" ? Sharding::zero2
-                    : sharding == "zero3" ? Sharding::zero3
-                                          : Sharding::none;
+  layout.sharding.kind = sharding == "zero1"   ? Sharding::zero1
+                         : sharding == "zero2" ? Sharding::zero2
+                         : sharding == "zero3" ? Sharding::zero3
+                                               : Sharding::none;
   const std::string schedule = lower(rows.cell("pipeline_schedule"));
-  if (contains(schedule, "gpipe")) layout.schedule = PipelineSchedule::gpipe;
-  if (contains(schedule, "interleaved") || layout.virtual_stages > 1) {
-    layout.schedule = PipelineSchedule::interleaved;
+  if (contains(schedule, "gpipe")) layout.pipeline.schedule = PipelineSchedule::gpipe;
+  if (contains(schedule, "interleaved") || layout.degrees.virtual_stages > 1) {
+    layout.pipeline.schedule = PipelineSchedule::interleaved;
   }
-  if (contains(schedule, "zero")) layout.schedule = PipelineSchedule::zero_bubble_h1;
-  if (layout.schedule == PipelineSchedule::interleaved && layout.virtual_stages == 1 &&
-      layout.pipeline_parallel > 1) {
-    layout.schedule = PipelineSchedule::one_f_one_b;
+  if (contains(schedule, "zero")) layout.pipeline.schedule = PipelineSchedule::zero_bubble_h1;
+  if (layout.pipeline.schedule == PipelineSchedule::interleaved && layout.degrees.virtual_stages == 1 &&
+      layout.degrees.pipeline > 1) {
+    layout.pipeline.schedule = PipelineSchedule::one_f_one_b;
     run.assumed.emplace_back("interleaved schedule without its virtual stages: 1F1B");
   }
-  layout.recompute = recompute_of(rows.cell("recompute"), run);
-  if (layout.framework == Framework::torchtitan && rows.cell("recompute") == "selective") {
-    layout.recompute_every_n_layers = 2;
+  layout.layer.recompute.kind = recompute_of(rows.cell("recompute"), run);
+  if (layout.software.framework == Framework::torchtitan && rows.cell("recompute") == "selective") {
+    layout.layer.recompute.every_n_layers = 2;
     run.assumed.emplace_back("selective recomputation: every second layer");
   }
   const std::string_view attention = rows.cell("attention");
-  layout.attention = attention == "unfused" ? AttentionMethod::unfused : AttentionMethod::flash;
+  layout.layer.attention = attention == "unfused" ? AttentionMethod::unfused : AttentionMethod::flash;
   if (attention.empty()) {
-    const bool old = layout.framework == Framework::libai ||
-                     (layout.framework == Framework::megatron && compute == DType::fp16);
-    if (old) layout.attention = AttentionMethod::unfused;
-    run.assumed.emplace_back(fmt::format("attention: {}", to_string(layout.attention)));
+    const bool old = layout.software.framework == Framework::libai ||
+                     (layout.software.framework == Framework::megatron && compute == DType::fp16);
+    if (old) layout.layer.attention = AttentionMethod::unfused;
+    run.assumed.emplace_back(fmt::format("attention: {}", to_string(layout.layer.attention)));
   }
-  if (layout.framework == Framework::torchtitan) {
-    layout.fused.compiled = contains(framework, "compile");
-    layout.overlap.tensor_parallel = contains(note, "async tp");
+  if (layout.software.framework == Framework::torchtitan) {
+    layout.layer.fused.compiled = contains(framework, "compile");
+    layout.layer.overlap.tensor_parallel = contains(note, "async tp");
     if (compute == DType::fp8) {
-      layout.precision.fp8.scaling = contains(dtype, "row") ? Fp8Scaling::rowwise : Fp8Scaling::dynamic;
-      layout.precision.fp8.gather_weights = true;
+      layout.layer.precision.fp8.scaling = contains(dtype, "row") ? Fp8Scaling::rowwise : Fp8Scaling::dynamic;
+      layout.layer.precision.fp8.gather_weights = true;
     }
   }
-  if (contains(note, "precision pure")) layout.precision.reduction = DType::bf16;
+  if (contains(note, "precision pure")) layout.layer.precision.reduction = DType::bf16;
   if (contains(framework, "megatron-deepspeed")) {
-    layout.overlap.sequence_parallel_weight_gradient = false;
+    layout.layer.overlap.sequence_parallel_weight_gradient = false;
   }
   // A pipeline without a stated micro-batch, or one as large as all its share: single sequences.
   const std::int64_t per_rank =
-      layout.global_batch_sequences / std::max<std::int64_t>(1, layout.data_parallel);
-  if (layout.micro_batch_sequences == 0) {
-    layout.micro_batch_sequences = 1;
+      layout.batch.global_batch_sequences / std::max<std::int64_t>(1, layout.degrees.data);
+  if (layout.batch.micro_batch_sequences == 0) {
+    layout.batch.micro_batch_sequences = 1;
     run.assumed.emplace_back("micro_batch_sequences: 1");
-  } else if (layout.framework == Framework::torchtitan && layout.pipeline_parallel > 1 &&
-             layout.micro_batch_sequences == per_rank && per_rank > 1) {
-    layout.micro_batch_sequences = 1;
+  } else if (layout.software.framework == Framework::torchtitan && layout.degrees.pipeline > 1 &&
+             layout.batch.micro_batch_sequences == per_rank && per_rank > 1) {
+    layout.batch.micro_batch_sequences = 1;
     run.assumed.emplace_back("micro-batches of a pipeline that the source does not state: 1 sequence");
   }
-  const std::int64_t chunks = layout.pipeline_parallel * layout.virtual_stages;
+  const std::int64_t chunks = layout.degrees.pipeline * layout.degrees.virtual_stages;
   // More chunks than layers, or than there can be: check() says so when the run is predicted.
   constexpr std::int64_t kMostChunks = 100'000;
   if (chunks <= std::min(run.model.n_layers, kMostChunks) && run.model.n_layers % chunks != 0) {
     // As even as possible, as TorchTitan and DeepSpeed split.
     for (std::int64_t c = 0; c < chunks; ++c) {
-      layout.layers_per_stage.push_back(run.model.n_layers / chunks +
-                                        (c < run.model.n_layers % chunks ? 1 : 0));
+      layout.pipeline.layers_per_stage.push_back(run.model.n_layers / chunks +
+                                                 (c < run.model.n_layers % chunks ? 1 : 0));
     }
     run.assumed.emplace_back("layers per stage: as even as possible");
   }
-  run.apart = layout.context_parallel >= 4 || contains(dtype, "row");
+  run.apart = layout.degrees.context >= 4 || contains(dtype, "row");
   return run;
 }
 

@@ -102,43 +102,56 @@ Precision precision_for(DType compute) {
 }
 
 std::int64_t Layout::world_size() const {
-  return tensor_parallel * context_parallel * data_parallel * pipeline_parallel;
+  return degrees.tensor * degrees.context * degrees.data * degrees.pipeline;
 }
 
 std::int64_t Layout::micro_batches() const {
-  return global_batch_sequences / (micro_batch_sequences * data_parallel);
+  return batch.global_batch_sequences / (batch.micro_batch_sequences * degrees.data);
 }
 
 std::int64_t Layout::expert_data_parallel() const {
-  return tensor_parallel * context_parallel * data_parallel / (expert_tensor_degree() * expert_parallel);
+  return degrees.tensor * degrees.context * degrees.data / (expert_tensor_degree() * degrees.expert);
 }
 
 std::int64_t Layout::shard_group() const {
-  const std::int64_t all = data_parallel * context_parallel;
-  if (sharding == Sharding::none) return 1;
-  return sharding_options.shard_group_size > 0 ? sharding_options.shard_group_size : all;
+  if (sharding.kind == Sharding::none) return 1;
+  return sharding.shard_group_size > 0 ? sharding.shard_group_size : degrees.data * degrees.context;
+}
+
+bool Layout::accumulates_gradients() const { return sharding.kind != Sharding::zero3 && micro_batches() > 1; }
+
+LayerKey layer_key(const Layout& layout) {
+  return {.tensor = layout.degrees.tensor,
+          .context = layout.degrees.context,
+          .expert = layout.degrees.expert,
+          .expert_tensor = layout.expert_tensor_degree(),
+          .micro_batch_sequences = layout.batch.micro_batch_sequences,
+          .seq_len_tokens = layout.batch.seq_len_tokens,
+          .accumulates_gradients = layout.accumulates_gradients(),
+          .choices = layout.layer};
 }
 
 std::int64_t padded_vocab_size(const Transformer& model, const Layout& layout) {
-  std::int64_t per_rank = layout.vocab_divisible_by;
+  std::int64_t per_rank = layout.software.vocab_divisible_by;
   if (per_rank == 0) {
-    const bool pads = layout.framework != Framework::torchtitan && layout.framework != Framework::fsdp;
+    const bool pads =
+        layout.software.framework != Framework::torchtitan && layout.software.framework != Framework::fsdp;
     per_rank = pads ? 128 : 1;  // Megatron-LM's --make-vocab-size-divisible-by
   }
-  const std::int64_t step = per_rank * layout.tensor_parallel;
+  const std::int64_t step = per_rank * layout.degrees.tensor;
   return (model.vocab_size + step - 1) / step * step;
 }
 
 std::vector<StageChunk> stage_chunks(const Transformer& model, const Layout& layout) {
-  const std::int64_t n_chunks = layout.pipeline_parallel * layout.virtual_stages;
+  const std::int64_t n_chunks = layout.degrees.pipeline * layout.degrees.virtual_stages;
   std::vector<StageChunk> chunks;
   chunks.reserve(static_cast<std::size_t>(n_chunks));
   std::int64_t first = 0;
   for (std::int64_t i = 0; i < n_chunks; ++i) {
-    const std::int64_t n = layout.layers_per_stage.empty()
+    const std::int64_t n = layout.pipeline.layers_per_stage.empty()
                                ? model.n_layers / n_chunks
-                               : layout.layers_per_stage[static_cast<std::size_t>(i)];
-    chunks.push_back({i % layout.pipeline_parallel, i / layout.pipeline_parallel, first, n});
+                               : layout.pipeline.layers_per_stage[static_cast<std::size_t>(i)];
+    chunks.push_back({i % layout.degrees.pipeline, i / layout.degrees.pipeline, first, n});
     first += n;
   }
   return chunks;
@@ -156,9 +169,10 @@ std::vector<std::int64_t> layers_counting_embedding_and_output(std::int64_t n_la
 }
 
 bool is_recomputed(const Layout& layout, std::int64_t layer) {
-  if (layout.recompute != Recompute::full) return false;
-  if (layout.recompute_layers_per_stage && layer >= *layout.recompute_layers_per_stage) return false;
-  return (layer + 1) % layout.recompute_every_n_layers == 0;
+  if (layout.layer.recompute.kind != Recompute::full) return false;
+  if (layout.layer.recompute.layers_per_stage && layer >= *layout.layer.recompute.layers_per_stage)
+    return false;
+  return (layer + 1) % layout.layer.recompute.every_n_layers == 0;
 }
 
 }  // namespace stepcast

@@ -1,8 +1,9 @@
 // A Layout: how a Transformer is trained on many GPUs - degrees of parallelism, batches, precision, what is
 // recomputed, sharded, overlapped and fused, and by whose software.
 //
-//   Layout layout{.tensor_parallel = 8, .pipeline_parallel = 16, .data_parallel = 4,
-//                 .micro_batch_sequences = 1, .global_batch_sequences = 1536, .seq_len_tokens = 2048};
+//   Layout layout{.degrees = {.tensor = 8, .pipeline = 16, .data = 4},
+//                 .batch = {.micro_batch_sequences = 1, .global_batch_sequences = 1536,
+//                           .seq_len_tokens = 2048}};
 //   STEPCAST_TRY(check(layout, model, 512));
 //   layout.micro_batches();      // per data-parallel rank and step: 384
 //
@@ -69,7 +70,7 @@ enum class Framework : std::uint8_t {
 
 enum class AttentionMethod : std::uint8_t {
   unfused,  // batched gemm, masked softmax, dropout, batched gemm
-  flash,    // one kernel; which: Layout::attention_kernel
+  flash,    // one kernel; which: LayerChoices::attention_kernel
 };
 [[nodiscard]] std::string_view to_string(AttentionMethod method);
 
@@ -141,109 +142,149 @@ struct FusedKernels {
   friend bool operator==(const FusedKernels&, const FusedKernels&) = default;
 };
 
-// Full or hybrid sharding of weights (Sharding::zero2 and zero3).
-struct ShardingOptions {
-  // Ranks that hold one copy together; 0: all data-parallel (and context-parallel) ranks. Fewer: hybrid
-  // sharding, copies are all-reduced.
-  std::int64_t shard_group_size = 0;
-  bool forward_prefetch = false;               // PyTorch's default
-  Prefetch backward_prefetch = Prefetch::pre;  // PyTorch's default; Composer: post
-  bool reshard_after_forward = true;           // zero3; false: weights stay until backward
-  // Gradients are reduced after every micro-batch (FSDP's default); false: after the last (no_sync).
-  bool reduce_every_micro_batch = true;
-  bool parameter_offload = false;  // weights rest on the CPU (ZeRO-Infinity)
-  friend bool operator==(const ShardingOptions&, const ShardingOptions&) = default;
-};
-
-struct OverlapOptions {
-  bool tensor_parallel = false;   // --tp-comm-overlap: gathers and scatters beside their products
-  bool gradient_reduce = false;   // --overlap-grad-reduce: buckets beside the last backward
-  bool parameter_gather = false;  // --overlap-param-gather: beside the next forward
-  bool pipeline = false;          // p2p beside computation; Megatron: on with interleaving
-  bool sequence_parallel_weight_gradient =
-      true;             // async all-gather of --sequence-parallel beside the product
-  bool expert = false;  // all-to-all beside shared experts or other micro-batches
-  friend bool operator==(const OverlapOptions&, const OverlapOptions&) = default;
-};
-
-struct Layout {
-  // Degrees. tensor x context x data x pipeline = GPUs; experts are spread inside those (see
-  // expert_parallel).
-  std::int64_t tensor_parallel = 1;
-  std::int64_t pipeline_parallel = 1;
-  std::int64_t context_parallel = 1;
-  std::int64_t data_parallel = 1;
+// Degrees of parallelism. tensor x context x data x pipeline = GPUs; experts are spread inside those.
+struct Degrees {
+  std::int64_t tensor = 1;
+  std::int64_t pipeline = 1;
+  std::int64_t context = 1;
+  std::int64_t data = 1;
   // Ranks that share the experts of a layer; their groups lie inside the data- and context-parallel ranks
-  // (and the tensor-parallel ones as far as expert_tensor_parallel is smaller than tensor_parallel).
-  std::int64_t expert_parallel = 1;
-  std::int64_t expert_tensor_parallel = 0;  // 0: tensor_parallel
-  std::int64_t virtual_stages = 1;          // chunks of layers per GPU, > 1: interleaved
+  // (and the tensor-parallel ones as far as expert_tensor is smaller than tensor).
+  std::int64_t expert = 1;
+  std::int64_t expert_tensor = 0;   // 0: tensor
+  std::int64_t virtual_stages = 1;  // chunks of layers per GPU, > 1: interleaved
+  friend bool operator==(const Degrees&, const Degrees&) = default;
+};
 
-  // Batches, in sequences of seq_len_tokens.
+// In sequences of seq_len_tokens.
+struct Batch {
   std::int64_t micro_batch_sequences = 1;
   std::int64_t global_batch_sequences = 1;
   std::int64_t seq_len_tokens = 0;
+  friend bool operator==(const Batch&, const Batch&) = default;
+};
 
-  bool sequence_parallel = false;  // norms and dropout on 1/tensor_parallel of the tokens
-  Sharding sharding = Sharding::none;
-  ShardingOptions sharding_options;
-  // Gradients per bucket of a data-parallel reduction, in parameters. nullopt: the framework's (Megatron:
-  // max(40e6, 1e6 x data_parallel); PyTorch DDP: 25 MiB).
-  std::optional<std::int64_t> bucket_parameters;
+struct Recomputation {
+  Recompute kind = Recompute::none;
+  // Under full recomputation: the last of every n layers is recomputed (TorchTitan's selective_ac_option).
+  std::int64_t every_n_layers = 1;
+  // Under full recomputation: only the first n layers of every (virtual) stage (--recompute-method block).
+  std::optional<std::int64_t> layers_per_stage;
+  // Under full recomputation: inputs are kept of every n-th layer (--recompute-method uniform).
+  std::int64_t chunk_layers = 1;
+  friend bool operator==(const Recomputation&, const Recomputation&) = default;
+};
 
-  PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
-  // Layers of every stage, in the order of the model, pipeline_parallel x virtual_stages of them. Empty: as
-  // many in each.
-  std::vector<std::int64_t> layers_per_stage;
-  bool p2p_scatter_gather = true;  // activations travel once per tensor-parallel group
+// Which communication inside a layer runs beside its computation.
+struct LayerOverlap {
+  bool tensor_parallel = false;  // --tp-comm-overlap: gathers and scatters beside their products
+  bool sequence_parallel_weight_gradient =
+      true;             // async all-gather of --sequence-parallel beside the product
+  bool expert = false;  // all-to-all beside shared experts or other micro-batches
+  friend bool operator==(const LayerOverlap&, const LayerOverlap&) = default;
+};
 
+// How one layer is computed. Together with degrees and micro-batch this is all that its operations depend on
+// (layer_key()).
+struct LayerChoices {
+  bool sequence_parallel = false;  // norms and dropout on 1/tensor of the tokens
   ContextParallelKind context_parallel_kind = ContextParallelKind::ring;
   // Tokens of the busiest expert-parallel rank over the mean; 1: balanced.
   double expert_imbalance = 1;
   // Tokens an expert takes at most, as a multiple of the mean; nullopt: no token is dropped.
   std::optional<double> expert_capacity_factor;
-
-  Recompute recompute = Recompute::none;
-  // Under full recomputation: the last of every n layers is recomputed (TorchTitan's selective_ac_option).
-  std::int64_t recompute_every_n_layers = 1;
-  // Under full recomputation: only the first n layers of every (virtual) stage (--recompute-method block).
-  std::optional<std::int64_t> recompute_layers_per_stage;
-  // Under full recomputation: inputs are kept of every n-th layer (--recompute-method uniform).
-  std::int64_t recompute_chunk_layers = 1;
-  bool activation_offload = false;  // kept activations go to the CPU
-
-  OptimizerSetup optimizer;
-  Precision precision;
   AttentionMethod attention = AttentionMethod::flash;
   // Queries, keys and values are gathered without padding before flash attention and its result is scattered
   // back (LLM Foundry until 2023, whether or not there is padding).
   bool attention_unpads = false;
   AttentionKernel attention_kernel = AttentionKernel::any;  // any: from device, framework and its date
+  Precision precision;
   FusedKernels fused;
-  OverlapOptions overlap;
+  Recomputation recompute;
+  bool activation_offload = false;  // kept activations go to the CPU
+  LayerOverlap overlap;
+  friend bool operator==(const LayerChoices&, const LayerChoices&) = default;
+};
 
+struct PipelineChoices {
+  PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
+  // Layers of every stage, in the order of the model, degrees.pipeline x degrees.virtual_stages of them.
+  // Empty: as many in each.
+  std::vector<std::int64_t> layers_per_stage;
+  bool p2p_scatter_gather = true;  // activations travel once per tensor-parallel group
+  bool overlap = false;            // p2p beside computation; Megatron: on with interleaving
+  friend bool operator==(const PipelineChoices&, const PipelineChoices&) = default;
+};
+
+// What data-parallel ranks share, and how gradients and weights travel among them.
+struct ShardingChoices {
+  Sharding kind = Sharding::none;
+  // zero2 and zero3: ranks that hold one copy together; 0: all data-parallel (and context-parallel) ranks.
+  // Fewer: hybrid sharding, copies are all-reduced.
+  std::int64_t shard_group_size = 0;
+  bool forward_prefetch = false;               // PyTorch's default
+  Prefetch backward_prefetch = Prefetch::pre;  // PyTorch's default; Composer: post
+  bool reshard_after_forward = true;           // zero3; false: weights stay until backward
+  // zero2 and zero3: gradients are reduced after every micro-batch (FSDP's default); false: after the last
+  // (no_sync).
+  bool reduce_every_micro_batch = true;
+  bool parameter_offload = false;         // weights rest on the CPU (ZeRO-Infinity)
+  bool overlap_gradient_reduce = false;   // --overlap-grad-reduce: buckets beside the last backward
+  bool overlap_parameter_gather = false;  // --overlap-param-gather: beside the next forward
+  // Gradients per bucket of a data-parallel reduction, in parameters. nullopt: the framework's (Megatron:
+  // max(40e6, 1e6 x degrees.data); PyTorch DDP: 25 MiB).
+  std::optional<std::int64_t> bucket_parameters;
+  friend bool operator==(const ShardingChoices&, const ShardingChoices&) = default;
+};
+
+// Whose software trains.
+struct Software {
+  Framework framework = Framework::unknown;
+  std::string version;  // "24.11.1", "v0.7.0"; empty: not known
+  std::string date;     // "2023-07" or "2023-07-31"; empty: not known
   std::int64_t vocab_divisible_by =
       0;  // per tensor-parallel rank; 0: the framework's, see padded_vocab_size()
+  friend bool operator==(const Software&, const Software&) = default;
+};
+
+struct Layout {
+  Degrees degrees;
+  Batch batch;
+  LayerChoices layer;
+  PipelineChoices pipeline;
+  ShardingChoices sharding;
+  OptimizerSetup optimizer;
+  Software software;
   // From the fastest changing degree to the slowest (--use-tp-pp-dp-mapping: "tp-cp-ep-pp-dp").
   std::string rank_order = "tp-cp-ep-dp-pp";
-
-  Framework framework = Framework::unknown;
-  std::string framework_version;  // "24.11.1", "v0.7.0"; empty: not known
-  std::string framework_date;     // "2023-07" or "2023-07-31"; empty: not known
 
   [[nodiscard]] std::int64_t world_size() const;
   // Per data-parallel rank and optimizer step: gradient accumulation, or micro-batches of the pipeline.
   [[nodiscard]] std::int64_t micro_batches() const;
   [[nodiscard]] std::int64_t expert_tensor_degree() const {
-    return expert_tensor_parallel > 0 ? expert_tensor_parallel : tensor_parallel;
+    return degrees.expert_tensor > 0 ? degrees.expert_tensor : degrees.tensor;
   }
   // Ranks that hold the same experts and reduce their gradients.
   [[nodiscard]] std::int64_t expert_data_parallel() const;
+  // Whole weight gradients are added up over micro-batches; under zero3 every rank adds its shard.
+  [[nodiscard]] bool accumulates_gradients() const;
   // Ranks that hold one copy of sharded weights together.
   [[nodiscard]] std::int64_t shard_group() const;
 
   friend bool operator==(const Layout&, const Layout&) = default;
 };
+
+// All of a layout that the operations of a layer and their communication depend on: layouts with equal keys
+// compute and communicate the same inside the layers of a model, whatever their stages, data-parallel ranks
+// and schedule are. (How groups lie on nodes comes on top: place().)
+struct LayerKey {
+  std::int64_t tensor = 1, context = 1, expert = 1, expert_tensor = 1;
+  std::int64_t micro_batch_sequences = 1, seq_len_tokens = 0;
+  bool accumulates_gradients = false;
+  LayerChoices choices;
+  friend bool operator==(const LayerKey&, const LayerKey&) = default;
+};
+[[nodiscard]] LayerKey layer_key(const Layout& layout);
 
 // Whether the model can be trained so, on `n_gpus` if given. The sentence names the constraint that is broken
 // and the nearest layout that keeps it: "n_layers 30 is not divisible by pipeline_parallel 4 x virtual_stages
@@ -251,7 +292,7 @@ struct Layout {
 [[nodiscard]] Status check(const Layout& layout, const Transformer& model,
                            std::optional<std::int64_t> n_gpus = std::nullopt);
 
-// Rows of the word embedding as it is trained: a multiple of vocab_divisible_by x tensor_parallel. Megatron,
+// Rows of the word embedding as it is trained: a multiple of vocab_divisible_by x degrees.tensor. Megatron,
 // NeMo, DeepSpeed and LiBai: 128; others: 1.
 [[nodiscard]] std::int64_t padded_vocab_size(const Transformer& model, const Layout& layout);
 
@@ -263,7 +304,7 @@ struct StageChunk {
   std::int64_t n_layers = 0;
   friend bool operator==(const StageChunk&, const StageChunk&) = default;
 };
-// All chunks in the order of the model: chunk i lies on pipeline rank i mod pipeline_parallel. For a layout
+// All chunks in the order of the model: chunk i lies on pipeline rank i mod degrees.pipeline. For a layout
 // that passes check().
 [[nodiscard]] std::vector<StageChunk> stage_chunks(const Transformer& model, const Layout& layout);
 

@@ -24,24 +24,24 @@ Status check_ranges(const Layout& layout) {
     std::string_view name;
     std::int64_t value, smallest, largest;
   } fields[] = {
-      {"tensor_parallel", layout.tensor_parallel, 1, kDegree},
-      {"pipeline_parallel", layout.pipeline_parallel, 1, kDegree},
-      {"context_parallel", layout.context_parallel, 1, kDegree},
-      {"data_parallel", layout.data_parallel, 1, kDegree},
-      {"expert_parallel", layout.expert_parallel, 1, kDegree},
-      {"expert_tensor_parallel", layout.expert_tensor_parallel, 0, kDegree},
-      {"virtual_stages", layout.virtual_stages, 1, kDegree},
-      {"micro_batch_sequences", layout.micro_batch_sequences, 1, kBatch},
-      {"global_batch_sequences", layout.global_batch_sequences, 1, kBatch},
-      {"seq_len_tokens", layout.seq_len_tokens, 1, kBatch},
-      {"shard_group_size", layout.sharding_options.shard_group_size, 0, kBatch},
-      {"bucket_parameters", layout.bucket_parameters.value_or(1), 1, 1'000'000'000'000},
-      {"recompute_every_n_layers", layout.recompute_every_n_layers, 1, kDegree},
-      {"recompute_layers_per_stage", layout.recompute_layers_per_stage.value_or(0), 0, kDegree},
-      {"recompute_chunk_layers", layout.recompute_chunk_layers, 1, kDegree},
-      {"vocab_divisible_by", layout.vocab_divisible_by, 0, kDegree},
-      {"fp8.first_layers", layout.precision.fp8.first_layers, 0, kDegree},
-      {"fp8.last_layers", layout.precision.fp8.last_layers, 0, kDegree},
+      {"tensor_parallel", layout.degrees.tensor, 1, kDegree},
+      {"pipeline_parallel", layout.degrees.pipeline, 1, kDegree},
+      {"context_parallel", layout.degrees.context, 1, kDegree},
+      {"data_parallel", layout.degrees.data, 1, kDegree},
+      {"expert_parallel", layout.degrees.expert, 1, kDegree},
+      {"expert_tensor_parallel", layout.degrees.expert_tensor, 0, kDegree},
+      {"virtual_stages", layout.degrees.virtual_stages, 1, kDegree},
+      {"micro_batch_sequences", layout.batch.micro_batch_sequences, 1, kBatch},
+      {"global_batch_sequences", layout.batch.global_batch_sequences, 1, kBatch},
+      {"seq_len_tokens", layout.batch.seq_len_tokens, 1, kBatch},
+      {"shard_group_size", layout.sharding.shard_group_size, 0, kBatch},
+      {"bucket_parameters", layout.sharding.bucket_parameters.value_or(1), 1, 1'000'000'000'000},
+      {"recompute_every_n_layers", layout.layer.recompute.every_n_layers, 1, kDegree},
+      {"recompute_layers_per_stage", layout.layer.recompute.layers_per_stage.value_or(0), 0, kDegree},
+      {"recompute_chunk_layers", layout.layer.recompute.chunk_layers, 1, kDegree},
+      {"vocab_divisible_by", layout.software.vocab_divisible_by, 0, kDegree},
+      {"fp8.first_layers", layout.layer.precision.fp8.first_layers, 0, kDegree},
+      {"fp8.last_layers", layout.layer.precision.fp8.last_layers, 0, kDegree},
   };
   for (const auto& field : fields) {
     if (field.value >= field.smallest && field.value <= field.largest) continue;
@@ -51,20 +51,20 @@ Status check_ranges(const Layout& layout) {
   }
   double gpus = 1;
   for (const std::int64_t degree :
-       {layout.tensor_parallel, layout.pipeline_parallel, layout.context_parallel, layout.data_parallel}) {
+       {layout.degrees.tensor, layout.degrees.pipeline, layout.degrees.context, layout.degrees.data}) {
     gpus *= static_cast<double>(degree);
   }
   constexpr double kMostGpus = 1e8;
   if (gpus > kMostGpus)
     return Error{fmt::format("the layout needs {:.3g} GPUs; at most 1e8 are possible", gpus)};
-  if (!(layout.expert_imbalance >= 1) || layout.expert_imbalance > 1e6) {
+  if (!(layout.layer.expert_imbalance >= 1) || layout.layer.expert_imbalance > 1e6) {
     return Error::at("", "expert_imbalance")
-        .found(fmt::format("{}", layout.expert_imbalance))
+        .found(fmt::format("{}", layout.layer.expert_imbalance))
         .expected("the load of the busiest rank over the mean, 1 or more");
   }
-  if (layout.expert_capacity_factor && !(*layout.expert_capacity_factor > 0)) {
+  if (layout.layer.expert_capacity_factor && !(*layout.layer.expert_capacity_factor > 0)) {
     return Error::at("", "expert_capacity_factor")
-        .found(fmt::format("{}", *layout.expert_capacity_factor))
+        .found(fmt::format("{}", *layout.layer.expert_capacity_factor))
         .expected("a number above 0");
   }
   return Ok{};
@@ -74,10 +74,10 @@ Status check_world_size(const Layout& layout, std::optional<std::int64_t> n_gpus
   if (!n_gpus) return Ok{};
   if (*n_gpus <= 0) return Error::at("", "GPUs").found(fmt::format("{}", *n_gpus)).expected("at least 1");
   if (layout.world_size() == *n_gpus) return Ok{};
-  const std::int64_t replica = layout.tensor_parallel * layout.context_parallel * layout.pipeline_parallel;
+  const std::int64_t replica = layout.degrees.tensor * layout.degrees.context * layout.degrees.pipeline;
   std::string problem = fmt::format(
       "tensor_parallel {} x context_parallel {} x pipeline_parallel {} x data_parallel {} = {} GPUs, not {}",
-      layout.tensor_parallel, layout.context_parallel, layout.pipeline_parallel, layout.data_parallel,
+      layout.degrees.tensor, layout.degrees.context, layout.degrees.pipeline, layout.degrees.data,
       layout.world_size(), *n_gpus);
   if (*n_gpus % replica == 0) {
     return broken("data_parallel", std::move(problem))
@@ -89,7 +89,7 @@ Status check_world_size(const Layout& layout, std::optional<std::int64_t> n_gpus
 }
 
 Status check_tensor_parallel(const Layout& layout, const Transformer& model) {
-  const std::int64_t tp = layout.tensor_parallel;
+  const std::int64_t tp = layout.degrees.tensor;
   const auto not_divisible = [tp](std::string_view name, std::int64_t value) {
     return broken("tensor_parallel",
                   fmt::format("{} {} is not divisible by tensor_parallel {}", name, value, tp))
@@ -102,30 +102,30 @@ Status check_tensor_parallel(const Layout& layout, const Transformer& model) {
   const bool has_dense = !model.moe || model.n_moe_layers() < model.n_layers;
   if (has_dense && model.ffn_hidden_size % tp != 0)
     return not_divisible("ffn_hidden_size", model.ffn_hidden_size);
-  const std::int64_t tokens = layout.seq_len_tokens / layout.context_parallel;
-  if (layout.sequence_parallel && tokens % tp != 0) {
+  const std::int64_t tokens = layout.batch.seq_len_tokens / layout.degrees.context;
+  if (layout.layer.sequence_parallel && tokens % tp != 0) {
     return not_divisible("with sequence_parallel, seq_len_tokens / context_parallel", tokens);
   }
   return Ok{};
 }
 
 Status check_context_parallel(const Layout& layout, const Transformer& model) {
-  const std::int64_t cp = layout.context_parallel;
+  const std::int64_t cp = layout.degrees.context;
   if (cp == 1) return Ok{};
   // A causal mask leaves rank 0 little to do, so every rank takes a piece from the front and one from the
   // back.
   const bool halves = model.architecture == Architecture::decoder &&
-                      layout.context_parallel_kind != ContextParallelKind::all_to_all;
+                      layout.layer.context_parallel_kind != ContextParallelKind::all_to_all;
   const std::int64_t pieces = halves ? 2 * cp : cp;
-  if (layout.seq_len_tokens % pieces != 0) {
+  if (layout.batch.seq_len_tokens % pieces != 0) {
     return broken("context_parallel",
                   fmt::format("seq_len_tokens {} is not divisible by {}context_parallel {}",
-                              layout.seq_len_tokens, halves ? "2 x " : "", cp))
+                              layout.batch.seq_len_tokens, halves ? "2 x " : "", cp))
         .advice(fmt::format("nearest that work: seq_len_tokens {}",
-                            nearest_multiples(pieces, layout.seq_len_tokens)));
+                            nearest_multiples(pieces, layout.batch.seq_len_tokens)));
   }
-  const std::int64_t heads = model.n_heads / layout.tensor_parallel;
-  if (layout.context_parallel_kind == ContextParallelKind::all_to_all && heads % cp != 0) {
+  const std::int64_t heads = model.n_heads / layout.degrees.tensor;
+  if (layout.layer.context_parallel_kind == ContextParallelKind::all_to_all && heads % cp != 0) {
     return broken("context_parallel",
                   fmt::format(
                       "n_heads / tensor_parallel = {} is not divisible by context_parallel {} (all to all)",
@@ -136,15 +136,15 @@ Status check_context_parallel(const Layout& layout, const Transformer& model) {
 }
 
 Status check_uneven_stages(const Layout& layout, const Transformer& model) {
-  const std::int64_t n_chunks = layout.pipeline_parallel * layout.virtual_stages;
-  if (static_cast<std::int64_t>(layout.layers_per_stage.size()) != n_chunks) {
+  const std::int64_t n_chunks = layout.degrees.pipeline * layout.degrees.virtual_stages;
+  if (static_cast<std::int64_t>(layout.pipeline.layers_per_stage.size()) != n_chunks) {
     return Error::at("", "layers_per_stage")
-        .found(fmt::format("{} entries", layout.layers_per_stage.size()))
-        .expected(fmt::format("pipeline_parallel {} x virtual_stages {} = {}", layout.pipeline_parallel,
-                              layout.virtual_stages, n_chunks));
+        .found(fmt::format("{} entries", layout.pipeline.layers_per_stage.size()))
+        .expected(fmt::format("pipeline_parallel {} x virtual_stages {} = {}", layout.degrees.pipeline,
+                              layout.degrees.virtual_stages, n_chunks));
   }
   std::int64_t sum = 0;
-  for (const std::int64_t n : layout.layers_per_stage) {
+  for (const std::int64_t n : layout.pipeline.layers_per_stage) {
     if (n < 1 || n > model.n_layers) {
       return Error::at("", "layers_per_stage")
           .found(fmt::format("{}", n))
@@ -154,7 +154,8 @@ Status check_uneven_stages(const Layout& layout, const Transformer& model) {
     if (sum > model.n_layers) break;
   }
   if (sum != model.n_layers) {
-    sum = std::accumulate(layout.layers_per_stage.begin(), layout.layers_per_stage.end(), std::int64_t{0});
+    sum = std::accumulate(layout.pipeline.layers_per_stage.begin(), layout.pipeline.layers_per_stage.end(),
+                          std::int64_t{0});
     return Error::at("", "layers_per_stage")
         .found(fmt::format("{} layers in all", sum))
         .expected(fmt::format("n_layers {}", model.n_layers));
@@ -163,18 +164,18 @@ Status check_uneven_stages(const Layout& layout, const Transformer& model) {
 }
 
 Status check_pipeline(const Layout& layout, const Transformer& model) {
-  const std::int64_t pp = layout.pipeline_parallel, vp = layout.virtual_stages;
-  const bool interleaved = layout.schedule == PipelineSchedule::interleaved;
+  const std::int64_t pp = layout.degrees.pipeline, vp = layout.degrees.virtual_stages;
+  const bool interleaved = layout.pipeline.schedule == PipelineSchedule::interleaved;
   if (vp > 1 && !interleaved) {
-    return broken("virtual_stages",
-                  fmt::format("virtual_stages {} with the schedule {}", vp, to_string(layout.schedule)))
+    return broken("virtual_stages", fmt::format("virtual_stages {} with the schedule {}", vp,
+                                                to_string(layout.pipeline.schedule)))
         .advice("use the interleaved schedule, or virtual_stages 1");
   }
   if (vp > 1 && pp == 1) {
     return broken("virtual_stages", fmt::format("virtual_stages {} without a pipeline", vp))
         .advice("use virtual_stages 1 or pipeline_parallel 2 or more");
   }
-  if (!layout.layers_per_stage.empty()) return check_uneven_stages(layout, model);
+  if (!layout.pipeline.layers_per_stage.empty()) return check_uneven_stages(layout, model);
   if (pp > model.n_layers || model.n_layers % pp != 0) {
     return broken("pipeline_parallel",
                   fmt::format("n_layers {} is not divisible by pipeline_parallel {}", model.n_layers, pp))
@@ -192,33 +193,33 @@ Status check_pipeline(const Layout& layout, const Transformer& model) {
 }
 
 Status check_batch(const Layout& layout) {
-  const std::int64_t step = layout.micro_batch_sequences * layout.data_parallel;
-  if (layout.global_batch_sequences % step != 0) {
+  const std::int64_t step = layout.batch.micro_batch_sequences * layout.degrees.data;
+  if (layout.batch.global_batch_sequences % step != 0) {
     return broken("global_batch_sequences",
                   fmt::format("global_batch_sequences {} is not divisible by micro_batch_sequences {} x "
                               "data_parallel {} = {}",
-                              layout.global_batch_sequences, layout.micro_batch_sequences,
-                              layout.data_parallel, step))
+                              layout.batch.global_batch_sequences, layout.batch.micro_batch_sequences,
+                              layout.degrees.data, step))
         .advice(fmt::format("nearest that work: global_batch_sequences {}",
-                            nearest_multiples(step, layout.global_batch_sequences)));
+                            nearest_multiples(step, layout.batch.global_batch_sequences)));
   }
   // The interleaved schedule sends micro-batches through in groups of pipeline_parallel.
-  if (layout.virtual_stages > 1 && layout.micro_batches() % layout.pipeline_parallel != 0) {
+  if (layout.degrees.virtual_stages > 1 && layout.micro_batches() % layout.degrees.pipeline != 0) {
     return broken(
                "virtual_stages",
                fmt::format(
                    "{} micro-batches are not divisible by pipeline_parallel {}, as the interleaved schedule "
                    "needs",
-                   layout.micro_batches(), layout.pipeline_parallel))
-        .advice(
-            fmt::format("nearest that work: global_batch_sequences {}",
-                        nearest_multiples(step * layout.pipeline_parallel, layout.global_batch_sequences)));
+                   layout.micro_batches(), layout.degrees.pipeline))
+        .advice(fmt::format(
+            "nearest that work: global_batch_sequences {}",
+            nearest_multiples(step * layout.degrees.pipeline, layout.batch.global_batch_sequences)));
   }
   return Ok{};
 }
 
 Status check_experts(const Layout& layout, const Transformer& model) {
-  const std::int64_t ep = layout.expert_parallel, etp = layout.expert_tensor_degree();
+  const std::int64_t ep = layout.degrees.expert, etp = layout.expert_tensor_degree();
   if (!model.moe) {
     if (ep == 1) return Ok{};
     return broken("expert_parallel", fmt::format("expert_parallel {} for a model without experts", ep))
@@ -237,7 +238,7 @@ Status check_experts(const Layout& layout, const Transformer& model) {
         .advice(
             fmt::format("nearest that work: {}", nearest_divisors(model.moe->expert_ffn_hidden_size, etp)));
   }
-  const std::int64_t ranks = layout.tensor_parallel * layout.context_parallel * layout.data_parallel;
+  const std::int64_t ranks = layout.degrees.tensor * layout.degrees.context * layout.degrees.data;
   if (ranks % etp != 0) {
     return broken(
                "expert_tensor_parallel",
@@ -258,13 +259,13 @@ Status check_experts(const Layout& layout, const Transformer& model) {
 }
 
 Status check_sharding(const Layout& layout) {
-  const std::int64_t group = layout.sharding_options.shard_group_size;
+  const std::int64_t group = layout.sharding.shard_group_size;
   if (group == 0) return Ok{};
-  if (layout.sharding == Sharding::none) {
+  if (layout.sharding.kind == Sharding::none) {
     return broken("shard_group_size", fmt::format("shard_group_size {} without sharding", group))
         .advice("choose zero1, zero2 or zero3, or shard_group_size 0");
   }
-  const std::int64_t ranks = layout.data_parallel * layout.context_parallel;
+  const std::int64_t ranks = layout.degrees.data * layout.degrees.context;
   if (ranks % group != 0) {
     return broken("shard_group_size",
                   fmt::format("data_parallel x context_parallel = {} is not divisible by shard_group_size {}",
@@ -296,12 +297,12 @@ Status check(const Layout& layout, const Transformer& model, std::optional<std::
   STEPCAST_TRY(check_world_size(layout, n_gpus));
   STEPCAST_TRY(check_batch(layout));
   STEPCAST_TRY(check_sharding(layout));
-  STEPCAST_TRY(check_precision(layout.precision));
+  STEPCAST_TRY(check_precision(layout.layer.precision));
   STEPCAST_TRY(check_rank_order(layout));
-  if (model.position == PositionEncoding::learned && layout.seq_len_tokens > model.max_position) {
+  if (model.position == PositionEncoding::learned && layout.batch.seq_len_tokens > model.max_position) {
     return broken("seq_len_tokens",
                   fmt::format("seq_len_tokens {} is above max_position {} of learned positions",
-                              layout.seq_len_tokens, model.max_position))
+                              layout.batch.seq_len_tokens, model.max_position))
         .advice(fmt::format("use at most {}, or set max_position", model.max_position));
   }
   return Ok{};

@@ -27,9 +27,9 @@ double number(std::int64_t value) { return static_cast<double>(value); }
 // their gradient in place; TorchTitan of 2024 adds an fp32 copy of the logits and a gradient of its own, of
 // which torch.compile saves a part. Since 2025 it compiles the loss, too, and the copy is gone.
 double logit_bytes(const Layout& layout, double element) {
-  if (layout.framework != Framework::torchtitan) return element + 4;
-  if (!layout.fused.compiled) return element + 14;
-  return layout.framework_date >= "2025" ? element + 6 : element + 11;
+  if (layout.software.framework != Framework::torchtitan) return element + 4;
+  if (!layout.layer.fused.compiled) return element + 14;
+  return layout.software.date >= "2025" ? element + 6 : element + 11;
 }
 
 // Sizes of one layer on one rank, in bytes of one micro-batch.
@@ -38,13 +38,13 @@ class ActivationCount {
   ActivationCount(const Transformer& model, const Layout& layout)
       : model_(model),
         layout_(layout),
-        element_(element_size(layout.precision.compute == DType::fp8 ? layout.precision.other
-                                                                     : layout.precision.compute)
+        element_(element_size(layout.layer.precision.compute == DType::fp8 ? layout.layer.precision.other
+                                                                           : layout.layer.precision.compute)
                      .value()),
-        tp_(number(layout.tensor_parallel)),
-        tokens_(number(layout.micro_batch_sequences) * number(layout.seq_len_tokens) /
-                number(layout.context_parallel)),
-        norm_tokens_(layout.sequence_parallel ? tokens_ / tp_ : tokens_) {}
+        tp_(number(layout.degrees.tensor)),
+        tokens_(number(layout.batch.micro_batch_sequences) * number(layout.batch.seq_len_tokens) /
+                number(layout.degrees.context)),
+        norm_tokens_(layout.layer.sequence_parallel ? tokens_ / tp_ : tokens_) {}
 
   // A tensor of the width of the model where sequence parallelism spreads tokens.
   [[nodiscard]] double hidden() const { return norm_tokens_ * number(model_.hidden_size) * element_; }
@@ -60,20 +60,20 @@ class ActivationCount {
   }
   // Softmax, and with dropout its mask and its output.
   [[nodiscard]] double attention_core() const {
-    if (layout_.attention == AttentionMethod::flash) {
+    if (layout_.layer.attention == AttentionMethod::flash) {
       return tokens_ * number(model_.n_heads) / tp_ * 4;  // log-sum-exp of every query and head
     }
-    const double scores = number(layout_.micro_batch_sequences * model_.n_heads) / tp_ *
-                          number(layout_.seq_len_tokens) * number(layout_.seq_len_tokens) /
-                          number(layout_.context_parallel);
+    const double scores = number(layout_.batch.micro_batch_sequences * model_.n_heads) / tp_ *
+                          number(layout_.batch.seq_len_tokens) * number(layout_.batch.seq_len_tokens) /
+                          number(layout_.degrees.context);
     return scores * (element_ + (model_.attention_dropout > 0 ? 1 + element_ : 0));
   }
   // What a linear layer keeps of its input: with fp8 one byte an element.
   [[nodiscard]] double linear_input(double bytes, bool fp8_linear) const {
-    return fp8_linear && layout_.precision.compute == DType::fp8 ? bytes / element_ : bytes;
+    return fp8_linear && layout_.layer.precision.compute == DType::fp8 ? bytes / element_ : bytes;
   }
   [[nodiscard]] double attention() const {
-    return hidden() + linear_input(hidden(), layout_.precision.fp8.attention_linears) +
+    return hidden() + linear_input(hidden(), layout_.layer.precision.fp8.attention_linears) +
            queries_keys_values() + attention_output() + attention_core() +
            (model_.hidden_dropout > 0 ? norm_mask() : 0);
   }
@@ -82,12 +82,12 @@ class ActivationCount {
     const double matrices = model_.gated_ffn ? 3 : 2;  // inputs and output of the activation
     if (!experts) {
       const double wide = tokens_ * number(model_.ffn_hidden_size) / tp_ * element_;
-      const bool fp8 = layout_.precision.fp8.ffn_linears;
+      const bool fp8 = layout_.layer.precision.fp8.ffn_linears;
       return hidden() + linear_input(hidden(), fp8) + dropout + (matrices - 1) * wide +
              linear_input(wide, fp8);
     }
     const MixtureOfExperts& moe = *model_.moe;
-    const double visits = tokens_ / tp_ * number(moe.experts_per_token) * layout_.expert_imbalance;
+    const double visits = tokens_ / tp_ * number(moe.experts_per_token) * layout_.layer.expert_imbalance;
     double bytes = 2 * hidden() + dropout;
     bytes += 2 * visits * number(model_.hidden_size) * element_;  // sent and received tokens
     bytes += matrices * visits * number(moe.expert_ffn_hidden_size) * element_;
@@ -115,16 +115,18 @@ class ActivationCount {
 
 double kept(const ActivationCount& count, const Transformer& model, const Layout& layout, std::int64_t layer,
             std::int64_t in_chunk) {
-  if (layout.activation_offload) return 0;
+  if (layout.layer.activation_offload) return 0;
   const bool experts = model.has_experts(layer);
   if (is_recomputed(layout, in_chunk)) {
-    return count.hidden() / static_cast<double>(std::max<std::int64_t>(1, layout.recompute_chunk_layers));
+    return count.hidden() /
+           static_cast<double>(std::max<std::int64_t>(1, layout.layer.recompute.chunk_layers));
   }
   double bytes = count.attention() + count.ffn(experts);
-  if (layout.recompute == Recompute::selective && layout.attention == AttentionMethod::unfused) {
+  if (layout.layer.recompute.kind == Recompute::selective &&
+      layout.layer.attention == AttentionMethod::unfused) {
     bytes -= count.attention_core();
   }
-  if (layout.recompute == Recompute::selective_ops) {
+  if (layout.layer.recompute.kind == Recompute::selective_ops) {
     bytes = count.hidden() + count.attention_output() + count.attention_core() + count.kept_products(experts);
   }
   return bytes;
@@ -150,20 +152,21 @@ Result<MemoryForecast> memory_forecast(const Transformer& model, const Layout& l
   STEPCAST_ASSIGN(const StepWork work, step_work(model, layout));
   const ActivationCount count{model, layout};
   const std::vector<StageChunk> chunks = stage_chunks(model, layout);
-  const PipelineShape shape{layout.schedule, work.stages, work.virtual_stages, work.micro_batches};
+  const PipelineShape shape{layout.pipeline.schedule, work.stages, work.virtual_stages, work.micro_batches};
   STEPCAST_TRY(check(shape));
 
-  const bool sixteen_bit = layout.precision.compute != DType::fp32 && layout.precision.compute != DType::tf32;
+  const bool sixteen_bit =
+      layout.layer.precision.compute != DType::fp32 && layout.layer.precision.compute != DType::tf32;
   const double weight = sixteen_bit ? 2 : 4;
-  const double master = sixteen_bit && layout.precision.master_weights ? 4 : 0;
+  const double master = sixteen_bit && layout.layer.precision.master_weights ? 4 : 0;
   const double moments = layout.optimizer.kind == OptimizerKind::sgd ? 0
                          : layout.optimizer.kind == OptimizerKind::momentum_sgd ||
                                  layout.optimizer.kind == OptimizerKind::adagrad
                              ? 1
                              : 2;
-  const double moment = moments * element_size(layout.precision.moments).value();
-  const double gradient = element_size(layout.precision.gradients).value();
-  const bool sharded = layout.sharding != Sharding::none;
+  const double moment = moments * element_size(layout.layer.precision.moments).value();
+  const double gradient = element_size(layout.layer.precision.gradients).value();
+  const bool sharded = layout.sharding.kind != Sharding::none;
   const double shards = sharded ? number(std::max<std::int64_t>(1, layout.shard_group())) : 1;
   const double expert_shards = sharded ? number(std::max<std::int64_t>(1, layout.expert_data_parallel())) : 1;
 
@@ -189,7 +192,7 @@ Result<MemoryForecast> memory_forecast(const Transformer& model, const Layout& l
         one_layer = std::max(one_layer, count.attention() + count.ffn(model.has_experts(layer)));
       }
       if (chunk.has_embedding && model.hidden_dropout > 0) of_chunk += count.norm_mask();
-      per_micro_batch += of_chunk / number(layout.virtual_stages);
+      per_micro_batch += of_chunk / number(layout.degrees.virtual_stages);
     }
     StageMemory m;
     const auto share = [&](double per_parameter) {
@@ -197,7 +200,7 @@ Result<MemoryForecast> memory_forecast(const Transformer& model, const Layout& l
     };
     const double all = dense + expert;
     const double states = layout.optimizer.cpu_offload ? 0 : 1;
-    if (layout.sharding == Sharding::zero3) {
+    if (layout.sharding.kind == Sharding::zero3) {
       // FSDP keeps one sharded copy, in fp32, and casts it while it gathers.
       m.weights = Bytes{share(master > 0 ? master : weight)};
       // With a pipeline they are reduced after the last micro-batch and whole until then.
@@ -208,20 +211,21 @@ Result<MemoryForecast> memory_forecast(const Transformer& model, const Layout& l
     } else {
       const double master_bytes = sharded ? share(master) : master * all;
       m.weights = Bytes{weight * all + states * master_bytes};
-      m.gradients = Bytes{layout.sharding == Sharding::zero2 ? share(gradient) : gradient * all};
-      if (layout.sharding == Sharding::zero2) m.working += Bytes{largest_layer * gradient};
+      m.gradients = Bytes{layout.sharding.kind == Sharding::zero2 ? share(gradient) : gradient * all};
+      if (layout.sharding.kind == Sharding::zero2) m.working += Bytes{largest_layer * gradient};
     }
     m.optimizer = Bytes{states * (sharded ? share(moment) : moment * all)};
     const std::uint32_t held = peak_activations_held(shape, s);
     m.micro_batches_held = held;
     m.activations = Bytes{per_micro_batch * held};
     // While a layer's backward runs, its recomputed activations and the gradients of its tensors are there.
-    m.working += Bytes{layout.recompute == Recompute::full ? one_layer : kBackwardWorkingShare * one_layer};
+    m.working +=
+        Bytes{layout.layer.recompute.kind == Recompute::full ? one_layer : kBackwardWorkingShare * one_layer};
     if (has_head) {
       m.working = std::max(m.working, Bytes{count.logits(number(padded_vocab_size(model, layout)))});
     }
-    const double groups = 1 + (layout.tensor_parallel > 1 ? 1 : 0) + (layout.pipeline_parallel > 1 ? 2 : 0) +
-                          (layout.context_parallel > 1 ? 1 : 0) + (layout.expert_parallel > 1 ? 1 : 0);
+    const double groups = 1 + (layout.degrees.tensor > 1 ? 1 : 0) + (layout.degrees.pipeline > 1 ? 2 : 0) +
+                          (layout.degrees.context > 1 ? 1 : 0) + (layout.degrees.expert > 1 ? 1 : 0);
     m.communication = Bytes{layout.world_size() > 1 ? groups * kCommunicatorBytes : 0};
     const Bytes allocated = m.weights + m.gradients + m.optimizer + m.activations + m.working;
     m.reserve = Bytes{kContextBytes + kFragmentation * allocated.value()};

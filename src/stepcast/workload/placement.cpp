@@ -29,11 +29,11 @@ constexpr std::array<AxisName, 5> kAxisNames{{{"tp", Axis::tensor},
 
 std::int64_t degree(const Layout& layout, Axis axis) {
   switch (axis) {
-    case Axis::tensor: return layout.tensor_parallel;
-    case Axis::context: return layout.context_parallel;
-    case Axis::expert: return layout.expert_parallel;
-    case Axis::data: return layout.data_parallel;
-    case Axis::pipeline: return layout.pipeline_parallel;
+    case Axis::tensor: return layout.degrees.tensor;
+    case Axis::context: return layout.degrees.context;
+    case Axis::expert: return layout.degrees.expert;
+    case Axis::data: return layout.degrees.data;
+    case Axis::pipeline: return layout.degrees.pipeline;
   }
   return 1;
 }
@@ -83,7 +83,7 @@ Result<std::vector<GridAxis>> dense_axes(const Layout& layout, const std::vector
                  "", "shard_group_size",
                  fmt::format("groups of {} do not fit context_parallel {} and data_parallel {} in the rank "
                              "order {}",
-                             layout.shard_group(), layout.context_parallel, layout.data_parallel,
+                             layout.shard_group(), layout.degrees.context, layout.degrees.data,
                              layout.rank_order))
           .advice(fmt::format("nearest that work: {}", detail::nearest_divisors(size, inside)));
     }
@@ -99,9 +99,9 @@ std::vector<GridAxis> expert_axes(const Layout& layout, const std::vector<Axis>&
   for (const Axis axis : order) {
     switch (axis) {
       case Axis::tensor: axes.push_back({axis, layout.expert_tensor_degree(), false}); break;
-      case Axis::expert: axes.push_back({axis, layout.expert_parallel, false}); break;
+      case Axis::expert: axes.push_back({axis, layout.degrees.expert, false}); break;
       case Axis::data: axes.push_back({axis, layout.expert_data_parallel(), false}); break;
-      case Axis::pipeline: axes.push_back({axis, layout.pipeline_parallel, false}); break;
+      case Axis::pipeline: axes.push_back({axis, layout.degrees.pipeline, false}); break;
       case Axis::context: break;
     }
   }
@@ -141,13 +141,13 @@ Result<Placement> place(const Layout& layout, std::int64_t gpus_per_node) {
         "", "expert_parallel",
         fmt::format("expert_tensor_parallel {} x expert_parallel {} does not divide the {} ranks of a "
                     "stage",
-                    layout.expert_tensor_degree(), layout.expert_parallel,
-                    dense.n_ranks() / layout.pipeline_parallel));
+                    layout.expert_tensor_degree(), layout.degrees.expert,
+                    dense.n_ranks() / layout.degrees.pipeline));
   }
   if (!experts.can_place()) return too_many_ranks(experts, gpus_per_node);
   const bool has_expert_groups =
-      layout.expert_parallel > 1 || layout.expert_tensor_degree() != layout.tensor_parallel;
-  if (has_expert_groups && layout.pipeline_parallel > 1 &&
+      layout.degrees.expert > 1 || layout.expert_tensor_degree() != layout.degrees.tensor;
+  if (has_expert_groups && layout.degrees.pipeline > 1 &&
       dense.stride(Axis::pipeline) != experts.stride(Axis::pipeline)) {
     return Error::at("", "rank_order",
                      fmt::format(
@@ -173,7 +173,7 @@ Result<Placement> place(const Layout& layout, std::int64_t gpus_per_node) {
   placement.expert_tensor = experts.group(along(Axis::tensor));
   placement.expert_data = experts.group(along(Axis::data));
 
-  const std::int64_t pp = layout.pipeline_parallel;
+  const std::int64_t pp = layout.degrees.pipeline;
   placement.embedding = dense.pipeline_pair(0, pp - 1);
   if (pp > 1) {
     for (std::int64_t stage = 0; stage < pp; ++stage) {

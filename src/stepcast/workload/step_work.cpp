@@ -41,8 +41,8 @@ Result<StepWork> step_work(const Transformer& model, const Layout& layout) {
   const LayerLists lists{model, layout};
 
   StepWork work;
-  work.stages = static_cast<std::uint32_t>(layout.pipeline_parallel);
-  work.virtual_stages = static_cast<std::uint32_t>(layout.virtual_stages);
+  work.stages = static_cast<std::uint32_t>(layout.degrees.pipeline);
+  work.virtual_stages = static_cast<std::uint32_t>(layout.degrees.virtual_stages);
   work.micro_batches = static_cast<std::uint32_t>(layout.micro_batches());
   work.boundary = lists.boundary();
   work.embedding_forward = lists.embedding(Direction::forward);
@@ -70,7 +70,7 @@ Result<StepWork> step_work(const Transformer& model, const Layout& layout) {
     if (chunk.has_head) {
       chunk.dense_parameters += work.head_parameters;
       // A tied output matrix on a stage of its own is a copy of the embedding.
-      if (model.tied_embeddings && layout.pipeline_parallel > 1) {
+      if (model.tied_embeddings && layout.degrees.pipeline > 1) {
         chunk.dense_parameters += lists.word_embedding_parameters();
       }
     }
@@ -81,10 +81,11 @@ Result<StepWork> step_work(const Transformer& model, const Layout& layout) {
 
 GradientTraffic gradient_traffic(const Layout& layout) {
   GradientTraffic traffic;
-  traffic.reduce_bytes_per_parameter = element_size(layout.precision.reduction).value();
-  const bool sixteen_bit = layout.precision.compute != DType::fp32 && layout.precision.compute != DType::tf32;
+  traffic.reduce_bytes_per_parameter = element_size(layout.layer.precision.reduction).value();
+  const bool sixteen_bit =
+      layout.layer.precision.compute != DType::fp32 && layout.layer.precision.compute != DType::tf32;
   traffic.gather_bytes_per_parameter = sixteen_bit ? 2 : 4;
-  if (layout.precision.compute == DType::fp8 && layout.precision.fp8.gather_weights) {
+  if (layout.layer.precision.compute == DType::fp8 && layout.layer.precision.fp8.gather_weights) {
     traffic.gather_bytes_per_parameter = 1;
   }
   return traffic;
@@ -95,7 +96,7 @@ WorkList optimizer_work(const Layout& layout, double dense_parameters, double ex
   const double parameters = dense_parameters + expert_parameters;
   if (parameters <= 0) return list;
   list.reserve(6);
-  const double gradient = element_size(layout.precision.gradients).value();
+  const double gradient = element_size(layout.layer.precision.gradients).value();
   const auto amount = [&](std::string_view name, double read, double written) {
     list.push_back({name, Operation{AmountShape{.flops = parameters,
                                                 .bytes_read = read * parameters,
@@ -103,7 +104,7 @@ WorkList optimizer_work(const Layout& layout, double dense_parameters, double ex
                                                 .kernel_class = KernelClass::elementwise},
                                     DType::fp32, Direction::forward}});
   };
-  if (layout.precision.loss_scaling) amount("unscale_gradients", gradient, gradient);
+  if (layout.layer.precision.loss_scaling) amount("unscale_gradients", gradient, gradient);
   if (layout.optimizer.gradient_clip) {
     amount("gradient_norm", gradient, 0);
     amount("clip_gradients", gradient, gradient);
@@ -121,9 +122,10 @@ WorkList optimizer_work(const Layout& layout, double dense_parameters, double ex
                          : layout.optimizer.kind == OptimizerKind::momentum_sgd ? 1
                          : layout.optimizer.kind == OptimizerKind::adagrad      ? 1
                                                                                 : 2;
-  const double state = moments * element_size(layout.precision.moments).value();
-  const bool sixteen_bit = layout.precision.compute != DType::fp32 && layout.precision.compute != DType::tf32;
-  const double master = layout.precision.master_weights || !sixteen_bit ? 4 : 2;
+  const double state = moments * element_size(layout.layer.precision.moments).value();
+  const bool sixteen_bit =
+      layout.layer.precision.compute != DType::fp32 && layout.layer.precision.compute != DType::tf32;
+  const double master = layout.layer.precision.master_weights || !sixteen_bit ? 4 : 2;
   OptimizerShape shape;
   shape.kind = layout.optimizer.kind;
   shape.implementation = layout.optimizer.implementation;
@@ -133,7 +135,7 @@ WorkList optimizer_work(const Layout& layout, double dense_parameters, double ex
   shape.bytes_read_per_parameter = static_cast<float>(gradient + master + state);
   shape.bytes_written_per_parameter = static_cast<float>(master + state);
   list.push_back({"optimizer_step", Operation{shape, DType::fp32}});
-  if (sixteen_bit && layout.precision.master_weights) amount("weights_to_16_bit", 4, 2);
+  if (sixteen_bit && layout.layer.precision.master_weights) amount("weights_to_16_bit", 4, 2);
   amount("zero_gradients", 0, gradient);
   return list;
 }

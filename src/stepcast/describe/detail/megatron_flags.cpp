@@ -15,18 +15,22 @@ constexpr MegatronField<std::int64_t Transformer::*> kModelCounts[] = {
     {"--max-position-embeddings", &Transformer::max_position},
     {"--mtp-num-layers", &Transformer::n_multi_token_prediction_layers},
 };
-constexpr MegatronField<std::int64_t Layout::*> kLayoutCounts[] = {
-    {"--tensor-model-parallel-size", &Layout::tensor_parallel},
-    {"--model-parallel-size", &Layout::tensor_parallel},
-    {"--pipeline-model-parallel-size", &Layout::pipeline_parallel},
-    {"--context-parallel-size", &Layout::context_parallel},
-    {"--expert-model-parallel-size", &Layout::expert_parallel},
-    {"--expert-tensor-parallel-size", &Layout::expert_tensor_parallel},
-    {"--micro-batch-size", &Layout::micro_batch_sequences},
-    {"--batch-size", &Layout::micro_batch_sequences},
-    {"--seq-length", &Layout::seq_len_tokens},
-    {"--encoder-seq-length", &Layout::seq_len_tokens},
-    {"--make-vocab-size-divisible-by", &Layout::vocab_divisible_by},
+constexpr MegatronField<std::int64_t Degrees::*> kDegrees[] = {
+    {"--tensor-model-parallel-size", &Degrees::tensor},
+    {"--model-parallel-size", &Degrees::tensor},
+    {"--pipeline-model-parallel-size", &Degrees::pipeline},
+    {"--context-parallel-size", &Degrees::context},
+    {"--expert-model-parallel-size", &Degrees::expert},
+    {"--expert-tensor-parallel-size", &Degrees::expert_tensor},
+};
+constexpr MegatronField<std::int64_t Batch::*> kBatch[] = {
+    {"--micro-batch-size", &Batch::micro_batch_sequences},
+    {"--batch-size", &Batch::micro_batch_sequences},
+    {"--seq-length", &Batch::seq_len_tokens},
+    {"--encoder-seq-length", &Batch::seq_len_tokens},
+};
+constexpr MegatronField<std::int64_t Software::*> kSoftwareCounts[] = {
+    {"--make-vocab-size-divisible-by", &Software::vocab_divisible_by},
 };
 constexpr MegatronField<std::int64_t S::*> kScratchCounts[] = {
     {"--num-query-groups", &S::query_groups},
@@ -86,9 +90,16 @@ constexpr MegatronSwitch<bool Transformer::*> kModelSwitches[] = {
     {"--untie-embeddings-and-output-weights", &Transformer::tied_embeddings, false},
     {"--qk-layernorm", &Transformer::qk_norm, true},
 };
-constexpr MegatronSwitch<bool Layout::*> kLayoutSwitches[] = {
-    {"--sequence-parallel", &Layout::sequence_parallel, true},
-    {"--no-scatter-gather-tensors-in-pipeline", &Layout::p2p_scatter_gather, false},
+constexpr MegatronSwitch<bool LayerChoices::*> kLayerSwitches[] = {
+    {"--sequence-parallel", &LayerChoices::sequence_parallel, true},
+};
+constexpr MegatronSwitch<bool PipelineChoices::*> kPipelineSwitches[] = {
+    {"--no-scatter-gather-tensors-in-pipeline", &PipelineChoices::p2p_scatter_gather, false},
+    {"--overlap-p2p-communication", &PipelineChoices::overlap, true},
+};
+constexpr MegatronSwitch<bool ShardingChoices::*> kShardingSwitches[] = {
+    {"--overlap-grad-reduce", &ShardingChoices::overlap_gradient_reduce, true},
+    {"--overlap-param-gather", &ShardingChoices::overlap_parameter_gather, true},
 };
 constexpr MegatronSwitch<bool FusedKernels::*> kFusedSwitches[] = {
     {"--no-masked-softmax-fusion", &FusedKernels::softmax, false},
@@ -100,13 +111,10 @@ constexpr MegatronSwitch<bool FusedKernels::*> kFusedSwitches[] = {
     {"--no-gradient-accumulation-fusion", &FusedKernels::weight_gradient_accumulation, false},
     {"--cross-entropy-loss-fusion", &FusedKernels::cross_entropy, true},
 };
-constexpr MegatronSwitch<bool OverlapOptions::*> kOverlapSwitches[] = {
-    {"--tp-comm-overlap", &OverlapOptions::tensor_parallel, true},
-    {"--overlap-grad-reduce", &OverlapOptions::gradient_reduce, true},
-    {"--overlap-param-gather", &OverlapOptions::parameter_gather, true},
-    {"--overlap-p2p-communication", &OverlapOptions::pipeline, true},
-    {"--moe-shared-expert-overlap", &OverlapOptions::expert, true},
-    {"--overlap-moe-expert-parallel-comm", &OverlapOptions::expert, true},
+constexpr MegatronSwitch<bool LayerOverlap::*> kLayerOverlapSwitches[] = {
+    {"--tp-comm-overlap", &LayerOverlap::tensor_parallel, true},
+    {"--moe-shared-expert-overlap", &LayerOverlap::expert, true},
+    {"--overlap-moe-expert-parallel-comm", &LayerOverlap::expert, true},
 };
 constexpr MegatronSwitch<bool Fp8Recipe::*> kFp8Switches[] = {
     {"--no-fp8-wgrad", &Fp8Recipe::weight_gradients, false},
@@ -450,10 +458,25 @@ constexpr std::string_view kPassedOver[] = {
 }  // namespace
 
 const MegatronTables& megatron_tables() {
-  static const MegatronTables kTables{kModelCounts,     kLayoutCounts,    kScratchCounts, kModelNumbers,
-                                      kScratchNumbers,  kTexts,           kModelSwitches, kLayoutSwitches,
-                                      kFusedSwitches,   kOverlapSwitches, kFp8Switches,   kOptimizerSwitches,
-                                      kScratchSwitches, kNotModelled,     kPassedOver};
+  static const MegatronTables kTables{kModelCounts,
+                                      kDegrees,
+                                      kBatch,
+                                      kSoftwareCounts,
+                                      kScratchCounts,
+                                      kModelNumbers,
+                                      kScratchNumbers,
+                                      kTexts,
+                                      kModelSwitches,
+                                      kLayerSwitches,
+                                      kPipelineSwitches,
+                                      kShardingSwitches,
+                                      kFusedSwitches,
+                                      kLayerOverlapSwitches,
+                                      kFp8Switches,
+                                      kOptimizerSwitches,
+                                      kScratchSwitches,
+                                      kNotModelled,
+                                      kPassedOver};
   return kTables;
 }
 

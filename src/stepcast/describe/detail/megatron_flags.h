@@ -50,15 +50,19 @@ struct MegatronSwitch {
 
 struct MegatronTables {
   std::span<const MegatronField<std::int64_t Transformer::*>> model_counts;
-  std::span<const MegatronField<std::int64_t Layout::*>> layout_counts;
+  std::span<const MegatronField<std::int64_t Degrees::*>> degrees;
+  std::span<const MegatronField<std::int64_t Batch::*>> batch;
+  std::span<const MegatronField<std::int64_t Software::*>> software_counts;
   std::span<const MegatronField<std::int64_t MegatronScratch::*>> scratch_counts;
   std::span<const MegatronField<double Transformer::*>> model_numbers;
   std::span<const MegatronField<double MegatronScratch::*>> scratch_numbers;
   std::span<const MegatronField<std::string MegatronScratch::*>> texts;
   std::span<const MegatronSwitch<bool Transformer::*>> model_switches;
-  std::span<const MegatronSwitch<bool Layout::*>> layout_switches;
+  std::span<const MegatronSwitch<bool LayerChoices::*>> layer_switches;
+  std::span<const MegatronSwitch<bool PipelineChoices::*>> pipeline_switches;
+  std::span<const MegatronSwitch<bool ShardingChoices::*>> sharding_switches;
   std::span<const MegatronSwitch<bool FusedKernels::*>> fused_switches;
-  std::span<const MegatronSwitch<bool OverlapOptions::*>> overlap_switches;
+  std::span<const MegatronSwitch<bool LayerOverlap::*>> layer_overlap_switches;
   std::span<const MegatronSwitch<bool Fp8Recipe::*>> fp8_switches;
   std::span<const MegatronSwitch<bool OptimizerSetup::*>> optimizer_switches;
   std::span<const MegatronSwitch<bool MegatronScratch::*>> scratch_switches;

@@ -133,41 +133,41 @@ Status read_model(const MegatronScratch& s, bool has_base, Transformer& model) {
 
 Status read_data_parallel(const MegatronScratch& s, DescribedJob& job) {
   Layout& layout = job.layout;
-  layout.data_parallel = s.data_parallel > 0 ? s.data_parallel : 1;
-  const std::int64_t replica = layout.tensor_parallel * layout.pipeline_parallel * layout.context_parallel;
+  layout.degrees.data = s.data_parallel > 0 ? s.data_parallel : 1;
+  const std::int64_t replica = layout.degrees.tensor * layout.degrees.pipeline * layout.degrees.context;
   if (job.n_gpus && s.data_parallel == 0) {
     if (replica < 1 || *job.n_gpus < replica || *job.n_gpus % replica != 0) {
       return Error{fmt::format(
           "{} GPUs are not a multiple of tensor_parallel {} x pipeline_parallel {} x "
           "context_parallel {} = {}; nearest that works: {} GPUs",
-          *job.n_gpus, layout.tensor_parallel, layout.pipeline_parallel, layout.context_parallel, replica,
+          *job.n_gpus, layout.degrees.tensor, layout.degrees.pipeline, layout.degrees.context, replica,
           replica < 1 ? 1 : std::max<std::int64_t>(1, (*job.n_gpus + replica / 2) / replica) * replica)};
     }
-    layout.data_parallel = *job.n_gpus / replica;
+    layout.degrees.data = *job.n_gpus / replica;
   }
-  layout.global_batch_sequences =
-      s.global_batch > 0 ? s.global_batch : layout.micro_batch_sequences * layout.data_parallel;
+  layout.batch.global_batch_sequences =
+      s.global_batch > 0 ? s.global_batch : layout.batch.micro_batch_sequences * layout.degrees.data;
   return Ok{};
 }
 
 Status read_stages(const MegatronScratch& s, const Transformer& model, Layout& layout) {
-  const std::int64_t pp = layout.pipeline_parallel, per_stage = s.layers_per_virtual_stage;
-  if (s.virtual_stages > 0) layout.virtual_stages = s.virtual_stages;
+  const std::int64_t pp = layout.degrees.pipeline, per_stage = s.layers_per_virtual_stage;
+  if (s.virtual_stages > 0) layout.degrees.virtual_stages = s.virtual_stages;
   if (per_stage > 0) {
     if (model.n_layers % (pp * per_stage) != 0) {
       return Error::at(
           "", "--num-layers-per-virtual-pipeline-stage",
           fmt::format("{} layers are not divisible by {} stages x {}", model.n_layers, pp, per_stage));
     }
-    layout.virtual_stages = model.n_layers / (pp * per_stage);
+    layout.degrees.virtual_stages = model.n_layers / (pp * per_stage);
   }
-  if (layout.virtual_stages > 1) {
-    layout.schedule = PipelineSchedule::interleaved;
-    layout.overlap.pipeline = !s.no_p2p_overlap;
+  if (layout.degrees.virtual_stages > 1) {
+    layout.pipeline.schedule = PipelineSchedule::interleaved;
+    layout.pipeline.overlap = !s.no_p2p_overlap;
   }
   const bool uneven = s.first_stage_layers > 0 || s.last_stage_layers > 0;
   if (!uneven && !s.account_for_embedding && !s.account_for_loss) return Ok{};
-  const std::int64_t n_chunks = pp * layout.virtual_stages;
+  const std::int64_t n_chunks = pp * layout.degrees.virtual_stages;
   const auto does_not_fit = [&](std::string_view flag) {
     return Error::at("", std::string{flag},
                      fmt::format("{} layers cannot be spread so over {} stages", model.n_layers, n_chunks));
@@ -176,7 +176,7 @@ Status read_stages(const MegatronScratch& s, const Transformer& model, Layout& l
   if (n_chunks > kMostChunks || n_chunks > model.n_layers)
     return does_not_fit("--pipeline-model-parallel-size");
   if (uneven) {
-    if (layout.virtual_stages > 1) {
+    if (layout.degrees.virtual_stages > 1) {
       return Error::at("", "--decoder-first-pipeline-num-layers", "not supported with virtual stages");
     }
     const std::int64_t fixed = (s.first_stage_layers > 0 ? 1 : 0) + (s.last_stage_layers > 0 ? 1 : 0);
@@ -184,61 +184,64 @@ Status read_stages(const MegatronScratch& s, const Transformer& model, Layout& l
     if (n_chunks <= fixed || rest < n_chunks - fixed || rest % (n_chunks - fixed) != 0) {
       return does_not_fit("--decoder-first-pipeline-num-layers");
     }
-    layout.layers_per_stage.assign(static_cast<std::size_t>(n_chunks), rest / (n_chunks - fixed));
-    if (s.first_stage_layers > 0) layout.layers_per_stage.front() = s.first_stage_layers;
-    if (s.last_stage_layers > 0) layout.layers_per_stage.back() = s.last_stage_layers;
+    layout.pipeline.layers_per_stage.assign(static_cast<std::size_t>(n_chunks), rest / (n_chunks - fixed));
+    if (s.first_stage_layers > 0) layout.pipeline.layers_per_stage.front() = s.first_stage_layers;
+    if (s.last_stage_layers > 0) layout.pipeline.layers_per_stage.back() = s.last_stage_layers;
     return Ok{};
   }
   const std::int64_t units =
       model.n_layers + (s.account_for_embedding ? 1 : 0) + (s.account_for_loss ? 1 : 0);
   if (units % n_chunks != 0) return does_not_fit("--account-for-embedding-in-pipeline-split");
-  layout.layers_per_stage.assign(static_cast<std::size_t>(n_chunks), units / n_chunks);
-  if (s.account_for_embedding) --layout.layers_per_stage.front();
-  if (s.account_for_loss) --layout.layers_per_stage.back();
+  layout.pipeline.layers_per_stage.assign(static_cast<std::size_t>(n_chunks), units / n_chunks);
+  if (s.account_for_embedding) --layout.pipeline.layers_per_stage.front();
+  if (s.account_for_loss) --layout.pipeline.layers_per_stage.back();
   return Ok{};
 }
 
 Status read_recompute(const MegatronScratch& s, Layout& layout) {
-  if (s.recompute_activations) layout.recompute = Recompute::selective;
-  if (s.checkpoint_activations) layout.recompute = Recompute::full;
+  if (s.recompute_activations) layout.layer.recompute.kind = Recompute::selective;
+  if (s.checkpoint_activations) layout.layer.recompute.kind = Recompute::full;
   constexpr std::array<std::pair<std::string_view, Recompute>, 2> kGranularity{
       {{"full", Recompute::full}, {"selective", Recompute::selective}}};
-  STEPCAST_TRY(choose("--recompute-granularity", s.recompute_granularity, kGranularity, layout.recompute));
+  STEPCAST_TRY(
+      choose("--recompute-granularity", s.recompute_granularity, kGranularity, layout.layer.recompute.kind));
   constexpr std::array<std::pair<std::string_view, bool>, 2> kMethod{{{"uniform", false}, {"block", true}}};
   bool is_block = false;
   STEPCAST_TRY(choose("--recompute-method", s.recompute_method, kMethod, is_block));
-  if (layout.recompute == Recompute::none && !s.recompute_method.empty()) layout.recompute = Recompute::full;
-  if (layout.recompute != Recompute::full) return Ok{};
+  if (layout.layer.recompute.kind == Recompute::none && !s.recompute_method.empty())
+    layout.layer.recompute.kind = Recompute::full;
+  if (layout.layer.recompute.kind != Recompute::full) return Ok{};
   if (is_block) {
-    layout.recompute_layers_per_stage = s.recompute_layers;
+    layout.layer.recompute.layers_per_stage = s.recompute_layers;
   } else {
-    layout.recompute_chunk_layers = s.recompute_layers;
+    layout.layer.recompute.chunk_layers = s.recompute_layers;
   }
   return Ok{};
 }
 
 Status read_precision(const MegatronScratch& s, Layout& layout) {
   if (s.fp16 && s.bf16) return Error::at("", "--bf16", "given together with --fp16").advice("choose one");
-  const Fp8Recipe recipe = layout.precision.fp8;
-  layout.precision = precision_for(s.fp16 ? DType::fp16 : s.bf16 ? DType::bf16 : DType::fp32);
-  layout.precision.fp8 = recipe;
-  if (s.fp16 && s.grads_in_fp32) layout.precision.gradients = layout.precision.reduction = DType::fp32;
-  if (s.reduce_in_bf16) layout.precision.gradients = layout.precision.reduction = DType::bf16;
+  const Fp8Recipe recipe = layout.layer.precision.fp8;
+  layout.layer.precision = precision_for(s.fp16 ? DType::fp16 : s.bf16 ? DType::bf16 : DType::fp32);
+  layout.layer.precision.fp8 = recipe;
+  if (s.fp16 && s.grads_in_fp32)
+    layout.layer.precision.gradients = layout.layer.precision.reduction = DType::fp32;
+  if (s.reduce_in_bf16) layout.layer.precision.gradients = layout.layer.precision.reduction = DType::bf16;
   if (s.fp8_format.empty() && !s.fp8_hybrid && !s.fp8_e4m3) return Ok{};
   constexpr std::array<std::pair<std::string_view, bool>, 2> kFormats{{{"e4m3", true}, {"hybrid", true}}};
   bool ignored = true;
   STEPCAST_TRY(choose("--fp8-format", s.fp8_format, kFormats, ignored));
-  layout.precision.compute = DType::fp8;
-  if (layout.precision.other == DType::fp32) layout.precision.other = DType::bf16;
+  layout.layer.precision.compute = DType::fp8;
+  if (layout.layer.precision.other == DType::fp32) layout.layer.precision.other = DType::bf16;
   constexpr std::array<std::pair<std::string_view, Fp8Scaling>, 4> kRecipes{
       {{"delayed", Fp8Scaling::delayed},
        {"tensorwise", Fp8Scaling::dynamic},
        {"blockwise", Fp8Scaling::blockwise},
        {"mxfp8", Fp8Scaling::blockwise}}};
-  STEPCAST_TRY(choose("--fp8-recipe", s.fp8_recipe, kRecipes, layout.precision.fp8.scaling));
+  STEPCAST_TRY(choose("--fp8-recipe", s.fp8_recipe, kRecipes, layout.layer.precision.fp8.scaling));
   if (s.first_last_layers_bf16) {
-    layout.precision.fp8.first_layers = s.bf16_first_layers;
-    layout.precision.fp8.last_layers = s.bf16_last_layers;
+    layout.layer.precision.fp8.first_layers = s.bf16_first_layers;
+    layout.layer.precision.fp8.last_layers = s.bf16_last_layers;
   }
   return Ok{};
 }
@@ -246,14 +249,14 @@ Status read_precision(const MegatronScratch& s, Layout& layout) {
 Status read_attention(const MegatronScratch& s, DescribedJob& job) {
   // Transformer Engine chooses a fused kernel; the code before it had none unless asked to.
   const bool old = s.legacy || s.checkpoint_activations || s.transformer_impl == "local";
-  job.layout.attention = old && !s.flash ? AttentionMethod::unfused : AttentionMethod::flash;
+  job.layout.layer.attention = old && !s.flash ? AttentionMethod::unfused : AttentionMethod::flash;
   constexpr std::array<std::pair<std::string_view, AttentionMethod>, 4> kBackends{
       {{"flash", AttentionMethod::flash},
        {"fused", AttentionMethod::flash},
        {"unfused", AttentionMethod::unfused},
        {"local", AttentionMethod::unfused}}};
   if (s.attention_backend != "auto") {
-    STEPCAST_TRY(choose("--attention-backend", s.attention_backend, kBackends, job.layout.attention));
+    STEPCAST_TRY(choose("--attention-backend", s.attention_backend, kBackends, job.layout.layer.attention));
   }
   if (s.cp_comm_type == "a2a+p2p") {
     job.not_modelled.emplace_back("--cp-comm-type a2a+p2p");
@@ -263,27 +266,27 @@ Status read_attention(const MegatronScratch& s, DescribedJob& job) {
       {{"p2p", ContextParallelKind::ring},
        {"a2a", ContextParallelKind::all_to_all},
        {"all_gather", ContextParallelKind::all_gather}}};
-  return choose("--cp-comm-type", s.cp_comm_type, kKinds, job.layout.context_parallel_kind);
+  return choose("--cp-comm-type", s.cp_comm_type, kKinds, job.layout.layer.context_parallel_kind);
 }
 
 Status read_sharding(const MegatronScratch& s, Layout& layout) {
-  if (s.distributed_optimizer) layout.sharding = Sharding::zero1;
-  if (s.fsdp) layout.sharding = Sharding::zero3;
+  if (s.distributed_optimizer) layout.sharding.kind = Sharding::zero1;
+  if (s.fsdp) layout.sharding.kind = Sharding::zero3;
   constexpr std::array<std::pair<std::string_view, Sharding>, 4> kStrategies{
       {{"no_shard", Sharding::none},
        {"optim", Sharding::zero1},
        {"optim_grads", Sharding::zero2},
        {"optim_grads_params", Sharding::zero3}}};
   STEPCAST_TRY(
-      choose("--data-parallel-sharding-strategy", s.sharding_strategy, kStrategies, layout.sharding));
+      choose("--data-parallel-sharding-strategy", s.sharding_strategy, kStrategies, layout.sharding.kind));
   if (s.zero_stage > 3) return bad_value("--zero-stage", fmt::format("{}", s.zero_stage), "0 to 3");
   if (s.zero_stage > 0) {
-    layout.sharding = s.zero_stage == 1   ? Sharding::zero1
-                      : s.zero_stage == 2 ? Sharding::zero2
-                                          : Sharding::zero3;
-    layout.framework = Framework::deepspeed;
+    layout.sharding.kind = s.zero_stage == 1   ? Sharding::zero1
+                           : s.zero_stage == 2 ? Sharding::zero2
+                                               : Sharding::zero3;
+    layout.software.framework = Framework::deepspeed;
   }
-  if (s.bucket_parameters > 0) layout.bucket_parameters = s.bucket_parameters;
+  if (s.bucket_parameters > 0) layout.sharding.bucket_parameters = s.bucket_parameters;
   return Ok{};
 }
 
@@ -385,9 +388,9 @@ namespace {
 Status check_degrees(const MegatronScratch& s, const Layout& layout) {
   constexpr std::int64_t kMost = 1'000'000;
   const std::pair<std::string_view, std::int64_t> degrees[] = {
-      {"--tensor-model-parallel-size", layout.tensor_parallel},
-      {"--pipeline-model-parallel-size", layout.pipeline_parallel},
-      {"--context-parallel-size", layout.context_parallel},
+      {"--tensor-model-parallel-size", layout.degrees.tensor},
+      {"--pipeline-model-parallel-size", layout.degrees.pipeline},
+      {"--context-parallel-size", layout.degrees.context},
       {"--data-parallel-size", std::max<std::int64_t>(s.data_parallel, 1)},
       {"--num-virtual-stages-per-pipeline-rank", std::max<std::int64_t>(s.virtual_stages, 1)},
       {"--num-layers-per-virtual-pipeline-stage", std::max<std::int64_t>(s.layers_per_virtual_stage, 1)},
@@ -402,7 +405,7 @@ Status check_degrees(const MegatronScratch& s, const Layout& layout) {
 
 Status finish_megatron_job(const MegatronScratch& scratch, bool has_base, DescribedJob& job) {
   Layout& layout = job.layout;
-  layout.framework = Framework::megatron;
+  layout.software.framework = Framework::megatron;
   STEPCAST_TRY(read_model(scratch, has_base, job.model));
   STEPCAST_TRY(check(job.model));
   STEPCAST_TRY(check_degrees(scratch, layout));
@@ -414,8 +417,9 @@ Status finish_megatron_job(const MegatronScratch& scratch, bool has_base, Descri
   STEPCAST_TRY(read_sharding(scratch, layout));
   STEPCAST_TRY(read_optimizer(scratch, layout));
   if (scratch.tp_pp_dp_order) layout.rank_order = "tp-cp-ep-pp-dp";
-  if (scratch.expert_capacity_factor > 0) layout.expert_capacity_factor = scratch.expert_capacity_factor;
-  if (scratch.no_async_tensor_parallel) layout.overlap.sequence_parallel_weight_gradient = false;
+  if (scratch.expert_capacity_factor > 0)
+    layout.layer.expert_capacity_factor = scratch.expert_capacity_factor;
+  if (scratch.no_async_tensor_parallel) layout.layer.overlap.sequence_parallel_weight_gradient = false;
   if (scratch.token_dispatcher == "allgather")
     job.not_modelled.emplace_back("--moe-token-dispatcher-type allgather");
   return check(layout, job.model, job.n_gpus);

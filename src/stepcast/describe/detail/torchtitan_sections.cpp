@@ -117,7 +117,7 @@ Status read_parallelism(ConfigKeys& keys, TorchTitanSettings& s, DescribedJob& j
   STEPCAST_TRY(keys.optional("pipeline_parallel_layers_per_stage", s.layers_per_stage));
   STEPCAST_TRY(keys.optional("fsdp_reshard_after_forward", s.reshard));
   STEPCAST_TRY(keys.optional("context_parallel_rotate_method", s.rotate));
-  STEPCAST_TRY(keys.optional("enable_async_tensor_parallel", job.layout.overlap.tensor_parallel));
+  STEPCAST_TRY(keys.optional("enable_async_tensor_parallel", job.layout.layer.overlap.tensor_parallel));
   if (const JsonValue* points = keys.take("pipeline_parallel_split_points");
       points != nullptr && points->is_array()) {
     for (const JsonValue& point : points->items()) {
@@ -146,14 +146,14 @@ Status read_training(ConfigKeys& keys, TorchTitanSettings& s, DescribedJob& job)
   STEPCAST_TRY(keys.optional("batch_size", s.local_batch));
   STEPCAST_TRY(keys.optional("local_batch_size", s.local_batch));
   STEPCAST_TRY(read_degree(keys, "global_batch_size", s.global_batch));
-  job.layout.seq_len_tokens = 2048;  // torchtitan's default
-  STEPCAST_TRY(keys.optional("seq_len", job.layout.seq_len_tokens));
+  job.layout.batch.seq_len_tokens = 2048;  // torchtitan's default
+  STEPCAST_TRY(keys.optional("seq_len", job.layout.batch.seq_len_tokens));
   STEPCAST_TRY(keys.optional("compile", s.compile));
   STEPCAST_TRY(keys.optional("mixed_precision_param", s.param_dtype));
   STEPCAST_TRY(keys.optional("mixed_precision_reduce", s.reduce_dtype));
   bool offload = false;
   STEPCAST_TRY(keys.optional("enable_cpu_offload", offload));
-  job.layout.optimizer.cpu_offload = job.layout.sharding_options.parameter_offload = offload;
+  job.layout.optimizer.cpu_offload = job.layout.sharding.parameter_offload = offload;
   STEPCAST_TRY(keys.optional("enable_fp8_linear", s.float8));
   double max_norm = 1;
   STEPCAST_TRY(keys.optional("max_norm", max_norm));
@@ -200,7 +200,7 @@ Status read_checkpointing(ConfigKeys& keys, TorchTitanSettings& s, DescribedJob&
 }
 
 Status read_float8(ConfigKeys& keys, TorchTitanSettings& s, DescribedJob& job) {
-  Fp8Recipe& recipe = job.layout.precision.fp8;
+  Fp8Recipe& recipe = job.layout.layer.precision.fp8;
   recipe.scaling = Fp8Scaling::dynamic;
   STEPCAST_TRY(keys.optional("enable_float8_linear", s.float8));
   STEPCAST_TRY(keys.optional("enable_fsdp_float8_all_gather", recipe.gather_weights));

@@ -15,7 +15,7 @@ double LayerLists::rotated_elements() const {
 }
 
 void LayerLists::add_rotary(WorkList& list, std::string_view name, Direction direction) const {
-  const bool fused = layout_.fused.rotary || layout_.fused.compiled;
+  const bool fused = layout_.layer.fused.rotary || layout_.layer.fused.compiled;
   list.push_back({name, elementwise({.function = fused ? ElementwiseFunction::rotary
                                                        : ElementwiseFunction::rotary_unfused,
                                      .elements = rounded(rotated_elements()),
@@ -25,25 +25,26 @@ void LayerLists::add_rotary(WorkList& list, std::string_view name, Direction dir
 
 AttentionShape LayerLists::attention_shape(const LayerVariant& variant) const {
   AttentionShape shape;
-  shape.batch = layout_.micro_batch_sequences;
-  shape.query_length = shape.key_length = layout_.seq_len_tokens;
+  shape.batch = layout_.batch.micro_batch_sequences;
+  shape.query_length = shape.key_length = layout_.batch.seq_len_tokens;
   shape.heads = heads_;
   shape.key_value_heads = model_.latent_attention ? heads_ : kv_heads_;
   shape.head_dim = model_.qk_head_dim();
   shape.value_head_dim = model_.value_head_dim();
   shape.causal = model_.architecture == Architecture::decoder;
   shape.window = variant.window_tokens;
-  shape.kernel = layout_.attention_kernel;
+  shape.kernel = layout_.layer.attention_kernel;
   return shape;
 }
 
 void LayerLists::unfused_attention(WorkList& list, Direction direction) const {
-  const std::int64_t batch = layout_.micro_batch_sequences * heads_, s = layout_.seq_len_tokens;
+  const std::int64_t batch = layout_.batch.micro_batch_sequences * heads_, s = layout_.batch.seq_len_tokens;
   const std::int64_t queries = share(s, cp_);
   const double scores = static_cast<double>(batch) * static_cast<double>(queries) * static_cast<double>(s);
   const double outputs = static_cast<double>(tokens_ * heads_ * model_.value_head_dim());
   const bool causal = model_.architecture == Architecture::decoder;
-  const SoftmaxKind kind = causal && layout_.fused.softmax ? SoftmaxKind::causal_masked : SoftmaxKind::plain;
+  const SoftmaxKind kind =
+      causal && layout_.layer.fused.softmax ? SoftmaxKind::causal_masked : SoftmaxKind::plain;
   const bool forward = direction == Direction::forward;
   const GemmShape by_keys{
       .batch = batch, .m = queries, .n = s, .k = model_.qk_head_dim(), .layout = GemmLayout::tn};
@@ -52,7 +53,7 @@ void LayerLists::unfused_attention(WorkList& list, Direction direction) const {
   const Operation softmax{SoftmaxShape{.kind = kind, .rows = batch * queries, .cols = s}, dtype_, direction};
   if (forward) {
     list.push_back({"scores", gemm(by_keys, dtype_)});
-    if (!layout_.fused.softmax) {
+    if (!layout_.layer.fused.softmax) {
       add_elementwise(list, "mask", ElementwiseFunction::masked_fill, scores, 1, 1);
     }
     list.push_back({"softmax", softmax});
@@ -70,7 +71,7 @@ void LayerLists::unfused_attention(WorkList& list, Direction direction) const {
                     Direction::backward);
   }
   list.push_back({"softmax_gradient", softmax});
-  if (!layout_.fused.softmax) {
+  if (!layout_.layer.fused.softmax) {
     add_elementwise(list, "mask_gradient", ElementwiseFunction::masked_fill, scores, 1, 1,
                     Direction::backward);
   }
@@ -81,7 +82,7 @@ void LayerLists::unfused_attention(WorkList& list, Direction direction) const {
 // every rank an early and a late part: one step on its own part, cp - 1 steps on half of the pairs.
 void LayerLists::ring_attention(WorkList& list, const LayerVariant& variant, Direction direction) const {
   AttentionShape own = attention_shape(variant);
-  own.query_length = own.key_length = share(layout_.seq_len_tokens, cp_);
+  own.query_length = own.key_length = share(layout_.batch.seq_len_tokens, cp_);
   AttentionShape other = own;
   other.causal = false;
   if (own.causal) other.key_length = share(other.key_length, 2);
@@ -107,14 +108,14 @@ void LayerLists::ring_attention(WorkList& list, const LayerVariant& variant, Dir
 void LayerLists::attention_core(WorkList& list, const LayerVariant& variant, Direction direction) const {
   const bool forward = direction == Direction::forward;
   const AttentionShape whole = attention_shape(variant);
-  if (layout_.attention == AttentionMethod::unfused) return unfused_attention(list, direction);
+  if (layout_.layer.attention == AttentionMethod::unfused) return unfused_attention(list, direction);
   const std::string_view name = forward ? "attention" : "attention_gradient";
   if (cp_ == 1) {
     const std::int64_t inputs = tokens_ * (heads_ * model_.qk_head_dim() +
                                            kv_heads_ * (model_.qk_head_dim() + model_.value_head_dim()));
     const std::int64_t outputs = tokens_ * heads_ * model_.value_head_dim();
     const auto move = [&](std::string_view what, MovementKind kind, std::int64_t elements) {
-      if (!layout_.attention_unpads) return;
+      if (!layout_.layer.attention_unpads) return;
       list.push_back({what, Operation{MovementShape{kind, elements, model_.hidden_size}, dtype_}});
     };
     if (forward) {
@@ -129,7 +130,7 @@ void LayerLists::attention_core(WorkList& list, const LayerVariant& variant, Dir
     if (!forward) move("join_gradients", MovementKind::concatenate, inputs);
     return;
   }
-  switch (layout_.context_parallel_kind) {
+  switch (layout_.layer.context_parallel_kind) {
     case ContextParallelKind::ring: return ring_attention(list, variant, direction);
     case ContextParallelKind::all_to_all: {
       AttentionShape heads_split = whole;
@@ -171,10 +172,10 @@ void LayerLists::attention_core(WorkList& list, const LayerVariant& variant, Dir
 }
 
 void LayerLists::attention_forward(WorkList& list, const LayerVariant& variant) const {
-  const bool fp8 = layout_.precision.compute == DType::fp8 && layout_.precision.fp8.attention_linears &&
-                   !variant.sixteen_bit;
+  const bool fp8 = layout_.layer.precision.compute == DType::fp8 &&
+                   layout_.layer.precision.fp8.attention_linears && !variant.sixteen_bit;
   const std::int64_t h = model_.hidden_size, t = tokens_;
-  gather_tokens(list, "gather_attention_input", layout_.overlap.tensor_parallel);
+  gather_tokens(list, "gather_attention_input", layout_.layer.overlap.tensor_parallel);
   if (model_.latent_attention) {
     const LatentAttention& latent = *model_.latent_attention;
     const std::int64_t queries = heads_ * (latent.qk_nope_head_dim + latent.qk_rope_head_dim);
@@ -214,7 +215,7 @@ void LayerLists::attention_forward(WorkList& list, const LayerVariant& variant) 
   const double rotated = rotated_elements();
   if (rotated > 0) {
     add_rotary(list, "rotary", Direction::forward);
-  } else if (layout_.attention == AttentionMethod::unfused) {
+  } else if (layout_.layer.attention == AttentionMethod::unfused) {
     add_elementwise(list, "split_heads", ElementwiseFunction::other, queries_keys, 1, 1);
   }
   attention_core(list, variant, Direction::forward);
@@ -225,15 +226,15 @@ void LayerLists::attention_forward(WorkList& list, const LayerVariant& variant) 
                     t,
                     h,
                     heads_ * model_.value_head_dim(),
-                    model_.attention_output_bias && !layout_.fused.bias_dropout_add,
+                    model_.attention_output_bias && !layout_.layer.fused.bias_dropout_add,
                     fp8});
   // A parallel residual adds both parts before their sum is reduced (GPT-NeoX): once, behind the FFN.
   if (!model_.parallel_residual) reduce_tokens(list, "reduce_attention_output", false);
 }
 
 void LayerLists::attention_backward(WorkList& list, const LayerVariant& variant) const {
-  const bool fp8 = layout_.precision.compute == DType::fp8 && layout_.precision.fp8.attention_linears &&
-                   !variant.sixteen_bit;
+  const bool fp8 = layout_.layer.precision.compute == DType::fp8 &&
+                   layout_.layer.precision.fp8.attention_linears && !variant.sixteen_bit;
   const std::int64_t h = model_.hidden_size, t = tokens_;
   add_linear_gradients(list,
                        {{},
@@ -251,7 +252,7 @@ void LayerLists::attention_backward(WorkList& list, const LayerVariant& variant)
   const double queries_keys = static_cast<double>(t * (heads_ + kv_heads_) * model_.qk_head_dim());
   if (rotated > 0) {
     add_rotary(list, "rotary_gradient", Direction::backward);
-  } else if (layout_.attention == AttentionMethod::unfused) {
+  } else if (layout_.layer.attention == AttentionMethod::unfused) {
     add_elementwise(list, "merge_head_gradients", ElementwiseFunction::other, queries_keys, 1, 1);
   }
   if (model_.qk_norm) {

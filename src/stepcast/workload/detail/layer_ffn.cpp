@@ -7,7 +7,7 @@ namespace stepcast::detail {
 
 void LayerLists::ffn_forward(WorkList& list, std::int64_t ffn, bool fp8, bool communicate) const {
   const std::int64_t h = model_.hidden_size, t = tokens_, width = share(ffn, tp_);
-  if (communicate) gather_tokens(list, "gather_ffn_input", layout_.overlap.tensor_parallel);
+  if (communicate) gather_tokens(list, "gather_ffn_input", layout_.layer.overlap.tensor_parallel);
   add_linear(list, {"ffn_up",
                     {},
                     {},
@@ -15,11 +15,12 @@ void LayerLists::ffn_forward(WorkList& list, std::int64_t ffn, bool fp8, bool co
                     t,
                     width * (model_.gated_ffn ? 2 : 1),
                     h,
-                    model_.ffn_bias && !layout_.fused.bias_activation,
+                    model_.ffn_bias && !layout_.layer.fused.bias_activation,
                     fp8});
   activation(list, static_cast<double>(t * width), Direction::forward);
-  add_linear(list,
-             {"ffn_down", {}, {}, {}, t, h, width, model_.ffn_bias && !layout_.fused.bias_dropout_add, fp8});
+  add_linear(
+      list,
+      {"ffn_down", {}, {}, {}, t, h, width, model_.ffn_bias && !layout_.layer.fused.bias_dropout_add, fp8});
   if (communicate) reduce_tokens(list, "reduce_ffn_output", false);
 }
 
@@ -59,9 +60,9 @@ LayerLists::ExpertFlow LayerLists::expert_flow() const {
   // Without sequence parallelism the tokens of a tensor-parallel group are split among its ranks first.
   flow.own = static_cast<double>(tokens_) / static_cast<double>(tp_);
   const double routed = flow.own * static_cast<double>(moe.experts_per_token);
-  flow.busiest = routed * layout_.expert_imbalance;
+  flow.busiest = routed * layout_.layer.expert_imbalance;
   flow.bytes = routed * static_cast<double>(model_.hidden_size) * element_bytes_;
-  flow.local_experts = share(moe.n_experts, layout_.expert_parallel);
+  flow.local_experts = share(moe.n_experts, layout_.degrees.expert);
   flow.tokens_per_expert =
       std::max<std::int64_t>(1, rounded(flow.busiest * static_cast<double>(flow.tensor_degree) /
                                         static_cast<double>(flow.local_experts)));
@@ -77,11 +78,11 @@ void LayerLists::move_tokens(WorkList& list, std::string_view name, MovementKind
 }
 
 void LayerLists::exchange_tokens(WorkList& list, std::string_view name, const ExpertFlow& flow) const {
-  if (layout_.expert_parallel == 1) return;
-  list.push_back(
-      {name,
-       Transfer{CollectiveOp::all_to_all, GroupKind::expert, Bytes{flow.bytes * layout_.expert_imbalance}}, 1,
-       layout_.overlap.expert});
+  if (layout_.degrees.expert == 1) return;
+  list.push_back({name,
+                  Transfer{CollectiveOp::all_to_all, GroupKind::expert,
+                           Bytes{flow.bytes * layout_.layer.expert_imbalance}},
+                  1, layout_.layer.overlap.expert});
 }
 
 // Ranks that share every expert gather its tokens, and sum its results.

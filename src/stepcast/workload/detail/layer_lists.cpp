@@ -16,15 +16,17 @@ Operation amount(double bytes_read, double bytes_written, KernelClass kernel_cla
 LayerLists::LayerLists(const Transformer& model, const Layout& layout)
     : model_(model),
       layout_(layout),
-      dtype_(layout.precision.compute == DType::fp8 ? layout.precision.other : layout.precision.compute),
+      dtype_(layout.layer.precision.compute == DType::fp8 ? layout.layer.precision.other
+                                                          : layout.layer.precision.compute),
       element_bytes_(element_size(dtype_).value()),
-      tp_(layout.tensor_parallel),
-      cp_(layout.context_parallel),
-      tokens_(layout.micro_batch_sequences * share(layout.seq_len_tokens, layout.context_parallel)),
+      tp_(layout.degrees.tensor),
+      cp_(layout.degrees.context),
+      tokens_(layout.batch.micro_batch_sequences *
+              share(layout.batch.seq_len_tokens, layout.degrees.context)),
       norm_tokens_(static_cast<double>(tokens_) /
-                   (layout.sequence_parallel ? static_cast<double>(layout.tensor_parallel) : 1.0)),
-      heads_(share(model.n_heads, layout.tensor_parallel)),
-      kv_heads_(share(model.kv_heads(), layout.tensor_parallel)),
+                   (layout.layer.sequence_parallel ? static_cast<double>(layout.degrees.tensor) : 1.0)),
+      heads_(share(model.n_heads, layout.degrees.tensor)),
+      kv_heads_(share(model.kv_heads(), layout.degrees.tensor)),
       padded_vocab_(padded_vocab_size(model, layout)) {}
 
 LayerVariant LayerLists::variant(std::int64_t layer, std::int64_t in_chunk) const {
@@ -32,9 +34,9 @@ LayerVariant LayerLists::variant(std::int64_t layer, std::int64_t in_chunk) cons
   v.experts = model_.has_experts(layer);
   v.recomputed = is_recomputed(layout_, in_chunk);
   v.window_tokens = model_.window_tokens(layer);
-  v.sixteen_bit = layout_.precision.compute == DType::fp8 &&
-                  (layer < layout_.precision.fp8.first_layers ||
-                   layer >= model_.n_layers - layout_.precision.fp8.last_layers);
+  v.sixteen_bit = layout_.layer.precision.compute == DType::fp8 &&
+                  (layer < layout_.layer.precision.fp8.first_layers ||
+                   layer >= model_.n_layers - layout_.layer.precision.fp8.last_layers);
   return v;
 }
 
@@ -55,13 +57,13 @@ void LayerLists::add_norm(WorkList& list, std::string_view name, Direction direc
   list.push_back({name, norm({.kind = model_.norm,
                               .rows = rounded(tokens),
                               .cols = model_.hidden_size,
-                              .fused = layout_.fused.norm || layout_.fused.compiled},
+                              .fused = layout_.layer.fused.norm || layout_.layer.fused.compiled},
                              dtype_, direction)});
 }
 
 // An fp8 operand and its transpose for the weight gradient; dynamic scaling reads once more for the maximum.
 void LayerLists::add_cast(WorkList& list, std::string_view name, double elements) const {
-  const bool delayed = layout_.precision.fp8.scaling == Fp8Scaling::delayed;
+  const bool delayed = layout_.layer.precision.fp8.scaling == Fp8Scaling::delayed;
   list.push_back({name, amount(elements * element_bytes_ * (delayed ? 1 : 2), elements * 2,
                                KernelClass::elementwise, dtype_)});
 }
@@ -71,7 +73,7 @@ void LayerLists::add_linear(WorkList& list, const Linear& linear) const {
   const auto experts = static_cast<double>(linear.experts);
   if (linear.fp8) {
     add_cast(list, "cast_input", experts * static_cast<double>(linear.tokens * linear.k));
-    if (layout_.precision.fp8.scaling != Fp8Scaling::delayed) {
+    if (layout_.layer.precision.fp8.scaling != Fp8Scaling::delayed) {
       add_cast(list, "cast_weight", experts * static_cast<double>(linear.n * linear.k));
     }
   }
@@ -88,17 +90,17 @@ void LayerLists::add_linear(WorkList& list, const Linear& linear) const {
 void LayerLists::add_linear_gradients(WorkList& list, const Linear& linear, Edge edge) const {
   const bool fp8 = linear.fp8;
   const DType compute = fp8 ? DType::fp8 : dtype_;
-  const DType weight_compute = fp8 && layout_.precision.fp8.weight_gradients ? DType::fp8 : dtype_;
+  const DType weight_compute = fp8 && layout_.layer.precision.fp8.weight_gradients ? DType::fp8 : dtype_;
   const auto experts = static_cast<double>(linear.experts);
   const bool split = tp_ > 1 && linear.experts == 1;
   // The gradient of a row-split product's output has to be complete on every rank first.
-  if (split && edge == Edge::row && layout_.sequence_parallel) {
-    gather_tokens(list, "gather_output_gradient", layout_.overlap.tensor_parallel);
+  if (split && edge == Edge::row && layout_.layer.sequence_parallel) {
+    gather_tokens(list, "gather_output_gradient", layout_.layer.overlap.tensor_parallel);
   }
   if (fp8) add_cast(list, "cast_output_gradient", experts * static_cast<double>(linear.tokens * linear.n));
-  const bool asynchronous = layout_.overlap.sequence_parallel_weight_gradient;
+  const bool asynchronous = layout_.layer.overlap.sequence_parallel_weight_gradient;
   // The weight gradient of a column-split product needs the whole input again.
-  if (split && edge == Edge::column && layout_.sequence_parallel) {
+  if (split && edge == Edge::column && layout_.layer.sequence_parallel) {
     gather_tokens(list, "gather_input_again", asynchronous);
   }
   list.push_back({linear.input_gradient, gemm({.batch = linear.experts,
@@ -109,20 +111,21 @@ void LayerLists::add_linear_gradients(WorkList& list, const Linear& linear, Edge
                                                .output = dtype_},
                                               compute)});
   if (split && edge == Edge::column) reduce_tokens(list, "reduce_input_gradient", asynchronous);
-  const bool accumulates = layout_.fused.weight_gradient_accumulation;
-  WorkItem weight{linear.weight_gradient, gemm({.batch = linear.experts,
-                                                .m = linear.n,
-                                                .n = linear.k,
-                                                .k = linear.tokens,
-                                                .accumulates = accumulates,
-                                                .layout = GemmLayout::nt,
-                                                .output = accumulates ? layout_.precision.gradients : dtype_},
-                                               weight_compute)};
+  const bool accumulates = layout_.layer.fused.weight_gradient_accumulation;
+  WorkItem weight{linear.weight_gradient,
+                  gemm({.batch = linear.experts,
+                        .m = linear.n,
+                        .n = linear.k,
+                        .k = linear.tokens,
+                        .accumulates = accumulates,
+                        .layout = GemmLayout::nt,
+                        .output = accumulates ? layout_.layer.precision.gradients : dtype_},
+                       weight_compute)};
   weight.weight_gradient = true;
   list.push_back(weight);
-  if (!accumulates && layout_.sharding != Sharding::zero3 && layout_.micro_batches() > 1) {
+  if (!accumulates && layout_.accumulates_gradients()) {
     const double parameters = experts * static_cast<double>(linear.n * linear.k);
-    const double gradient = element_size(layout_.precision.gradients).value();
+    const double gradient = element_size(layout_.layer.precision.gradients).value();
     list.push_back({"accumulate_gradient", amount(parameters * (element_bytes_ + gradient),
                                                   parameters * gradient, KernelClass::elementwise, dtype_)});
     list.back().weight_gradient = true;
@@ -144,8 +147,8 @@ void LayerLists::add_overlapped(WorkList& list, std::string_view name, Collectiv
 }
 
 void LayerLists::gather_tokens(WorkList& list, std::string_view name, bool beside_next) const {
-  if (tp_ == 1 || !layout_.sequence_parallel) return;
-  if (layout_.overlap.tensor_parallel && beside_next) {
+  if (tp_ == 1 || !layout_.layer.sequence_parallel) return;
+  if (layout_.layer.overlap.tensor_parallel && beside_next) {
     return add_overlapped(list, name, CollectiveOp::all_gather);
   }
   const double message = static_cast<double>(tokens_ * model_.hidden_size) * element_bytes_;
@@ -156,7 +159,8 @@ void LayerLists::gather_tokens(WorkList& list, std::string_view name, bool besid
 void LayerLists::reduce_tokens(WorkList& list, std::string_view name, bool beside_next) const {
   if (tp_ == 1) return;
   const double message = static_cast<double>(tokens_ * model_.hidden_size) * element_bytes_;
-  const CollectiveOp op = layout_.sequence_parallel ? CollectiveOp::reduce_scatter : CollectiveOp::all_reduce;
+  const CollectiveOp op =
+      layout_.layer.sequence_parallel ? CollectiveOp::reduce_scatter : CollectiveOp::all_reduce;
   list.push_back({name, Transfer{op, GroupKind::tensor, Bytes{message}}, 1, beside_next});
 }
 
@@ -164,7 +168,7 @@ void LayerLists::residual(WorkList& list, Direction direction) const {
   const double elements = norm_tokens_ * static_cast<double>(model_.hidden_size);
   const bool dropout = model_.hidden_dropout > 0;
   if (direction == Direction::forward) {
-    if (layout_.fused.bias_dropout_add || layout_.fused.compiled) {
+    if (layout_.layer.fused.bias_dropout_add || layout_.layer.fused.compiled) {
       add_elementwise(list, "bias_dropout_add", ElementwiseFunction::residual_add, elements, 2,
                       dropout ? 1.5 : 1);
       return;
@@ -190,7 +194,7 @@ void LayerLists::activation(WorkList& list, double elements, Direction direction
     case Activation::squared_relu: function = ElementwiseFunction::squared_relu; break;
     case Activation::silu: function = ElementwiseFunction::silu; break;
   }
-  const bool fused = layout_.fused.bias_activation || layout_.fused.compiled;
+  const bool fused = layout_.layer.fused.bias_activation || layout_.layer.fused.compiled;
   if (model_.gated_ffn) {
     if (fused) {
       add_elementwise(list, "gated_activation", ElementwiseFunction::gated_silu, elements, 2, 1, direction);
@@ -209,8 +213,8 @@ void LayerLists::activation(WorkList& list, double elements, Direction direction
 // -------------------------------------------------------------------------------------------- whole layers
 
 LayerWork LayerLists::layer(const LayerVariant& variant) const {
-  const bool fp8_ffn =
-      layout_.precision.compute == DType::fp8 && layout_.precision.fp8.ffn_linears && !variant.sixteen_bit;
+  const bool fp8_ffn = layout_.layer.precision.compute == DType::fp8 &&
+                       layout_.layer.precision.fp8.ffn_linears && !variant.sixteen_bit;
   const auto feed_forward = [&](WorkList& list, Direction direction) {
     const bool forward = direction == Direction::forward;
     if (variant.experts) {
@@ -238,9 +242,10 @@ LayerWork LayerLists::layer(const LayerVariant& variant) const {
   work.recomputed = variant.recomputed;
   if (variant.recomputed) {
     backward = forward;
-  } else if (layout_.recompute == Recompute::selective && layout_.attention == AttentionMethod::unfused) {
+  } else if (layout_.layer.recompute.kind == Recompute::selective &&
+             layout_.layer.attention == AttentionMethod::unfused) {
     unfused_attention(backward, Direction::forward);
-  } else if (layout_.recompute == Recompute::selective_ops) {
+  } else if (layout_.layer.recompute.kind == Recompute::selective_ops) {
     // Results of attention and of every second product are kept: norms, activation and half of the products
     // run again.
     bool keep = true;
@@ -274,7 +279,7 @@ LayerWork LayerLists::layer(const LayerVariant& variant) const {
                           static_cast<double>(count.norms + count.router);
   work.expert_parameters =
       static_cast<double>(count.routed_experts) /
-      static_cast<double>(layout_.expert_parallel * (variant.experts ? layout_.expert_tensor_degree() : 1));
+      static_cast<double>(layout_.degrees.expert * (variant.experts ? layout_.expert_tensor_degree() : 1));
   return work;
 }
 
@@ -307,10 +312,10 @@ WorkList LayerLists::head(Direction direction) const {
   WorkList list;
   list.reserve(8);
   const std::int64_t h = model_.hidden_size, vocab = share(padded_vocab_, tp_);
-  const bool fp8 = layout_.precision.compute == DType::fp8 && layout_.precision.fp8.logits;
+  const bool fp8 = layout_.layer.precision.compute == DType::fp8 && layout_.layer.precision.fp8.logits;
   const Operation loss{
-      CrossEntropyShape{tokens_, vocab, layout_.fused.cross_entropy || layout_.fused.compiled}, dtype_,
-      direction};
+      CrossEntropyShape{tokens_, vocab, layout_.layer.fused.cross_entropy || layout_.layer.fused.compiled},
+      dtype_, direction};
   if (direction == Direction::forward) {
     if (model_.final_norm) add_norm(list, "final_norm", direction, norm_tokens_);
     if (model_.mlm_head) {
@@ -372,7 +377,8 @@ double LayerLists::head_parameters() const {
 Bytes LayerLists::boundary() const {
   double bytes = static_cast<double>(tokens_ * model_.hidden_size) * element_bytes_;
   // Sequence parallelism and scatter-gather send 1/tp of the tokens from every rank.
-  if (layout_.sequence_parallel || layout_.p2p_scatter_gather) bytes /= static_cast<double>(tp_);
+  if (layout_.layer.sequence_parallel || layout_.pipeline.p2p_scatter_gather)
+    bytes /= static_cast<double>(tp_);
   return Bytes{bytes};
 }
 
