@@ -124,10 +124,10 @@ std::string operations_text(const ExecutionTrace& trace, const TracedOperations&
       unknown.row({shorten(name, 60), table_count(entry.count), shorten(entry.why, 100)});
     out += "\n" + unknown.text(2);
   }
-  if (coverage != nullptr && !coverage->unmodelled_time.empty()) {
+  if (coverage != nullptr && !coverage->unmodelled.empty()) {
     TextTable unknown{{{"kernels without operations, by operator", TextTable::Align::left}, {"ms"}}};
-    for (const auto& [name, time] : coverage->unmodelled_time)
-      unknown.row({shorten(name, 60), milliseconds(time)});
+    for (const auto& [name, work] : coverage->unmodelled)
+      unknown.row({shorten(name, 60), milliseconds(work.time)});
     out += "\n" + unknown.text(2);
   }
   return out;
@@ -168,8 +168,8 @@ void operations_json(const ExecutionTrace& trace, const TracedOperations& traced
   json.end_array();
   if (coverage != nullptr) {
     json.key("unmodelled_time").begin_array();
-    for (const auto& [name, time] : coverage->unmodelled_time) {
-      json.begin_object().field("operator", name).fixed_field("recorded_ms", time.value() * 1e-3, 6);
+    for (const auto& [name, work] : coverage->unmodelled) {
+      json.begin_object().field("operator", name).fixed_field("recorded_ms", work.time.value() * 1e-3, 6);
       json.end_object();
     }
     json.end_array();

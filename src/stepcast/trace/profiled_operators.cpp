@@ -85,7 +85,11 @@ Result<ProfiledOperators> profiled_operators(const RecordedRank& recorded) {
         .advice("record with record_shapes=True, or give an execution trace of the same run");
   }
   const detail::RecordedStep whole = detail::whole_file(recorded);
-  const detail::RankGraph graph = detail::link_rank(recorded, whole, whole.start);
+  return profiled_operators(detail::link_rank(recorded, whole, whole.start));
+}
+
+ProfiledOperators profiled_operators(const detail::RankGraph& graph) {
+  const RecordedRank& recorded = *graph.recorded;
   const std::size_t n = recorded.cpu_ops.size();
   std::vector<bool> launched(n, false);
   std::vector<MemcpyKind> copied(n, MemcpyKind::none);  // by the operator itself

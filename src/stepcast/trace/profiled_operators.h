@@ -15,6 +15,10 @@
 
 namespace stepcast {
 
+namespace detail {
+struct RankGraph;
+}
+
 struct ProfiledOperators {
   ExecutionTrace trace;
   std::vector<std::int32_t> node_of_op;  // [RecordedRank::cpu_ops]; -1: launched nothing
@@ -22,5 +26,7 @@ struct ProfiledOperators {
 
 // Errors: no operator of the trace has shapes and types.
 [[nodiscard]] Result<ProfiledOperators> profiled_operators(const RecordedRank& recorded);
+// Those that launched GPU work inside the step of `graph`. Without shapes none of them has an Operation.
+[[nodiscard]] ProfiledOperators profiled_operators(const detail::RankGraph& graph);
 
 }  // namespace stepcast

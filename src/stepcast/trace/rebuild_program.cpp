@@ -207,4 +207,10 @@ Result<RecordedProgram> rebuild_program(std::span<const RecordedInput> input, co
   return out;
 }
 
+KernelTimeCoverage work_coverage(const RecordedProgram& recorded) {
+  KernelTimeCoverage sum;
+  for (const KernelTimeCoverage& rank : recorded.coverage) sum += rank;
+  return sum;
+}
+
 }  // namespace stepcast

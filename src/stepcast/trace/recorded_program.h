@@ -17,6 +17,7 @@
 #include "stepcast/program/program.h"
 #include "stepcast/trace/execution_trace.h"
 #include "stepcast/trace/recorded_rank.h"
+#include "stepcast/trace/work_coverage.h"
 
 namespace stepcast {
 
@@ -30,6 +31,7 @@ struct RebuildOptions {
   bool smallest_handoff = false;
   // Each launched op's own recorded launch delay and stream gap, where small, instead of the medians.
   bool own_delays = false;
+  bool tf32_allowed = false;  // fp32 products ran on TF32 units; traces do not record it
 };
 
 // A constant learned from operations that the rebuilt edges show not to have waited.
@@ -57,14 +59,25 @@ struct RecordedStepFacts {
   std::array<std::uint32_t, kEdgeOriginCount> inferred_edge_count{};
 };
 
+// Every task of `program` has its work (TaskInfo::work):
+//   kernels    the Operation of the operator that launched them, from the execution trace or else from the
+//              profiler trace's shapes; of several kernels each its share (TaskInfo::work_times)
+//   copies     a transfer of the recorded size
+//   communication   CollectiveWork, also where it is not joined with other ranks
+//   CPU tasks  HostWork; the second half of a call that waits is Waiting
+// What stays unknown is named in `coverage`; `program.works` gives monostate for it.
 struct RecordedProgram {
   Program program;
   std::vector<double> start_offset_us;          // [rank class]
   std::vector<std::vector<Interval>> measured;  // [rank class][task of its block]
   std::vector<RecordedStepFacts> facts;         // [rank class]
+  std::vector<KernelTimeCoverage> coverage;     // [rank class] recorded GPU time with known work
   std::vector<LearnedConstant> constants;
   std::vector<std::string> notes;  // what a person should know: events skipped, ranks missing, ...
 };
+
+// Of all ranks.
+[[nodiscard]] KernelTimeCoverage work_coverage(const RecordedProgram& recorded);
 
 struct RecordedInput {
   const RecordedRank* kineto = nullptr;

@@ -6,6 +6,7 @@
 
 #include "stepcast/trace/detail/call_parser.h"
 #include "stepcast/trace/detail/et_join.h"
+#include "stepcast/trace/detail/gpu_operations.h"
 #include "stepcast/trace/detail/rank_graph.h"
 
 namespace stepcast {
@@ -230,38 +231,7 @@ KernelTimeCoverage kernel_time_coverage(const ExecutionTrace& trace, const Trace
                                         std::span<const std::int32_t> node_of_op) {
   const detail::RecordedStep whole = detail::whole_file(recorded);
   const detail::RankGraph graph = detail::link_rank(recorded, whole, whole.start);
-  std::vector<bool> counts(trace.nodes.size(), false);
-  for (const TracedOperation& operation : traced.operations) counts[operation.node] = true;
-
-  KernelTimeCoverage coverage;
-  for (const detail::GpuWork& work : graph.gpu) {
-    const Microseconds time{work.length_us()};
-    std::int32_t op =
-        work.call == detail::kNone ? detail::kNone : graph.calls[static_cast<std::size_t>(work.call)].op;
-    // Out of what only the profiler saw, up to an operator of the execution trace.
-    while (op != detail::kNone && node_of_op[static_cast<std::size_t>(op)] < 0)
-      op = graph.parent_of_op[static_cast<std::size_t>(op)];
-    if (op == detail::kNone) {
-      coverage.unlinked += time;
-      continue;
-    }
-    if (work.communication) {
-      coverage.communication += time;
-      continue;
-    }
-    coverage.computation += time;
-    const std::int32_t node = node_of_op[static_cast<std::size_t>(op)];
-    const std::int32_t owner = traced.stands_for[static_cast<std::size_t>(node)];
-    if (owner >= 0 && counts[static_cast<std::size_t>(owner)]) {
-      coverage.modelled += time;
-      const EtNode& counted = trace.nodes[static_cast<std::size_t>(owner)];
-      coverage.time_of_operator[std::string(trace.names.text(counted.name))] += time;
-    } else {
-      const EtNode& innermost = trace.nodes[static_cast<std::size_t>(node)];
-      coverage.unmodelled_time[std::string(trace.names.text(innermost.name))] += time;
-    }
-  }
-  return coverage;
+  return detail::kernel_time(graph, detail::operations_of_gpu_work(graph, trace, traced, node_of_op));
 }
 
 }  // namespace stepcast

@@ -19,6 +19,7 @@
 #include "stepcast/operation/operation.h"
 #include "stepcast/trace/execution_trace.h"
 #include "stepcast/trace/recorded_rank.h"
+#include "stepcast/trace/work_coverage.h"
 
 namespace stepcast {
 
@@ -47,16 +48,6 @@ struct TracedOperationsOptions {
 
 [[nodiscard]] TracedOperations traced_operations(const ExecutionTrace& trace,
                                                  const TracedOperationsOptions& options = {});
-
-// Which share of the recorded kernel time belongs to operators with operations.
-struct KernelTimeCoverage {
-  Microseconds computation;    // kernels, copies and fills of the traced iteration without communication
-  Microseconds modelled;       // of these
-  Microseconds communication;  // not part of the above
-  Microseconds unlinked;       // of kernels that no traced operator launched; not part of the above
-  std::map<std::string, Microseconds> time_of_operator;  // modelled: by the operator that counts the work
-  std::map<std::string, Microseconds> unmodelled_time;   // by the innermost operator
-};
 
 // `node_of_op`: for each of RecordedRank::cpu_ops the node of the trace, -1: none.
 [[nodiscard]] KernelTimeCoverage kernel_time_coverage(const ExecutionTrace& trace,

@@ -8,6 +8,10 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/trace/detail/collective_facts.h"
+#include "stepcast/trace/detail/gpu_operations.h"
+#include "stepcast/trace/detail/host_work.h"
+
 namespace stepcast::detail {
 namespace {
 
@@ -65,13 +69,16 @@ std::array<double, 3> smallest_handoffs(const std::vector<CpuLanes>& lanes) {
 class RankAssembler {
  public:
   RankAssembler(Program& program, const RankGraph& g, const CpuLanes& lanes, const Constants& constants,
-                const CollectiveMatch& match, const RebuildOptions& options,
+                const CollectiveMatch& match, const GpuOperations& operations,
+                const std::vector<GroupId>& groups, const RebuildOptions& options,
                 const std::array<double, 3>& smallest_handoff)
       : program_(program),
         g_(g),
         lanes_(lanes),
         constants_(constants),
         match_(match),
+        operations_(operations),
+        groups_(groups),
         options_(options),
         smallest_handoff_(smallest_handoff),
         builder_(fmt::format("rank {}", g.rank)) {}
@@ -144,6 +151,7 @@ class RankAssembler {
   void add_cpu_tasks() {
     const NameId no_op = program_.names.intern("(no framework op)");
     cpu_task_.resize(lanes_.tasks.size());
+    const std::vector<std::vector<HostTime>> times = host_times(g_, lanes_);
     for (std::size_t lane = 0; lane < lanes_.tasks.size(); ++lane) {
       const std::int32_t thread = lanes_.threads[lane];
       const RecordedThread& recorded = g_.recorded->threads[static_cast<std::size_t>(thread)];
@@ -151,7 +159,8 @@ class RankAssembler {
       const LaneId lane_id =
           builder_.add_lane({LaneKind::cpu_thread,
                              fmt::format("{} {}", main ? "main thread" : "thread", recorded.tid), thread});
-      for (const CpuTask& t : lanes_.tasks[lane]) {
+      for (std::size_t i = 0; i < lanes_.tasks[lane].size(); ++i) {
+        const CpuTask& t = lanes_.tasks[lane][i];
         TaskInfo info;
         info.kind = t.kind;
         info.stack = stack_of_op(t.op);
@@ -159,17 +168,24 @@ class RankAssembler {
         if (t.call == kNone) {
           info.name =
               t.op == kNone ? no_op : intern(g_.recorded->cpu_ops[static_cast<std::size_t>(t.op)].name);
+          const std::int32_t top = times[lane][i].op;
+          info.work = program_.works.intern(HostWork{
+              .type = times[lane][i].type,
+              .op = top == kNone ? NameId{}
+                                 : intern(g_.recorded->cpu_ops[static_cast<std::size_t>(top)].name)});
           cpu_task_[lane].push_back(add_task(lane_id, info, length, {t.start_us, t.end_us}));
           continue;
         }
         const auto call = static_cast<std::size_t>(t.call);
         info.recorded_event = g_.calls[call].recorded;
         info.name = intern(g_.recorded->runtime_calls[g_.calls[call].recorded].name);
+        info.work = program_.works.intern(HostWork{.type = times[lane][i].type, .op = info.name});
         if (const CpuWait* wait = wait_of_call_[call]; wait != nullptr) {
           const double base = std::min(length, constants_.base_us(wait->kind));
           info.kind = TaskKind::sync_enter;
           call_enter_[call] = add_task(lane_id, info, base, {t.start_us, t.start_us + base});
           info.kind = TaskKind::sync_return;
+          info.work = program_.works.intern(Waiting{});
           call_return_[call] = add_task(lane_id, info, 0, {t.end_us, t.end_us});
           account_wait(*wait, t, base);
         } else {
@@ -217,6 +233,7 @@ class RankAssembler {
         info.name = intern(g_.recorded->gpu_ops[w.recorded].name);
         info.recorded_event = w.recorded;
         if (w.call != kNone) info.stack = stack_of_op(g_.calls[static_cast<std::size_t>(w.call)].op);
+        set_work(static_cast<std::size_t>(i), info);
         double length = w.length_us();
         if (w.collective != kNone && !options_.naive) {
           info.kind = TaskKind::collective;
@@ -232,6 +249,21 @@ class RankAssembler {
             add_task(lane_of_stream[s], info, length, {w.start_us, w.end_us});
       }
     }
+  }
+
+  void set_work(std::size_t i, TaskInfo& info) {
+    const GpuWork& w = g_.gpu[i];
+    if (w.communication) {
+      const CollectiveFacts facts = collective_facts(g_, w);
+      if (!is_known(facts)) return;
+      info.work = program_.works.intern(CollectiveWork{
+          .op = facts.op, .dtype = facts.dtype, .message = message_of(facts), .group = groups_[i]});
+      return;
+    }
+    const GpuOperations::Share& share = operations_.of_work[i];
+    if (share.operation == kNone) return;
+    info.work = program_.works.intern(operations_.operations[static_cast<std::size_t>(share.operation)]);
+    info.work_times = share.times;
   }
 
   void add_handoffs() {
@@ -330,6 +362,8 @@ class RankAssembler {
   const CpuLanes& lanes_;
   const Constants& constants_;
   const CollectiveMatch& match_;
+  const GpuOperations& operations_;
+  const std::vector<GroupId>& groups_;  // [GpuWork], of communication
   const RebuildOptions& options_;
   const std::array<double, 3>& smallest_handoff_;
   BlockBuilder builder_;
@@ -378,9 +412,13 @@ Result<RecordedProgram> assemble(const std::vector<RankGraph>& ranks, const std:
   RecordedProgram out;
   out.constants = constants.table();
   const auto smallest = smallest_handoffs(lanes);
+  const std::vector<std::vector<GroupId>> groups = add_groups(out.program, ranks, match);
   std::vector<std::vector<TaskId>> gpu_task(ranks.size());
   for (std::size_t r = 0; r < ranks.size(); ++r) {
-    RankAssembler assembler{out.program, ranks[r], lanes[r], constants, match, options, smallest};
+    const GpuOperations operations = operations_of_gpu_work(ranks[r], {.tf32_allowed = options.tf32_allowed});
+    out.coverage.push_back(kernel_time(ranks[r], operations));
+    RankAssembler assembler{out.program, ranks[r],  lanes[r], constants, match,
+                            operations,  groups[r], options,  smallest};
     auto built = assembler.build();
     if (!built.ok()) return std::move(built).error().in_file(ranks[r].recorded->file);
     gpu_task[r] = std::move(built->gpu_task);

@@ -8,63 +8,15 @@
 #include <string_view>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
+
+#include "stepcast/trace/detail/collective_facts.h"
 
 namespace stepcast::detail {
 namespace {
 
-// What metadata tells of one communication kernel: its own args, its record_param_comms' args, or the
-// execution trace.
-struct Facts {
-  CollectiveOp op = CollectiveOp::unknown;
-  double bytes = -1;
-  std::string group;  // empty: not known
-  std::int32_t group_size = -1;
-};
-
-void take(Facts& facts, const RankGraph& g, const CollectiveInfo& info) {
-  if (facts.op == CollectiveOp::unknown) facts.op = info.op;
-  const double element = element_size(info.dtype).value();
-  const std::int64_t elements = std::max(info.in_elements, info.out_elements);
-  if (facts.bytes < 0 && elements >= 0 && element > 0) facts.bytes = static_cast<double>(elements) * element;
-  if (facts.group_size < 0) facts.group_size = info.group_size;
-  if (facts.group.empty() && (info.process_group.valid() || !info.group_ranks.empty()))
-    facts.group =
-        fmt::format("{}|{}", g.recorded->names.text(info.process_group), fmt::join(info.group_ranks, ","));
-}
-
-Facts facts_of(const RankGraph& g, const GpuWork& w) {
-  Facts facts;
-  const GpuOp& op = g.recorded->gpu_ops[w.recorded];
-  if (op.collective >= 0)
-    take(facts, g, g.recorded->collective_infos[static_cast<std::size_t>(op.collective)]);
-  if (w.call != kNone) {
-    const std::int32_t comm_op = g.calls[static_cast<std::size_t>(w.call)].comm_op;
-    if (comm_op != kNone) {
-      const CpuOp& cpu = g.recorded->cpu_ops[static_cast<std::size_t>(comm_op)];
-      if (cpu.collective >= 0)
-        take(facts, g, g.recorded->collective_infos[static_cast<std::size_t>(cpu.collective)]);
-      if (!g.et_node_of_op.empty() && g.execution_trace != nullptr) {
-        const std::int32_t node = g.et_node_of_op[static_cast<std::size_t>(comm_op)];
-        const std::int32_t c =
-            node == kNone ? kNone : g.execution_trace->nodes[static_cast<std::size_t>(node)].collective;
-        if (c != kNone) {
-          const EtCollective& et = g.execution_trace->collectives[static_cast<std::size_t>(c)];
-          if (facts.op == CollectiveOp::unknown) facts.op = et.op;
-          const double element = element_size(et.dtype).value();
-          if (facts.bytes < 0 && et.elements_in >= 0 && element > 0)
-            facts.bytes = static_cast<double>(std::max(et.elements_in, et.elements_out)) * element;
-        }
-      }
-    }
-  }
-  if (facts.op == CollectiveOp::unknown) facts.op = parse_collective_op(g.recorded->names.text(op.name));
-  return facts;
-}
-
 struct Entry {
   std::int32_t rank, work;
-  Facts facts;
+  CollectiveFacts facts;
 };
 
 bool same_kind(CollectiveOp a, CollectiveOp b) {
@@ -162,8 +114,8 @@ class Matcher {
         for (const std::int32_t i : stream.work) {
           const GpuWork& w = g.gpu[static_cast<std::size_t>(i)];
           if (!w.communication || w.call == kNone) continue;
-          Entry entry{static_cast<std::int32_t>(r), i, facts_of(g, w)};
-          std::string key = entry.facts.group;
+          Entry entry{static_cast<std::int32_t>(r), i, collective_facts(g, w)};
+          std::string key = entry.facts.communicator;
           if (key.empty()) {
             if (!number) number = unnamed_streams++;
             key = fmt::format("communication stream {}", *number);
