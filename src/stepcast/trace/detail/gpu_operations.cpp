@@ -44,13 +44,13 @@ Operation sum_of(std::span<const Operation> operations) {
 template <class Gain>
 std::vector<std::size_t> best_runs(std::size_t fine, std::size_t coarse, Gain gain) {
   // best[c][f]: of the first f + 1 things in c + 1 runs; the thing f begins run c or goes on with it.
-  constexpr double kImpossible = -1;
-  std::vector<std::vector<double>> best(coarse, std::vector<double>(fine, kImpossible));
+  const double impossible = -1;
+  std::vector<std::vector<double>> best(coarse, std::vector<double>(fine, impossible));
   std::vector<std::vector<bool>> begins(coarse, std::vector<bool>(fine, false));
   for (std::size_t c = 0; c < coarse; ++c) {
     for (std::size_t f = c; f < fine; ++f) {
-      const double goes_on = f > c ? best[c][f - 1] : kImpossible;
-      const double begin = c == 0 ? (f == 0 ? 0 : kImpossible) : best[c - 1][f - 1];
+      const double goes_on = f > c ? best[c][f - 1] : impossible;
+      const double begin = c == 0 ? (f == 0 ? 0 : impossible) : best[c - 1][f - 1];
       begins[c][f] = begin > goes_on;
       best[c][f] = std::max(begin, goes_on) + gain(f, c);
     }
