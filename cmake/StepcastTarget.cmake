@@ -1,6 +1,9 @@
-# What every target of this project is compiled with.
+# What every target of this project is compiled and linked with.
 #
 #   stepcast_configure_target(TARGET)   C++20 without extensions, the warning set, the sanitizers asked for
+#   stepcast_precompile(TARGET HEADER...)   reads these headers once for the whole target; sources still include what
+#                                           they use, and compile with -DSTEPCAST_PCH=OFF
+#   stepcast_precompile_as(TARGET OTHER)    the same ones as OTHER, where both are compiled with the same flags
 
 add_library(stepcast_build_flags INTERFACE)
 
@@ -39,6 +42,22 @@ if(STEPCAST_SANITIZE)
   target_link_options(stepcast_build_flags INTERFACE -fsanitize=${STEPCAST_SANITIZE} -fno-sanitize-recover=all)
 endif()
 
+# Linking some thirty executables one after the other takes minutes with the linker of binutils.
+include(CheckCXXSourceCompiles)
+foreach(linker IN ITEMS mold lld)
+  set(CMAKE_REQUIRED_LINK_OPTIONS -fuse-ld=${linker})
+  check_cxx_source_compiles("int main() { return 0; }" STEPCAST_LINKS_WITH_${linker})
+  unset(CMAKE_REQUIRED_LINK_OPTIONS)
+  if(STEPCAST_LINKS_WITH_${linker})
+    target_link_options(stepcast_build_flags INTERFACE -fuse-ld=${linker})
+    break()
+  endif()
+endforeach()
+
+if(STEPCAST_PCH AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(stepcast_build_flags INTERFACE -fpch-preprocess)  # ccache asks for it
+endif()
+
 find_program(STEPCAST_CCACHE ccache DOC "Compiler cache, used when it is there")
 mark_as_advanced(STEPCAST_CCACHE)
 
@@ -50,4 +69,20 @@ function(stepcast_configure_target target)
   endif()
   # $<BUILD_INTERFACE> keeps the flags of this build out of the installed package.
   target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:stepcast_build_flags>)
+endfunction()
+
+set(stepcast_common_headers
+    <algorithm> <array> <cmath> <cstdint> <filesystem> <functional> <limits> <map> <memory> <optional> <set> <span>
+    <string> <string_view> <unordered_map> <utility> <variant> <vector> <fmt/format.h>)
+
+function(stepcast_precompile target)
+  if(STEPCAST_PCH)
+    target_precompile_headers(${target} PRIVATE ${stepcast_common_headers} ${ARGN})
+  endif()
+endfunction()
+
+function(stepcast_precompile_as target other)
+  if(STEPCAST_PCH)
+    target_precompile_headers(${target} REUSE_FROM ${other})
+  endif()
 endfunction()

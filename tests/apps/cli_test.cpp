@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 
 #include "tests/support/command.h"
 #include "tests/support/paths.h"
+#include "tests/support/temporary_folder.h"
 
 namespace stepcast::test {
 namespace {
@@ -67,8 +69,13 @@ TEST(Cli, ControlCharactersOfAnArgumentDoNotReachTheTerminal) {
 }
 
 TEST(Cli, AFullDiskIsAnError) {
-  const auto result =
-      run_command({"sh", "-c", "exec '" + stepcast_executable().string() + "' version > /dev/full"});
+  // A file that may not grow fails like a full disk, and for every user; the message still fits into its own.
+  const TemporaryFolder folder;
+  const std::string output = (folder.path() / "output").string();
+  std::ofstream{output} << std::string(4096, '\n');
+  const auto result = run_command({"sh", "-c",
+                                   "trap '' XFSZ; ulimit -f 1; exec '" + stepcast_executable().string() +
+                                       "' version >> '" + output + "'"});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.err, StartsWith("stepcast: error: "));
 }

@@ -15,6 +15,7 @@
 #include "tests/report/json_check.h"
 #include "tests/support/random_program.h"
 #include "tests/support/sketch.h"
+#include "tests/support/temporary_folder.h"
 
 namespace stepcast {
 namespace {
@@ -140,16 +141,15 @@ TEST(Perfetto, WritesPlainOrCompressedByName) {
   const Timeline timeline = testing::simulated(hand.program);
   const FlatProgram flat{hand.program};
   const TaskTimes times = TaskTimes::simulated(flat, timeline);
-  const auto folder = std::filesystem::path{::testing::TempDir()};
-  const auto plain = folder / "stepcast_perfetto_test.json";
-  const auto packed = folder / "stepcast_perfetto_test.json.gz";
+  const test::TemporaryFolder folder;
+  const auto plain = folder.path() / "trace.json";
+  const auto packed = folder.path() / "trace.json.gz";
   ASSERT_TRUE(write_perfetto(plain, flat, Costs{hand.program}, times).ok());
   ASSERT_TRUE(write_perfetto(packed, flat, Costs{hand.program}, times).ok());
   EXPECT_LT(std::filesystem::file_size(packed), std::filesystem::file_size(plain));
   EXPECT_EQ(read_file(plain).value(), read_file(packed).value());
-  std::filesystem::remove(plain);
-  std::filesystem::remove(packed);
-  EXPECT_FALSE(write_perfetto(folder / "no" / "such" / "folder.json", flat, Costs{hand.program}, times).ok());
+  EXPECT_FALSE(
+      write_perfetto(folder.path() / "no" / "such" / "folder.json", flat, Costs{hand.program}, times).ok());
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ std::string with_separators(std::string digits) {
   std::size_t point = std::min(digits.find('.'), digits.size());
   while (point > first + 3) {
     point -= 3;
-    digits.insert(point, ",");
+    digits.insert(point, 1, ',');
   }
   return digits;
 }

@@ -1,0 +1,36 @@
+# Makes a ctest test of each test of a GoogleTest executable, named and labelled by the folder of tests/ that its source
+# lies in: trace/Interner.KeepsOneCopy, label trace. (gtest_discover_tests knows one prefix for each executable only.)
+#
+#   stepcast_discover_tests(TARGET TIMEOUT SECONDS [NUMERIC SOURCE...])
+#                          tests in the SOURCEs (paths below tests/) carry the label `numeric`, too
+#
+# The executable is asked when ctest runs, and again only if it is newer than its answer.
+set(stepcast_list_tests_script "${CMAKE_CURRENT_LIST_DIR}/list_tests.cmake")
+
+function(stepcast_discover_tests target)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "NUMERIC")
+  set(base "${CMAKE_CURRENT_BINARY_DIR}/${target}")
+  file(
+    GENERATE
+    OUTPUT "${base}_include.cmake"
+    CONTENT
+      "set(executable \"$<TARGET_FILE:${target}>\")
+set(tests \"${base}_tests.cmake\")
+if(NOT EXISTS \"\${executable}\")
+  add_test(${target}_was_not_built false)
+elseif(NOT EXISTS \"\${tests}\" OR \"\${executable}\" IS_NEWER_THAN \"\${tests}\"
+       OR \"\${CMAKE_CURRENT_LIST_FILE}\" IS_NEWER_THAN \"\${tests}\")
+  execute_process(
+    COMMAND \"${CMAKE_COMMAND}\" \"-DEXECUTABLE=\${executable}\" \"-DTESTS=\${tests}\"
+            \"-DNUMERIC=${arg_NUMERIC}\" -DTIMEOUT=${arg_TIMEOUT}
+            -P \"${stepcast_list_tests_script}\"
+    RESULT_VARIABLE code)
+  if(NOT code EQUAL 0)
+    file(REMOVE \"\${tests}\")
+    message(FATAL_ERROR \"${target} did not list its tests\")
+  endif()
+endif()
+include(\"\${tests}\" OPTIONAL)
+")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES "${base}_include.cmake")
+endfunction()
