@@ -6,10 +6,10 @@
 #include <string_view>
 #include <vector>
 
+#include "stepcast/base/json_value.h"
 #include "stepcast/cost/families/fitted_kernel.h"
 #include "stepcast/cost/generic_kernel.h"
 #include "stepcast/cost/kernel_model.h"
-#include "stepcast/platform/json_value.h"
 
 namespace {
 

@@ -16,12 +16,12 @@
 #include <string_view>
 #include <vector>
 
+#include "stepcast/base/json_value.h"
 #include "stepcast/base/result.h"
 #include "stepcast/cost/analytic_model.h"
 #include "stepcast/cost/families/gradient_trees.h"
 #include "stepcast/cost/families/kernel_features.h"
 #include "stepcast/operation/operation.h"
-#include "stepcast/platform/json_value.h"
 #include "stepcast/platform/platform.h"
 
 namespace stepcast {

@@ -5,8 +5,8 @@
 #include <span>
 #include <string_view>
 
+#include "stepcast/base/json_value.h"
 #include "stepcast/base/result.h"
-#include "stepcast/platform/json_value.h"
 
 namespace stepcast {
 

@@ -4,9 +4,9 @@
 
 #include <string_view>
 
+#include "stepcast/base/json_value.h"
 #include "stepcast/base/quantity.h"
 #include "stepcast/base/result.h"
-#include "stepcast/platform/json_value.h"
 
 namespace stepcast {
 

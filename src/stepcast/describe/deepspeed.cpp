@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/file.h"
+#include "stepcast/base/json_value.h"
 #include "stepcast/describe/detail/config_keys.h"
-#include "stepcast/platform/json_value.h"
 
 namespace stepcast {
 namespace {

@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/file.h"
+#include "stepcast/base/json_value.h"
 #include "stepcast/base/nearest_word.h"
 #include "stepcast/describe/detail/config_keys.h"
 #include "stepcast/describe/detail/huggingface_families.h"
-#include "stepcast/platform/json_value.h"
 
 namespace stepcast {
 namespace {

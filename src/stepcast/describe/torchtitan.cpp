@@ -7,11 +7,11 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/file.h"
+#include "stepcast/base/json_value.h"
 #include "stepcast/describe/detail/config_keys.h"
 #include "stepcast/describe/detail/toml_document.h"
 #include "stepcast/describe/detail/torchtitan_sections.h"
 #include "stepcast/describe/software_defaults.h"
-#include "stepcast/platform/json_value.h"
 
 namespace stepcast {
 namespace {

@@ -19,12 +19,12 @@
 #include <string_view>
 #include <vector>
 
+#include "stepcast/base/json_value.h"
 #include "stepcast/base/quantity.h"
 #include "stepcast/base/result.h"
 #include "stepcast/operation/collective_kind.h"
 #include "stepcast/operation/dtype.h"
 #include "stepcast/operation/overhead_type.h"
-#include "stepcast/platform/json_value.h"
 #include "stepcast/platform/provenance.h"
 
 namespace stepcast {

@@ -9,8 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/json_value.h"
 #include "stepcast/calibrate/detail/collective_logs.h"
-#include "stepcast/platform/json_value.h"
 #include "stepcast/platform/provenance.h"
 
 namespace stepcast::detail {

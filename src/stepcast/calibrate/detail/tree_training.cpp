@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "stepcast/platform/json_value.h"
+#include "stepcast/base/json_value.h"
 
 namespace stepcast::detail {
 namespace {

@@ -15,8 +15,8 @@
 #include <span>
 #include <vector>
 
+#include "stepcast/base/json_value.h"
 #include "stepcast/base/result.h"
-#include "stepcast/platform/json_value.h"
 
 namespace stepcast {
 

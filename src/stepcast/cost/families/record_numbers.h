@@ -6,8 +6,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "stepcast/base/json_value.h"
 #include "stepcast/base/result.h"
-#include "stepcast/platform/json_value.h"
 
 namespace stepcast {
 

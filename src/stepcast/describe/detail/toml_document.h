@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "stepcast/base/json_value.h"
 #include "stepcast/base/result.h"
-#include "stepcast/platform/json_value.h"
 
 namespace stepcast::detail {
 

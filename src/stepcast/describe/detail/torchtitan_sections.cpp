@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/json_value.h"
 #include "stepcast/describe/presets.h"
-#include "stepcast/platform/json_value.h"
 
 namespace stepcast::detail {
 namespace {

@@ -14,9 +14,9 @@
 #include <string_view>
 #include <vector>
 
+#include "stepcast/base/json_value.h"
 #include "stepcast/base/nearest_word.h"
 #include "stepcast/base/result.h"
-#include "stepcast/platform/json_value.h"
 
 namespace stepcast::detail {
 

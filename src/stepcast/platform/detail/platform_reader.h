@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "stepcast/base/json_value.h"
 #include "stepcast/base/result.h"
-#include "stepcast/platform/json_value.h"
 #include "stepcast/platform/platform.h"
 
 namespace stepcast::detail {

@@ -1,4 +1,4 @@
-#include "stepcast/platform/json_value.h"
+#include "stepcast/base/json_value.h"
 
 #include <limits>
 #include <string>
