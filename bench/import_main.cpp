@@ -21,6 +21,7 @@
 
 #include "stepcast/base/byte_source.h"
 #include "stepcast/base/file.h"
+#include "stepcast/base/output_file.h"
 #include "stepcast/trace/detail/bracket_scan.h"
 #include "stepcast/trace/readers.h"
 
@@ -147,7 +148,7 @@ std::string synthetic_trace(double megabytes) {
   while (static_cast<double>(text.size()) < megabytes * 1e6) text += trace.step();
   text += trace.footer();
   const auto packed = stepcast::gzip_compress(text, 4);
-  if (!packed.ok() || !stepcast::write_file_atomically(file, *packed).ok()) return {};
+  if (!packed.ok() || !stepcast::write_file(file, *packed).ok()) return {};
   return file.string();
 }
 

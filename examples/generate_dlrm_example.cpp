@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/file.h"
+#include "stepcast/base/output_file.h"
 #include "stepcast/trace/kineto_writer.h"
 
 #include "tests/support/trace_generator.h"
@@ -19,7 +20,7 @@ stepcast::Status write(const stepcast::test::GeneratedRank& rank, const std::fil
                        std::size_t number) {
   STEPCAST_TRY(stepcast::write_kineto(rank.recorded, folder / fmt::format("kineto_rank{}.json.gz", number)));
   STEPCAST_ASSIGN(const std::string compressed, stepcast::gzip_compress(rank.execution_trace, 9));
-  return stepcast::write_file_atomically(folder / fmt::format("et_rank{}.json.gz", number), compressed);
+  return stepcast::write_file(folder / fmt::format("et_rank{}.json.gz", number), compressed);
 }
 
 }  // namespace

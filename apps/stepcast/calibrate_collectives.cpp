@@ -12,7 +12,6 @@
 
 #include <fmt/format.h>
 
-#include "stepcast/base/file.h"
 #include "stepcast/calibrate/collective_fit.h"
 #include "stepcast/calibrate/collective_measurements.h"
 #include "stepcast/calibrate/curve_plot.h"
@@ -21,6 +20,7 @@
 #include "stepcast/report/text_table.h"
 
 #include "calibrate.h"
+#include "outputs.h"
 
 namespace stepcast::cli {
 namespace {
@@ -172,6 +172,8 @@ Result<int> run(const Options& options) {
     }
   }
   STEPCAST_ASSIGN(const Platform base, load_platform(options.base));
+  STEPCAST_ASSIGN(const PlatformOutput output,
+                  PlatformOutput::at(options.output, options.base, base, options.files));
   MeasuredCollectives all;
   for (const std::string& file : options.files) {
     STEPCAST_ASSIGN(MeasuredCollectives one, read_collective_measurements(file, context));
@@ -197,12 +199,7 @@ Result<int> run(const Options& options) {
 
   std::vector<Fitted> fitted;
   std::vector<std::string> refused;
-  Platform calibrated = base;
-  if (!options.name.empty())
-    calibrated.name = options.name;
-  else if (!options.output.empty())
-    calibrated.name = std::filesystem::path{options.output}.stem().string();
-  if (calibrated.name != base.name) calibrated.aliases.clear();  // those mean the base
+  Platform calibrated = output.begin(base, options.name);
   for (const CollectiveMeasurements& m : all.curves) {
     if (m.platform != wanted) continue;
     auto fit = fit_collective(m, {.min_sizes = options.min_sizes});
@@ -236,21 +233,13 @@ Result<int> run(const Options& options) {
   if (fitted.empty()) {
     return Error{"no curve could be fitted"}.advice(refused.empty() ? "" : refused.front());
   }
-  if (!options.output.empty()) {
-    STEPCAST_TRY(calibrated.check());
-    std::string reference = options.base;
-    if (reference.find('/') != std::string::npos || reference.ends_with(".json")) {
-      const std::filesystem::path folder = std::filesystem::absolute(options.output).parent_path();
-      reference = std::filesystem::relative(std::filesystem::absolute(options.base), folder).generic_string();
-    }
-    STEPCAST_TRY(write_file_atomically(options.output, platform_extension_json(calibrated, base, reference)));
-  }
+  STEPCAST_TRY(output.write(calibrated, base));
   const std::vector<std::string> missing = missing_commands(base, fitted);
   if (options.json) {
     fmt::print("{}", report_json(calibrated, fitted, all.unused, refused, missing));
   } else {
     fmt::print("{}", report_text(fitted, all.unused, refused, missing, !options.no_plot));
-    if (!options.output.empty()) fmt::print("\nWritten to {}\n", options.output);
+    if (!options.output.empty()) fmt::print("\n{}\n", output.note());
   }
   return kSuccess;
 }
@@ -265,8 +254,9 @@ Calibration collectives_calibration() {
             ->required();
         app.add_option("--platform", options->base, "the platform that was measured: a name or a file")
             ->required();
-        app.add_option("-o,--output", options->output,
-                       "the platform file to write; without it nothing is written");
+        add_output_option(
+            app, "-o,--output", options->output,
+            "the platform file to write (may be that of --platform); without it nothing is written");
         app.add_option("--name", options->name, "name of the new platform (default: of the file)");
         app.add_option("--measured-on", options->measured_on,
                        "take only rows of this platform from CSV files");

@@ -1,19 +1,21 @@
 // `stepcast calibrate generic-kernels`: measured kernels of several GPUs in, models for GPUs that nobody
 // measured out (platforms/kernels/generic.json, which platforms of devices extend).
+#include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "stepcast/base/file.h"
 #include "stepcast/calibrate/generic_fit.h"
 #include "stepcast/calibrate/kernel_measurements.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/report/text_table.h"
 
 #include "calibrate.h"
+#include "outputs.h"
 
 namespace stepcast::cli {
 namespace {
@@ -24,8 +26,12 @@ struct Options {
 };
 
 Result<int> run(const Options& options) {
-  STEPCAST_ASSIGN(const KernelMeasurements all,
-                  read_kernel_measurements({options.files.begin(), options.files.end()}));
+  const std::vector<std::filesystem::path> files(options.files.begin(), options.files.end());
+  std::optional<OutputFile> output;
+  if (!options.output.empty()) {
+    STEPCAST_ASSIGN(output, OutputFile::at(options.output, input_files(files)));
+  }
+  STEPCAST_ASSIGN(const KernelMeasurements all, read_kernel_measurements(files));
   std::map<std::string, MeasuredDevice> devices;
   std::map<std::string, std::string> device_of;  // [gpu]; empty: none ships
   std::map<std::string, std::size_t> unknown;
@@ -59,7 +65,7 @@ Result<int> run(const Options& options) {
   }
   fmt::print("{}", table.text());
   for (const auto& [gpu, n] : unknown) fmt::print("{}: {} rows; no device that ships is called so\n", gpu, n);
-  if (options.output.empty()) return kSuccess;
+  if (!output) return kSuccess;
   Platform part;
   part.name = "generic-kernels";
   part.description =
@@ -68,7 +74,7 @@ Result<int> run(const Options& options) {
     record.provenance.document = options.document;
     part.set(std::move(record));
   }
-  STEPCAST_TRY(write_file_atomically(options.output, platform_extension_json(part, Platform{}, {})));
+  STEPCAST_TRY(output->write(platform_extension_json(part, Platform{}, {})));
   fmt::print("\nWritten to {}\n", options.output);
   return kSuccess;
 }
@@ -81,7 +87,8 @@ Calibration generic_kernels_calibration() {
       [](CLI::App& app) -> Action {
         auto options = std::make_shared<Options>();
         app.add_option("FILES", options->files, "CSV files or folders of them (docs/kernels.md)")->required();
-        app.add_option("-o,--output", options->output, "the file to write; without it nothing is written");
+        add_output_option(app, "-o,--output", options->output,
+                          "the file to write; without it nothing is written");
         app.add_option("--document", options->document,
                        "where the measurements are from, for the provenance");
         return [options] { return run(*options); };

@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include "stepcast/base/file.h"
 #include "stepcast/calibrate/iteration_fit.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/report/json_writer.h"
@@ -16,6 +15,7 @@
 #include "stepcast/validate/llm_runs.h"
 
 #include "calibrate.h"
+#include "outputs.h"
 
 namespace stepcast::cli {
 namespace {
@@ -28,6 +28,8 @@ struct Options {
 
 Result<int> run(const Options& options) {
   STEPCAST_ASSIGN(const Platform base, load_platform(options.base));
+  STEPCAST_ASSIGN(const PlatformOutput output,
+                  PlatformOutput::at(options.output, options.base, base, options.files));
   std::vector<MeasuredStep> steps;
   for (const std::string& file : options.files) {
     STEPCAST_ASSIGN(std::vector<LlmRun> runs, read_llm_runs(file));
@@ -36,9 +38,7 @@ Result<int> run(const Options& options) {
   }
   STEPCAST_ASSIGN(const IterationFit fit, fit_iterations(steps));
 
-  Platform platform = base;
-  platform.name = options.name.empty() ? std::filesystem::path{options.output}.stem().string() : options.name;
-  platform.aliases.clear();
+  Platform platform = output.begin(base, options.name);
   ModelRecord record = step_factors_record(fit.assumptions);
   record.device = base.device.name;
   record.provenance.source = FigureSource::fitted;
@@ -52,7 +52,7 @@ Result<int> run(const Options& options) {
     }
   }
   platform.set(std::move(record));
-  STEPCAST_TRY(write_file_atomically(options.output, platform_extension_json(platform, base, options.base)));
+  STEPCAST_TRY(output.write(platform, base));
 
   if (options.json) {
     JsonWriter json{JsonWriter::Layout::indented};
@@ -75,7 +75,7 @@ Result<int> run(const Options& options) {
   fmt::print("{}\n{} steps: mean |error| {:.1f} % before, {:.1f} % after; median {:.1f} %, {:.1f} %\n",
              table.text(), fit.n, fit.mape_before, fit.mape_after, fit.median_before, fit.median_after);
   for (const std::string& what : fit.skipped) fmt::print("left out: {}\n", what);
-  fmt::print("Written to {}\n", options.output);
+  fmt::print("{}\n", output.note());
   return kSuccess;
 }
 
@@ -88,7 +88,9 @@ Calibration iterations_calibration() {
                 ->required();
             app.add_option("--platform", options->base, "platform they ran on; the result extends it")
                 ->required();
-            app.add_option("-o,--output", options->output, "platform file to write")->required();
+            add_output_option(app, "-o,--output", options->output,
+                              "platform file to write (may be that of --platform)")
+                ->required();
             app.add_option("--name", options->name, "name of the new platform (default: of the file)");
             app.add_option("--document", options->document, "where the steps were measured, for the record");
             app.add_option("--date", options->date, "when, for the record");

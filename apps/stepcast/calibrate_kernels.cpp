@@ -11,7 +11,6 @@
 
 #include <fmt/format.h>
 
-#include "stepcast/base/file.h"
 #include "stepcast/calibrate/generic_fit.h"
 #include "stepcast/calibrate/kernel_fit.h"
 #include "stepcast/calibrate/kernel_measurements.h"
@@ -21,6 +20,7 @@
 #include "stepcast/report/text_table.h"
 
 #include "calibrate.h"
+#include "outputs.h"
 
 namespace stepcast::cli {
 namespace {
@@ -174,30 +174,6 @@ std::string report_text(const KernelFit& fit, const Chosen& chosen) {
   return table.text() + skipped_text(chosen.skipped);
 }
 
-// The platform to extend, as a file beside `output` has to call it.
-std::string reference_to(const std::string& base, const std::string& output) {
-  if (base.find('/') == std::string::npos && !base.ends_with(".json")) return base;
-  const std::filesystem::path folder = std::filesystem::absolute(output).parent_path();
-  return std::filesystem::relative(std::filesystem::absolute(base), folder).generic_string();
-}
-
-Status write(const Options& options, const Platform& base, const Platform& calibrated,
-             const std::vector<ModelRecord>& records) {
-  STEPCAST_TRY(calibrated.check());
-  if (!options.models_only) {
-    return write_file_atomically(
-        options.output,
-        platform_extension_json(calibrated, base, reference_to(options.base, options.output)));
-  }
-  // Also those that are the same in the base, which may get them from the very file that is written.
-  Platform part;
-  part.name = calibrated.name;
-  part.description =
-      fmt::format("Kernel models of {}, for the platform file that extends this one", calibrated.device.name);
-  part.models = records;
-  return write_file_atomically(options.output, platform_extension_json(part, Platform{}, {}));
-}
-
 // Models of their own for operations with many rows; those with few move the generic models of the base.
 Result<KernelFit> fit_or_adapt(const std::vector<KernelMeasurement>& rows, const Platform& base,
                                const KernelFitOptions& options) {
@@ -229,24 +205,23 @@ Result<KernelFit> fit_or_adapt(const std::vector<KernelMeasurement>& rows, const
 
 Result<int> run(const Options& options) {
   STEPCAST_ASSIGN(const Platform base, load_platform(options.base));
+  STEPCAST_ASSIGN(const PlatformOutput output,
+                  PlatformOutput::at(options.output, options.base, base, options.files,
+                                     options.models_only ? PlatformOutput::Content::models
+                                                         : PlatformOutput::Content::platform));
   STEPCAST_ASSIGN(const Chosen chosen, rows_of_device(options, base.device));
   STEPCAST_ASSIGN(KernelFit fit, fit_or_adapt(chosen.rows, base, options.fit));
   if (fit.records.empty()) return Error{"no model could be fitted"};
   add_provenance(fit.records, chosen.rows, base.device, options);
-  Platform calibrated = base;
-  if (!options.name.empty()) {
-    calibrated.name = options.name;
-  } else if (!options.output.empty()) {
-    calibrated.name = std::filesystem::path{options.output}.stem().string();
-  }
-  if (calibrated.name != base.name) calibrated.aliases.clear();  // those mean the base
+  Platform calibrated = output.begin(base, options.name);
   for (const ModelRecord& record : fit.records) calibrated.set(record);
-  if (!options.output.empty()) STEPCAST_TRY(write(options, base, calibrated, fit.records));
+  STEPCAST_TRY(options.models_only ? output.write_models(fit.records, calibrated)
+                                   : output.write(calibrated, base));
   if (options.json) {
     fmt::print("{}", report_json(calibrated, fit, chosen));
   } else {
     fmt::print("{}", report_text(fit, chosen));
-    if (!options.output.empty()) fmt::print("\nWritten to {}\n", options.output);
+    if (!options.output.empty()) fmt::print("\n{}\n", output.note());
   }
   return kSuccess;
 }
@@ -260,8 +235,9 @@ Calibration kernels_calibration() {
         app.add_option("FILES", options->files, "CSV files or folders of them (docs/kernels.md)")->required();
         app.add_option("--platform", options->base, "the platform that was measured: a name or a file")
             ->required();
-        app.add_option("-o,--output", options->output,
-                       "the platform file to write; without it nothing is written");
+        add_output_option(
+            app, "-o,--output", options->output,
+            "the platform file to write (may be that of --platform); without it nothing is written");
         app.add_option("--name", options->name, "name of the new platform (default: of the file)");
         app.add_option("--device", options->device,
                        "take the rows of this device (default: those of the platform's, by name or alias)");

@@ -1,11 +1,13 @@
 // Reads the command line, runs one verb, and turns what can go wrong into one line and an exit code.
 
+#include <cerrno>
 #include <cstdio>
 #include <exception>
 #include <iostream>
 #include <new>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -78,14 +80,22 @@ int run(int argc, const char* const* argv) {
   for (const Declared& verb : declared) {
     if (!verb.app->parsed()) continue;
     const Result<int> result = verb.action();
-    if (!result.ok()) return fail(kBadInput, result.error().message());
-    std::cout.flush();
-    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0 || !std::cout) {
-      return fail(kInternalError, "could not write all of the result to standard output");
+    if (!result.ok()) {
+      return fail(result.error().is_of_machine() ? kInternalError : kBadInput, result.error().message());
     }
     return result.value();
   }
   return fail(kInternalError, "no verb ran");
+}
+
+// What was printed stands in buffers until here. `code`, or that of a result that could not be written.
+int finish(int code) {
+  errno = 0;
+  std::cout.flush();
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout) return code;
+  if (code != kSuccess) return code;
+  const std::string why = errno != 0 ? ": " + std::generic_category().message(errno) : std::string{};
+  return fail(kInternalError, "could not write all of the result to standard output" + why);
 }
 
 }  // namespace
@@ -94,10 +104,12 @@ int run(int argc, const char* const* argv) {
 int main(int argc, char** argv) {
   using stepcast::cli::kInternalError;
   try {
-    return stepcast::cli::run(argc, argv);
+    return stepcast::cli::finish(stepcast::cli::run(argc, argv));
   } catch (const std::bad_alloc&) {
     std::fputs("stepcast: error: out of memory\n", stderr);
   } catch (const std::exception& bug) {
+    if (std::ferror(stdout) != 0)
+      return stepcast::cli::finish(stepcast::cli::kSuccess);  // fmt's way to say it
     std::fprintf(stderr, "stepcast: error: internal error, please report it: %s\n", bug.what());
   }
   return kInternalError;

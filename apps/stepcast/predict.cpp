@@ -12,7 +12,6 @@
 
 #include "stepcast/analyze/flat_program.h"
 #include "stepcast/analyze/task_times.h"
-#include "stepcast/base/file.h"
 #include "stepcast/describe/deepspeed.h"
 #include "stepcast/describe/huggingface.h"
 #include "stepcast/describe/megatron.h"
@@ -27,6 +26,7 @@
 #include "stepcast/report/step_report.h"
 #include "stepcast/simulate/engine.h"
 
+#include "outputs.h"
 #include "verbs.h"
 
 namespace stepcast::cli {
@@ -156,7 +156,7 @@ Status apply_what_if(const std::vector<std::string>& changes, StepAssumptions& a
   return Ok{};
 }
 
-Status write_timeline(const std::string& file, const PricedStep& step, const Layout& layout,
+Status write_timeline(const OutputFile& file, const PricedStep& step, const Layout& layout,
                       StepPricer& pricer) {
   STEPCAST_ASSIGN(Program program, step_program(step, layout, pricer));
   // One rank of every stage: the others do the same.
@@ -222,6 +222,12 @@ Result<int> run(const Options& options) {
     set_software_defaults(job.layout, framework, job.layout.layer.precision.compute);
   }
   STEPCAST_ASSIGN(const Platform platform, load_platform(options.platform));
+  std::optional<OutputFile> timeline;
+  if (!options.timeline.empty()) {
+    std::vector<std::filesystem::path> inputs = platform.files;
+    inputs.insert(inputs.end(), {options.model, options.torchtitan, options.deepspeed});
+    STEPCAST_ASSIGN(timeline, OutputFile::at(options.timeline, inputs));
+  }
   for (const std::string& setting : job.not_modelled)
     notes.push_back(fmt::format("not modelled: {}", setting));
   STEPCAST_TRY(check(job.layout, job.model, options.gpus));
@@ -247,10 +253,10 @@ Result<int> run(const Options& options) {
                     compose_as_published(parts).step_us() / 1e3));
   }
   const StepReport report{&job.model, &job.layout, &platform, &prediction, &memory, options.budget, notes};
-  if (options.explain || !options.timeline.empty()) {
+  if (options.explain || timeline) {
     STEPCAST_ASSIGN(const PricedStep step, steps.price(job.model, job.layout));
-    if (!options.timeline.empty()) {
-      STEPCAST_TRY(write_timeline(options.timeline, step, job.layout, steps.pricer()));
+    if (timeline) {
+      STEPCAST_TRY(write_timeline(*timeline, step, job.layout, steps.pricer()));
     }
     if (options.explain && !options.json) {
       STEPCAST_ASSIGN(const std::string text, explain_text(step, job.layout, steps.pricer()));
@@ -258,7 +264,7 @@ Result<int> run(const Options& options) {
     }
   }
   fmt::print("{}", options.json ? step_json(report) : step_text(report));
-  if (!options.timeline.empty() && !options.json) {
+  if (timeline && !options.json) {
     fmt::print("\nTimeline written to {}: open it at https://ui.perfetto.dev\n", options.timeline);
   }
   return kSuccess;
@@ -308,8 +314,8 @@ Verb predict_verb() {
         app.add_flag("--explain", options->explain, "the operations of a layer with times and sources");
         app.add_flag("--published", options->published,
                      "beside ours, the composition of the published operator-level method");
-        app.add_option("--timeline", options->timeline,
-                       "write the step as Chrome trace JSON, compressed if the name ends in .gz");
+        add_output_option(app, "--timeline", options->timeline,
+                          "write the step as Chrome trace JSON, compressed if the name ends in .gz");
         app.add_flag("--json", options->json, "print one JSON object (docs/json.md)");
         return [options] { return run(*options); };
       }};

@@ -16,6 +16,7 @@
 #include "stepcast/report/perfetto.h"
 #include "stepcast/report/replay_report.h"
 
+#include "outputs.h"
 #include "verbs.h"
 
 namespace stepcast::cli {
@@ -45,6 +46,12 @@ Result<int> run(const Options& options) {
         "--with-measured needs --timeline FILE: it puts the measured timeline beside the simulated one"};
   }
   STEPCAST_ASSIGN(const TraceListing listing, list_traces(options.places));
+  std::optional<OutputFile> timeline;
+  if (!options.timeline.empty()) {
+    std::vector<std::filesystem::path> inputs = listing.profiler;
+    inputs.insert(inputs.end(), listing.execution.begin(), listing.execution.end());
+    STEPCAST_ASSIGN(timeline, OutputFile::at(options.timeline, inputs));
+  }
   STEPCAST_ASSIGN(const TraceSet traces, read_trace_set(listing, reading));
 
   ReplayOptions how;
@@ -54,14 +61,14 @@ Result<int> run(const Options& options) {
   STEPCAST_ASSIGN(const Replay result, replay(traces.inputs(), how));
   STEPCAST_ASSIGN(const ReplayAnalysis analysis, analyze_replay(result));
 
-  if (!options.timeline.empty()) {
-    STEPCAST_TRY(write_perfetto(options.timeline, analysis.flat, analysis.costs, analysis.simulated,
+  if (timeline) {
+    STEPCAST_TRY(write_perfetto(*timeline, analysis.flat, analysis.costs, analysis.simulated,
                                 options.with_measured ? &analysis.measured : nullptr));
   }
   const std::string text = options.json ? replay_json(traces, analysis, options.report)
                                         : replay_text(traces, analysis, options.report);
   fmt::print("{}", text);
-  if (!options.timeline.empty() && !options.json) {
+  if (timeline && !options.json) {
     fmt::print("\nTimeline written to {}: open it at https://ui.perfetto.dev\n", options.timeline);
   }
   return kSuccess;
@@ -80,8 +87,8 @@ Verb replay_verb() {
                        "number N of ProfilerStep#N (default: the last that all ranks have)");
         app.add_option("--ranks", options->ranks, "only these ranks, e.g. 0,2-5");
         app.add_flag("--json", options->json, "print one JSON object (docs/json.md)");
-        app.add_option(
-            "--timeline", options->timeline,
+        add_output_option(
+            app, "--timeline", options->timeline,
             "write the simulated timeline as Chrome trace JSON, compressed if the name ends in .gz");
         app.add_flag("--with-measured", options->with_measured, "put the measured timeline beside it");
         app.add_option("--critical-path", options->report.critical_path,

@@ -3,16 +3,17 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "stepcast/base/file.h"
 #include "stepcast/report/validation_report.h"
 #include "stepcast/validate/suite.h"
 
+#include "outputs.h"
 #include "verbs.h"
 
 namespace stepcast::cli {
@@ -65,8 +66,19 @@ Result<SuiteOptions> suite_options(const Options& options) {
 
 Result<int> run(const Options& options) {
   STEPCAST_ASSIGN(const SuiteOptions how, suite_options(options));
-  std::vector<SuiteResult> results;
   const bool all = options.suite == "all";
+  const std::string output = all && options.output.empty() ? "docs/accuracy.md" : options.output;
+  std::vector<std::filesystem::path> places = {options.data};
+  for (const auto& [gpu, file] : how.platforms) places.emplace_back(file);
+  const std::vector<std::filesystem::path> inputs = input_files(places);
+  std::optional<OutputFile> rows, page;
+  if (!options.rows.empty()) {
+    STEPCAST_ASSIGN(rows, OutputFile::at(options.rows, inputs));
+  }
+  if (!output.empty()) {
+    STEPCAST_ASSIGN(page, OutputFile::at(output, inputs));
+  }
+  std::vector<SuiteResult> results;
   if (all) {
     for (const Suite& suite : builtin_suites()) {
       // The folder of all measured data has one folder per kind; any other folder is taken as it is.
@@ -84,18 +96,14 @@ Result<int> run(const Options& options) {
     STEPCAST_ASSIGN(SuiteResult result, suite->run(options.data, how));
     results.push_back(std::move(result));
   }
-  if (!options.rows.empty()) STEPCAST_TRY(write_file_atomically(options.rows, validation_rows_csv(results)));
-  std::string output = options.output;
-  if (all && output.empty()) output = "docs/accuracy.md";
-  if (!output.empty()) {
-    STEPCAST_TRY(write_file_atomically(output, accuracy_page_without_places(results, options.data)));
-  }
+  if (rows) STEPCAST_TRY(rows->write(validation_rows_csv(results)));
+  if (page) STEPCAST_TRY(page->write(accuracy_page_without_places(results, options.data)));
   if (options.json) {
     fmt::print("{}", all ? validation_json(results) : validation_json(results.front()));
     return kSuccess;
   }
   for (const SuiteResult& result : results) fmt::print("{}", validation_text(result));
-  if (!output.empty()) fmt::print("\nWritten to {}\n", output);
+  if (page) fmt::print("\nWritten to {}\n", output);
   return kSuccess;
 }
 
@@ -108,9 +116,9 @@ Verb validate_verb() {
         app.add_option("SUITE", options->suite, fmt::format("one of {}", suite_names()))->required();
         app.add_option("--data", options->data, "folder or file with the measured data")->required();
         app.add_flag("--json", options->json, "print one JSON object (docs/json.md)");
-        app.add_option("--rows", options->rows, "write every row with measured and predicted as CSV");
-        app.add_option("--output", options->output,
-                       "write the scores as a page in Markdown (suite all: docs/accuracy.md)");
+        add_output_option(app, "--rows", options->rows, "write every row with measured and predicted as CSV");
+        add_output_option(app, "--output", options->output,
+                          "write the scores as a page in Markdown (suite all: docs/accuracy.md)");
         app.add_option("--protocol", options->how.protocol, "shipped or refit, where the suite has a choice");
         app.add_option("--platform", options->platforms,
                        "GPU=FILE: the platform of a GPU that no shipped platform describes (suite kernels)")

@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "stepcast/base/file.h"
+#include "stepcast/base/output_file.h"
 
 #include "tests/support/command.h"
 #include "tests/support/paths.h"
@@ -36,7 +36,7 @@ class Inspect : public testing::Test {
 
   std::string file(const char* name, std::string_view content) {
     const auto path = folder_ / name;
-    EXPECT_TRUE(write_file_atomically(path, content).ok());
+    EXPECT_TRUE(write_file(path, content).ok());
     return path.string();
   }
   static CommandResult inspect(std::vector<std::string> arguments) {

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "stepcast/base/file.h"
+#include "stepcast/base/output_file.h"
 #include "stepcast/trace/kineto_writer.h"
 
 #include "tests/support/temporary_folder.h"
@@ -21,7 +21,7 @@ class TraceFolder {
 
   std::filesystem::path write(const std::string& name, std::string_view content) const {
     std::filesystem::create_directories((path() / name).parent_path());
-    EXPECT_TRUE(write_file_atomically(path() / name, content).ok()) << name;
+    EXPECT_TRUE(write_file(path() / name, content).ok()) << name;
     return path() / name;
   }
   std::filesystem::path write(const std::string& name, const RecordedRank& rank) const {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "stepcast/base/file.h"
+#include "stepcast/base/output_file.h"
 #include "stepcast/trace/readers.h"
 
 namespace stepcast {
@@ -17,7 +18,7 @@ using namespace std::string_view_literals;
 std::string detect(std::string_view content) {
   const auto file =
       std::filesystem::temp_directory_path() / ("stepcast_detect_" + std::to_string(::getpid()));
-  EXPECT_TRUE(write_file_atomically(file, content).ok());
+  EXPECT_TRUE(write_file(file, content).ok());
   const auto format = detect_trace_format(file);
   std::filesystem::remove(file);
   if (format.ok()) return std::string(to_string(*format));

@@ -1,38 +1,14 @@
 #include "stepcast/base/file.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <limits>
-#include <system_error>
 #include <utility>
-
-#include <fcntl.h>
-#include <unistd.h>
 
 #include <zlib.h>
 
 #include "stepcast/base/byte_source.h"
 
 namespace stepcast {
-namespace {
-
-std::string system_message(int code) { return std::error_code(code, std::generic_category()).message(); }
-
-// Writes everything or says why not (an errno value; 0 is success).
-int write_all(int descriptor, std::string_view content) {
-  while (!content.empty()) {
-    const ssize_t n = ::write(descriptor, content.data(), content.size());
-    if (n < 0) {
-      if (errno == EINTR) continue;
-      return errno;
-    }
-    content.remove_prefix(static_cast<std::size_t>(n));
-  }
-  return 0;
-}
-
-}  // namespace
-
 Result<std::string> read_file(const std::filesystem::path& file, std::uint64_t max_bytes) {
   ByteSource::Options options;
   options.max_bytes = max_bytes;
@@ -48,27 +24,6 @@ Result<std::string> read_file(const std::filesystem::path& file, std::uint64_t m
   }
   content.resize(size);
   return content;
-}
-
-Status write_file_atomically(const std::filesystem::path& file, std::string_view content) {
-  std::string temporary;
-  int descriptor = -1;
-  for (int attempt = 0; descriptor < 0 && attempt < 1000; ++attempt) {
-    temporary = file.string() + ".tmp" + std::to_string(::getpid()) + "-" + std::to_string(attempt);
-    descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (descriptor < 0 && errno != EEXIST) break;
-  }
-  if (descriptor < 0) {
-    return Error::at(file.string(), "", "cannot write: " + system_message(errno));
-  }
-  int code = write_all(descriptor, content);
-  if (::close(descriptor) != 0 && code == 0) code = errno;
-  if (code == 0 && ::rename(temporary.c_str(), file.c_str()) != 0) code = errno;
-  if (code != 0) {
-    ::unlink(temporary.c_str());
-    return Error::at(file.string(), "", "cannot write: " + system_message(code));
-  }
-  return Ok{};
 }
 
 Result<std::string> gzip_compress(std::string_view content, int level) {

@@ -1,4 +1,4 @@
-// Whole files: reading, writing without ever leaving half a file, gzip compression.
+// Whole files: reading, and gzip compression. output_file.h writes them.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,6 @@ namespace stepcast {
 // error.
 [[nodiscard]] Result<std::string> read_file(const std::filesystem::path& file,
                                             std::uint64_t max_bytes = std::uint64_t{1} << 32);
-
-// Writes a temporary file beside `file` and renames it: a reader sees the old content or the new, never a
-// part.
-[[nodiscard]] Status write_file_atomically(const std::filesystem::path& file, std::string_view content);
 
 // `content` as one gzip member without name and time, so that equal content gives equal bytes. Level 1 (fast)
 // to 9.

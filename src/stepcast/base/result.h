@@ -39,6 +39,12 @@ class Error {
     advice_ = std::move(what);
     return std::move(*this);
   }
+  // The machine failed, not what was given: a full disk, a broken device. Programs tell the two apart by exit
+  // code.
+  Error&& of_machine() && {
+    of_machine_ = true;
+    return std::move(*this);
+  }
   // Names the file of an error that came from a reader which did not know it.
   Error&& in_file(std::string file) && {
     if (file_.empty()) file_ = std::move(file);
@@ -46,12 +52,14 @@ class Error {
   }
 
   [[nodiscard]] const std::string& file() const { return file_; }
+  [[nodiscard]] bool is_of_machine() const { return of_machine_; }
   // "FILE: PLACE: PROBLEM: found F, expected E; ADVICE", leaving out what is not known. Never contains a line
   // break.
   [[nodiscard]] std::string message() const;
 
  private:
   std::string file_, place_, problem_, found_, expected_, advice_;
+  bool of_machine_ = false;
 };
 
 template <class T>

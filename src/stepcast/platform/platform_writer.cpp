@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "stepcast/base/file.h"
+#include "stepcast/base/output_file.h"
 #include "stepcast/platform/detail/figures.h"
 #include "stepcast/platform/platform_file.h"
 
@@ -380,7 +380,7 @@ std::string platform_extension_json(const Platform& platform, const Platform& ba
 
 Status write_platform(const std::filesystem::path& file, const Platform& platform) {
   if (auto status = platform.check(); !status.ok()) return std::move(status).error().in_file(file.string());
-  return write_file_atomically(file, platform_json(platform));
+  return write_file(file, platform_json(platform));
 }
 
 std::vector<PlatformFigure> platform_figures(const Platform& platform) {

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/file.h"
+#include "stepcast/base/output_file.h"
 #include "stepcast/report/json_writer.h"
 
 namespace stepcast {
@@ -316,13 +317,13 @@ std::string to_perfetto(const FlatProgram& flat, const Costs& costs, const TaskT
   return std::move(json).text();
 }
 
-Status write_perfetto(const std::filesystem::path& file, const FlatProgram& flat, const Costs& costs,
+Status write_perfetto(const OutputFile& file, const FlatProgram& flat, const Costs& costs,
                       const TaskTimes& times, const TaskTimes* measured) {
   std::string text = to_perfetto(flat, costs, times, measured);
-  if (file.extension() == ".gz") {
+  if (file.path().extension() == ".gz") {
     STEPCAST_ASSIGN(text, gzip_compress(text));
   }
-  return write_file_atomically(file, text);
+  return file.write(text);
 }
 
 }  // namespace stepcast

@@ -10,11 +10,11 @@
 //   STEPCAST_TRY(write_perfetto("both.json", flat, costs, simulated, &measured));
 #pragma once
 
-#include <filesystem>
 #include <string>
 
 #include "stepcast/analyze/flat_program.h"
 #include "stepcast/analyze/task_times.h"
+#include "stepcast/base/output_file.h"
 #include "stepcast/base/result.h"
 #include "stepcast/program/program.h"
 
@@ -24,9 +24,8 @@ namespace stepcast {
 [[nodiscard]] std::string to_perfetto(const FlatProgram& flat, const Costs& costs, const TaskTimes& times,
                                       const TaskTimes* measured = nullptr);
 
-// Gzip-compressed when the name ends in ".gz". Nothing half-written is left.
-[[nodiscard]] Status write_perfetto(const std::filesystem::path& file, const FlatProgram& flat,
-                                    const Costs& costs, const TaskTimes& times,
-                                    const TaskTimes* measured = nullptr);
+// Gzip-compressed when the name ends in ".gz".
+[[nodiscard]] Status write_perfetto(const OutputFile& file, const FlatProgram& flat, const Costs& costs,
+                                    const TaskTimes& times, const TaskTimes* measured = nullptr);
 
 }  // namespace stepcast

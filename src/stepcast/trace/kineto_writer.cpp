@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/file.h"
+#include "stepcast/base/output_file.h"
 
 namespace stepcast {
 namespace {
@@ -336,7 +337,7 @@ Status write_kineto(const RecordedRank& rank, const std::filesystem::path& file)
   if (file.extension() == ".gz") {
     STEPCAST_ASSIGN(text, gzip_compress(text));
   }
-  return write_file_atomically(file, text);
+  return write_file(file, text);
 }
 
 }  // namespace stepcast

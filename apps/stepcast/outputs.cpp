@@ -1,0 +1,112 @@
+#include "outputs.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stepcast/platform/platform_file.h"
+
+namespace stepcast::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_path(std::string_view reference) {
+  return reference.find('/') != std::string_view::npos || reference.ends_with(".json");
+}
+
+// `reference` as the file that is written has to call it.
+std::string reference_from(const OutputFile& file, const std::string& reference) {
+  if (!is_path(reference)) return reference;
+  const fs::path base = fs::absolute(reference);
+  // A file that is read by another name, or copied from a pipe, is not read from where it stands now.
+  if (!file.stands_at_its_path()) return base.generic_string();
+  return fs::relative(base, fs::absolute(file.path()).parent_path()).generic_string();
+}
+
+}  // namespace
+
+CLI::Option* add_output_option(CLI::App& app, const std::string& flags, std::string& file,
+                               const std::string& help) {
+  return app.add_option(flags, file, help)->check([](const std::string& name) {
+    return name.empty() ? std::string{"found an empty name, expected a file to write"} : std::string{};
+  });
+}
+
+std::vector<fs::path> input_files(std::span<const fs::path> places) {
+  constexpr std::array<std::string_view, 5> kRead = {".csv", ".json", ".gz", ".log", ".txt"};
+  std::vector<fs::path> files;
+  for (const fs::path& place : places) {
+    std::error_code failure;
+    if (!fs::is_directory(place, failure)) {
+      files.push_back(place);
+      continue;
+    }
+    for (fs::recursive_directory_iterator entry{place, failure}, end; !failure && entry != end;
+         entry.increment(failure)) {
+      if (std::find(kRead.begin(), kRead.end(), entry->path().extension()) != kRead.end()) {
+        files.push_back(entry->path());
+      }
+    }
+  }
+  return files;
+}
+
+Result<PlatformOutput> PlatformOutput::at(const std::string& file, const std::string& reference,
+                                          const Platform& base, std::span<const std::string> measurements,
+                                          Content content) {
+  PlatformOutput output;
+  if (file.empty()) return output;
+  output.is_update_ = content == Content::platform && is_path(reference) && !base.files.empty() &&
+                      is_same_file(base.files.front(), file);
+  std::vector<fs::path> inputs = input_files(std::vector<fs::path>(measurements.begin(), measurements.end()));
+  for (std::size_t i = output.is_update_ ? 1 : 0; i < base.files.size(); ++i) {
+    if (i == 0 || content == Content::platform) inputs.push_back(base.files[i]);
+  }
+  STEPCAST_ASSIGN(output.file_, OutputFile::at(file, inputs));
+  output.reference_ = reference_from(*output.file_, reference);
+  return output;
+}
+
+Platform PlatformOutput::begin(const Platform& base, const std::string& name) const {
+  Platform calibrated = base;
+  if (!name.empty()) {
+    calibrated.name = name;
+  } else if (file_ && !is_update_ && file_->is_regular()) {
+    calibrated.name = file_->path().stem().string();
+  }
+  if (calibrated.name != base.name) calibrated.aliases.clear();  // those mean the base
+  return calibrated;
+}
+
+Status PlatformOutput::write(const Platform& calibrated, const Platform& base) const {
+  if (!file_) return Ok{};
+  STEPCAST_TRY(calibrated.check());
+  return file_->write(is_update_ ? platform_json(calibrated)
+                                 : platform_extension_json(calibrated, base, reference_));
+}
+
+Status PlatformOutput::write_models(const std::vector<ModelRecord>& models,
+                                    const Platform& calibrated) const {
+  if (!file_) return Ok{};
+  STEPCAST_TRY(calibrated.check());
+  Platform part;
+  part.name = calibrated.name;
+  part.description =
+      fmt::format("Kernel models of {}, for the platform file that extends this one", calibrated.device.name);
+  part.models = models;
+  // Also those that are the same in the base, which may get them from the very file that is written.
+  return file_->write(platform_extension_json(part, Platform{}, {}));
+}
+
+std::string PlatformOutput::note() const {
+  if (!file_) return {};
+  return fmt::format("Written to {}{}", file_->path().string(),
+                     is_update_ ? ", with all that it extended" : "");
+}
+
+}  // namespace stepcast::cli

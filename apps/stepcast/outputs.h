@@ -1,0 +1,55 @@
+// What verbs have in common where they write files.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "stepcast/base/output_file.h"
+#include "stepcast/base/result.h"
+#include "stepcast/platform/platform.h"
+
+namespace stepcast::cli {
+
+// An option that names a file to write. An empty name, as of a shell variable that is not set, is an error.
+CLI::Option* add_output_option(CLI::App& app, const std::string& flags, std::string& file,
+                               const std::string& help);
+
+// Files that `places` stand for, to keep outputs from being written over them: a folder stands for the
+// measurements, traces and platforms in it and below.
+[[nodiscard]] std::vector<std::filesystem::path> input_files(std::span<const std::filesystem::path> places);
+
+// The platform file that `calibrate` writes: one that extends the platform it began with or, where that was
+// given by its file and is itself to be written, the same one with new records in place of old ones. That
+// file then extends nothing any more, as what it took from others may be among what it said itself.
+class PlatformOutput {
+ public:
+  // `base` is what `reference` (--platform) stands for; `measurements` are files or folders. Without a `file`
+  // nothing is written. An error if the file is one of the measurements or of those that the platform
+  // extends. A part with models alone may be written over one that the platform extends.
+  enum class Content : std::uint8_t { platform, models };
+  [[nodiscard]] static Result<PlatformOutput> at(const std::string& file, const std::string& reference,
+                                                 const Platform& base,
+                                                 std::span<const std::string> measurements,
+                                                 Content content = Content::platform);
+
+  // `base` under the name of what is written: `name` if given.
+  [[nodiscard]] Platform begin(const Platform& base, const std::string& name) const;
+  // Nothing if no file was named.
+  [[nodiscard]] Status write(const Platform& calibrated, const Platform& base) const;
+  [[nodiscard]] Status write_models(const std::vector<ModelRecord>& models, const Platform& calibrated) const;
+  // "Written to mine.json", or nothing.
+  [[nodiscard]] std::string note() const;
+
+ private:
+  std::optional<OutputFile> file_;
+  std::string reference_;  // as the written file has to say it
+  bool is_update_ = false;
+};
+
+}  // namespace stepcast::cli
