@@ -25,14 +25,27 @@ std::map<std::string, std::int64_t> places(std::int64_t rank,
   return result;
 }
 
+void expect_same(const GroupPlacement& got, const GroupPlacement& want, const std::string& what);
+
+// Groups of recorded ranks are placed by place_ranks() and place_groups(): the same as those of a layout.
+void expect_same_of_recorded_ranks(const std::vector<std::vector<std::uint32_t>>& groups,
+                                   std::int64_t gpus_per_node, const GroupPlacement& want) {
+  const std::vector<RankSpan> spans{groups.begin(), groups.end()};
+  expect_same(place_groups(spans, gpus_per_node), want, "recorded groups");
+  if (want.uniform) expect_same(place_ranks(spans.back(), gpus_per_node, spans), want, "recorded ranks");
+}
+
 // What a group looks like when all ranks are asked. `key` of ranks of one group is equal.
 GroupPlacement by_hand(std::int64_t world, std::int64_t gpus_per_node,
                        const std::function<std::vector<std::int64_t>(std::int64_t)>& key) {
   std::map<std::vector<std::int64_t>, std::map<std::int64_t, std::set<std::int64_t>>>
       groups;  // key, node, place
+  std::map<std::vector<std::int64_t>, std::vector<std::uint32_t>> ranks_of;
   for (std::int64_t rank = 0; rank < world; ++rank) {
     const auto k = key(rank);
-    if (!k.empty()) groups[k][rank / gpus_per_node].insert(rank % gpus_per_node);
+    if (k.empty()) continue;
+    groups[k][rank / gpus_per_node].insert(rank % gpus_per_node);
+    ranks_of[k].push_back(static_cast<std::uint32_t>(rank));
   }
   std::vector<GroupPlacement> all;
   std::map<std::int64_t, std::int64_t> all_on_node, spread_on_node;
@@ -66,6 +79,9 @@ GroupPlacement by_hand(std::int64_t world, std::int64_t gpus_per_node,
   for (const auto& [node, n] : worst.n_nodes > 1 ? spread_on_node : all_on_node) {
     worst.groups_per_node = std::max(worst.groups_per_node, n);
   }
+  std::vector<std::vector<std::uint32_t>> recorded;
+  for (const auto& [k, ranks] : ranks_of) recorded.push_back(ranks);
+  expect_same_of_recorded_ranks(recorded, gpus_per_node, worst);
   return worst;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 namespace stepcast {
 
@@ -19,5 +20,16 @@ struct GroupPlacement {
   bool uniform = true;       // all groups of the kind lie alike
   friend bool operator==(const GroupPlacement&, const GroupPlacement&) = default;
 };
+
+using RankSpan = std::span<const std::uint32_t>;
+
+// How the group of `ranks` lies where rank r is GPU r mod gpus_per_node of node r / gpus_per_node. `same_kind`
+// are all groups that communicate at the same time, this one among them. No rank twice in a group, ranks in
+// any order; `gpus_per_node` at least 1.
+[[nodiscard]] GroupPlacement place_ranks(RankSpan ranks, std::int64_t gpus_per_node,
+                                         std::span<const RankSpan> same_kind);
+
+// The placement that stands for all groups of a kind: of the group over most nodes, on rails only if all are.
+[[nodiscard]] GroupPlacement place_groups(std::span<const RankSpan> groups, std::int64_t gpus_per_node);
 
 }  // namespace stepcast

@@ -1,0 +1,120 @@
+#include "stepcast/platform/group_placement.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace stepcast {
+namespace {
+
+// One group on its nodes.
+struct GroupShape {
+  std::int64_t n_nodes = 0, most = 0, fewest = 0;
+  bool rail_aligned = true;
+  friend bool operator==(const GroupShape&, const GroupShape&) = default;
+};
+
+// Calls `visit` with the ranks of every node, which must stand in ascending order.
+template <class Visit>
+void for_each_node(RankSpan ranks, std::int64_t gpus_per_node, Visit visit) {
+  for (std::size_t begin = 0; begin < ranks.size();) {
+    const std::int64_t node = ranks[begin] / gpus_per_node;
+    std::size_t end = begin;
+    while (end < ranks.size() && ranks[end] / gpus_per_node == node) ++end;
+    visit(node, ranks.subspan(begin, end - begin));
+    begin = end;
+  }
+}
+
+GroupShape shape_of(RankSpan ranks, std::int64_t gpus_per_node) {
+  GroupShape shape;
+  RankSpan first;
+  for_each_node(ranks, gpus_per_node, [&](std::int64_t, RankSpan here) {
+    const auto n = static_cast<std::int64_t>(here.size());
+    if (shape.n_nodes == 0) first = here;
+    shape.fewest = shape.n_nodes == 0 ? n : std::min(shape.fewest, n);
+    shape.most = std::max(shape.most, n);
+    ++shape.n_nodes;
+    if (!std::equal(here.begin(), here.end(), first.begin(), first.end(),
+                    [&](auto a, auto b) { return a % gpus_per_node == b % gpus_per_node; })) {
+      shape.rail_aligned = false;
+    }
+  });
+  return shape;
+}
+
+// Ranks of every group in ascending order.
+class SortedGroups {
+ public:
+  explicit SortedGroups(std::span<const RankSpan> groups) : groups_(groups.begin(), groups.end()) {
+    for (RankSpan& group : groups_) group = in_order(group);
+  }
+  RankSpan in_order(RankSpan ranks) {
+    if (std::is_sorted(ranks.begin(), ranks.end())) return ranks;
+    std::vector<std::uint32_t>& copy = copies_.emplace_back(ranks.begin(), ranks.end());
+    std::sort(copy.begin(), copy.end());
+    return copy;
+  }
+  [[nodiscard]] std::span<const RankSpan> all() const { return groups_; }
+
+ private:
+  std::vector<RankSpan> groups_;
+  std::vector<std::vector<std::uint32_t>> copies_;
+};
+
+GroupPlacement placement_of(const GroupShape& shape, std::size_t n_ranks, std::span<const RankSpan> groups,
+                            std::span<const GroupShape> shapes, std::int64_t gpus_per_node) {
+  GroupPlacement result;
+  result.n_ranks = static_cast<std::int64_t>(n_ranks);
+  result.n_nodes = shape.n_nodes;
+  result.ranks_per_node = shape.most;
+  result.min_ranks_per_node = shape.fewest;
+  result.rail_aligned = shape.rail_aligned;
+  result.uniform = std::all_of(shapes.begin(), shapes.end(), [&](const GroupShape& s) { return s == shape; });
+  std::vector<std::int64_t> nodes;  // one entry for every group on it
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    if (shape.n_nodes > 1 && shapes[g].n_nodes == 1) continue;
+    for_each_node(groups[g], gpus_per_node, [&](std::int64_t node, RankSpan) { nodes.push_back(node); });
+  }
+  std::sort(nodes.begin(), nodes.end());
+  for (std::size_t begin = 0, end = 0; begin < nodes.size(); begin = end) {
+    while (end < nodes.size() && nodes[end] == nodes[begin]) ++end;
+    result.groups_per_node = std::max(result.groups_per_node, static_cast<std::int64_t>(end - begin));
+  }
+  return result;
+}
+
+std::vector<GroupShape> shapes_of(std::span<const RankSpan> groups, std::int64_t gpus_per_node) {
+  std::vector<GroupShape> shapes;
+  shapes.reserve(groups.size());
+  for (const RankSpan group : groups) shapes.push_back(shape_of(group, gpus_per_node));
+  return shapes;
+}
+
+}  // namespace
+
+GroupPlacement place_ranks(RankSpan ranks, std::int64_t gpus_per_node, std::span<const RankSpan> same_kind) {
+  if (ranks.empty()) return {};
+  SortedGroups sorted{same_kind};
+  const RankSpan group = sorted.in_order(ranks);
+  return placement_of(shape_of(group, gpus_per_node), group.size(), sorted.all(),
+                      shapes_of(sorted.all(), gpus_per_node), gpus_per_node);
+}
+
+GroupPlacement place_groups(std::span<const RankSpan> groups, std::int64_t gpus_per_node) {
+  if (groups.empty()) return {};
+  const SortedGroups sorted{groups};
+  const std::vector<GroupShape> shapes = shapes_of(sorted.all(), gpus_per_node);
+  const auto worst =
+      std::max_element(shapes.begin(), shapes.end(), [](const GroupShape& a, const GroupShape& b) {
+        return std::pair{a.n_nodes, -a.fewest} < std::pair{b.n_nodes, -b.fewest};
+      });
+  GroupPlacement result =
+      placement_of(*worst, sorted.all()[static_cast<std::size_t>(worst - shapes.begin())].size(),
+                   sorted.all(), shapes, gpus_per_node);
+  result.rail_aligned =
+      std::all_of(shapes.begin(), shapes.end(), [](const GroupShape& s) { return s.rail_aligned; });
+  return result;
+}
+
+}  // namespace stepcast
