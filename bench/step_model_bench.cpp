@@ -1,5 +1,5 @@
-// Speed of step forecasts: GPT-3 175B on 512 GPUs, priced before (warm), for the first time (cold), and
-// expanded to a Program of every operation on 2,048 GPUs.
+// Speed of step forecasts: GPT-3 175B on 512 GPUs, priced before (warm), for the first time (cold), and as a
+// Program of every operation on 2,048 GPUs.
 #include <cstdlib>
 #include <string>
 #include <utility>
@@ -9,9 +9,8 @@
 
 #include "stepcast/describe/presets.h"
 #include "stepcast/platform/platform_file.h"
+#include "stepcast/predict/predicted_step.h"
 #include "stepcast/predict/step_model.h"
-#include "stepcast/predict/step_program.h"
-#include "stepcast/simulate/engine.h"
 
 #include "replicated_program.h"
 
@@ -89,23 +88,20 @@ void BM_LoadPlatform(benchmark::State& state) {
 BENCHMARK(BM_LoadPlatform)->Arg(0)->Arg(1)->Unit(benchmark::kMillisecond);
 
 // 2,048 GPUs, every operation of every micro-batch a task, one class per pipeline stage (multiplicity 128):
-// building the Program, ordering it and simulating it.
-void BM_Expanded(benchmark::State& state) {
+// pricing the layout, building the Program, pricing it task by task, ordering it and simulating it.
+void BM_PredictStep(benchmark::State& state) {
   const Layout layout = layout_of(16, state.range(1));
   StepModel steps{platform(state.range(0))};
-  const PricedStep step = value_or_exit(steps.price(gpt3(), layout));
   double tasks = 0;
   for (auto _ : state) {
-    const Program program = value_or_exit(step_program(step, layout, steps.pricer()));
-    const Plan plan = value_or_exit(Plan::compile(program));
-    const Timeline timeline = value_or_exit(plan.simulate(Costs{program}));
-    benchmark::DoNotOptimize(timeline.end_us());
-    tasks = static_cast<double>(program.expanded_task_count()) / 128;
+    const PredictedStep step = value_or_exit(predict_step(gpt3(), layout, steps));
+    benchmark::DoNotOptimize(step.timeline.end_us());
+    tasks = static_cast<double>(step.program.expanded_task_count()) / 128;
   }
   state.counters["tasks"] = tasks;
   label(state, layout);
 }
-BENCHMARK(BM_Expanded)->ArgsProduct({{0}, {1, 2}})->Unit(benchmark::kMillisecond);
+BENCHMARK(BM_PredictStep)->ArgsProduct({{0}, {1, 2}})->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace stepcast

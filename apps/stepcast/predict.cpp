@@ -259,8 +259,8 @@ Result<int> run(const Options& options) {
       STEPCAST_TRY(write_timeline(*timeline, step, job.layout, steps.pricer()));
     }
     if (options.explain && !options.json) {
-      STEPCAST_ASSIGN(const std::string text, explain_text(step, job.layout, steps.pricer()));
-      fmt::print("{}\n", text);
+      STEPCAST_ASSIGN(const std::vector<ExplainedList> lists, explain(step, steps.pricer()));
+      fmt::print("{}\n", explain_text(lists));
     }
   }
   fmt::print("{}", options.json ? step_json(report) : step_text(report));

@@ -283,5 +283,29 @@ TEST(Names, OfKindsAndOrigins) {
   EXPECT_EQ(to_string(EdgeOrigin::device_busy), "device_busy");
 }
 
+// The kernel is added before what it waits for, so the tasks are renumbered: copy 0, kernel 1, other copy 2.
+TEST(BlockBuilder, RenumbersOverlaps) {
+  BlockBuilder b = three_lanes();
+  const TaskId kernel = b.add_task(kCompute, {.kind = TaskKind::kernel}, 50_us);
+  const TaskId copy = b.add_task(kCopy, {.kind = TaskKind::kernel}, 10_us);
+  const TaskId other = b.add_task(kCopy, {.kind = TaskKind::kernel}, 10_us);
+  b.add_edge(b.start_of(copy), kernel, 0_us, {});
+  b.add_overlap(kernel, other);
+  b.add_overlap(kernel, copy);
+  const Result<BlockBuilder::Finished> finished = std::move(b).finish_with_map();
+  ASSERT_TRUE(finished.ok()) << finished.error().message();
+  EXPECT_THAT(finished->new_id, ElementsAre(TaskId{1}, TaskId{0}, TaskId{2}));
+  EXPECT_THAT(finished->block.overlaps(),
+              ElementsAre(Overlap{TaskId{1}, TaskId{0}}, Overlap{TaskId{1}, TaskId{2}}));
+}
+
+TEST(BlockBuilder, RefusesOverlapsOfUnknownTasks) {
+  BlockBuilder b = three_lanes();
+  const TaskId kernel = b.add_task(kCompute, {.kind = TaskKind::kernel}, 50_us);
+  b.add_overlap(kernel, TaskId{7});
+  EXPECT_EQ(error_of(std::move(b)),
+            "block \"forward\": an overlap of an unknown task: found task 7, expected one of 1");
+}
+
 }  // namespace
 }  // namespace stepcast

@@ -4,7 +4,6 @@
 // safe to use from several threads at once; give every thread its own.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -13,30 +12,13 @@
 #include "stepcast/base/result.h"
 #include "stepcast/cost/collective_model.h"
 #include "stepcast/cost/training_kernels.h"
-#include "stepcast/operation/kernel_class.h"
 #include "stepcast/platform/platform.h"
+#include "stepcast/predict/layer_walk.h"
 #include "stepcast/predict/step_assumptions.h"
 #include "stepcast/workload/placement.h"
 #include "stepcast/workload/step_work.h"
 
 namespace stepcast {
-
-// The time of a list of work items run in order, and where it goes.
-struct PricedList {
-  double time_us = 0;                                 // including what the host holds up
-  double low_us = 0, high_us = 0;                     // p10 and p90 if all items err together
-  double host_us = 0;                                 // of time_us: the GPU waits for launches
-  double kernels = 0;                                 // launched
-  double flops = 0;                                   // of matrix products and attention
-  std::array<double, kKernelClassCount> class_us{};   // computation by class
-  std::array<double, kGroupKindCount> exposed_us{};   // transfers that nothing hides
-  std::array<double, kGroupKindCount> transfer_us{};  // all transfers
-  // Of the computation, by the ground it stands on: index EstimateSource.
-  std::array<double, 4> source_us{};
-
-  PricedList& operator+=(const PricedList& other);
-  [[nodiscard]] PricedList times(double count) const;
-};
 
 class StepPricer {
  public:
@@ -46,7 +28,9 @@ class StepPricer {
   [[nodiscard]] const Estimate& price(const Operation& operation) { return kernels_.price(operation).time; }
   // An error if the platform cannot hold the group: several nodes without a network, say.
   [[nodiscard]] Result<Estimate> price(const Transfer& transfer, const Placement& placement);
-  // Items in order; a transfer `beside_next` and the item behind it run at once.
+  // The same for any group; nothing for a group of one rank or a message of no bytes.
+  [[nodiscard]] Result<Estimate> price(CollectiveOp op, Bytes message, const GroupPlacement& place);
+  // The sum of what lay_out() places.
   [[nodiscard]] Result<PricedList> price(const WorkList& list, const Placement& placement);
 
   [[nodiscard]] TrainingKernels& kernels() { return kernels_; }
@@ -73,6 +57,7 @@ class StepPricer {
   TrainingKernels kernels_;
   CollectiveModel collectives_;
   std::vector<std::unique_ptr<GroupCurve>> curves_;
+  std::vector<PlacedItem> items_;  // of the list that is priced, kept for its memory
 };
 
 // The group of a placement that a transfer joins.

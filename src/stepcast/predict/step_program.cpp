@@ -1,6 +1,6 @@
 #include "stepcast/predict/step_program.h"
 
-#include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <utility>
@@ -8,27 +8,12 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/predict/detail/step_tasks.h"
+
 namespace stepcast {
 namespace {
 
-// Lanes of every rank class, in this order.
-enum LaneIndex : std::uint16_t {
-  kCompute,
-  kTransfer,  // beside a product: tensor, context and expert parallelism
-  kData,      // weights and gradients
-  kSendForward,
-  kReceiveForward,
-  kSendBackward,
-  kReceiveBackward,
-  kLaneCount
-};
-
-std::vector<Lane> lanes() {
-  const auto stream = [](const char* name) { return Lane{LaneKind::gpu_stream, name}; };
-  return {stream("computation"),      stream("transfers in layers"), stream("weights and gradients"),
-          stream("send activations"), stream("receive activations"), stream("send gradients"),
-          stream("receive gradients")};
-}
+using namespace detail;
 
 // Ends of the last two units of computation, which pace the gathering of weights.
 enum Slot : std::uint16_t { kBefore, kBeforeThat, kSlotCount };
@@ -42,250 +27,161 @@ struct PassVariant {
   auto operator<=>(const PassVariant&) const = default;
 };
 
-// A block under construction, and what its instances have to be joined to.
+// A block and what its instances have to be joined to.
 struct PassBlock {
   BlockId block{};
   std::optional<TaskId> receive, send;
 };
 
+std::string_view name_of(PassKind kind) {
+  switch (kind) {
+    case PassKind::forward: return "forward";
+    case PassKind::backward: return "backward";
+    case PassKind::weight_gradient: return "weight gradients";
+  }
+  return "backward";
+}
+
 class StepProgramBuilder {
  public:
   StepProgramBuilder(const PricedStep& step, const Layout& layout, StepPricer& pricer)
-      : step_(step), schedule_(step.schedule), layout_(layout), pricer_(pricer) {}
+      : step_(step), schedule_(step.schedule), layout_(layout), tasks_(program_, step, pricer) {}
 
   Result<Program> build();
 
  private:
-  struct Unit {
-    const WorkList* forward;
-    const WorkList* backward;
-    const ScheduleUnit* times;
+  // What every block needs of the tasks between lists.
+  struct Joints {
+    ReadyTask begin, end;  // of a unit
+    ReadyTask boundary, put_together, sent;
+    bool puts_together = false;
   };
-  using Lanes = std::vector<LaneId>;
 
-  std::vector<Unit> units_of(std::uint32_t chunk) const;
+  Status prepare();
+  std::vector<const ReadyUnit*> units_of(std::uint32_t chunk) const;
   Result<PassBlock> pass_block(const PassVariant& variant);
   Result<const PassBlock*> find(const PassVariant& variant);
-  // Appends the items of a list; the last task of the computation.
-  Result<std::optional<TaskId>> add_items(BlockBuilder& block, const Lanes& lanes, const WorkList& list,
-                                          double whole_us, std::optional<Moment> first_waits_for);
-  Status add_update(std::vector<RankClassId>& classes);
-  TaskInfo info(TaskKind kind, KernelClass kernel_class, std::string_view name) {
-    return {.kind = kind, .kernel_class = kernel_class, .name = program_.names.intern(name)};
-  }
+  void run_forward(const PassVariant& variant, BlockWriter& block, std::optional<Moment> arrival,
+                   std::vector<Moment>& ends);
+  void run_backward(const PassVariant& variant, BlockWriter& block, std::optional<Moment> arrival,
+                    std::vector<Moment>& ends);
+  Status add_update(const std::vector<RankClassId>& classes);
 
   const PricedStep& step_;
   const StepSchedule& schedule_;
   const Layout& layout_;
-  StepPricer& pricer_;
   Program program_;
+  StepTasks tasks_;
+  std::vector<ReadyUnit> layers_;  // [kind]
+  ReadyUnit embedding_, head_;
+  Joints joints_;
   std::map<PassVariant, PassBlock> blocks_;
 };
 
-std::vector<StepProgramBuilder::Unit> StepProgramBuilder::units_of(std::uint32_t chunk) const {
-  const ChunkWork& work = step_.work.chunks[chunk];
-  const std::vector<ScheduleUnit>& times = schedule_.chunks[chunk].units;
-  std::vector<Unit> units;
-  const auto add = [&](const WorkList& forward, const WorkList& backward) {
-    units.push_back({&forward, &backward, &times[units.size()]});
-  };
-  if (work.has_embedding) add(step_.work.embedding_forward, step_.work.embedding_backward);
-  for (const ChunkWork::Run& run : work.runs) {
-    const LayerWork& layer = step_.work.layer_kinds[run.kind];
-    for (std::uint32_t i = 0; i < run.count; ++i) add(layer.forward, layer.backward);
+Status StepProgramBuilder::prepare() {
+  for (std::size_t kind = 0; kind < step_.layers.size(); ++kind) {
+    STEPCAST_ASSIGN(ReadyUnit unit, tasks_.layer(kind));
+    layers_.push_back(std::move(unit));
   }
-  if (work.has_head) add(step_.work.head_forward, step_.work.head_backward);
+  STEPCAST_ASSIGN(embedding_, tasks_.embedding());
+  STEPCAST_ASSIGN(head_, tasks_.head());
+  joints_.begin = tasks_.wait("wait for input and weights");
+  joints_.end = tasks_.wait("wait for launches and transfers");
+  if (schedule_.shape.stages > 1) {
+    joints_.boundary = tasks_.bulk(step_.boundary, TaskKind::collective, "activations to the next stage");
+    joints_.puts_together = step_.put_together.time_us > 0;
+    if (joints_.puts_together) {
+      joints_.put_together = tasks_.bulk(step_.put_together, TaskKind::kernel, "gather parts");
+    }
+    joints_.sent = tasks_.wait("wait for transfer");
+  }
+  return Ok{};
+}
+
+std::vector<const ReadyUnit*> StepProgramBuilder::units_of(std::uint32_t chunk) const {
+  const ChunkWork& work = step_.work.chunks[chunk];
+  std::vector<const ReadyUnit*> units;
+  if (work.has_embedding) units.push_back(&embedding_);
+  for (const ChunkWork::Run& run : work.runs) units.insert(units.end(), run.count, &layers_[run.kind]);
+  if (work.has_head) units.push_back(&head_);
   return units;
 }
 
-Result<std::optional<TaskId>> StepProgramBuilder::add_items(BlockBuilder& block, const Lanes& lanes,
-                                                            const WorkList& list, double whole_us,
-                                                            std::optional<Moment> first_waits_for) {
-  double sum = 0;
-  std::optional<TaskId> last;  // of the computation
-  std::vector<Moment> waits;   // of the next task of the computation
-  if (first_waits_for) waits.push_back(*first_waits_for);
-  const auto add = [&](LaneIndex lane, TaskInfo task_info, double us) {
-    const TaskId task = block.add_task(lanes[lane], task_info, Microseconds{us});
-    for (const Moment& moment : waits) block.add_edge(moment, task, Microseconds{}, {});
-    return task;
-  };
-  struct Beside {
-    std::string_view name;
-    double us;
-  };
-  std::vector<Beside> beside;
-  double beside_us = 0;
-  const auto start_beside = [&] {
-    // Transfers start with the operation they run beside, one after the other.
-    std::vector<Moment> after;
-    for (const Beside& transfer : beside) {
-      const TaskId task =
-          add(kTransfer, info(TaskKind::kernel, KernelClass::communication, transfer.name), transfer.us);
-      if (last) block.add_edge(Moment::end_of(*last), task, Microseconds{}, {});
-      after.push_back(Moment::end_of(task));
+// Unit by unit; a unit waits for what came from the neighbour and for its weights. `ends` of units: those of
+// former passes, then this pass's.
+void StepProgramBuilder::run_forward(const PassVariant& variant, BlockWriter& block,
+                                     std::optional<Moment> arrival, std::vector<Moment>& ends) {
+  const bool paced = schedule_.gather == WeightGather::every_forward;
+  std::vector<Moment> waits;
+  for (const ReadyUnit* unit : units_of(variant.chunk)) {
+    waits.clear();
+    if (arrival) waits.push_back(*arrival);
+    arrival.reset();
+    if (variant.gathers) {
+      const std::optional<Moment> pace = paced ? std::optional{ends[ends.size() - 2]} : std::nullopt;
+      const std::optional<TaskId> gathered = block.add(kData, unit->gather, pace);
+      if (gathered) waits.push_back(Moment::end_of(*gathered));
     }
-    beside.clear();
-    beside_us = 0;
-    return after;
+    ends.push_back(Moment::end_of(block.add(unit->forward, waits, joints_.begin, joints_.end)));
+  }
+}
+
+void StepProgramBuilder::run_backward(const PassVariant& variant, BlockWriter& block,
+                                      std::optional<Moment> arrival, std::vector<Moment>& ends) {
+  const std::vector<const ReadyUnit*> units = units_of(variant.chunk);
+  const bool early = schedule_.backward_prefetch == Prefetch::pre;
+  std::optional<TaskId> gathered;
+  std::vector<Moment> waits;
+  const auto gather = [&](std::size_t unit) {
+    gathered = block.add(kData, units[unit]->gather, ends.back());
   };
-  for (const WorkItem& item : list) {
-    const auto count = static_cast<double>(item.count);
-    if (const Transfer* transfer = item.transfer()) {
-      STEPCAST_ASSIGN(const Estimate t, pricer_.price(*transfer, step_.placement));
-      const double us = t.time.value() * count;
-      if (us <= 0) continue;
-      if (item.beside_next) {
-        beside.push_back({item.name, us});
-        beside_us += us;
-        continue;
-      }
-      last = add(kCompute, info(TaskKind::kernel, KernelClass::communication, item.name), us);
-      waits.clear();
-      sum += us;
-      continue;
-    }
-    const Operation& operation = *item.operation();
-    double us = pricer_.price(operation).time.value() * count;
-    if (!beside.empty()) {
-      const double covered = us > 0 ? std::min(1.0, beside_us / us) : 0.0;
-      us *= 1 + covered * pricer_.assumptions().overlap_slowdown;
-    }
-    sum += std::max(us, beside_us);
-    const std::vector<Moment> after = start_beside();
-    last = add(kCompute, info(TaskKind::kernel, kernel_class_of(operation), item.name), us);
-    waits = after;
+  if (variant.gathers) gather(units.size() - 1);
+  for (std::size_t u = units.size(); u-- > 0;) {
+    waits.clear();
+    if (arrival) waits.push_back(*arrival);
+    arrival.reset();
+    if (gathered) waits.push_back(Moment::end_of(*gathered));
+    if (variant.gathers && u > 0 && early) gather(u - 1);
+    const TaskId last = block.add(units[u]->backward, waits, joints_.begin, joints_.end);
+    ends.push_back(Moment::end_of(last));
+    if (variant.gathers && u > 0 && !early) gather(u - 1);
+    if (variant.reduces) block.add(kData, units[u]->reduce, Moment::end_of(last));
   }
-  if (!beside.empty()) {
-    sum += beside_us;
-    const std::vector<Moment> after = start_beside();
-    waits.insert(waits.end(), after.begin(), after.end());
-  }
-  // The list ends when everything in it has; the host may hold it up longer.
-  const double missing = whole_us - sum;
-  if (!waits.empty() || missing > 1e-9 * whole_us || !last) {
-    last = add(kCompute, info(TaskKind::kernel, KernelClass::other, "wait for launches"),
-               std::max(0.0, missing));
-  }
-  return last;
 }
 
 Result<PassBlock> StepProgramBuilder::pass_block(const PassVariant& variant) {
   const bool forward = variant.kind == PassKind::forward;
-  BlockBuilder block{fmt::format("{} of chunk {}",
-                                 forward                                     ? "forward"
-                                 : variant.kind == PassKind::weight_gradient ? "weight gradients"
-                                                                             : "backward",
-                                 variant.chunk)};
-  Lanes lane_ids;
-  for (const Lane& lane : lanes()) lane_ids.push_back(block.add_lane(lane));
+  const bool moves = variant.kind != PassKind::weight_gradient && schedule_.shape.stages > 1;
+  const auto n_chunks = static_cast<std::uint32_t>(schedule_.chunks.size());
+  const bool is_first = variant.chunk == 0, is_last = variant.chunk + 1 == n_chunks;
+  BlockBuilder block{fmt::format("{} of chunk {}", name_of(variant.kind), variant.chunk)};
+  BlockWriter writer{block};
   const Moment before = BlockBuilder::arrival_at(block.add_in_port("end of the last unit"));
   const Moment before_that = BlockBuilder::arrival_at(block.add_in_port("end of the unit before"));
-  std::vector<Moment> ends{before_that, before};  // of units, this pass's behind those of former passes
+  std::vector<Moment> ends{before_that, before};
   PassBlock result;
-  std::vector<Unit> units = units_of(variant.chunk);
-  const auto n_chunks = static_cast<std::uint32_t>(schedule_.chunks.size());
-  const std::uint32_t stages = schedule_.shape.stages;
-  const std::uint32_t stage = variant.chunk % stages;
 
+  // A transfer between stages takes as long at both ends.
+  const auto transfer = [&](LaneIndex lane, std::optional<Moment> after, std::optional<TaskId>& joined) {
+    joined = after ? writer.add(lane, joints_.boundary, *after) : writer.add(lane, joints_.boundary);
+    return Moment::end_of(joints_.puts_together ? writer.add(lane, joints_.put_together) : *joined);
+  };
   std::optional<Moment> arrival;
-  const bool receives = stages > 1 && variant.kind != PassKind::weight_gradient &&
-                        (forward ? variant.chunk > 0 : variant.chunk + 1 < n_chunks);
-  const auto hop_us = [&](bool wraps) { return wraps ? schedule_.boundary_wrap_us : schedule_.boundary_us; };
-  if (receives) {
-    const bool wraps = forward ? stage == 0 : stage + 1 == stages;
-    result.receive = block.add_task(lane_ids[forward ? kReceiveForward : kReceiveBackward],
-                                    info(TaskKind::collective, KernelClass::communication, "receive"),
-                                    Microseconds{hop_us(wraps)});
-    arrival = Moment::end_of(*result.receive);
+  if (moves && !(forward ? is_first : is_last)) {
+    arrival = transfer(forward ? kReceiveForward : kReceiveBackward, {}, result.receive);
   }
-  std::optional<TaskId> last;
-  std::optional<Moment> gathered;
-  const auto gather = [&](std::size_t unit, std::optional<Moment> not_before) {
-    gathered.reset();
-    const double us = units[unit].times->gather_us;
-    if (us <= 0) return;
-    const TaskId task =
-        block.add_task(lane_ids[kData], info(TaskKind::kernel, KernelClass::communication, "gather weights"),
-                       Microseconds{us});
-    if (not_before) block.add_edge(*not_before, task, Microseconds{}, {});
-    gathered = Moment::end_of(task);
-  };
-  // A unit waits for what came from the neighbour and for its weights.
-  const auto run = [&](const WorkList& list, double us, std::optional<Moment> weights) -> Status {
-    std::optional<Moment> first = weights;
-    if (arrival) {
-      if (first) {
-        const TaskId joined = block.add_task(
-            lane_ids[kCompute], info(TaskKind::kernel, KernelClass::other, "wait for input"), Microseconds{});
-        block.add_edge(*arrival, joined, Microseconds{}, {});
-      } else {
-        first = arrival;
+  switch (variant.kind) {
+    case PassKind::forward: run_forward(variant, writer, arrival, ends); break;
+    case PassKind::backward: run_backward(variant, writer, arrival, ends); break;
+    case PassKind::weight_gradient:
+      for (const ReadyUnit* unit : units_of(variant.chunk)) {
+        if (!unit->held_back.items.empty()) writer.add(unit->held_back, {}, joints_.begin, joints_.end);
       }
-      arrival.reset();
-    }
-    STEPCAST_ASSIGN(last, add_items(block, lane_ids, list, us, first));
-    ends.push_back(Moment::end_of(*last));
-    return Ok{};
-  };
-  if (variant.kind == PassKind::weight_gradient) {
-    for (const Unit& unit : units) {
-      WorkList held_back;
-      for (const WorkItem& item : *unit.backward) {
-        if (item.weight_gradient) held_back.push_back(item);
-      }
-      if (held_back.empty() || unit.times->weight_gradient_us <= 0) continue;
-      STEPCAST_ASSIGN(last, add_items(block, lane_ids, held_back, unit.times->weight_gradient_us, {}));
-    }
-  } else if (forward) {
-    const bool paced = schedule_.gather == WeightGather::every_forward;
-    for (std::size_t u = 0; u < units.size(); ++u) {
-      if (variant.gathers) {
-        gather(u, paced ? std::optional<Moment>{ends[ends.size() - 2]} : std::nullopt);
-      }
-      STEPCAST_TRY(
-          run(*units[u].forward, units[u].times->forward_us, variant.gathers ? gathered : std::nullopt));
-    }
-  } else {
-    const bool held_back = schedule_.shape.schedule == PipelineSchedule::zero_bubble_h1;
-    const bool early = schedule_.backward_prefetch == Prefetch::pre;
-    if (variant.gathers) gather(units.size() - 1, ends.back());
-    for (std::size_t u = units.size(); u-- > 0;) {
-      const std::optional<Moment> weights = gathered;
-      if (variant.gathers && u > 0 && early) gather(u - 1, ends.back());
-      WorkList now;
-      // The embedding and the head hold nothing back.
-      const bool layer = units[u].times->weight_gradient_us > 0;
-      if (held_back && layer) {
-        for (const WorkItem& item : *units[u].backward) {
-          if (!item.weight_gradient) now.push_back(item);
-        }
-      }
-      STEPCAST_TRY(run(held_back && layer ? now : *units[u].backward, units[u].times->backward_us,
-                       variant.gathers ? weights : std::nullopt));
-      if (variant.gathers && u > 0 && !early) gather(u - 1, ends.back());
-      if (variant.reduces && units[u].times->reduce_us > 0) {
-        const TaskId task = block.add_task(
-            lane_ids[kData], info(TaskKind::kernel, KernelClass::communication, "reduce gradients"),
-            Microseconds{units[u].times->reduce_us});
-        block.add_edge(Moment::end_of(*last), task, Microseconds{}, {});
-      }
-    }
+      break;
   }
-  const bool sends = stages > 1 && variant.kind != PassKind::weight_gradient &&
-                     (forward ? variant.chunk + 1 < n_chunks : variant.chunk > 0);
-  if (sends && last) {
-    const bool wraps = forward ? stage + 1 == stages : stage == 0;
-    result.send = block.add_task(lane_ids[forward ? kSendForward : kSendBackward],
-                                 info(TaskKind::collective, KernelClass::communication, "send"),
-                                 Microseconds{hop_us(wraps)});
-    block.add_edge(Moment::end_of(*last), *result.send, Microseconds{}, {});
-    if (schedule_.boundary_blocks) {
-      const TaskId wait =
-          block.add_task(lane_ids[kCompute], info(TaskKind::kernel, KernelClass::other, "wait for transfer"),
-                         Microseconds{});
-      block.add_edge(Moment::end_of(*result.send), wait, Microseconds{}, {});
-    }
+  if (moves && !(forward ? is_last : is_first)) {
+    const Moment sent = transfer(forward ? kSendForward : kSendBackward, ends.back(), result.send);
+    if (schedule_.boundary_blocks) writer.add(kCompute, joints_.sent, sent);
   }
   block.add_out_port("end of the last unit", ends.back());
   block.add_out_port("end of the unit before", ends[ends.size() - 2]);
@@ -303,43 +199,47 @@ Result<const PassBlock*> StepProgramBuilder::find(const PassVariant& variant) {
 }
 
 // Gradients left to reduce, the norm that all stages share, the update, the weights.
-Status StepProgramBuilder::add_update(std::vector<RankClassId>& classes) {
-  const auto stages = static_cast<std::uint32_t>(classes.size());
+Status StepProgramBuilder::add_update(const std::vector<RankClassId>& classes) {
   Collective norm_of_all{.kind = CollectiveKind::all, .op = CollectiveOp::all_reduce};
-  Collective tied{.kind = CollectiveKind::all, .op = CollectiveOp::all_reduce};
+  Collective tied{.kind = CollectiveKind::all,
+                  .op = CollectiveOp::all_reduce,
+                  .message_bytes = step_.tied_embedding.transfer.message.value()};
+  const std::size_t stages = classes.size();
   const bool ties = schedule_.embedding_reduce_us > 0 && stages > 1;
   const bool waits = schedule_.optimizer_waits_for_all && stages > 1;
-  for (std::uint32_t s = 0; s < stages; ++s) {
+  for (std::size_t s = 0; s < stages; ++s) {
+    const PricedStep::Update& update = step_.update(s);
+    STEPCAST_ASSIGN(const ReadyList optimizer, tasks_.update(update));
     BlockBuilder block{fmt::format("update of stage {}", s)};
-    Lanes lane_ids;
-    for (const Lane& lane : lanes()) lane_ids.push_back(block.add_lane(lane));
-    const LaneId data = lane_ids[kData], compute = lane_ids[kCompute];
-    const auto task = [&](LaneId lane, TaskKind kind, KernelClass kernel_class, std::string_view name,
-                          double us) {
-      return block.add_task(lane, info(kind, kernel_class, name), Microseconds{us});
-    };
-    const TaskId passes = task(compute, TaskKind::kernel, KernelClass::other, "last pass done", 0);
-    const bool at_end = schedule_.reduce == GradientReduce::at_end;
-    const TaskId reduced = task(data, TaskKind::kernel, KernelClass::communication, "reduce gradients",
-                                at_end ? schedule_.reduce_at_end_us[s] : 0);
-    block.add_edge(Moment::end_of(passes), reduced, Microseconds{}, {});
+    BlockWriter writer{block};
+    const TaskId passes = writer.add(kCompute, tasks_.wait("last pass done"));
+    std::array<Moment, 1> after{
+        Moment::end_of(writer.add(kData, tasks_.wait("gradients there"), Moment::end_of(passes)))};
+    if (schedule_.reduce == GradientReduce::at_end) {
+      const auto tasks = tasks_.bulk(update.whole.reduce, "reduce gradients");
+      if (const auto last = writer.add(kData, tasks, std::nullopt)) after[0] = Moment::end_of(*last);
+    }
     std::optional<TaskId> tie, norm;
     if (ties && (s == 0 || s + 1 == stages)) {
-      tie = task(data, TaskKind::collective, KernelClass::communication, "reduce tied embedding",
-                 schedule_.embedding_reduce_us);
+      tie =
+          writer.add(kData, tasks_.bulk(step_.tied_embedding, TaskKind::collective, "reduce tied embedding"));
+      after[0] = Moment::end_of(*tie);
     }
-    if (waits) norm = task(data, TaskKind::collective, KernelClass::communication, "gradient norm", 0);
-    const TaskId update =
-        task(compute, TaskKind::kernel, KernelClass::elementwise, "optimizer", schedule_.optimizer_us[s]);
-    block.add_edge(Moment::end_of(norm ? *norm : tie ? *tie : reduced), update, Microseconds{}, {});
+    if (waits) {
+      ReadyTask meet = tasks_.wait("gradient norm");
+      meet.info.kind = TaskKind::collective;
+      meet.info.kernel_class = KernelClass::communication;
+      norm = writer.add(kData, meet);
+      after[0] = Moment::end_of(*norm);
+    }
+    TaskId done = writer.add(optimizer, after, joints_.begin, joints_.end);
     if (schedule_.gather == WeightGather::after_step) {
-      const TaskId weights = task(data, TaskKind::kernel, KernelClass::communication, "gather weights",
-                                  schedule_.gather_after_step_us[s]);
-      block.add_edge(Moment::end_of(update), weights, Microseconds{}, {});
-      const TaskId done = task(compute, TaskKind::kernel, KernelClass::other, "weights there", 0);
-      block.add_edge(Moment::end_of(weights), done, Microseconds{}, {});
+      const auto tasks = tasks_.bulk(update.whole.gather, "gather weights");
+      if (const auto last = writer.add(kData, tasks, Moment::end_of(done))) {
+        done = writer.add(kCompute, tasks_.wait("weights there"), Moment::end_of(*last));
+      }
     }
-    task(compute, TaskKind::kernel, KernelClass::other, "between steps", schedule_.fixed_us);
+    writer.add(kHost, tasks_.between_steps(), Moment::end_of(done));
     STEPCAST_ASSIGN(BlockBuilder::Finished finished, std::move(block).finish_with_map());
     const BlockId id = program_.add_block(std::move(finished.block));
     const InstanceId instance = program_.add_instance(classes[s], {.block = id});
@@ -352,6 +252,7 @@ Status StepProgramBuilder::add_update(std::vector<RankClassId>& classes) {
 }
 
 Result<Program> StepProgramBuilder::build() {
+  STEPCAST_TRY(prepare());
   const PipelineShape& shape = schedule_.shape;
   const std::uint32_t stages = shape.stages;
   const auto ranks = static_cast<std::uint32_t>(layout_.world_size() / std::max<std::int64_t>(1, stages));
@@ -359,7 +260,7 @@ Result<Program> StepProgramBuilder::build() {
   for (std::uint32_t s = 0; s < stages; ++s) {
     classes.push_back(program_.add_rank_class({.name = fmt::format("pipeline stage {}", s),
                                                .multiplicity = ranks,
-                                               .lanes = lanes(),
+                                               .lanes = step_lanes(),
                                                .slot_count = kSlotCount}));
   }
   struct Open {  // one half of a transfer between stages
@@ -422,6 +323,19 @@ Result<Program> StepProgramBuilder::build() {
 
 Result<Program> step_program(const PricedStep& step, const Layout& layout, StepPricer& pricer) {
   return StepProgramBuilder{step, layout, pricer}.build();
+}
+
+std::vector<GroupPlacement> group_placements(const Program& program, const Placement& placement) {
+  std::vector<GroupPlacement> places;
+  for (const RankGroup& group : program.groups()) {
+    GroupPlacement place;
+    for (int kind = 0; kind < kGroupKindCount; ++kind) {
+      const auto candidate = static_cast<GroupKind>(kind);
+      if (to_string(candidate) == group.label) place = group_of(candidate, placement);
+    }
+    places.push_back(place);
+  }
+  return places;
 }
 
 }  // namespace stepcast

@@ -1,5 +1,5 @@
-// A described step as a Program: every operation and transfer of every micro-batch a task, one rank class per
-// pipeline stage.
+// A described step as a Program: every operation and transfer of every micro-batch a task that carries its
+// work, one rank class per pipeline stage.
 //
 //   STEPCAST_ASSIGN(const PricedStep step, steps.price(model, layout));
 //   STEPCAST_ASSIGN(const Program program, step_program(step, layout, steps.pricer()));
@@ -7,10 +7,15 @@
 //
 // The engine simulates it like a recorded one, and its end is the step that ScheduleEvaluator finds by
 // recurrences (tests hold both to 1e-9). Lanes of a rank: computation, transfers inside a layer, weights and
-// gradients, activations sent and received in both directions.
+// gradients, activations sent and received in both directions, and the host. The host launches the kernels of
+// a layer while the layer runs; a layer ends when both are done. A group is labelled as to_string(GroupKind)
+// says; it has no ranks, group_placements() tells how it lies on nodes.
 #pragma once
 
+#include <vector>
+
 #include "stepcast/base/result.h"
+#include "stepcast/platform/group_placement.h"
 #include "stepcast/predict/step_model.h"
 #include "stepcast/program/program.h"
 
@@ -19,5 +24,9 @@ namespace stepcast {
 // Ranks of a class do the same at the same time, so transfers among them are tasks of their own lane; what
 // stages wait for each other are collectives. `layout` as it was priced.
 [[nodiscard]] Result<Program> step_program(const PricedStep& step, const Layout& layout, StepPricer& pricer);
+
+// [GroupId] of a Program that step_program() made.
+[[nodiscard]] std::vector<GroupPlacement> group_placements(const Program& program,
+                                                           const Placement& placement);
 
 }  // namespace stepcast

@@ -70,7 +70,7 @@ std::size_t Block::memory_bytes() const {
   const auto bytes = [](const auto& v) { return v.capacity() * sizeof(v[0]); };
   return sizeof(Block) + bytes(lanes_) + bytes(in_ports_) + bytes(out_ports_) + bytes(lane_of_) +
          bytes(first_edge_) + bytes(sources_) + bytes(duration_us_) + bytes(delay_us_) + bytes(tasks_) +
-         bytes(edge_infos_) + bytes(collective_tasks_);
+         bytes(edge_infos_) + bytes(overlaps_) + bytes(collective_tasks_);
 }
 
 LaneId BlockBuilder::add_lane(Lane lane) {
@@ -100,6 +100,10 @@ void BlockBuilder::set_duration(TaskId task, Microseconds duration) {
 
 void BlockBuilder::add_edge(Moment from, TaskId to, Microseconds delay, EdgeInfo info) {
   edges_.push_back({from, to, delay.value(), info});
+}
+
+void BlockBuilder::add_overlap(TaskId computation, TaskId transfer) {
+  overlaps_.push_back({computation, transfer});
 }
 
 OutPortId BlockBuilder::add_out_port(std::string name, Moment source, Microseconds delay) {
@@ -193,6 +197,14 @@ Status BlockBuilder::check_parts() const {
       return Error::at("", place, "runs against the order of its lane")
           .found(fmt::format("a wait for {}, which was added later", describe(from)))
           .expected("the tasks of a lane added in the order in which they run");
+    }
+  }
+  for (const Overlap& overlap : overlaps_) {
+    for (const TaskId task : {overlap.computation, overlap.transfer}) {
+      if (task.index() < tasks_.size()) continue;
+      return Error::at("", block, "an overlap of an unknown task")
+          .found(fmt::format("task {}", task.index()))
+          .expected(fmt::format("one of {}", tasks_.size()));
     }
   }
   for (const OutPort& port : out_ports_) {
@@ -328,6 +340,10 @@ Result<BlockBuilder::Finished> BlockBuilder::finish_with_map() && {
     block.delay_us_[position] = e.delay_us;
     block.edge_infos_[position] = e.info;
   }
+  for (const Overlap& o : overlaps_) {
+    block.overlaps_.push_back({finished.new_id[o.computation.index()], finished.new_id[o.transfer.index()]});
+  }
+  std::sort(block.overlaps_.begin(), block.overlaps_.end());
   return finished;
 }
 

@@ -114,6 +114,13 @@ struct OutPort {
   Microseconds delay{};
 };
 
+// A computation that runs while a transfer of its own list does, and is slower for it. Who prices the tasks
+// says by how much.
+struct Overlap {
+  TaskId computation{}, transfer{};
+  auto operator<=>(const Overlap&) const = default;
+};
+
 // Immutable after BlockBuilder::finish. Tasks are numbered in a topological order of lanes and edges.
 class Block {
  public:
@@ -134,6 +141,8 @@ class Block {
   // Moment codes; 2 * task_count() + i is in-port i.
   [[nodiscard]] std::span<const std::uint32_t> sources() const { return sources_; }
   [[nodiscard]] std::span<const EdgeInfo> edge_infos() const { return edge_infos_; }
+  // Ascending: the transfers beside one computation stand together.
+  [[nodiscard]] std::span<const Overlap> overlaps() const { return overlaps_; }
   [[nodiscard]] std::span<const std::uint16_t> lane_codes() const { return lane_of_; }
 
   // Durations and delays given to the builder: the first scenario.
@@ -155,6 +164,7 @@ class Block {
   std::vector<double> delay_us_;
   std::vector<TaskInfo> tasks_;
   std::vector<EdgeInfo> edge_infos_;
+  std::vector<Overlap> overlaps_;
   std::vector<TaskId> collective_tasks_;
 };
 
@@ -168,6 +178,7 @@ class BlockBuilder {
   TaskId add_task(LaneId lane, TaskInfo info, Microseconds duration);
   void set_duration(TaskId task, Microseconds duration);
   void add_edge(Moment from, TaskId to, Microseconds delay, EdgeInfo info);
+  void add_overlap(TaskId computation, TaskId transfer);
   OutPortId add_out_port(std::string name, Moment source, Microseconds delay = Microseconds{});
 
   static Moment start_of(TaskId t) { return Moment::start_of(t); }
@@ -208,6 +219,7 @@ class BlockBuilder {
   std::vector<TaskInfo> tasks_;
   std::vector<double> duration_us_;
   std::vector<PendingEdge> edges_;
+  std::vector<Overlap> overlaps_;
   std::uint32_t unknown_task_ = 0xffffffff;  // given to set_duration
 };
 

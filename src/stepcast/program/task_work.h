@@ -49,9 +49,10 @@ struct CollectiveWork {
 // Time of a CPU thread.
 struct HostWork {
   enum class Activity : std::uint8_t {
-    overhead,         // of `type`, around or inside framework op (T4: runtime call) `op`
-    kernel_launches,  // all that the host does to launch one kernel
-    between_steps,    // loss to the host, data loader hand-over, learning-rate schedule
+    overhead,                  // of `type`, around or inside framework op (T4: runtime call) `op`
+    kernel_launches,           // all that the host does to launch one kernel
+    compiled_kernel_launches,  // the same from compiled code
+    between_steps,             // loss to the host, data loader hand-over, learning-rate schedule
   };
   Activity activity = Activity::overhead;
   OverheadType type = OverheadType::t1;

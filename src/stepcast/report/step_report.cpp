@@ -215,67 +215,35 @@ std::string step_json(const StepReport& r) {
   return std::move(json).text();
 }
 
-Result<std::string> explain_text(const PricedStep& step, const Layout& layout, StepPricer& pricer) {
+std::string explain_text(std::span<const ExplainedList> lists) {
   TextTable table{{{"item", TextTable::Align::left},
                    {"what", TextTable::Align::left},
                    {"n"},
                    {"us"},
+                   {"hidden"},
                    {"p10"},
                    {"p90"},
                    {"GFLOP"},
                    {"MB"},
                    {"from", TextTable::Align::left}}};
-  const auto add_list = [&](const std::string& title, const WorkList& list) -> Status {
-    table.row({title});
+  for (const ExplainedList& list : lists) {
+    table.row({list.title});
     table.rule();
-    double total = 0;
-    for (const WorkItem& item : list) {
-      const auto count = static_cast<double>(item.count);
-      const std::string name = (item.beside_next ? "| " : "") + std::string{item.name};
-      if (const Transfer* transfer = item.transfer()) {
-        STEPCAST_ASSIGN(const Estimate t, pricer.price(*transfer, step.placement));
-        if (t.time.value() <= 0) continue;
-        table.row({name, fmt::format("{} over {}", to_string(transfer->op), to_string(transfer->group)),
-                   table_number(count, 0), table_number(t.time.value() * count, 1),
-                   table_number(t.p10.value() * count, 1), table_number(t.p90.value() * count, 1), "",
-                   table_number(transfer->message.value() * 1e-6, 1), std::string{to_string(t.source)}});
-        if (!item.beside_next) total += t.time.value() * count;
-        continue;
-      }
-      const Operation& operation = *item.operation();
-      const PricedOperation& priced = pricer.kernels().price(operation);
-      const Estimate& t = priced.time;
-      const Work work = work_of(operation);
-      table.row(
-          {name, shorten(describe(operation), 70), table_number(count, 0),
-           table_number(t.time.value() * count, 1), table_number(t.p10.value() * count, 1),
-           table_number(t.p90.value() * count, 1), table_number_or_blank(work.flops.value() * 1e-9, 1),
-           table_number(work.bytes().value() * 1e-6, 1),
-           std::string{priced.record.empty() || t.source == EstimateSource::assumed ? to_string(t.source)
-                                                                                    : priced.record}});
-      total += t.time.value() * count;
+    for (const ExplainedItem& item : list.items) {
+      const bool by_record = !item.record.empty() && item.alone.source != EstimateSource::assumed;
+      table.row({(item.beside ? "| " : "") + item.name, shorten(item.what, 70),
+                 table_number(static_cast<double>(item.count), 0), table_number(item.duration_us, 1),
+                 table_number_or_blank(item.hidden_us, 1), table_number(item.alone.p10.value(), 1),
+                 table_number(item.alone.p90.value(), 1), table_number_or_blank(item.flops * 1e-9, 1),
+                 table_number(item.bytes * 1e-6, 1),
+                 by_record ? item.record : std::string{to_string(item.alone.source)}});
     }
-    table.row({"", "sum of what nothing hides", "", table_number(total, 1)});
+    table.row({"", "sum of what nothing hides", "", table_number(list.gpu_us, 1)});
+    if (list.host_us > 0) table.row({"", "waiting for launches", "", table_number(list.host_us, 1)});
     table.row({""});
-    return Ok{};
-  };
-  for (std::size_t k = 0; k < step.work.layer_kinds.size(); ++k) {
-    const LayerWork& layer = step.work.layer_kinds[k];
-    const std::string kind = step.work.layer_kinds.size() == 1 ? "layer" : fmt::format("layer of kind {}", k);
-    STEPCAST_TRY(add_list(kind + ", forward", layer.forward));
-    STEPCAST_TRY(
-        add_list(kind + ", backward" + (layer.recomputed ? " with recomputation" : ""), layer.backward));
   }
-  STEPCAST_TRY(add_list("embedding, forward", step.work.embedding_forward));
-  STEPCAST_TRY(add_list("embedding, backward", step.work.embedding_backward));
-  STEPCAST_TRY(add_list("head, forward", step.work.head_forward));
-  STEPCAST_TRY(add_list("head, backward", step.work.head_backward));
-  const ChunkWork& first = step.work.chunks.front();
-  const double shards =
-      layout.sharding.kind == Sharding::none ? 1.0 : static_cast<double>(layout.shard_group());
-  STEPCAST_TRY(add_list("update of the first stage", optimizer_work(layout, first.dense_parameters / shards,
-                                                                    first.expert_parameters / shards)));
-  return "One micro-batch on one rank; `|` runs beside the item below it.\n\n" + table.text();
+  return "One micro-batch on one rank, times with what runs beside; `|` runs beside the next operation.\n\n" +
+         table.text();
 }
 
 }  // namespace stepcast

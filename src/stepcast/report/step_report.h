@@ -3,11 +3,12 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "stepcast/base/result.h"
 #include "stepcast/platform/platform.h"
+#include "stepcast/predict/step_explanation.h"
 #include "stepcast/predict/step_model.h"
 #include "stepcast/workload/layout.h"
 #include "stepcast/workload/memory.h"
@@ -35,9 +36,7 @@ struct StepReport {
 [[nodiscard]] std::string step_text(const StepReport& report);
 [[nodiscard]] std::string step_json(const StepReport& report);
 
-// The operations of every kind of layer, of embedding, head and update: times, FLOPs, bytes, and the ground
-// each time stands on.
-[[nodiscard]] Result<std::string> explain_text(const PricedStep& step, const Layout& layout,
-                                               StepPricer& pricer);
+// The lists of a step as a table: times, FLOPs, bytes, and the ground each time stands on.
+[[nodiscard]] std::string explain_text(std::span<const ExplainedList> lists);
 
 }  // namespace stepcast

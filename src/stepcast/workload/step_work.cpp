@@ -32,6 +32,8 @@ std::string_view to_string(GroupKind group) {
     case GroupKind::expert_data: return "expert_data";
     case GroupKind::pipeline: return "pipeline";
     case GroupKind::embedding: return "embedding";
+    case GroupKind::shard: return "shard";
+    case GroupKind::replicate: return "replicate";
   }
   return "data";
 }

@@ -30,8 +30,11 @@ enum class GroupKind : std::uint8_t {
   expert_data,  // ranks that hold the same experts
   pipeline,     // two neighbouring stages
   embedding,    // first and last stage, which share tied embeddings
+  shard,        // hybrid sharding: ranks that hold one copy of the weights together, and
+  replicate,    // ranks that hold the same shard
 };
-inline constexpr int kGroupKindCount = 7;
+inline constexpr int kGroupKindCount = 9;
+// Also the label of the group in a Program.
 [[nodiscard]] std::string_view to_string(GroupKind group);
 
 // `message` counts as nccl-tests does: all_reduce = buffer of one rank; all_gather = what every rank has in

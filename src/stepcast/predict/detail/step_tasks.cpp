@@ -1,0 +1,168 @@
+#include "stepcast/predict/detail/step_tasks.h"
+
+#include <string>
+#include <utility>
+
+namespace stepcast::detail {
+
+std::vector<Lane> step_lanes() {
+  const auto stream = [](const char* name) { return Lane{LaneKind::gpu_stream, name}; };
+  return {stream("computation"),       stream("transfers in layers"),         stream("weights and gradients"),
+          stream("send activations"),  stream("receive activations"),         stream("send gradients"),
+          stream("receive gradients"), Lane{LaneKind::cpu_thread, "launches"}};
+}
+
+ReadyTask StepTasks::task(TaskKind kind, KernelClass kernel_class, std::string_view name,
+                          const TaskWork& work, double times, double us) {
+  return {{.kind = kind,
+           .kernel_class = kernel_class,
+           .name = program_.names.intern(name),
+           .work = program_.works.intern(work),
+           .work_times = times},
+          us};
+}
+
+TaskWork StepTasks::work_of_transfer(const Transfer& transfer) {
+  return CollectiveWork{.op = transfer.op,
+                        .message = transfer.message,
+                        .group = program_.add_group({.label = std::string{to_string(transfer.group)}})};
+}
+
+Result<ReadyList> StepTasks::list(const WorkList& work, bool launched) {
+  STEPCAST_TRY(lay_out(work, prices_, step_.placement, placed_));
+  ReadyList result;
+  result.items.reserve(placed_.size());
+  double kernels = 0;
+  for (const PlacedItem& placed : placed_) {
+    const WorkItem& item = *placed.item;
+    const auto times = static_cast<double>(item.count);
+    kernels += placed.kernels;
+    const Transfer* transfer = item.transfer();
+    const TaskWork task_work =
+        transfer != nullptr ? work_of_transfer(*transfer) : TaskWork{*item.operation()};
+    result.items.push_back(
+        {task(TaskKind::kernel, placed.kernel_class, item.name, task_work, times, placed.duration_us),
+         placed.lane == WorkLane::beside, transfer == nullptr});
+  }
+  if (launched && kernels > 0) {
+    const HostWork launches{.activity = step_.compiled ? HostWork::Activity::compiled_kernel_launches
+                                                       : HostWork::Activity::kernel_launches};
+    result.launches = task(TaskKind::cpu_segment, KernelClass::none, "launches", launches, kernels,
+                           kernels * step_.launch_us);
+  }
+  return result;
+}
+
+Result<ReadyUnit> StepTasks::layer(std::size_t kind) {
+  const LayerWork& work = step_.work.layer_kinds[kind];
+  const PricedStep::Layer& layer = step_.layers[kind];
+  ReadyUnit unit;
+  STEPCAST_ASSIGN(unit.forward, list(work.forward, true));
+  STEPCAST_ASSIGN(unit.backward, list(work.backward, true));
+  STEPCAST_ASSIGN(unit.held_back, list(layer.held_back, true));
+  unit.gather = bulk(layer.transfers.gather, "gather weights");
+  unit.reduce = bulk(layer.transfers.reduce, "reduce gradients");
+  return unit;
+}
+
+Result<ReadyUnit> StepTasks::embedding() {
+  ReadyUnit unit;
+  STEPCAST_ASSIGN(unit.forward, list(step_.work.embedding_forward, true));
+  STEPCAST_ASSIGN(unit.backward, list(step_.work.embedding_backward, true));
+  unit.gather = bulk(step_.embedding_transfers.gather, "gather weights");
+  unit.reduce = bulk(step_.embedding_transfers.reduce, "reduce gradients");
+  return unit;
+}
+
+Result<ReadyUnit> StepTasks::head() {
+  ReadyUnit unit;
+  STEPCAST_ASSIGN(unit.forward, list(step_.work.head_forward, true));
+  STEPCAST_ASSIGN(unit.backward, list(step_.work.head_backward, true));
+  unit.gather = bulk(step_.head_transfers.gather, "gather weights");
+  unit.reduce = bulk(step_.head_transfers.reduce, "reduce gradients");
+  return unit;
+}
+
+Result<ReadyList> StepTasks::update(const PricedStep::Update& update) { return list(update.work, false); }
+
+ReadyTask StepTasks::bulk(const BulkTransfer& transfer, TaskKind kind, std::string_view name) {
+  return task(kind, KernelClass::communication, name, work_of_transfer(transfer.transfer), transfer.times,
+              transfer.time_us);
+}
+
+std::vector<ReadyTask> StepTasks::bulk(const BulkTransfers& transfers, std::string_view name) {
+  std::vector<ReadyTask> tasks;
+  for (const BulkTransfer& part : transfers.parts()) tasks.push_back(bulk(part, TaskKind::kernel, name));
+  return tasks;
+}
+
+ReadyTask StepTasks::wait(std::string_view name) {
+  return task(TaskKind::wait, KernelClass::none, name, Waiting{}, 1, 0);
+}
+
+ReadyTask StepTasks::between_steps() {
+  return task(TaskKind::cpu_segment, KernelClass::none, "between steps",
+              HostWork{.activity = HostWork::Activity::between_steps}, 1, step_.schedule.fixed_us);
+}
+
+BlockWriter::BlockWriter(BlockBuilder& block) : block_(block) {
+  for (Lane& lane : step_lanes()) lanes_.push_back(block_.add_lane(std::move(lane)));
+}
+
+TaskId BlockWriter::add(LaneIndex lane, const ReadyTask& task, std::span<const Moment> after) {
+  const TaskId id = block_.add_task(lanes_[lane], task.info, Microseconds{task.us});
+  for (const Moment moment : after) block_.add_edge(moment, id, Microseconds{}, {});
+  return id;
+}
+
+std::optional<TaskId> BlockWriter::add(LaneIndex lane, std::span<const ReadyTask> tasks,
+                                       std::optional<Moment> after) {
+  std::optional<TaskId> last;
+  for (const ReadyTask& task : tasks) {
+    last = after && !last ? add(lane, task, *after) : add(lane, task);
+  }
+  return last;
+}
+
+TaskId BlockWriter::add(const ReadyList& list, std::span<const Moment> after, const ReadyTask& begin,
+                        const ReadyTask& end) {
+  std::optional<TaskId> first, last;  // of the computation
+  waits_.assign(after.begin(), after.end());
+  besides_.clear();
+  if (list.items.empty() || list.items.front().beside || after.size() > 1) {
+    first = last = add(kCompute, begin, waits_);
+    waits_.clear();
+  }
+  std::size_t pending = 0;  // the first item whose transfers have not started
+  const auto start_pending = [&](std::size_t until) {
+    for (; pending < until; ++pending) {
+      const ReadyList::Item& item = list.items[pending];
+      if (item.beside) besides_.push_back(add(kBeside, item.task, Moment::end_of(*last)));
+    }
+  };
+  for (std::size_t i = 0; i < list.items.size(); ++i) {
+    const ReadyList::Item& item = list.items[i];
+    if (item.beside) continue;
+    // Transfers start with the operation they run beside, behind what comes before it.
+    if (item.computes) start_pending(i);
+    last = add(kCompute, item.task, waits_);
+    if (!first) first = last;
+    waits_.clear();
+    if (!item.computes) continue;
+    for (const TaskId beside : besides_) {
+      block_.add_overlap(*last, beside);
+      waits_.push_back(Moment::end_of(beside));
+    }
+    besides_.clear();
+  }
+  start_pending(list.items.size());
+  for (const TaskId beside : besides_) waits_.push_back(Moment::end_of(beside));
+  if (!list.launches && waits_.empty()) return *last;
+  std::optional<TaskId> host;
+  if (list.launches) host = add(kHost, *list.launches, Moment::start_of(*first));
+  const TaskId done = add(kCompute, end, waits_);
+  if (host) block_.add_edge(Moment::end_of(*host), done, Microseconds{}, {.origin = EdgeOrigin::launch});
+  return done;
+}
+
+}  // namespace stepcast::detail

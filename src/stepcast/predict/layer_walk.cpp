@@ -1,0 +1,165 @@
+#include "stepcast/predict/layer_walk.h"
+
+#include <algorithm>
+
+#include "stepcast/predict/step_prices.h"
+
+namespace stepcast {
+namespace {
+
+// The fast end of the band of work that waits for its launches, as a share of what host_launch_us says. Assumed.
+constexpr double kFastestLaunchShare = 0.7;
+
+std::size_t index(KernelClass kernel_class) { return static_cast<std::size_t>(kernel_class); }
+std::size_t index(GroupKind group) { return static_cast<std::size_t>(group); }
+std::size_t index(EstimateSource source) { return static_cast<std::size_t>(source); }
+
+// Transfers that wait for the operation they run beside: items from `first` on.
+class TransfersBeside {
+ public:
+  void add(std::size_t item, const Estimate& time) {
+    if (time_us_ == 0) first_ = item;
+    time_us_ += time.time.value();
+  }
+  [[nodiscard]] double time_us() const { return time_us_; }
+
+  // They run from `start_us` on, beside an operation of `covered_us`. What they stick out beyond it.
+  double place(std::vector<PlacedItem>& items, double start_us, double covered_us) {
+    if (time_us_ == 0) return 0;
+    Microseconds time, low, high;  // so far
+    const auto beyond = [&](Microseconds end, Microseconds from) {
+      return std::max(0.0, end.value() - std::max(from.value(), covered_us));
+    };
+    double exposed_us = 0;
+    for (std::size_t i = first_; i < items.size(); ++i) {
+      PlacedItem& item = items[i];
+      if (item.lane != WorkLane::beside) continue;
+      item.start_us = start_us + time.value();
+      item.exposed_us = beyond(time + item.alone.time, time);
+      item.exposed_low_us = beyond(low + item.alone.p10, low);
+      item.exposed_high_us = beyond(high + item.alone.p90, high);
+      exposed_us += item.exposed_us;
+      time += item.alone.time;
+      low += item.alone.p10;
+      high += item.alone.p90;
+    }
+    time_us_ = 0;
+    return exposed_us;
+  }
+
+ private:
+  std::size_t first_ = 0;
+  double time_us_ = 0;
+};
+
+}  // namespace
+
+PricedList& PricedList::operator+=(const PricedList& other) {
+  time_us += other.time_us;
+  low_us += other.low_us;
+  high_us += other.high_us;
+  host_us += other.host_us;
+  kernels += other.kernels;
+  flops += other.flops;
+  for (std::size_t i = 0; i < class_us.size(); ++i) class_us[i] += other.class_us[i];
+  for (std::size_t i = 0; i < exposed_us.size(); ++i) exposed_us[i] += other.exposed_us[i];
+  for (std::size_t i = 0; i < transfer_us.size(); ++i) transfer_us[i] += other.transfer_us[i];
+  for (std::size_t i = 0; i < source_us.size(); ++i) source_us[i] += other.source_us[i];
+  return *this;
+}
+
+PricedList PricedList::times(double count) const {
+  PricedList result = *this;
+  result.time_us *= count;
+  result.low_us *= count;
+  result.high_us *= count;
+  result.host_us *= count;
+  result.kernels *= count;
+  result.flops *= count;
+  for (double& x : result.class_us) x *= count;
+  for (double& x : result.exposed_us) x *= count;
+  for (double& x : result.transfer_us) x *= count;
+  for (double& x : result.source_us) x *= count;
+  return result;
+}
+
+Status lay_out(const WorkList& list, StepPricer& prices, const Placement& placement,
+               std::vector<PlacedItem>& items) {
+  items.clear();
+  const double overlap_slowdown = prices.assumptions().overlap_slowdown;
+  double now_us = 0;
+  TransfersBeside beside;
+  for (const WorkItem& item : list) {
+    const auto count = static_cast<double>(item.count);
+    if (const Transfer* transfer = item.transfer()) {
+      STEPCAST_ASSIGN(const Estimate once, prices.price(*transfer, placement));
+      if (once.time.value() <= 0 || count <= 0) continue;
+      PlacedItem& placed = items.emplace_back();
+      placed.item = &item;
+      placed.alone = once.scaled(count);
+      placed.duration_us = placed.alone.time.value();
+      if (item.beside_next) {
+        placed.lane = WorkLane::beside;
+        beside.add(items.size() - 1, placed.alone);
+        continue;
+      }
+      placed.start_us = now_us;
+      placed.kernels = count;
+      placed.exposed_us = placed.duration_us;
+      placed.exposed_low_us = placed.alone.p10.value();
+      placed.exposed_high_us = placed.alone.p90.value();
+      now_us += placed.duration_us;
+      continue;
+    }
+    const PricedOperation& priced = prices.kernels().price(*item.operation());
+    PlacedItem placed;
+    placed.item = &item;
+    placed.alone = priced.time.scaled(count);
+    placed.kernel_class = priced.kernel_class;
+    placed.kernels = count * priced.kernels;
+    placed.flops = count * priced.matrix_flops;
+    placed.start_us = now_us;
+    const double alone_us = placed.alone.time.value();
+    // Beside transfers of its own length or more, all of the operation slows down.
+    const double covered = alone_us > 0 ? std::min(1.0, beside.time_us() / alone_us) : 0.0;
+    placed.slowdown = 1 + covered * overlap_slowdown;
+    placed.duration_us = alone_us * placed.slowdown;
+    now_us += placed.duration_us + beside.place(items, now_us, placed.duration_us);
+    items.push_back(placed);
+  }
+  beside.place(items, now_us, 0);  // nothing follows that could hide them
+  return Ok{};
+}
+
+PricedList sum_of(std::span<const PlacedItem> items) {
+  PricedList sum;
+  for (const PlacedItem& placed : items) {
+    sum.kernels += placed.kernels;
+    sum.flops += placed.flops;
+    if (const Transfer* transfer = placed.item->transfer()) {
+      sum.time_us += placed.exposed_us;
+      sum.low_us += placed.exposed_low_us;
+      sum.high_us += placed.exposed_high_us;
+      sum.transfer_us[index(transfer->group)] += placed.duration_us;
+      sum.exposed_us[index(transfer->group)] += placed.exposed_us;
+      continue;
+    }
+    sum.time_us += placed.duration_us;
+    sum.low_us += placed.alone.p10.value() * placed.slowdown;
+    sum.high_us += placed.alone.p90.value() * placed.slowdown;
+    sum.class_us[index(placed.kernel_class)] += placed.duration_us;
+    sum.source_us[index(placed.alone.source)] += placed.duration_us;
+  }
+  return sum;
+}
+
+void wait_for_launches(PricedList& list, double launch_us) {
+  const double missing = list.kernels * launch_us - list.time_us;
+  if (missing <= 0) return;
+  list.host_us += missing;
+  list.time_us += missing;
+  list.low_us = std::max(list.low_us, kFastestLaunchShare * list.time_us);
+  list.high_us = std::max(list.high_us, list.time_us);
+}
+
+}  // namespace stepcast

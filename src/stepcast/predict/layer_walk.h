@@ -1,0 +1,79 @@
+// A work list on its lanes: when each item starts, how long it takes, what hides behind what.
+//
+// Items run in order. A transfer `beside_next` starts with the next operation; several of them share one link
+// and run one after the other. The operation is slowed by the share of its time that they cover:
+//
+//   computation  |==norm==|====gemm====|   |==gelu==|
+//   beside                |~gather~|~reduce~|
+//                                      ^exposed: the list waits for it
+//
+// This is the only place that says so: prices are the sum of the items, step_program makes tasks of them, and
+// reports print them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "stepcast/base/result.h"
+#include "stepcast/operation/estimate.h"
+#include "stepcast/operation/kernel_class.h"
+#include "stepcast/workload/placement.h"
+#include "stepcast/workload/step_work.h"
+
+namespace stepcast {
+
+class StepPricer;
+
+enum class WorkLane : std::uint8_t {
+  computation,  // operations, and transfers that everything waits for
+  beside,       // transfers beside an operation
+};
+
+// One item of a list, all its repetitions. Times in microseconds.
+struct PlacedItem {
+  const WorkItem* item = nullptr;  // of the list, which must outlive it
+  Estimate alone;                  // with nothing beside it
+  WorkLane lane = WorkLane::computation;
+  double start_us = 0, duration_us = 0;  // start from that of the list
+  // Operations: how many times as long as alone.
+  double slowdown = 1;
+  // Transfers: what the computation waits for, in the middle and if everything is fast or slow.
+  double exposed_us = 0, exposed_low_us = 0, exposed_high_us = 0;
+  KernelClass kernel_class = KernelClass::communication;
+  double kernels = 0;  // launched
+  double flops = 0;    // of matrix products and attention
+  [[nodiscard]] double hidden_us() const {
+    return item->transfer() != nullptr ? duration_us - exposed_us : 0;
+  }
+};
+
+// The time of a list, and where it goes.
+struct PricedList {
+  double time_us = 0;                                 // including what the host holds up
+  double low_us = 0, high_us = 0;                     // p10 and p90 if all items err together
+  double host_us = 0;                                 // of time_us: the GPU waits for launches
+  double kernels = 0;                                 // launched
+  double flops = 0;                                   // of matrix products and attention
+  std::array<double, kKernelClassCount> class_us{};   // computation by class
+  std::array<double, kGroupKindCount> exposed_us{};   // transfers that nothing hides
+  std::array<double, kGroupKindCount> transfer_us{};  // all transfers
+  // Of the computation, by the ground it stands on: index EstimateSource.
+  std::array<double, 4> source_us{};
+
+  PricedList& operator+=(const PricedList& other);
+  [[nodiscard]] PricedList times(double count) const;
+};
+
+// In the order of the list, without transfers that take no time: those of groups of one rank. `items` is
+// cleared first. An error if the platform cannot hold a group.
+[[nodiscard]] Status lay_out(const WorkList& list, StepPricer& prices, const Placement& placement,
+                             std::vector<PlacedItem>& items);
+
+[[nodiscard]] PricedList sum_of(std::span<const PlacedItem> items);
+
+// The host launches the kernels of a list while the GPU runs them: a list takes at least its launches.
+void wait_for_launches(PricedList& list, double launch_us);
+
+}  // namespace stepcast

@@ -1,0 +1,42 @@
+// Everything a forecast of one layout is made of: the step as a Program, its prices, and when every task runs.
+//
+//   StepModel steps{platform};
+//   STEPCAST_ASSIGN(const PredictedStep step, predict_step(model, layout, steps));
+//   step.timeline.end_us()                 // the step, as the engine finds it
+//   step.program, step.prices.costs        // for breakdowns, critical paths, timelines
+//   step.prices.coverage                   // what it rests on
+//   step.summary.step                      // the same step with its band, from the recurrences
+//
+// A search over layouts needs only StepModel::predict, which takes microseconds.
+#pragma once
+
+#include <vector>
+
+#include "stepcast/base/result.h"
+#include "stepcast/platform/group_placement.h"
+#include "stepcast/predict/price_program.h"
+#include "stepcast/predict/priced_step.h"
+#include "stepcast/predict/step_model.h"
+#include "stepcast/program/program.h"
+#include "stepcast/simulate/engine.h"
+
+namespace stepcast {
+
+struct PredictedStep {
+  PricedStep parts;                    // lists, transfers and the placement of the layout
+  Program program;                     // one rank class per pipeline stage, with its multiplicity
+  std::vector<GroupPlacement> groups;  // [GroupId]
+  PricedProgram prices;
+  Timeline timeline;  // one rank of every class
+  StepPrediction summary;
+};
+
+// Errors: a layout that does not fit the model or the platform.
+[[nodiscard]] Result<PredictedStep> predict_step(const Transformer& model, const Layout& layout,
+                                                 StepModel& steps);
+// The same with a model of its own.
+[[nodiscard]] Result<PredictedStep> predict_step(const Transformer& model, const Layout& layout,
+                                                 const Platform& platform,
+                                                 const StepAssumptions& assumptions = {});
+
+}  // namespace stepcast

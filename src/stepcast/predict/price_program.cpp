@@ -1,0 +1,191 @@
+#include "stepcast/predict/price_program.h"
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace stepcast {
+namespace {
+
+std::size_t index(EstimateSource source) { return static_cast<std::size_t>(source); }
+std::size_t index(KernelClass kernel_class) { return static_cast<std::size_t>(kernel_class); }
+
+bool runs_on_gpu(TaskKind kind) {
+  switch (kind) {
+    case TaskKind::kernel:
+    case TaskKind::memcpy:
+    case TaskKind::memset:
+    case TaskKind::collective: return true;
+    case TaskKind::cpu_segment:
+    case TaskKind::cpu_call:
+    case TaskKind::sync_enter:
+    case TaskKind::sync_return:
+    case TaskKind::wait: return false;
+  }
+  return false;
+}
+
+PricedWork known(Estimate once) { return {true, once, {}}; }
+PricedWork unknown(std::string why) { return {false, {}, std::move(why)}; }
+
+// A time that is given and has no band.
+Estimate exactly(double time_us, EstimateSource source) {
+  return {Microseconds{time_us}, Microseconds{time_us}, Microseconds{time_us}, source};
+}
+
+struct PriceOfWork {
+  StepPricer& prices;
+  std::span<const GroupPlacement> groups;
+
+  PricedWork operator()(std::monostate) const { return unknown("no operation is known"); }
+  PricedWork operator()(const Operation& operation) const { return known(prices.price(operation)); }
+  PricedWork operator()(const CollectiveWork& work) const {
+    if (!work.group.valid() || work.group.index() >= groups.size()) return unknown("its group is not known");
+    if (work.message.value() <= 0) return unknown("its message is not known");
+    const GroupPlacement& place = groups[work.group.index()];
+    if (place.n_ranks <= 1) return unknown("a group of one rank");
+    const Result<Estimate> once = prices.price(work.op, work.message, place);
+    return once.ok() ? known(*once) : unknown(once.error().message());
+  }
+  PricedWork operator()(const HostWork& work) const {
+    const StepAssumptions& assume = prices.assumptions();
+    switch (work.activity) {
+      case HostWork::Activity::overhead: return unknown("no overheads of the platform's host are known");
+      case HostWork::Activity::kernel_launches:
+        return known(exactly(assume.host_launch_us, EstimateSource::assumed));
+      case HostWork::Activity::compiled_kernel_launches:
+        return known(exactly(assume.compiled_host_launch_us, EstimateSource::assumed));
+      case HostWork::Activity::between_steps:
+        return known(exactly(assume.step_fixed_us, EstimateSource::assumed));
+    }
+    return unknown("no overheads of the platform's host are known");
+  }
+  PricedWork operator()(const Waiting&) const { return known(exactly(0, EstimateSource::measured)); }
+};
+
+void price_tasks(const Block& block, std::span<const PricedWork> works, double overlap_slowdown,
+                 std::span<double> durations) {
+  for (std::size_t t = 0; t < durations.size(); ++t) {
+    const TaskInfo& task = block.tasks()[t];
+    if (!task.work.valid() || !works[task.work.index()].known) continue;
+    durations[t] = works[task.work.index()].once.time.value() * task.work_times;
+  }
+  const std::span<const Overlap> overlaps = block.overlaps();
+  for (std::size_t begin = 0, end = 0; begin < overlaps.size(); begin = end) {
+    double transfers_us = 0;
+    for (; end < overlaps.size() && overlaps[end].computation == overlaps[begin].computation; ++end) {
+      transfers_us += durations[overlaps[end].transfer.index()];
+    }
+    // As lay_out() does.
+    double& us = durations[overlaps[begin].computation.index()];
+    const double covered = us > 0 ? std::min(1.0, transfers_us / us) : 0.0;
+    us *= 1 + covered * overlap_slowdown;
+  }
+}
+
+// How often the tasks of every block run, over all ranks.
+std::vector<double> runs_of_blocks(const Program& program) {
+  std::vector<double> runs(program.blocks().size(), 0);
+  for (const RankClass& ranks : program.rank_classes()) {
+    for (const BlockInstance& instance : ranks.instances) {
+      runs[instance.block.index()] += static_cast<double>(ranks.multiplicity) * instance.repeat;
+    }
+  }
+  return runs;
+}
+
+Coverage coverage_of(const Program& program, const PricedProgram& priced) {
+  Coverage coverage;
+  struct Sum {
+    double tasks = 0, time_us = 0;
+  };
+  std::map<std::tuple<NameId, KernelClass, WorkId>, Sum> unmodelled;
+  const std::vector<double> runs = runs_of_blocks(program);
+  const auto ranks = static_cast<double>(std::max<std::uint64_t>(1, program.rank_count()));
+  for (std::size_t b = 0; b < runs.size(); ++b) {
+    if (runs[b] == 0) continue;
+    const std::span<const double> durations = priced.costs.duration_us(BlockId{b});
+    for (std::size_t t = 0; t < durations.size(); ++t) {
+      const TaskInfo& task = program.blocks()[b].tasks()[t];
+      if (task.kind == TaskKind::wait) continue;
+      const double time_us = durations[t] * runs[b] / ranks;
+      const bool is_known = task.work.valid() && priced.works[task.work.index()].known;
+      const EstimateSource source =
+          is_known ? priced.works[task.work.index()].once.source : EstimateSource::measured;
+      if (!runs_on_gpu(task.kind)) {
+        coverage.host_us[index(source)] += time_us;
+        continue;
+      }
+      coverage.gpu_us[index(task.kernel_class)][index(source)] += time_us;
+      if (is_known) continue;
+      Sum& sum = unmodelled[{task.name, task.kernel_class, task.work}];
+      sum.tasks += runs[b];
+      sum.time_us += time_us;
+    }
+  }
+  std::map<std::tuple<std::string_view, KernelClass, std::string_view>, Sum> by_name;
+  for (const auto& [key, sum] : unmodelled) {
+    const auto& [name, kernel_class, work] = key;
+    const std::string_view why =
+        work.valid() ? std::string_view{priced.works[work.index()].unknown} : "no operation is known";
+    Sum& all = by_name[{program.names.text(name), kernel_class, why}];
+    all.tasks += sum.tasks;
+    all.time_us += sum.time_us;
+  }
+  for (const auto& [key, sum] : by_name) {
+    coverage.unmodelled.push_back({std::string{std::get<0>(key)}, std::get<1>(key),
+                                   std::string{std::get<2>(key)}, static_cast<std::uint64_t>(sum.tasks),
+                                   sum.time_us});
+  }
+  std::stable_sort(coverage.unmodelled.begin(), coverage.unmodelled.end(),
+                   [](const auto& a, const auto& b) { return a.time_us > b.time_us; });
+  return coverage;
+}
+
+}  // namespace
+
+Estimate PricedProgram::estimate(const TaskInfo& task, double duration_us) const {
+  if (!task.work.valid() || !works[task.work.index()].known) {
+    return exactly(duration_us, EstimateSource::measured);
+  }
+  const Estimate& once = works[task.work.index()].once;
+  const double times = once.time.value() > 0 ? duration_us / once.time.value() : 0;
+  return once.scaled(times);
+}
+
+Result<PricedProgram> price_program(const Program& program, StepPricer& prices,
+                                    std::span<const GroupPlacement> groups) {
+  if (groups.size() != program.groups().size()) {
+    return Error::at("", "groups of ranks", "placements of another Program")
+        .found(fmt::format("{} placements", groups.size()))
+        .expected(fmt::format("{}, one per group", program.groups().size()));
+  }
+  PricedProgram priced{Costs{program}, {}, {}};
+  priced.works.reserve(program.works.size());
+  for (std::size_t w = 0; w < program.works.size(); ++w) {
+    priced.works.push_back(std::visit(PriceOfWork{prices, groups}, program.works.of(WorkId{w})));
+  }
+  for (std::size_t b = 0; b < program.blocks().size(); ++b) {
+    price_tasks(program.blocks()[b], priced.works, prices.assumptions().overlap_slowdown,
+                priced.costs.duration_us(BlockId{b}));
+  }
+  priced.costs.rescale_shared_delays(program);
+  priced.coverage = coverage_of(program, priced);
+  return priced;
+}
+
+std::vector<GroupPlacement> place_recorded_groups(const Program& program, std::int64_t gpus_per_node) {
+  std::map<std::string_view, std::vector<RankSpan>> by_label;
+  for (const RankGroup& group : program.groups()) by_label[group.label].push_back(group.ranks);
+  std::vector<GroupPlacement> places;
+  for (const RankGroup& group : program.groups()) {
+    places.push_back(place_ranks(group.ranks, gpus_per_node, by_label[group.label]));
+  }
+  return places;
+}
+
+}  // namespace stepcast

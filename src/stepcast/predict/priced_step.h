@@ -1,0 +1,79 @@
+// A step that was priced but not yet put on a time line: what every rank does, what it costs, and what ranks
+// exchange.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "stepcast/predict/layer_walk.h"
+#include "stepcast/predict/step_schedule.h"
+#include "stepcast/workload/placement.h"
+#include "stepcast/workload/step_work.h"
+
+namespace stepcast {
+
+// A transfer that is done `times` times; below 1 it is a share of a larger one: what a layer adds to a bucket.
+struct BulkTransfer {
+  Transfer transfer;
+  double times = 1;
+  double time_us = 0;  // of all of it; 0: nobody to exchange with
+};
+
+// Transfers one after the other.
+class BulkTransfers {
+ public:
+  void add(const BulkTransfer& transfer) {
+    parts_[size_++] = transfer;
+    time_us_ += transfer.time_us;
+  }
+  [[nodiscard]] std::span<const BulkTransfer> parts() const { return {parts_.data(), size_}; }
+  [[nodiscard]] double time_us() const { return time_us_; }
+
+ private:
+  std::array<BulkTransfer, 4> parts_;  // dense and expert parameters, within a copy and over the copies
+  std::size_t size_ = 0;
+  double time_us_ = 0;
+};
+
+// Weights and gradients of some parameters of one rank.
+struct DataTransfers {
+  BulkTransfers gather, reduce;
+};
+
+struct PricedStep {
+  StepWork work;
+  Placement placement;
+  struct Layer {
+    PricedList forward, backward, weight_gradient;
+    // Under a schedule that holds weight gradients back; they are moved here from the kind's
+    // LayerWork::backward.
+    WorkList held_back;
+    DataTransfers transfers;
+  };
+  std::vector<Layer> layers;  // [kind]
+  PricedList embedding_forward, embedding_backward, head_forward, head_backward;
+  DataTransfers embedding_transfers, head_transfers;
+
+  // The end of a step on one rank.
+  struct Update {
+    double dense_parameters = 0, expert_parameters = 0;  // of all its chunks, not divided by shards
+    WorkList work;                                       // clipping, update, casts: of the rank's shard
+    PricedList price;
+    DataTransfers whole;  // all gradients and weights at once
+  };
+  std::vector<Update> updates;                 // the distinct ones
+  std::vector<std::uint32_t> update_of_stage;  // [stage]
+  [[nodiscard]] const Update& update(std::size_t stage) const { return updates[update_of_stage[stage]]; }
+
+  // Between two stages; `put_together`: the parts that tensor-parallel ranks received.
+  BulkTransfer boundary, put_together;
+  BulkTransfer tied_embedding;  // gradients of the embedding that first and last stage share
+
+  bool compiled = false;  // launched from compiled code
+  double launch_us = 0;   // of one kernel
+  StepSchedule schedule;
+};
+
+}  // namespace stepcast

@@ -1,0 +1,83 @@
+#include "stepcast/predict/step_explanation.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace stepcast {
+namespace {
+
+ExplainedItem explained(const PlacedItem& placed, StepPricer& prices) {
+  const WorkItem& item = *placed.item;
+  ExplainedItem result;
+  result.name = item.name;
+  result.count = item.count;
+  result.beside = placed.lane == WorkLane::beside;
+  result.kernel_class = placed.kernel_class;
+  result.alone = placed.alone;
+  result.start_us = placed.start_us;
+  result.duration_us = placed.duration_us;
+  result.slowdown = placed.slowdown;
+  if (const Transfer* transfer = item.transfer()) {
+    result.collective = to_string(transfer->op);
+    result.group = to_string(transfer->group);
+    result.what = fmt::format("{} over {}", result.collective, result.group);
+    result.hidden_us = placed.hidden_us();
+    result.exposed_us = placed.exposed_us;
+    result.bytes = transfer->message.value();
+    return result;
+  }
+  const Operation& operation = *item.operation();
+  const Work work = work_of(operation);
+  result.what = describe(operation);
+  result.flops = work.flops.value();
+  result.bytes = work.bytes().value();
+  result.record = prices.kernels().price(operation).record;
+  return result;
+}
+
+// Runs of stages with the same update: "update", "update of stage 0", "update of stages 1 to 14".
+std::string update_title(const PricedStep& step, std::size_t update) {
+  std::size_t first = 0;
+  while (step.update_of_stage[first] != update) ++first;
+  std::size_t last = first;
+  while (last + 1 < step.update_of_stage.size() && step.update_of_stage[last + 1] == update) ++last;
+  if (step.update_of_stage.size() == 1) return "update";
+  if (first == last) return fmt::format("update of stage {}", first);
+  return fmt::format("update of stages {} to {}", first, last);
+}
+
+}  // namespace
+
+Result<std::vector<ExplainedList>> explain(const PricedStep& step, StepPricer& prices) {
+  std::vector<ExplainedList> lists;
+  std::vector<PlacedItem> placed;
+  const auto add = [&](std::string title, const WorkList& work, bool launched) -> Status {
+    if (work.empty()) return Ok{};
+    STEPCAST_TRY(lay_out(work, prices, step.placement, placed));
+    PricedList sum = sum_of(placed);
+    if (launched) wait_for_launches(sum, step.launch_us);
+    ExplainedList list{std::move(title), {}, sum.time_us - sum.host_us, sum.host_us};
+    for (const PlacedItem& item : placed) list.items.push_back(explained(item, prices));
+    lists.push_back(std::move(list));
+    return Ok{};
+  };
+  for (std::size_t kind = 0; kind < step.layers.size(); ++kind) {
+    const LayerWork& work = step.work.layer_kinds[kind];
+    const std::string name = step.layers.size() == 1 ? "layer" : fmt::format("layer of kind {}", kind);
+    STEPCAST_TRY(add(name + ", forward", work.forward, true));
+    STEPCAST_TRY(
+        add(name + ", backward" + (work.recomputed ? " with recomputation" : ""), work.backward, true));
+    STEPCAST_TRY(add(name + ", weight gradients held back", step.layers[kind].held_back, true));
+  }
+  STEPCAST_TRY(add("embedding, forward", step.work.embedding_forward, true));
+  STEPCAST_TRY(add("embedding, backward", step.work.embedding_backward, true));
+  STEPCAST_TRY(add("head, forward", step.work.head_forward, true));
+  STEPCAST_TRY(add("head, backward", step.work.head_backward, true));
+  for (std::size_t u = 0; u < step.updates.size(); ++u) {
+    STEPCAST_TRY(add(update_title(step, u), step.updates[u].work, false));
+  }
+  return lists;
+}
+
+}  // namespace stepcast

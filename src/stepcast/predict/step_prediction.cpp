@@ -1,0 +1,124 @@
+#include "stepcast/predict/step_prediction.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace stepcast {
+namespace {
+
+// Share of the bands of kernels and transfers that they have in common and that does not cancel. Assumed.
+constexpr double kCorrelatedShare = 0.3;
+// What is only assumed errs further to the slow side, by this much. Assumed.
+constexpr double kSlowSideOfAssumed = 1.5;
+
+double sum(const std::array<double, kKernelClassCount>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0);
+}
+
+}  // namespace
+
+double StepShares::computation_us() const { return sum(class_us); }
+double StepShares::exposed_communication_us() const {
+  return std::accumulate(exposed_us.begin(), exposed_us.end(), 0.0);
+}
+double StepShares::total_us() const {
+  return computation_us() + exposed_communication_us() + host_us + bubble_us + optimizer_us + fixed_us;
+}
+
+double StepPrediction::tokens_per_second() const { return tokens_per_step / step.time.value() * 1e6; }
+double StepPrediction::flops_per_second_per_gpu() const {
+  return model_flops / static_cast<double>(n_gpus) / step.time.value() * 1e6;
+}
+std::optional<double> StepPrediction::model_flops_utilization() const {
+  if (!peak) return std::nullopt;
+  return flops_per_second_per_gpu() / peak->value();
+}
+std::optional<double> StepPrediction::hardware_flops_utilization() const {
+  if (!peak || model_flops <= 0) return std::nullopt;
+  return flops_per_second_per_gpu() / peak->value() * hardware_flops / model_flops;
+}
+
+StepPrediction step_prediction(const PricedStep& step, const StepTimes& times, const Layout& layout,
+                               StepPricer& prices) {
+  StepPrediction result;
+  result.times = times;
+  const std::uint32_t critical = result.times.critical_stage;
+  const StageTimes& stage = result.times.stages[critical];
+
+  // What the critical stage computes.
+  PricedList passes;
+  double model_flops = 0, all_flops = 0;
+  const double micro_batches = step.work.micro_batches;
+  for (std::size_t c = 0; c < step.work.chunks.size(); ++c) {
+    const ChunkWork& chunk = step.work.chunks[c];
+    const bool is_critical = c % step.work.stages == critical;
+    double forward_flops = 0, flops = 0;
+    const auto add = [&](const PricedList& forward, const PricedList& backward, double count) {
+      forward_flops += forward.flops * count;
+      flops += (forward.flops + backward.flops) * count;
+      if (!is_critical) return;
+      passes += forward.times(count * micro_batches);
+      passes += backward.times(count * micro_batches);
+    };
+    if (chunk.has_embedding) add(step.embedding_forward, step.embedding_backward, 1);
+    for (const ChunkWork::Run& run : chunk.runs) {
+      const PricedStep::Layer& layer = step.layers[run.kind];
+      add(layer.forward, layer.backward, run.count);
+      flops += layer.weight_gradient.flops * run.count;
+      if (is_critical) passes += layer.weight_gradient.times(run.count * micro_batches);
+    }
+    if (chunk.has_head) add(step.head_forward, step.head_backward, 1);
+    // Attention's backward has 5/2 of its forward's products as run, but 2 as the model defines it.
+    model_flops += 3 * forward_flops * micro_batches;
+    all_flops += flops * micro_batches;
+  }
+  StepShares& shares = result.shares;
+  shares.class_us = passes.class_us;
+  shares.exposed_us = passes.exposed_us;
+  shares.host_us = passes.host_us;
+  const auto group = [&](GroupKind kind) -> double& {
+    return shares.exposed_us[static_cast<std::size_t>(kind)];
+  };
+  group(GroupKind::data) += stage.weights_us + stage.reduce_us + stage.gather_us;
+  group(GroupKind::pipeline) += stage.boundary_us;
+  shares.optimizer_us = stage.optimizer_us;
+  shares.fixed_us = step.schedule.fixed_us;
+  shares.bubble_us = result.times.step_us - shares.fixed_us - stage.end_us + stage.idle_us;
+  if (step.work.stages == 1) {
+    // Nothing to wait for but the transfers counted above.
+    shares.bubble_us = std::max(0.0, shares.bubble_us);
+  }
+
+  // The band: what the parts say, all erring together, and what the structure leaves out.
+  const double time = result.times.step_us;
+  const double low = passes.time_us > 0 ? 1 - passes.low_us / passes.time_us : 0;
+  const double high = passes.time_us > 0 ? passes.high_us / passes.time_us - 1 : 0;
+  const StepAssumptions& assume = prices.assumptions();
+  double known = 0;
+  for (const double us : passes.source_us) known += us;
+  for (std::size_t i = 0; i < 4; ++i) {
+    result.source_shares[i] = known > 0 ? passes.source_us[i] / known : 0;
+  }
+  // Errors of many kernels cancel in part. What rests on assumptions may be off as a whole.
+  const double guessed =
+      assume.structure_assumed * result.source_shares[static_cast<std::size_t>(EstimateSource::assumed)] +
+      (prices.kernels().clock_is_assumed() ? assume.structure_assumed : 0);
+  const double down = std::min(0.9, std::hypot(kCorrelatedShare * low, assume.structure_low, guessed));
+  const double up = std::hypot(kCorrelatedShare * high, assume.structure_high, kSlowSideOfAssumed * guessed);
+  EstimateSource source = EstimateSource::fitted;
+  if (result.source_shares[2] > 0.5) source = EstimateSource::analytic;
+  if (result.source_shares[3] > 0.5) source = EstimateSource::assumed;
+  result.step = {Microseconds{time}, Microseconds{time * (1 - down)}, Microseconds{time * (1 + up)}, source};
+  result.n_gpus = layout.world_size();
+  result.tokens_per_step =
+      static_cast<double>(layout.batch.global_batch_sequences * layout.batch.seq_len_tokens);
+  const double ranks_per_stage =
+      static_cast<double>(result.n_gpus) / static_cast<double>(layout.degrees.pipeline);
+  result.model_flops = model_flops * ranks_per_stage;
+  result.hardware_flops = all_flops * ranks_per_stage;
+  result.peak = prices.platform().device.peak(layout.layer.precision.compute);
+  return result;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,215 @@
+#include "stepcast/predict/step_transfers.h"
+
+#include <algorithm>
+
+namespace stepcast {
+namespace {
+
+class TransferPricing {
+ public:
+  TransferPricing(const Layout& layout, StepPricer& prices, PricedStep& step)
+      : layout_(layout),
+        prices_(prices),
+        step_(step),
+        data_parallel_(step.placement.data_context.n_ranks > 1),
+        sharded_(layout.sharding.kind != Sharding::none) {}
+
+  void choose_overlap();
+  Status per_unit();
+  Status per_stage();
+  Status between_stages(const Transformer& model);
+
+ private:
+  // `bytes` that travel in messages of at least `bucket_bytes`: pieces that are smaller travel together with
+  // their neighbours.
+  Result<BulkTransfer> bulk(CollectiveOp op, GroupKind group, double bytes, double bucket_bytes);
+  Status add(BulkTransfers& transfers, CollectiveOp op, GroupKind group, double bytes, double bucket_bytes);
+  // Weights and gradients of so many parameters of one rank; `whole`: all of the rank's at once.
+  Result<DataTransfers> data_transfers(double dense, double expert, bool whole);
+
+  const Layout& layout_;
+  StepPricer& prices_;
+  PricedStep& step_;
+  bool data_parallel_, sharded_;
+};
+
+Result<BulkTransfer> TransferPricing::bulk(CollectiveOp op, GroupKind group, double bytes,
+                                           double bucket_bytes) {
+  const double message = std::max(bytes, bucket_bytes);
+  BulkTransfer result{{op, group, Bytes{message}}, message > 0 ? bytes / message : 0, 0};
+  STEPCAST_ASSIGN(const Estimate t, prices_.price(result.transfer, step_.placement));
+  result.time_us = t.time.value() * result.times;
+  return result;
+}
+
+Status TransferPricing::add(BulkTransfers& transfers, CollectiveOp op, GroupKind group, double bytes,
+                            double bucket_bytes) {
+  STEPCAST_ASSIGN(const BulkTransfer transfer, bulk(op, group, bytes, bucket_bytes));
+  if (transfer.time_us > 0) transfers.add(transfer);
+  return Ok{};
+}
+
+Result<DataTransfers> TransferPricing::data_transfers(double dense, double expert, bool whole) {
+  const GradientTraffic traffic = gradient_traffic(layout_);
+  const ShardingChoices& sharding = layout_.sharding;
+  double bucket = 0;
+  if (!whole) {
+    bucket = static_cast<double>(sharding.bucket_parameters.value_or(
+        std::max<std::int64_t>(40'000'000, 1'000'000 * layout_.degrees.data)));
+    // FSDP moves the weights of a layer together, whatever their size.
+    if (sharding.kind == Sharding::zero3 || sharding.kind == Sharding::zero2) bucket = 0;
+  }
+  DataTransfers result;
+  const auto add_parameters = [&](double parameters, GroupKind holders) -> Status {
+    if (parameters <= 0) return Ok{};
+    // Hybrid sharding: weights are gathered within a copy of them, gradients scattered within it, and their
+    // shards summed over the copies.
+    const bool hybrid = sharded_ && step_.placement.replicate.n_ranks > 1 && holders == GroupKind::data;
+    const GroupKind group = hybrid ? GroupKind::shard : holders;
+    const double reduced = traffic.reduce_bytes_per_parameter, gathered = traffic.gather_bytes_per_parameter;
+    const CollectiveOp reduce = sharded_ ? CollectiveOp::reduce_scatter : CollectiveOp::all_reduce;
+    STEPCAST_TRY(add(result.reduce, reduce, group, parameters * reduced, bucket * reduced));
+    if (!sharded_) return Ok{};
+    if (hybrid) {
+      const double part = reduced / static_cast<double>(layout_.shard_group());
+      STEPCAST_TRY(add(result.reduce, CollectiveOp::all_reduce, GroupKind::replicate, parameters * part,
+                       bucket * part));
+    }
+    return add(result.gather, CollectiveOp::all_gather, group, parameters * gathered, bucket * gathered);
+  };
+  STEPCAST_TRY(add_parameters(dense, GroupKind::data));
+  STEPCAST_TRY(add_parameters(expert, layout_.degrees.expert > 1 ? GroupKind::expert_data : GroupKind::data));
+  return result;
+}
+
+// Which of weights and gradients travel beside computation.
+void TransferPricing::choose_overlap() {
+  StepSchedule& schedule = step_.schedule;
+  const ShardingChoices& sharding = layout_.sharding;
+  schedule.gather = WeightGather::none;
+  schedule.reduce = GradientReduce::none;
+  schedule.backward_prefetch = sharding.backward_prefetch;
+  if (!data_parallel_) return;
+  schedule.reduce = sharding.overlap_gradient_reduce ? GradientReduce::last_backward : GradientReduce::at_end;
+  switch (sharding.kind) {
+    case Sharding::none: break;
+    case Sharding::zero1:
+      schedule.gather =
+          sharding.overlap_parameter_gather ? WeightGather::first_forward : WeightGather::after_step;
+      break;
+    case Sharding::zero2:
+    case Sharding::zero3: {
+      // With a pipeline the weights stay from the first micro-batch to the last.
+      const bool every =
+          sharding.kind == Sharding::zero3 && step_.work.stages == 1 && sharding.reshard_after_forward;
+      schedule.gather = every ? WeightGather::every_forward : WeightGather::first_forward;
+      schedule.gather_backward = every;
+      schedule.reduce = step_.work.stages == 1 && sharding.reduce_every_micro_batch
+                            ? GradientReduce::every_backward
+                            : GradientReduce::last_backward;
+      break;
+    }
+  }
+}
+
+Status TransferPricing::per_unit() {
+  if (!data_parallel_) return Ok{};
+  const StepWork& work = step_.work;
+  for (std::size_t kind = 0; kind < work.layer_kinds.size(); ++kind) {
+    const LayerWork& layer = work.layer_kinds[kind];
+    STEPCAST_ASSIGN(step_.layers[kind].transfers,
+                    data_transfers(layer.dense_parameters, layer.expert_parameters, false));
+  }
+  STEPCAST_ASSIGN(step_.embedding_transfers, data_transfers(work.embedding_parameters, 0, false));
+  STEPCAST_ASSIGN(step_.head_transfers, data_transfers(work.head_parameters, 0, false));
+  for (std::size_t c = 0; c < work.chunks.size(); ++c) {
+    const ChunkWork& chunk = work.chunks[c];
+    auto unit = step_.schedule.chunks[c].units.begin();
+    const auto set = [&](const DataTransfers& transfers) {
+      unit->gather_us = transfers.gather.time_us();
+      unit->reduce_us = transfers.reduce.time_us();
+      ++unit;
+    };
+    if (chunk.has_embedding) set(step_.embedding_transfers);
+    for (const ChunkWork::Run& run : chunk.runs) {
+      for (std::uint32_t i = 0; i < run.count; ++i) set(step_.layers[run.kind].transfers);
+    }
+    if (chunk.has_head) set(step_.head_transfers);
+  }
+  return Ok{};
+}
+
+Status TransferPricing::per_stage() {
+  StepSchedule& schedule = step_.schedule;
+  const std::uint32_t stages = step_.work.stages;
+  schedule.reduce_at_end_us.assign(stages, 0);
+  schedule.gather_after_step_us.assign(stages, 0);
+  schedule.optimizer_us.assign(stages, 0);
+  step_.updates.clear();
+  step_.update_of_stage.assign(stages, 0);
+  const auto shards = [&](std::int64_t ranks) {
+    return sharded_ ? static_cast<double>(std::max<std::int64_t>(1, ranks)) : 1.0;
+  };
+  const double dense_shards = shards(layout_.shard_group());
+  const double expert_shards = shards(layout_.expert_data_parallel());
+  for (std::uint32_t s = 0; s < stages; ++s) {
+    double dense = 0, expert = 0;
+    for (std::size_t c = s; c < step_.work.chunks.size(); c += stages) {
+      dense += step_.work.chunks[c].dense_parameters;
+      expert += step_.work.chunks[c].expert_parameters;
+    }
+    const bool as_before = !step_.updates.empty() && step_.updates.back().dense_parameters == dense &&
+                           step_.updates.back().expert_parameters == expert;
+    if (!as_before) {
+      PricedStep::Update& update = step_.updates.emplace_back();
+      update.dense_parameters = dense;
+      update.expert_parameters = expert;
+      if (data_parallel_) {
+        STEPCAST_ASSIGN(update.whole, data_transfers(dense, expert, true));
+      }
+      update.work = optimizer_work(layout_, dense / dense_shards, expert / expert_shards);
+      STEPCAST_ASSIGN(update.price, prices_.price(update.work, step_.placement));
+    }
+    step_.update_of_stage[s] = static_cast<std::uint32_t>(step_.updates.size() - 1);
+    const PricedStep::Update& update = step_.updates.back();
+    schedule.reduce_at_end_us[s] = update.whole.reduce.time_us();
+    schedule.gather_after_step_us[s] = update.whole.gather.time_us();
+    schedule.optimizer_us[s] = update.price.time_us;
+  }
+  return Ok{};
+}
+
+Status TransferPricing::between_stages(const Transformer& model) {
+  StepSchedule& schedule = step_.schedule;
+  const Degrees& degrees = layout_.degrees;
+  schedule.boundary_us = schedule.boundary_wrap_us = schedule.embedding_reduce_us = 0;
+  schedule.boundary_blocks = !layout_.pipeline.overlap;
+  if (step_.work.stages == 1) return Ok{};
+  const double part = step_.work.boundary.value();
+  STEPCAST_ASSIGN(step_.boundary, bulk(CollectiveOp::send_receive, GroupKind::pipeline, part, 0));
+  // Scatter-gather: the receiving tensor-parallel group puts the parts together again.
+  if (layout_.pipeline.p2p_scatter_gather && !layout_.layer.sequence_parallel && degrees.tensor > 1) {
+    STEPCAST_ASSIGN(step_.put_together, bulk(CollectiveOp::all_gather, GroupKind::tensor,
+                                             part * static_cast<double>(degrees.tensor), 0));
+  }
+  schedule.boundary_us = schedule.boundary_wrap_us = step_.boundary.time_us + step_.put_together.time_us;
+  if (!model.tied_embeddings) return Ok{};
+  const double bytes = static_cast<double>(padded_vocab_size(model, layout_)) /
+                       static_cast<double>(degrees.tensor) * static_cast<double>(model.hidden_size) *
+                       gradient_traffic(layout_).reduce_bytes_per_parameter;
+  STEPCAST_ASSIGN(step_.tied_embedding, bulk(CollectiveOp::all_reduce, GroupKind::embedding, bytes, 0));
+  schedule.embedding_reduce_us = step_.tied_embedding.time_us;
+  return Ok{};
+}
+
+}  // namespace
+
+Status price_transfers(const Transformer& model, const Layout& layout, StepPricer& prices, PricedStep& step) {
+  TransferPricing pricing{layout, prices, step};
+  pricing.choose_overlap();
+  STEPCAST_TRY(pricing.per_unit());
+  STEPCAST_TRY(pricing.per_stage());
+  return pricing.between_stages(model);
+}
+
+}  // namespace stepcast

@@ -1,0 +1,178 @@
+#include "stepcast/predict/layer_walk.h"
+
+#include <random>
+#include <stdexcept>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "stepcast/platform/platform_file.h"
+#include "stepcast/predict/step_model.h"
+#include "stepcast/predict/step_prices.h"
+
+#include "tests/predict/random_training.h"
+
+namespace stepcast {
+namespace {
+
+const Platform& platform() {
+  static const Platform kPlatform = [] {
+    Result<Platform> loaded = load_platform("dgx-h100");
+    if (!loaded.ok()) throw std::runtime_error(loaded.error().message());
+    return std::move(*loaded);
+  }();
+  return kPlatform;
+}
+
+// Eight tensor-parallel ranks on one node.
+Placement on_one_node() {
+  Placement placement;
+  placement.tensor = {.n_ranks = 8, .n_nodes = 1, .ranks_per_node = 8, .min_ranks_per_node = 8};
+  return placement;
+}
+
+WorkItem product(std::int64_t tokens) {
+  return {"product", gemm({.m = tokens, .n = 4096, .k = 4096}, DType::bf16)};
+}
+WorkItem gather(double bytes, bool beside) {
+  WorkItem item{"gather", Transfer{CollectiveOp::all_gather, GroupKind::tensor, Bytes{bytes}}};
+  item.beside_next = beside;
+  return item;
+}
+
+class LayerWalk : public ::testing::Test {
+ protected:
+  double alone(const WorkItem& item) {
+    if (const Transfer* transfer = item.transfer()) {
+      return prices_.price(*transfer, placement_)->time.value() * static_cast<double>(item.count);
+    }
+    return prices_.price(*item.operation()).time.value() * static_cast<double>(item.count);
+  }
+  std::vector<PlacedItem> placed(const WorkList& list) {
+    std::vector<PlacedItem> items;
+    const Status status = lay_out(list, prices_, placement_, items);
+    EXPECT_TRUE(status.ok()) << status.error().message();
+    return items;
+  }
+  // Numbers to reckon with: a computation that is covered takes a quarter longer.
+  static StepAssumptions assumptions() {
+    StepAssumptions assume;
+    assume.overlap_slowdown = 0.25;
+    return assume;
+  }
+  StepPricer prices_{platform(), assumptions()};
+  Placement placement_ = on_one_node();
+};
+
+// computation  |==a==|~~gather~~|==b==|
+TEST_F(LayerWalk, ItemsFollowEachOther) {
+  const WorkList list{product(2048), gather(64e6, false), product(4096)};
+  const double a = alone(list[0]), transfer = alone(list[1]), b = alone(list[2]);
+  const std::vector<PlacedItem> items = placed(list);
+  ASSERT_EQ(items.size(), 3U);
+  EXPECT_DOUBLE_EQ(items[1].start_us, a);
+  EXPECT_DOUBLE_EQ(items[1].exposed_us, transfer);
+  EXPECT_DOUBLE_EQ(items[1].hidden_us(), 0);
+  EXPECT_DOUBLE_EQ(items[2].start_us, a + transfer);
+  const PricedList sum = sum_of(items);
+  EXPECT_DOUBLE_EQ(sum.time_us, a + transfer + b);
+  EXPECT_DOUBLE_EQ(sum.kernels, 3);
+}
+
+// A transfer shorter than the operation hides behind it; the operation slows down by the share it covers:
+// b (1 + 0.25 transfer / b) = b + 0.25 transfer.
+TEST_F(LayerWalk, ShortTransfersHide) {
+  const WorkList list{product(2048), gather(1e6, true), product(65536)};
+  const double a = alone(list[0]), transfer = alone(list[1]), b = alone(list[2]);
+  ASSERT_LT(transfer, b);
+  const std::vector<PlacedItem> items = placed(list);
+  EXPECT_EQ(items[1].lane, WorkLane::beside);
+  EXPECT_DOUBLE_EQ(items[1].start_us, a);
+  EXPECT_DOUBLE_EQ(items[1].exposed_us, 0);
+  EXPECT_DOUBLE_EQ(items[1].hidden_us(), transfer);
+  EXPECT_DOUBLE_EQ(items[2].start_us, a);
+  EXPECT_DOUBLE_EQ(items[2].slowdown, 1 + 0.25 * transfer / b);
+  EXPECT_DOUBLE_EQ(sum_of(items).time_us, a + b + 0.25 * transfer);
+}
+
+// Two transfers beside one operation share a link. All of the operation is covered, so it takes 1.25 b; what
+// sticks out beyond it is exposed, and the operation behind waits for it.
+//
+//   computation  |==b==|          |==c==|
+//   beside       |~first~|~second~|
+TEST_F(LayerWalk, LongTransfersStickOut) {
+  const WorkList list{gather(256e6, true), gather(512e6, true), product(1024), product(2048)};
+  const double first = alone(list[0]), second = alone(list[1]), b = alone(list[2]), c = alone(list[3]);
+  ASSERT_GT(first, 1.25 * b);
+  const std::vector<PlacedItem> items = placed(list);
+  EXPECT_DOUBLE_EQ(items[0].start_us, 0);
+  EXPECT_DOUBLE_EQ(items[0].exposed_us, first - 1.25 * b);
+  EXPECT_DOUBLE_EQ(items[1].start_us, first);
+  EXPECT_DOUBLE_EQ(items[1].exposed_us, second);
+  EXPECT_DOUBLE_EQ(items[2].duration_us, 1.25 * b);
+  EXPECT_DOUBLE_EQ(items[3].start_us, first + second);
+  EXPECT_DOUBLE_EQ(items[3].slowdown, 1);
+  const PricedList sum = sum_of(items);
+  EXPECT_DOUBLE_EQ(sum.time_us, first + second + c);
+  EXPECT_DOUBLE_EQ(sum.exposed_us[static_cast<std::size_t>(GroupKind::tensor)], first + second - 1.25 * b);
+  EXPECT_DOUBLE_EQ(sum.transfer_us[static_cast<std::size_t>(GroupKind::tensor)], first + second);
+}
+
+TEST_F(LayerWalk, NothingHidesTheLastTransfer) {
+  const WorkList list{product(1024), gather(1e6, true)};
+  const std::vector<PlacedItem> items = placed(list);
+  EXPECT_DOUBLE_EQ(items[1].start_us, alone(list[0]));
+  EXPECT_DOUBLE_EQ(items[1].exposed_us, alone(list[1]));
+}
+
+TEST_F(LayerWalk, LeavesOutGroupsOfOneRank) {
+  placement_.tensor = {};
+  EXPECT_EQ(placed({gather(1e6, true), product(1024), gather(1e6, false)}).size(), 1U);
+}
+
+// 100 launches of 4 us against 150 us on the GPU: 250 us are missing.
+TEST(WaitForLaunches, AListTakesAtLeastItsLaunches) {
+  PricedList list;
+  list.time_us = list.low_us = list.high_us = 150;
+  list.kernels = 100;
+  wait_for_launches(list, 4);
+  EXPECT_DOUBLE_EQ(list.time_us, 400);
+  EXPECT_DOUBLE_EQ(list.host_us, 250);
+  EXPECT_DOUBLE_EQ(list.low_us, 280);  // 0.7 of it: kFastestLaunchShare
+  EXPECT_DOUBLE_EQ(list.high_us, 400);
+  wait_for_launches(list, 4);
+  EXPECT_DOUBLE_EQ(list.host_us, 250);
+}
+
+// What every list of random trainings must obey: no two items of a lane at once, computation and exposed
+// transfers fill the list, a transfer is hidden or exposed.
+TEST(LayerWalkOfTrainings, LanesAreFilledWithoutOverlap) {
+  StepModel steps{platform()};
+  std::mt19937_64 random{11};
+  for (int i = 0; i < 100; ++i) {
+    const test::RandomTraining training = test::random_training(random);
+    SCOPED_TRACE(describe(training));
+    const Result<PricedStep> step = steps.price(training.model, training.layout);
+    ASSERT_TRUE(step.ok()) << step.error().message();
+    std::vector<PlacedItem> items;
+    for (const LayerWork& layer : step->work.layer_kinds) {
+      for (const WorkList* list : {&layer.forward, &layer.backward}) {
+        ASSERT_TRUE(lay_out(*list, steps.pricer(), step->placement, items).ok());
+        double free_us[2] = {0, 0}, end_us = 0;
+        for (const PlacedItem& item : items) {
+          double& lane_us = free_us[item.lane == WorkLane::beside ? 1 : 0];
+          EXPECT_GE(item.start_us, lane_us * (1 - 1e-12)) << item.item->name;
+          lane_us = item.start_us + item.duration_us;
+          end_us = std::max(end_us, lane_us);
+          EXPECT_GE(item.exposed_us, 0);
+          EXPECT_GE(item.hidden_us(), -1e-9 * item.duration_us);
+          EXPECT_GE(item.slowdown, 1);
+        }
+        EXPECT_NEAR(sum_of(items).time_us, end_us, 1e-9 * end_us);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stepcast
