@@ -1,5 +1,7 @@
 // Hand-worked traces: what the rebuilt edges must say.
+#include <map>
 #include <optional>
+#include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -314,6 +316,27 @@ TEST(RebuildProgram, RefusesWhatDoesNotFit) {
   TraceBuilder empty;
   empty.thread(1);
   EXPECT_THAT(message({empty.build()}), testing::HasSubstr("found no operators and no GPU work"));
+}
+
+// Every edge says what sort of delay it has; what is not kept from the record is the constant of its sort.
+TEST(RebuildProgram, EdgesNameTheirDelays) {
+  const Replayed r = replay({one_synchronisation()});
+  std::map<DelayClass, double> learned;
+  for (const LearnedConstant& constant : r.recorded.constants) learned[constant.delay] = constant.value_us;
+  std::map<std::string, double> named;
+  const Block& block = r.block(0);
+  for (std::uint32_t e = 0; e < block.edge_count(); ++e) {
+    const EdgeInfo& info = block.edge_infos()[e];
+    if (!info.delay.valid()) continue;
+    const DelayClass& delay = r.recorded.delays.of(info.delay);
+    named[describe(delay, r.recorded.program.names)] = block.delay_us()[e];
+    EXPECT_EQ(block.delay_us()[e], learned.at(delay)) << describe(delay, r.recorded.program.names);
+  }
+  // As in the test above: 2, 1 and 5 us.
+  EXPECT_THAT(named, testing::ElementsAre(
+                         testing::Pair("launch delay from the call's end, cudaLaunchKernel -> kernel", 2.0),
+                         testing::Pair("return delay, stream synchronisation", 5.0),
+                         testing::Pair("stream gap, kernel -> kernel", 1.0)));
 }
 
 }  // namespace

@@ -36,6 +36,7 @@ using TaskId = Id<struct TaskTag>;        // within a block
 using InPortId = Id<struct InPortTag>;    // within a block
 using OutPortId = Id<struct OutPortTag>;  // within a block
 using StackId = Id<struct StackTag>;      // within a Program's op stacks
+using DelayId = Id<struct DelayTag>;      // within the delay classes that stand beside a recorded Program
 
 enum class LaneKind : std::uint8_t { cpu_thread, gpu_stream };
 
@@ -90,6 +91,7 @@ struct EdgeInfo {
   // The delay is this share of the source task's duration (device_busy), to be rescaled with it; 0: a plain
   // delay.
   float share_of_source = 0;
+  DelayId delay{};  // what sort of delay it is; invalid: of no sort that was learned
 };
 
 // A moment a task can wait for: start or end of a task, or the value that arrives at an in-port.

@@ -510,8 +510,9 @@ class TextReport {
     title("Constants, each learned from operations that did not wait");
     TextTable table{{{"constant", kLeft}, {"us"}, {"learned from"}, {"of"}, {"", kLeft}}};
     for (const LearnedConstant& constant : replay_.recorded.constants) {
-      table.row({constant.name, table_number(constant.value_us, 2), table_count(constant.clean),
-                 table_count(constant.all), constant.fallback ? "smallest of all: none was clean" : ""});
+      table.row({describe(constant.delay, replay_.recorded.program.names), table_number(constant.value_us, 2),
+                 table_count(constant.clean), table_count(constant.all),
+                 constant.fallback ? "smallest of all: none was clean" : ""});
     }
     text_ += table.text(2);
     title("Dependencies (inferred ones in brackets: concluded from the trace, not written in it)");
@@ -825,7 +826,7 @@ class JsonReport {
   void constants() {
     json_.key("constants").begin_array();
     for (const LearnedConstant& constant : replay_.recorded.constants) {
-      json_.begin_object().field("name", constant.name);
+      json_.begin_object().field("name", describe(constant.delay, replay_.recorded.program.names));
       time_us("value_us", constant.value_us);
       json_.field("clean", constant.clean).field("all", constant.all).field("fallback", constant.fallback);
       json_.end_object();

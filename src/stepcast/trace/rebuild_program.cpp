@@ -195,10 +195,12 @@ Result<RecordedProgram> rebuild_program(std::span<const RecordedInput> input, co
   }
 
   // Edges first, then constants from what they show not to have waited, then what only the constants reveal.
-  detail::Constants constants = detail::Constants::learn(graphs, lanes);
+  RecordedProgram out;
+  for (RankGraph& g : graphs) detail::name_calls(g, out.program.names);
+  const detail::Constants constants = detail::Constants::learn(graphs, lanes, out.program.names);
   for (RankGraph& g : graphs) detail::find_busy_device(g, detail::ready_times(g, constants));
 
-  STEPCAST_ASSIGN(RecordedProgram out, detail::assemble(graphs, lanes, constants, match, options));
+  STEPCAST_TRY(detail::assemble(graphs, lanes, constants, match, options, out));
   out.notes = std::move(notes);
   out.notes.insert(out.notes.end(), match.notes.begin(), match.notes.end());
   const auto world = ranks.front().kineto->world_size;

@@ -15,6 +15,7 @@
 #include "stepcast/base/interval.h"
 #include "stepcast/base/result.h"
 #include "stepcast/program/program.h"
+#include "stepcast/trace/delay_class.h"
 #include "stepcast/trace/execution_trace.h"
 #include "stepcast/trace/recorded_rank.h"
 #include "stepcast/trace/work_coverage.h"
@@ -36,7 +37,7 @@ struct RebuildOptions {
 
 // A constant learned from operations that the rebuilt edges show not to have waited.
 struct LearnedConstant {
-  std::string name;  // "launch delay, cudaLaunchKernel -> kernel, from the call's end"
+  DelayClass delay;
   double value_us = 0;
   std::uint32_t clean = 0;  // operations it was learned from
   std::uint32_t all = 0;    // operations of that kind
@@ -72,6 +73,7 @@ struct RecordedProgram {
   std::vector<std::vector<Interval>> measured;  // [rank class][task of its block]
   std::vector<RecordedStepFacts> facts;         // [rank class]
   std::vector<KernelTimeCoverage> coverage;     // [rank class] recorded GPU time with known work
+  DelayTable delays;                            // what EdgeInfo::delay names
   std::vector<LearnedConstant> constants;
   std::vector<std::string> notes;  // what a person should know: events skipped, ranks missing, ...
 };

@@ -23,6 +23,7 @@ struct LaunchEdge {
   bool from_start = false;
   bool kept = false;
   double delay_us = 0;
+  DelayClass delay;
 };
 
 LaunchEdge launch_edge(const RankGraph& g, std::size_t i, const Constants& constants,
@@ -32,17 +33,19 @@ LaunchEdge launch_edge(const RankGraph& g, std::size_t i, const Constants& const
   LaunchEdge edge;
   if (c.blocking_copy) {
     edge.from_start = true;
-    edge.delay_us = constants.inside_launch_delay_us(g, w);
+    edge.delay = launch_class(DelayKind::inside_launch, g, w);
+    edge.delay_us = constants.value_us(edge.delay);
   } else if (starts_inside_call(g, w)) {
     // How far into its call the work begins depends on the call (staging of a large copy, a slow first
     // launch): its own delay is kept.
     edge.from_start = true;
     edge.kept = true;
+    edge.delay = launch_class(DelayKind::inside_launch, g, w);
     edge.delay_us = std::max(0.0, w.start_us - c.start_us);
-    if (!launched_clean(g, i, into))
-      edge.delay_us = std::min(edge.delay_us, constants.inside_launch_delay_us(g, w));
+    if (!launched_clean(g, i, into)) edge.delay_us = std::min(edge.delay_us, constants.value_us(edge.delay));
   } else {
-    edge.delay_us = constants.launch_delay_us(g, w);
+    edge.delay = launch_class(DelayKind::launch, g, w);
+    edge.delay_us = constants.value_us(edge.delay);
     const double own = w.start_us - c.end_us;
     if (own_delays && launched_clean(g, i, into) && std::abs(own - edge.delay_us) <= kOwnDelayWithinUs) {
       edge.delay_us = own;
@@ -50,6 +53,15 @@ LaunchEdge launch_edge(const RankGraph& g, std::size_t i, const Constants& const
     }
   }
   return edge;
+}
+
+DelayClass handoff_class(Handoff::Kind kind) {
+  switch (kind) {
+    case Handoff::Kind::wake: return {.kind = DelayKind::handoff_wake};
+    case Handoff::Kind::join: return {.kind = DelayKind::handoff_join};
+    case Handoff::Kind::evaluate: break;
+  }
+  return {.kind = DelayKind::handoff_evaluate};
 }
 
 // Smallest hand-off latency of every kind over all ranks.
@@ -68,11 +80,12 @@ std::array<double, 3> smallest_handoffs(const std::vector<CpuLanes>& lanes) {
 // Builds the block of one rank.
 class RankAssembler {
  public:
-  RankAssembler(Program& program, const RankGraph& g, const CpuLanes& lanes, const Constants& constants,
-                const CollectiveMatch& match, const GpuOperations& operations,
+  RankAssembler(Program& program, DelayTable& delays, const RankGraph& g, const CpuLanes& lanes,
+                const Constants& constants, const CollectiveMatch& match, const GpuOperations& operations,
                 const std::vector<GroupId>& groups, const RebuildOptions& options,
                 const std::array<double, 3>& smallest_handoff)
       : program_(program),
+        delays_(delays),
         g_(g),
         lanes_(lanes),
         constants_(constants),
@@ -181,7 +194,7 @@ class RankAssembler {
         info.name = intern(g_.recorded->runtime_calls[g_.calls[call].recorded].name);
         info.work = program_.works.intern(HostWork{.type = times[lane][i].type, .op = info.name});
         if (const CpuWait* wait = wait_of_call_[call]; wait != nullptr) {
-          const double base = std::min(length, constants_.base_us(wait->kind));
+          const double base = std::min(length, constants_.value_us(base_class(wait->kind)));
           info.kind = TaskKind::sync_enter;
           call_enter_[call] = add_task(lane_id, info, base, {t.start_us, t.start_us + base});
           info.kind = TaskKind::sync_return;
@@ -203,7 +216,7 @@ class RankAssembler {
     double explained_until = t.start_us + base;
     for (const std::int32_t s : wait.sources) {
       explained_until = std::max(explained_until, g_.gpu[static_cast<std::size_t>(s)].end_us +
-                                                      constants_.return_delay_us(wait.kind));
+                                                      constants_.value_us(return_class(wait.kind)));
     }
     facts_.recorded_wait_us += waited;
     facts_.unexplained_wait_us += std::clamp(t.end_us - explained_until, 0.0, waited);
@@ -279,7 +292,8 @@ class RankAssembler {
         delay = std::min(delay, smallest_handoff_[static_cast<std::size_t>(h.kind)]);
       const TaskId from =
           cpu_task_[static_cast<std::size_t>(h.from_thread)][static_cast<std::size_t>(h.from_task)];
-      add_edge(Moment::end_of(from), to, delay, {EdgeOrigin::thread_handoff, true, true, 0});
+      add_edge(Moment::end_of(from), to, delay,
+               {EdgeOrigin::thread_handoff, true, true, 0, delays_.intern(handoff_class(h.kind))});
     }
   }
 
@@ -312,15 +326,16 @@ class RankAssembler {
       const TaskId call = edge.from_start ? call_enter_[static_cast<std::size_t>(w.call)]
                                           : call_return_[static_cast<std::size_t>(w.call)];
       add_edge(edge.from_start ? Moment::start_of(call) : Moment::end_of(call), gpu_task_[i], edge.delay_us,
-               {EdgeOrigin::launch, false, edge.kept, 0});
+               {EdgeOrigin::launch, false, edge.kept, 0, delays_.intern(edge.delay)});
       if (w.previous != kNone) {
         const GpuWork& previous = g_.gpu[static_cast<std::size_t>(w.previous)];
-        double gap = constants_.stream_gap_us(g_, previous, w);
+        const DelayClass delay = gap_class(previous, w);
+        double gap = constants_.value_us(delay);
         const double own = w.start_us - previous.end_us;
         if (options_.own_delays && own >= 0 && own <= gap + kOwnDelayWithinUs) gap = std::min(gap, own);
         if (gap > 0)
           add_edge(Moment::end_of(gpu_task_[static_cast<std::size_t>(w.previous)]), gpu_task_[i], gap,
-                   {EdgeOrigin::stream_order, false, false, 0});
+                   {EdgeOrigin::stream_order, false, false, 0, delays_.intern(delay)});
       }
     }
   }
@@ -329,20 +344,25 @@ class RankAssembler {
     for (const GpuEdge& e : g_.gpu_edges) {
       const TaskId from = gpu_task_[static_cast<std::size_t>(e.from)];
       const TaskId to = gpu_task_[static_cast<std::size_t>(e.to)];
-      const double delay = e.info.origin == EdgeOrigin::device_busy
-                               ? e.delay_us
-                               : constants_.event_delay_us(g_.gpu[static_cast<std::size_t>(e.from)],
-                                                           g_.gpu[static_cast<std::size_t>(e.to)]);
-      add_edge(e.from_start ? Moment::start_of(from) : Moment::end_of(from), to, delay, e.info);
+      EdgeInfo info = e.info;
+      double delay_us = e.delay_us;
+      if (info.origin != EdgeOrigin::device_busy) {
+        const DelayClass delay =
+            event_class(g_.gpu[static_cast<std::size_t>(e.from)], g_.gpu[static_cast<std::size_t>(e.to)]);
+        delay_us = constants_.value_us(delay);
+        info.delay = delays_.intern(delay);
+      }
+      add_edge(e.from_start ? Moment::start_of(from) : Moment::end_of(from), to, delay_us, info);
     }
   }
 
   void add_returns() {
     for (const CpuWait& wait : lanes_.waits) {
+      const DelayClass delay = return_class(wait.kind);
       for (const std::int32_t s : wait.sources) {
         add_edge(Moment::end_of(gpu_task_[static_cast<std::size_t>(s)]),
-                 call_return_[static_cast<std::size_t>(wait.call)], constants_.return_delay_us(wait.kind),
-                 {EdgeOrigin::synchronization, wait.inferred, false, 0});
+                 call_return_[static_cast<std::size_t>(wait.call)], constants_.value_us(delay),
+                 {EdgeOrigin::synchronization, wait.inferred, false, 0, delays_.intern(delay)});
       }
     }
   }
@@ -358,6 +378,7 @@ class RankAssembler {
   }
 
   Program& program_;
+  DelayTable& delays_;
   const RankGraph& g_;
   const CpuLanes& lanes_;
   const Constants& constants_;
@@ -396,20 +417,19 @@ std::vector<double> ready_times(const RankGraph& g, const Constants& constants) 
     ready[i] = (edge.from_start ? c.start_us : c.end_us) + edge.delay_us;
     if (w.previous != kNone) {
       const GpuWork& previous = g.gpu[static_cast<std::size_t>(w.previous)];
-      ready[i] = std::max(ready[i], previous.end_us + constants.stream_gap_us(g, previous, w));
+      ready[i] = std::max(ready[i], previous.end_us + constants.value_us(gap_class(previous, w)));
     }
     for (const std::int32_t e : into[i]) {
       const GpuWork& from = g.gpu[static_cast<std::size_t>(g.gpu_edges[static_cast<std::size_t>(e)].from)];
-      ready[i] = std::max(ready[i], from.end_us + constants.event_delay_us(from, w));
+      ready[i] = std::max(ready[i], from.end_us + constants.value_us(event_class(from, w)));
     }
   }
   return ready;
 }
 
-Result<RecordedProgram> assemble(const std::vector<RankGraph>& ranks, const std::vector<CpuLanes>& lanes,
-                                 const Constants& constants, const CollectiveMatch& match,
-                                 const RebuildOptions& options) {
-  RecordedProgram out;
+Status assemble(const std::vector<RankGraph>& ranks, const std::vector<CpuLanes>& lanes,
+                const Constants& constants, const CollectiveMatch& match, const RebuildOptions& options,
+                RecordedProgram& out) {
   out.constants = constants.table();
   const auto smallest = smallest_handoffs(lanes);
   const std::vector<std::vector<GroupId>> groups = add_groups(out.program, ranks, match);
@@ -417,8 +437,8 @@ Result<RecordedProgram> assemble(const std::vector<RankGraph>& ranks, const std:
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     const GpuOperations operations = operations_of_gpu_work(ranks[r], {.tf32_allowed = options.tf32_allowed});
     out.coverage.push_back(kernel_time(ranks[r], operations));
-    RankAssembler assembler{out.program, ranks[r],  lanes[r], constants, match,
-                            operations,  groups[r], options,  smallest};
+    RankAssembler assembler{out.program, out.delays, ranks[r],  lanes[r], constants,
+                            match,       operations, groups[r], options,  smallest};
     auto built = assembler.build();
     if (!built.ok()) return std::move(built).error().in_file(ranks[r].recorded->file);
     gpu_task[r] = std::move(built->gpu_task);
@@ -451,7 +471,7 @@ Result<RecordedProgram> assemble(const std::vector<RankGraph>& ranks, const std:
       out.program.add_collective(std::move(collective));
     }
   }
-  return out;
+  return Ok{};
 }
 
 }  // namespace stepcast::detail

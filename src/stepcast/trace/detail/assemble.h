@@ -15,8 +15,9 @@ namespace stepcast::detail {
 // When each GPU work could start by its launch, its stream and its events, from recorded times.
 [[nodiscard]] std::vector<double> ready_times(const RankGraph& graph, const Constants& constants);
 
-[[nodiscard]] Result<RecordedProgram> assemble(const std::vector<RankGraph>& ranks,
-                                               const std::vector<CpuLanes>& lanes, const Constants& constants,
-                                               const CollectiveMatch& match, const RebuildOptions& options);
+// Adds program, measured times, facts and constants to `out`, whose program holds the names of calls.
+[[nodiscard]] Status assemble(const std::vector<RankGraph>& ranks, const std::vector<CpuLanes>& lanes,
+                              const Constants& constants, const CollectiveMatch& match,
+                              const RebuildOptions& options, RecordedProgram& out);
 
 }  // namespace stepcast::detail

@@ -7,9 +7,7 @@
 // own smallest value.
 #pragma once
 
-#include <array>
 #include <map>
-#include <string>
 #include <vector>
 
 #include "stepcast/trace/detail/cpu_lanes.h"
@@ -19,32 +17,30 @@ namespace stepcast::detail {
 
 class Constants {
  public:
-  // From the launching call's end (or, for work that starts inside its call, from its start) to the start of
-  // the work.
-  [[nodiscard]] double launch_delay_us(const RankGraph& g, const GpuWork& w) const;
-  [[nodiscard]] double inside_launch_delay_us(const RankGraph& g, const GpuWork& w) const;
-  // Between neighbours on a stream when the second was waiting.
-  [[nodiscard]] double stream_gap_us(const RankGraph& g, const GpuWork& previous, const GpuWork& next) const;
-  // From the end of the awaited work to the start of work on the waiting stream.
-  [[nodiscard]] double event_delay_us(const GpuWork& from, const GpuWork& to) const;
-  // From the end of GPU work to the return of the call that waits for it.
-  [[nodiscard]] double return_delay_us(WaitKind kind) const {
-    return return_delay_[static_cast<std::size_t>(kind)];
+  // What was learned for this class; 0: nothing.
+  [[nodiscard]] double value_us(const DelayClass& delay) const {
+    const auto it = value_us_.find(delay);
+    return it == value_us_.end() ? 0 : it->second;
   }
-  // What a waiting call costs when there is nothing to wait for.
-  [[nodiscard]] double base_us(WaitKind kind) const { return base_[static_cast<std::size_t>(kind)]; }
+  // In the order in which they were learned.
   [[nodiscard]] const std::vector<LearnedConstant>& table() const { return table_; }
 
-  static Constants learn(const std::vector<RankGraph>& ranks, const std::vector<CpuLanes>& lanes);
+  // `names`: those that Call::name refers to.
+  static Constants learn(const std::vector<RankGraph>& ranks, const std::vector<CpuLanes>& lanes,
+                         const StringTable& names);
 
  private:
-  std::map<std::string, double> launch_end_, launch_start_;
-  std::map<std::pair<int, int>, double> gap_;
-  std::map<std::pair<bool, bool>, double> event_;
-  std::array<double, kWaitKindCount> return_delay_{};
-  std::array<double, kWaitKindCount> base_{};
+  friend class ConstantsLearner;
+  std::map<DelayClass, double> value_us_;
   std::vector<LearnedConstant> table_;
 };
+
+// `kind` is launch or inside_launch.
+[[nodiscard]] DelayClass launch_class(DelayKind kind, const RankGraph& g, const GpuWork& w);
+[[nodiscard]] DelayClass gap_class(const GpuWork& previous, const GpuWork& next);
+[[nodiscard]] DelayClass event_class(const GpuWork& from, const GpuWork& to);
+[[nodiscard]] DelayClass return_class(WaitKind kind);
+[[nodiscard]] DelayClass base_class(WaitKind kind);
 
 // True when the work starts before its launching call returns, or its call waits for it: its launch edge
 // leaves the call's start.

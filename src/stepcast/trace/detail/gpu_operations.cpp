@@ -16,8 +16,7 @@ namespace {
 std::optional<Operation> transfer_of(const RankGraph& g, const GpuWork& w) {
   const GpuOp& op = g.recorded->gpu_ops[w.recorded];
   if (w.kind == GpuOp::Kind::kernel || op.bytes < 0) return std::nullopt;
-  const bool pageable = g.recorded->names.text(op.name).find("Pageable") != std::string_view::npos;
-  return Operation{TransferShape{.kind = w.copy, .bytes = op.bytes, .pinned = !pageable}, DType::int8,
+  return Operation{TransferShape{.kind = w.copy, .bytes = op.bytes, .pinned = !w.pageable}, DType::int8,
                    Direction::forward};
 }
 

@@ -192,6 +192,7 @@ RankGraph link_rank(const RecordedRank& r, const RecordedStep& step, Nanoseconds
     w.kind = op.kind;
     const std::string_view name = r.names.text(op.name);
     w.copy = op.kind == GpuOp::Kind::memcpy ? memcpy_kind(name) : MemcpyKind::none;
+    w.pageable = op.kind == GpuOp::Kind::memcpy && name.find("Pageable") != std::string_view::npos;
     w.communication = op.kind == GpuOp::Kind::kernel && (op.collective >= 0 || is_communication_kernel(name));
     w.kernel_class = w.communication                  ? KernelClass::communication
                      : op.kind == GpuOp::Kind::kernel ? classify_kernel(name)
@@ -255,6 +256,16 @@ RankGraph link_rank(const RecordedRank& r, const RecordedStep& step, Nanoseconds
     }
   }
   return g;
+}
+
+void name_calls(RankGraph& g, StringTable& names) {
+  std::unordered_map<std::uint32_t, NameId> known;  // by the name in the trace
+  for (Call& call : g.calls) {
+    const NameId recorded = g.recorded->runtime_calls[call.recorded].name;
+    const auto [it, fresh] = known.try_emplace(recorded.index(), NameId{});
+    if (fresh) it->second = names.intern(g.recorded->names.text(recorded));
+    call.name = it->second;
+  }
 }
 
 }  // namespace stepcast::detail

@@ -37,6 +37,7 @@ struct Call {
   std::uint32_t recorded = 0;  // index into RecordedRank::runtime_calls
   std::uint32_t thread = 0;
   CallKind kind = CallKind::other;
+  NameId name;                         // in the names of the Program; name_calls() sets it
   bool blocking_copy = false;          // returns only after its own copy
   bool in_library_annotation = false;  // inside "nccl:*": the collective library's own affairs
   double start_us = 0, end_us = 0;
@@ -55,6 +56,7 @@ struct GpuWork {
   MemcpyKind copy = MemcpyKind::none;
   KernelClass kernel_class = KernelClass::other;
   bool communication = false;
+  bool pageable = false;            // copy from or to host memory that is not pinned
   std::int32_t collective = kNone;  // index into the set's matched collectives
 
   [[nodiscard]] double length_us() const { return end_us - start_us; }
@@ -115,5 +117,7 @@ struct RecordedStep {
 // Links ops, calls and GPU work inside the step: op nesting per thread, call to GPU work by correlation,
 // streams by start.
 [[nodiscard]] RankGraph link_rank(const RecordedRank& recorded, const RecordedStep& step, Nanoseconds origin);
+// Sets Call::name.
+void name_calls(RankGraph& graph, StringTable& names);
 
 }  // namespace stepcast::detail

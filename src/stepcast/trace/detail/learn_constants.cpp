@@ -1,0 +1,298 @@
+// How the constants are learned; each step may use those of the steps before.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "stepcast/trace/detail/constants.h"
+
+namespace stepcast::detail {
+namespace {
+
+struct Samples {
+  std::vector<double> clean;
+  double smallest = std::numeric_limits<double>::infinity();
+  std::uint32_t all = 0;
+  bool borrowed = false;  // the clean ones are those of related classes
+
+  void add(double value, bool is_clean) {
+    value = std::max(value, 0.0);
+    ++all;
+    smallest = std::min(smallest, value);
+    if (is_clean) clean.push_back(value);
+  }
+  // The middle of the clean ones, else the smallest of all.
+  LearnedConstant learn(const DelayClass& delay) {
+    LearnedConstant c;
+    c.delay = delay;
+    c.clean = borrowed ? 0 : static_cast<std::uint32_t>(clean.size());
+    c.all = all;
+    c.fallback = borrowed;
+    if (!clean.empty()) {
+      const auto middle = clean.begin() + static_cast<std::ptrdiff_t>(clean.size() / 2);
+      std::nth_element(clean.begin(), middle, clean.end());
+      double median = *middle;
+      if (clean.size() % 2 == 0) median = 0.5 * (median + *std::max_element(clean.begin(), middle));
+      // Recorded times are rounded, a median of them too: over a thousand queued kernels half a microsecond
+      // adds up. The mean of what lies within the clock's tolerance of the median has no such bias.
+      double sum = 0;
+      int near = 0;
+      for (const double v : clean) {
+        if (std::abs(v - median) <= kClockToleranceUs) {
+          sum += v;
+          ++near;
+        }
+      }
+      c.value_us = near > 0 ? sum / near : median;
+    } else {
+      c.value_us = all > 0 ? smallest : 0;
+      c.fallback = true;
+    }
+    return c;
+  }
+};
+
+using SamplesByClass = std::map<DelayClass, Samples>;
+
+const Call& call_of(const RankGraph& g, const GpuWork& w) {
+  return g.calls[static_cast<std::size_t>(w.call)];
+}
+
+const GpuWork& source_of(const RankGraph& g, std::int32_t edge) {
+  return g.gpu[static_cast<std::size_t>(g.gpu_edges[static_cast<std::size_t>(edge)].from)];
+}
+
+// How close two classes of launches are.
+enum class Kinship : std::uint8_t { call_and_direction, call, any };
+constexpr Kinship kKinships[] = {Kinship::call_and_direction, Kinship::call, Kinship::any};
+
+bool are_kin(const DelayClass& a, const DelayClass& b, Kinship kinship) {
+  switch (kinship) {
+    case Kinship::call_and_direction: return a.call == b.call && a.to == b.to;
+    case Kinship::call: return a.call == b.call;
+    case Kinship::any: break;
+  }
+  return true;
+}
+
+}  // namespace
+
+class ConstantsLearner {
+ public:
+  ConstantsLearner(const std::vector<RankGraph>& ranks, const std::vector<CpuLanes>& lanes,
+                   const StringTable& names)
+      : ranks_(ranks), lanes_(lanes), names_(names) {
+    for (const RankGraph& g : ranks) into_.push_back(edges_into(g));
+  }
+
+  Constants run() {
+    learn_base_costs();
+    learn_launch_delays();
+    correct_base_of_blocking_copies();
+    learn_gaps();
+    learn_event_delays();
+    learn_returns();
+    return std::move(out_);
+  }
+
+ private:
+  void keep(LearnedConstant constant) {
+    out_.value_us_[constant.delay] = constant.value_us;
+    out_.table_.push_back(constant);
+  }
+
+  // By name, so that the order in which traces are read changes nothing.
+  std::vector<std::pair<const DelayClass*, Samples*>> by_name(SamplesByClass& samples) const {
+    std::map<std::string, std::pair<const DelayClass*, Samples*>> sorted;
+    for (auto& [delay, of_class] : samples)
+      sorted.emplace(describe(delay, names_), std::pair{&delay, &of_class});
+    std::vector<std::pair<const DelayClass*, Samples*>> out;
+    for (auto& [name, entry] : sorted) out.push_back(entry);
+    return out;
+  }
+
+  // When the work could have begun by its launch alone.
+  [[nodiscard]] double launched_us(const RankGraph& g, const GpuWork& w) const {
+    return starts_inside_call(g, w)
+               ? call_of(g, w).start_us + out_.value_us(launch_class(DelayKind::inside_launch, g, w))
+               : call_of(g, w).end_us + out_.value_us(launch_class(DelayKind::launch, g, w));
+  }
+
+  // The smallest occurrence over all ranks.
+  void learn_base_costs() {
+    std::array<Samples, kWaitKindCount> base;
+    for (std::size_t r = 0; r < ranks_.size(); ++r) {
+      for (const CpuWait& wait : lanes_[r].waits) {
+        const Call& c = ranks_[r].calls[static_cast<std::size_t>(wait.call)];
+        base[static_cast<std::size_t>(wait.kind)].add(c.end_us - c.start_us, false);
+      }
+    }
+    for (int k = 1; k < kWaitKindCount; ++k) {
+      if (base[static_cast<std::size_t>(k)].all == 0) continue;
+      LearnedConstant c = base[static_cast<std::size_t>(k)].learn(base_class(static_cast<WaitKind>(k)));
+      c.fallback = false;
+      c.clean = 1;
+      shortest_[static_cast<std::size_t>(k)] = c.value_us;
+      keep(c);
+    }
+  }
+
+  void learn_launch_delays() {
+    SamplesByClass after_call, inside_call;
+    std::map<DelayClass, std::vector<double>> call_lengths;  // of `after_call`
+    for (std::size_t r = 0; r < ranks_.size(); ++r) {
+      const RankGraph& g = ranks_[r];
+      for (std::size_t i = 0; i < g.gpu.size(); ++i) {
+        const GpuWork& w = g.gpu[i];
+        if (w.call == kNone) continue;
+        const Call& c = call_of(g, w);
+        if (c.gpu.front() != static_cast<std::int32_t>(i)) continue;  // later work of a graph launch
+        const bool clean = launched_clean(g, i, into_[r]);
+        if (starts_inside_call(g, w)) {
+          inside_call[launch_class(DelayKind::inside_launch, g, w)].add(w.start_us - c.start_us, clean);
+        } else {
+          const DelayClass delay = launch_class(DelayKind::launch, g, w);
+          after_call[delay].add(w.start_us - c.end_us, clean);
+          call_lengths[delay].push_back(c.end_us - c.start_us);
+        }
+      }
+    }
+    const auto after_by_name = by_name(after_call);
+    // A class whose every work waited says nothing of its delay but an upper bound: the like of it is the
+    // better witness.
+    for (const auto& [delay, samples] : after_by_name) {
+      if (!samples->clean.empty()) continue;
+      for (const Kinship kinship : kKinships) {
+        if (!samples->clean.empty()) break;
+        for (const auto& [other, theirs] : after_by_name) {
+          if (theirs == samples || theirs->borrowed || !are_kin(*other, *delay, kinship)) continue;
+          samples->clean.insert(samples->clean.end(), theirs->clean.begin(), theirs->clean.end());
+          samples->borrowed = true;
+        }
+      }
+      for (double& v : samples->clean) v = std::min(v, samples->smallest);
+    }
+    for (const auto& [delay, samples] : after_by_name) keep(samples->learn(*delay));
+    const auto inside_by_name = by_name(inside_call);
+    // Work that begins inside its call is rarely seen without waiting when the GPU is behind: then a call of
+    // usual length and the usual delay after its end are the better witness.
+    for (const auto& [delay, samples] : inside_by_name) {
+      if (!samples->clean.empty() || samples->all == 0) continue;
+      Samples lengths, delays;
+      for (const Kinship kinship : kKinships) {
+        if (!delays.clean.empty()) break;
+        for (const auto& [other, theirs] : after_by_name) {
+          if (theirs->borrowed || !are_kin(*other, *delay, kinship)) continue;
+          delays.clean.insert(delays.clean.end(), theirs->clean.begin(), theirs->clean.end());
+          const std::vector<double>& of_calls = call_lengths[*other];
+          lengths.clean.insert(lengths.clean.end(), of_calls.begin(), of_calls.end());
+        }
+      }
+      if (delays.clean.empty() || lengths.clean.empty()) continue;
+      samples->borrowed = true;
+      samples->clean.push_back(
+          std::min(samples->smallest, lengths.learn({}).value_us + delays.learn({}).value_us));
+    }
+    for (const auto& [delay, samples] : inside_by_name) keep(samples->learn(*delay));
+  }
+
+  // A blocking copy always waits for itself, so that its smallest length still holds a copy: what it does
+  // before is over when it could begin.
+  void correct_base_of_blocking_copies() {
+    const DelayClass base = base_class(WaitKind::blocking_copy);
+    double own = out_.value_us(base);
+    for (std::size_t r = 0; r < ranks_.size(); ++r) {
+      for (const CpuWait& wait : lanes_[r].waits) {
+        const Call& c = ranks_[r].calls[static_cast<std::size_t>(wait.call)];
+        if (wait.kind != WaitKind::blocking_copy || c.gpu.empty()) continue;
+        const GpuWork& copy = ranks_[r].gpu[static_cast<std::size_t>(c.gpu.front())];
+        own = std::min(own, out_.value_us(launch_class(DelayKind::inside_launch, ranks_[r], copy)));
+      }
+    }
+    for (LearnedConstant& c : out_.table_) {
+      if (c.delay != base) continue;
+      c.value_us = own;
+      out_.value_us_[base] = own;
+    }
+  }
+
+  // Where the neighbour alone held the work back: launched, and everything else over, before.
+  void learn_gaps() {
+    SamplesByClass gaps;
+    for (std::size_t r = 0; r < ranks_.size(); ++r) {
+      const RankGraph& g = ranks_[r];
+      for (std::size_t i = 0; i < g.gpu.size(); ++i) {
+        const GpuWork& w = g.gpu[i];
+        if (w.call == kNone || w.previous == kNone) continue;
+        const GpuWork& previous = g.gpu[static_cast<std::size_t>(w.previous)];
+        double events = -std::numeric_limits<double>::infinity();
+        for (const std::int32_t e : into_[r][i]) events = std::max(events, source_of(g, e).end_us);
+        const bool queued = launched_us(g, w) <= previous.end_us && events < previous.end_us;
+        if (queued) gaps[gap_class(previous, w)].add(w.start_us - previous.end_us, true);
+      }
+    }
+    for (auto& [delay, samples] : gaps) keep(samples.learn(delay));
+  }
+
+  // Where the awaited work alone held the work back.
+  void learn_event_delays() {
+    SamplesByClass events;
+    for (std::size_t r = 0; r < ranks_.size(); ++r) {
+      const RankGraph& g = ranks_[r];
+      for (std::size_t i = 0; i < g.gpu.size(); ++i) {
+        const GpuWork& w = g.gpu[i];
+        if (w.call == kNone || into_[r][i].empty()) continue;
+        const GpuWork* last = nullptr;
+        for (const std::int32_t e : into_[r][i]) {
+          const GpuWork& source = source_of(g, e);
+          if (last == nullptr || source.end_us > last->end_us) last = &source;
+        }
+        if (launched_us(g, w) > last->end_us) continue;
+        if (w.previous != kNone) {
+          const GpuWork& previous = g.gpu[static_cast<std::size_t>(w.previous)];
+          if (previous.end_us + out_.value_us(gap_class(previous, w)) > last->end_us) continue;
+        }
+        events[event_class(*last, w)].add(w.start_us - last->end_us, true);
+      }
+    }
+    for (auto& [delay, samples] : events) keep(samples.learn(delay));
+  }
+
+  // Of calls that visibly waited.
+  void learn_returns() {
+    std::array<Samples, kWaitKindCount> returns;
+    for (std::size_t r = 0; r < ranks_.size(); ++r) {
+      const RankGraph& g = ranks_[r];
+      for (const CpuWait& wait : lanes_[r].waits) {
+        if (wait.sources.empty()) continue;
+        const Call& c = g.calls[static_cast<std::size_t>(wait.call)];
+        double last = 0;
+        for (const std::int32_t s : wait.sources)
+          last = std::max(last, g.gpu[static_cast<std::size_t>(s)].end_us);
+        const auto kind = static_cast<std::size_t>(wait.kind);
+        if (last > c.start_us + shortest_[kind]) returns[kind].add(c.end_us - last, true);
+      }
+    }
+    for (int k = 1; k < kWaitKindCount; ++k) {
+      Samples& s = returns[static_cast<std::size_t>(k)];
+      if (s.all > 0) keep(s.learn(return_class(static_cast<WaitKind>(k))));
+    }
+  }
+
+  const std::vector<RankGraph>& ranks_;
+  const std::vector<CpuLanes>& lanes_;
+  const StringTable& names_;
+  std::vector<std::vector<std::vector<std::int32_t>>> into_;  // [rank][work] -> edges into it
+  std::array<double, kWaitKindCount> shortest_{};             // whole waiting calls
+  Constants out_;
+};
+
+Constants Constants::learn(const std::vector<RankGraph>& ranks, const std::vector<CpuLanes>& lanes,
+                           const StringTable& names) {
+  return ConstantsLearner(ranks, lanes, names).run();
+}
+
+}  // namespace stepcast::detail
