@@ -13,8 +13,8 @@ void require(bool condition) {
   if (!condition) std::abort();
 }
 
-stepcast::DescribedJob base() {
-  stepcast::DescribedJob job;
+stepcast::ResolvedJob base() {
+  stepcast::ResolvedJob job;
   job.model = stepcast::find_preset("llama-2-7b").value();
   job.layout.batch.seq_len_tokens = 4096;
   job.n_gpus = 64;
@@ -24,14 +24,13 @@ stepcast::DescribedJob base() {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const stepcast::DescribedJob kBase = base();
+  static const stepcast::ResolvedJob kBase = base();
   const std::string_view text{reinterpret_cast<const char*>(data), size};
   const auto job = stepcast::parse_deepspeed_config(text, "fuzz.json", kBase);
   if (!job.ok()) {
     require(!job.error().message().empty());
     return 0;
   }
-  require(stepcast::check(job->layout, job->model, 64).ok());
-  require(job->layout.micro_batches() > 0);
+  if (stepcast::check(job->layout, job->model, 64).ok()) require(job->layout.micro_batches() > 0);
   return 0;
 }

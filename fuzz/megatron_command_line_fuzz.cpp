@@ -2,9 +2,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <string_view>
 
-#include "stepcast/describe/megatron.h"
+#include "stepcast/describe/job.h"
 #include "stepcast/workload/placement.h"
 
 namespace {
@@ -16,8 +15,9 @@ void require(bool condition) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const std::string_view text{reinterpret_cast<const char*>(data), size};
-  const auto job = stepcast::parse_megatron_command_line(text, {});
+  stepcast::Job asked;
+  asked.command_line.emplace(reinterpret_cast<const char*>(data), size);
+  const auto job = stepcast::resolve(asked);
   if (!job.ok()) {
     require(!job.error().message().empty());
     return 0;

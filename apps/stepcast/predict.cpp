@@ -1,7 +1,6 @@
 // stepcast predict: the time of a training step from a description.
 
 #include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,12 +11,9 @@
 
 #include "stepcast/analyze/flat_program.h"
 #include "stepcast/analyze/task_times.h"
-#include "stepcast/describe/deepspeed.h"
-#include "stepcast/describe/huggingface.h"
+#include "stepcast/describe/job.h"
 #include "stepcast/describe/megatron.h"
-#include "stepcast/describe/presets.h"
 #include "stepcast/describe/software_defaults.h"
-#include "stepcast/describe/torchtitan.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/predict/published_composition.h"
 #include "stepcast/predict/step_model.h"
@@ -33,10 +29,9 @@ namespace stepcast::cli {
 namespace {
 
 struct Options {
-  std::string model, platform = "dgx-h100", framework;
-  std::optional<std::int64_t> gpus;
-  std::optional<std::int64_t> tensor, pipeline, context, expert, micro_batch, global_batch, sequence;
-  std::string command_line, torchtitan, deepspeed, dtype;
+  std::string platform = "dgx-h100", framework, dtype;
+  std::string command_line, torchtitan, deepspeed;
+  Job job;
   std::vector<std::string> what_if;
   bool json = false, explain = false, published = false;
   std::string timeline;
@@ -44,81 +39,30 @@ struct Options {
   CLI::App* app = nullptr;  // holds the flags that Megatron knows and we pass on
 };
 
-Result<Transformer> read_model(const std::string& name) {
-  std::error_code ignored;
-  if (name.find('/') != std::string::npos || name.ends_with(".json") ||
-      std::filesystem::exists(name, ignored)) {
-    return read_huggingface_config(name);
+Result<Job> job_of(const Options& options) {
+  Job job = options.job;
+  if (!options.framework.empty()) {
+    job.framework = parse_framework(options.framework);
+    if (job.framework == Framework::unknown) {
+      return Error::at("", "--framework")
+          .found(fmt::format("`{}`", options.framework))
+          .expected("megatron, nemo, torchtitan, fsdp, deepspeed or libai");
+    }
   }
-  return find_preset(name);
-}
-
-// "--tensor-model-parallel-size 8" and so on, from the short forms.
-std::vector<std::string> megatron_words(const Options& options) {
-  std::vector<std::string> words = options.app->remaining();
-  const auto add = [&](const char* flag, const std::optional<std::int64_t>& value) {
-    if (!value) return;
-    words.emplace_back(flag);
-    words.push_back(std::to_string(*value));
-  };
-  add("--tensor-model-parallel-size", options.tensor);
-  add("--pipeline-model-parallel-size", options.pipeline);
-  add("--context-parallel-size", options.context);
-  add("--expert-model-parallel-size", options.expert);
-  add("--micro-batch-size", options.micro_batch);
-  add("--global-batch-size", options.global_batch);
-  add("--seq-length", options.sequence);
-  if (options.dtype == "fp8") {
-    words.insert(words.end(), {"--bf16", "--fp8-format", "hybrid"});
-  } else if (!options.dtype.empty() && options.dtype != "fp32") {
-    words.push_back("--" + options.dtype);
+  if (!options.dtype.empty()) {
+    job.settings.fp8 = options.dtype == "fp8";
+    job.settings.dtype = options.dtype == "fp8" ? DType::bf16 : parse_dtype(options.dtype);
   }
-  return words;
-}
-
-bool has_flag(const std::vector<std::string>& words, std::string_view flag) {
-  for (const std::string& word : words) {
-    if (word == flag || word.starts_with(std::string{flag} + "=")) return true;
-  }
-  return false;
-}
-
-Result<DescribedJob> describe_job(const Options& options, std::vector<std::string>& notes) {
-  std::optional<Transformer> model;
-  if (!options.model.empty()) {
-    STEPCAST_ASSIGN(model, read_model(options.model));
-  }
-  if (!options.command_line.empty()) {
-    return parse_megatron_command_line(options.command_line, {model, options.gpus});
-  }
+  STEPCAST_ASSIGN(MegatronWords words, parse_megatron_flags(options.app->remaining()));
+  job.settings = over(words.settings, job.settings);
+  job.not_modelled = std::move(words.not_modelled);
+  if (!options.command_line.empty()) job.command_line = options.command_line;
   if (!options.torchtitan.empty()) {
-    return read_torchtitan_config(options.torchtitan, {model, options.gpus});
+    STEPCAST_ASSIGN(job.torchtitan, read_config_text(options.torchtitan));
   }
-  std::vector<std::string> words = megatron_words(options);
-  if (!model && !has_flag(words, "--num-layers")) {
-    return Error{"no model is named"}
-        .expected(
-            "--model with the name of a preset or a config.json, or Megatron's flags from --num-layers on")
-        .advice("`stepcast predict --help` shows an example");
+  if (!options.deepspeed.empty()) {
+    STEPCAST_ASSIGN(job.deepspeed, read_config_text(options.deepspeed));
   }
-  if (!has_flag(words, "--micro-batch-size")) {
-    words.insert(words.end(), {"--micro-batch-size", "1"});
-    notes.emplace_back("micro-batch size not given: 1");
-  }
-  if (!has_flag(words, "--seq-length") && model) {
-    const std::int64_t length =
-        model->max_position > 0 ? std::min<std::int64_t>(model->max_position, 8192) : 2048;
-    words.insert(words.end(), {"--seq-length", std::to_string(length)});
-    notes.push_back(fmt::format("sequence length not given: {}", length));
-  }
-  const bool any_type = has_flag(words, "--bf16") || has_flag(words, "--fp16") ||
-                        has_flag(words, "--fp8-format") || options.dtype == "fp32";
-  if (!any_type) {
-    words.emplace_back("--bf16");
-    notes.emplace_back("type of the computation not given: bf16");
-  }
-  STEPCAST_ASSIGN(DescribedJob job, parse_megatron_arguments(words, {model, options.gpus}));
-  if (!options.deepspeed.empty()) return read_deepspeed_config(options.deepspeed, job);
   return job;
 }
 
@@ -210,27 +154,18 @@ std::string above_zero(const std::string& text) {
 }
 
 Result<int> run(const Options& options) {
-  std::vector<std::string> notes;
-  STEPCAST_ASSIGN(DescribedJob job, describe_job(options, notes));
-  if (!options.framework.empty()) {
-    const Framework framework = parse_framework(options.framework);
-    if (framework == Framework::unknown) {
-      return Error::at("", "--framework")
-          .found(fmt::format("`{}`", options.framework))
-          .expected("megatron, nemo, torchtitan, fsdp, deepspeed or libai");
-    }
-    set_software_defaults(job.layout, framework, job.layout.layer.precision.compute);
-  }
+  STEPCAST_ASSIGN(const Job asked, job_of(options));
+  STEPCAST_ASSIGN(const ResolvedJob job, resolve(asked));
+  std::vector<std::string> notes = job.notes;
   STEPCAST_ASSIGN(const Platform platform, load_platform(options.platform));
   std::optional<OutputFile> timeline;
   if (!options.timeline.empty()) {
     std::vector<std::filesystem::path> inputs = platform.files;
-    inputs.insert(inputs.end(), {options.model, options.torchtitan, options.deepspeed});
+    inputs.insert(inputs.end(), {options.job.model, options.torchtitan, options.deepspeed});
     STEPCAST_ASSIGN(timeline, OutputFile::at(options.timeline, inputs));
   }
   for (const std::string& setting : job.not_modelled)
     notes.push_back(fmt::format("not modelled: {}", setting));
-  STEPCAST_TRY(check(job.layout, job.model, options.gpus));
 
   StepAssumptions assume;
   STEPCAST_TRY(apply_what_if(options.what_if, assume));
@@ -279,28 +214,39 @@ Verb predict_verb() {
         options->app = &app;
         app.allow_extras();
         app.footer(
-            "Flags of Megatron-LM that are not listed here are understood as they are, for example:\n"
+            "Flags of Megatron-LM that are not listed here are understood as they are. What is said in "
+            "several\n"
+            "places holds in this order, the later the stronger: the model and our defaults, the habits of\n"
+            "--framework, --command-line, --torchtitan or --deepspeed, flags. Example:\n"
             "  stepcast predict --model llama-3-70b --platform dgx-h100 --gpus 512 --tp 4 --pp 4 \\\n"
             "    --global-batch-size 512 --sequence-parallel --use-distributed-optimizer");
-        app.add_option("--model", options->model, "name of a preset, or a Hugging Face config.json");
+        app.add_option("--model", options->job.model, "name of a preset, or a Hugging Face config.json");
         app.add_option("--platform", options->platform, "name of a shipped platform, or a platform file")
             ->capture_default_str();
-        app.add_option("--gpus", options->gpus, "GPUs in all; what the layout leaves is data parallel");
-        app.add_option("--tp,--tensor-model-parallel-size", options->tensor, "tensor parallel degree");
-        app.add_option("--pp,--pipeline-model-parallel-size", options->pipeline, "pipeline parallel degree");
-        app.add_option("--cp,--context-parallel-size", options->context, "context parallel degree");
-        app.add_option("--ep,--expert-model-parallel-size", options->expert, "expert parallel degree");
-        app.add_option("--mbs,--micro-batch-size", options->micro_batch, "sequences per micro-batch");
-        app.add_option("--gbs,--global-batch-size", options->global_batch, "sequences per step");
-        app.add_option("--seq,--seq-length", options->sequence, "tokens per sequence");
+        app.add_option("--gpus", options->job.n_gpus, "GPUs in all; what the layout leaves is data parallel");
+        app.add_option("--tp,--tensor-model-parallel-size", options->job.settings.tensor,
+                       "tensor parallel degree");
+        app.add_option("--pp,--pipeline-model-parallel-size", options->job.settings.pipeline,
+                       "pipeline parallel degree");
+        app.add_option("--cp,--context-parallel-size", options->job.settings.context,
+                       "context parallel degree");
+        app.add_option("--ep,--expert-model-parallel-size", options->job.settings.expert,
+                       "expert parallel degree");
+        app.add_option("--mbs,--micro-batch-size", options->job.settings.micro_batch_sequences,
+                       "sequences per micro-batch");
+        app.add_option("--gbs,--global-batch-size", options->job.settings.global_batch_sequences,
+                       "sequences per step");
+        app.add_option("--seq,--seq-length", options->job.settings.seq_len_tokens, "tokens per sequence");
         app.add_option("--dtype", options->dtype, "bf16, fp16, fp32 or fp8 (hybrid, on top of bf16)")
             ->check(CLI::IsMember({"bf16", "fp16", "fp32", "fp8"}));
         app.add_option("--framework", options->framework,
                        "whose kernels and overlaps: megatron, nemo, torchtitan, fsdp, deepspeed, libai");
         app.add_option("--command-line", options->command_line,
-                       "a whole Megatron-LM command line, instead of the flags above");
-        app.add_option("--torchtitan", options->torchtitan, "a TorchTitan job config (TOML) instead");
-        app.add_option("--deepspeed", options->deepspeed, "a DeepSpeed config (JSON) on top");
+                       "a whole Megatron-LM command line; flags beside it hold against it");
+        app.add_option("--torchtitan", options->torchtitan,
+                       "a TorchTitan job config (TOML); flags beside it hold against it");
+        app.add_option("--deepspeed", options->deepspeed,
+                       "a DeepSpeed config (JSON); flags beside it hold against it");
         app.add_option("--what-if", options->what_if,
                        "how it would be with faster parts: nvlink=2x, network, gemm, attention, memory_bound")
             ->delimiter(',');

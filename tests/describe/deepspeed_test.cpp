@@ -15,27 +15,29 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
-DescribedJob base_64() {
-  DescribedJob base;
+ResolvedJob base_64() {
+  ResolvedJob base;
   base.model = find_preset("llama-2-13b").value();
   base.layout.batch.seq_len_tokens = 4096;
   base.n_gpus = 64;
   return base;
 }
 
-DescribedJob job_of(std::string_view text, const DescribedJob& base = base_64()) {
+ResolvedJob job_of(std::string_view text, const ResolvedJob& base = base_64()) {
   auto job = parse_deepspeed_config(text, "ds.json", base);
   EXPECT_TRUE(job.ok()) << job.error().message();
-  return job.ok() ? std::move(*job) : DescribedJob{};
+  return job.ok() ? std::move(*job) : ResolvedJob{};
 }
 
-std::string message_of(std::string_view text, const DescribedJob& base = base_64()) {
+std::string message_of(std::string_view text, const ResolvedJob& base = base_64()) {
   const auto job = parse_deepspeed_config(text, "ds.json", base);
-  return job.ok() ? "no error" : job.error().message();
+  if (!job.ok()) return job.error().message();
+  const Status runs = check(job->layout, job->model, job->n_gpus);
+  return runs.ok() ? "no error" : runs.error().message();
 }
 
 TEST(DeepSpeedConfig, DescribesZero3WithOffload) {
-  const DescribedJob job = job_of(R"({
+  const ResolvedJob job = job_of(R"({
     "train_batch_size": "auto", "train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 4,
     "steps_per_print": 10, "gradient_clipping": 1.0, "bf16": {"enabled": true},
     "optimizer": {"type": "AdamW", "params": {"lr": "auto", "betas": [0.9, 0.95]}},
@@ -65,7 +67,7 @@ TEST(DeepSpeedConfig, DescribesZero3WithOffload) {
 }
 
 TEST(DeepSpeedConfig, DefaultsAreDeepSpeeds) {
-  const DescribedJob job = job_of(R"({"train_batch_size": 128, "fp16": {"enabled": true, "loss_scale": 0}})");
+  const ResolvedJob job = job_of(R"({"train_batch_size": 128, "fp16": {"enabled": true, "loss_scale": 0}})");
   EXPECT_EQ(job.layout.sharding.kind, Sharding::none);
   EXPECT_EQ(job.layout.batch.micro_batch_sequences, 2);
   EXPECT_EQ(job.layout.layer.precision, precision_for(DType::fp16));
@@ -73,18 +75,18 @@ TEST(DeepSpeedConfig, DefaultsAreDeepSpeeds) {
   EXPECT_FALSE(job.layout.sharding.overlap_gradient_reduce);
   EXPECT_THAT(job.not_modelled, IsEmpty());
   EXPECT_EQ(job_of(R"({"train_batch_size": 64})").layout.layer.precision.compute, DType::fp32);
-  const DescribedJob reduced = job_of(R"({"train_batch_size": 64, "bf16": {"enabled": true},
+  const ResolvedJob reduced = job_of(R"({"train_batch_size": 64, "bf16": {"enabled": true},
     "communication_data_type": "fp32", "data_types": {"grad_accum_dtype": "fp32"}, "zero_optimization": {"stage": 2}})");
   EXPECT_EQ(reduced.layout.layer.precision.reduction, DType::fp32);
   EXPECT_EQ(reduced.layout.layer.precision.gradients, DType::fp32);
 }
 
 TEST(DeepSpeedConfig, KeepsWhatTheBaseSays) {
-  DescribedJob base = base_64();
+  ResolvedJob base = base_64();
   base.layout.degrees.tensor = 4;
   base.layout.batch.micro_batch_sequences = 2;
   base.layout.layer.sequence_parallel = true;
-  const DescribedJob job =
+  const ResolvedJob job =
       job_of(R"({"gradient_accumulation_steps": 8, "zero_optimization": {"stage": 1}})", base);
   EXPECT_EQ(job.layout.degrees.data, 16);
   EXPECT_EQ(job.layout.batch.global_batch_sequences, 2 * 8 * 16);
@@ -108,7 +110,7 @@ TEST(DeepSpeedConfig, RefusesWhatItDoesNotUnderstand) {
   EXPECT_THAT(message_of(R"({"optimizer": {"type": "Muon"}})"), HasSubstr("optimizer.type"));
   EXPECT_THAT(message_of(R"({"zero_optimization": {"offload_optimizer": {"device": "disk"}}})"),
               HasSubstr("none, cpu or nvme"));
-  DescribedJob base = base_64();
+  ResolvedJob base = base_64();
   base.n_gpus = 30;
   base.layout.degrees.tensor = 4;
   EXPECT_THAT(message_of(R"({"train_batch_size": 64})", base), HasSubstr("30 GPUs"));

@@ -1,6 +1,8 @@
 #include "stepcast/describe/megatron.h"
 
+#include <optional>
 #include <set>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,14 +17,27 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-DescribedJob job_of(std::string_view line, const MegatronOptions& options = {}) {
-  auto job = parse_megatron_command_line(line, options);
-  EXPECT_TRUE(job.ok()) << job.error().message();
-  return job.ok() ? std::move(*job) : DescribedJob{};
+struct Given {
+  std::optional<Transformer> model = {};
+  std::optional<std::int64_t> n_gpus = {};
+};
+
+Result<ResolvedJob> resolved(std::string_view line, const Given& given) {
+  Job job;
+  job.command_line = line;
+  job.transformer = given.model;
+  job.n_gpus = given.n_gpus;
+  return resolve(job);
 }
 
-std::string message_of(std::string_view line, const MegatronOptions& options = {}) {
-  const auto job = parse_megatron_command_line(line, options);
+ResolvedJob job_of(std::string_view line, const Given& given = {}) {
+  auto job = resolved(line, given);
+  EXPECT_TRUE(job.ok()) << job.error().message();
+  return job.ok() ? std::move(*job) : ResolvedJob{};
+}
+
+std::string message_of(std::string_view line, const Given& given = {}) {
+  const auto job = resolved(line, given);
   return job.ok() ? "no error" : job.error().message();
 }
 
@@ -34,7 +49,7 @@ constexpr std::string_view kSmall =
 std::string small(std::string_view more) { return std::string{kSmall} + std::string{more}; }
 
 TEST(MegatronCommandLine, DescribesGpt3) {
-  const DescribedJob job = job_of(R"(
+  const ResolvedJob job = job_of(R"(
       # 175B on 1,024 GPUs
       torchrun --nproc_per_node 8 --nnodes=128 --rdzv_id 7 pretrain_gpt.py \
         --tensor-model-parallel-size 8 --pipeline-model-parallel-size=16 \
@@ -62,7 +77,7 @@ TEST(MegatronCommandLine, DescribesGpt3) {
 }
 
 TEST(MegatronCommandLine, DescribesLlamaWithFp8) {
-  const DescribedJob job = job_of(
+  const ResolvedJob job = job_of(
       "--num-layers 80 --hidden-size 8192 --ffn-hidden-size 28672 --num-attention-heads 64 "
       "--group-query-attention "
       "--num-query-groups 8 --max-position-embeddings 131072 --position-embedding-type rope --normalization "
@@ -90,7 +105,7 @@ TEST(MegatronCommandLine, DescribesLlamaWithFp8) {
 }
 
 TEST(MegatronCommandLine, DescribesDeepSeek) {
-  const DescribedJob job = job_of(
+  const ResolvedJob job = job_of(
       "--num-layers 61 --hidden-size 7168 --ffn-hidden-size 18432 --num-attention-heads 128 "
       "--max-position-embeddings 163840 --position-embedding-type rope --normalization RMSNorm --swiglu "
       "--disable-bias-linear --untie-embeddings-and-output-weights --hidden-dropout 0 --attention-dropout 0 "
@@ -112,9 +127,9 @@ TEST(MegatronCommandLine, DescribesDeepSeek) {
 
 TEST(MegatronCommandLine, FlagsChangeAGivenModel) {
   const Transformer llama = find_preset("llama-3-8b").value();
-  const DescribedJob same = job_of("--seq-length 8192 --bf16", {.model = llama});
+  const ResolvedJob same = job_of("--seq-length 8192 --bf16", {.model = llama});
   EXPECT_EQ(same.model, llama);
-  const DescribedJob changed =
+  const ResolvedJob changed =
       job_of("--seq-length 8192 --num-layers 16 --num-query-groups 4", {.model = llama});
   EXPECT_EQ(changed.model.n_layers, 16);
   EXPECT_EQ(changed.model.n_kv_heads, 4);
@@ -122,7 +137,7 @@ TEST(MegatronCommandLine, FlagsChangeAGivenModel) {
 }
 
 TEST(MegatronCommandLine, KnowsOldSpellings) {
-  const DescribedJob job =
+  const ResolvedJob job =
       job_of(small("--model-parallel-size 2 --checkpoint-activations --checkpoint-num-layers 2 "
                    "--DDP-impl torch --fp16 --no-scatter-gather-tensors-in-pipeline"),
              {.n_gpus = 16});
@@ -223,7 +238,7 @@ TEST(MegatronCommandLine, RefusesWhatItDoesNotUnderstand) {
 }
 
 TEST(MegatronCommandLine, ReadsBert) {
-  const DescribedJob job = job_of("python pretrain_bert.py " + small("--bert-no-binary-head"));
+  const ResolvedJob job = job_of("python pretrain_bert.py " + small("--bert-no-binary-head"));
   EXPECT_EQ(job.model.architecture, Architecture::encoder);
   EXPECT_EQ(job.model.n_token_types, 2);
 }

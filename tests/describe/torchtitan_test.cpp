@@ -15,10 +15,10 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-DescribedJob job_of(std::string_view text, const TorchTitanOptions& options = {}) {
+ResolvedJob job_of(std::string_view text, const TorchTitanOptions& options = {}) {
   auto job = parse_torchtitan_config(text, "job.toml", options);
   EXPECT_TRUE(job.ok()) << job.error().message();
-  return job.ok() ? std::move(*job) : DescribedJob{};
+  return job.ok() ? std::move(*job) : ResolvedJob{};
 }
 
 std::string message_of(std::string_view text, const TorchTitanOptions& options = {.n_gpus = 8}) {
@@ -76,7 +76,7 @@ enable_float8_linear = false
 )";
 
 TEST(TorchTitanConfig, DescribesLlama3) {
-  const DescribedJob job = job_of(kLlama8b, {.n_gpus = 128});
+  const ResolvedJob job = job_of(kLlama8b, {.n_gpus = 128});
   EXPECT_EQ(job.model, find_preset("llama-3.1-8b").value());
   EXPECT_EQ(job.n_gpus, 128);
   Layout expected{
@@ -103,7 +103,7 @@ TEST(TorchTitanConfig, DescribesLlama3) {
 }
 
 TEST(TorchTitanConfig, DescribesThe405BWithFourDegrees) {
-  const DescribedJob job = job_of(R"(
+  const ResolvedJob job = job_of(R"(
 [model]
 name = "llama3"
 flavor = "405B"
@@ -151,14 +151,14 @@ filter_fqns = ["output"]
 }
 
 TEST(TorchTitanConfig, ReadsHybridSharding) {
-  const DescribedJob job = job_of(
+  const ResolvedJob job = job_of(
       "[model]\nflavor = '8B'\n[training]\nlocal_batch_size = 2\n"
       "[parallelism]\ndata_parallel_replicate_degree = 4\n",
       {.n_gpus = 32});
   EXPECT_EQ(job.layout.degrees.data, 32);
   EXPECT_EQ(job.layout.shard_group(), 8);
   EXPECT_EQ(job.layout.layer.recompute.every_n_layers, 2);  // the default: every second layer
-  const DescribedJob plain = job_of(
+  const ResolvedJob plain = job_of(
       "[model]\nflavor = '8B'\n[parallelism]\ndata_parallel_replicate_degree = 4\ndata_parallel_shard_degree "
       "= 1\n");
   EXPECT_EQ(plain.layout.sharding.kind, Sharding::none);
@@ -212,7 +212,7 @@ TEST(TorchTitanConfig, RefusesWhatItDoesNotUnderstand) {
 
 TEST(TorchTitanConfig, TakesAnyModel) {
   const Transformer model = find_preset("qwen2.5-7b").value();
-  const DescribedJob job = job_of("[training]\nlocal_batch_size = 1\n", {.model = model, .n_gpus = 8});
+  const ResolvedJob job = job_of("[training]\nlocal_batch_size = 1\n", {.model = model, .n_gpus = 8});
   EXPECT_EQ(job.model, model);
 }
 

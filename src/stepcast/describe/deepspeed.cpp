@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "stepcast/base/file.h"
 #include "stepcast/base/json_value.h"
+#include "stepcast/describe/detail/apply_settings.h"
 #include "stepcast/describe/detail/config_keys.h"
 
 namespace stepcast {
@@ -27,7 +27,7 @@ Status read_unless_auto(ConfigKeys& keys, std::string_view key, Value& out) {
 
 // Adds keys that are there and not switched off to what is not modelled.
 template <std::size_t N>
-void note_if_there(ConfigKeys& keys, const std::array<std::string_view, N>& names, DescribedJob& job) {
+void note_if_there(ConfigKeys& keys, const std::array<std::string_view, N>& names, ResolvedJob& job) {
   for (const std::string_view name : names) {
     const JsonValue* value = keys.take(name);
     if (value == nullptr || (value->is_bool() && !value->truth()) ||
@@ -41,7 +41,7 @@ void note_if_there(ConfigKeys& keys, const std::array<std::string_view, N>& name
 }
 
 // "offload_optimizer": {"device": "cpu", ...}
-Status read_offload(ConfigKeys& keys, std::string_view key, bool& out, DescribedJob& job) {
+Status read_offload(ConfigKeys& keys, std::string_view key, bool& out, ResolvedJob& job) {
   STEPCAST_ASSIGN(auto section, keys.section(key));
   if (!section) return Ok{};
   std::string device = "none";
@@ -61,7 +61,7 @@ Status read_offload(ConfigKeys& keys, std::string_view key, bool& out, Described
   return section->finish();
 }
 
-Status read_zero(ConfigKeys& root, DescribedJob& job) {
+Status read_zero(ConfigKeys& root, ResolvedJob& job) {
   Layout& layout = job.layout;
   layout.sharding.kind = Sharding::none;
   STEPCAST_ASSIGN(auto zero, root.section("zero_optimization"));
@@ -148,17 +148,18 @@ Result<DType> read_dtype(ConfigKeys& keys, std::string_view key, DType otherwise
   return keys.error(key).found(fmt::format("`{}`", text.substr(0, 60))).expected("fp16, bf16 or fp32");
 }
 
-Status read_precision(ConfigKeys& root, DescribedJob& job) {
+Status read_precision(ConfigKeys& root, const JobSettings& said, ResolvedJob& job) {
   STEPCAST_ASSIGN(const bool fp16, read_enabled(root, "fp16"));
   STEPCAST_ASSIGN(bool bf16, read_enabled(root, "bf16"));
   STEPCAST_ASSIGN(const bool old_bf16, read_enabled(root, "bfloat16"));
   bf16 = bf16 || old_bf16;
   if (fp16 && bf16) return root.error("bf16", "enabled together with fp16").advice("choose one");
-  Precision precision = precision_for(fp16 ? DType::fp16 : bf16 ? DType::bf16 : DType::fp32);
+  const DType compute = said.dtype.value_or(fp16 ? DType::fp16 : bf16 ? DType::bf16 : DType::fp32);
+  Precision precision = precision_for(compute);
   // ZeRO-2 and 3 keep gradients in the type of the weights; so do reductions unless told otherwise.
   const bool shards_gradients =
       job.layout.sharding.kind == Sharding::zero2 || job.layout.sharding.kind == Sharding::zero3;
-  if (bf16) {
+  if (compute == DType::bf16) {
     precision.reduction = DType::bf16;
     if (shards_gradients) precision.gradients = DType::bf16;
   }
@@ -175,7 +176,7 @@ Status read_precision(ConfigKeys& root, DescribedJob& job) {
   return Ok{};
 }
 
-Status read_optimizer(ConfigKeys& root, DescribedJob& job) {
+Status read_optimizer(ConfigKeys& root, ResolvedJob& job) {
   OptimizerSetup& setup = job.layout.optimizer;
   double clip = 0;  // DeepSpeed's default
   STEPCAST_TRY(read_unless_auto(root, "gradient_clipping", clip));
@@ -202,7 +203,7 @@ Status read_optimizer(ConfigKeys& root, DescribedJob& job) {
 }
 
 // The section sets up DeepSpeed's own checkpointing of activations, which recomputes whole layers.
-Status read_checkpointing(ConfigKeys& root, DescribedJob& job) {
+Status read_checkpointing(ConfigKeys& root, ResolvedJob& job) {
   STEPCAST_ASSIGN(auto section, root.section("activation_checkpointing"));
   if (!section) return Ok{};
   job.layout.layer.recompute.kind = Recompute::full;
@@ -214,7 +215,7 @@ Status read_checkpointing(ConfigKeys& root, DescribedJob& job) {
   return section->finish();
 }
 
-Status read_batches(ConfigKeys& root, DescribedJob& job) {
+Status read_batches(ConfigKeys& root, const JobSettings& said, ResolvedJob& job) {
   Layout& layout = job.layout;
   std::int64_t global = 0, micro = 0, steps = 0;
   STEPCAST_TRY(read_unless_auto(root, "train_batch_size", global));
@@ -223,7 +224,14 @@ Status read_batches(ConfigKeys& root, DescribedJob& job) {
   constexpr std::int64_t kMost = 1'000'000'000;
   const std::int64_t dp = layout.degrees.data;
   if (global > kMost || micro > kMost || steps > kMost) return root.error("", "a batch above 1e9 sequences");
+  if (said.micro_batch_sequences || said.global_batch_sequences) {
+    // Micro-batches per step are what comes of it; the file's size of a step holds if only its parts are said.
+    steps = 0;
+    micro = said.micro_batch_sequences.value_or(micro);
+    global = said.global_batch_sequences.value_or(global);
+  }
   if (global == 0 && micro == 0) {  // both come from the base
+    job.notes.push_back(fmt::format("micro-batch size not given: {}", layout.batch.micro_batch_sequences));
     if (steps > 0) layout.batch.global_batch_sequences = layout.batch.micro_batch_sequences * steps * dp;
     return Ok{};
   }
@@ -254,15 +262,16 @@ Status read_batches(ConfigKeys& root, DescribedJob& job) {
   return Ok{};
 }
 
-Status read_root(ConfigKeys& root, DescribedJob& job) {
+Status read_root(ConfigKeys& root, const JobSettings& said, ResolvedJob& job) {
   Layout& layout = job.layout;
-  layout.software.framework = Framework::deepspeed;
+  if (layout.software.framework == Framework::unknown) layout.software.framework = Framework::deepspeed;
   STEPCAST_ASSIGN(auto tensor, root.section("tensor_parallel"));
   if (tensor) {
     STEPCAST_TRY(read_unless_auto(*tensor, "autotp_size", layout.degrees.tensor));
     STEPCAST_TRY(read_unless_auto(*tensor, "tp_size", layout.degrees.tensor));
     STEPCAST_TRY(tensor->finish());
   }
+  if (said.tensor) layout.degrees.tensor = *said.tensor;
   constexpr std::int64_t kMostRanks = 1'000'000;
   for (const std::int64_t degree : {layout.degrees.tensor, layout.degrees.pipeline, layout.degrees.context}) {
     if (degree < 1 || degree > kMostRanks)
@@ -277,9 +286,9 @@ Status read_root(ConfigKeys& root, DescribedJob& job) {
     }
     layout.degrees.data = *job.n_gpus / replica;
   }
-  STEPCAST_TRY(read_batches(root, job));
+  STEPCAST_TRY(read_batches(root, said, job));
   STEPCAST_TRY(read_zero(root, job));
-  STEPCAST_TRY(read_precision(root, job));
+  STEPCAST_TRY(read_precision(root, said, job));
   STEPCAST_TRY(read_optimizer(root, job));
   STEPCAST_TRY(read_checkpointing(root, job));
   constexpr std::array<std::string_view, 12> kNotModelled{"amp",
@@ -322,25 +331,20 @@ Status read_root(ConfigKeys& root, DescribedJob& job) {
                                                        "timers",
                                                        "nebula"};
   root.ignore(kHarmless);
-  STEPCAST_TRY(root.finish());
-  return check(layout, job.model, job.n_gpus);
+  return root.finish();
 }
 
 }  // namespace
 
-Result<DescribedJob> parse_deepspeed_config(std::string_view text, const std::string& name,
-                                            const DescribedJob& base) {
+Result<ResolvedJob> parse_deepspeed_config(std::string_view text, const std::string& name,
+                                           const ResolvedJob& base, const JobSettings& said) {
   STEPCAST_ASSIGN(const JsonValue document, parse_json(text, name));
   STEPCAST_ASSIGN(ConfigKeys root, ConfigKeys::of(document, "", name));
-  DescribedJob job = base;
-  Status read = read_root(root, job);
+  ResolvedJob job = base;
+  Status read = read_root(root, said, job);
   if (!read.ok()) return std::move(read).error().in_file(name);
+  STEPCAST_TRY(detail::apply_choices(said, job.layout));
   return job;
-}
-
-Result<DescribedJob> read_deepspeed_config(const std::filesystem::path& file, const DescribedJob& base) {
-  STEPCAST_ASSIGN(const std::string text, read_file(file, JsonLimits{}.max_bytes));
-  return parse_deepspeed_config(text, file.string(), base);
 }
 
 }  // namespace stepcast

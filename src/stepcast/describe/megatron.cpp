@@ -9,14 +9,10 @@
 
 #include "stepcast/base/nearest_word.h"
 #include "stepcast/describe/detail/megatron_flags.h"
-#include "stepcast/describe/detail/megatron_job.h"
 #include "stepcast/describe/detail/shell_words.h"
 
 namespace stepcast {
 namespace {
-
-using detail::megatron_tables;
-using detail::MegatronScratch;
 
 bool is_flag(std::string_view word) { return word.starts_with("--") && word.size() > 2; }
 
@@ -83,28 +79,33 @@ Status read_value(const GivenFlag& flag, std::string& out) {
   return Ok{};
 }
 
-enum class Found : std::uint8_t { no, yes };
-
-// Sets the field of `target` that a table has for the flag.
-template <class Fields, class Target>
-Result<Found> set_value(const Fields& fields, const GivenFlag& flag, Target& target) {
-  for (const auto& entry : fields) {
-    if (entry.name != flag.name) continue;
-    STEPCAST_TRY(read_value(flag, target.*entry.field));
-    return Found::yes;
-  }
-  return Found::no;
+template <class Value>
+Status set(const GivenFlag& flag, std::optional<Value> JobSettings::*field, JobSettings& settings) {
+  Value value{};
+  STEPCAST_TRY(read_value(flag, value));
+  settings.*field = std::move(value);
+  return Ok{};
 }
 
-template <class Switches, class Target>
-Result<Found> set_switch(const Switches& switches, const GivenFlag& flag, Target& target) {
-  for (const auto& entry : switches) {
-    if (entry.name != flag.name) continue;
-    if (!flag.values.empty()) return wrong_value(flag, "no value");
-    target.*entry.field = entry.value;
-    return Found::yes;
+template <class Value>
+Status set(const GivenFlag& flag, const detail::MegatronSwitch<Value>& known, JobSettings& settings) {
+  if (!flag.values.empty()) return wrong_value(flag, "no value");
+  settings.*known.field = known.value;
+  return Ok{};
+}
+
+template <class Value>
+Status set(const GivenFlag& flag, const detail::MegatronChoice<Value>& known, JobSettings& settings) {
+  std::string word, words;
+  STEPCAST_TRY(read_value(flag, word));
+  for (const auto& [name, value] : known.words) {
+    if (name == word) {
+      settings.*known.field = value;
+      return Ok{};
+    }
+    words += fmt::format("{}{}", words.empty() ? "" : ", ", name);
   }
-  return Found::no;
+  return wrong_value(flag, fmt::format("one of {}", words));
 }
 
 bool contains(std::span<const std::string_view> names, std::string_view name) {
@@ -121,42 +122,36 @@ Error unknown_flag(std::string_view name) {
   return std::move(error).advice("docs/models.md lists the flags that are known");
 }
 
-Status apply(const GivenFlag& flag, DescribedJob& job, MegatronScratch& scratch) {
-  const auto& t = megatron_tables();
-  Found found = Found::no;
-  const auto in = [&found](Result<Found> result) -> Status {
-    if (!result.ok()) return result.error();
-    found = *result;
-    return Ok{};
-  };
-  const auto try_all = [&]() -> Status {
-    Layout& layout = job.layout;
-    STEPCAST_TRY(in(set_value(t.model_counts, flag, job.model)));
-    if (found == Found::no) STEPCAST_TRY(in(set_value(t.degrees, flag, layout.degrees)));
-    if (found == Found::no) STEPCAST_TRY(in(set_value(t.batch, flag, layout.batch)));
-    if (found == Found::no) STEPCAST_TRY(in(set_value(t.software_counts, flag, layout.software)));
-    if (found == Found::no) STEPCAST_TRY(in(set_value(t.scratch_counts, flag, scratch)));
-    if (found == Found::no) STEPCAST_TRY(in(set_value(t.model_numbers, flag, job.model)));
-    if (found == Found::no) STEPCAST_TRY(in(set_value(t.scratch_numbers, flag, scratch)));
-    if (found == Found::no) STEPCAST_TRY(in(set_value(t.texts, flag, scratch)));
-    if (found == Found::no) STEPCAST_TRY(in(set_switch(t.model_switches, flag, job.model)));
-    if (found == Found::no) STEPCAST_TRY(in(set_switch(t.layer_switches, flag, layout.layer)));
-    if (found == Found::no) STEPCAST_TRY(in(set_switch(t.pipeline_switches, flag, layout.pipeline)));
-    if (found == Found::no) STEPCAST_TRY(in(set_switch(t.sharding_switches, flag, layout.sharding)));
-    if (found == Found::no) STEPCAST_TRY(in(set_switch(t.fused_switches, flag, layout.layer.fused)));
-    if (found == Found::no)
-      STEPCAST_TRY(in(set_switch(t.layer_overlap_switches, flag, layout.layer.overlap)));
-    if (found == Found::no) STEPCAST_TRY(in(set_switch(t.fp8_switches, flag, layout.layer.precision.fp8)));
-    if (found == Found::no) STEPCAST_TRY(in(set_switch(t.optimizer_switches, flag, layout.optimizer)));
-    if (found == Found::no) STEPCAST_TRY(in(set_switch(t.scratch_switches, flag, scratch)));
-    return Ok{};
-  };
-  STEPCAST_TRY(try_all());
-  if (found == Found::yes || contains(t.passed_over, flag.name)) return Ok{};
-  if (!contains(t.not_modelled, flag.name)) return unknown_flag(flag.name);
+// Values that the setting of their flag cannot hold.
+bool is_value_not_modelled(const GivenFlag& flag) {
+  constexpr std::pair<std::string_view, std::string_view> kValues[] = {
+      {"--cp-comm-type", "a2a+p2p"}, {"--moe-token-dispatcher-type", "allgather"}};
+  return std::any_of(std::begin(kValues), std::end(kValues), [&](const auto& known) {
+    return known.first == flag.name && flag.values.size() == 1 && flag.values.front() == known.second;
+  });
+}
+
+Status apply(const GivenFlag& flag, MegatronWords& words) {
+  const bool value_not_modelled = is_value_not_modelled(flag);
+  if (!value_not_modelled) {
+    for (const detail::MegatronSettingFlag& known : detail::megatron_setting_flags()) {
+      if (known.name != flag.name) continue;
+      const std::optional<DType> before = words.settings.dtype;
+      STEPCAST_TRY(
+          std::visit([&](const auto& setting) { return set(flag, setting, words.settings); }, known.setting));
+      if (before && words.settings.dtype != before) {
+        return Error::at("", std::string{flag.name},
+                         fmt::format("given together with --{}", to_string(*before)))
+            .advice("choose one");
+      }
+      return Ok{};
+    }
+    if (contains(detail::megatron_flags_passed_over(), flag.name)) return Ok{};
+    if (!contains(detail::megatron_flags_not_modelled(), flag.name)) return unknown_flag(flag.name);
+  }
   std::string text{flag.name};
   for (const std::string_view value : flag.values) text += fmt::format(" {}", value);
-  job.not_modelled.push_back(std::move(text));
+  words.not_modelled.push_back(std::move(text));
   return Ok{};
 }
 
@@ -199,82 +194,47 @@ Result<Launch> split_launcher(std::span<const std::string> words) {
   return launch;
 }
 
-// BERT as Megatron builds it: norms before the parts, a binary head.
-Status use_script(const std::string& script, DescribedJob& job) {
-  const std::string_view file = std::string_view{script}.substr(script.rfind('/') + 1);
+Status check_script(std::string_view file) {
   for (const std::string_view other :
        {"pretrain_t5.py", "pretrain_ict.py", "pretrain_vision_classify.py", "pretrain_vision_inpaint.py",
         "pretrain_vision_dino.py", "pretrain_retro.py", "pretrain_mamba.py", "pretrain_vlm.py"}) {
     if (file == other)
       return Error{fmt::format("`{}` trains no decoder or BERT", file)}.expected("pretrain_gpt.py");
   }
-  if (file == "pretrain_bert.py") {
-    job.model.architecture = Architecture::encoder;
-    job.model.n_token_types = 2;
-    job.model.pooler = job.model.mlm_head = job.model.head_bias = true;
-  }
   return Ok{};
-}
-
-Result<DescribedJob> parse(const Launch& launch, const MegatronOptions& options) {
-  DescribedJob job;
-  if (options.model) {
-    job.model = *options.model;
-  } else {
-    job.model.name = "model";
-    job.model.hidden_dropout = job.model.attention_dropout = 0.1;  // Megatron's defaults
-    STEPCAST_TRY(use_script(launch.script, job));
-  }
-  job.gpus_per_node = launch.gpus_per_node;
-  if (launch.gpus_per_node) job.n_gpus = *launch.gpus_per_node * launch.nodes.value_or(1);
-  if (options.n_gpus) job.n_gpus = options.n_gpus;
-  MegatronScratch scratch;
-  STEPCAST_ASSIGN(const std::vector<GivenFlag> flags, group_words(launch.flags));
-  for (const GivenFlag& flag : flags) STEPCAST_TRY(apply(flag, job, scratch));
-  STEPCAST_TRY(detail::finish_megatron_job(scratch, options.model.has_value(), job));
-  return job;
 }
 
 }  // namespace
 
-Result<DescribedJob> parse_megatron_arguments(std::span<const std::string> words,
-                                              const MegatronOptions& options) {
-  Launch launch;
-  launch.flags = words;
-  return parse(launch, options);
+Result<MegatronWords> parse_megatron_flags(std::span<const std::string> words) {
+  MegatronWords result;
+  STEPCAST_ASSIGN(const std::vector<GivenFlag> flags, group_words(words));
+  for (const GivenFlag& flag : flags) STEPCAST_TRY(apply(flag, result));
+  return result;
 }
 
-Result<DescribedJob> parse_megatron_command_line(std::string_view line, const MegatronOptions& options) {
+Result<MegatronWords> parse_megatron_command_line(std::string_view line) {
   STEPCAST_ASSIGN(const std::vector<std::string> words, detail::split_shell_words(line));
   STEPCAST_ASSIGN(const Launch launch, split_launcher(words));
-  return parse(launch, options);
+  const std::string_view script = std::string_view{launch.script}.substr(launch.script.rfind('/') + 1);
+  STEPCAST_TRY(check_script(script));
+  STEPCAST_ASSIGN(MegatronWords result, parse_megatron_flags(launch.flags));
+  result.is_bert = script == "pretrain_bert.py";
+  result.gpus_per_node = launch.gpus_per_node;
+  if (launch.gpus_per_node) result.n_gpus = *launch.gpus_per_node * launch.nodes.value_or(1);
+  return result;
 }
 
 std::vector<MegatronFlag> megatron_flags() {
-  const auto& t = megatron_tables();
   std::vector<MegatronFlag> flags;
-  const auto add = [&flags](const auto& fields) {
-    for (const auto& entry : fields) flags.push_back({entry.name, MegatronFlagUse::understood});
-  };
-  add(t.model_counts);
-  add(t.degrees);
-  add(t.batch);
-  add(t.software_counts);
-  add(t.scratch_counts);
-  add(t.model_numbers);
-  add(t.scratch_numbers);
-  add(t.texts);
-  add(t.model_switches);
-  add(t.layer_switches);
-  add(t.pipeline_switches);
-  add(t.sharding_switches);
-  add(t.fused_switches);
-  add(t.layer_overlap_switches);
-  add(t.fp8_switches);
-  add(t.optimizer_switches);
-  add(t.scratch_switches);
-  for (const std::string_view name : t.not_modelled) flags.push_back({name, MegatronFlagUse::not_modelled});
-  for (const std::string_view name : t.passed_over) flags.push_back({name, MegatronFlagUse::passed_over});
+  for (const auto& flag : detail::megatron_setting_flags())
+    flags.push_back({flag.name, MegatronFlagUse::understood});
+  for (const std::string_view name : detail::megatron_flags_not_modelled()) {
+    flags.push_back({name, MegatronFlagUse::not_modelled});
+  }
+  for (const std::string_view name : detail::megatron_flags_passed_over()) {
+    flags.push_back({name, MegatronFlagUse::passed_over});
+  }
   return flags;
 }
 

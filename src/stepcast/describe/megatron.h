@@ -1,12 +1,11 @@
-// Megatron-LM command lines -> model and layout.
+// Megatron-LM's flags and command lines -> settings of a Job.
 //
-//   STEPCAST_ASSIGN(const DescribedJob job, parse_megatron_command_line(
-//       "torchrun --nproc_per_node 8 --nnodes 64 pretrain_gpt.py --num-layers 96 --hidden-size 12288 ...",
-//       {}));
+//   Job job{.command_line = "torchrun --nproc_per_node 8 --nnodes 64 pretrain_gpt.py --num-layers 96 ..."};
+//   STEPCAST_ASSIGN(const ResolvedJob resolved, resolve(job));
 //
-// Flags have Megatron's spellings and defaults. Known flags that change neither time nor memory (learning
-// rates, data, checkpoints, logs) are passed over; those that do and are not modelled are listed; others are
-// errors that name the nearest known flag. All are listed in docs/models.md.
+// Flags have Megatron's spellings. Known flags that change neither time nor memory (learning rates, data,
+// checkpoints, logs) are passed over; those that do and are not modelled are listed; others are errors that name
+// the nearest known flag. All are listed in docs/models.md.
 #pragma once
 
 #include <cstdint>
@@ -17,25 +16,23 @@
 #include <vector>
 
 #include "stepcast/base/result.h"
-#include "stepcast/describe/described_job.h"
+#include "stepcast/describe/job.h"
 
 namespace stepcast {
 
-struct MegatronOptions {
-  // The model, of which flags change parts; nothing: flags describe all of it, from Megatron's defaults.
-  std::optional<Transformer> model;
-  // GPUs in all; nothing: from the launcher's flags or --data-parallel-size.
-  std::optional<std::int64_t> n_gpus;
+struct MegatronWords {
+  JobSettings settings;
+  std::vector<std::string> not_modelled;
+  std::optional<std::int64_t> n_gpus, gpus_per_node;  // as the launcher says
+  bool is_bert = false;                               // the script is pretrain_bert.py
 };
 
 // Flags alone, as words: {"--num-layers", "96", "--hidden-size=12288", ...}.
-[[nodiscard]] Result<DescribedJob> parse_megatron_arguments(std::span<const std::string> words,
-                                                            const MegatronOptions& options);
+[[nodiscard]] Result<MegatronWords> parse_megatron_flags(std::span<const std::string> words);
 
 // A line of a shell script: a launcher (torchrun, python -m torch.distributed...), a script and its flags; or
 // the flags alone. Quotes and continued lines are understood, variables are not.
-[[nodiscard]] Result<DescribedJob> parse_megatron_command_line(std::string_view line,
-                                                               const MegatronOptions& options);
+[[nodiscard]] Result<MegatronWords> parse_megatron_command_line(std::string_view line);
 
 enum class MegatronFlagUse : std::uint8_t {
   understood,

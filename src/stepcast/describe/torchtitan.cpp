@@ -6,9 +6,10 @@
 
 #include <fmt/format.h>
 
-#include "stepcast/base/file.h"
 #include "stepcast/base/json_value.h"
+#include "stepcast/describe/detail/apply_settings.h"
 #include "stepcast/describe/detail/config_keys.h"
+#include "stepcast/describe/detail/megatron_flags.h"
 #include "stepcast/describe/detail/toml_document.h"
 #include "stepcast/describe/detail/torchtitan_sections.h"
 #include "stepcast/describe/software_defaults.h"
@@ -70,7 +71,7 @@ Status use_precision(const TorchTitanSettings& s, Layout& layout) {
 }
 
 // Degrees, with -1 for what the GPUs leave.
-Status use_degrees(const TorchTitanSettings& s, const TorchTitanOptions& options, DescribedJob& job) {
+Status use_degrees(const TorchTitanSettings& s, const TorchTitanOptions& options, ResolvedJob& job) {
   Layout& layout = job.layout;
   const detail::TorchTitanDegrees& d = s.degrees;
   const auto wrong = [](std::string_view key, std::int64_t found) {
@@ -131,7 +132,7 @@ Status use_degrees(const TorchTitanSettings& s, const TorchTitanOptions& options
   return Ok{};
 }
 
-Status use_pipeline(const TorchTitanSettings& s, DescribedJob& job) {
+Status use_pipeline(const TorchTitanSettings& s, ResolvedJob& job) {
   Layout& layout = job.layout;
   const std::int64_t pp = layout.degrees.pipeline;
   if (pp == 1) return Ok{};
@@ -208,37 +209,80 @@ void use_compiler(const TorchTitanSettings& s, FusedKernels& fused) {
   fused.cross_entropy = fused.compiled = s.compile;
 }
 
+// Settings that are said beside the config, put in its place.
+Status put_over(const JobSettings& said, TorchTitanSettings& s, ResolvedJob& job) {
+  using S = JobSettings;
+  constexpr std::string_view kRefused[] = {
+      "--num-virtual-stages-per-pipeline-rank",    "--num-layers-per-virtual-pipeline-stage",
+      "--decoder-first-pipeline-num-layers",       "--decoder-last-pipeline-num-layers",
+      "--account-for-embedding-in-pipeline-split", "--account-for-loss-in-pipeline-split"};
+  for (const detail::MegatronSettingFlag& flag : detail::megatron_setting_flags()) {
+    if (std::find(std::begin(kRefused), std::end(kRefused), flag.name) == std::end(kRefused)) continue;
+    if (detail::with_member(flag.setting, [&](auto field) { return (said.*field).has_value(); })) {
+      return Error::at("", std::string{flag.name}, "cannot be applied to a TorchTitan config")
+          .advice("change its section [parallelism]");
+    }
+  }
+  STEPCAST_TRY(detail::apply_to_model(said, true, job.model));
+  detail::TorchTitanDegrees& d = s.degrees;
+  const std::pair<std::optional<std::int64_t> S::*, std::int64_t*> degrees[] = {
+      {&S::tensor, &d.tensor},
+      {&S::pipeline, &d.pipeline},
+      {&S::context, &d.context},
+      {&S::expert, &d.expert},
+      {&S::expert_tensor, &d.expert_tensor}};
+  for (const auto& [field, degree] : degrees) {
+    if (said.*field) *degree = *(said.*field);
+  }
+  if (said.data) {
+    if (d.replicate < 1 || *said.data % d.replicate != 0) {
+      return Error::at("", "--data-parallel-size")
+          .found(fmt::format("{}", *said.data))
+          .expected(fmt::format("a multiple of data_parallel_replicate_degree {}", d.replicate));
+    }
+    d.shard = *said.data / d.replicate;
+  }
+  if (said.micro_batch_sequences) {
+    (d.pipeline > 1 ? s.pipeline_micro_batch : s.local_batch) = *said.micro_batch_sequences;
+    s.pipeline_micro_batches = 0;
+  }
+  if (said.global_batch_sequences) s.global_batch = *said.global_batch_sequences;
+  if (said.seq_len_tokens) job.layout.batch.seq_len_tokens = *said.seq_len_tokens;
+  if (said.dtype) {
+    s.param_dtype = *said.dtype == DType::fp16   ? "float16"
+                    : *said.dtype == DType::bf16 ? "bfloat16"
+                                                 : "float32";
+  }
+  if (said.fp8) s.float8 = *said.fp8;
+  return Ok{};
+}
+
 }  // namespace
 
-Result<DescribedJob> parse_torchtitan_config(std::string_view text, const std::string& name,
-                                             const TorchTitanOptions& options) {
+Result<ResolvedJob> parse_torchtitan_config(std::string_view text, const std::string& name,
+                                            const TorchTitanOptions& options) {
   STEPCAST_ASSIGN(const JsonValue document, detail::parse_toml(text, name));
   STEPCAST_ASSIGN(ConfigKeys root, ConfigKeys::of(document, "", name));
-  DescribedJob job;
+  ResolvedJob job;
   set_software_defaults(job.layout, Framework::torchtitan, DType::bf16);
   job.layout.optimizer.kind = OptimizerKind::adamw;
   job.layout.batch.seq_len_tokens = 2048;
   TorchTitanSettings settings;
   const auto build = [&]() -> Status {
     STEPCAST_TRY(detail::read_torchtitan_sections(root, options, settings, job));
-    STEPCAST_TRY(check(job.model));
+    STEPCAST_TRY(put_over(options.said, settings, job));
     STEPCAST_TRY(use_degrees(settings, options, job));
     STEPCAST_TRY(use_pipeline(settings, job));
     STEPCAST_TRY(use_batches(settings, job.layout));
     STEPCAST_TRY(use_checkpointing(settings, job.layout));
     STEPCAST_TRY(use_precision(settings, job.layout));
     use_compiler(settings, job.layout.layer.fused);
+    STEPCAST_TRY(detail::apply_choices(options.said, job.layout));
     return check(job.layout, job.model, job.n_gpus);
   };
   Status built = build();
   if (!built.ok()) return std::move(built).error().in_file(name);
   return job;
-}
-
-Result<DescribedJob> read_torchtitan_config(const std::filesystem::path& file,
-                                            const TorchTitanOptions& options) {
-  STEPCAST_ASSIGN(const std::string text, read_file(file, std::uint64_t{1} << 20));
-  return parse_torchtitan_config(text, file.string(), options);
 }
 
 }  // namespace stepcast

@@ -3,159 +3,160 @@
 namespace stepcast::detail {
 namespace {
 
-using S = MegatronScratch;
+using S = JobSettings;
+template <class Value>
+using Words = std::pair<std::string_view, Value>;
 
-constexpr MegatronField<std::int64_t Transformer::*> kModelCounts[] = {
-    {"--num-layers", &Transformer::n_layers},
-    {"--encoder-num-layers", &Transformer::n_layers},
-    {"--hidden-size", &Transformer::hidden_size},
-    {"--ffn-hidden-size", &Transformer::ffn_hidden_size},
-    {"--num-attention-heads", &Transformer::n_heads},
-    {"--kv-channels", &Transformer::head_dim},
-    {"--max-position-embeddings", &Transformer::max_position},
-    {"--mtp-num-layers", &Transformer::n_multi_token_prediction_layers},
-};
-constexpr MegatronField<std::int64_t Degrees::*> kDegrees[] = {
-    {"--tensor-model-parallel-size", &Degrees::tensor},
-    {"--model-parallel-size", &Degrees::tensor},
-    {"--pipeline-model-parallel-size", &Degrees::pipeline},
-    {"--context-parallel-size", &Degrees::context},
-    {"--expert-model-parallel-size", &Degrees::expert},
-    {"--expert-tensor-parallel-size", &Degrees::expert_tensor},
-};
-constexpr MegatronField<std::int64_t Batch::*> kBatch[] = {
-    {"--micro-batch-size", &Batch::micro_batch_sequences},
-    {"--batch-size", &Batch::micro_batch_sequences},
-    {"--seq-length", &Batch::seq_len_tokens},
-    {"--encoder-seq-length", &Batch::seq_len_tokens},
-};
-constexpr MegatronField<std::int64_t Software::*> kSoftwareCounts[] = {
-    {"--make-vocab-size-divisible-by", &Software::vocab_divisible_by},
-};
-constexpr MegatronField<std::int64_t S::*> kScratchCounts[] = {
+constexpr Words<PositionEncoding> kPositions[] = {{"learned_absolute", PositionEncoding::learned},
+                                                  {"rope", PositionEncoding::rotary},
+                                                  {"yarn", PositionEncoding::rotary},
+                                                  {"alibi", PositionEncoding::alibi},
+                                                  {"none", PositionEncoding::none}};
+constexpr Words<NormKind> kNorms[] = {{"LayerNorm", NormKind::layer_norm}, {"RMSNorm", NormKind::rms_norm}};
+constexpr Words<Recompute> kRecompute[] = {{"full", Recompute::full}, {"selective", Recompute::selective}};
+constexpr Words<bool> kRecomputeMethods[] = {{"uniform", false}, {"block", true}};
+constexpr Words<bool> kFp8Formats[] = {{"e4m3", true}, {"hybrid", true}};
+constexpr Words<Fp8Scaling> kFp8Recipes[] = {{"delayed", Fp8Scaling::delayed},
+                                             {"tensorwise", Fp8Scaling::dynamic},
+                                             {"blockwise", Fp8Scaling::blockwise},
+                                             {"mxfp8", Fp8Scaling::blockwise}};
+// auto: Transformer Engine takes a fused kernel.
+constexpr Words<AttentionMethod> kAttentionBackends[] = {{"auto", AttentionMethod::flash},
+                                                         {"flash", AttentionMethod::flash},
+                                                         {"fused", AttentionMethod::flash},
+                                                         {"unfused", AttentionMethod::unfused},
+                                                         {"local", AttentionMethod::unfused}};
+constexpr Words<ContextParallelKind> kContextKinds[] = {{"p2p", ContextParallelKind::ring},
+                                                        {"a2a", ContextParallelKind::all_to_all},
+                                                        {"all_gather", ContextParallelKind::all_gather}};
+constexpr Words<Sharding> kShardingStrategies[] = {{"no_shard", Sharding::none},
+                                                   {"optim", Sharding::zero1},
+                                                   {"optim_grads", Sharding::zero2},
+                                                   {"optim_grads_params", Sharding::zero3}};
+constexpr Words<OptimizerKind> kOptimizers[] = {{"adam", OptimizerKind::adam},
+                                                {"adamw", OptimizerKind::adamw},
+                                                {"sgd", OptimizerKind::momentum_sgd},
+                                                {"lamb", OptimizerKind::lamb}};
+
+constexpr MegatronSettingFlag kSettings[] = {
+    {"--num-layers", &S::n_layers},
+    {"--encoder-num-layers", &S::n_layers},
+    {"--hidden-size", &S::hidden_size},
+    {"--ffn-hidden-size", &S::ffn_hidden_size},
+    {"--num-attention-heads", &S::n_heads},
+    {"--kv-channels", &S::head_dim},
+    {"--max-position-embeddings", &S::max_position},
+    {"--mtp-num-layers", &S::n_multi_token_prediction_layers},
     {"--num-query-groups", &S::query_groups},
-    {"--num-layers-per-virtual-pipeline-stage", &S::layers_per_virtual_stage},
-    {"--num-virtual-stages-per-pipeline-rank", &S::virtual_stages},
-    {"--data-parallel-size", &S::data_parallel},
-    {"--global-batch-size", &S::global_batch},
-    {"--recompute-num-layers", &S::recompute_layers},
-    {"--activations-checkpoint-num-layers", &S::recompute_layers},
-    {"--checkpoint-num-layers", &S::recompute_layers},
-    {"--zero-stage", &S::zero_stage},
-    {"--decoder-first-pipeline-num-layers", &S::first_stage_layers},
-    {"--decoder-last-pipeline-num-layers", &S::last_stage_layers},
+    {"--vocab-size", &S::vocab_size},
+    {"--padded-vocab-size", &S::padded_vocab_size},
+    {"--rotary-percent", &S::rotary_fraction},
+    {"--hidden-dropout", &S::hidden_dropout},
+    {"--attention-dropout", &S::attention_dropout},
+    {"--group-query-attention", MegatronSwitch<bool>{&S::grouped_query, true}},
+    {"--use-rotary-position-embeddings", MegatronSwitch<bool>{&S::rotary_positions, true}},
+    {"--swiglu", MegatronSwitch<bool>{&S::swiglu, true}},
+    {"--squared-relu", MegatronSwitch<bool>{&S::squared_relu, true}},
+    {"--disable-bias-linear", MegatronSwitch<bool>{&S::linear_bias, false}},
+    {"--add-qkv-bias", MegatronSwitch<bool>{&S::add_qkv_bias, true}},
+    {"--untie-embeddings-and-output-weights", MegatronSwitch<bool>{&S::tied_embeddings, false}},
+    {"--qk-layernorm", MegatronSwitch<bool>{&S::qk_norm, true}},
+    {"--position-embedding-type", MegatronChoice<PositionEncoding>{&S::position, kPositions}},
+    {"--normalization", MegatronChoice<NormKind>{&S::norm, kNorms}},
+    {"--tokenizer-type", &S::tokenizer},
+    {"--window-size", &S::window},
     {"--num-experts", &S::n_experts},
-    {"--moe-router-topk", &S::router_topk},
+    {"--moe-router-topk", &S::experts_per_token},
     {"--moe-ffn-hidden-size", &S::expert_ffn_hidden_size},
     {"--moe-shared-expert-intermediate-size", &S::shared_ffn_hidden_size},
+    {"--moe-layer-freq", &S::moe_layer_pattern},
+    {"--multi-latent-attention", MegatronSwitch<bool>{&S::latent_attention, true}},
     {"--q-lora-rank", &S::q_lora_rank},
     {"--kv-lora-rank", &S::kv_lora_rank},
     {"--qk-head-dim", &S::qk_head_dim},
-    {"--qk-pos-emb-head-dim", &S::qk_pos_emb_head_dim},
+    {"--qk-pos-emb-head-dim", &S::qk_rope_head_dim},
     {"--v-head-dim", &S::v_head_dim},
-    {"--ddp-bucket-size", &S::bucket_parameters},
-    {"--vocab-size", &S::vocab_size},
-    {"--padded-vocab-size", &S::padded_vocab_size},
-    {"--num-layers-at-start-in-bf16", &S::bf16_first_layers},
-    {"--num-layers-at-end-in-bf16", &S::bf16_last_layers},
-};
-constexpr MegatronField<double Transformer::*> kModelNumbers[] = {
-    {"--rotary-percent", &Transformer::rotary_fraction},
-    {"--hidden-dropout", &Transformer::hidden_dropout},
-    {"--attention-dropout", &Transformer::attention_dropout},
-};
-constexpr MegatronField<double S::*> kScratchNumbers[] = {
+    {"--tensor-model-parallel-size", &S::tensor},
+    {"--model-parallel-size", &S::tensor},
+    {"--pipeline-model-parallel-size", &S::pipeline},
+    {"--context-parallel-size", &S::context},
+    {"--data-parallel-size", &S::data},
+    {"--expert-model-parallel-size", &S::expert},
+    {"--expert-tensor-parallel-size", &S::expert_tensor},
+    {"--num-virtual-stages-per-pipeline-rank", &S::virtual_stages},
+    {"--num-layers-per-virtual-pipeline-stage", &S::layers_per_virtual_stage},
+    {"--decoder-first-pipeline-num-layers", &S::first_stage_layers},
+    {"--decoder-last-pipeline-num-layers", &S::last_stage_layers},
+    {"--account-for-embedding-in-pipeline-split", MegatronSwitch<bool>{&S::count_embedding_as_layer, true}},
+    {"--account-for-loss-in-pipeline-split", MegatronSwitch<bool>{&S::count_output_as_layer, true}},
+    {"--use-tp-pp-dp-mapping", MegatronSwitch<bool>{&S::pipeline_before_data, true}},
+    {"--micro-batch-size", &S::micro_batch_sequences},
+    {"--batch-size", &S::micro_batch_sequences},
+    {"--global-batch-size", &S::global_batch_sequences},
+    {"--seq-length", &S::seq_len_tokens},
+    {"--encoder-seq-length", &S::seq_len_tokens},
+    {"--fp16", MegatronSwitch<DType>{&S::dtype, DType::fp16}},
+    {"--bf16", MegatronSwitch<DType>{&S::dtype, DType::bf16}},
+    {"--fp8-format", MegatronChoice<bool>{&S::fp8, kFp8Formats}},
+    {"--fp8-hybrid", MegatronSwitch<bool>{&S::fp8, true}},
+    {"--fp8-e4m3", MegatronSwitch<bool>{&S::fp8, true}},
+    {"--accumulate-allreduce-grads-in-fp32", MegatronSwitch<DType>{&S::gradient_dtype, DType::fp32}},
+    {"--grad-reduce-in-bf16", MegatronSwitch<DType>{&S::gradient_dtype, DType::bf16}},
+    {"--fp8-recipe", MegatronChoice<Fp8Scaling>{&S::fp8_scaling, kFp8Recipes}},
+    {"--no-fp8-wgrad", MegatronSwitch<bool>{&S::fp8_weight_gradients, false}},
+    {"--fp8-param-gather", MegatronSwitch<bool>{&S::fp8_gather_weights, true}},
+    {"--fp8-param", MegatronSwitch<bool>{&S::fp8_gather_weights, true}},
+    {"--fp8-dot-product-attention", MegatronSwitch<bool>{&S::fp8_attention, true}},
+    {"--first-last-layers-bf16", MegatronSwitch<bool>{&S::fp8_spares_end_layers, true}},
+    {"--num-layers-at-start-in-bf16", &S::fp8_spared_first_layers},
+    {"--num-layers-at-end-in-bf16", &S::fp8_spared_last_layers},
+    {"--sequence-parallel", MegatronSwitch<bool>{&S::sequence_parallel, true}},
+    {"--cp-comm-type", MegatronChoice<ContextParallelKind>{&S::context_parallel_kind, kContextKinds}},
     {"--moe-expert-capacity-factor", &S::expert_capacity_factor},
-    {"--clip-grad", &S::clip_grad},
-};
-constexpr MegatronField<std::string S::*> kTexts[] = {
-    {"--position-embedding-type", &S::position},
-    {"--normalization", &S::normalization},
-    {"--recompute-granularity", &S::recompute_granularity},
-    {"--recompute-method", &S::recompute_method},
-    {"--activations-checkpoint-method", &S::recompute_method},
-    {"--fp8-format", &S::fp8_format},
-    {"--fp8-recipe", &S::fp8_recipe},
-    {"--attention-backend", &S::attention_backend},
-    {"--transformer-impl", &S::transformer_impl},
-    {"--optimizer", &S::optimizer},
-    {"--cp-comm-type", &S::cp_comm_type},
-    {"--moe-layer-freq", &S::moe_layer_freq},
-    {"--tokenizer-type", &S::tokenizer},
-    {"--window-size", &S::window},
-    {"--data-parallel-sharding-strategy", &S::sharding_strategy},
-    {"--moe-token-dispatcher-type", &S::token_dispatcher},
-};
-constexpr MegatronSwitch<bool Transformer::*> kModelSwitches[] = {
-    {"--untie-embeddings-and-output-weights", &Transformer::tied_embeddings, false},
-    {"--qk-layernorm", &Transformer::qk_norm, true},
-};
-constexpr MegatronSwitch<bool LayerChoices::*> kLayerSwitches[] = {
-    {"--sequence-parallel", &LayerChoices::sequence_parallel, true},
-};
-constexpr MegatronSwitch<bool PipelineChoices::*> kPipelineSwitches[] = {
-    {"--no-scatter-gather-tensors-in-pipeline", &PipelineChoices::p2p_scatter_gather, false},
-    {"--overlap-p2p-communication", &PipelineChoices::overlap, true},
-};
-constexpr MegatronSwitch<bool ShardingChoices::*> kShardingSwitches[] = {
-    {"--overlap-grad-reduce", &ShardingChoices::overlap_gradient_reduce, true},
-    {"--overlap-param-gather", &ShardingChoices::overlap_parameter_gather, true},
-};
-constexpr MegatronSwitch<bool FusedKernels::*> kFusedSwitches[] = {
-    {"--no-masked-softmax-fusion", &FusedKernels::softmax, false},
-    {"--no-scaled-masked-softmax-fusion", &FusedKernels::softmax, false},
-    {"--no-bias-gelu-fusion", &FusedKernels::bias_activation, false},
-    {"--no-bias-swiglu-fusion", &FusedKernels::bias_activation, false},
-    {"--no-bias-dropout-fusion", &FusedKernels::bias_dropout_add, false},
-    {"--no-rope-fusion", &FusedKernels::rotary, false},
-    {"--no-gradient-accumulation-fusion", &FusedKernels::weight_gradient_accumulation, false},
-    {"--cross-entropy-loss-fusion", &FusedKernels::cross_entropy, true},
-};
-constexpr MegatronSwitch<bool LayerOverlap::*> kLayerOverlapSwitches[] = {
-    {"--tp-comm-overlap", &LayerOverlap::tensor_parallel, true},
-    {"--moe-shared-expert-overlap", &LayerOverlap::expert, true},
-    {"--overlap-moe-expert-parallel-comm", &LayerOverlap::expert, true},
-};
-constexpr MegatronSwitch<bool Fp8Recipe::*> kFp8Switches[] = {
-    {"--no-fp8-wgrad", &Fp8Recipe::weight_gradients, false},
-    {"--fp8-param-gather", &Fp8Recipe::gather_weights, true},
-    {"--fp8-param", &Fp8Recipe::gather_weights, true},
-    {"--fp8-dot-product-attention", &Fp8Recipe::attention, true},
-};
-constexpr MegatronSwitch<bool OptimizerSetup::*> kOptimizerSwitches[] = {
-    {"--optimizer-cpu-offload", &OptimizerSetup::cpu_offload, true},
-    {"--cpu-optimizer", &OptimizerSetup::cpu_offload, true},
-};
-constexpr MegatronSwitch<bool S::*> kScratchSwitches[] = {
-    {"--group-query-attention", &S::group_query, true},
-    {"--use-rotary-position-embeddings", &S::rope, true},
-    {"--swiglu", &S::swiglu, true},
-    {"--squared-relu", &S::squared_relu, true},
-    {"--disable-bias-linear", &S::no_linear_bias, true},
-    {"--add-qkv-bias", &S::add_qkv_bias, true},
-    {"--fp16", &S::fp16, true},
-    {"--bf16", &S::bf16, true},
-    {"--fp8-hybrid", &S::fp8_hybrid, true},
-    {"--fp8-e4m3", &S::fp8_e4m3, true},
-    {"--accumulate-allreduce-grads-in-fp32", &S::grads_in_fp32, true},
-    {"--grad-reduce-in-bf16", &S::reduce_in_bf16, true},
-    {"--use-flash-attn", &S::flash, true},
-    {"--use-flash-attn-v2", &S::flash, true},
-    {"--use-legacy-models", &S::legacy, true},
-    {"--use-distributed-optimizer", &S::distributed_optimizer, true},
-    {"--recompute-activations", &S::recompute_activations, true},
-    {"--checkpoint-activations", &S::checkpoint_activations, true},
-    {"--deepspeed-activation-checkpointing", &S::checkpoint_activations, true},
-    {"--use-tp-pp-dp-mapping", &S::tp_pp_dp_order, true},
-    {"--account-for-embedding-in-pipeline-split", &S::account_for_embedding, true},
-    {"--account-for-loss-in-pipeline-split", &S::account_for_loss, true},
-    {"--multi-latent-attention", &S::latent_attention, true},
-    {"--first-last-layers-bf16", &S::first_last_layers_bf16, true},
-    {"--use-torch-fsdp2", &S::fsdp, true},
-    {"--use-custom-fsdp", &S::fsdp, true},
-    {"--use-megatron-fsdp", &S::fsdp, true},
-    {"--no-async-tensor-model-parallel-allreduce", &S::no_async_tensor_parallel, true},
-    {"--no-overlap-p2p-communication", &S::no_p2p_overlap, true},
+    {"--attention-backend", MegatronChoice<AttentionMethod>{&S::attention, kAttentionBackends}},
+    {"--use-flash-attn", MegatronSwitch<bool>{&S::flash_attention, true}},
+    {"--use-flash-attn-v2", MegatronSwitch<bool>{&S::flash_attention, true}},
+    {"--use-legacy-models", MegatronSwitch<bool>{&S::legacy_models, true}},
+    {"--transformer-impl", &S::transformer_implementation},
+    {"--recompute-granularity", MegatronChoice<Recompute>{&S::recompute, kRecompute}},
+    {"--recompute-activations", MegatronSwitch<bool>{&S::recompute_attention, true}},
+    {"--checkpoint-activations", MegatronSwitch<bool>{&S::checkpoint_layers, true}},
+    {"--deepspeed-activation-checkpointing", MegatronSwitch<bool>{&S::checkpoint_layers, true}},
+    {"--recompute-method", MegatronChoice<bool>{&S::recompute_by_block, kRecomputeMethods}},
+    {"--activations-checkpoint-method", MegatronChoice<bool>{&S::recompute_by_block, kRecomputeMethods}},
+    {"--recompute-num-layers", &S::recompute_layers},
+    {"--activations-checkpoint-num-layers", &S::recompute_layers},
+    {"--checkpoint-num-layers", &S::recompute_layers},
+    {"--no-masked-softmax-fusion", MegatronSwitch<bool>{&S::fuse_softmax, false}},
+    {"--no-scaled-masked-softmax-fusion", MegatronSwitch<bool>{&S::fuse_softmax, false}},
+    {"--no-bias-gelu-fusion", MegatronSwitch<bool>{&S::fuse_bias_activation, false}},
+    {"--no-bias-swiglu-fusion", MegatronSwitch<bool>{&S::fuse_bias_activation, false}},
+    {"--no-bias-dropout-fusion", MegatronSwitch<bool>{&S::fuse_bias_dropout, false}},
+    {"--no-rope-fusion", MegatronSwitch<bool>{&S::fuse_rotary, false}},
+    {"--cross-entropy-loss-fusion", MegatronSwitch<bool>{&S::fuse_cross_entropy, true}},
+    {"--no-gradient-accumulation-fusion", MegatronSwitch<bool>{&S::fuse_gradient_accumulation, false}},
+    {"--tp-comm-overlap", MegatronSwitch<bool>{&S::overlap_tensor_parallel, true}},
+    {"--moe-shared-expert-overlap", MegatronSwitch<bool>{&S::overlap_expert, true}},
+    {"--overlap-moe-expert-parallel-comm", MegatronSwitch<bool>{&S::overlap_expert, true}},
+    {"--no-async-tensor-model-parallel-allreduce",
+     MegatronSwitch<bool>{&S::overlap_sequence_parallel_weight_gradient, false}},
+    {"--overlap-p2p-communication", MegatronSwitch<bool>{&S::overlap_p2p, true}},
+    {"--no-overlap-p2p-communication", MegatronSwitch<bool>{&S::overlap_p2p, false}},
+    {"--no-scatter-gather-tensors-in-pipeline", MegatronSwitch<bool>{&S::p2p_scatter_gather, false}},
+    {"--overlap-grad-reduce", MegatronSwitch<bool>{&S::overlap_gradient_reduce, true}},
+    {"--overlap-param-gather", MegatronSwitch<bool>{&S::overlap_parameter_gather, true}},
+    {"--data-parallel-sharding-strategy", MegatronChoice<Sharding>{&S::sharding, kShardingStrategies}},
+    {"--use-distributed-optimizer", MegatronSwitch<bool>{&S::distributed_optimizer, true}},
+    {"--use-torch-fsdp2", MegatronSwitch<bool>{&S::fully_sharded, true}},
+    {"--use-custom-fsdp", MegatronSwitch<bool>{&S::fully_sharded, true}},
+    {"--use-megatron-fsdp", MegatronSwitch<bool>{&S::fully_sharded, true}},
+    {"--zero-stage", &S::zero_stage},
+    {"--ddp-bucket-size", &S::bucket_parameters},
+    {"--make-vocab-size-divisible-by", &S::vocab_divisible_by},
+    {"--optimizer", MegatronChoice<OptimizerKind>{&S::optimizer, kOptimizers}},
+    {"--optimizer-cpu-offload", MegatronSwitch<bool>{&S::optimizer_offload, true}},
+    {"--cpu-optimizer", MegatronSwitch<bool>{&S::optimizer_offload, true}},
+    {"--clip-grad", &S::clip_gradients},
 };
 
 // They change time or memory, and nothing here follows them.
@@ -239,6 +240,7 @@ constexpr std::string_view kNotModelled[] = {
 
 // Learning, data, tokenizers, checkpoints, logs, initialisation.
 constexpr std::string_view kPassedOver[] = {
+    "--moe-token-dispatcher-type",
     "--train-iters",
     "--train-samples",
     "--lr",
@@ -457,27 +459,8 @@ constexpr std::string_view kPassedOver[] = {
 
 }  // namespace
 
-const MegatronTables& megatron_tables() {
-  static const MegatronTables kTables{kModelCounts,
-                                      kDegrees,
-                                      kBatch,
-                                      kSoftwareCounts,
-                                      kScratchCounts,
-                                      kModelNumbers,
-                                      kScratchNumbers,
-                                      kTexts,
-                                      kModelSwitches,
-                                      kLayerSwitches,
-                                      kPipelineSwitches,
-                                      kShardingSwitches,
-                                      kFusedSwitches,
-                                      kLayerOverlapSwitches,
-                                      kFp8Switches,
-                                      kOptimizerSwitches,
-                                      kScratchSwitches,
-                                      kNotModelled,
-                                      kPassedOver};
-  return kTables;
-}
+std::span<const MegatronSettingFlag> megatron_setting_flags() { return kSettings; }
+std::span<const std::string_view> megatron_flags_not_modelled() { return kNotModelled; }
+std::span<const std::string_view> megatron_flags_passed_over() { return kPassedOver; }
 
 }  // namespace stepcast::detail

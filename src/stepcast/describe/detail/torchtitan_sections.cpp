@@ -55,7 +55,7 @@ Status read_degree(ConfigKeys& keys, std::string_view key, std::int64_t& out) {
   return Ok{};
 }
 
-void note_if_there(ConfigKeys& keys, std::string_view key, DescribedJob& job) {
+void note_if_there(ConfigKeys& keys, std::string_view key, ResolvedJob& job) {
   const JsonValue* value = keys.take(key);
   if (value == nullptr || (value->is_bool() && !value->truth())) return;
   if ((value->is_array() && value->items().empty()) || (value->is_text() && value->text().empty())) return;
@@ -63,7 +63,7 @@ void note_if_there(ConfigKeys& keys, std::string_view key, DescribedJob& job) {
 }
 
 Status read_model(ConfigKeys& keys, const TorchTitanOptions& options, TorchTitanSettings& settings,
-                  DescribedJob& job) {
+                  ResolvedJob& job) {
   std::string name = "llama3", flavor = "debugmodel";
   STEPCAST_TRY(keys.optional("name", name));
   STEPCAST_TRY(keys.optional("flavor", flavor));
@@ -101,7 +101,7 @@ Status read_model(ConfigKeys& keys, const TorchTitanOptions& options, TorchTitan
 }
 
 // What is in [parallelism] now and was in [training] and [experimental].
-Status read_parallelism(ConfigKeys& keys, TorchTitanSettings& s, DescribedJob& job) {
+Status read_parallelism(ConfigKeys& keys, TorchTitanSettings& s, ResolvedJob& job) {
   TorchTitanDegrees& d = s.degrees;
   STEPCAST_TRY(read_degree(keys, "data_parallel_replicate_degree", d.replicate));
   STEPCAST_TRY(read_degree(keys, "data_parallel_shard_degree", d.shard));
@@ -141,7 +141,7 @@ Status read_parallelism(ConfigKeys& keys, TorchTitanSettings& s, DescribedJob& j
   return Ok{};
 }
 
-Status read_training(ConfigKeys& keys, TorchTitanSettings& s, DescribedJob& job) {
+Status read_training(ConfigKeys& keys, TorchTitanSettings& s, ResolvedJob& job) {
   STEPCAST_TRY(read_parallelism(keys, s, job));
   STEPCAST_TRY(keys.optional("batch_size", s.local_batch));
   STEPCAST_TRY(keys.optional("local_batch_size", s.local_batch));
@@ -166,7 +166,7 @@ Status read_training(ConfigKeys& keys, TorchTitanSettings& s, DescribedJob& job)
   return keys.finish();
 }
 
-Status read_optimizer(ConfigKeys& keys, DescribedJob& job) {
+Status read_optimizer(ConfigKeys& keys, ResolvedJob& job) {
   std::string name = "AdamW", implementation = "fused";
   bool fused = true;
   STEPCAST_TRY(keys.optional("name", name));
@@ -187,7 +187,7 @@ Status read_optimizer(ConfigKeys& keys, DescribedJob& job) {
   return keys.finish();
 }
 
-Status read_checkpointing(ConfigKeys& keys, TorchTitanSettings& s, DescribedJob& job) {
+Status read_checkpointing(ConfigKeys& keys, TorchTitanSettings& s, ResolvedJob& job) {
   STEPCAST_TRY(keys.optional("mode", s.ac_mode));
   if (const JsonValue* option = keys.take("selective_ac_option"); option != nullptr) {
     s.ac_option = option->is_text() ? option->text() : shown(*option);
@@ -199,7 +199,7 @@ Status read_checkpointing(ConfigKeys& keys, TorchTitanSettings& s, DescribedJob&
   return keys.finish();
 }
 
-Status read_float8(ConfigKeys& keys, TorchTitanSettings& s, DescribedJob& job) {
+Status read_float8(ConfigKeys& keys, TorchTitanSettings& s, ResolvedJob& job) {
   Fp8Recipe& recipe = job.layout.layer.precision.fp8;
   recipe.scaling = Fp8Scaling::dynamic;
   STEPCAST_TRY(keys.optional("enable_float8_linear", s.float8));
@@ -240,7 +240,7 @@ Status read_float8(ConfigKeys& keys, TorchTitanSettings& s, DescribedJob& job) {
 }
 
 // [float8], or [quantize.linear.float8] in later releases.
-Status read_quantization(ConfigKeys& root, TorchTitanSettings& s, DescribedJob& job) {
+Status read_quantization(ConfigKeys& root, TorchTitanSettings& s, ResolvedJob& job) {
   STEPCAST_ASSIGN(auto float8, root.section("float8"));
   if (float8) STEPCAST_TRY(read_float8(*float8, s, job));
   STEPCAST_ASSIGN(auto quantize, root.section("quantize"));
@@ -259,7 +259,7 @@ Status read_quantization(ConfigKeys& root, TorchTitanSettings& s, DescribedJob& 
 }  // namespace
 
 Status read_torchtitan_sections(ConfigKeys& root, const TorchTitanOptions& options,
-                                TorchTitanSettings& settings, DescribedJob& job) {
+                                TorchTitanSettings& settings, ResolvedJob& job) {
   STEPCAST_ASSIGN(auto model, root.section("model"));
   if (model) {
     STEPCAST_TRY(read_model(*model, options, settings, job));

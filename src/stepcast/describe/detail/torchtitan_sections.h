@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "stepcast/base/result.h"
-#include "stepcast/describe/described_job.h"
 #include "stepcast/describe/detail/config_keys.h"
+#include "stepcast/describe/job.h"
 #include "stepcast/describe/torchtitan.h"
 
 namespace stepcast::detail {
@@ -31,6 +31,6 @@ struct TorchTitanSettings {
 
 // Takes every section of the document; an error names the first key that is not known.
 [[nodiscard]] Status read_torchtitan_sections(ConfigKeys& root, const TorchTitanOptions& options,
-                                              TorchTitanSettings& settings, DescribedJob& job);
+                                              TorchTitanSettings& settings, ResolvedJob& job);
 
 }  // namespace stepcast::detail

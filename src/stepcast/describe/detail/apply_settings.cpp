@@ -1,0 +1,333 @@
+#include "stepcast/describe/detail/apply_settings.h"
+
+#include <algorithm>
+#include <charconv>
+#include <type_traits>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stepcast/describe/detail/megatron_flags.h"
+#include "stepcast/describe/detail/moe_layer_pattern.h"
+
+namespace stepcast::detail {
+namespace {
+
+Error bad_value(std::string_view flag, std::string_view found, std::string_view expected) {
+  return Error::at("", std::string{flag})
+      .found(fmt::format("`{}`", found.substr(0, 60)))
+      .expected(std::string{expected});
+}
+
+// A value that was given, or nothing that changes `out`.
+template <class Value, class Out>
+void assign(const std::optional<Value>& value, Out& out) {
+  if (value) out = *value;
+}
+
+void apply_norm(const JobSettings& s, bool has_base, Transformer& model) {
+  assign(s.norm, model.norm);
+  if (!has_base || s.norm) model.norm_bias = model.norm == NormKind::layer_norm;
+}
+
+Status apply_vocabulary(const JobSettings& s, bool has_base, Transformer& model) {
+  if (s.vocab_size.value_or(0) > 0) {
+    model.vocab_size = *s.vocab_size;
+  } else if (s.padded_vocab_size.value_or(0) > 0) {
+    model.vocab_size = *s.padded_vocab_size;
+  } else if (!has_base) {
+    constexpr std::int64_t kGpt2Vocabulary = 50257;
+    if (s.tokenizer != "GPT2BPETokenizer") {
+      return Error::at("", "--vocab-size", "the vocabulary of the tokenizer is not known")
+          .advice("add --vocab-size");
+    }
+    model.vocab_size = kGpt2Vocabulary;
+  }
+  return Ok{};
+}
+
+Status apply_experts(const JobSettings& s, Transformer& model) {
+  if (s.n_experts.value_or(0) == 0) return Ok{};
+  MixtureOfExperts moe;
+  moe.n_experts = *s.n_experts;
+  moe.experts_per_token = s.experts_per_token.value_or(2);  // Megatron's default
+  const std::int64_t width = s.expert_ffn_hidden_size.value_or(0);
+  moe.expert_ffn_hidden_size = width > 0 ? width : model.ffn_hidden_size;
+  if (s.shared_ffn_hidden_size.value_or(0) > 0) {
+    moe.n_shared_experts = 1;
+    moe.shared_ffn_hidden_size = *s.shared_ffn_hidden_size;
+  }
+  STEPCAST_TRY(read_moe_layer_pattern(s.moe_layer_pattern.value_or(""), model.n_layers, moe));
+  model.moe = moe;
+  return Ok{};
+}
+
+Status apply_latent_attention(const JobSettings& s, Transformer& model) {
+  if (!s.latent_attention.value_or(false)) return Ok{};
+  if (s.kv_lora_rank.value_or(0) == 0) {
+    return Error::at("", "--kv-lora-rank", "is needed with --multi-latent-attention");
+  }
+  // Megatron's defaults where nothing is said.
+  model.latent_attention = LatentAttention{.q_lora_rank = s.q_lora_rank.value_or(0),
+                                           .kv_lora_rank = *s.kv_lora_rank,
+                                           .qk_nope_head_dim = s.qk_head_dim.value_or(128),
+                                           .qk_rope_head_dim = s.qk_rope_head_dim.value_or(64),
+                                           .v_head_dim = s.v_head_dim.value_or(128)};
+  model.head_dim = model.n_kv_heads = 0;
+  model.qk_norm = false;  // the latent vectors have their norms anyway
+  model.qkv_bias = false;
+  return Ok{};
+}
+
+// "4095,0", "(4095, 0)", "(-1, -1)": tokens before and behind; -1: all.
+Status apply_window(const JobSettings& s, Transformer& model) {
+  if (!s.window || s.window->empty()) return Ok{};
+  const char* at = s.window->data();
+  const char* end = at + s.window->size();
+  while (at != end && (*at == '(' || *at == ' ')) ++at;
+  std::int64_t before = 0;
+  const auto read = std::from_chars(at, end, before);
+  if (read.ec != std::errc{} || before < -1 || before > 1'000'000'000) {
+    return bad_value("--window-size", *s.window, "two numbers, such as 4095,0");
+  }
+  model.sliding_window_tokens = before == -1 ? 0 : before + 1;  // a token sees itself too
+  return Ok{};
+}
+
+Status apply_data_parallel(const JobSettings& s, ResolvedJob& job) {
+  Degrees& d = job.layout.degrees;
+  const bool is_said = s.data.value_or(0) > 0;
+  if (is_said) d.data = *s.data;
+  const std::int64_t replica = d.tensor * d.pipeline * d.context;
+  if (!job.n_gpus || is_said) return Ok{};
+  if (*job.n_gpus < replica || *job.n_gpus % replica != 0) {
+    return Error{
+        fmt::format("{} GPUs are not a multiple of tensor_parallel {} x pipeline_parallel {} x "
+                    "context_parallel {} = {}; nearest that works: {} GPUs",
+                    *job.n_gpus, d.tensor, d.pipeline, d.context, replica,
+                    std::max<std::int64_t>(1, (*job.n_gpus + replica / 2) / replica) * replica)};
+  }
+  d.data = *job.n_gpus / replica;
+  return Ok{};
+}
+
+// Layers of every stage where they are not as many in each.
+Status apply_uneven_stages(const JobSettings& s, std::int64_t n_layers, Layout& layout) {
+  const std::int64_t first = s.first_stage_layers.value_or(0), last = s.last_stage_layers.value_or(0);
+  const bool embedding = s.count_embedding_as_layer.value_or(false);
+  const bool output = s.count_output_as_layer.value_or(false);
+  const bool uneven = first > 0 || last > 0;
+  if (!uneven && !embedding && !output) return Ok{};
+  const std::int64_t n_chunks = layout.degrees.pipeline * layout.degrees.virtual_stages;
+  const auto does_not_fit = [&](std::string_view flag) {
+    return Error::at("", std::string{flag},
+                     fmt::format("{} layers cannot be spread so over {} stages", n_layers, n_chunks));
+  };
+  constexpr std::int64_t kMostChunks = 1'000'000;
+  if (n_chunks > kMostChunks || n_chunks > n_layers) return does_not_fit("--pipeline-model-parallel-size");
+  std::vector<std::int64_t>& layers = layout.pipeline.layers_per_stage;
+  if (uneven) {
+    if (layout.degrees.virtual_stages > 1) {
+      return Error::at("", "--decoder-first-pipeline-num-layers", "not supported with virtual stages");
+    }
+    const std::int64_t fixed = (first > 0 ? 1 : 0) + (last > 0 ? 1 : 0);
+    const std::int64_t rest = n_layers - first - last;
+    if (n_chunks <= fixed || rest < n_chunks - fixed || rest % (n_chunks - fixed) != 0) {
+      return does_not_fit("--decoder-first-pipeline-num-layers");
+    }
+    layers.assign(static_cast<std::size_t>(n_chunks), rest / (n_chunks - fixed));
+    if (first > 0) layers.front() = first;
+    if (last > 0) layers.back() = last;
+    return Ok{};
+  }
+  const std::int64_t units = n_layers + (embedding ? 1 : 0) + (output ? 1 : 0);
+  if (units % n_chunks != 0) return does_not_fit("--account-for-embedding-in-pipeline-split");
+  layers.assign(static_cast<std::size_t>(n_chunks), units / n_chunks);
+  if (embedding) --layers.front();
+  if (output) --layers.back();
+  return Ok{};
+}
+
+Status apply_stages(const JobSettings& s, std::int64_t n_layers, Layout& layout) {
+  const std::int64_t pp = layout.degrees.pipeline, per_stage = s.layers_per_virtual_stage.value_or(0);
+  if (s.virtual_stages.value_or(0) > 0) layout.degrees.virtual_stages = *s.virtual_stages;
+  if (per_stage > 0) {
+    if (n_layers % (pp * per_stage) != 0) {
+      return Error::at("", "--num-layers-per-virtual-pipeline-stage",
+                       fmt::format("{} layers are not divisible by {} stages x {}", n_layers, pp, per_stage));
+    }
+    layout.degrees.virtual_stages = n_layers / (pp * per_stage);
+  }
+  if (layout.degrees.virtual_stages > 1) layout.pipeline.schedule = PipelineSchedule::interleaved;
+  return apply_uneven_stages(s, n_layers, layout);
+}
+
+void apply_recompute(const JobSettings& s, Recomputation& recompute) {
+  if (s.recompute_attention.value_or(false)) recompute.kind = Recompute::selective;
+  if (s.checkpoint_layers.value_or(false)) recompute.kind = Recompute::full;
+  assign(s.recompute, recompute.kind);
+  if (s.recompute_by_block && recompute.kind == Recompute::none) recompute.kind = Recompute::full;
+  if (recompute.kind != Recompute::full || (!s.recompute_by_block && !s.recompute_layers)) return;
+  const std::int64_t layers = s.recompute_layers.value_or(1);  // Megatron's default
+  const bool by_block = s.recompute_by_block.value_or(recompute.layers_per_stage.has_value());
+  recompute.layers_per_stage = by_block ? std::optional{layers} : std::nullopt;
+  recompute.chunk_layers = by_block ? 1 : layers;
+}
+
+void apply_precision(const JobSettings& s, Precision& precision) {
+  if (s.gradient_dtype) precision.gradients = precision.reduction = *s.gradient_dtype;
+  if (s.fp8.value_or(false)) {
+    precision.compute = DType::fp8;
+    if (precision.other == DType::fp32) precision.other = DType::bf16;
+  }
+  Fp8Recipe& recipe = precision.fp8;
+  assign(s.fp8_scaling, recipe.scaling);
+  assign(s.fp8_weight_gradients, recipe.weight_gradients);
+  assign(s.fp8_gather_weights, recipe.gather_weights);
+  assign(s.fp8_attention, recipe.attention);
+  if (s.fp8_spares_end_layers.value_or(false) && precision.compute == DType::fp8) {
+    recipe.first_layers = s.fp8_spared_first_layers.value_or(1);
+    recipe.last_layers = s.fp8_spared_last_layers.value_or(1);
+  }
+}
+
+// Transformer Engine chooses a fused kernel; Megatron's code before it had none unless asked to.
+void apply_attention(const JobSettings& s, LayerChoices& layer) {
+  const bool old = s.legacy_models.value_or(false) || s.checkpoint_layers.value_or(false) ||
+                   s.transformer_implementation == "local";
+  if (old) layer.attention = AttentionMethod::unfused;
+  if (s.flash_attention.value_or(false)) layer.attention = AttentionMethod::flash;
+  assign(s.attention, layer.attention);
+  assign(s.context_parallel_kind, layer.context_parallel_kind);
+}
+
+Status apply_sharding(const JobSettings& s, ShardingChoices& sharding) {
+  if (s.distributed_optimizer.value_or(false)) sharding.kind = Sharding::zero1;
+  if (s.fully_sharded.value_or(false)) sharding.kind = Sharding::zero3;
+  assign(s.sharding, sharding.kind);
+  constexpr Sharding kStages[] = {Sharding::none, Sharding::zero1, Sharding::zero2, Sharding::zero3};
+  const std::int64_t stage = s.zero_stage.value_or(0);
+  if (stage > 3) return bad_value("--zero-stage", fmt::format("{}", stage), "0 to 3");
+  if (stage > 0) sharding.kind = kStages[stage];
+  if (s.bucket_parameters.value_or(0) > 0) sharding.bucket_parameters = *s.bucket_parameters;
+  assign(s.overlap_gradient_reduce, sharding.overlap_gradient_reduce);
+  assign(s.overlap_parameter_gather, sharding.overlap_parameter_gather);
+  return Ok{};
+}
+
+void apply_fusion(const JobSettings& s, FusedKernels& fused) {
+  assign(s.fuse_softmax, fused.softmax);
+  assign(s.fuse_bias_activation, fused.bias_activation);
+  assign(s.fuse_bias_dropout, fused.bias_dropout_add);
+  assign(s.fuse_rotary, fused.rotary);
+  assign(s.fuse_cross_entropy, fused.cross_entropy);
+  assign(s.fuse_gradient_accumulation, fused.weight_gradient_accumulation);
+}
+
+}  // namespace
+
+Status check_numbers(const JobSettings& settings) {
+  constexpr std::int64_t kMostDegree = 1'000'000, kMost = 1'000'000'000;
+  using S = JobSettings;
+  // Products of these must stay inside 64 bits; check() says the rest.
+  constexpr std::optional<std::int64_t> S::*kDegrees[] = {&S::tensor, &S::pipeline, &S::context};
+  for (const MegatronSettingFlag& flag : megatron_setting_flags()) {
+    const std::optional<std::int64_t> value = with_member(flag.setting, [&](auto field) {
+      using Value = typename std::remove_cvref_t<decltype(settings.*field)>::value_type;
+      if constexpr (std::is_same_v<Value, std::int64_t>) {
+        return settings.*field;
+      } else {
+        return std::optional<std::int64_t>{};
+      }
+    });
+    if (!value) continue;
+    if (*value < 0 || *value > kMost) {
+      return bad_value(flag.name, fmt::format("{}", *value), "a whole number from 0 to 1e9");
+    }
+    const auto* const field = std::get_if<std::optional<std::int64_t> S::*>(&flag.setting);
+    const bool is_degree =
+        field != nullptr && std::find(std::begin(kDegrees), std::end(kDegrees), *field) != std::end(kDegrees);
+    const bool may_be_0 = field != nullptr && (*field == &S::data || *field == &S::virtual_stages ||
+                                               *field == &S::layers_per_virtual_stage);
+    if ((is_degree && *value < 1) || ((is_degree || may_be_0) && *value > kMostDegree)) {
+      return bad_value(flag.name, fmt::format("{}", *value), "1 to 1e6");
+    }
+  }
+  return Ok{};
+}
+
+Status apply_to_model(const JobSettings& s, bool has_base, Transformer& model) {
+  assign(s.n_layers, model.n_layers);
+  assign(s.hidden_size, model.hidden_size);
+  assign(s.ffn_hidden_size, model.ffn_hidden_size);
+  assign(s.n_heads, model.n_heads);
+  assign(s.head_dim, model.head_dim);
+  assign(s.max_position, model.max_position);
+  assign(s.n_multi_token_prediction_layers, model.n_multi_token_prediction_layers);
+  assign(s.rotary_fraction, model.rotary_fraction);
+  assign(s.hidden_dropout, model.hidden_dropout);
+  assign(s.attention_dropout, model.attention_dropout);
+  assign(s.tied_embeddings, model.tied_embeddings);
+  assign(s.qk_norm, model.qk_norm);
+  const bool swiglu = s.swiglu.value_or(false);
+  if (!has_base || swiglu) model.gated_ffn = swiglu;
+  if (swiglu) model.activation = Activation::silu;
+  if (s.squared_relu.value_or(false)) model.activation = Activation::squared_relu;
+  if (model.ffn_hidden_size == 0) {
+    // Megatron keeps the parameters of an FFN: two thirds of the width with three matrices, in steps of 64.
+    model.ffn_hidden_size = swiglu ? 4 * model.hidden_size * 2 / 3 / 64 * 64 : 4 * model.hidden_size;
+  }
+  if (s.query_groups.value_or(0) > 0 && (s.grouped_query.value_or(false) || has_base)) {
+    model.n_kv_heads = *s.query_groups;
+  }
+  if (!s.linear_bias.value_or(true)) model.qkv_bias = model.attention_output_bias = model.ffn_bias = false;
+  if (s.add_qkv_bias.value_or(false)) model.qkv_bias = true;
+  if (s.rotary_positions.value_or(false)) model.position = PositionEncoding::rotary;
+  assign(s.position, model.position);
+  apply_norm(s, has_base, model);
+  STEPCAST_TRY(apply_vocabulary(s, has_base, model));
+  STEPCAST_TRY(apply_window(s, model));
+  STEPCAST_TRY(apply_experts(s, model));
+  STEPCAST_TRY(apply_latent_attention(s, model));
+  return check(model);
+}
+
+Status apply_to_degrees(const JobSettings& s, ResolvedJob& job) {
+  Layout& layout = job.layout;
+  assign(s.tensor, layout.degrees.tensor);
+  assign(s.pipeline, layout.degrees.pipeline);
+  assign(s.context, layout.degrees.context);
+  assign(s.expert, layout.degrees.expert);
+  assign(s.expert_tensor, layout.degrees.expert_tensor);
+  STEPCAST_TRY(apply_data_parallel(s, job));
+  assign(s.micro_batch_sequences, layout.batch.micro_batch_sequences);
+  assign(s.seq_len_tokens, layout.batch.seq_len_tokens);
+  const std::int64_t global = s.global_batch_sequences.value_or(0);
+  layout.batch.global_batch_sequences =
+      global > 0 ? global : layout.batch.micro_batch_sequences * layout.degrees.data;
+  return apply_stages(s, job.model.n_layers, layout);
+}
+
+Status apply_choices(const JobSettings& s, Layout& layout) {
+  assign(s.sequence_parallel, layout.layer.sequence_parallel);
+  if (s.expert_capacity_factor.value_or(0) > 0)
+    layout.layer.expert_capacity_factor = *s.expert_capacity_factor;
+  apply_recompute(s, layout.layer.recompute);
+  apply_precision(s, layout.layer.precision);
+  apply_attention(s, layout.layer);
+  apply_fusion(s, layout.layer.fused);
+  assign(s.overlap_tensor_parallel, layout.layer.overlap.tensor_parallel);
+  assign(s.overlap_expert, layout.layer.overlap.expert);
+  assign(s.overlap_sequence_parallel_weight_gradient, layout.layer.overlap.sequence_parallel_weight_gradient);
+  assign(s.overlap_p2p, layout.pipeline.overlap);
+  assign(s.p2p_scatter_gather, layout.pipeline.p2p_scatter_gather);
+  STEPCAST_TRY(apply_sharding(s, layout.sharding));
+  assign(s.optimizer, layout.optimizer.kind);
+  assign(s.optimizer_offload, layout.optimizer.cpu_offload);
+  if (s.clip_gradients) layout.optimizer.gradient_clip = *s.clip_gradients > 0;
+  assign(s.vocab_divisible_by, layout.software.vocab_divisible_by);
+  if (s.pipeline_before_data.value_or(false)) layout.rank_order = "tp-cp-ep-pp-dp";
+  return Ok{};
+}
+
+}  // namespace stepcast::detail

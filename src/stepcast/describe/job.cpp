@@ -1,0 +1,169 @@
+#include "stepcast/describe/job.h"
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stepcast/base/file.h"
+#include "stepcast/describe/deepspeed.h"
+#include "stepcast/describe/detail/apply_settings.h"
+#include "stepcast/describe/detail/megatron_flags.h"
+#include "stepcast/describe/huggingface.h"
+#include "stepcast/describe/megatron.h"
+#include "stepcast/describe/presets.h"
+#include "stepcast/describe/software_defaults.h"
+#include "stepcast/describe/torchtitan.h"
+
+namespace stepcast {
+namespace {
+
+Result<std::optional<Transformer>> base_model(const Job& job) {
+  if (job.transformer) return std::optional{*job.transformer};
+  if (job.model.empty()) return std::optional<Transformer>{};
+  std::error_code ignored;
+  const bool is_file = job.model.find('/') != std::string::npos || job.model.ends_with(".json") ||
+                       std::filesystem::exists(job.model, ignored);
+  STEPCAST_ASSIGN(Transformer model, is_file ? read_huggingface_config(job.model) : find_preset(job.model));
+  return std::optional{std::move(model)};
+}
+
+Status check_files(const Job& job) {
+  if (!job.torchtitan) return Ok{};
+  if (job.command_line || job.deepspeed) {
+    return Error::at(
+               "", "--torchtitan",
+               fmt::format("given together with {}", job.command_line ? "--command-line" : "--deepspeed"))
+        .advice("each describes a whole training run: choose one");
+  }
+  if (job.framework && *job.framework != Framework::torchtitan) {
+    return Error::at("", "--framework", "a TorchTitan config is run by torchtitan")
+        .found(std::string{to_string(*job.framework)})
+        .advice("leave --framework out, or say with flags what is different");
+  }
+  return Ok{};
+}
+
+// Fills in what a short description leaves out, and says so.
+void fill_in(const std::optional<Transformer>& model, bool has_deepspeed, JobSettings& s,
+             std::vector<std::string>& notes) {
+  if (!s.micro_batch_sequences && !has_deepspeed) {
+    s.micro_batch_sequences = 1;
+    notes.emplace_back("micro-batch size not given: 1");
+  }
+  if (!s.seq_len_tokens && model) {
+    constexpr std::int64_t kLongest = 8192, kOtherwise = 2048;
+    s.seq_len_tokens = model->max_position > 0 ? std::min(model->max_position, kLongest) : kOtherwise;
+    notes.push_back(fmt::format("sequence length not given: {}", *s.seq_len_tokens));
+  }
+  if (!s.dtype && !s.fp8.value_or(false) && !has_deepspeed) {
+    s.dtype = DType::bf16;
+    notes.emplace_back("type of the computation not given: bf16");
+  }
+}
+
+Result<Transformer> model_of(const std::optional<Transformer>& base, bool is_bert,
+                             const JobSettings& settings) {
+  Transformer model;
+  if (base) {
+    model = *base;
+  } else {
+    model.name = "model";
+    model.hidden_dropout = model.attention_dropout = 0.1;  // Megatron's defaults
+    if (is_bert) {                                         // as Megatron builds it: norms before the parts
+      model.architecture = Architecture::encoder;
+      model.n_token_types = 2;
+      model.pooler = model.mlm_head = model.head_bias = true;
+    }
+  }
+  STEPCAST_TRY(detail::apply_to_model(settings, base.has_value(), model));
+  return model;
+}
+
+// Settings of Megatron's words, from the command line and beside it; then DeepSpeed's file between them.
+Result<ResolvedJob> resolve_settings(const Job& job, const std::optional<Transformer>& base) {
+  ResolvedJob result;
+  result.not_modelled = job.not_modelled;
+  result.n_gpus = job.n_gpus;
+  JobSettings settings = job.settings;
+  bool is_bert = false;
+  if (job.command_line) {
+    STEPCAST_ASSIGN(MegatronWords line, parse_megatron_command_line(*job.command_line));
+    settings = over(line.settings, job.settings);
+    is_bert = line.is_bert;
+    result.gpus_per_node = line.gpus_per_node;
+    if (!result.n_gpus) result.n_gpus = line.n_gpus;
+    result.not_modelled.insert(result.not_modelled.begin(), line.not_modelled.begin(),
+                               line.not_modelled.end());
+  } else {
+    if (!base && !settings.n_layers) {
+      return Error{"no model is named"}
+          .expected(
+              "--model with the name of a preset or a config.json, or Megatron's flags from --num-layers on")
+          .advice("`stepcast predict --help` shows an example");
+    }
+    fill_in(base, job.deepspeed.has_value(), settings, result.notes);
+  }
+  STEPCAST_TRY(detail::check_numbers(settings));
+  STEPCAST_ASSIGN(result.model, model_of(base, is_bert, settings));
+  STEPCAST_TRY(detail::apply_to_degrees(settings, result));
+  Layout& layout = result.layout;
+  layout.layer.sequence_parallel = settings.sequence_parallel.value_or(false);  // habits depend on it
+  set_software_defaults(layout,
+                        job.framework.value_or(job.deepspeed ? Framework::deepspeed : Framework::megatron),
+                        settings.dtype.value_or(DType::fp32));
+  if (settings.zero_stage.value_or(0) > 0 && !job.framework) layout.software.framework = Framework::deepspeed;
+  STEPCAST_TRY(detail::apply_choices(settings, layout));
+  if (job.deepspeed) {
+    STEPCAST_ASSIGN(result,
+                    parse_deepspeed_config(job.deepspeed->text, job.deepspeed->name, result, job.settings));
+  }
+  STEPCAST_TRY(check(result.layout, result.model, result.n_gpus));
+  return result;
+}
+
+}  // namespace
+
+JobSettings over(const JobSettings& lower, const JobSettings& upper) {
+  JobSettings result = lower;
+  const auto replace_together = [&](const auto... fields) {
+    if (!((upper.*fields).has_value() || ...)) return;
+    ((result.*fields).reset(), ...);
+  };
+  using S = JobSettings;
+  if (lower.checkpoint_layers.value_or(false)) result.legacy_models = true;  // Megatron's code of that time
+  replace_together(&S::recompute, &S::recompute_attention, &S::checkpoint_layers);
+  replace_together(&S::sharding, &S::distributed_optimizer, &S::fully_sharded, &S::zero_stage);
+  replace_together(&S::virtual_stages, &S::layers_per_virtual_stage);
+  replace_together(&S::first_stage_layers, &S::last_stage_layers, &S::count_embedding_as_layer,
+                   &S::count_output_as_layer);
+  replace_together(&S::attention, &S::flash_attention, &S::legacy_models, &S::transformer_implementation);
+  replace_together(&S::position, &S::rotary_positions);
+  replace_together(&S::vocab_size, &S::padded_vocab_size, &S::tokenizer);
+  for (const detail::MegatronSettingFlag& flag : detail::megatron_setting_flags()) {
+    detail::with_member(flag.setting, [&](auto field) {
+      if (upper.*field) result.*field = upper.*field;
+    });
+  }
+  return result;
+}
+
+Result<ConfigText> read_config_text(const std::filesystem::path& file) {
+  constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 20;  // configs are a few kilobytes
+  STEPCAST_ASSIGN(std::string text, read_file(file, kMostBytes));
+  return ConfigText{std::move(text), file.string()};
+}
+
+Result<ResolvedJob> resolve(const Job& job) {
+  STEPCAST_TRY(check_files(job));
+  STEPCAST_ASSIGN(const std::optional<Transformer> base, base_model(job));
+  if (!job.torchtitan) return resolve_settings(job, base);
+  STEPCAST_TRY(detail::check_numbers(job.settings));
+  STEPCAST_ASSIGN(ResolvedJob result, parse_torchtitan_config(job.torchtitan->text, job.torchtitan->name,
+                                                              {base, job.n_gpus, job.settings}));
+  result.not_modelled.insert(result.not_modelled.end(), job.not_modelled.begin(), job.not_modelled.end());
+  return result;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,131 @@
+// A Job: what somebody asked to be trained, in as many or as few words as he used; and what it comes to.
+//
+//   Job job{.model = "llama-3-70b", .n_gpus = 512};
+//   job.settings.tensor = 4;
+//   job.settings.pipeline = 4;
+//   STEPCAST_ASSIGN(const ResolvedJob resolved, resolve(job));
+//   // resolved.model, resolved.layout; resolved.notes: "micro-batch size not given: 1", ...
+//
+// Whatever is said in several places holds in this order, the later the stronger: the model and stepcast's
+// defaults, the habits of the framework (software_defaults.h), a file or command line of a framework, settings.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stepcast/base/result.h"
+#include "stepcast/workload/layout.h"
+#include "stepcast/workload/transformer.h"
+
+namespace stepcast {
+
+// What can be said about a training run, all of it optional. Names of settings are Megatron-LM's concepts, each has
+// a flag of Megatron-LM (megatron.h), which means the same.
+struct JobSettings {
+  // The model: all of it, or what is changed in a given one.
+  std::optional<std::int64_t> n_layers, hidden_size, ffn_hidden_size, n_heads, head_dim, max_position;
+  std::optional<std::int64_t> n_multi_token_prediction_layers, query_groups, vocab_size, padded_vocab_size;
+  std::optional<double> rotary_fraction, hidden_dropout, attention_dropout;
+  std::optional<bool> grouped_query;  // query_groups counts (always in a given model)
+  std::optional<bool> rotary_positions, swiglu, squared_relu, linear_bias, add_qkv_bias, tied_embeddings,
+      qk_norm;
+  std::optional<PositionEncoding> position;
+  std::optional<NormKind> norm;
+  std::optional<std::string> tokenizer;  // stands for the vocabulary: "GPT2BPETokenizer"
+  std::optional<std::string> window;     // tokens before and behind: "4095,0"; -1: all
+  std::optional<std::int64_t> n_experts, experts_per_token, expert_ffn_hidden_size, shared_ffn_hidden_size;
+  std::optional<std::string> moe_layer_pattern;  // a number, or a list such as "[0]*3+[1]*58"
+  std::optional<bool> latent_attention;
+  std::optional<std::int64_t> q_lora_rank, kv_lora_rank, qk_head_dim, qk_rope_head_dim, v_head_dim;
+
+  // Degrees; `data` is otherwise what the GPUs leave.
+  std::optional<std::int64_t> tensor, pipeline, context, data, expert, expert_tensor;
+  std::optional<std::int64_t> virtual_stages, layers_per_virtual_stage;
+  std::optional<std::int64_t> first_stage_layers, last_stage_layers;
+  std::optional<bool> count_embedding_as_layer, count_output_as_layer;  // when layers are spread over stages
+  std::optional<bool> pipeline_before_data;                             // rank order tp-cp-ep-pp-dp
+
+  // Batches, in sequences.
+  std::optional<std::int64_t> micro_batch_sequences, global_batch_sequences, seq_len_tokens;
+
+  // Element types.
+  std::optional<DType> dtype;  // fp32, fp16 or bf16; with fp8 what is left in more bits
+  std::optional<bool> fp8;
+  std::optional<DType> gradient_dtype;  // gradients are kept and reduced in
+  std::optional<Fp8Scaling> fp8_scaling;
+  std::optional<bool> fp8_weight_gradients, fp8_gather_weights, fp8_attention;
+  std::optional<bool> fp8_spares_end_layers;  // so many at either end stay in dtype; 1 and 1 unless said
+  std::optional<std::int64_t> fp8_spared_first_layers, fp8_spared_last_layers;
+
+  // Layers.
+  std::optional<bool> sequence_parallel;
+  std::optional<ContextParallelKind> context_parallel_kind;
+  std::optional<double> expert_capacity_factor;
+  std::optional<AttentionMethod> attention;
+  std::optional<bool> flash_attention, legacy_models;
+  std::optional<std::string> transformer_implementation;  // "local", "transformer_engine"
+  std::optional<Recompute> recompute;
+  std::optional<bool> recompute_attention, checkpoint_layers;  // older ways to say selective and full
+  std::optional<bool> recompute_by_block;                      // the first layers of a stage; false: uniform
+  std::optional<std::int64_t> recompute_layers;
+  std::optional<bool> fuse_softmax, fuse_bias_activation, fuse_bias_dropout, fuse_rotary, fuse_cross_entropy;
+  std::optional<bool> fuse_gradient_accumulation;
+  std::optional<bool> overlap_tensor_parallel, overlap_expert, overlap_sequence_parallel_weight_gradient;
+
+  // Pipeline, data parallelism, optimizer.
+  std::optional<bool> overlap_p2p, p2p_scatter_gather, overlap_gradient_reduce, overlap_parameter_gather;
+  std::optional<Sharding> sharding;
+  std::optional<bool> distributed_optimizer, fully_sharded;  // zero1, zero3
+  std::optional<std::int64_t> zero_stage, bucket_parameters, vocab_divisible_by;
+  std::optional<OptimizerKind> optimizer;
+  std::optional<bool> optimizer_offload;
+  std::optional<double> clip_gradients;  // 0: not
+
+  friend bool operator==(const JobSettings&, const JobSettings&) = default;
+};
+
+// `upper` where it says something, `lower` elsewhere. Ways to say one thing go together: who names a kind of
+// sharding does not keep the ZeRO stage of `lower`.
+[[nodiscard]] JobSettings over(const JobSettings& lower, const JobSettings& upper);
+
+// A file of a framework; `name` stands for it in errors.
+struct ConfigText {
+  std::string text, name;
+};
+[[nodiscard]] Result<ConfigText> read_config_text(const std::filesystem::path& file);
+
+struct Job {
+  std::string model;  // a preset (presets.h) or the path of a Hugging Face config.json; empty: see below
+  std::optional<Transformer> transformer;  // instead of `model`
+  std::optional<std::int64_t> n_gpus;
+  std::optional<Framework> framework;  // whose habits; nothing: of the file, or Megatron-LM's
+  // A whole command line of Megatron-LM, with its launcher: what it does not say has Megatron's defaults.
+  std::optional<std::string> command_line;
+  std::optional<ConfigText> torchtitan;  // not together with the others
+  std::optional<ConfigText> deepspeed;
+  JobSettings settings;
+  // What `settings` could not hold, as the user spelled it; handed on.
+  std::vector<std::string> not_modelled;
+};
+
+struct ResolvedJob {
+  Transformer model;
+  Layout layout;
+  // As the launcher says, or the caller; nothing: not said, and layout.degrees.data is what the description
+  // says, or 1.
+  std::optional<std::int64_t> n_gpus;
+  std::optional<std::int64_t> gpus_per_node;
+  std::vector<std::string> notes;  // what nobody said and was filled in
+  // Settings that change time or memory and that no model covers, as they are spelled: "--rampup-batch-size",
+  // "parallelism.enable_async_tensor_parallel". For the user to see.
+  std::vector<std::string> not_modelled;
+};
+
+// Model and layout, checked. Errors: nothing describes a model; a file or a setting that cannot be understood,
+// that contradicts another, or that cannot be applied to the file it stands beside; a layout that cannot run.
+[[nodiscard]] Result<ResolvedJob> resolve(const Job& job);
+
+}  // namespace stepcast
