@@ -183,7 +183,6 @@ TEST(ShippedPlatforms, CoverTheFamiliesThatTheDocumentationNames) {
     EXPECT_TRUE(device.ok()) << device.error().message();
   }
   EXPECT_EQ(load("dgx-a100-40gb").device.memory_size, Bytes{40 * 1073741824.0});
-  EXPECT_EQ(load("8xH100 nodes", "H200-SXM").name, "dgx-h200");
 }
 
 // The cells of a CSV file, which may be quoted.
@@ -237,8 +236,7 @@ TEST(ShippedPlatforms, EveryMachineOfTheMeasuredDataIsKnown) {
   for (const auto& entry : fs::directory_iterator(*measured_data() / "collectives")) {
     if (entry.path().extension() == ".csv") expect_known(entry.path());
   }
-  expect_known(*measured_data() / "iterations" / "llm_runs.csv");
-  EXPECT_GE(names, 15);
+  EXPECT_GE(names, 6);
 }
 
 TEST(ShippedPlatforms, EveryGpuOfTheMeasuredKernelsIsKnown) {

@@ -10,13 +10,12 @@
 
 #include "stepcast/base/file.h"
 #include "stepcast/calibrate/iteration_fit.h"
+#include "stepcast/platform/platform_choice.h"
 #include "stepcast/platform/platform_file.h"
 
 namespace stepcast {
 namespace {
 
-// Two bandwidths that differ by less are the same network.
-constexpr double kSameBandwidth = 0.05;
 constexpr double kBandPerAssumedField = 0.015;  // of the step, to either side
 constexpr double kApartShare = 0.05;            // pairs of layouts closer than this have no order
 
@@ -78,28 +77,6 @@ std::string shares_text(const StepPrediction& p) {
   add("optimizer", p.shares.optimizer_us);
   add("fixed", p.shares.fixed_us);
   return text;
-}
-
-std::string plain(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    if (c >= 'A' && c <= 'Z') {
-      result += static_cast<char>(c - 'A' + 'a');
-    } else if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) {
-      result += c;
-    }
-  }
-  return result;
-}
-
-// "B200-SXM-180GB" means a device that is called B200.
-bool name_holds_device(std::string_view gpu, const Device& device) {
-  const std::string text = plain(gpu);
-  const auto held = [&](const std::string& name) {
-    const std::string wanted = plain(name);
-    return wanted.size() >= 3 && text.find(wanted) != std::string::npos;
-  };
-  return held(device.name) || std::any_of(device.aliases.begin(), device.aliases.end(), held);
 }
 
 ScoredRow scored(const PredictedRun& p) {
@@ -377,75 +354,35 @@ std::string RunPlatforms::key_of(const LlmRun& run) {
                      run.inter_node_bandwidth_Gbps.value_or(0));
 }
 
-Result<Platform> RunPlatforms::choose(const LlmRun& run, std::string& note) const {
+MachineDescription machine_of(const LlmRun& run) {
+  // Runs whose source names no GPU are read as runs on that platform, which says what it assumes.
+  MachineDescription machine{.name = run.gpu.empty() ? "unstated-8gpu" : run.platform,
+                             .gpu = run.gpu,
+                             .gpus_per_node = run.gpus_per_node,
+                             .node_bandwidth_Gbps = run.inter_node_bandwidth_Gbps};
+  if (run.platform.find("RoCE") != std::string::npos) machine.network_kind = "RoCE";
+  return machine;
+}
+
+Result<Platform> RunPlatforms::choose(const LlmRun& run) const {
+  const MachineDescription machine = machine_of(run);
   for (const auto& [name, file] : overrides_) {
     if (same_name(name, run.platform) || same_name(name, run.gpu) || name == "*")
       return load_platform(file.string());
   }
-  Result<Platform> named = run.platform.empty() ? Result<Platform>{Error{"no platform stated"}}
-                                                : load_platform(run.platform, run.gpu);
-  if (!named && !run.gpu.empty()) {
-    // A platform with this device; of several the one whose node and network fit best.
-    const std::vector<std::filesystem::path> dirs = platform_search_dirs();
-    STEPCAST_ASSIGN(const std::vector<PlatformListing> all, list_platforms(dirs));
-    double best = -1;
-    for (const PlatformListing& listing : all) {
-      Result<Platform> candidate = load_platform(listing.name);
-      if (!candidate || !candidate->node.network) continue;
-      const bool called = candidate->device.is_called(run.gpu);
-      if (!called && !name_holds_device(run.gpu, candidate->device)) continue;
-      double fit = called ? 10 : 1;
-      if (run.gpus_per_node > 0 && candidate->node.gpus_per_node == run.gpus_per_node) fit += 4;
-      if (listing.name.starts_with("dgx")) fit += 1;
-      if (run.inter_node_bandwidth_Gbps) {
-        const double Gbps = candidate->node.network->bandwidth_per_node().value() * 8e-9;
-        fit += 2 / (1 + std::abs(std::log2(Gbps / *run.inter_node_bandwidth_Gbps)));
-      }
-      if (fit > best) {
-        best = fit;
-        named = std::move(candidate);
-      }
-    }
-    if (!named) {
-      Result<Platform> device = load_device(run.gpu);
-      if (device) named = std::move(device);
-    }
-    if (named) note = fmt::format("platform '{}' does not ship: {} stands in", run.platform, named->name);
-  }
-  if (!named) return std::move(named).error();
-  Platform platform = std::move(*named);
-  if (run.gpus_per_node > 0 && platform.node.gpus_per_node != run.gpus_per_node) {
-    platform.node.gpus_per_node = static_cast<std::uint32_t>(run.gpus_per_node);
-    note += fmt::format("{} GPUs per node as the row says; ", run.gpus_per_node);
-  }
-  if (run.inter_node_bandwidth_Gbps && platform.node.network) {
-    Network& network = *platform.node.network;
-    const double stated = *run.inter_node_bandwidth_Gbps * 1e9 / 8;
-    const double shipped = network.bandwidth_per_node().value();
-    if (std::abs(stated / shipped - 1) > kSameBandwidth) {
-      network.bandwidth_per_nic = BytesPerSecond{stated / network.nics_per_node};
-      // Curves of another network say nothing about this one.
-      std::erase_if(platform.curves, [](const CollectiveCurve& c) { return c.n_nodes > 1; });
-      note += fmt::format("{} Gb/s between nodes as the row says; ", *run.inter_node_bandwidth_Gbps);
-    }
-  }
-  return platform;
+  STEPCAST_ASSIGN(PlatformChoice choice, platform_for(machine));
+  return std::move(choice.platform);
 }
 
 Result<StepModel*> RunPlatforms::model_for(const LlmRun& run) {
   const std::string key = key_of(run);
   if (const auto found = entries_.find(key); found != entries_.end()) return found->second->model.get();
   auto entry = std::make_unique<Entry>();
-  STEPCAST_ASSIGN(entry->platform, choose(run, entry->note));
+  STEPCAST_ASSIGN(entry->platform, choose(run));
   entry->model = std::make_unique<StepModel>(entry->platform, assumptions_);
   StepModel* model = entry->model.get();
   entries_.emplace(key, std::move(entry));
   return model;
-}
-
-std::string RunPlatforms::note_for(const LlmRun& run) const {
-  const auto found = entries_.find(key_of(run));
-  return found == entries_.end() ? std::string{} : found->second->note;
 }
 
 std::vector<PredictedRun> predict_runs(const std::vector<LlmRun>& runs, RunPlatforms& platforms,

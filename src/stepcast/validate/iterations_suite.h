@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "stepcast/platform/platform.h"
+#include "stepcast/platform/platform_choice.h"
 #include "stepcast/predict/step_model.h"
 #include "stepcast/validate/llm_runs.h"
 #include "stepcast/validate/suite.h"
@@ -17,6 +18,9 @@
 namespace stepcast {
 
 [[nodiscard]] Suite iterations_suite();
+
+// The machine that a row describes, for platform_for().
+[[nodiscard]] MachineDescription machine_of(const LlmRun& run);
 
 // Platforms that rows of measured runs name, each loaded once.
 class RunPlatforms {
@@ -29,17 +33,14 @@ class RunPlatforms {
   // The shipped platform that the row's `platform`, `gpu`, `gpus_per_node` and `inter_node_bandwidth_Gbps`
   // choose; figures of the row that contradict it win. An error if there is none.
   [[nodiscard]] Result<StepModel*> model_for(const LlmRun& run);
-  // Why a row's platform is not what it says, if so.
-  [[nodiscard]] std::string note_for(const LlmRun& run) const;
 
  private:
   struct Entry {
     Platform platform;
     std::unique_ptr<StepModel> model;
-    std::string note;
   };
   [[nodiscard]] static std::string key_of(const LlmRun& run);
-  [[nodiscard]] Result<Platform> choose(const LlmRun& run, std::string& note) const;
+  [[nodiscard]] Result<Platform> choose(const LlmRun& run) const;
   std::vector<std::pair<std::string, std::filesystem::path>> overrides_;
   StepAssumptions assumptions_;
   std::map<std::string, std::unique_ptr<Entry>> entries_;

@@ -1,0 +1,118 @@
+#include "stepcast/platform/platform_choice.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "stepcast/platform/platform_file.h"
+
+namespace stepcast {
+namespace {
+
+// Two bandwidths that differ by less are the same network.
+constexpr double kSameBandwidth = 0.05;
+
+// Letters and digits alone, in lower case.
+std::string plain(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    if (c >= 'A' && c <= 'Z') {
+      result += static_cast<char>(c - 'A' + 'a');
+    } else if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) {
+      result += c;
+    }
+  }
+  return result;
+}
+
+// "B200-SXM-180GB" means a device that is called B200.
+bool holds_name_of(std::string_view gpu, const Device& device) {
+  const std::string text = plain(gpu);
+  const auto held = [&](const std::string& name) {
+    const std::string wanted = plain(name);
+    return wanted.size() >= 3 && text.find(wanted) != std::string::npos;
+  };
+  return held(device.name) || std::any_of(device.aliases.begin(), device.aliases.end(), held);
+}
+
+// How well a platform stands for a machine: compared from the first member on, larger is better.
+using Fit = std::tuple<bool, bool, bool, bool, bool, double>;
+
+std::optional<Fit> fit_of(const Platform& platform, const MachineDescription& machine) {
+  if (!platform.node.network) return std::nullopt;
+  const bool called = platform.device.is_called(machine.gpu);
+  if (!called && !holds_name_of(machine.gpu, platform.device)) return std::nullopt;
+  const Network& network = *platform.node.network;
+  const bool same_node = machine.gpus_per_node > 0 && platform.node.gpus_per_node == machine.gpus_per_node;
+  const bool same_kind = !machine.network_kind.empty() && network.kind.starts_with(machine.network_kind);
+  double octaves = 0;
+  if (machine.node_bandwidth_Gbps) {
+    octaves = std::abs(std::log2(network.bandwidth_per_node().value() * 8e-9 / *machine.node_bandwidth_Gbps));
+  }
+  const bool same_bandwidth = machine.node_bandwidth_Gbps && octaves < std::log2(1 + kSameBandwidth);
+  return Fit{called, same_node, same_kind, same_bandwidth, platform.name.starts_with("dgx"), -octaves};
+}
+
+Result<Platform> by_gpu(const MachineDescription& machine,
+                        std::span<const std::filesystem::path> search_dirs) {
+  STEPCAST_ASSIGN(const std::vector<PlatformListing> all, list_platforms(search_dirs));
+  std::optional<Fit> best;
+  Result<Platform> chosen = Error{"no platform"};
+  for (const PlatformListing& listing : all) {
+    Result<Platform> candidate = load_platform(listing.name, search_dirs);
+    if (!candidate) continue;
+    const std::optional<Fit> fit = fit_of(*candidate, machine);
+    if (!fit || (best && !(*fit > *best))) continue;
+    best = fit;
+    chosen = std::move(candidate);
+  }
+  return best ? std::move(chosen) : load_device(machine.gpu, search_dirs);
+}
+
+}  // namespace
+
+void adapt_to(const MachineDescription& machine, Platform& platform, std::string& note) {
+  if (machine.gpus_per_node > 0 && platform.node.gpus_per_node != machine.gpus_per_node) {
+    platform.node.gpus_per_node = static_cast<std::uint32_t>(machine.gpus_per_node);
+    note += fmt::format("{} GPUs per node as described; ", machine.gpus_per_node);
+  }
+  if (!machine.node_bandwidth_Gbps || !platform.node.network) return;
+  Network& network = *platform.node.network;
+  const double stated = *machine.node_bandwidth_Gbps * 1e9 / 8;
+  if (std::abs(stated / network.bandwidth_per_node().value() - 1) <= kSameBandwidth) return;
+  network.bandwidth_per_nic = BytesPerSecond{stated / network.nics_per_node};
+  std::erase_if(platform.curves, [](const CollectiveCurve& c) { return c.n_nodes > 1; });
+  note += fmt::format("{} Gb/s between nodes as described; ", *machine.node_bandwidth_Gbps);
+}
+
+Result<PlatformChoice> platform_for(const MachineDescription& machine,
+                                    std::span<const std::filesystem::path> search_dirs) {
+  PlatformChoice choice;
+  Result<Platform> named = machine.name.empty()
+                               ? Result<Platform>{Error{"neither platform nor GPU is stated"}}
+                               : load_platform(machine.name, search_dirs, machine.gpu);
+  if (!named && !machine.gpu.empty()) {
+    named = by_gpu(machine, search_dirs);
+    if (named) {
+      choice.note = machine.name.empty() ? fmt::format("{} stands for {}; ", named->name, machine.gpu)
+                                         : fmt::format("platform '{}' does not ship: {} stands in; ",
+                                                       machine.name, named->name);
+    }
+  }
+  if (!named) return std::move(named).error();
+  choice.platform = std::move(*named);
+  adapt_to(machine, choice.platform, choice.note);
+  return choice;
+}
+
+Result<PlatformChoice> platform_for(const MachineDescription& machine) {
+  const std::vector<std::filesystem::path> dirs = platform_search_dirs();
+  return platform_for(machine, dirs);
+}
+
+}  // namespace stepcast

@@ -1,0 +1,44 @@
+// Which platform stands for a machine that somebody describes: by name, or by its GPU, node and network.
+//
+//   STEPCAST_ASSIGN(const PlatformChoice found, platform_for({.gpu = "A100-SXM4-80GB", .gpus_per_node = 8,
+//                                                             .node_bandwidth_Gbps = 800}));
+//   // found.platform.name == "8xa100-800g"
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "stepcast/base/result.h"
+#include "stepcast/platform/platform.h"
+
+namespace stepcast {
+
+// What is known of a machine; what is empty or 0 is not.
+struct MachineDescription {
+  std::string name;  // of a platform, a product or a machine: "DGX H100", "p4d.24xlarge"
+  std::string gpu;   // as measurements call it: "H100-SXM5-80GB", "NVIDIA A100-PCIE-40GB"
+  std::int64_t gpus_per_node = 0;
+  std::string network_kind;                   // "RoCE", "InfiniBand", "EFA"
+  std::optional<double> node_bandwidth_Gbps;  // of all adapters of a node, one direction
+};
+
+struct PlatformChoice {
+  Platform platform;
+  std::string note;  // how it differs from what ships or from what was asked for; empty: not at all
+};
+
+// The shipped platform of that name. Where there is none, one that holds the GPU: the one whose node, kind of network
+// and bandwidth are as described, in this order of weight; of equals a vendor's own system (DGX), then the nearest
+// bandwidth, then the first by name. Its node and network then get the size and the bandwidth that are described;
+// curves that were measured between its nodes are dropped with their network. An error if no platform has the GPU.
+[[nodiscard]] Result<PlatformChoice> platform_for(const MachineDescription& machine,
+                                                  std::span<const std::filesystem::path> search_dirs);
+[[nodiscard]] Result<PlatformChoice> platform_for(const MachineDescription& machine);
+
+// The second half alone: `platform` with the node size and bandwidth of `machine`; appends to `note`.
+void adapt_to(const MachineDescription& machine, Platform& platform, std::string& note);
+
+}  // namespace stepcast

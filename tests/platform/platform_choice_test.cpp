@@ -1,0 +1,66 @@
+#include "stepcast/platform/platform_choice.h"
+
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace stepcast::test {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+PlatformChoice chosen(const MachineDescription& machine) {
+  auto choice = platform_for(machine);
+  EXPECT_TRUE(choice.ok()) << choice.error().message();
+  return choice.ok() ? std::move(*choice) : PlatformChoice{};
+}
+
+TEST(PlatformChoice, NamesComeFirst) {
+  const PlatformChoice dgx = chosen({.name = "DGX H100", .gpu = "H100-SXM5-80GB", .gpus_per_node = 8});
+  EXPECT_EQ(dgx.platform.name, "dgx-h100");
+  EXPECT_THAT(dgx.note, IsEmpty());
+}
+
+// Of the platforms with an A100 of 80 GB and 8 per node, several have 1600 Gb/s and one has 800.
+TEST(PlatformChoice, TheStatedNetworkDecides) {
+  EXPECT_EQ(chosen({.gpu = "A100-SXM4-80GB", .gpus_per_node = 8, .node_bandwidth_Gbps = 800}).platform.name,
+            "8xa100-800g");
+  EXPECT_EQ(chosen({.gpu = "A100-SXM4-80GB", .gpus_per_node = 8, .node_bandwidth_Gbps = 1600}).platform.name,
+            "dgx-a100");
+  EXPECT_EQ(chosen({.gpu = "H100-SXM5-80GB", .gpus_per_node = 8, .network_kind = "RoCE"}).platform.name,
+            "roce-8xh100");
+  EXPECT_EQ(chosen({.gpu = "H100-SXM5-80GB", .gpus_per_node = 8, .network_kind = "EFA"}).platform.name,
+            "cloud-8xh100");
+}
+
+TEST(PlatformChoice, AVendorsSystemStandsWhereNothingElseDecides) {
+  EXPECT_EQ(chosen({.gpu = "H100-SXM5-80GB", .gpus_per_node = 8}).platform.name, "dgx-h100");
+  EXPECT_EQ(chosen({.gpu = "H200-SXM", .gpus_per_node = 8}).platform.name, "dgx-h200");
+}
+
+TEST(PlatformChoice, TakesNodeAndBandwidthAsDescribed) {
+  const PlatformChoice odd = chosen(
+      {.name = "no such cluster", .gpu = "H100-SXM5-80GB", .gpus_per_node = 4, .node_bandwidth_Gbps = 500});
+  EXPECT_EQ(odd.platform.node.gpus_per_node, 4U);
+  EXPECT_NEAR(odd.platform.node.network->bandwidth_per_node().value(), 500e9 / 8, 1);
+  for (const CollectiveCurve& curve : odd.platform.curves) EXPECT_EQ(curve.n_nodes, 1U);
+  EXPECT_THAT(odd.note, HasSubstr("'no such cluster' does not ship"));
+  EXPECT_THAT(odd.note, HasSubstr("4 GPUs per node as described"));
+  EXPECT_THAT(odd.note, HasSubstr("500 Gb/s between nodes as described"));
+  // Within 5 % it is the same network.
+  EXPECT_THAT(chosen({.name = "dgx-h100", .node_bandwidth_Gbps = 3100}).note, IsEmpty());
+}
+
+TEST(PlatformChoice, RefusesGpusThatNobodyKnows) {
+  const auto unknown = platform_for({.gpu = "Z9000"});
+  ASSERT_FALSE(unknown.ok());
+  EXPECT_THAT(unknown.error().message(), HasSubstr("Z9000"));
+  const auto nothing = platform_for({});
+  ASSERT_FALSE(nothing.ok());
+  EXPECT_THAT(nothing.error().message(), HasSubstr("neither platform nor GPU"));
+}
+
+}  // namespace
+}  // namespace stepcast::test
