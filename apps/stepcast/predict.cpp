@@ -18,9 +18,12 @@
 #include "stepcast/predict/published_composition.h"
 #include "stepcast/predict/step_model.h"
 #include "stepcast/predict/step_program.h"
+#include "stepcast/predict/what_if.h"
 #include "stepcast/report/perfetto.h"
 #include "stepcast/report/step_report.h"
 #include "stepcast/simulate/engine.h"
+#include "stepcast/workload/memory.h"
+#include "stepcast/workload/nearest_layout.h"
 
 #include "outputs.h"
 #include "verbs.h"
@@ -66,40 +69,6 @@ Result<Job> job_of(const Options& options) {
   return job;
 }
 
-// "gemm=1.2x,nvlink=2x": so many times as fast.
-Status apply_what_if(const std::vector<std::string>& changes, StepAssumptions& assume) {
-  struct Knob {
-    std::string_view name;
-    double StepAssumptions::*factor;
-  };
-  constexpr Knob kKnobs[] = {{"gemm", &StepAssumptions::gemm_factor},
-                             {"attention", &StepAssumptions::attention_factor},
-                             {"memory_bound", &StepAssumptions::memory_bound_factor},
-                             {"communication", &StepAssumptions::communication_factor},
-                             {"nvlink", &StepAssumptions::intra_node_factor},
-                             {"network", &StepAssumptions::inter_node_factor}};
-  for (const std::string& change : changes) {
-    const std::size_t equals = change.find('=');
-    std::string value = equals == std::string::npos ? "" : change.substr(equals + 1);
-    if (!value.empty() && value.back() == 'x') value.pop_back();
-    char* end = nullptr;
-    const double speed = value.empty() ? 0 : std::strtod(value.c_str(), &end);
-    const Knob* knob = nullptr;
-    for (const Knob& k : kKnobs) {
-      if (k.name == change.substr(0, equals)) knob = &k;
-    }
-    if (knob == nullptr || end == nullptr || *end != '\0' || !(speed >= 0.01 && speed <= 100)) {
-      return Error::at("", "--what-if")
-          .found(fmt::format("`{}`", change))
-          .expected(
-              "NAME=FACTORx with gemm, attention, memory_bound, communication, nvlink or network, such as "
-              "nvlink=2x");
-    }
-    assume.*(knob->factor) /= speed;
-  }
-  return Ok{};
-}
-
 Status write_timeline(const OutputFile& file, const PricedStep& step, const Layout& layout,
                       StepPricer& pricer) {
   STEPCAST_ASSIGN(Program program, step_program(step, layout, pricer));
@@ -110,42 +79,6 @@ Status write_timeline(const OutputFile& file, const PricedStep& step, const Layo
   STEPCAST_ASSIGN(const Plan plan, Plan::compile(program));
   STEPCAST_ASSIGN(const Timeline timeline, plan.simulate(costs));
   return write_perfetto(file, flat, costs, TaskTimes::simulated(flat, timeline));
-}
-
-// The change of the layout that needs least and makes it fit: recomputation, sharded states, more tensor or
-// pipeline parallelism on the same GPUs.
-std::optional<std::string> nearest_that_fits(const Transformer& model, const Layout& layout, Bytes memory) {
-  struct Change {
-    std::string text;
-    Layout layout;
-  };
-  std::vector<Change> changes;
-  const auto consider = [&](const Layout& base, const std::string& prefix) {
-    changes.push_back({prefix, base});
-    Layout sharded = base;
-    if (sharded.sharding.kind == Sharding::none) sharded.sharding.kind = Sharding::zero1;
-    changes.push_back({prefix + (prefix.empty() ? "" : ", ") + "the distributed optimizer", sharded});
-    Layout recomputed = sharded;
-    recomputed.layer.recompute.kind = Recompute::full;
-    changes.push_back({prefix + (prefix.empty() ? "" : ", ") + "full recomputation", recomputed});
-  };
-  consider(layout, "");
-  for (const std::int64_t more : {2, 4, 8, 16}) {
-    for (const bool tensor : {true, false}) {
-      if (layout.degrees.data % more != 0) continue;
-      Layout larger = layout;
-      larger.degrees.data /= more;
-      (tensor ? larger.degrees.tensor : larger.degrees.pipeline) *= more;
-      consider(larger, tensor ? fmt::format("tensor_parallel {}", larger.degrees.tensor)
-                              : fmt::format("pipeline_parallel {}", larger.degrees.pipeline));
-    }
-  }
-  for (const Change& change : changes) {
-    if (change.text.empty() || !check(change.layout, model)) continue;
-    const Result<MemoryForecast> forecast = memory_forecast(model, change.layout, memory);
-    if (forecast && forecast->verdict != MemoryVerdict::does_not_fit) return change.text;
-  }
-  return std::nullopt;
 }
 
 std::string above_zero(const std::string& text) {
@@ -171,32 +104,29 @@ Result<int> run(const Options& options) {
   STEPCAST_TRY(apply_what_if(options.what_if, assume));
   StepModel steps{platform, assume};
   STEPCAST_ASSIGN(const StepPrediction prediction, steps.predict(job.model, job.layout));
+  STEPCAST_ASSIGN(const PricedStep step, steps.price(job.model, job.layout));
   STEPCAST_ASSIGN(const MemoryForecast memory,
-                  memory_forecast(job.model, job.layout, platform.device.memory_size));
+                  memory_forecast(step.work, job.model, job.layout, platform.device.memory_size));
   for (const std::string& note : prediction.notes) notes.push_back(note);
   if (memory.verdict == MemoryVerdict::does_not_fit) {
-    const auto nearest = nearest_that_fits(job.model, job.layout, platform.device.memory_size);
+    const auto nearest = nearest_layout_that_fits(job.model, job.layout, platform.device.memory_size);
     notes.push_back(fmt::format("does not fit into the memory of {}; {}", platform.device.name,
-                                nearest ? "nearest layout that does: " + *nearest
+                                nearest ? "nearest layout that does: " + nearest->change
                                         : std::string{"no layout on as many GPUs does that was tried"}));
   }
   if (options.published) {
-    STEPCAST_ASSIGN(const PricedStep step, steps.price(job.model, job.layout));
     STEPCAST_ASSIGN(const PublishedComponents parts, published_components(step, job.layout));
     notes.push_back(
         fmt::format("composed as published from the same prices (docs/published-method.md): {:.1f} ms",
                     compose_as_published(parts).step_us() / 1e3));
   }
   const StepReport report{&job.model, &job.layout, &platform, &prediction, &memory, options.budget, notes};
-  if (options.explain || timeline) {
-    STEPCAST_ASSIGN(const PricedStep step, steps.price(job.model, job.layout));
-    if (timeline) {
-      STEPCAST_TRY(write_timeline(*timeline, step, job.layout, steps.pricer()));
-    }
-    if (options.explain && !options.json) {
-      STEPCAST_ASSIGN(const std::vector<ExplainedList> lists, explain(step, steps.pricer()));
-      fmt::print("{}\n", explain_text(lists));
-    }
+  if (timeline) {
+    STEPCAST_TRY(write_timeline(*timeline, step, job.layout, steps.pricer()));
+  }
+  if (options.explain && !options.json) {
+    STEPCAST_ASSIGN(const std::vector<ExplainedList> lists, explain(step, steps.pricer()));
+    fmt::print("{}\n", explain_text(lists));
   }
   fmt::print("{}", options.json ? step_json(report) : step_text(report));
   if (timeline && !options.json) {

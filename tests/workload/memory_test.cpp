@@ -268,6 +268,33 @@ TEST(MemoryForecast, InterleavingHoldsMoreActivations) {
   EXPECT_NEAR(activations(model, layout) / plain, 11.0 / 8, 1e-9);
 }
 
+// Stages of 1, 3, 3 and 1 of 8 layers; stage s of 1F1B holds 4 - s micro-batches: without dropout on the embedding
+// 4 x 1, 3 x 3, 2 x 3 and 1 x 1 layers' activations.
+TEST(MemoryForecast, UnevenStagesHoldWhatTheirLayersKeep) {
+  Layout layout = layout_of(1, false);
+  layout.degrees.pipeline = 4;
+  layout.pipeline.layers_per_stage = {1, 3, 3, 1};
+  Transformer model = gpt();
+  model.hidden_dropout = 0;
+  const double layer = layer_activations(model, layout, 0).value();
+  const MemoryForecast memory = forecast(model, layout);
+  ASSERT_EQ(memory.stages.size(), 4U);
+  const double layers[] = {4, 9, 6, 1};
+  for (std::size_t s = 0; s < 4; ++s) {
+    EXPECT_NEAR(memory.stages[s].activations.value() / layer, layers[s], 1e-9) << s;
+  }
+  EXPECT_EQ(memory.stages[1].weights, memory.stages[2].weights);
+}
+
+TEST(MemoryForecast, ComesOutTheSameFromTheWorkOfAStep) {
+  const Layout layout = layout_of(2, true);
+  const Result<StepWork> work = step_work(gpt(), layout);
+  ASSERT_TRUE(work.ok()) << work.error().message();
+  const Result<MemoryForecast> memory = memory_forecast(*work, gpt(), layout, Bytes{80 * kGiB});
+  ASSERT_TRUE(memory.ok()) << memory.error().message();
+  EXPECT_EQ(memory->peak(), forecast(gpt(), layout).peak());
+}
+
 TEST(MemoryForecast, PartsAddUp) {
   Layout layout = layout_of(2, true);
   layout.degrees.pipeline = 2;

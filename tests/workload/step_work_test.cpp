@@ -390,6 +390,23 @@ TEST(StepWorkTotals, PipelineStagesHoldAllLayersOnceAndHandOnTheirBoundary) {
   EXPECT_EQ(work_for(gpt(), layout).boundary.value(), 2097152);
 }
 
+// 4 layers on 2 stages, 1 and 3: as many runs of layers, and three times the parameters of layers on the second.
+TEST(StepWorkTotals, UnevenStagesHoldTheLayersThatAreSaid) {
+  Layout layout = layout_of(1);
+  layout.degrees.pipeline = 2;
+  layout.pipeline.layers_per_stage = {1, 3};
+  const StepWork work = work_for(llama(), layout);
+  ASSERT_EQ(work.chunks.size(), 2U);
+  for (std::size_t c = 0; c < 2; ++c) {
+    std::uint32_t layers = 0;
+    for (const ChunkWork::Run& run : work.chunks[c].runs) layers += run.count;
+    EXPECT_EQ(layers, c == 0 ? 1U : 3U);
+  }
+  const double layer = work.layer_kinds[0].dense_parameters;
+  EXPECT_DOUBLE_EQ(work.chunks[0].dense_parameters - work.embedding_parameters, layer);
+  EXPECT_DOUBLE_EQ(work.chunks[1].dense_parameters - work.head_parameters, 3 * layer);
+}
+
 TEST(StepWorkTotals, ParametersOfAllRanksAreThoseOfTheModel) {
   for (const Transformer& model : {gpt(), llama()}) {
     for (const std::int64_t stages : {1, 2, 4}) {

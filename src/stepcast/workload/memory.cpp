@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "stepcast/workload/pipeline_schedule.h"
-#include "stepcast/workload/step_work.h"
 
 namespace stepcast {
 namespace {
@@ -150,6 +149,11 @@ Bytes layer_activations(const Transformer& model, const Layout& layout, std::int
 
 Result<MemoryForecast> memory_forecast(const Transformer& model, const Layout& layout, Bytes available) {
   STEPCAST_ASSIGN(const StepWork work, step_work(model, layout));
+  return memory_forecast(work, model, layout, available);
+}
+
+Result<MemoryForecast> memory_forecast(const StepWork& work, const Transformer& model, const Layout& layout,
+                                       Bytes available) {
   const ActivationCount count{model, layout};
   const std::vector<StageChunk> chunks = stage_chunks(model, layout);
   const PipelineShape shape{layout.pipeline.schedule, work.stages, work.virtual_stages, work.micro_batches};

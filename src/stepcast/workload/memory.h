@@ -1,7 +1,7 @@
 // The memory of one GPU of every pipeline stage: what a layout keeps, what it holds at the worst moment, and
 // whether that fits.
 //
-//   STEPCAST_ASSIGN(const MemoryForecast memory, memory_forecast(model, layout, gpu_memory));
+//   STEPCAST_ASSIGN(const MemoryForecast memory, memory_forecast(step.work, model, layout, gpu_memory));
 //   memory.stages[0].total()        Bytes at the peak
 //   memory.verdict                  fits, tight, does_not_fit
 //
@@ -16,6 +16,7 @@
 #include "stepcast/base/quantity.h"
 #include "stepcast/base/result.h"
 #include "stepcast/workload/layout.h"
+#include "stepcast/workload/step_work.h"
 #include "stepcast/workload/transformer.h"
 
 namespace stepcast {
@@ -47,6 +48,9 @@ struct MemoryForecast {
   [[nodiscard]] Bytes margin() const { return available - peak(); }
 };
 
+// `work` is step_work(model, layout).
+[[nodiscard]] Result<MemoryForecast> memory_forecast(const StepWork& work, const Transformer& model,
+                                                     const Layout& layout, Bytes available);
 // Errors of check(layout, model).
 [[nodiscard]] Result<MemoryForecast> memory_forecast(const Transformer& model, const Layout& layout,
                                                      Bytes available);

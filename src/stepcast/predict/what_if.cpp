@@ -1,0 +1,52 @@
+#include "stepcast/predict/what_if.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+
+#include <fmt/format.h>
+
+namespace stepcast {
+namespace {
+
+struct Part {
+  std::string_view name;
+  double StepAssumptions::*factor;
+};
+constexpr Part kParts[] = {{"gemm", &StepAssumptions::gemm_factor},
+                           {"attention", &StepAssumptions::attention_factor},
+                           {"memory_bound", &StepAssumptions::memory_bound_factor},
+                           {"communication", &StepAssumptions::communication_factor},
+                           {"nvlink", &StepAssumptions::intra_node_factor},
+                           {"network", &StepAssumptions::inter_node_factor}};
+
+// "2x" or "1.5"; 0 for what is no number.
+double speed_of(std::string_view text) {
+  if (text.ends_with('x')) text.remove_suffix(1);
+  double speed = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), speed);
+  return read.ec == std::errc{} && read.ptr == text.data() + text.size() ? speed : 0;
+}
+
+}  // namespace
+
+Status apply_what_if(std::span<const std::string> changes, StepAssumptions& assumptions) {
+  constexpr double kSlowest = 0.01, kFastest = 100;  // beyond that nobody means it
+  for (const std::string_view change : changes) {
+    const std::size_t equals = change.find('=');
+    const auto* const part = std::find_if(std::begin(kParts), std::end(kParts),
+                                          [&](const Part& p) { return p.name == change.substr(0, equals); });
+    const double speed = equals == std::string_view::npos ? 0 : speed_of(change.substr(equals + 1));
+    if (part == std::end(kParts) || !(speed >= kSlowest && speed <= kFastest)) {
+      return Error::at("", "--what-if")
+          .found(fmt::format("`{}`", change.substr(0, 60)))
+          .expected(
+              "NAME=FACTORx with gemm, attention, memory_bound, communication, nvlink or network, such as "
+              "nvlink=2x");
+    }
+    assumptions.*(part->factor) /= speed;
+  }
+  return Ok{};
+}
+
+}  // namespace stepcast

@@ -1,0 +1,17 @@
+// Forecasts of machines with faster parts: "nvlink=2x" makes traffic inside nodes twice as fast.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "stepcast/base/result.h"
+#include "stepcast/predict/step_assumptions.h"
+
+namespace stepcast {
+
+// Every change is NAME=FACTOR or NAME=FACTORx, 0.01 to 100 times as fast, of gemm, attention, memory_bound,
+// communication, nvlink (inside nodes) or network (between nodes). Changes of one part multiply. The error names the
+// change that cannot be understood.
+[[nodiscard]] Status apply_what_if(std::span<const std::string> changes, StepAssumptions& assumptions);
+
+}  // namespace stepcast

@@ -1,0 +1,43 @@
+#include "stepcast/predict/what_if.h"
+
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace stepcast {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+Status applied(const std::vector<std::string>& changes, StepAssumptions& assumptions) {
+  return apply_what_if(changes, assumptions);
+}
+
+// Twice as fast takes half the time; two changes of one part multiply: 1 / 2 / 4.
+TEST(WhatIf, DividesTheTimesOfParts) {
+  StepAssumptions a;
+  ASSERT_TRUE(applied({"nvlink=2x", "network=0.5", "gemm=2x", "gemm=4"}, a).ok());
+  EXPECT_DOUBLE_EQ(a.intra_node_factor, 0.5);
+  EXPECT_DOUBLE_EQ(a.inter_node_factor, 2);
+  EXPECT_DOUBLE_EQ(a.gemm_factor, 0.125);
+  EXPECT_DOUBLE_EQ(a.attention_factor, 1);
+}
+
+TEST(WhatIf, RefusesWhatItDoesNotUnderstand) {
+  for (const char* change : {"nvlnk=2x", "nvlink", "nvlink=", "nvlink=x", "nvlink=0x", "nvlink=-1",
+                             "nvlink=1000x", "nvlink=2xx", "nvlink=nan", "=2x", ""}) {
+    StepAssumptions a;
+    const Status status = applied({change}, a);
+    ASSERT_FALSE(status.ok()) << change;
+    EXPECT_THAT(
+        status.error().message(),
+        AllOf(HasSubstr("--what-if"), HasSubstr("`" + std::string{change} + "`"), HasSubstr("nvlink=2x")));
+    EXPECT_DOUBLE_EQ(a.intra_node_factor, 1);
+  }
+}
+
+}  // namespace
+}  // namespace stepcast
