@@ -23,6 +23,8 @@ install(
   OPTIONAL
   FILES_MATCHING
   PATTERN "*.json")
+install(FILES "${PROJECT_SOURCE_DIR}/data/targets.csv" "${PROJECT_SOURCE_DIR}/data/published.csv"
+        DESTINATION "${CMAKE_INSTALL_DATADIR}/stepcast/data")
 
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/stepcast-config.cmake.in"
                               "${PROJECT_BINARY_DIR}/stepcast-config.cmake" INSTALL_DESTINATION "${stepcast_cmake_dir}")

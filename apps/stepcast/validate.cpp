@@ -85,7 +85,7 @@ Result<int> run(const Options& options) {
       std::error_code ignored;
       std::filesystem::path data = options.data / suite.data_folder;
       if (!std::filesystem::is_directory(data, ignored)) data = options.data;
-      STEPCAST_ASSIGN(SuiteResult result, suite.run(data, how));
+      STEPCAST_ASSIGN(SuiteResult result, run_suite(suite, data, how));
       results.push_back(std::move(result));
     }
   } else {
@@ -93,7 +93,7 @@ Result<int> run(const Options& options) {
     if (suite == nullptr) {
       return Error{fmt::format("there is no validation suite '{}'", options.suite)}.expected(suite_names());
     }
-    STEPCAST_ASSIGN(SuiteResult result, suite->run(options.data, how));
+    STEPCAST_ASSIGN(SuiteResult result, run_suite(*suite, options.data, how));
     results.push_back(std::move(result));
   }
   if (rows) STEPCAST_TRY(rows->write(validation_rows_csv(results)));
@@ -123,6 +123,10 @@ Verb validate_verb() {
         app.add_option("--platform", options->platforms,
                        "GPU=FILE: the platform of a GPU that no shipped platform describes (suite kernels)")
             ->allow_extra_args(false);
+        app.add_option("--targets", options->how.targets,
+                       "what numbers should be, instead of the targets that ship (data/targets.csv)");
+        app.add_option("--published", options->how.published,
+                       "errors published elsewhere to compare with, instead of data/published.csv");
         app.add_option("--threads", options->how.threads, "threads to use (0: all)")->capture_default_str();
         return [options] { return run(*options); };
       }};

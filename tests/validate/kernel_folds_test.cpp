@@ -7,8 +7,6 @@
 
 #include <gtest/gtest.h>
 
-#include "stepcast/validate/published_kernel_errors.h"
-
 #include "tests/support/data.h"
 
 namespace stepcast {
@@ -130,16 +128,6 @@ TEST(KernelFolds, NoShapeOfTheMeasuredDataIsInTwoFolds) {
   ASSERT_TRUE(measured.ok()) << measured.error().message();
   EXPECT_EQ(leaks(measured->rows, split_by_shape(measured->rows, 5, 42)), 0U);
   EXPECT_GT(leaks(measured->rows, split_by_row(measured->rows, 5, 42)), 1000U);
-}
-
-TEST(PublishedKernelErrors, AreOfTwoDevicesAndOneWork) {
-  EXPECT_EQ(published_kernel_error_percent("A100-SXM4-80GB", "linear1", Direction::forward), 5.61);
-  EXPECT_EQ(published_kernel_error_percent("GH200-120GB", "softmax", Direction::backward), 5.13);
-  EXPECT_EQ(published_kernel_error_percent("a100 sxm4 80gb", "lastStage_optimizer", Direction::forward),
-            3.66);
-  EXPECT_FALSE(published_kernel_error_percent("A100-SXM4-80GB", "lastStage_optimizer", Direction::backward));
-  EXPECT_FALSE(published_kernel_error_percent("Tesla T4", "softmax", Direction::forward));
-  EXPECT_FALSE(published_kernel_error_percent("A100-SXM4-80GB", "conv2d", Direction::forward));
 }
 
 }  // namespace

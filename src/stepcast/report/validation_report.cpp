@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -85,10 +87,13 @@ void write_result(JsonWriter& json, const SuiteResult& result) {
   if (!result.targets.empty()) {
     json.key("targets").begin_array();
     for (const Target& target : result.targets) {
-      const bool between = target.kind == Target::Kind::between;
       json.begin_object().field("what", target.what).fixed_field("value", target.value, 4);
-      json.field(between ? "from" : "must", target.must).field(between ? "to" : "aim", target.aim);
-      json.field("met", target.met()).end_object();
+      if (target.kind == Target::Kind::between) {
+        json.field("from", target.from).field("to", target.to);
+      } else {
+        json.field("must", target.must).field("aim", target.aim);
+      }
+      json.field("met", target.met()).field("aim_met", target.aim_met()).end_object();
     }
     json.end_array();
   }
@@ -204,6 +209,14 @@ TextTable table_of(const TestScore& test, std::size_t most_sets = std::numeric_l
   return test.relative ? relative_table(test, most_sets) : absolute_table(test);
 }
 
+// Without a `must` there is nothing to be met, and only the aim is told.
+std::string met_text(const Target& target) {
+  const std::optional<bool> met = target.met(), aim_met = target.aim_met();
+  if (!met) return aim_met.value_or(false) ? "no must; aim reached" : "no must; aim missed";
+  if (!*met) return "no";
+  return aim_met.value_or(false) ? "yes, and the aim" : "yes";
+}
+
 TextTable targets_table(const std::vector<Target>& targets) {
   TextTable table{{{"what", TextTable::Align::left},
                    {"is"},
@@ -213,18 +226,13 @@ TextTable targets_table(const std::vector<Target>& targets) {
   for (const Target& target : targets) {
     std::string must = "-", aim = "-";
     if (target.kind == Target::Kind::between) {
-      must = fmt::format("{} to {}", target.must.value_or(0), target.aim.value_or(0));
+      must = fmt::format("{} to {}", target.from, target.to);
     } else {
       const std::string_view sign = target.kind == Target::Kind::at_most ? "<=" : ">=";
       if (target.must) must = fmt::format("{} {}", sign, *target.must);
       if (target.aim) aim = fmt::format("{} {}", sign, *target.aim);
     }
-    const bool aimed = target.kind != Target::Kind::between && target.aim &&
-                       Target{{}, target.value, target.kind, target.aim, {}}.met();
-    table.row({target.what, table_number(target.value, 2), must, aim,
-               !target.met() ? "no"
-               : aimed       ? "yes, and the aim"
-                             : "yes"});
+    table.row({target.what, table_number(target.value, 2), must, aim, met_text(target)});
   }
   return table;
 }

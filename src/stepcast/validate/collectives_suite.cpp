@@ -111,6 +111,7 @@ Result<CurveScores> held_out_sizes(const CollectiveMeasurements& m) {
   CurveScores result;
   result.ours.set = result.form.set = m.name();
   result.ours.n_fit = result.form.n_fit = m.samples.size();
+  result.ours.group = m.platform;
   double published_ape = 0, published_ln = 0;
   for (const long octave : octaves_of(m)) {
     STEPCAST_ASSIGN(FoldScores fold, score_fold(m, octave));

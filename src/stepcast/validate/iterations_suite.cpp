@@ -275,34 +275,6 @@ std::vector<std::string> worst_rows(const TestScore& test, std::size_t n) {
   return lines;
 }
 
-// What the project wants of the sets it knows.
-std::vector<Target> targets_of(const SuiteResult& result) {
-  struct Wanted {
-    std::string_view test, set;
-    double mape, mape_aim, median, median_aim;
-  };
-  constexpr Wanted kWanted[] = {{"steps", "fsdp_mpt", 7, 4, 6, 3},
-                                {"steps", "nemo_h100", 7, 4, 7, 3},
-                                {"steps_without_rows_apart", "torchtitan_h100", 18, 10, 16, 8},
-                                {"steps", "megatron_a100_3p6b", 9, 7, 6, 4},
-                                {"scaling_ratios", "libai", 13, 8, 13, 8}};
-  std::vector<Target> targets;
-  for (const Wanted& wanted : kWanted) {
-    for (const TestScore& test : result.tests) {
-      if (test.test != wanted.test) continue;
-      for (const SetScore& set : test.sets) {
-        if (set.set != wanted.set || set.rows.empty()) continue;
-        const std::string what = fmt::format("{}, {}", wanted.test, wanted.set);
-        targets.push_back({what + ": mean |error| %", set.metrics.mape, Target::Kind::at_most, wanted.mape,
-                           wanted.mape_aim});
-        targets.push_back({what + ": median |error| %", set.metrics.median_ape, Target::Kind::at_most,
-                           wanted.median, wanted.median_aim});
-      }
-    }
-  }
-  return targets;
-}
-
 Result<SuiteResult> run_iterations(const std::filesystem::path& data, const SuiteOptions& options) {
   SuiteResult result;
   result.suite = "iterations";
@@ -317,7 +289,6 @@ Result<SuiteResult> run_iterations(const std::filesystem::path& data, const Suit
     STEPCAST_ASSIGN(TestScore refitted, leave_model_out(runs, platforms));
     result.tests.push_back(std::move(refitted));
   }
-  result.targets = targets_of(result);
   return result;
 }
 

@@ -9,7 +9,6 @@
 #include "stepcast/calibrate/kernel_rows.h"
 #include "stepcast/cost/kernel_model.h"
 #include "stepcast/platform/platform_file.h"
-#include "stepcast/validate/published_kernel_errors.h"
 
 namespace stepcast {
 namespace {
@@ -77,7 +76,8 @@ std::vector<Tested> tested_with(const DeviceRows& device, std::span<const ModelR
 
 std::string kernel_group(const KernelMeasurement& m) {
   const bool step = std::holds_alternative<OptimizerShape>(m.operation.shape);
-  if (is_published_operator(m.label) && (m.operation.dtype == DType::fp16 || step)) {
+  const bool of_a_model = m.hidden_size > 0 || m.sequence_length > 0;
+  if (of_a_model && (m.operation.dtype == DType::fp16 || step)) {
     return "transformer operators fp16";
   }
   const std::string_view dtype = to_string(m.operation.dtype);
@@ -86,8 +86,9 @@ std::string kernel_group(const KernelMeasurement& m) {
   return fmt::format("{} {}", m.label, dtype);
 }
 
-KernelSets::KernelSets(const std::vector<std::filesystem::path>& files, GroupOf group_of)
-    : group_of_(group_of) {
+KernelSets::KernelSets(const std::vector<std::filesystem::path>& files, const PublishedErrors& published,
+                       GroupOf group_of)
+    : published_(&published), group_of_(group_of) {
   for (const auto& file : files) names_.push_back(file.filename().string());
 }
 
@@ -100,7 +101,7 @@ void KernelSets::add(const DeviceRows& device, const std::vector<Tested>& tested
     if (entry.set.rows.empty()) {
       entry.set.set = kernel_set_name(m);
       entry.set.group = group_of_(m);
-      entry.published = published_kernel_error_percent(m.gpu, m.label, m.operation.direction);
+      entry.published = published_->mape_percent(m.gpu, m.label, m.operation.direction);
       if (const auto n = n_fit.find(entry.set.set); n != n_fit.end()) {
         entry.set.n_fit = static_cast<std::uint64_t>(std::llround(n->second));
       }

@@ -15,6 +15,7 @@
 #include "stepcast/calibrate/kernel_measurements.h"
 #include "stepcast/operation/estimate.h"
 #include "stepcast/platform/platform.h"
+#include "stepcast/validate/published_errors.h"
 #include "stepcast/validate/suite.h"
 
 namespace stepcast {
@@ -41,14 +42,17 @@ struct Tested {
 [[nodiscard]] std::vector<Tested> tested_with(const DeviceRows& device, std::span<const ModelRecord> records,
                                               const std::vector<std::size_t>& rows);
 
-// The kind of a row, whose sets one number should stand for: "transformer operators fp16", "gemm bf16".
+// The kind of a row, whose sets one number should stand for: "transformer operators fp16" (rows that know the
+// model they come from), "gemm bf16".
 [[nodiscard]] std::string kernel_group(const KernelMeasurement& measurement);
 
 // One prediction per tested row becomes one set per operator.
 class KernelSets {
  public:
   using GroupOf = std::string (*)(const KernelMeasurement&);
-  explicit KernelSets(const std::vector<std::filesystem::path>& files, GroupOf group_of = kernel_group);
+  // `published` outlives this object.
+  KernelSets(const std::vector<std::filesystem::path>& files, const PublishedErrors& published,
+             GroupOf group_of = kernel_group);
 
   // `n_fit`: rows fitted to, by set.
   void add(const DeviceRows& device, const std::vector<Tested>& tested,
@@ -64,6 +68,7 @@ class KernelSets {
     std::optional<double> published;
   };
   std::vector<std::string> names_;  // of files
+  const PublishedErrors* published_;
   GroupOf group_of_;
   std::map<std::string, Entry> sets_;
 };

@@ -17,7 +17,8 @@
 #include "stepcast/cost/kernel_model.h"
 #include "stepcast/validate/kernel_folds.h"
 #include "stepcast/validate/kernel_sets.h"
-#include "stepcast/validate/kernel_targets.h"
+#include "stepcast/validate/published_errors.h"
+#include "stepcast/validate/shipped_data.h"
 #include "stepcast/validate/unseen_kernels.h"
 
 namespace stepcast {
@@ -76,7 +77,8 @@ Result<std::vector<Tested>> fit_and_test(const DeviceRows& device, const FoldOfD
 
 Result<std::optional<TestScore>> run_refit(std::string name, const std::vector<DeviceRows>& devices,
                                            const std::vector<KernelSplit>& splits,
-                                           const std::vector<std::filesystem::path>& files, unsigned threads,
+                                           const std::vector<std::filesystem::path>& files,
+                                           const PublishedErrors& published, unsigned threads,
                                            KernelSets::GroupOf group_of) {
   const std::vector<FoldOfDevice> folds = folds_of(devices, splits);
   if (folds.empty()) return std::optional<TestScore>{};
@@ -85,7 +87,7 @@ Result<std::optional<TestScore>> run_refit(std::string name, const std::vector<D
     STEPCAST_ASSIGN(results[i], fit_and_test(devices[folds[i].device], folds[i]));
     return Ok{};
   }));
-  KernelSets sets{files, group_of};
+  KernelSets sets{files, published, group_of};
   for (std::size_t d = 0; d < devices.size(); ++d) {
     std::vector<Tested> tested;
     std::map<std::string, double> n_fit;
@@ -127,8 +129,8 @@ std::string group_beyond_range(const KernelMeasurement& m) {
 // The platforms that ship, on rows that they were not fitted on.
 Result<TestScore> run_shipped(const std::vector<DeviceRows>& devices,
                               const std::vector<std::filesystem::path>& files,
-                              std::vector<Skipped>& skipped) {
-  KernelSets sets{files};
+                              const PublishedErrors& published, std::vector<Skipped>& skipped) {
+  KernelSets sets{files, published};
   for (const DeviceRows& device : devices) {
     const KernelModel model{device.platform};
     for (const std::string& record : model.skipped())
@@ -159,6 +161,14 @@ Result<TestScore> run_shipped(const std::vector<DeviceRows>& devices,
   return std::move(sets).test("shipped", "shipped");
 }
 
+Result<PublishedErrors> published_errors(const SuiteOptions& options, std::vector<Skipped>& skipped) {
+  if (!options.published.empty()) return PublishedErrors::read(options.published);
+  if (const auto file = shipped_data_file("published.csv")) return PublishedErrors::read(*file);
+  skipped.push_back(
+      {"published errors", "data/published.csv is neither installed nor in the source tree", 1});
+  return PublishedErrors{};
+}
+
 }  // namespace
 
 Result<SuiteResult> validate_kernels(const std::filesystem::path& data, const SuiteOptions& options) {
@@ -172,8 +182,9 @@ Result<SuiteResult> validate_kernels(const std::filesystem::path& data, const Su
   const std::vector<std::filesystem::path> files = all.files;
   STEPCAST_ASSIGN(const std::vector<DeviceRows> devices,
                   rows_by_device(std::move(all), options, result.skipped));
+  STEPCAST_ASSIGN(const PublishedErrors published, published_errors(options, result.skipped));
   if (options.protocol == "shipped") {
-    STEPCAST_ASSIGN(TestScore test, run_shipped(devices, files, result.skipped));
+    STEPCAST_ASSIGN(TestScore test, run_shipped(devices, files, published, result.skipped));
     result.tests.push_back(std::move(test));
     return result;
   }
@@ -183,7 +194,7 @@ Result<SuiteResult> validate_kernels(const std::filesystem::path& data, const Su
     std::vector<KernelSplit> splits;
     for (const DeviceRows& device : devices) splits.push_back(split_of(device));
     STEPCAST_ASSIGN(std::optional<TestScore> test,
-                    run_refit(std::move(name), devices, splits, files, options.threads, group_of));
+                    run_refit(std::move(name), devices, splits, files, published, options.threads, group_of));
     if (test) result.tests.push_back(std::move(*test));
     return Ok{};
   };
@@ -198,9 +209,9 @@ Result<SuiteResult> validate_kernels(const std::filesystem::path& data, const Su
   }));
   STEPCAST_TRY(run(
       "beyond_range", [](const DeviceRows& d) { return split_largest(d.rows); }, group_beyond_range));
-  STEPCAST_ASSIGN(std::vector<TestScore> unseen, score_unseen_gpus(devices, files, options.threads));
+  STEPCAST_ASSIGN(std::vector<TestScore> unseen,
+                  score_unseen_gpus(devices, files, published, options.threads));
   for (TestScore& test : unseen) result.tests.push_back(std::move(test));
-  result.targets = kernel_targets(result.tests);
   return result;
 }
 

@@ -5,10 +5,13 @@
 #include <map>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "stepcast/validate/collectives_suite.h"
 #include "stepcast/validate/iterations_suite.h"
 #include "stepcast/validate/kernels_suite.h"
 #include "stepcast/validate/replay_suite.h"
+#include "stepcast/validate/shipped_data.h"
 
 namespace stepcast {
 
@@ -83,13 +86,36 @@ void TestScore::finish() {
   }
 }
 
-bool Target::met() const {
-  switch (kind) {
-    case Kind::at_most: return !must || value <= *must;
-    case Kind::at_least: return !must || value >= *must;
-    case Kind::between: return (!must || value >= *must) && (!aim || value <= *aim);
+void leave_out_unfitted(SuiteResult& result) {
+  for (TestScore& test : result.tests) {
+    if (test.protocol != "refit") continue;
+    const auto kept = std::stable_partition(test.sets.begin(), test.sets.end(),
+                                            [](const SetScore& set) { return set.n_fit > 0; });
+    if (kept == test.sets.end()) continue;
+    for (auto set = kept; set != test.sets.end(); ++set) {
+      result.skipped.push_back({fmt::format("{}: {}", test.test, set->set),
+                                "nothing was left to fit: too few rows", set->rows.size()});
+    }
+    test.sets.erase(kept, test.sets.end());
+    test.finish();
   }
-  return true;
+  std::erase_if(result.tests,
+                [](const TestScore& test) { return test.protocol == "refit" && test.sets.empty(); });
+}
+
+Result<SuiteResult> run_suite(const Suite& suite, const std::filesystem::path& data,
+                              const SuiteOptions& options) {
+  STEPCAST_ASSIGN(SuiteResult result, suite.run(data, options));
+  leave_out_unfitted(result);
+  std::filesystem::path file = options.targets;
+  if (file.empty()) file = shipped_data_file("targets.csv").value_or(file);
+  if (file.empty()) {
+    result.skipped.push_back({"targets", "data/targets.csv is neither installed nor in the source tree", 1});
+    return result;
+  }
+  STEPCAST_ASSIGN(const std::vector<TargetRow> rows, read_targets(file));
+  result.targets = targets_of(result, rows);
+  return result;
 }
 
 std::span<const Suite> builtin_suites() {

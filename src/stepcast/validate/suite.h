@@ -15,6 +15,7 @@
 
 #include "stepcast/base/result.h"
 #include "stepcast/validate/metrics.h"
+#include "stepcast/validate/target.h"
 
 namespace stepcast {
 
@@ -64,16 +65,6 @@ struct Skipped {
   std::uint64_t n = 1;
 };
 
-// What the project wants a number to be: at most, or at least, `must`, better `aim`; or between two bounds.
-struct Target {
-  enum class Kind : std::uint8_t { at_most, at_least, between };
-  std::string what;  // "held_out_rows, gemm bf16: mean |error| %"
-  double value = 0;
-  Kind kind = Kind::at_most;
-  std::optional<double> must, aim;  // between: the lower and the upper bound
-  [[nodiscard]] bool met() const;   // must, not aim
-};
-
 struct SuiteResult {
   std::string suite;
   std::vector<TestScore> tests;  // the primary test first
@@ -87,6 +78,8 @@ struct SuiteOptions {
   std::string protocol;  // empty: the suite's own
   // Platform files for GPUs that no shipped platform describes, by the name of the GPU in the data.
   std::vector<std::pair<std::string, std::filesystem::path>> platforms;
+  // Instead of the files that ship (data/targets.csv, data/published.csv); empty: those.
+  std::filesystem::path targets, published;
 };
 
 struct Suite {
@@ -95,6 +88,14 @@ struct Suite {
   std::string_view data_folder;  // where its data lies in the folder of all measured data
   std::function<Result<SuiteResult>(const std::filesystem::path& data, const SuiteOptions& options)> run;
 };
+
+// Runs the suite, leaves out what nothing was fitted for and adds the targets.
+[[nodiscard]] Result<SuiteResult> run_suite(const Suite& suite, const std::filesystem::path& data,
+                                            const SuiteOptions& options);
+
+// Sets of a test of the protocol "refit" that nothing was fitted for (n_fit 0) are named in `skipped` instead,
+// and so is a test that has no other: they would say nothing about fitting.
+void leave_out_unfitted(SuiteResult& result);
 
 [[nodiscard]] std::span<const Suite> builtin_suites();
 [[nodiscard]] const Suite* find_suite(std::string_view name);

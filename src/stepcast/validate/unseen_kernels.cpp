@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -26,6 +27,8 @@ std::string generic_group(const Operation& op) {
 
 struct UnseenTests {
   std::vector<Tested> figures_alone, few_points, half;
+  std::map<std::string, double>
+      n_others;  // [set] rows of other devices that its generic record was fitted to
 };
 
 // Every row of `devices[d]` whose family enough others measured, from those.
@@ -34,6 +37,7 @@ Result<UnseenTests> test_unseen(const std::vector<DeviceRows>& devices, std::siz
   const std::vector<KernelMeasurement>& rows = devices[d].rows;
   std::map<std::string, std::set<std::size_t>> measured_by;  // [group] other devices
   for (const KernelMeasurement& m : rows) measured_by[generic_group(m.operation)];
+  std::map<std::string, double> n_rows_of;  // [group] of other devices
   std::vector<MeasuredDevice> others;
   for (std::size_t o = 0; o < devices.size(); ++o) {
     if (o == d) continue;
@@ -44,6 +48,7 @@ Result<UnseenTests> test_unseen(const std::vector<DeviceRows>& devices, std::siz
       if (group == measured_by.end() && generic_family(m.operation) != kStreamingFamily) continue;
       if (group != measured_by.end()) group->second.insert(o);
       other.rows.push_back(&m);
+      n_rows_of[generic_group(m.operation)] += 1;
     }
     if (!other.rows.empty()) others.push_back(std::move(other));
   }
@@ -58,6 +63,7 @@ Result<UnseenTests> test_unseen(const std::vector<DeviceRows>& devices, std::siz
     if (measured_by[generic_group(op)].size() < (half ? 1U : 2U) || !has_generic_model(fit.records, op))
       continue;
     (half ? out.half : out.figures_alone).push_back({i, model.estimate(op)});
+    out.n_others[kernel_set_name(rows[i])] = n_rows_of[generic_group(op)];
     if (!half) sets[kernel_set_name(rows[i])].push_back(i);
   }
   for (auto& [unused, of_set] : sets) {
@@ -79,29 +85,34 @@ Result<UnseenTests> test_unseen(const std::vector<DeviceRows>& devices, std::siz
 
 Result<std::vector<TestScore>> score_unseen_gpus(const std::vector<DeviceRows>& devices,
                                                  const std::vector<std::filesystem::path>& files,
-                                                 unsigned threads) {
+                                                 const PublishedErrors& published, unsigned threads) {
   std::vector<TestScore> tests;
   std::vector<UnseenTests> results(devices.size());
   STEPCAST_TRY(parallel_for(devices.size(), threads, [&](std::size_t d) -> Status {
     STEPCAST_ASSIGN(results[d], test_unseen(devices, d));
     return Ok{};
   }));
-  const auto add = [&](const char* name, std::vector<Tested> UnseenTests::*part, double n_fit) {
-    KernelSets collector{files};
+  // n_fit counts rows of the GPU itself where there are some, else those of the others.
+  const auto add = [&](const char* name, std::vector<Tested> UnseenTests::*part,
+                       std::optional<double> n_own) {
+    KernelSets collector{files, published};
     bool any = false;
     for (std::size_t d = 0; d < devices.size(); ++d) {
       std::vector<Tested>& tested = results[d].*part;
       any = any || !tested.empty();
       std::sort(tested.begin(), tested.end(), [](const Tested& a, const Tested& b) { return a.row < b.row; });
       std::map<std::string, double> fitted;
-      for (const Tested& t : tested) fitted[kernel_set_name(devices[d].rows[t.row])] = n_fit;
+      for (const Tested& t : tested) {
+        const std::string set = kernel_set_name(devices[d].rows[t.row]);
+        fitted[set] = n_own ? *n_own : results[d].n_others[set];
+      }
       collector.add(devices[d], tested, fitted);
     }
     if (any) tests.push_back(std::move(collector).test(name, "refit"));
   };
-  add("unseen_gpu", &UnseenTests::figures_alone, 0);
+  add("unseen_gpu", &UnseenTests::figures_alone, std::nullopt);
   add("unseen_gpu_20_points", &UnseenTests::few_points, static_cast<double>(kFewPoints));
-  add("unseen_gpu_half", &UnseenTests::half, 0);
+  add("unseen_gpu_half", &UnseenTests::half, std::nullopt);
   return tests;
 }
 

@@ -13,6 +13,6 @@ namespace stepcast {
 // unseen_gpu, unseen_gpu_20_points and unseen_gpu_half, as far as the data go.
 [[nodiscard]] Result<std::vector<TestScore>> score_unseen_gpus(
     const std::vector<DeviceRows>& devices, const std::vector<std::filesystem::path>& files,
-    unsigned threads);
+    const PublishedErrors& published, unsigned threads);
 
 }  // namespace stepcast
