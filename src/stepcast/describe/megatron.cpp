@@ -119,7 +119,7 @@ Error unknown_flag(std::string_view name) {
   if (const auto meant = nearest_word(name, known)) {
     return std::move(error).advice(fmt::format("did you mean `{}`?", *meant));
   }
-  return std::move(error).advice("docs/models.md lists the flags that are known");
+  return std::move(error).advice("`stepcast reference megatron-flags` lists the flags that are known");
 }
 
 // Values that the setting of their flag cannot hold.

@@ -5,7 +5,7 @@
 //
 // Flags have Megatron's spellings. Known flags that change neither time nor memory (learning rates, data,
 // checkpoints, logs) are passed over; those that do and are not modelled are listed; others are errors that name
-// the nearest known flag. All are listed in docs/models.md.
+// the nearest known flag. All are listed in docs/reference/megatron-flags.md.
 #pragma once
 
 #include <cstdint>

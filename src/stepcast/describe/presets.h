@@ -2,7 +2,7 @@
 //
 //   STEPCAST_ASSIGN(const Transformer model, find_preset("llama-3-70b"));
 //
-// The rows are in presets.def; docs/models.md shows them.
+// The rows are in presets.def; docs/reference/presets.md shows them.
 #pragma once
 
 #include <span>

@@ -6,7 +6,7 @@
 //   auto operations = operations_of({.name = "aten::addmm", .inputs = tensors});
 //   describe(operations->front())   "gemm bf16 forward m=4096 n=1024 k=512 bias"
 //
-// The table is framework_ops.def, docs/operations.md shows it. Names are those that PyTorch's profiler and
+// The table is framework_ops.def, docs/reference/operators.md shows it. Names are those that PyTorch's profiler and
 // execution traces write. A name that is not known is an Error, never an operation of no work.
 #pragma once
 
