@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 
 #include "stepcast/platform/platform_file.h"
-#include "stepcast/validate/iterations_suite.h"
 #include "stepcast/validate/llm_runs.h"
+#include "stepcast/validate/run_platforms.h"
 #include "stepcast/workload/memory.h"
 
 #include "tests/support/data.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -10,14 +10,12 @@
 
 #include "stepcast/base/file.h"
 #include "stepcast/calibrate/iteration_fit.h"
-#include "stepcast/platform/platform_choice.h"
-#include "stepcast/platform/platform_file.h"
+#include "stepcast/validate/layout_ranking.h"
+#include "stepcast/validate/llm_runs.h"
+#include "stepcast/validate/run_platforms.h"
 
 namespace stepcast {
 namespace {
-
-constexpr double kBandPerAssumedField = 0.015;  // of the step, to either side
-constexpr double kApartShare = 0.05;            // pairs of layouts closer than this have no order
 
 std::string layout_text(const Layout& layout) {
   return fmt::format(
@@ -31,33 +29,6 @@ std::string layout_text(const Layout& layout) {
 std::string row_name(const LlmRun& run) {
   return fmt::format("line {} {} {} {} gpus {} {} {}", run.line, run.model.name, run.gpu, run.n_gpus,
                      run.dtype, run.framework, layout_text(run.layout));
-}
-
-std::vector<double> ranks(const std::vector<double>& values) {
-  std::vector<std::size_t> order(values.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
-  std::vector<double> result(values.size());
-  for (std::size_t i = 0; i < order.size();) {
-    std::size_t j = i;
-    while (j < order.size() && values[order[j]] == values[order[i]]) ++j;
-    for (std::size_t k = i; k < j; ++k) result[order[k]] = 0.5 * static_cast<double>(i + j - 1);
-    i = j;
-  }
-  return result;
-}
-
-double correlation(const std::vector<double>& a, const std::vector<double>& b) {
-  const auto n = static_cast<double>(a.size());
-  const double mean_a = std::accumulate(a.begin(), a.end(), 0.0) / n;
-  const double mean_b = std::accumulate(b.begin(), b.end(), 0.0) / n;
-  double ab = 0, aa = 0, bb = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    ab += (a[i] - mean_a) * (b[i] - mean_b);
-    aa += (a[i] - mean_a) * (a[i] - mean_a);
-    bb += (b[i] - mean_b) * (b[i] - mean_b);
-  }
-  return aa > 0 && bb > 0 ? ab / std::sqrt(aa * bb) : 0;
 }
 
 std::string shares_text(const StepPrediction& p) {
@@ -296,91 +267,6 @@ Result<SuiteResult> run_iterations(const std::filesystem::path& data, const Suit
 
 Suite iterations_suite() {
   return {"iterations", "step times of language models from a description", "iterations", run_iterations};
-}
-
-LayoutRanking rank_layouts(const std::vector<double>& measured, const std::vector<double>& predicted) {
-  LayoutRanking result;
-  if (measured.empty()) return result;
-  result.spearman = correlation(ranks(measured), ranks(predicted));
-  const auto best =
-      static_cast<std::size_t>(std::min_element(predicted.begin(), predicted.end()) - predicted.begin());
-  const double fastest = *std::min_element(measured.begin(), measured.end());
-  result.top1_regret = 100 * (measured[best] / fastest - 1);
-  std::size_t in_order = 0;
-  for (std::size_t i = 0; i < measured.size(); ++i) {
-    for (std::size_t j = i + 1; j < measured.size(); ++j) {
-      if (std::abs(measured[i] - measured[j]) <= kApartShare * std::min(measured[i], measured[j])) continue;
-      ++result.n_pairs;
-      if ((measured[i] < measured[j]) == (predicted[i] < predicted[j])) ++in_order;
-    }
-  }
-  if (result.n_pairs > 0) {
-    result.pairs_ordered = 100 * static_cast<double>(in_order) / static_cast<double>(result.n_pairs);
-  }
-  return result;
-}
-
-std::string RunPlatforms::key_of(const LlmRun& run) {
-  return fmt::format("{}|{}|{}|{}", run.platform, run.gpu, run.gpus_per_node,
-                     run.inter_node_bandwidth_Gbps.value_or(0));
-}
-
-MachineDescription machine_of(const LlmRun& run) {
-  // Runs whose source names no GPU are read as runs on that platform, which says what it assumes.
-  MachineDescription machine{.name = run.gpu.empty() ? "unstated-8gpu" : run.platform,
-                             .gpu = run.gpu,
-                             .gpus_per_node = run.gpus_per_node,
-                             .node_bandwidth_Gbps = run.inter_node_bandwidth_Gbps};
-  if (run.platform.find("RoCE") != std::string::npos) machine.network_kind = "RoCE";
-  return machine;
-}
-
-Result<Platform> RunPlatforms::choose(const LlmRun& run) const {
-  const MachineDescription machine = machine_of(run);
-  for (const auto& [name, file] : overrides_) {
-    if (same_name(name, run.platform) || same_name(name, run.gpu) || name == "*")
-      return load_platform(file.string());
-  }
-  STEPCAST_ASSIGN(PlatformChoice choice, platform_for(machine));
-  return std::move(choice.platform);
-}
-
-Result<StepModel*> RunPlatforms::model_for(const LlmRun& run) {
-  const std::string key = key_of(run);
-  if (const auto found = entries_.find(key); found != entries_.end()) return found->second->model.get();
-  auto entry = std::make_unique<Entry>();
-  STEPCAST_ASSIGN(entry->platform, choose(run));
-  entry->model = std::make_unique<StepModel>(entry->platform, assumptions_);
-  StepModel* model = entry->model.get();
-  entries_.emplace(key, std::move(entry));
-  return model;
-}
-
-std::vector<PredictedRun> predict_runs(const std::vector<LlmRun>& runs, RunPlatforms& platforms,
-                                       std::vector<Skipped>& skipped) {
-  std::vector<PredictedRun> predicted;
-  const auto leave_out = [&](const LlmRun& run, const Error& error) {
-    skipped.push_back({fmt::format("{}: line {} {}", run.set, run.line, run.model.name), error.message(), 1});
-  };
-  for (const LlmRun& run : runs) {
-    Result<StepModel*> model = platforms.model_for(run);
-    if (!model) {
-      leave_out(run, model.error());
-      continue;
-    }
-    Result<StepPrediction> prediction = (*model)->predict(run.model, run.layout);
-    if (!prediction) {
-      leave_out(run, prediction.error());
-      continue;
-    }
-    // Every field that the row leaves open makes the forecast less certain.
-    const double open = kBandPerAssumedField * static_cast<double>(run.assumed.size());
-    Estimate& step = prediction->step;
-    step.p10 = step.p10 - step.time * open;
-    step.p90 = step.p90 + step.time * open;
-    predicted.push_back({&run, std::move(*prediction)});
-  }
-  return predicted;
 }
 
 }  // namespace stepcast
