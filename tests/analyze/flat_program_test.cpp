@@ -7,6 +7,7 @@
 #include "stepcast/analyze/binding.h"
 #include "stepcast/analyze/task_times.h"
 
+#include "tests/support/fails_with.h"
 #include "tests/support/random_program.h"
 #include "tests/support/sketch.h"
 
@@ -102,8 +103,10 @@ TEST(TaskTimes, RefusesMeasuredTimesOfAnotherProgram) {
   one.work(0, 1);
   sketch.ranks(1, 1, {sketch.block(one)});
   const FlatProgram flat{sketch.program};
-  EXPECT_FALSE(TaskTimes::measured(flat, std::vector<std::vector<Interval>>{}).ok());
-  EXPECT_FALSE(TaskTimes::measured(flat, std::vector<std::vector<Interval>>{{{0, 1}, {1, 2}}}).ok());
+  EXPECT_THAT(TaskTimes::measured(flat, std::vector<std::vector<Interval>>{}),
+              test::FailsWith("measured times of 0 rank classes for a program of 1"));
+  EXPECT_THAT(TaskTimes::measured(flat, std::vector<std::vector<Interval>>{{{0, 1}, {1, 2}}}),
+              test::FailsWith("2 measured times for the 1 tasks"));
   EXPECT_TRUE(TaskTimes::measured(flat, std::vector<std::vector<Interval>>{{{0, 1}}}).ok());
 }
 

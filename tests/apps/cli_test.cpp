@@ -1,11 +1,13 @@
 #include <algorithm>
 #include <fstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "stepcast/base/file.h"
 #include "stepcast/base/version.h"
 
 #include "tests/support/command.h"
@@ -15,6 +17,7 @@
 namespace stepcast::test {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -43,8 +46,18 @@ TEST(Cli, PrintsTheVersionOfTheLibrary) {
 TEST(Cli, HelpListsTheVerbs) {
   const auto result = stepcast_with({"--help"});
   EXPECT_EQ(result.exit_code, 0);
-  EXPECT_THAT(result.out, HasSubstr("version"));
-  EXPECT_THAT(result.out, HasSubstr("print the version"));
+  // One line each, with its name and what it does.
+  const Result<std::string> list = read_file(source_dir() / "apps" / "stepcast" / "verbs.def");
+  ASSERT_TRUE(list.ok()) << list.error().message();
+  std::size_t n = 0;
+  constexpr std::string_view kLine = "\nSTEPCAST_VERB(";
+  for (std::size_t at = list->find(kLine); at != std::string::npos; at = list->find(kLine, at + 1)) {
+    const std::size_t name = at + kLine.size();
+    const std::string verb = list->substr(name, list->find(')', name) - name);
+    EXPECT_THAT(result.out, ContainsRegex("\n  " + verb + " +[a-z]+ [a-z]+")) << verb;
+    ++n;
+  }
+  EXPECT_GE(n, 7U);
 }
 
 TEST(Cli, AMissingVerbIsAUsageError) { expect_one_line_error(stepcast_with({})); }

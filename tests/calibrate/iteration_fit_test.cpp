@@ -11,6 +11,8 @@
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/predict/step_model.h"
 
+#include "tests/support/fails_with.h"
+
 namespace stepcast {
 namespace {
 
@@ -91,7 +93,7 @@ TEST(FitIterations, NeedsAStepThatCanBePredicted) {
   const auto fit = fit_iterations(steps);
   ASSERT_FALSE(fit.ok());
   EXPECT_THAT(fit.error().message(), ::testing::HasSubstr("no step can be predicted"));
-  EXPECT_FALSE(fit_iterations({}).ok());
+  EXPECT_THAT(fit_iterations({}), test::FailsWith("there is no measured step"));
 }
 
 // What calibrate writes is what the model of that platform reads.

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/fails_with.h"
+
 namespace stepcast {
 namespace {
 
@@ -173,16 +175,16 @@ TEST(TimeCurve, WorksFromTheFormAloneAndRefusesNothing) {
   ASSERT_TRUE(curve.ok());
   EXPECT_NEAR(curve->at(Bytes{0x1p23}).time.value(), simple_form().time(Bytes{0x1p23}).value(), 0.5);
   record.improved = {};
-  EXPECT_FALSE(time_curve(record).ok());
+  EXPECT_THAT(time_curve(record), test::FailsWith("has neither knots nor a form 'startup_two_steps'"));
 }
 
 TEST(TimeCurve, RefusesKnotsThatCannotBe) {
   CollectiveCurve record = record_with_knots();
   record.knots[1].time_us = 0;
-  EXPECT_FALSE(time_curve(record).ok());
+  EXPECT_THAT(time_curve(record), test::FailsWith("knots need positive sizes and times"));
   record = record_with_knots();
   record.knots[1].message_bytes = 512;
-  EXPECT_FALSE(time_curve(record).ok());
+  EXPECT_THAT(time_curve(record), test::FailsWith("the sizes of the knots must increase"));
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/fails_with.h"
+
 namespace stepcast {
 namespace {
 
@@ -188,8 +190,10 @@ TEST(CollectiveModel, SaysWhatItCannotDo) {
   Platform p = node_of_eight();
   p.node.network.reset();
   const CollectiveModel model{p};
-  EXPECT_FALSE(model.resolve({.op = unknown, .n_ranks = 8}).ok());
-  EXPECT_FALSE(model.resolve({.op = all_reduce, .n_ranks = 2, .n_nodes = 4}).ok());
+  EXPECT_THAT(model.resolve({.op = unknown, .n_ranks = 8}),
+              test::FailsWith("a collective that stepcast does not know"));
+  EXPECT_THAT(model.resolve({.op = all_reduce, .n_ranks = 2, .n_nodes = 4}),
+              test::FailsWith("a group of 2 ranks on 4 nodes"));
   const auto no_network = model.resolve({.op = all_reduce, .n_ranks = 16, .n_nodes = 2});
   ASSERT_FALSE(no_network.ok());
   EXPECT_NE(no_network.error().message().find("network"), std::string::npos);

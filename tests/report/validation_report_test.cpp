@@ -11,6 +11,7 @@
 namespace stepcast {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using testing::parse_json;
 
@@ -135,25 +136,27 @@ TEST(ValidationReport, GroupsAreMeansOfTheirSets) {
 
 TEST(ValidationReport, TargetsStandBesideWhatIs) {
   SuiteResult scored = result();
-  scored.targets = {{"errors", 2, Target::Kind::at_most, 3, 1},
-                    {"share", 80, Target::Kind::at_least, 90, 100},
-                    {"coverage", 80, Target::Kind::between, 75, 90},
-                    {"hope", 5, Target::Kind::at_most, std::nullopt, 9}};
-  EXPECT_TRUE(scored.targets[0].met());
-  EXPECT_FALSE(scored.targets[1].met());
-  EXPECT_TRUE(scored.targets[2].met());
-  scored.targets[2].value = 91;
-  EXPECT_FALSE(scored.targets[2].met());
-  const std::vector<SuiteResult> results{scored};
-  const std::string page = accuracy_page(results, "data");
-  EXPECT_THAT(page, HasSubstr("| errors | 2.00 | <= 3 | <= 1 | yes |"));
-  EXPECT_THAT(page, HasSubstr("| share | 80.00 | >= 90 | >= 100 | no |"));
-  EXPECT_THAT(page, HasSubstr("| coverage | 91.00 | 75 to 90 | - | no |"));
-  EXPECT_THAT(page, HasSubstr("| hope | 5.00 | - | <= 9 | yes, and the aim |"));
+  scored.targets = {{.what = "errors", .value = 2, .must = 3, .aim = 1},
+                    {.what = "share", .value = 80, .kind = Target::Kind::at_least, .must = 90, .aim = 100},
+                    {.what = "coverage", .value = 91, .kind = Target::Kind::between, .from = 75, .to = 90},
+                    {.what = "hope", .value = 5, .aim = 9},
+                    {.what = "lost", .value = 10, .aim = 9}};
+  const std::string text = validation_text(scored);
+  EXPECT_THAT(text, ContainsRegex("errors +2.00  <= 3 +<= 1 +yes\n"));
+  EXPECT_THAT(text, ContainsRegex("share +80.00  >= 90 +>= 100 +no\n"));
+  EXPECT_THAT(text, ContainsRegex("coverage +91.00  75 to 90 +- +no\n"));
+  EXPECT_THAT(text, ContainsRegex("hope +5.00  - +<= 9 +no must; aim reached\n"));
+  EXPECT_THAT(text, ContainsRegex("lost +10.00  - +<= 9 +no must; aim missed\n"));
   const auto json = parse_json(validation_json(scored));
   ASSERT_TRUE(json);
-  EXPECT_EQ((*json)["targets"][1]["must"].number, 90);
-  EXPECT_EQ((*json)["targets"][2]["to"].number, 90);
+  const auto& targets = (*json)["targets"];
+  EXPECT_EQ(targets[1]["must"].number, 90);
+  EXPECT_EQ(targets[2]["to"].number, 90);
+  EXPECT_EQ(targets[2]["aim_met"].kind, testing::Json::Kind::null);
+  // Nothing must be: nothing is met.
+  EXPECT_EQ(targets[3]["met"].kind, testing::Json::Kind::null);
+  EXPECT_EQ(targets[3]["must"].kind, testing::Json::Kind::null);
+  EXPECT_NE(targets[3]["aim_met"].kind, testing::Json::Kind::null);
 }
 
 }  // namespace

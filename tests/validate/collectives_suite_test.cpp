@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/data.h"
+#include "tests/support/fails_with.h"
 
 namespace stepcast {
 namespace {
@@ -79,8 +80,10 @@ TEST_F(MadeData, GivesTheSameBytesAgainAndOnAnyNumberOfThreads) {
 }
 
 TEST_F(MadeData, RefusesAnUnknownProtocol) {
-  EXPECT_FALSE(validate_collectives(file_, {.protocol = "guess"}).ok());
-  EXPECT_FALSE(validate_collectives("/nowhere").ok());
+  EXPECT_THAT(
+      validate_collectives(file_, {.protocol = "guess"}),
+      test::FailsWith("the protocol of the suite collectives, found guess, expected refit or shipped"));
+  EXPECT_THAT(validate_collectives("/nowhere"), test::FailsWith("/nowhere"));
 }
 
 TEST_F(MadeData, NoisyCurvesOfKnownTruthAreFound) {

@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/fails_with.h"
 #include "tests/support/made_kernels.h"
 
 namespace stepcast {
@@ -121,11 +122,15 @@ TEST_F(MadeKernels, TheShippedProtocolPricesWithThePlatformAsItIs) {
 
 TEST_F(MadeKernels, RefusesAnUnknownProtocolAndAMissingPlatform) {
   options_.protocol = "guess";
-  EXPECT_FALSE(validate_kernels(folder_ / "made.csv", options_).ok());
+  EXPECT_THAT(validate_kernels(folder_ / "made.csv", options_),
+              test::FailsWith("the protocol of the suite kernels, found guess, expected refit or shipped"));
   options_.protocol = "";
   options_.platforms = {{"Made-1", folder_ / "none.json"}};
-  EXPECT_FALSE(validate_kernels(folder_ / "made.csv", options_).ok());
-  EXPECT_FALSE(validate_kernels("/nowhere").ok());
+  EXPECT_THAT(validate_kernels(folder_ / "made.csv", options_), test::FailsWith("none.json"));
+  EXPECT_THAT(validate_kernels("/nowhere"), test::FailsWith("/nowhere"));
+  options_.platforms = {{"Made-1", folder_ / "made-1.json"}};
+  options_.published = folder_ / "no such file.csv";
+  EXPECT_THAT(validate_kernels(folder_ / "made.csv", options_), test::FailsWith("no such file.csv"));
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/fails_with.h"
+
 namespace stepcast {
 namespace {
 
@@ -114,7 +116,7 @@ TEST(LlmRuns, UnevenStagesAreAsEvenAsPossible) {
 TEST(LlmRuns, MoreStagesThanLayersAreLeftToTheCheck) {
   const LlmRun run = read({{"pipeline_parallel", "999999999"}});
   EXPECT_THAT(run.layout.pipeline.layers_per_stage, IsEmpty());
-  EXPECT_FALSE(check(run.layout, run.model).ok());
+  EXPECT_THAT(check(run.layout, run.model), test::FailsWith("pipeline"));
 }
 
 TEST(LlmRuns, NamesFileLineAndColumnOfWhatCannotBe) {

@@ -12,6 +12,7 @@
 #include "stepcast/trace/readers.h"
 
 #include "tests/support/data.h"
+#include "tests/support/fails_with.h"
 #include "tests/support/trace_generator.h"
 
 namespace stepcast {
@@ -139,7 +140,7 @@ TEST(RoundTripScenarios, GoThroughTextWithTheSameResult) {
 
 TEST(RoundTripScenarios, PassOnTheErrorsOfTheImport) {
   const std::vector<RecordedInput> nothing;
-  EXPECT_FALSE(round_trip(nothing, {}).ok());
+  EXPECT_THAT(round_trip(nothing, {}), test::FailsWith("no profiler trace was given"));
 }
 
 // Recorded traces, 8 ranks of a DLRM on V100.

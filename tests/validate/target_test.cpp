@@ -146,7 +146,7 @@ TEST(Targets, ABrokenRowIsNamedWithItsLineAndColumn) {
   };
   EXPECT_THAT(message("kernels,held_out,everything,mape,<= 1,"),
               testing::AllOf(StartsWith("targets.csv: line 2"), HasSubstr("of"),
-                             HasSubstr("found everything"), HasSubstr("expected overall, rows, set NAME")));
+                             HasSubstr("found `everything`"), HasSubstr("expected overall, rows, set NAME")));
   EXPECT_THAT(
       message("kernels,held_out,overall,mape,< 1,"),
       testing::AllOf(HasSubstr("line 2"), HasSubstr("must"), HasSubstr("\"<= X\", \">= X\" or \"X to Y\"")));

@@ -1,5 +1,6 @@
 #include "stepcast/report/reference_pages.h"
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <tuple>
@@ -20,7 +21,7 @@ std::string heading(std::string_view title, std::string_view name) {
 }
 
 // In backquotes; a bar would end the cell of a table.
-std::string quoted(std::string_view name) {
+std::string in_backquotes(std::string_view name) {
   std::string text = "`";
   for (const char c : name) text += c == '|' ? std::string{"\\|"} : std::string{c};
   return text + "`";
@@ -40,7 +41,7 @@ std::string operators_page() {
                        family.empty() ? "-" : to_string(direction), to_string(role));
     std::string_view comma = " ";
     for (const std::string_view name : names) {
-      out += fmt::format("{}{}", comma, quoted(name));
+      out += fmt::format("{}{}", comma, in_backquotes(name));
       comma = ", ";
     }
     out += " |\n";
@@ -50,8 +51,8 @@ std::string operators_page() {
 
 std::string row_of(const Preset& preset) {
   const Transformer& m = preset.model;
-  std::string names = quoted(m.name);
-  for (const std::string& alias : preset.aliases) names += ", " + quoted(alias);
+  std::string names = in_backquotes(m.name);
+  for (const std::string& alias : preset.aliases) names += ", " + in_backquotes(alias);
   std::string experts = "-";
   if (m.moe) experts = fmt::format("{} of {}", m.moe->experts_per_token, m.moe->n_experts);
   return fmt::format("| {} | {} | {} | {} | {} / {} | {} | {} | {:.4g} B | {} |\n", names, m.n_layers,
@@ -75,13 +76,17 @@ std::string presets_page() {
   return out;
 }
 
-// The flags of one use, wrapped.
+// The flags of one use by name, wrapped.
 std::string flags_of(MegatronFlagUse use) {
   constexpr std::size_t kWidth = 140;
-  std::string out, line;
+  std::vector<std::string_view> names;
   for (const MegatronFlag& flag : megatron_flags()) {
-    if (flag.use != use) continue;
-    const std::string word = quoted(flag.name);
+    if (flag.use == use) names.push_back(flag.name);
+  }
+  std::sort(names.begin(), names.end());
+  std::string out, line;
+  for (const std::string_view name : names) {
+    const std::string word = in_backquotes(name);
     if (line.empty()) {
       line = word;
     } else if (line.size() + word.size() + 3 > kWidth) {

@@ -1,6 +1,9 @@
 #include "stepcast/validate/kernel_sets.h"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -14,6 +17,29 @@ namespace stepcast {
 namespace {
 
 constexpr double kLongKernel_us = 100;
+
+// What the measurements by parameters of a transformer call their operators (docs/kernels.md).
+constexpr std::string_view kTransformerOperators[] = {"RMSlayernorm",
+                                                      "RoPE",
+                                                      "ScaledUpperTriangMaskedSoftmax",
+                                                      "baddbmm",
+                                                      "bmm",
+                                                      "embedding",
+                                                      "fillmask",
+                                                      "firstStage_optimizer",
+                                                      "flash_atten",
+                                                      "gelu",
+                                                      "lastStage_optimizer",
+                                                      "layernorm",
+                                                      "linear1",
+                                                      "linear2",
+                                                      "linear3",
+                                                      "linear4",
+                                                      "linear_final",
+                                                      "middleStage_optimizer",
+                                                      "parallel_cross_entropy_128",
+                                                      "res_add",
+                                                      "softmax"};
 
 Result<std::optional<Platform>> find_platform(const std::string& gpu, const SuiteOptions& options) {
   for (const auto& [name, file] : options.platforms) {
@@ -76,8 +102,9 @@ std::vector<Tested> tested_with(const DeviceRows& device, std::span<const ModelR
 
 std::string kernel_group(const KernelMeasurement& m) {
   const bool step = std::holds_alternative<OptimizerShape>(m.operation.shape);
-  const bool of_a_model = m.hidden_size > 0 || m.sequence_length > 0;
-  if (of_a_model && (m.operation.dtype == DType::fp16 || step)) {
+  const bool of_a_transformer = std::find(std::begin(kTransformerOperators), std::end(kTransformerOperators),
+                                          m.label) != std::end(kTransformerOperators);
+  if (of_a_transformer && (m.operation.dtype == DType::fp16 || step)) {
     return "transformer operators fp16";
   }
   const std::string_view dtype = to_string(m.operation.dtype);

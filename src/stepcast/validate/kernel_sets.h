@@ -42,8 +42,8 @@ struct Tested {
 [[nodiscard]] std::vector<Tested> tested_with(const DeviceRows& device, std::span<const ModelRecord> records,
                                               const std::vector<std::size_t>& rows);
 
-// The kind of a row, whose sets one number should stand for: "transformer operators fp16" (rows that know the
-// model they come from), "gemm bf16".
+// The kind of a row, whose sets one number should stand for: "transformer operators fp16" (of the
+// measurements by parameters of a model), "gemm bf16".
 [[nodiscard]] std::string kernel_group(const KernelMeasurement& measurement);
 
 // One prediction per tested row becomes one set per operator.
