@@ -17,9 +17,10 @@ TEST(Meetings, SayWhoCameLastAndHowLongTheOthersWaited) {
   const testing::TwoRanks hand;
   const Timeline timeline = testing::simulated(hand.program);
   const FlatProgram flat{hand.program};
-  const std::vector<Meeting> all = meetings(flat, TaskTimes::simulated(flat, timeline));
+  const std::vector<CollectiveOccurrence> all =
+      collective_occurrences(flat, TaskTimes::simulated(flat, timeline));
   ASSERT_EQ(all.size(), 1U);
-  const Meeting& meeting = all.front();
+  const CollectiveOccurrence& meeting = all.front();
   EXPECT_EQ(meeting.op, CollectiveOp::all_reduce);
   EXPECT_EQ(meeting.message_bytes, 4096);
   EXPECT_EQ(meeting.last, 1U);
@@ -48,8 +49,8 @@ std::vector<double> waits_in(CollectiveKind kind) {
   const Timeline timeline = testing::simulated(sketch.program);
   const FlatProgram flat{sketch.program};
   std::vector<double> waits;
-  const auto all = meetings(flat, TaskTimes::simulated(flat, timeline));
-  for (const MeetingMember& m : all.front().members) {
+  const auto all = collective_occurrences(flat, TaskTimes::simulated(flat, timeline));
+  for (const CollectiveArrival& m : all.front().members) {
     EXPECT_DOUBLE_EQ(m.transfer_us, 2);
     waits.push_back(m.wait_us);
   }

@@ -33,11 +33,27 @@ std::string_view to_string(IdleCause cause) {
     case IdleCause::cpu: return "cpu";
     case IdleCause::other_stream: return "other_stream";
     case IdleCause::other_rank: return "other_rank";
+    case IdleCause::pipeline: return "pipeline";
+    case IdleCause::between_steps: return "between_steps";
     case IdleCause::gpu: return "gpu";
     case IdleCause::other_thread: return "other_thread";
     case IdleCause::rest: break;
   }
   return "rest";
+}
+
+IdleCause idle_cause_before(const FlatProgram& flat, const TaskTimes& times, const Costs& costs,
+                            RankClassId c, std::size_t task, double rank_start_us) {
+  const double start = times.at(c, task).start_us;
+  for (;;) {
+    const Binding binding = binding_of(flat, times, costs, c, task, rank_start_us);
+    const std::size_t before = binding.source.task;
+    const bool through = binding.kind != Binding::Kind::rank_start && before != kNoTask &&
+                         flat.info(c, before).kind == TaskKind::wait &&
+                         times.at(c, before).start_us >= start - kTimeToleranceUs;
+    if (!through) return idle_cause(flat, c, task, binding);
+    task = before;
+  }
 }
 
 IdleCause idle_cause(const FlatProgram& flat, RankClassId c, std::size_t task, const Binding& binding) {
@@ -49,9 +65,21 @@ IdleCause idle_cause(const FlatProgram& flat, RankClassId c, std::size_t task, c
   if (lane == source_lane) return IdleCause::rest;
   const auto lanes = std::span<const Lane>{flat.program().rank_class(c).lanes};
   const bool source_on_cpu = lanes[source_lane].kind == LaneKind::cpu_thread;
-  if (lanes[lane].kind == LaneKind::gpu_stream)
-    return source_on_cpu ? IdleCause::cpu : IdleCause::other_stream;
-  return source_on_cpu ? IdleCause::other_thread : IdleCause::gpu;
+  if (lanes[lane].kind == LaneKind::cpu_thread)
+    return source_on_cpu ? IdleCause::other_thread : IdleCause::gpu;
+  const TaskInfo& source = flat.info(c, binding.source.task);
+  if (source_on_cpu) {
+    const HostWork* work = flat.program().works.host(source.work);
+    const bool between = work != nullptr && work->activity == HostWork::Activity::between_steps;
+    return between ? IdleCause::between_steps : IdleCause::cpu;
+  }
+  if (source.kind == TaskKind::collective) {
+    const CollectiveId id = flat.collective_of(c, binding.source.task);
+    if (id.valid() && flat.program().collectives()[id.index()].op == CollectiveOp::send_receive) {
+      return IdleCause::pipeline;
+    }
+  }
+  return IdleCause::other_stream;
 }
 
 }  // namespace stepcast

@@ -31,17 +31,23 @@ struct Binding {
 
 // What a lane waits for while it does nothing.
 enum class IdleCause : std::uint8_t {
-  cpu,           // a GPU stream: the CPU has not launched the work yet
-  other_stream,  // a GPU stream: work of another stream of the rank (an event, or a busy device)
-  other_rank,    // a GPU stream: inside a collective, for the rank that comes last
-  gpu,           // a CPU thread: GPU work
-  other_thread,  // a CPU thread: another thread of the rank
-  rest,          // gaps between queued kernels, recorded delays, nothing left to do
+  cpu,            // a GPU stream: the CPU has not launched the work yet
+  other_stream,   // a GPU stream: work of another stream of the rank (an event, or a busy device)
+  other_rank,     // a GPU stream: inside a collective, for the rank that comes last
+  pipeline,       // a GPU stream: for what another pipeline stage sends
+  between_steps,  // a GPU stream: the CPU is between two steps
+  gpu,            // a CPU thread: GPU work
+  other_thread,   // a CPU thread: another thread of the rank
+  rest,           // gaps between queued kernels, recorded delays, nothing left to do
 };
-inline constexpr int kIdleCauseCount = 6;
+inline constexpr int kIdleCauseCount = 8;
 [[nodiscard]] std::string_view to_string(IdleCause cause);
 
-// Why the lane of a task did nothing before the task started.
+// Why the lane of a task did nothing before the task started. Tasks that only wait (TaskKind::wait) are looked
+// through: what they waited for is the cause.
+[[nodiscard]] IdleCause idle_cause_before(const FlatProgram& flat, const TaskTimes& times, const Costs& costs,
+                                          RankClassId c, std::size_t task, double rank_start_us);
+// The same from the binding of the task.
 [[nodiscard]] IdleCause idle_cause(const FlatProgram& flat, RankClassId c, std::size_t task,
                                    const Binding& binding);
 

@@ -1,25 +1,22 @@
 #include "stepcast/analyze/breakdown.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <string_view>
 #include <utility>
 
 #include "stepcast/analyze/detail/interval_set.h"
+#include "stepcast/analyze/detail/moment_sweep.h"
+#include "stepcast/base/parallel.h"
 
 namespace stepcast {
 namespace {
 
+using detail::Activity;
 using detail::clip;
-using detail::IntervalSet;
-
-// What a GPU does at a moment, most telling first: the sweep reports the first that is present.
-enum Activity : std::uint8_t { kComputation, kTransfer, kCopy, kCollectiveWait, kActivityCount };
-
-struct Stretch {
-  Interval time;
-  Activity activity;
-};
+using detail::RunningStretch;
+using detail::Stretch;
 
 bool is_copy(TaskKind kind) { return kind == TaskKind::memcpy || kind == TaskKind::memset; }
 
@@ -53,7 +50,7 @@ class RankSweep {
 
  private:
   IdleCause cause_before(std::size_t task) const {
-    return idle_cause(flat_, class_, task, binding_of(flat_, times_, costs_, class_, task, rank_start_us_));
+    return idle_cause_before(flat_, times_, costs_, class_, task, rank_start_us_);
   }
 
   // Adds the part of [from, to] that lies in the window.
@@ -66,65 +63,96 @@ class RankSweep {
     StreamBreakdown stream;
     stream.lane = lane;
     stream.name = rank_class_.lanes[lane].name;
-    double free_from =
-        window_.start_us;  // recorded neighbours may overlap by rounding: nothing is counted twice
+    stretches_.emplace_back();
+    // Recorded neighbours may overlap by rounding: nothing is counted twice.
+    double free_from = window_.start_us;
     for (const std::size_t task : flat_.lane_tasks(class_, lane)) {
       const Interval& at = times_.at(class_, task);
-      starts_.push_back({at.start_us, task});
-      if (at.start_us > free_from) add_idle(stream.idle, cause_before(task), free_from, at.start_us);
+      if (at.start_us > free_from && at.start_us > window_.start_us && free_from < window_.end_us) {
+        add_idle(stream.idle, cause_before(task), free_from, at.start_us);
+      }
       const Interval own = clip({std::max(at.start_us, free_from), at.end_us}, window_);
       free_from = std::max(free_from, at.end_us);
-      if (at.end_us <= window_.start_us || at.start_us >= window_.end_us) continue;
-      ++stream.tasks;
-      const TaskInfo& info = flat_.info(class_, task);
-      if (info.kind == TaskKind::wait) {
-        if (own.length_us() > 0) stream.idle.add(IdleCause::rest, own.length_us());
-      } else if (info.kind == TaskKind::collective) {
-        const double transfer_start = transfer_start_us_[task];
-        add({at.start_us, transfer_start}, kCollectiveWait);
-        add({transfer_start, at.end_us}, kTransfer);
-        const Interval transfer = clip(own, {transfer_start, at.end_us});
-        if (transfer.length_us() > 0) stream.transfer_us += transfer.length_us();
-        const Interval wait = clip(own, {at.start_us, transfer_start});
-        if (wait.length_us() > 0) stream.idle.add(IdleCause::other_rank, wait.length_us());
-        if (transfer.length_us() > 0) stream_transfers_.push_back({result_.streams.size(), transfer});
-      } else if (own.length_us() > 0) {
-        if (is_copy(info.kind)) {
-          add(own, kCopy);
-          stream.memcpy_us += own.length_us();
-          stream_copies_.push_back({result_.streams.size(), own});
-        } else if (info.kernel_class == KernelClass::communication) {
-          // A communication kernel that no collective of the program describes: nothing tells waiting and
-          // transfer apart.
-          add(own, kTransfer);
-          stream.transfer_us += own.length_us();
-          stream_transfers_.push_back({result_.streams.size(), own});
-        } else {
-          add(own, kComputation);
-          stream.computation_us += own.length_us();
-          stream.kernels_us[static_cast<std::size_t>(info.kernel_class)] += own.length_us();
-        }
-      }
+      if (at.end_us < window_.start_us || at.start_us > window_.end_us) continue;
+      const bool touches = at.end_us > window_.start_us && at.start_us < window_.end_us;
+      if (touches) ++stream.tasks;
+      if (own.length_us() < 0) continue;
+      add_stretches(stream, flat_.info(class_, task), task, own, at.start_us);
     }
     add_idle(stream.idle, IdleCause::rest, free_from, window_.end_us);
     for (std::size_t k = 0; k < stream.kernels_us.size(); ++k) result_.kernels_us[k] += stream.kernels_us[k];
     result_.streams.push_back(std::move(stream));
   }
 
+  // What the task does in `own`, the part of it that counts.
+  void add_stretches(StreamBreakdown& stream, const TaskInfo& info, std::size_t task, Interval own,
+                     double start_us) {
+    const double us = own.length_us();
+    const auto add = [&](Interval time, Activity activity, std::size_t what) {
+      stretches_.back().push_back({.time = time,
+                                   .task = task,
+                                   .what = static_cast<std::uint32_t>(what),
+                                   .activity = activity,
+                                   .begins_task = time.start_us == start_us});
+    };
+    const Program& program = flat_.program();
+    if (info.kind == TaskKind::wait) {
+      const HostWork* work = program.works.host(info.work);
+      const bool between = work != nullptr && work->activity == HostWork::Activity::between_steps;
+      if (between) between_steps_.push_back(own);
+      if (us > 0) stream.idle.add(between ? IdleCause::between_steps : IdleCause::rest, us);
+    } else if (info.kind == TaskKind::collective) {
+      const CollectiveId id = flat_.collective_of(class_, task);
+      const bool receive = id.valid() && program.collectives()[id.index()].op == CollectiveOp::send_receive;
+      const double transfer_start = std::clamp(transfer_start_us_[task], own.start_us, own.end_us);
+      const Interval wait{own.start_us, transfer_start}, transfer{transfer_start, own.end_us};
+      if (wait.length_us() > 0) {
+        add(wait, receive ? Activity::posted : Activity::waiting, 0);
+        stream.idle.add(receive ? IdleCause::pipeline : IdleCause::other_rank, wait.length_us());
+      }
+      add(transfer, Activity::transfer, group_of(info));
+      stream.transfer_us += transfer.length_us();
+    } else if (is_copy(info.kind)) {
+      add(own, Activity::copy, 0);
+      stream.memcpy_us += us;
+    } else if (info.kernel_class == KernelClass::communication) {
+      // A communication kernel that no collective of the program describes: nothing tells waiting and
+      // transfer apart.
+      add(own, Activity::transfer, group_of(info));
+      stream.transfer_us += us;
+    } else {
+      add(own, Activity::computation, static_cast<std::size_t>(info.kernel_class));
+      stream.computation_us += us;
+      stream.kernels_us[static_cast<std::size_t>(info.kernel_class)] += us;
+    }
+  }
+
+  std::size_t group_of(const TaskInfo& info) const {
+    const CollectiveWork* work = flat_.program().works.collective(info.work);
+    return work != nullptr && work->group.valid() ? work->group.index() + 1 : 0;
+  }
+
   void sweep_thread(std::uint16_t lane) {
     ThreadBreakdown thread;
     thread.lane = lane;
     thread.name = rank_class_.lanes[lane].name;
-    std::map<std::string, OpTime> by_op;
+    std::map<std::string_view, OpTime> by_op;
     double free_from = window_.start_us;
     for (const std::size_t task : flat_.lane_tasks(class_, lane)) {
       const Interval& at = times_.at(class_, task);
-      if (at.start_us > free_from) add_idle(thread.idle, cause_before(task), free_from, at.start_us);
+      if (at.start_us > free_from && at.start_us > window_.start_us && free_from < window_.end_us) {
+        add_idle(thread.idle, cause_before(task), free_from, at.start_us);
+      }
       const Interval own = clip({std::max(at.start_us, free_from), at.end_us}, window_);
       free_from = std::max(free_from, at.end_us);
       if (own.length_us() <= 0) continue;
       thread.busy_us += own.length_us();
-      OpTime& op = by_op[std::string{outermost_op(flat_.info(class_, task).stack)}];
+      const TaskInfo& info = flat_.info(class_, task);
+      const HostWork* work = flat_.program().works.host(info.work);
+      if (work != nullptr && work->activity == HostWork::Activity::between_steps) {
+        between_steps_.push_back(own);
+      }
+      OpTime& op = by_op[outermost_op(info.stack)];
       op.time_us += own.length_us();
       ++op.tasks;
     }
@@ -149,61 +177,61 @@ class RankSweep {
     return outermost;
   }
 
-  void add(Interval time, Activity activity) {
-    const Interval inside = clip(time, window_);
-    if (inside.length_us() > 0) stretches_.push_back({inside, activity});
-  }
-
-  IntervalSet union_of(Activity activity) const {
-    std::vector<Interval> intervals;
-    for (const Stretch& s : stretches_) {
-      if (s.activity == activity) intervals.push_back(s.time);
-    }
-    return IntervalSet{std::move(intervals)};
-  }
-
   void sweep_rank() {
-    // Every part is what is left of an activity after all activities before it.
-    const IntervalSet computation = union_of(kComputation);
-    const IntervalSet transfer = union_of(kTransfer);
-    const IntervalSet waiting = union_of(kCollectiveWait);
-    const IntervalSet copies = union_of(kCopy);
-    const IntervalSet exposed_transfer = transfer.minus(computation);
-    const IntervalSet exposed_copies = copies.minus(computation).minus(transfer);
-    const IntervalSet bare_waiting = waiting.minus(computation).minus(transfer).minus(copies);
-    result_.computation_us = computation.total_us();
-    result_.transfer_us = transfer.total_us();
-    result_.collective_wait_us = waiting.total_us();
-    result_.exposed_comm_us = exposed_transfer.total_us();
-    result_.exposed_memcpy_us = exposed_copies.total_us();
+    result_.exposed_by_group_us.assign(flat_.program().groups().size() + 1, 0.0);
+    detail::sweep_moments(
+        stretches_, window_,
+        [&](double us, std::span<const RunningStretch> running) { add_moment(us, running); },
+        [&](Interval gap, const Stretch* next) { add_gap(gap, next); });
     result_.overlap_us = result_.transfer_us - result_.exposed_comm_us;
     result_.gpu_active_us = result_.computation_us + result_.exposed_comm_us + result_.exposed_memcpy_us;
-    result_.idle.add(IdleCause::other_rank, bare_waiting.total_us());
+  }
 
-    std::vector<Interval> busy;
-    for (const Stretch& s : stretches_) busy.push_back(s.time);
-    const IntervalSet nothing = IntervalSet{{window_}}.minus(IntervalSet{std::move(busy)});
-    std::sort(starts_.begin(), starts_.end());
-    for (const Interval& gap : nothing.intervals()) {
-      // Work of no length may start inside a gap: the gap counts for what ends it.
-      const auto next =
-          std::lower_bound(starts_.begin(), starts_.end(), std::pair{gap.end_us, std::size_t{0}});
-      const bool has_next = next != starts_.end() && gap.end_us < window_.end_us;
-      result_.idle.add(has_next ? cause_before(next->second) : IdleCause::rest, gap.length_us());
+  void add_moment(double us, std::span<const RunningStretch> running) {
+    std::array<std::size_t, 5> count{};  // [Activity]
+    for (const RunningStretch& r : running) ++count[static_cast<std::size_t>(r.stretch->activity)];
+    const auto n = [&](Activity activity) { return count[static_cast<std::size_t>(activity)]; };
+    const std::size_t computing = n(Activity::computation), transferring = n(Activity::transfer);
+    if (transferring > 0) result_.transfer_us += us;
+    if (n(Activity::waiting) + n(Activity::posted) > 0) result_.collective_wait_us += us;
+    if (computing > 0) {
+      result_.computation_us += us;
+      const double share = us / static_cast<double>(computing);
+      for (const RunningStretch& r : running) {
+        if (r.stretch->activity == Activity::computation) result_.class_us[r.stretch->what] += share;
+      }
+      return;
     }
-
-    for (const auto& [stream, time] : stream_transfers_) {
-      result_.streams[stream].exposed_comm_us += time.length_us() - computation.covered_us(time);
+    if (transferring > 0) {
+      result_.exposed_comm_us += us;
+    } else if (n(Activity::copy) > 0) {
+      result_.exposed_memcpy_us += us;
+    } else if (n(Activity::waiting) > 0) {
+      result_.idle.add(IdleCause::other_rank, us);
     }
-    for (const auto& [stream, time] : stream_copies_) {
-      result_.streams[stream].exposed_memcpy_us += time.length_us() - computation.covered_us(time);
+    for (const RunningStretch& r : running) {
+      if (r.stretch->activity == Activity::transfer) {
+        result_.exposed_by_group_us[r.stretch->what] += us / static_cast<double>(transferring);
+        result_.streams[r.stream].exposed_comm_us += us;
+      } else if (r.stretch->activity == Activity::copy) {
+        result_.streams[r.stream].exposed_memcpy_us += us;
+      }
     }
   }
 
-  struct OnStream {
-    std::size_t stream;  // position in result_.streams
-    Interval time;
-  };
+  void add_gap(Interval gap, const Stretch* next) {
+    if (next != nullptr) {
+      // What has started before and goes on now is a receive whose sender has come.
+      const IdleCause cause = next->begins_task ? cause_before(next->task) : IdleCause::pipeline;
+      result_.idle.add(cause, gap.length_us());
+      return;
+    }
+    double between = 0;
+    for (const Interval& time : between_steps_) between += std::max(0.0, clip(time, gap).length_us());
+    between = std::min(between, gap.length_us());
+    if (between > 0) result_.idle.add(IdleCause::between_steps, between);
+    result_.idle.add(IdleCause::rest, gap.length_us() - between);
+  }
 
   const FlatProgram& flat_;
   const TaskTimes& times_;
@@ -214,9 +242,8 @@ class RankSweep {
   const std::vector<double>& transfer_start_us_;
   const RankClass& rank_class_;
   RankBreakdown result_;
-  std::vector<Stretch> stretches_;
-  std::vector<std::pair<double, std::size_t>> starts_;  // of GPU tasks: start and flat number
-  std::vector<OnStream> stream_transfers_, stream_copies_;
+  std::vector<std::vector<Stretch>> stretches_;  // [position in result_.streams]
+  std::vector<Interval> between_steps_;          // the CPU is between two steps
 };
 
 }  // namespace
@@ -248,11 +275,17 @@ std::vector<RankBreakdown> break_down(const FlatProgram& flat, const TaskTimes& 
       transfer_start[member.rank_class.index()][task] = stretches[m].transfer_start_us;
     }
   }
-  std::vector<RankBreakdown> ranks;
-  for (std::size_t c = 0; c < flat.class_count(); ++c) {
-    ranks.push_back(
-        RankSweep{flat, times, costs, RankClassId{c}, windows[c], rank_start_us[c], transfer_start[c]}.run());
-  }
+  // A thread costs as much as some ten thousand tasks.
+  std::size_t tasks = 0;
+  for (std::size_t c = 0; c < flat.class_count(); ++c) tasks += flat.task_count(RankClassId{c});
+  const unsigned threads = tasks < 50'000 ? 1 : 0;
+  std::vector<RankBreakdown> ranks(flat.class_count());
+  const Status done = parallel_for(flat.class_count(), threads, [&](std::size_t c) -> Status {
+    ranks[c] =
+        RankSweep{flat, times, costs, RankClassId{c}, windows[c], rank_start_us[c], transfer_start[c]}.run();
+    return Ok{};
+  });
+  static_cast<void>(done);  // nothing above fails
   return ranks;
 }
 

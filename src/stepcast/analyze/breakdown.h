@@ -8,7 +8,8 @@
 //   exposed_memcpy   a copy or fill runs
 //   idle             other_rank: a collective waits for a rank that has not arrived; otherwise nothing
 //                    runs, and the cause is what the next work of the rank waits for: the cpu, another
-//                    stream, or the rest
+//                    stream, another pipeline stage, or the rest. A receive that waits for its sender is
+//                    not a cause by itself, since it may be posted long before anybody needs it
 //
 //   rank 0  |====gemm====|        |==elementwise==|
 //           |    |--wait--|~~transfer~~~~~~~|
@@ -76,7 +77,11 @@ struct RankBreakdown {
   double computation_us = 0;  // union over streams
   double exposed_comm_us = 0;
   double exposed_memcpy_us = 0;
-  IdleTime idle;                  // causes cpu, other_stream, other_rank, rest
+  // The computation by class and the exposed communication by group: they sum to the two above. Kernels, or
+  // transfers, that run at the same time share that time.
+  ClassTimes class_us{};
+  std::vector<double> exposed_by_group_us;  // [GroupId + 1]; 0: a transfer whose group is not known
+  IdleTime idle;                  // causes cpu, other_stream, other_rank, pipeline, between_steps, rest
   ClassTimes kernels_us{};        // summed over streams: streams that compute at the same time count twice
   double transfer_us = 0;         // union of collectives' transfers over streams
   double collective_wait_us = 0;  // union of their waiting
@@ -86,7 +91,8 @@ struct RankBreakdown {
   std::vector<ThreadBreakdown> threads;
 };
 
-// `windows` holds one window per rank class; `rank_start_us` when its lanes became free.
+// `windows` holds one window per rank class; `rank_start_us` when its lanes became free. Rank classes are
+// spread over the threads of the machine where there is enough work for them.
 [[nodiscard]] std::vector<RankBreakdown> break_down(const FlatProgram& flat, const TaskTimes& times,
                                                     const Costs& costs, std::span<const Interval> windows,
                                                     std::span<const double> rank_start_us);

@@ -26,22 +26,22 @@ detail::IntervalSet computing(const FlatProgram& flat, const TaskTimes& times, R
 
 }  // namespace
 
-double Meeting::start_us() const {
+double CollectiveOccurrence::start_us() const {
   double start = std::numeric_limits<double>::infinity();
-  for (const MeetingMember& m : members) start = std::min(start, m.arrival_us);
+  for (const CollectiveArrival& m : members) start = std::min(start, m.arrival_us);
   return start;
 }
 
-std::vector<Meeting> meetings(const FlatProgram& flat, const TaskTimes& times) {
+std::vector<CollectiveOccurrence> collective_occurrences(const FlatProgram& flat, const TaskTimes& times) {
   const Program& program = flat.program();
   std::vector<detail::IntervalSet> computation;
   for (std::size_t c = 0; c < flat.class_count(); ++c) {
     computation.push_back(computing(flat, times, RankClassId{c}));
   }
-  std::vector<Meeting> all;
+  std::vector<CollectiveOccurrence> all;
   for (std::size_t i = 0; i < program.collectives().size(); ++i) {
     const Collective& collective = program.collectives()[i];
-    Meeting meeting;
+    CollectiveOccurrence meeting;
     meeting.collective = CollectiveId{i};
     meeting.op = collective.op;
     meeting.name = collective.name;
@@ -70,8 +70,9 @@ std::vector<Meeting> meetings(const FlatProgram& flat, const TaskTimes& times) {
     }
     all.push_back(std::move(meeting));
   }
-  std::stable_sort(all.begin(), all.end(),
-                   [](const Meeting& a, const Meeting& b) { return a.start_us() < b.start_us(); });
+  std::stable_sort(all.begin(), all.end(), [](const CollectiveOccurrence& a, const CollectiveOccurrence& b) {
+    return a.start_us() < b.start_us();
+  });
   return all;
 }
 

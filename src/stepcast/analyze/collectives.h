@@ -14,7 +14,7 @@
 
 namespace stepcast {
 
-struct MeetingMember {
+struct CollectiveArrival {
   RankClassId rank_class;
   std::size_t task = 0;  // flat number
   double arrival_us = 0;
@@ -24,12 +24,12 @@ struct MeetingMember {
   double end_us = 0;
 };
 
-struct Meeting {
+struct CollectiveOccurrence {
   CollectiveId collective;
   CollectiveOp op = CollectiveOp::unknown;
   NameId name;
   double message_bytes = -1;  // -1: not known
-  std::vector<MeetingMember> members;
+  std::vector<CollectiveArrival> members;
   std::size_t last = 0;      // position in members of the one that arrived last; the first of several
   double total_wait_us = 0;  // over members
   double longest_wait_us = 0;
@@ -38,6 +38,7 @@ struct Meeting {
 };
 
 // All collectives of the Program in the order of their first arrival.
-[[nodiscard]] std::vector<Meeting> meetings(const FlatProgram& flat, const TaskTimes& times);
+[[nodiscard]] std::vector<CollectiveOccurrence> collective_occurrences(const FlatProgram& flat,
+                                                                       const TaskTimes& times);
 
 }  // namespace stepcast

@@ -189,16 +189,18 @@ std::vector<PathShare> path_by_rank(const FlatProgram& flat, const CriticalPath&
   });
 }
 
-std::vector<PathShare> path_by_name(const FlatProgram& flat, const CriticalPath& path) {
+std::string path_step_name(const FlatProgram& flat, const PathStep& step) {
+  if (step.kind != PathStep::Kind::task) return step_class(flat, step);
   const Program& program = flat.program();
-  return share_by(path, [&](const PathStep& step) -> std::string {
-    if (step.kind != PathStep::Kind::task) return step_class(flat, step);
-    const TaskInfo& info = flat.info(step.rank_class, step.task);
-    const std::string_view name = program.names.text(info.name);
-    if (!info.stack.valid()) return std::string{name};
-    const std::string_view op = program.names.text(program.stacks.name(info.stack));
-    return op == name || name.empty() ? std::string{op} : fmt::format("{} ({})", op, name);
-  });
+  const TaskInfo& info = flat.info(step.rank_class, step.task);
+  const std::string_view name = program.names.text(info.name);
+  if (!info.stack.valid()) return std::string{name};
+  const std::string_view op = program.names.text(program.stacks.name(info.stack));
+  return op == name || name.empty() ? std::string{op} : fmt::format("{} ({})", op, name);
+}
+
+std::vector<PathShare> path_by_name(const FlatProgram& flat, const CriticalPath& path) {
+  return share_by(path, [&](const PathStep& step) { return path_step_name(flat, step); });
 }
 
 }  // namespace stepcast

@@ -71,7 +71,8 @@ struct CriticalPathOptions {
 // "cpu", "kernels: gemm", ..., "copies", "communication", "delay: launch", ..., "late start", "unexplained".
 [[nodiscard]] std::vector<PathShare> path_by_class(const FlatProgram& flat, const CriticalPath& path);
 [[nodiscard]] std::vector<PathShare> path_by_rank(const FlatProgram& flat, const CriticalPath& path);
-// By what a person would look for: framework op and task name; delays by the origin of the edge.
+// What a person would look for: framework op and task name; delays by the origin of the edge.
+[[nodiscard]] std::string path_step_name(const FlatProgram& flat, const PathStep& step);
 [[nodiscard]] std::vector<PathShare> path_by_name(const FlatProgram& flat, const CriticalPath& path);
 
 }  // namespace stepcast

@@ -20,7 +20,12 @@ void FlatProgram::write_out(RankClassId c) {
   const RankClass& rank_class = program_->rank_class(c);
   ClassTasks& tasks = classes_[c.index()];
   tasks.lane_tasks.resize(rank_class.lanes.size());
-  std::vector<SlotValue> slots(rank_class.slot_count);
+  std::size_t task_count = 0;
+  for (const BlockInstance& instance : rank_class.instances) {
+    task_count += std::size_t{instance.repeat} * program_->block(instance.block).task_count();
+  }
+  tasks.previous.reserve(task_count);
+  std::vector<SlotValue> slots(rank_class.slot_count), written;
   for (std::size_t i = 0; i < rank_class.instances.size(); ++i) {
     const BlockInstance& instance = rank_class.instances[i];
     const Block& block = program_->block(instance.block);
@@ -38,8 +43,11 @@ void FlatProgram::write_out(RankClassId c) {
         on_lane.push_back(run.first + t);
       }
       tasks.task_count += block.task_count();
+      while (tasks.run_at.size() * kTasksPerMark < tasks.task_count) {
+        tasks.run_at.push_back(static_cast<std::uint32_t>(tasks.runs.size() - 1));
+      }
       // Every out-port is read from the state at the beginning before any slot is written.
-      std::vector<SlotValue> written;
+      written.clear();
       for (const OutPort& port : block.out_ports()) {
         SlotValue value;
         const std::uint32_t code = port.source.code();

@@ -93,6 +93,7 @@ class FlatProgram {
   }
 
  private:
+  static constexpr std::size_t kTasksPerMark = 32;
   struct Run {  // one repetition of one instance
     std::uint32_t instance, repetition;
     std::size_t first;  // flat number of its first task
@@ -107,6 +108,7 @@ class FlatProgram {
     std::size_t task_count = 0;
     std::vector<Run> runs;
     std::vector<std::size_t> first_run;  // [instance]
+    std::vector<std::uint32_t> run_at;   // [flat number / kTasksPerMark] -> the run that holds that task
     std::vector<SlotValue> slot_values;
     std::vector<std::vector<std::size_t>> lane_tasks;
     std::vector<std::size_t> previous;
@@ -117,9 +119,9 @@ class FlatProgram {
   };
 
   [[nodiscard]] static const Run& run_of(const ClassTasks& tasks, std::size_t flat) {
-    const auto next = std::upper_bound(tasks.runs.begin(), tasks.runs.end(), flat,
-                                       [](std::size_t value, const Run& run) { return value < run.first; });
-    return *(next - 1);
+    std::size_t run = tasks.run_at[flat / kTasksPerMark];
+    while (run + 1 < tasks.runs.size() && tasks.runs[run + 1].first <= flat) ++run;
+    return tasks.runs[run];
   }
   [[nodiscard]] const SlotValue& slot_value(RankClassId c, const ClassTasks& tasks, const Run& run,
                                             std::uint32_t in_port) const {

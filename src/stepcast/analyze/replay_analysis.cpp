@@ -36,8 +36,8 @@ Result<ReplayAnalysis> analyze_replay(const Replay& replay) {
   }
   std::vector<RankBreakdown> simulated_ranks = break_down(flat, simulated, costs, simulated_steps, starts);
   std::vector<RankBreakdown> measured_ranks = break_down(flat, measured, costs, measured_steps, starts);
-  std::vector<Meeting> simulated_meetings = meetings(flat, simulated);
-  std::vector<Meeting> measured_meetings = meetings(flat, measured);
+  std::vector<CollectiveOccurrence> simulated_collectives = collective_occurrences(flat, simulated);
+  std::vector<CollectiveOccurrence> measured_collectives = collective_occurrences(flat, measured);
   CriticalPath path = critical_path(flat, simulated, costs, starts, to_end);
   return ReplayAnalysis{.replay = &replay,
                         .flat = std::move(flat),
@@ -46,8 +46,8 @@ Result<ReplayAnalysis> analyze_replay(const Replay& replay) {
                         .measured = std::move(measured),
                         .simulated_ranks = std::move(simulated_ranks),
                         .measured_ranks = std::move(measured_ranks),
-                        .simulated_meetings = std::move(simulated_meetings),
-                        .measured_meetings = std::move(measured_meetings),
+                        .simulated_collectives = std::move(simulated_collectives),
+                        .measured_collectives = std::move(measured_collectives),
                         .path = std::move(path),
                         .baseline = stream_baseline(recorded.program, Costs{recorded.program}),
                         .baseline_of = std::move(baseline_of)};

@@ -24,8 +24,8 @@ struct ReplayAnalysis {
   TaskTimes measured;
   std::vector<RankBreakdown> simulated_ranks;  // [rank class], the window is the step
   std::vector<RankBreakdown> measured_ranks;
-  std::vector<Meeting> simulated_meetings;
-  std::vector<Meeting> measured_meetings;
+  std::vector<CollectiveOccurrence> simulated_collectives;
+  std::vector<CollectiveOccurrence> measured_collectives;
   CriticalPath path;                        // to the latest end of a step
   StreamBaseline baseline;                  // the published baseline over all ranks
   std::vector<StreamBaseline> baseline_of;  // [rank class]

@@ -86,9 +86,9 @@ std::string plural(std::uint64_t n, std::string_view one, std::string_view many)
   return fmt::format("{} {}", table_count(n), n == 1 ? one : many);
 }
 
-std::string op_text(const Program& program, const Meeting& meeting) {
-  if (meeting.op != CollectiveOp::unknown) return std::string{to_string(meeting.op)};
-  const std::string_view name = program.names.text(meeting.name);
+std::string op_text(const Program& program, const CollectiveOccurrence& occurrence) {
+  if (occurrence.op != CollectiveOp::unknown) return std::string{to_string(occurrence.op)};
+  const std::string_view name = program.names.text(occurrence.name);
   return name.empty() ? "unknown" : std::string{name};
 }
 
@@ -303,8 +303,8 @@ class TextReport {
   }
 
   void collectives() {
-    std::vector<const Meeting*> shown;
-    for (const Meeting& meeting : a_.simulated_meetings) shown.push_back(&meeting);
+    std::vector<const CollectiveOccurrence*> shown;
+    for (const CollectiveOccurrence& occurrence : a_.simulated_collectives) shown.push_back(&occurrence);
     if (shown.empty()) return;
     std::map<CollectiveId, std::size_t> number;  // in order of time
     for (std::size_t i = 0; i < shown.size(); ++i) number[shown[i]->collective] = i;
@@ -315,18 +315,20 @@ class TextReport {
     }
     const bool all = shown.size() <= options_.collectives;
     if (!all) {
-      std::stable_sort(shown.begin(), shown.end(), [](const Meeting* a, const Meeting* b) {
-        return a->total_wait_us + a->transfer_us > b->total_wait_us + b->transfer_us;
-      });
+      std::stable_sort(shown.begin(), shown.end(),
+                       [](const CollectiveOccurrence* a, const CollectiveOccurrence* b) {
+                         return a->total_wait_us + a->transfer_us > b->total_wait_us + b->transfer_us;
+                       });
       shown.resize(options_.collectives);
-      std::sort(shown.begin(), shown.end(), [&](const Meeting* a, const Meeting* b) {
-        return number[a->collective] < number[b->collective];
-      });
+      std::sort(shown.begin(), shown.end(),
+                [&](const CollectiveOccurrence* a, const CollectiveOccurrence* b) {
+                  return number[a->collective] < number[b->collective];
+                });
     }
     title(all ? std::string{"Collectives: who came last, and how long the others waited"}
               : fmt::format("Collectives: who came last, and how long the others waited ({} of {}: those "
                             "that cost most)",
-                            shown.size(), a_.simulated_meetings.size()));
+                            shown.size(), a_.simulated_collectives.size()));
     TextTable table{{{"#"},
                      {"operation", kLeft},
                      {"message"},
@@ -337,22 +339,23 @@ class TextReport {
                      {"longest\nrecorded us"},
                      {"transfer\nus"},
                      {"exposed\n%"}}};
-    for (const Meeting* meeting : shown) {
-      const std::size_t n = meeting->members.size();
+    for (const CollectiveOccurrence* occurrence : shown) {
+      const std::size_t n = occurrence->members.size();
       double exposed = 0;
       double transfer = 0;
-      for (const MeetingMember& member : meeting->members) {
+      for (const CollectiveArrival& member : occurrence->members) {
         exposed += member.exposed_us;
         transfer += member.transfer_us;
       }
       const bool alone = n < 2;
-      table.row({fmt::format("{}", number[meeting->collective]), op_text(replay_.recorded.program, *meeting),
-                 table_bytes(meeting->message_bytes), fmt::format("{}", n),
-                 alone ? "-" : rank_text(replay_, meeting->members[meeting->last].rank_class),
-                 alone ? "-" : table_number(meeting->total_wait_us / static_cast<double>(n - 1), 0),
-                 alone ? "-" : table_number(meeting->longest_wait_us, 0),
-                 alone ? "-" : table_number(recorded_longest[meeting->collective], 0),
-                 table_number(meeting->transfer_us, 0), table_number(percent(exposed, transfer), 0)});
+      table.row({fmt::format("{}", number[occurrence->collective]),
+                 op_text(replay_.recorded.program, *occurrence), table_bytes(occurrence->message_bytes),
+                 fmt::format("{}", n),
+                 alone ? "-" : rank_text(replay_, occurrence->members[occurrence->last].rank_class),
+                 alone ? "-" : table_number(occurrence->total_wait_us / static_cast<double>(n - 1), 0),
+                 alone ? "-" : table_number(occurrence->longest_wait_us, 0),
+                 alone ? "-" : table_number(recorded_longest[occurrence->collective], 0),
+                 table_number(occurrence->transfer_us, 0), table_number(percent(exposed, transfer), 0)});
     }
     text_ += table.text(2);
     if (!replay_.collective_waits.empty()) {
@@ -730,26 +733,27 @@ class JsonReport {
   }
 
   void collectives() {
-    std::map<CollectiveId, const Meeting*> measured;
-    for (const Meeting& meeting : a_.measured_meetings) measured[meeting.collective] = &meeting;
+    std::map<CollectiveId, const CollectiveOccurrence*> measured;
+    for (const CollectiveOccurrence& occurrence : a_.measured_collectives)
+      measured[occurrence.collective] = &occurrence;
     json_.key("collectives").begin_array();
-    for (const Meeting& meeting : a_.simulated_meetings) {
+    for (const CollectiveOccurrence& occurrence : a_.simulated_collectives) {
       json_.begin_object();
-      json_.field("operation", to_string(meeting.op));
-      json_.field("name", replay_.recorded.program.names.text(meeting.name));
+      json_.field("operation", to_string(occurrence.op));
+      json_.field("name", replay_.recorded.program.names.text(occurrence.name));
       json_.key("message_bytes");
-      if (meeting.message_bytes >= 0) {
-        json_.value(meeting.message_bytes);
+      if (occurrence.message_bytes >= 0) {
+        json_.value(occurrence.message_bytes);
       } else {
         json_.null();
       }
-      json_.field("came_last", rank_of(meeting.members[meeting.last].rank_class));
-      time_us("transfer_us", meeting.transfer_us);
-      time_us("longest_wait_us", meeting.longest_wait_us);
+      json_.field("came_last", rank_of(occurrence.members[occurrence.last].rank_class));
+      time_us("transfer_us", occurrence.transfer_us);
+      time_us("longest_wait_us", occurrence.longest_wait_us);
       json_.key("ranks").begin_array();
-      for (std::size_t m = 0; m < meeting.members.size(); ++m) {
-        const MeetingMember& member = meeting.members[m];
-        const MeetingMember& recorded = measured.at(meeting.collective)->members[m];
+      for (std::size_t m = 0; m < occurrence.members.size(); ++m) {
+        const CollectiveArrival& member = occurrence.members[m];
+        const CollectiveArrival& recorded = measured.at(occurrence.collective)->members[m];
         json_.begin_object().field("rank", rank_of(member.rank_class));
         time_us("arrival_us", member.arrival_us);
         time_us("wait_us", member.wait_us);

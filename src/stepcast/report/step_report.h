@@ -16,13 +16,6 @@
 
 namespace stepcast {
 
-// What a training run costs beyond its time.
-struct TrainingBudget {
-  std::optional<double> tokens;              // to train on
-  std::optional<double> price_per_gpu_hour;  // in any currency
-  std::optional<double> power_per_gpu_W;     // of a GPU with its share of the host
-};
-
 struct StepReport {
   const Transformer* model = nullptr;
   const Layout* layout = nullptr;

@@ -10,8 +10,10 @@ Interval clip(Interval interval, Interval window) {
 
 IntervalSet::IntervalSet(std::vector<Interval> intervals) {
   std::erase_if(intervals, [](const Interval& i) { return i.length_us() <= 0; });
-  std::sort(intervals.begin(), intervals.end(),
-            [](const Interval& a, const Interval& b) { return a.start_us < b.start_us; });
+  const auto by_start = [](const Interval& a, const Interval& b) { return a.start_us < b.start_us; };
+  if (!std::is_sorted(intervals.begin(), intervals.end(), by_start)) {
+    std::sort(intervals.begin(), intervals.end(), by_start);
+  }
   for (const Interval& next : intervals) {
     if (!intervals_.empty() && next.start_us <= intervals_.back().end_us) {
       intervals_.back().end_us = std::max(intervals_.back().end_us, next.end_us);

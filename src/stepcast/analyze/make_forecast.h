@@ -1,0 +1,51 @@
+// Builds a Forecast: one function for steps that were predicted, replayed or measured.
+//
+//   STEPCAST_ASSIGN(const Plan plan, Plan::compile(program));
+//   STEPCAST_ASSIGN(const Timeline timeline, plan.simulate(costs));
+//   const FlatProgram flat{program};
+//   const TaskTimes times = TaskTimes::simulated(flat, timeline);
+//   Forecast f = make_forecast({.flat = flat, .costs = costs, .times = times, .windows = ...}, asked);
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+
+#include "stepcast/analyze/critical_path.h"
+#include "stepcast/analyze/flat_program.h"
+#include "stepcast/analyze/forecast.h"
+#include "stepcast/analyze/task_times.h"
+#include "stepcast/base/interval.h"
+#include "stepcast/base/result.h"
+#include "stepcast/operation/estimate.h"
+#include "stepcast/program/program.h"
+
+namespace stepcast {
+
+struct ForecastInput {
+  const FlatProgram& flat;
+  const Costs& costs;
+  const TaskTimes& times;                 // simulated or measured
+  std::span<const Interval> windows;      // [rank class]: its step
+  std::span<const double> rank_start_us;  // [rank class]: when its lanes became free
+  CriticalPathOptions path{};
+  // The step time with its band. Otherwise the longest window, as `measured`.
+  std::optional<Estimate> step{};
+};
+
+struct ForecastOptions {
+  std::size_t collectives = 256;  // to list, those with most waiting and transfer; 0 is all
+  std::size_t path_names = 50;    // longest contributors of the critical path; 0 is all
+  bool path_steps = false;        // list every step of the path
+};
+
+// `asked` holds what only the caller knows: what was asked, coverage, memory, work per step (throughput),
+// notes. Whatever follows from the times is filled in.
+[[nodiscard]] Forecast make_forecast(const ForecastInput& input, Forecast asked,
+                                     const ForecastOptions& options = {});
+
+// What training costs at the step time of `forecast`, into forecast.training; nothing if nothing was asked. An
+// error: samples (or tokens) are asked for and a step's are not known, two amounts at once.
+[[nodiscard]] Status add_training(Forecast& forecast, const TrainingBudget& budget);
+
+}  // namespace stepcast

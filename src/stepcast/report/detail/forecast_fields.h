@@ -1,0 +1,282 @@
+// Every type of a Forecast, member by member: key in the JSON document, member, meaning. Writing, reading and
+// the JSON Schema all go through this one list.
+//
+// An Archive is called with (key, member, meaning); Archive::Of<T> is T or const T.
+#pragma once
+
+#include <string_view>
+
+#include "stepcast/analyze/forecast.h"
+
+namespace stepcast::detail {
+
+// Name of a type in the schema's $defs.
+template <class T>
+inline constexpr std::string_view kSchemaName = "";
+template <>
+inline constexpr std::string_view kSchemaName<ForecastStream> = "stream";
+template <>
+inline constexpr std::string_view kSchemaName<ForecastThread> = "thread";
+template <>
+inline constexpr std::string_view kSchemaName<ForecastClass> = "rank_class";
+template <>
+inline constexpr std::string_view kSchemaName<ForecastMember> = "collective_member";
+template <>
+inline constexpr std::string_view kSchemaName<ForecastCollective> = "collective";
+template <>
+inline constexpr std::string_view kSchemaName<ForecastShare> = "path_share";
+template <>
+inline constexpr std::string_view kSchemaName<ForecastPathStep> = "path_step";
+template <>
+inline constexpr std::string_view kSchemaName<ForecastPath> = "critical_path";
+template <>
+inline constexpr std::string_view kSchemaName<UnmodelledWork> = "unmodelled_work";
+template <>
+inline constexpr std::string_view kSchemaName<ForecastCoverage> = "coverage";
+template <>
+inline constexpr std::string_view kSchemaName<ForecastStageMemory> = "stage_memory";
+template <>
+inline constexpr std::string_view kSchemaName<ForecastMemory> = "memory";
+template <>
+inline constexpr std::string_view kSchemaName<ForecastThroughput> = "throughput";
+template <>
+inline constexpr std::string_view kSchemaName<ForecastTraining> = "training";
+template <>
+inline constexpr std::string_view kSchemaName<ExplainedItem> = "explained_item";
+template <>
+inline constexpr std::string_view kSchemaName<ExplainedList> = "explained_list";
+template <>
+inline constexpr std::string_view kSchemaName<ForecastPublished> = "published";
+
+template <class A, class T>
+using Member = typename A::template Of<T>&;
+
+template <class A>
+void fields(A& a, Member<A, ForecastStream> s) {
+  a("name", s.name, "as the trace or the description calls it");
+  a("tasks", s.tasks, "tasks that touch the window");
+  a("parts_ms", s.parts_ms,
+    "embedding, gemm, attention, memory (kernels and copies), other, communication_transfer, "
+    "communication_waiting, idle: they sum to the window");
+  a("kernels_ms", s.kernels_ms, "computation by class of kernel");
+  a("transfer_ms", s.transfer_ms, "collectives, without waiting for other ranks");
+  a("exposed_comm_ms", s.exposed_comm_ms, "of it while no stream of the rank computes");
+  a("memcpy_ms", s.memcpy_ms, "copies and fills");
+  a("exposed_memcpy_ms", s.exposed_memcpy_ms, "of it while no stream of the rank computes");
+  a("idle_ms", s.idle_ms, "by cause; other_rank and pipeline are waiting inside transfers");
+}
+
+template <class A>
+void fields(A& a, Member<A, ForecastThread> t) {
+  a("name", t.name, "as the trace calls it");
+  a("busy_ms", t.busy_ms, "own work");
+  a("idle_ms", t.idle_ms, "by cause: gpu, other_thread, rest");
+  a("busy_by_op_ms", t.busy_by_op_ms,
+    "by outermost framework op or annotation, longest first; the empty key is outside any");
+}
+
+template <class A>
+void fields(A& a, Member<A, ForecastClass> c) {
+  a("name", c.name, "rank N, pipeline stage N");
+  a("rank", c.rank, "number of the rank, where the class is one recorded rank");
+  a("n_ranks", c.n_ranks, "ranks that do the same");
+  a("window_ms", c.window_ms, "the step of these ranks: sum of the four parts that follow");
+  a("start_offset_ms", c.start_offset_ms, "they began so much later than the first rank");
+  a("computation_ms", c.computation_ms, "some stream runs a kernel that is no communication");
+  a("computation_by_class_ms", c.computation_by_class_ms,
+    "computation_ms by class of kernel; kernels that run at the same time share that time");
+  a("exposed_comm_ms", c.exposed_comm_ms, "nothing computes, and a collective transfers");
+  a("exposed_comm_by_group_ms", c.exposed_comm_by_group_ms,
+    "exposed_comm_ms by group of ranks; transfers at the same time share that time");
+  a("exposed_memcpy_ms", c.exposed_memcpy_ms, "nothing computes or transfers, and a copy or fill runs");
+  a("idle_ms", c.idle_ms,
+    "by cause: cpu (not launched yet), other_stream, other_rank (a collective waits for a rank), pipeline "
+    "(nothing has arrived from another stage), between_steps, rest");
+  a("gpu_active_ms", c.gpu_active_ms, "computation, transfer or copy on any stream");
+  a("transfer_ms", c.transfer_ms, "union of all transfers");
+  a("overlap_ms", c.overlap_ms, "of it under computation");
+  a("collective_wait_ms", c.collective_wait_ms, "union of all waiting in collectives, hidden or not");
+  a("kernels_ms", c.kernels_ms, "computation by class, summed over streams");
+  a("baseline_ms", c.baseline_ms, "published baseline: the busiest stream, no CPU, no waiting");
+  a("streams", c.streams, "GPU streams");
+  a("threads", c.threads, "CPU threads");
+}
+
+template <class A>
+void fields(A& a, Member<A, ForecastMember> m) {
+  a("rank_class", m.rank_class, "position in rank_classes");
+  a("arrival_us", m.arrival_us, "on the clock of the timeline");
+  a("wait_us", m.wait_us, "for the last member it depends on");
+  a("transfer_us", m.transfer_us, "from then on");
+  a("exposed_us", m.exposed_us, "of it while no stream of the rank computes");
+}
+
+template <class A>
+void fields(A& a, Member<A, ForecastCollective> c) {
+  a("name", c.name, "with ordinal the key of the collective");
+  a("ordinal", c.ordinal, "which of that name, in the order of the first arrivals");
+  a("operation", c.operation, "all_reduce, all_to_all, send_receive, ...");
+  a("group", c.group, "label of the group of ranks");
+  a("message_bytes", c.message_bytes, "as nccl-tests counts; null: not known");
+  a("came_last", c.came_last, "position in rank_classes; the first of several");
+  a("transfer_us", c.transfer_us, "shortest of the members'");
+  a("total_wait_us", c.total_wait_us, "over members");
+  a("longest_wait_us", c.longest_wait_us, "of the members");
+  a("members", c.members, "who takes part");
+}
+
+template <class A>
+void fields(A& a, Member<A, ForecastShare> s) {
+  a("what", s.what, "class, rank, or framework op and task");
+  a("time_ms", s.time_ms, "on the path");
+  a("steps", s.steps, "of the path");
+}
+
+template <class A>
+void fields(A& a, Member<A, ForecastPathStep> s) {
+  a("rank_class", s.rank_class, "position in rank_classes");
+  a("what", s.what, "as in by_name");
+  a("start_ms", s.start_ms, "on the clock of the timeline");
+  a("time_ms", s.time_ms, "length");
+}
+
+template <class A>
+void fields(A& a, Member<A, ForecastPath> p) {
+  a("length_ms", p.length_ms, "from the earliest start of a rank to the end of the step");
+  a("ends_on", p.ends_on, "position in rank_classes");
+  a("n_steps", p.n_steps, "tasks and delays");
+  a("by_class", p.by_class, "complete, longest first");
+  a("by_rank", p.by_rank, "complete, longest first");
+  a("by_name", p.by_name, "the longest");
+  a("steps", p.steps, "in the order of time, where asked for");
+}
+
+template <class A>
+void fields(A& a, Member<A, UnmodelledWork> w) {
+  a("name", w.name, "of the operation");
+  a("n", w.n, "tasks");
+  a("time_ms", w.time_ms, "that the forecast counts for them");
+}
+
+template <class A>
+void fields(A& a, Member<A, ForecastCoverage> c) {
+  a("measured", c.measured, "share of the time");
+  a("fitted", c.fitted, "share of the time");
+  a("analytic", c.analytic, "share of the time");
+  a("assumed", c.assumed, "share of the time");
+  a("unmodelled", c.unmodelled, "work without a model, most time first");
+}
+
+template <class A>
+void fields(A& a, Member<A, ForecastStageMemory> m) {
+  a("weights_GiB", m.weights_GiB, "in the type of the computation, and fp32 copies");
+  a("gradients_GiB", m.gradients_GiB, "");
+  a("optimizer_GiB", m.optimizer_GiB, "moments");
+  a("activations_GiB", m.activations_GiB, "kept for the backward passes under way");
+  a("working_GiB", m.working_GiB, "of one layer or the head while it runs");
+  a("communication_GiB", m.communication_GiB, "buffers of the collective library");
+  a("reserve_GiB", m.reserve_GiB, "context of the device, and what the allocator cannot use");
+  a("total_GiB", m.total_GiB, "sum of these");
+}
+
+template <class A>
+void fields(A& a, Member<A, ForecastMemory> m) {
+  a("verdict", m.verdict, "fits, tight, does_not_fit");
+  a("peak_memory_GiB", m.peak_memory_GiB, "of the fullest stage");
+  a("available_GiB", m.available_GiB, "of the device");
+  a("margin_GiB", m.margin_GiB, "negative: so much too little");
+  a("worst_stage", m.worst_stage, "the fullest stage");
+  a("stages", m.stages, "of the pipeline");
+}
+
+template <class A>
+void fields(A& a, Member<A, ForecastThroughput> t) {
+  a("samples_per_step", t.samples_per_step, "null: not known");
+  a("tokens_per_step", t.tokens_per_step, "null: not known");
+  a("model_flops", t.model_flops, "of forward and backward on all GPUs, causal attention as it is");
+  a("hardware_flops", t.hardware_flops, "with what recomputation repeats");
+  a("peak_tflops_per_gpu", t.peak_tflops_per_gpu, "dense, in the type of the products");
+  a("samples_per_s", t.samples_per_s, "");
+  a("tokens_per_s", t.tokens_per_s, "");
+  a("tokens_per_s_per_gpu", t.tokens_per_s_per_gpu, "");
+  a("tflops_per_gpu", t.tflops_per_gpu, "of the model");
+  a("hardware_tflops_per_gpu", t.hardware_tflops_per_gpu, "of what runs");
+  a("mfu", t.mfu, "model FLOPs over the peak, a fraction");
+  a("hfu", t.hfu, "hardware FLOPs over the peak, a fraction");
+}
+
+template <class A>
+void fields(A& a, Member<A, ForecastTraining> t) {
+  a("samples", t.samples, "as asked");
+  a("tokens", t.tokens, "as asked");
+  a("iterations", t.iterations, "as asked, or what the samples or tokens need");
+  a("time_s", t.time_s, "at this step time");
+  a("gpu_hours", t.gpu_hours, "of all GPUs");
+  a("price", t.price, "in the currency of the price that was given");
+  a("energy_MWh", t.energy_MWh, "at the power that was given");
+}
+
+template <class A>
+void fields(A& a, Member<A, ExplainedItem> i) {
+  a("name", i.name, "what it is in the layer");
+  a("what", i.what, "operation with its shapes, or transfer with its group");
+  a("n", i.n, "times that it runs");
+  a("time_us", i.time_us, "all of them");
+  a("p10_us", i.p10_us, "all of them");
+  a("p90_us", i.p90_us, "all of them");
+  a("flops", i.flops, "of one");
+  a("bytes", i.bytes, "of one: read and written, or the message");
+  a("overlapped", i.overlapped, "a transfer that runs beside the next operation");
+  a("source", i.source, "what its time rests on");
+  a("record", i.record, "kernel model that answered");
+}
+
+template <class A>
+void fields(A& a, Member<A, ExplainedList> l) {
+  a("name", l.name, "layer, forward; head, backward; ...");
+  a("time_us", l.time_us, "of the list as a whole: what nothing hides");
+  a("items", l.items, "in the order in which they run");
+}
+
+template <class A>
+void fields(A& a, Member<A, ForecastPublished> p) {
+  a("step_time_ms", p.step_time_ms, "as published, from the same prices");
+  a("longest_forward_ms", p.longest_forward_ms, "of the stages, with transfers");
+  a("longest_backward_ms", p.longest_backward_ms, "of the stages, with transfers");
+  a("passes_ms", p.passes_ms, "of all micro-batches");
+  a("all_reduce_ms", p.all_reduce_ms, "gradients of the first stage");
+  a("update_ms", p.update_ms, "optimizer and all-gather");
+}
+
+template <class A>
+void fields(A& a, Member<A, Forecast> f) {
+  a("kind", f.kind,
+    "transformer, trace, dlrm: predictions; replay: recorded work with simulated waiting; measurement: as "
+    "recorded");
+  a("model", f.model, "name of the model");
+  a("traces", f.traces, "the traces that were read");
+  a("parameters", f.parameters, "of the model");
+  a("step", f.step, "number of the recorded step");
+  a("platform", f.platform, "name of the platform");
+  a("gpu", f.gpu, "name of the device");
+  a("n_gpus", f.n_gpus, "GPUs in all");
+  a("layout", f.layout, "settings by name: degrees, batches, sharding, recomputation, ...");
+  a("step_time_ms", f.step_time_ms, "the step: the longest of all ranks");
+  a("step_time_p10_ms", f.step_time_p10_ms, "80 of 100 measurements should lie between p10 and p90");
+  a("step_time_p90_ms", f.step_time_p90_ms, "");
+  a("source", f.source, "what most of it rests on");
+  a("throughput", f.throughput, "work per time");
+  a("critical_class", f.critical_class, "position in rank_classes: the last to end, of several the busiest");
+  a("rank_classes", f.classes, "ranks that do the same, and where their step goes");
+  a("n_collectives", f.n_collectives, "of the step, listed or not");
+  a("collectives", f.collectives, "by first arrival; of many, those that cost most");
+  a("critical_path", f.critical_path, "what the end of the step hangs on");
+  a("coverage", f.coverage, "what the predicted time of the work rests on");
+  a("memory", f.memory, "of one GPU, where known");
+  a("training", f.training, "a whole training at this step time, where asked for");
+  a("explained", f.explained, "operations of a layer as they were priced, where asked for");
+  a("published", f.published, "composed as the published method does, where asked for");
+  a("notes", f.notes, "what was assumed, what is not modelled");
+}
+
+}  // namespace stepcast::detail

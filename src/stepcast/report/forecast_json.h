@@ -1,0 +1,35 @@
+// A Forecast as JSON and back: schema stepcast.forecast/1 (docs/schemas/forecast.json, docs/json.md).
+//
+//   const std::string text = forecast_json(forecast);
+//   STEPCAST_ASSIGN(const Forecast same, forecast_from_json(text));
+//
+// Numbers are written with nine significant digits: reading a document and writing it again gives the same
+// text.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "stepcast/analyze/forecast.h"
+#include "stepcast/base/result.h"
+
+namespace stepcast {
+
+class JsonWriter;
+
+inline constexpr std::string_view kForecastSchema = "stepcast.forecast/1";
+
+[[nodiscard]] std::string forecast_json(const Forecast& forecast);
+// The same as a value of a larger document.
+void write_forecast(JsonWriter& json, const Forecast& forecast);
+
+// Keys that it does not know are passed over: a later version may have added them. Errors name the line and
+// the key: text that is no JSON, another schema, a key that is missing or holds something else, a position in
+// rank_classes that does not exist. `name` stands for the text in errors.
+[[nodiscard]] Result<Forecast> forecast_from_json(std::string_view text,
+                                                  const std::string& name = "forecast");
+
+// The JSON Schema (draft 2020-12) that every such document follows, as docs/schemas/forecast.json holds it.
+[[nodiscard]] std::string forecast_schema();
+
+}  // namespace stepcast
