@@ -59,15 +59,14 @@ Result<int> run(const Options& options) {
   how.rebuild.own_delays = options.own_delays;
   how.rebuild.smallest_handoff = options.smallest_handoff;
   STEPCAST_ASSIGN(const Replay result, replay(traces.inputs(), how));
-  STEPCAST_ASSIGN(const ReplayAnalysis analysis, analyze_replay(result));
+  STEPCAST_ASSIGN(const ReplayTimes times, replay_times(result));
+  STEPCAST_ASSIGN(const ReplayAnalysis analysis, analyze_replay(traces, result, times));
 
   if (timeline) {
-    STEPCAST_TRY(write_perfetto(*timeline, analysis.flat, analysis.costs, analysis.simulated,
-                                options.with_measured ? &analysis.measured : nullptr));
+    STEPCAST_TRY(write_perfetto(*timeline, times.flat, times.costs, times.simulated,
+                                options.with_measured ? &times.measured : nullptr));
   }
-  const std::string text = options.json ? replay_json(traces, analysis, options.report)
-                                        : replay_text(traces, analysis, options.report);
-  fmt::print("{}", text);
+  fmt::print("{}", options.json ? replay_json(analysis) : replay_text(analysis, options.report));
   if (timeline && !options.json) {
     fmt::print("\nTimeline written to {}: open it at https://ui.perfetto.dev\n", options.timeline);
   }

@@ -49,7 +49,7 @@ struct Rank {
   std::vector<std::vector<int>> device_target;
 };
 
-struct CollectiveOccurrence {
+struct Meeting {
   double last_arrival = -kNever;
   std::vector<std::pair<int, int>> arrived;  // rank, item
 };
@@ -284,7 +284,7 @@ class Machine {
 
   void arrive(int rank, int item) {
     const int collective = scripts_[at(rank)].items[at(item)].collective;
-    CollectiveOccurrence& m = meetings_[at(collective)];
+    Meeting& m = meetings_[at(collective)];
     m.last_arrival = std::max(m.last_arrival, now_);
     m.arrived.emplace_back(rank, item);
     if (static_cast<int>(m.arrived.size()) < collectives_[at(collective)].members) return;
@@ -314,7 +314,7 @@ class Machine {
   const std::vector<Collective>& collectives_;
   Options options_;
   Random random_;
-  std::vector<CollectiveOccurrence> meetings_;
+  std::vector<Meeting> meetings_;
   std::vector<Rank> ranks_;
   std::vector<RankRun> runs_;
   std::priority_queue<Happening, std::vector<Happening>, std::greater<>> happenings_;

@@ -26,14 +26,14 @@ namespace stepcast {
 
 // One choice of a layout or a job: "tensor_parallel" 8, "recompute" "full".
 struct Setting {
-  std::string name;
+  std::string name{};
   std::variant<bool, double, std::string> value;
   friend bool operator==(const Setting&, const Setting&) = default;
 };
 
 // A time under a stable key.
 struct NamedTime {
-  std::string key;
+  std::string key{};
   double time_ms = 0;
   friend bool operator==(const NamedTime&, const NamedTime&) = default;
 };
@@ -44,49 +44,49 @@ using NamedTimes = std::vector<NamedTime>;
 
 // What one GPU stream does. All but the exposed times sum to the window of its class.
 struct ForecastStream {
-  std::string name;
+  std::string name{};
   std::uint64_t tasks = 0;       // that touch the window
-  NamedTimes kernels_ms;         // computation by class of kernel
+  NamedTimes kernels_ms{};       // computation by class of kernel
   double transfer_ms = 0;        // collectives, without waiting for other ranks
   double exposed_comm_ms = 0;    // of it while no stream of the rank computes
   double memcpy_ms = 0;          // copies and fills
   double exposed_memcpy_ms = 0;  // of it while no stream of the rank computes
-  NamedTimes idle_ms;            // by cause; "other_rank" and "pipeline" are waiting inside transfers
+  NamedTimes idle_ms{};          // by cause; "other_rank" and "pipeline" are waiting inside transfers
   // The same in the parts that are compared most: embedding, gemm, attention, memory (with copies), other,
   // communication_transfer, communication_waiting, idle. They sum to the window.
-  NamedTimes parts_ms;
+  NamedTimes parts_ms{};
   friend bool operator==(const ForecastStream&, const ForecastStream&) = default;
 };
 
 struct ForecastThread {
-  std::string name;
+  std::string name{};
   double busy_ms = 0;
-  NamedTimes idle_ms;        // gpu, other_thread, rest
-  NamedTimes busy_by_op_ms;  // by outermost framework op or annotation, longest first; "" is outside any
+  NamedTimes idle_ms{};        // gpu, other_thread, rest
+  NamedTimes busy_by_op_ms{};  // by outermost framework op or annotation, longest first; "" is outside any
   friend bool operator==(const ForecastThread&, const ForecastThread&) = default;
 };
 
 // Ranks that do the same. computation_ms + exposed_comm_ms + exposed_memcpy_ms + all of idle_ms = window_ms.
 struct ForecastClass {
-  std::string name;                  // "rank 3", "pipeline stage 2"
-  std::optional<std::int64_t> rank;  // its number, where the class is one recorded rank
+  std::string name{};                  // "rank 3", "pipeline stage 2"
+  std::optional<std::int64_t> rank{};  // its number, where the class is one recorded rank
   std::uint64_t n_ranks = 1;
-  double window_ms = 0;                 // the step of these ranks
-  double start_offset_ms = 0;           // they began so much later than the first rank
-  double computation_ms = 0;            // some stream runs a kernel that is no communication
-  NamedTimes computation_by_class_ms;   // sums to it; kernels that run at the same time share that time
-  double exposed_comm_ms = 0;           // nothing computes, and a collective transfers
-  NamedTimes exposed_comm_by_group_ms;  // sums to it
-  double exposed_memcpy_ms = 0;         // nothing computes or transfers, and a copy or fill runs
-  NamedTimes idle_ms;                   // by cause (IdleCause)
-  double gpu_active_ms = 0;             // computation, transfer or copy on any stream
-  double transfer_ms = 0;               // union of all transfers
-  double overlap_ms = 0;                // of it under computation
-  double collective_wait_ms = 0;        // union of all waiting inside collectives, hidden or not
-  NamedTimes kernels_ms;                // by class, summed over streams
-  double baseline_ms = 0;               // of the published method: the busiest stream, no CPU, no waiting
-  std::vector<ForecastStream> streams;
-  std::vector<ForecastThread> threads;
+  double window_ms = 0;                   // the step of these ranks
+  double start_offset_ms = 0;             // they began so much later than the first rank
+  double computation_ms = 0;              // some stream runs a kernel that is no communication
+  NamedTimes computation_by_class_ms{};   // sums to it; kernels that run at the same time share that time
+  double exposed_comm_ms = 0;             // nothing computes, and a collective transfers
+  NamedTimes exposed_comm_by_group_ms{};  // sums to it
+  double exposed_memcpy_ms = 0;           // nothing computes or transfers, and a copy or fill runs
+  NamedTimes idle_ms{};                   // by cause (IdleCause)
+  double gpu_active_ms = 0;               // computation, transfer or copy on any stream
+  double transfer_ms = 0;                 // union of all transfers
+  double overlap_ms = 0;                  // of it under computation
+  double collective_wait_ms = 0;          // union of all waiting inside collectives, hidden or not
+  NamedTimes kernels_ms{};                // by class, summed over streams
+  double baseline_ms = 0;                 // of the published method: the busiest stream, no CPU, no waiting
+  std::vector<ForecastStream> streams{};
+  std::vector<ForecastThread> threads{};
 
   // The parts that sum to the window, with keys such as "computation: gemm", "exposed communication: tensor",
   // "exposed copies", "idle: pipeline"; without those of no length.
@@ -104,21 +104,21 @@ struct ForecastMember {
 };
 
 struct ForecastCollective {
-  std::string name;           // of the kernel, of the process group's operation, or the operation
+  std::string name{};         // of the kernel, of the process group's operation, or the operation
   std::uint32_t ordinal = 0;  // which of that name, in the order of the first arrivals
-  std::string operation, group;
-  std::optional<double> message_bytes;
+  std::string operation{}, group{};
+  std::optional<double> message_bytes{};
   std::uint32_t came_last = 0;  // class that arrived last; the first of several
   double transfer_us = 0;       // shortest of the members'
   double total_wait_us = 0;     // over members
   double longest_wait_us = 0;
-  std::vector<ForecastMember> members;
+  std::vector<ForecastMember> members{};
   friend bool operator==(const ForecastCollective&, const ForecastCollective&) = default;
 };
 
 // Part of the critical path.
 struct ForecastShare {
-  std::string what;
+  std::string what{};
   double time_ms = 0;
   std::uint64_t steps = 0;
   friend bool operator==(const ForecastShare&, const ForecastShare&) = default;
@@ -126,7 +126,7 @@ struct ForecastShare {
 
 struct ForecastPathStep {
   std::uint32_t rank_class = 0;
-  std::string what;  // as in by_name
+  std::string what{};  // as in by_name
   double start_ms = 0, time_ms = 0;
   friend bool operator==(const ForecastPathStep&, const ForecastPathStep&) = default;
 };
@@ -135,16 +135,16 @@ struct ForecastPathStep {
 // rank sum to its length; all are sorted by time, longest first.
 struct ForecastPath {
   double length_ms = 0;
-  std::optional<std::uint32_t> ends_on;  // class
+  std::optional<std::uint32_t> ends_on{};  // class
   std::uint64_t n_steps = 0;
-  std::vector<ForecastShare> by_class, by_rank;
-  std::vector<ForecastShare> by_name;   // the longest
-  std::vector<ForecastPathStep> steps;  // in the order of time, where asked for
+  std::vector<ForecastShare> by_class{}, by_rank{};
+  std::vector<ForecastShare> by_name{};   // the longest
+  std::vector<ForecastPathStep> steps{};  // in the order of time, where asked for
   friend bool operator==(const ForecastPath&, const ForecastPath&) = default;
 };
 
 struct UnmodelledWork {
-  std::string name;
+  std::string name{};
   std::uint64_t n = 0;  // tasks
   double time_ms = 0;   // that the forecast counts for them
   friend bool operator==(const UnmodelledWork&, const UnmodelledWork&) = default;
@@ -154,7 +154,7 @@ struct UnmodelledWork {
 // where nothing was priced).
 struct ForecastCoverage {
   double measured = 0, fitted = 0, analytic = 0, assumed = 0;
-  std::vector<UnmodelledWork> unmodelled;  // priced without a model, most time first
+  std::vector<UnmodelledWork> unmodelled{};  // priced without a model, most time first
   [[nodiscard]] double sum() const { return measured + fitted + analytic + assumed; }
   friend bool operator==(const ForecastCoverage&, const ForecastCoverage&) = default;
 };
@@ -166,59 +166,62 @@ struct ForecastStageMemory {
 };
 
 struct ForecastMemory {
-  std::string verdict;  // fits, tight, does_not_fit
+  std::string verdict{};  // fits, tight, does_not_fit
   double peak_memory_GiB = 0, available_GiB = 0, margin_GiB = 0;
   std::uint32_t worst_stage = 0;
-  std::vector<ForecastStageMemory> stages;
+  std::vector<ForecastStageMemory> stages{};
   friend bool operator==(const ForecastMemory&, const ForecastMemory&) = default;
 };
 
 // Work of one step, as far as it is known, and what follows from it and the step time.
 struct ForecastThroughput {
-  std::optional<double> samples_per_step, tokens_per_step;
-  std::optional<double> model_flops;          // forward and backward, all GPUs; causal attention as it is
-  std::optional<double> hardware_flops;       // with what recomputation repeats
-  std::optional<double> peak_tflops_per_gpu;  // dense, in the type of the products
-  std::optional<double> samples_per_s, tokens_per_s, tokens_per_s_per_gpu;
-  std::optional<double> tflops_per_gpu;           // of the model
-  std::optional<double> hardware_tflops_per_gpu;  // of what runs
-  std::optional<double> mfu, hfu;                 // fractions
+  std::optional<double> samples_per_step{}, tokens_per_step{};
+  std::optional<double> model_flops{};          // forward and backward, all GPUs; causal attention as it is
+  std::optional<double> hardware_flops{};       // with what recomputation repeats
+  std::optional<double> peak_tflops_per_gpu{};  // dense, in the type of the products
+  std::optional<double> samples_per_s{}, tokens_per_s{}, tokens_per_s_per_gpu{};
+  std::optional<double> tflops_per_gpu{};           // of the model
+  std::optional<double> hardware_tflops_per_gpu{};  // of what runs
+  std::optional<double> mfu{}, hfu{};               // fractions
   friend bool operator==(const ForecastThroughput&, const ForecastThroughput&) = default;
 };
 
 // What somebody wants to train, and what a GPU costs.
 struct TrainingBudget {
-  std::optional<double> samples, tokens, iterations;  // at most one of them
-  std::optional<double> price_per_gpu_hour;           // in any currency
-  std::optional<double> power_per_gpu_W;              // of a GPU with its share of the host
+  std::optional<double> samples{}, tokens{}, iterations{};  // at most one of them
+  std::optional<double> price_per_gpu_hour{};               // in any currency
+  std::optional<double> power_per_gpu_W{};                  // of a GPU with its share of the host
   [[nodiscard]] bool asked() const { return samples || tokens || iterations; }
 };
 
 // A whole training at this step time.
 struct ForecastTraining {
-  std::optional<double> samples, tokens;
+  std::optional<double> samples{}, tokens{};
   double iterations = 0, time_s = 0, gpu_hours = 0;
-  std::optional<double> price, energy_MWh;
+  std::optional<double> price{}, energy_MWh{};
   friend bool operator==(const ForecastTraining&, const ForecastTraining&) = default;
 };
 
-// An operation or transfer of one micro-batch on one rank, as it was priced.
-struct ExplainedItem {
-  std::string name, what;  // "qkv", the operation with its shapes or the transfer with its group
-  double n = 1;            // times that it runs
-  double time_us = 0, p10_us = 0, p90_us = 0;  // of all of them
-  double flops = 0, bytes = 0;                 // of one
-  bool overlapped = false;                     // a transfer that runs beside the next operation
+// An operation or transfer of one micro-batch on one rank with all its repetitions, as it was priced.
+struct ForecastItem {
+  std::string name{}, what{};  // "qkv"; the operation with its shapes, or the transfer with its group
+  double n = 1;                // repetitions
+  double start_us = 0;         // from that of its list
+  double time_us = 0;          // with what runs beside it
+  double alone_us = 0, alone_p10_us = 0, alone_p90_us = 0;  // with nothing beside it
+  double hidden_us = 0, exposed_us = 0;  // of a transfer: behind computation, and waited for
+  double flops = 0, bytes = 0;           // of one repetition; bytes read and written, or the message
+  bool overlapped = false;               // a transfer that runs beside the next operation
   EstimateSource source = EstimateSource::assumed;
-  std::string record;  // kernel model that answered, "" where none did
-  friend bool operator==(const ExplainedItem&, const ExplainedItem&) = default;
+  std::string record{};  // kernel model that answered, "" where none did
+  friend bool operator==(const ForecastItem&, const ForecastItem&) = default;
 };
 
-struct ExplainedList {
-  std::string name;    // "layer, forward"
-  double time_us = 0;  // what the list takes as a whole
-  std::vector<ExplainedItem> items;
-  friend bool operator==(const ExplainedList&, const ExplainedList&) = default;
+struct ForecastItemList {
+  std::string name{};              // "layer, forward"
+  double gpu_us = 0, host_us = 0;  // what nothing hides, and what launching takes beyond that
+  std::vector<ForecastItem> items{};
+  friend bool operator==(const ForecastItemList&, const ForecastItemList&) = default;
 };
 
 // The same prices put together as the published method does (docs/published-method.md).
@@ -231,29 +234,29 @@ struct ForecastPublished {
 struct Forecast {
   // What was asked. `kind`: "transformer", "trace", "dlrm" are predictions; "replay" is recorded work with
   // simulated waiting, "measurement" what a trace recorded.
-  std::string kind;
-  std::optional<std::string> model, traces;
-  std::optional<std::uint64_t> parameters;
-  std::optional<std::int64_t> step;  // number of the recorded step
-  std::optional<std::string> platform, gpu;
+  std::string kind{};
+  std::optional<std::string> model{}, traces{};
+  std::optional<std::uint64_t> parameters{};
+  std::optional<std::int64_t> step{};  // number of the recorded step
+  std::optional<std::string> platform{}, gpu{};
   std::uint64_t n_gpus = 0;
-  std::vector<Setting> layout;
+  std::vector<Setting> layout{};
 
   double step_time_ms = 0, step_time_p10_ms = 0, step_time_p90_ms = 0;
   EstimateSource source = EstimateSource::assumed;
   std::uint32_t critical_class = 0;  // position in `classes`: the last to end, of several the busiest
 
-  std::vector<ForecastClass> classes;
+  std::vector<ForecastClass> classes{};
   std::uint64_t n_collectives = 0;
-  std::vector<ForecastCollective> collectives;  // by first arrival; of many, those that cost most
+  std::vector<ForecastCollective> collectives{};  // by first arrival; of many, those that cost most
   ForecastPath critical_path;
   ForecastCoverage coverage;
-  std::optional<ForecastMemory> memory;
+  std::optional<ForecastMemory> memory{};
   ForecastThroughput throughput;
-  std::optional<ForecastTraining> training;
-  std::vector<ExplainedList> explained;  // where asked for
-  std::optional<ForecastPublished> published;
-  std::vector<std::string> notes;
+  std::optional<ForecastTraining> training{};
+  std::vector<ForecastItemList> explained{};  // where asked for
+  std::optional<ForecastPublished> published{};
+  std::vector<std::string> notes{};
 
   // The class whose parts explain the step; there must be one.
   [[nodiscard]] const ForecastClass& critical() const { return classes[critical_class]; }

@@ -1,27 +1,41 @@
 #include "stepcast/analyze/replay_analysis.h"
 
+#include <algorithm>
 #include <span>
 #include <utility>
 
+#include "stepcast/analyze/baseline.h"
+#include "stepcast/analyze/binding.h"
+#include "stepcast/analyze/collectives.h"
+
 namespace stepcast {
+namespace {
 
-Result<ReplayAnalysis> analyze_replay(const Replay& replay) {
-  const RecordedProgram& recorded = replay.recorded;
-  FlatProgram flat{recorded.program};
-  Costs costs{recorded.program};
-  TaskTimes simulated = TaskTimes::simulated(flat, replay.timeline);
-  STEPCAST_ASSIGN(TaskTimes measured, TaskTimes::measured(flat, recorded.measured));
+std::vector<ReplayInput> inputs_of(const TraceSet& traces) {
+  std::vector<ReplayInput> inputs;
+  for (std::size_t i = 0; i < traces.ranks.size(); ++i) {
+    const RecordedRank& rank = traces.ranks[i];
+    ReplayInput input;
+    input.rank = rank.rank;
+    input.world_size = rank.world_size;
+    input.profiler = rank.file;
+    if (traces.execution_traces[i]) input.execution_trace = traces.execution_traces[i]->file;
+    if (!rank.devices.empty()) input.device = rank.devices.front().name;
+    input.events = rank.event_count;
+    for (const auto& [why, n] : rank.skipped) input.skipped[std::string{why}] = n;
+    inputs.push_back(std::move(input));
+  }
+  return inputs;
+}
 
-  std::vector<Interval> simulated_steps, measured_steps;
-  for (const ReplayedRank& rank : replay.ranks) simulated_steps.push_back(rank.simulated_step);
-  for (const RecordedStepFacts& facts : recorded.facts) measured_steps.push_back(facts.step_us);
-  const std::span<const double> starts = recorded.start_offset_us;
-
-  CriticalPathOptions to_end;  // the last end of a step, not of what the trace holds after it
+// To the last end of a step, not of what the trace holds after it.
+CriticalPathOptions to_end_of_step(const Replay& replay, const FlatProgram& flat,
+                                   std::span<const Interval> steps) {
+  CriticalPathOptions to_end;
   double latest = 0;
-  for (std::size_t c = 0; c < replay.ranks.size(); ++c) {
-    const RecordedStepFacts& facts = recorded.facts[c];
-    const double end = replay.ranks[c].simulated_step.end_us;
+  for (std::size_t c = 0; c < steps.size(); ++c) {
+    const RecordedStepFacts& facts = replay.recorded.facts[c];
+    const double end = steps[c].end_us;
     if (!facts.step_end_task.valid() || (to_end.to_rank && end <= latest + kTimeToleranceUs)) continue;
     latest = end;
     to_end.to_rank = RankClassId{c};
@@ -29,28 +43,108 @@ Result<ReplayAnalysis> analyze_replay(const Replay& replay) {
         {.rank_class = RankClassId{c}, .rank = 0, .instance = InstanceId{0}, .task = facts.step_end_task});
     to_end.to_start = facts.step_ends_at_start;
   }
+  return to_end;
+}
 
-  std::vector<StreamBaseline> baseline_of;
-  for (std::size_t c = 0; c < flat.class_count(); ++c) {
-    baseline_of.push_back(stream_baseline(recorded.program, costs, RankClassId{c}));
+// Waiting as recorded and as simulated, in the order of the simulated collectives.
+void add_waits(const Replay& replay, const ReplayTimes& times, ReplayAnalysis& analysis) {
+  std::map<CollectiveId, double> longest;
+  for (const CollectiveWait& wait : replay.collective_waits) {
+    double& of_collective = longest[wait.collective];
+    of_collective = std::max(of_collective, wait.recorded_us);
   }
-  std::vector<RankBreakdown> simulated_ranks = break_down(flat, simulated, costs, simulated_steps, starts);
-  std::vector<RankBreakdown> measured_ranks = break_down(flat, measured, costs, measured_steps, starts);
-  std::vector<CollectiveOccurrence> simulated_collectives = collective_occurrences(flat, simulated);
-  std::vector<CollectiveOccurrence> measured_collectives = collective_occurrences(flat, measured);
-  CriticalPath path = critical_path(flat, simulated, costs, starts, to_end);
-  return ReplayAnalysis{.replay = &replay,
-                        .flat = std::move(flat),
-                        .costs = std::move(costs),
-                        .simulated = std::move(simulated),
-                        .measured = std::move(measured),
-                        .simulated_ranks = std::move(simulated_ranks),
-                        .measured_ranks = std::move(measured_ranks),
-                        .simulated_collectives = std::move(simulated_collectives),
-                        .measured_collectives = std::move(measured_collectives),
-                        .path = std::move(path),
-                        .baseline = stream_baseline(recorded.program, Costs{recorded.program}),
-                        .baseline_of = std::move(baseline_of)};
+  std::map<CollectiveId, std::vector<double>> measured;
+  for (const CollectiveOccurrence& occurrence : collective_occurrences(times.flat, times.measured)) {
+    std::vector<double>& waits = measured[occurrence.collective];
+    for (const CollectiveArrival& member : occurrence.members) waits.push_back(member.wait_us);
+  }
+  for (const CollectiveOccurrence& occurrence : collective_occurrences(times.flat, times.simulated)) {
+    if (occurrence.members.empty()) continue;  // as the forecast lists them
+    analysis.recorded_longest_wait_us.push_back(longest[occurrence.collective]);
+    analysis.measured_wait_us.push_back(measured[occurrence.collective]);
+  }
+}
+
+}  // namespace
+
+const ReplayVariant* ReplayAnalysis::variant(std::string_view name) const {
+  for (const ReplayVariant& variant : variants) {
+    if (variant.name == name) return &variant;
+  }
+  return nullptr;
+}
+
+Result<ReplayTimes> replay_times(const Replay& replay) {
+  FlatProgram flat{replay.recorded.program};
+  TaskTimes simulated = TaskTimes::simulated(flat, replay.timeline);
+  STEPCAST_ASSIGN(TaskTimes measured, TaskTimes::measured(flat, replay.recorded.measured));
+  return ReplayTimes{.flat = std::move(flat),
+                     .costs = Costs{replay.recorded.program},
+                     .simulated = std::move(simulated),
+                     .measured = std::move(measured)};
+}
+
+Result<ReplayAnalysis> analyze_replay(const TraceSet& traces, const Replay& replay, const ReplayTimes& times,
+                                      const ForecastOptions& options) {
+  const RecordedProgram& recorded = replay.recorded;
+  std::vector<Interval> simulated_steps, measured_steps;
+  for (const ReplayedRank& rank : replay.ranks) simulated_steps.push_back(rank.simulated_step);
+  for (const RecordedStepFacts& facts : recorded.facts) measured_steps.push_back(facts.step_us);
+
+  ReplayAnalysis analysis;
+  analysis.inputs = inputs_of(traces);
+  Forecast asked;
+  asked.kind = "replay";
+  asked.traces = traces.name;
+  if (!recorded.facts.empty() && recorded.facts.front().step_number >= 0) {
+    asked.step = recorded.facts.front().step_number;
+  }
+  for (const ReplayInput& input : analysis.inputs) {
+    if (input.device && !asked.gpu) asked.gpu = input.device;
+  }
+  Forecast as_measured = asked;
+  as_measured.kind = "measurement";
+  asked.notes = traces.notes;
+  asked.notes.insert(asked.notes.end(), recorded.notes.begin(), recorded.notes.end());
+  asked.coverage.measured = as_measured.coverage.measured = 1;
+
+  const std::span<const double> starts = recorded.start_offset_us;
+  analysis.simulated = make_forecast({.flat = times.flat,
+                                      .costs = times.costs,
+                                      .times = times.simulated,
+                                      .windows = simulated_steps,
+                                      .rank_start_us = starts,
+                                      .path = to_end_of_step(replay, times.flat, simulated_steps)},
+                                     std::move(asked), options);
+  analysis.measured = make_forecast({.flat = times.flat,
+                                     .costs = times.costs,
+                                     .times = times.measured,
+                                     .windows = measured_steps,
+                                     .rank_start_us = starts,
+                                     .path = to_end_of_step(replay, times.flat, measured_steps)},
+                                    std::move(as_measured), options);
+  analysis.ranks = replay.ranks;
+  analysis.facts = recorded.facts;
+  analysis.global_window = replay.global_window;
+  analysis.kernel_start = replay.kernel_start;
+  analysis.collective_waits = replay.collective_waits;
+  analysis.variants = replay.variants;
+  for (const LearnedConstant& constant : recorded.constants) {
+    analysis.constants.push_back({.name = describe(constant.delay, recorded.program.names),
+                                  .value_us = constant.value_us,
+                                  .clean = constant.clean,
+                                  .all = constant.all,
+                                  .fallback = constant.fallback});
+  }
+  add_waits(replay, times, analysis);
+  const StreamBaseline baseline = stream_baseline(recorded.program, times.costs);
+  analysis.baseline_ms = baseline.time_us * 1e-3;
+  if (baseline.rank_class.valid()) {
+    analysis.baseline_class = baseline.rank_class.index();
+    const std::vector<Lane>& lanes = recorded.program.rank_class(baseline.rank_class).lanes;
+    if (baseline.lane < lanes.size()) analysis.baseline_stream = lanes[baseline.lane].name;
+  }
+  return analysis;
 }
 
 }  // namespace stepcast

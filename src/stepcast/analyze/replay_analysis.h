@@ -1,36 +1,76 @@
-// Everything that is said about a replay, worked out once: where the simulated and the measured step spend
-// their time, who waited for whom in which collective, the critical path.
+// A replay analysed: the simulated and the measured step as one Forecast each, and how close they are. Values
+// only: the traces, the Program and its times need not be kept.
 #pragma once
 
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
-#include "stepcast/analyze/baseline.h"
-#include "stepcast/analyze/breakdown.h"
-#include "stepcast/analyze/collectives.h"
-#include "stepcast/analyze/critical_path.h"
-#include "stepcast/analyze/flat_program.h"
-#include "stepcast/analyze/task_times.h"
+#include "stepcast/analyze/forecast.h"
+#include "stepcast/analyze/make_forecast.h"
 #include "stepcast/base/result.h"
 #include "stepcast/predict/replay.h"
+#include "stepcast/predict/trace_set.h"
 
 namespace stepcast {
 
-// Refers to the Replay it was made from.
-struct ReplayAnalysis {
-  const Replay* replay = nullptr;
-  FlatProgram flat;
-  Costs costs;
-  TaskTimes simulated;
-  TaskTimes measured;
-  std::vector<RankBreakdown> simulated_ranks;  // [rank class], the window is the step
-  std::vector<RankBreakdown> measured_ranks;
-  std::vector<CollectiveOccurrence> simulated_collectives;
-  std::vector<CollectiveOccurrence> measured_collectives;
-  CriticalPath path;                        // to the latest end of a step
-  StreamBaseline baseline;                  // the published baseline over all ranks
-  std::vector<StreamBaseline> baseline_of;  // [rank class]
+// What was read of one rank.
+struct ReplayInput {
+  std::optional<std::int32_t> rank{};
+  std::optional<std::int32_t> world_size{};
+  std::string profiler;                          // file
+  std::optional<std::string> execution_trace{};  // file
+  std::optional<std::string> device{};
+  std::uint64_t events = 0;
+  std::map<std::string, std::uint64_t> skipped{};  // events by reason
 };
 
-[[nodiscard]] Result<ReplayAnalysis> analyze_replay(const Replay& replay);
+// A delay learned from operations that did not wait.
+struct ReplayConstant {
+  std::string name{};  // "launch delay from the call's end, cudaLaunchKernel -> kernel"
+  double value_us = 0;
+  std::uint32_t clean = 0;  // operations it was learned from
+  std::uint32_t all = 0;    // operations of that kind
+  bool fallback = false;    // none was clean
+};
+
+struct ReplayAnalysis {
+  // One class per recorded rank each; notes stand in `simulated`.
+  Forecast simulated, measured;
+  std::vector<ReplayInput> inputs;               // [rank class]
+  std::vector<ReplayedRank> ranks;               // [rank class]
+  std::vector<RecordedStepFacts> facts;          // [rank class]
+  TimePair global_window;                        // earliest step start to the last end
+  ErrorSpread kernel_start;                      // of all ranks
+  std::vector<CollectiveWait> collective_waits;  // by number in the Program
+  // [collective of `simulated`]: longest recorded wait of a member; 0 for a rank alone.
+  std::vector<double> recorded_longest_wait_us;
+  // [collective of `simulated`][member]: waiting as recorded.
+  std::vector<std::vector<double>> measured_wait_us;
+  std::vector<ReplayVariant> variants;
+  std::vector<ReplayConstant> constants;
+  // The published baseline over all ranks: whose stream is the busiest.
+  double baseline_ms = 0;
+  std::optional<std::uint32_t> baseline_class;
+  std::string baseline_stream;
+
+  [[nodiscard]] const ReplayVariant* variant(std::string_view name) const;  // null if there is none
+};
+
+// Tasks of a replay with their simulated and measured times, for time lines.
+struct ReplayTimes {
+  FlatProgram flat;  // refers to the Replay's Program
+  Costs costs;
+  TaskTimes simulated, measured;
+};
+[[nodiscard]] Result<ReplayTimes> replay_times(const Replay& replay);
+
+[[nodiscard]] Result<ReplayAnalysis> analyze_replay(const TraceSet& traces, const Replay& replay,
+                                                    const ReplayTimes& times,
+                                                    const ForecastOptions& options = {.collectives = 0,
+                                                                                      .path_names = 0});
 
 }  // namespace stepcast

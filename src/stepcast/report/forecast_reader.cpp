@@ -166,7 +166,7 @@ Status check_positions(const Forecast& forecast, const std::string& name) {
         .found(fmt::format("{}", position))
         .expected(fmt::format("a position in rank_classes, which has {}", n));
   };
-  STEPCAST_TRY(check(forecast.critical_class, "critical_class"));
+  if (n > 0 || forecast.critical_class > 0) STEPCAST_TRY(check(forecast.critical_class, "critical_class"));
   for (std::size_t i = 0; i < forecast.collectives.size(); ++i) {
     const ForecastCollective& collective = forecast.collectives[i];
     STEPCAST_TRY(check(collective.came_last, fmt::format("collectives[{}].came_last", i)));

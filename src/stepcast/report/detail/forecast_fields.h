@@ -42,9 +42,9 @@ inline constexpr std::string_view kSchemaName<ForecastThroughput> = "throughput"
 template <>
 inline constexpr std::string_view kSchemaName<ForecastTraining> = "training";
 template <>
-inline constexpr std::string_view kSchemaName<ExplainedItem> = "explained_item";
+inline constexpr std::string_view kSchemaName<ForecastItem> = "item";
 template <>
-inline constexpr std::string_view kSchemaName<ExplainedList> = "explained_list";
+inline constexpr std::string_view kSchemaName<ForecastItemList> = "item_list";
 template <>
 inline constexpr std::string_view kSchemaName<ForecastPublished> = "published";
 
@@ -217,24 +217,29 @@ void fields(A& a, Member<A, ForecastTraining> t) {
 }
 
 template <class A>
-void fields(A& a, Member<A, ExplainedItem> i) {
+void fields(A& a, Member<A, ForecastItem> i) {
   a("name", i.name, "what it is in the layer");
   a("what", i.what, "operation with its shapes, or transfer with its group");
-  a("n", i.n, "times that it runs");
-  a("time_us", i.time_us, "all of them");
-  a("p10_us", i.p10_us, "all of them");
-  a("p90_us", i.p90_us, "all of them");
-  a("flops", i.flops, "of one");
-  a("bytes", i.bytes, "of one: read and written, or the message");
+  a("n", i.n, "repetitions; times are those of all of them");
+  a("start_us", i.start_us, "from that of the list");
+  a("time_us", i.time_us, "with what runs beside it");
+  a("alone_us", i.alone_us, "with nothing beside it");
+  a("alone_p10_us", i.alone_p10_us, "");
+  a("alone_p90_us", i.alone_p90_us, "");
+  a("hidden_us", i.hidden_us, "of a transfer: behind computation");
+  a("exposed_us", i.exposed_us, "of a transfer: waited for");
+  a("flops", i.flops, "of one repetition");
+  a("bytes", i.bytes, "of one repetition: read and written, or the message");
   a("overlapped", i.overlapped, "a transfer that runs beside the next operation");
   a("source", i.source, "what its time rests on");
   a("record", i.record, "kernel model that answered");
 }
 
 template <class A>
-void fields(A& a, Member<A, ExplainedList> l) {
+void fields(A& a, Member<A, ForecastItemList> l) {
   a("name", l.name, "layer, forward; head, backward; ...");
-  a("time_us", l.time_us, "of the list as a whole: what nothing hides");
+  a("gpu_us", l.gpu_us, "sum of what nothing hides");
+  a("host_us", l.host_us, "what launching takes beyond that");
   a("items", l.items, "in the order in which they run");
 }
 

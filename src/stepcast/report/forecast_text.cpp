@@ -1,0 +1,189 @@
+#include "stepcast/report/forecast_text.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "stepcast/report/text_table.h"
+
+namespace stepcast {
+namespace {
+
+constexpr auto kLeft = TextTable::Align::left;
+
+std::string duration(double seconds) {
+  if (seconds < 3600) return fmt::format("{:.1f} min", seconds / 60);
+  if (seconds < 48 * 3600) return fmt::format("{:.1f} h", seconds / 3600);
+  return fmt::format("{:.1f} days", seconds / 86400);
+}
+
+// 0 where the layout does not say.
+std::int64_t number(const Forecast& f, std::string_view name) {
+  for (const Setting& setting : f.layout) {
+    const double* value = std::get_if<double>(&setting.value);
+    if (setting.name == name && value != nullptr) return static_cast<std::int64_t>(*value);
+  }
+  return 0;
+}
+
+std::string subject(const Forecast& f) {
+  std::string line = f.model ? *f.model : f.traces.value_or("a step");
+  if (f.parameters) line += fmt::format(" ({} parameters)", table_count(*f.parameters));
+  line += fmt::format(" on {} x {}", f.n_gpus, f.gpu.value_or("GPU"));
+  if (f.platform) line += fmt::format(" ({})", *f.platform);
+  return line;
+}
+
+std::string layout_line(const Forecast& f) {
+  const std::int64_t virtual_stages = number(f, "virtual_stages"), expert = number(f, "expert_parallel");
+  return fmt::format(
+      "tensor {} x pipeline {}{} x context {} x data {}{}; {} x {} tokens per micro-batch, {} sequences per "
+      "step",
+      number(f, "tensor_parallel"), number(f, "pipeline_parallel"),
+      virtual_stages > 1 ? fmt::format(" ({} virtual stages)", virtual_stages) : "",
+      number(f, "context_parallel"), number(f, "data_parallel"),
+      expert > 1 ? fmt::format(", expert {}", expert) : "", number(f, "micro_batch_sequences"),
+      number(f, "seq_len_tokens"), number(f, "global_batch_sequences"));
+}
+
+std::string breakdown(const Forecast& f) {
+  const ForecastClass& c = f.critical();
+  std::string title = "where the time goes";
+  if (f.classes.size() > 1) title += fmt::format(" on {}", c.name);
+  TextTable table{{{std::move(title), kLeft}, {"ms"}, {"%"}}};
+  for (const NamedTime& part : c.parts()) {
+    if (part.time_ms < 0.0005 * c.window_ms) continue;
+    table.row({part_text(part.key), table_number(part.time_ms, 1),
+               table_number(100 * part.time_ms / c.window_ms, 1)});
+  }
+  return table.text(2);
+}
+
+std::string throughput(const ForecastThroughput& t) {
+  std::vector<std::string> parts;
+  if (t.tokens_per_s && t.tokens_per_s_per_gpu) {
+    parts.push_back(fmt::format("{} tokens/s, {} per GPU", table_number(*t.tokens_per_s, 0),
+                                table_number(*t.tokens_per_s_per_gpu, 0)));
+  } else if (t.samples_per_s) {
+    parts.push_back(fmt::format("{} samples/s", table_number(*t.samples_per_s, 0)));
+  }
+  if (t.tflops_per_gpu) {
+    parts.push_back(fmt::format("{} TFLOP/s per GPU", table_number(*t.tflops_per_gpu, 1)));
+  } else if (t.hardware_tflops_per_gpu) {
+    parts.push_back(fmt::format("{} TFLOP/s per GPU run", table_number(*t.hardware_tflops_per_gpu, 1)));
+  }
+  if (t.mfu && t.hfu) parts.push_back(fmt::format("MFU {:.1f} %, HFU {:.1f} %", 100 * *t.mfu, 100 * *t.hfu));
+  std::string line;
+  for (const std::string& part : parts) line += (line.empty() ? "  " : "; ") + part;
+  return line.empty() ? line : line + "\n";
+}
+
+std::string coverage(const ForecastCoverage& c) {
+  const std::array<std::pair<const char*, double>, 4> shares{
+      {{"measured", c.measured}, {"fitted", c.fitted}, {"analytic", c.analytic}, {"assumed", c.assumed}}};
+  std::string line;
+  for (const auto& [source, share] : shares) {
+    if (share < 0.005) continue;
+    line += fmt::format("{} {} {:.0f} %", line.empty() ? "" : ",", source, 100 * share);
+  }
+  if (line.empty()) return line;
+  std::string text = fmt::format("  the time of the work rests on what is{}\n", line);
+  constexpr std::size_t kShown = 5;
+  for (std::size_t i = 0; i < c.unmodelled.size() && i < kShown; ++i) {
+    const UnmodelledWork& work = c.unmodelled[i];
+    text += fmt::format("  no model: {}, {} times, {} ms\n", shorten(work.name, 60), table_count(work.n),
+                        table_number(work.time_ms, 2));
+  }
+  return text;
+}
+
+std::string memory(const ForecastMemory& m) {
+  if (m.worst_stage >= m.stages.size()) return {};
+  const ForecastStageMemory& s = m.stages[m.worst_stage];
+  const auto gib = [](double value) { return table_number(value, 1); };
+  return fmt::format(
+      "\nMemory: {}; {} GiB of {} GiB on stage {} (weights {}, gradients {}, optimizer {}, activations {}, "
+      "working {}, buffers and reserve {}); margin {} GiB\n",
+      m.verdict, gib(m.peak_memory_GiB), gib(m.available_GiB), m.worst_stage, gib(s.weights_GiB),
+      gib(s.gradients_GiB), gib(s.optimizer_GiB), gib(s.activations_GiB), gib(s.working_GiB),
+      gib(s.communication_GiB + s.reserve_GiB), gib(m.margin_GiB));
+}
+
+std::string training(const ForecastTraining& t) {
+  std::string out = "\nTraining";
+  if (t.tokens) out += fmt::format(" on {} tokens", table_number(*t.tokens, 0));
+  if (t.samples) out += fmt::format(" on {} samples", table_number(*t.samples, 0));
+  out += fmt::format(": {} steps, {}, {} GPU-hours", table_number(t.iterations, 0), duration(t.time_s),
+                     table_number(t.gpu_hours, 0));
+  if (t.price) out += fmt::format(", price {}", table_number(*t.price, 0));
+  if (t.energy_MWh) out += fmt::format(", {} MWh", table_number(*t.energy_MWh, 1));
+  return out + "\n";
+}
+
+}  // namespace
+
+std::string part_text(std::string_view key) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kIdle{
+      {{"idle: cpu", "idle: waits for the CPU"},
+       {"idle: other_stream", "idle: waits for another stream"},
+       {"idle: other_rank", "idle: waits for another rank"},
+       {"idle: pipeline", "idle: pipeline bubble"},
+       {"idle: between_steps", "idle: between steps"},
+       {"idle: rest", "idle: rest"}}};
+  for (const auto& [idle, text] : kIdle) {
+    if (key == idle) return std::string{text};
+  }
+  return std::string{key};
+}
+
+std::string forecast_text(const Forecast& f) {
+  std::string out = subject(f) + "\n";
+  if (number(f, "tensor_parallel") > 0) out += layout_line(f) + "\n";
+  out += fmt::format("\nStep time {} ms (p10 {}, p90 {}); {}\n\n", table_number(f.step_time_ms, 1),
+                     table_number(f.step_time_p10_ms, 1), table_number(f.step_time_p90_ms, 1),
+                     to_string(f.source));
+  if (!f.classes.empty()) out += breakdown(f) + "\n";
+  out += throughput(f.throughput) + coverage(f.coverage);
+  if (f.memory) out += memory(*f.memory);
+  if (f.published) {
+    out += fmt::format("\nComposed as published from the same prices (docs/published-method.md): {} ms\n",
+                       table_number(f.published->step_time_ms, 1));
+  }
+  if (f.training) out += training(*f.training);
+  if (!f.notes.empty()) out += "\n";
+  for (const std::string& note : f.notes) out += fmt::format("note: {}\n", note);
+  return out;
+}
+
+std::string explained_text(const Forecast& forecast) {
+  TextTable table{{{"item", kLeft},
+                   {"what", kLeft},
+                   {"n"},
+                   {"us"},
+                   {"p10"},
+                   {"p90"},
+                   {"GFLOP"},
+                   {"MB"},
+                   {"from", kLeft}}};
+  for (const ForecastItemList& list : forecast.explained) {
+    table.row({list.name});
+    table.rule();
+    for (const ForecastItem& item : list.items) {
+      table.row({(item.overlapped ? "| " : "") + item.name, shorten(item.what, 70), table_number(item.n, 0),
+                 table_number(item.time_us, 1), table_number(item.alone_p10_us, 1),
+                 table_number(item.alone_p90_us, 1), table_number_or_blank(item.flops * 1e-9, 1),
+                 table_number(item.bytes * 1e-6, 1),
+                 item.record.empty() ? std::string{to_string(item.source)} : item.record});
+    }
+    table.row({"", "sum of what nothing hides", "", table_number(list.gpu_us, 1)});
+    if (list.host_us > 0) table.row({"", "waiting for launches", "", table_number(list.host_us, 1)});
+    table.row({""});
+  }
+  return "One micro-batch on one rank; `|` runs beside the item below it.\n\n" + table.text();
+}
+
+}  // namespace stepcast

@@ -1,0 +1,20 @@
+// A Forecast as a person reads it.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "stepcast/analyze/forecast.h"
+
+namespace stepcast {
+
+// What was asked, the step time with its band, where it goes, throughput, memory, cost of a training, notes.
+[[nodiscard]] std::string forecast_text(const Forecast& forecast);
+
+// The operations of every kind of layer, of embedding, head and update, as they were priced.
+[[nodiscard]] std::string explained_text(const Forecast& forecast);
+
+// A part of ForecastClass::parts() in the words of the reports: "idle: pipeline" is "idle: pipeline bubble".
+[[nodiscard]] std::string part_text(std::string_view key);
+
+}  // namespace stepcast

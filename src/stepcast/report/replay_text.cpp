@@ -1,0 +1,544 @@
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "stepcast/base/version.h"
+#include "stepcast/report/json_writer.h"
+#include "stepcast/report/replay_report.h"
+#include "stepcast/report/text_table.h"
+
+namespace stepcast {
+namespace {
+
+constexpr auto kLeft = TextTable::Align::left;
+
+double ms(double us) { return us * 1e-3; }
+double percent(double part, double whole) { return whole > 0 ? 100.0 * part / whole : 0.0; }
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const std::size_t n = values.size();
+  return n % 2 == 1 ? values[n / 2] : 0.5 * (values[n / 2 - 1] + values[n / 2]);
+}
+
+struct ErrorSummary {
+  double median_percent = 0;
+  double max_percent = 0;
+};
+
+ErrorSummary summarize(const std::vector<TimePair>& pairs) {
+  std::vector<double> errors;
+  for (const TimePair& pair : pairs) errors.push_back(100.0 * std::abs(pair.error()));
+  return {median(errors), errors.empty() ? 0 : *std::max_element(errors.begin(), errors.end())};
+}
+
+std::vector<TimePair> steps_of(const ReplayAnalysis& a) {
+  std::vector<TimePair> pairs;
+  for (const ReplayedRank& rank : a.ranks) pairs.push_back(rank.step);
+  return pairs;
+}
+
+std::vector<TimePair> windows_of(const ReplayAnalysis& a) {
+  std::vector<TimePair> pairs;
+  for (const ReplayedRank& rank : a.ranks) pairs.push_back(rank.gpu_window);
+  return pairs;
+}
+
+// Kept delays as they are reported: hand-off, busy device, left-over work, everything else.
+struct KeptDelays {
+  double handoff_us = 0, busy_us = 0, left_over_us = 0, other_us = 0;
+};
+
+KeptDelays kept_delays(const RecordedStepFacts& facts) {
+  KeptDelays kept;
+  for (std::size_t o = 0; o < facts.kept_delay_us.size(); ++o) {
+    const double delay = facts.kept_delay_us[o];
+    switch (static_cast<EdgeOrigin>(o)) {
+      case EdgeOrigin::thread_handoff: kept.handoff_us += delay; break;
+      case EdgeOrigin::device_busy: kept.busy_us += delay; break;
+      case EdgeOrigin::recorded_offset: kept.left_over_us += delay; break;
+      default: kept.other_us += delay; break;
+    }
+  }
+  return kept;
+}
+
+// 84 of "stream 84"; -1 without a number at the end.
+std::int64_t trailing_number(std::string_view name) {
+  const std::size_t last = name.find_last_not_of("0123456789");
+  const std::string_view digits = name.substr(last == std::string_view::npos ? 0 : last + 1);
+  std::int64_t number = -1;
+  std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  return number;
+}
+
+std::string plural(std::uint64_t n, std::string_view one, std::string_view many) {
+  return fmt::format("{} {}", table_count(n), n == 1 ? one : many);
+}
+
+std::string op_text(const ForecastCollective& collective) {
+  return collective.operation == to_string(CollectiveOp::unknown) ? collective.name : collective.operation;
+}
+
+class TextReport {
+ public:
+  TextReport(const ReplayAnalysis& analysis, const ReplayReportOptions& options)
+      : a_(analysis), classes_(analysis.simulated.classes), options_(options) {}
+
+  std::string run() {
+    header();
+    ranks();
+    kernels();
+    collectives();
+    path();
+    explained();
+    if (options_.verbose) {
+      streams();
+      threads();
+      constants();
+    }
+    notes();
+    return std::move(text_);
+  }
+
+ private:
+  template <class... Args>
+  void line(fmt::format_string<Args...> format, Args&&... args) {
+    text_ += fmt::format(format, std::forward<Args>(args)...);
+    text_ += '\n';
+  }
+  void title(std::string_view text) {
+    text_ += '\n';
+    text_ += text;
+    text_ += '\n';
+  }
+
+  std::string rank_text(std::size_t rank_class) const { return fmt::format("{}", a_.facts[rank_class].rank); }
+
+  // Causes of idle time in the order of the columns; a pipeline only where there is one.
+  std::vector<std::string> causes_shown() const {
+    std::vector<std::string> causes{"cpu", "other_stream", "other_rank"};
+    for (const char* rare : {"pipeline", "between_steps"}) {
+      const bool any = std::any_of(classes_.begin(), classes_.end(),
+                                   [&](const ForecastClass& c) { return time_ms(c.idle_ms, rare) > 0; });
+      if (any) causes.emplace_back(rare);
+    }
+    causes.emplace_back("rest");
+    return causes;
+  }
+  static std::string idle_heading(std::string_view cause, bool first) {
+    if (cause == "cpu") return first ? "idle: waits\nfor the CPU" : "for the\nCPU";
+    if (cause == "other_stream") return "for another\nstream";
+    if (cause == "other_rank") return "for another\nrank";
+    if (cause == "pipeline") return "for another\nstage";
+    if (cause == "between_steps") return "between\nsteps";
+    return "rest";
+  }
+
+  void header() {
+    std::uint64_t events = 0;
+    std::uint64_t execution_traces = 0;
+    std::set<std::string> devices;
+    std::set<std::int32_t> worlds;
+    for (const ReplayInput& input : a_.inputs) {
+      events += input.events;
+      if (input.execution_trace) ++execution_traces;
+      if (input.device) devices.insert(*input.device);
+      if (input.world_size) worlds.insert(*input.world_size);
+    }
+    const std::optional<std::int64_t> step = a_.simulated.step;
+    line("Replay of {}", a_.simulated.traces.value_or(""));
+    std::string what = plural(a_.inputs.size(), "rank", "ranks");
+    if (worlds.size() == 1 && *worlds.begin() > 1) {
+      what = fmt::format("{} of {} ranks", a_.inputs.size(), *worlds.begin());
+    }
+    line("  {} on {}; {}, {} read; {}", what,
+         devices.empty() ? std::string{"a GPU that the trace does not name"}
+                         : fmt::format("{}", fmt::join(devices, ", ")),
+         step ? fmt::format("step {}", *step) : std::string{"the whole trace (it marks no steps)"},
+         plural(events, "event", "events"),
+         execution_traces == 0 ? std::string{"no execution traces"}
+                               : plural(execution_traces, "execution trace", "execution traces") + " joined");
+    const ErrorSummary step_error = summarize(steps_of(a_));
+    const ErrorSummary window_error = summarize(windows_of(a_));
+    line("  Work is replayed with its recorded durations; all waiting is simulated from the dependencies.");
+    TextTable table{{{"", kLeft}, {"median\n|error| %"}, {"largest\n%"}}};
+    const auto add = [&](std::string name, const ErrorSummary& error) {
+      table.row({std::move(name), table_number(error.median_percent, 3), table_number(error.max_percent, 3)});
+    };
+    add(step ? "step time" : "whole trace", step_error);
+    add("GPU window (step start to the last end of GPU work launched in it)", window_error);
+    if (a_.ranks.size() > 1) {
+      add(fmt::format("all ranks together ({} ms measured, {} ms simulated)",
+                      table_number(ms(a_.global_window.measured_us), 3),
+                      table_number(ms(a_.global_window.simulated_us), 3)),
+          summarize({a_.global_window}));
+    }
+    if (const ReplayVariant* naive = a_.variant("naive"); naive != nullptr) {
+      add("for comparison: naive replay (waits cut to their base cost, no dependencies of GPU work)",
+          summarize(naive->step));
+    }
+    text_ += table.text(2);
+  }
+
+  void ranks() {
+    title("Rank by rank: measured and simulated step, and what the GPU does in the simulated step (ms)");
+    std::vector<TextTable::Column> columns{
+        {"rank", kLeft},         {"measured"},       {"simulated"},     {"error\n%"},
+        {"GPU window\nerror %"}, {"compu-\ntation"}, {"exposed\ncomm"}, {"exposed\nmemcpy"}};
+    const std::vector<std::string> causes = causes_shown();
+    for (std::size_t i = 0; i < causes.size(); ++i) columns.push_back({idle_heading(causes[i], i == 0)});
+    TextTable table{std::move(columns)};
+    std::vector<double> sums;
+    for (std::size_t c = 0; c < a_.ranks.size(); ++c) {
+      const ReplayedRank& rank = a_.ranks[c];
+      const ForecastClass& parts = classes_[c];
+      std::vector<double> row{ms(rank.step.measured_us), ms(rank.step.simulated_us), parts.computation_ms,
+                              parts.exposed_comm_ms, parts.exposed_memcpy_ms};
+      for (const std::string& cause : causes) row.push_back(time_ms(parts.idle_ms, cause));
+      sums.resize(row.size());
+      std::vector<std::string> cells{fmt::format("{}", rank.rank)};
+      for (std::size_t i = 0; i < row.size(); ++i) {
+        sums[i] += row[i];
+        cells.push_back(table_number(row[i], 3));
+        if (i == 1) {
+          cells.push_back(table_signed(100 * rank.step.error(), 3));
+          cells.push_back(table_signed(100 * rank.gpu_window.error(), 3));
+        }
+      }
+      table.row(std::move(cells));
+    }
+    if (a_.ranks.size() > 1) {
+      const auto n = static_cast<double>(a_.ranks.size());
+      std::vector<std::string> cells{"mean"};
+      for (std::size_t i = 0; i < sums.size(); ++i) {
+        cells.push_back(table_number(sums[i] / n, 3));
+        if (i == 1) cells.insert(cells.end(), {"", ""});
+      }
+      table.rule();
+      table.row(std::move(cells));
+    }
+    text_ += table.text(2);
+    constexpr std::array kWords{"seven", "eight", "nine"};  // 3 parts of work, 4 to 6 causes
+    line("  The last {} columns sum to the simulated step. Exposed: nothing computes meanwhile.",
+         kWords.at(causes.size() - 4));
+    if (!a_.collective_waits.empty()) {
+      line(
+          "  Idle for another rank: inside a collective, until the last rank arrives; exposed comm is the "
+          "transfer after that.");
+    }
+  }
+
+  void kernels() {
+    title("GPU time by class of work, per rank (ms; streams that work at the same time count twice)");
+    const bool alone = a_.ranks.size() == 1;
+    TextTable table =
+        alone
+            ? TextTable{{{"class", kLeft}, {"ms"}, {"share of\nstep %"}}}
+            : TextTable{{{"class", kLeft}, {"mean"}, {"least"}, {"most"}, {"on rank"}, {"share of\nstep %"}}};
+    double step_sum = 0;
+    for (const ReplayedRank& rank : a_.ranks) step_sum += rank.step.simulated_us;
+    struct Row {
+      std::string name;
+      std::vector<double> ms;  // [rank class]
+    };
+    std::vector<Row> rows;
+    for (int k = 0; k < kKernelClassCount; ++k) {
+      Row row{std::string{to_string(static_cast<KernelClass>(k))}, {}};
+      for (const ForecastClass& c : classes_) row.ms.push_back(time_ms(c.kernels_ms, row.name));
+      rows.push_back(std::move(row));
+    }
+    // Where no collective joins two ranks, nothing tells waiting for the others from transfer.
+    const char* const comm =
+        a_.collective_waits.empty() ? "communication: waiting and transfer" : "communication: transfer";
+    Row copies{"copies and fills", {}}, transfer{comm, {}}, hidden{"  of it under computation", {}},
+        waiting{"communication: waiting", {}};
+    for (const ForecastClass& c : classes_) {
+      double copy_ms = 0;
+      for (const ForecastStream& stream : c.streams) copy_ms += stream.memcpy_ms;
+      copies.ms.push_back(copy_ms);
+      transfer.ms.push_back(c.transfer_ms);
+      hidden.ms.push_back(c.overlap_ms);
+      waiting.ms.push_back(c.collective_wait_ms);
+    }
+    std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
+      return std::accumulate(a.ms.begin(), a.ms.end(), 0.0) > std::accumulate(b.ms.begin(), b.ms.end(), 0.0);
+    });
+    for (Row* row : {&copies, &transfer, &hidden, &waiting}) rows.push_back(std::move(*row));
+    for (const Row& row : rows) {
+      const double sum = std::accumulate(row.ms.begin(), row.ms.end(), 0.0);
+      if (sum <= 0) continue;
+      const auto most = std::max_element(row.ms.begin(), row.ms.end());
+      const auto least = std::min_element(row.ms.begin(), row.ms.end());
+      const auto where = static_cast<std::size_t>(most - row.ms.begin());
+      const std::string share = table_number(percent(sum, ms(step_sum)), 1);
+      if (alone) {
+        table.row({row.name, table_number(sum, 3), share});
+        continue;
+      }
+      table.row({row.name, table_number(sum / static_cast<double>(row.ms.size()), 3), table_number(*least, 3),
+                 table_number(*most, 3), rank_text(where), share});
+    }
+    text_ += table.text(2);
+    line(
+        "  Published baseline (largest sum of GPU work on one stream, no CPU, no waiting): {} ms, {} % of "
+        "the longest "
+        "measured step",
+        table_number(a_.baseline_ms, 3), table_number(percent(a_.baseline_ms, ms(longest_measured())), 1));
+  }
+
+  double longest_measured() const {
+    double longest = 0;
+    for (const ReplayedRank& rank : a_.ranks) longest = std::max(longest, rank.step.measured_us);
+    return longest;
+  }
+
+  void collectives() {
+    const std::vector<ForecastCollective>& all = a_.simulated.collectives;
+    if (all.empty()) return;
+    std::vector<std::size_t> shown(all.size());
+    std::iota(shown.begin(), shown.end(), std::size_t{0});
+    const bool complete = shown.size() <= options_.collectives;
+    if (!complete) {
+      std::stable_sort(shown.begin(), shown.end(), [&](std::size_t a, std::size_t b) {
+        return all[a].total_wait_us + all[a].transfer_us > all[b].total_wait_us + all[b].transfer_us;
+      });
+      shown.resize(options_.collectives);
+      std::sort(shown.begin(), shown.end());
+    }
+    title(complete
+              ? std::string{"Collectives: who came last, and how long the others waited"}
+              : fmt::format("Collectives: who came last, and how long the others waited ({} of {}: those "
+                            "that cost most)",
+                            shown.size(), all.size()));
+    TextTable table{{{"#"},
+                     {"operation", kLeft},
+                     {"message"},
+                     {"ranks"},
+                     {"came last:\nrank"},
+                     {"others waited\nmean us"},
+                     {"longest\nus"},
+                     {"longest\nrecorded us"},
+                     {"transfer\nus"},
+                     {"exposed\n%"}}};
+    for (const std::size_t i : shown) {
+      const ForecastCollective& collective = all[i];
+      const std::size_t n = collective.members.size();
+      double exposed = 0;
+      double transfer = 0;
+      for (const ForecastMember& member : collective.members) {
+        exposed += member.exposed_us;
+        transfer += member.transfer_us;
+      }
+      const bool alone = n < 2;
+      table.row({fmt::format("{}", i), op_text(collective),
+                 table_bytes(collective.message_bytes.value_or(-1)), fmt::format("{}", n),
+                 alone ? "-" : rank_text(collective.came_last),
+                 alone ? "-" : table_number(collective.total_wait_us / static_cast<double>(n - 1), 0),
+                 alone ? "-" : table_number(collective.longest_wait_us, 0),
+                 alone ? "-" : table_number(a_.recorded_longest_wait_us[i], 0),
+                 table_number(collective.transfer_us, 0), table_number(percent(exposed, transfer), 0)});
+    }
+    text_ += table.text(2);
+    if (!a_.collective_waits.empty()) {
+      std::size_t agreeing = 0;
+      double worst = 0;
+      for (const CollectiveWait& wait : a_.collective_waits) {
+        if (wait.agrees()) ++agreeing;
+        worst = std::max(worst, std::abs(wait.simulated_us - wait.recorded_us));
+      }
+      line("  {} of {} waits agree with the record within 5 % + 20 us; largest difference {} us", agreeing,
+           a_.collective_waits.size(), table_number(worst, 1));
+    } else {
+      line(
+          "  Only one rank is here, so its stay in a collective is replayed as recorded: waiting and "
+          "transfer together.");
+    }
+  }
+
+  void path() {
+    const ForecastPath& path = a_.simulated.critical_path;
+    if (path.n_steps == 0) return;
+    title(fmt::format("Critical path to the end of rank {}: {} ms through all ranks, {} steps",
+                      rank_text(path.ends_on.value_or(0)), table_number(path.length_ms, 3),
+                      table_count(path.n_steps)));
+    const auto shares = [&](std::string_view heading, const std::vector<ForecastShare>& list,
+                            std::size_t most) {
+      std::vector<std::string> parts;
+      for (const ForecastShare& share : list) {
+        if (parts.size() == most) break;
+        const double part = percent(share.time_ms, path.length_ms);
+        if (part < 0.05) continue;
+        parts.push_back(fmt::format("{} {} %", share.what, table_number(part, 1)));
+      }
+      line("  {}: {}", heading, fmt::join(parts, ", "));
+    };
+    shares("by class", path.by_class, 12);
+    shares("by rank", path.by_rank, 12);
+    if (options_.critical_path == 0) return;
+    TextTable table{{{"longest contributors", kLeft}, {"ms"}, {"% of path"}, {"steps"}}};
+    std::size_t rows = 0;
+    for (const ForecastShare& share : path.by_name) {
+      if (rows++ == options_.critical_path) break;
+      table.row({shorten(share.what.empty() ? "(no op)" : share.what, 72), table_number(share.time_ms, 3),
+                 table_number(percent(share.time_ms, path.length_ms), 1), table_count(share.steps)});
+    }
+    text_ += table.text(2);
+  }
+
+  void explained() {
+    title("How much of this is explained (per rank, share of the measured step)");
+    const ReplayVariant* naive = a_.variant("naive");
+    const ReplayVariant* smallest = a_.variant("smallest_handoff");
+    std::vector<TextTable::Column> columns{{"rank", kLeft},
+                                           {"waiting\nsimulated %"},
+                                           {"waiting not\nexplained %"},
+                                           {"kept: thread\nhand-off us"},
+                                           {"busy\ndevice us"},
+                                           {"left-over\nwork us"},
+                                           {"other\nus"},
+                                           {"GPU starts off by\nmedian us"},
+                                           {"p95\nus"},
+                                           {"max\nus"}};
+    if (smallest != nullptr) columns.push_back({"error with least\nhand-off %"});
+    if (naive != nullptr) columns.push_back({"error of\nnaive %"});
+    TextTable table{std::move(columns)};
+    for (std::size_t c = 0; c < a_.ranks.size(); ++c) {
+      const ReplayedRank& rank = a_.ranks[c];
+      const RecordedStepFacts& facts = a_.facts[c];
+      const KeptDelays kept = kept_delays(facts);
+      std::vector<std::string> cells{
+          fmt::format("{}", rank.rank),
+          table_number(percent(rank.simulated_wait_us, rank.step.simulated_us), 1),
+          table_number(percent(facts.unexplained_wait_us, rank.step.measured_us), 3),
+          table_number(kept.handoff_us, 0),
+          table_number(kept.busy_us, 0),
+          table_number(kept.left_over_us, 0),
+          table_number(kept.other_us, 0),
+          table_number(rank.kernel_start.median_us, 1),
+          table_number(rank.kernel_start.p95_us, 1),
+          table_number(rank.kernel_start.max_us, 1)};
+      if (smallest != nullptr) cells.push_back(table_signed(100 * smallest->step[c].error(), 2));
+      if (naive != nullptr) cells.push_back(table_signed(100 * naive->step[c].error(), 1));
+      table.row(std::move(cells));
+    }
+    text_ += table.text(2);
+    line("  waiting simulated: the thread that ends the step does nothing, because a dependency holds it.");
+    line(
+        "  not explained: waiting in calls that no dependency accounts for. It is left out, so it shows as "
+        "error.");
+    line(
+        "  kept: recorded delays that stand on a dependency as they are; they count as kept, not as "
+        "explained.");
+  }
+
+  void streams() {
+    title("Streams in the simulated step (ms)");
+    const std::vector<std::string> causes = causes_shown();
+    std::vector<TextTable::Column> columns{{"rank", kLeft}, {"stream", kLeft}, {"tasks"},  {"compu-\ntation"},
+                                           {"transfer"},    {"exposed"},       {"copies"}, {"exposed"}};
+    for (std::size_t i = 0; i < causes.size(); ++i) columns.push_back({idle_heading(causes[i], i == 0)});
+    TextTable table{std::move(columns)};
+    for (std::size_t c = 0; c < classes_.size(); ++c) {
+      std::vector<const ForecastStream*> by_number;
+      for (const ForecastStream& s : classes_[c].streams) by_number.push_back(&s);
+      std::stable_sort(by_number.begin(), by_number.end(),
+                       [](const ForecastStream* a, const ForecastStream* b) {
+                         return trailing_number(a->name) < trailing_number(b->name);
+                       });
+      for (const ForecastStream* s : by_number) {
+        std::vector<std::string> cells{rank_text(c), s->name, table_count(s->tasks)};
+        for (const double value : {sum_ms(s->kernels_ms), s->transfer_ms, s->exposed_comm_ms, s->memcpy_ms,
+                                   s->exposed_memcpy_ms}) {
+          cells.push_back(table_number(value, 3));
+        }
+        for (const std::string& cause : causes) cells.push_back(table_number(time_ms(s->idle_ms, cause), 3));
+        table.row(std::move(cells));
+      }
+    }
+    text_ += table.text(2);
+  }
+
+  void threads() {
+    title("CPU threads in the simulated step (ms)");
+    TextTable table{{{"rank", kLeft},
+                     {"thread", kLeft},
+                     {"busy"},
+                     {"waits for\nGPU"},
+                     {"for another\nthread"},
+                     {"rest"},
+                     {"busiest with", kLeft}}};
+    for (std::size_t c = 0; c < classes_.size(); ++c) {
+      for (const ForecastThread& t : classes_[c].threads) {
+        std::string busiest;
+        if (!t.busy_by_op_ms.empty()) {
+          const NamedTime& op = t.busy_by_op_ms.front();
+          busiest = fmt::format("{} ({} ms)", op.key.empty() ? "(no op)" : shorten(op.key, 48),
+                                table_number(op.time_ms, 3));
+        }
+        table.row({rank_text(c), t.name, table_number(t.busy_ms, 3),
+                   table_number(time_ms(t.idle_ms, "gpu"), 3),
+                   table_number(time_ms(t.idle_ms, "other_thread"), 3),
+                   table_number(time_ms(t.idle_ms, "rest"), 3), busiest});
+      }
+    }
+    text_ += table.text(2);
+  }
+
+  void constants() {
+    title("Constants, each learned from operations that did not wait");
+    TextTable table{{{"constant", kLeft}, {"us"}, {"learned from"}, {"of"}, {"", kLeft}}};
+    for (const ReplayConstant& constant : a_.constants) {
+      table.row({constant.name, table_number(constant.value_us, 2), table_count(constant.clean),
+                 table_count(constant.all), constant.fallback ? "smallest of all: none was clean" : ""});
+    }
+    text_ += table.text(2);
+    title("Dependencies (inferred ones in brackets: concluded from the trace, not written in it)");
+    std::vector<TextTable::Column> columns{{"rank", kLeft}};
+    for (int o = 0; o < kEdgeOriginCount; ++o)
+      columns.push_back({std::string{to_string(static_cast<EdgeOrigin>(o))}});
+    TextTable edges{std::move(columns)};
+    for (const RecordedStepFacts& facts : a_.facts) {
+      std::vector<std::string> cells{fmt::format("{}", facts.rank)};
+      for (std::size_t o = 0; o < facts.edge_count.size(); ++o) {
+        std::string cell = table_count(facts.edge_count[o]);
+        if (facts.inferred_edge_count[o] > 0)
+          cell += fmt::format(" ({})", table_count(facts.inferred_edge_count[o]));
+        cells.push_back(std::move(cell));
+      }
+      edges.row(std::move(cells));
+    }
+    text_ += edges.text(2);
+  }
+
+  void notes() {
+    if (a_.simulated.notes.empty()) return;
+    title("Notes");
+    for (const std::string& note : a_.simulated.notes) line("  - {}", note);
+  }
+
+  const ReplayAnalysis& a_;
+  const std::vector<ForecastClass>& classes_;  // of the simulated step
+  ReplayReportOptions options_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string replay_text(const ReplayAnalysis& analysis, const ReplayReportOptions& options) {
+  return TextReport{analysis, options}.run();
+}
+
+}  // namespace stepcast
