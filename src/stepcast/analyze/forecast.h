@@ -143,18 +143,18 @@ struct ForecastPath {
   friend bool operator==(const ForecastPath&, const ForecastPath&) = default;
 };
 
-struct UnmodelledWork {
+struct ForecastUnmodelled {
   std::string name{};
   std::uint64_t n = 0;  // tasks
   double time_ms = 0;   // that the forecast counts for them
-  friend bool operator==(const UnmodelledWork&, const UnmodelledWork&) = default;
+  friend bool operator==(const ForecastUnmodelled&, const ForecastUnmodelled&) = default;
 };
 
 // What the predicted time of GPU work and communication rests on: shares of their sum, 1 in all (0 in all
 // where nothing was priced).
 struct ForecastCoverage {
   double measured = 0, fitted = 0, analytic = 0, assumed = 0;
-  std::vector<UnmodelledWork> unmodelled{};  // priced without a model, most time first
+  std::vector<ForecastUnmodelled> unmodelled{};  // priced without a model, most time first
   [[nodiscard]] double sum() const { return measured + fitted + analytic + assumed; }
   friend bool operator==(const ForecastCoverage&, const ForecastCoverage&) = default;
 };

@@ -94,7 +94,7 @@ std::string coverage(const ForecastCoverage& c) {
   std::string text = fmt::format("  the time of the work rests on what is{}\n", line);
   constexpr std::size_t kShown = 5;
   for (std::size_t i = 0; i < c.unmodelled.size() && i < kShown; ++i) {
-    const UnmodelledWork& work = c.unmodelled[i];
+    const ForecastUnmodelled& work = c.unmodelled[i];
     text += fmt::format("  no model: {}, {} times, {} ms\n", shorten(work.name, 60), table_count(work.n),
                         table_number(work.time_ms, 2));
   }

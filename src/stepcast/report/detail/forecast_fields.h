@@ -30,7 +30,7 @@ inline constexpr std::string_view kSchemaName<ForecastPathStep> = "path_step";
 template <>
 inline constexpr std::string_view kSchemaName<ForecastPath> = "critical_path";
 template <>
-inline constexpr std::string_view kSchemaName<UnmodelledWork> = "unmodelled_work";
+inline constexpr std::string_view kSchemaName<ForecastUnmodelled> = "unmodelled_work";
 template <>
 inline constexpr std::string_view kSchemaName<ForecastCoverage> = "coverage";
 template <>
@@ -152,7 +152,7 @@ void fields(A& a, Member<A, ForecastPath> p) {
 }
 
 template <class A>
-void fields(A& a, Member<A, UnmodelledWork> w) {
+void fields(A& a, Member<A, ForecastUnmodelled> w) {
   a("name", w.name, "of the operation");
   a("n", w.n, "tasks");
   a("time_ms", w.time_ms, "that the forecast counts for them");
