@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/version.h"
 #include "stepcast/calibrate/collective_fit.h"
 #include "stepcast/calibrate/collective_measurements.h"
 #include "stepcast/calibrate/curve_plot.h"
@@ -82,7 +83,7 @@ std::string report_json(const Platform& platform, const std::vector<Fitted>& fit
                         const std::vector<UnusedRows>& unused, const std::vector<std::string>& refused,
                         const std::vector<std::string>& missing) {
   JsonWriter json{JsonWriter::Layout::indented};
-  json.begin_object();
+  json.begin_object().field("schema", "stepcast.calibrate_collectives/1").field("version", version());
   json.field("platform", platform.name);
   json.key("curves").begin_array();
   for (const Fitted& f : fitted) {

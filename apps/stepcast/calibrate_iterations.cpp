@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/version.h"
 #include "stepcast/calibrate/iteration_fit.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/report/json_writer.h"
@@ -56,7 +57,8 @@ Result<int> run(const Options& options) {
 
   if (options.json) {
     JsonWriter json{JsonWriter::Layout::indented};
-    json.begin_object().field("platform", platform.name).field("n", fit.n);
+    json.begin_object().field("schema", "stepcast.calibrate_iterations/1").field("version", version());
+    json.field("platform", platform.name).field("n", fit.n);
     json.field("mape_before", fit.mape_before).field("mape_after", fit.mape_after);
     json.field("median_ape_before", fit.median_before).field("median_ape_after", fit.median_after);
     json.key("factors").begin_object();

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/version.h"
 #include "stepcast/calibrate/generic_fit.h"
 #include "stepcast/calibrate/kernel_fit.h"
 #include "stepcast/calibrate/kernel_measurements.h"
@@ -107,7 +108,7 @@ void add_provenance(std::vector<ModelRecord>& records, const std::vector<KernelM
 
 std::string report_json(const Platform& platform, const KernelFit& fit, const Chosen& chosen) {
   JsonWriter json{JsonWriter::Layout::indented};
-  json.begin_object();
+  json.begin_object().field("schema", "stepcast.calibrate_kernels/1").field("version", version());
   json.field("platform", platform.name).field("device", platform.device.name);
   json.key("records").begin_array();
   for (const KernelFitNote& note : fit.notes) {

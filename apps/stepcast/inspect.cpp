@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/version.h"
 #include "stepcast/predict/trace_set.h"
 #include "stepcast/report/inspect_report.h"
 #include "stepcast/report/operations_report.h"
@@ -125,7 +126,10 @@ Status inspect(const std::string& file, const Options& options, std::string& tex
 // Every file that can be read is shown; then the first error ends the program.
 Result<int> run(const Options& options) {
   JsonWriter json(JsonWriter::Layout::indented);
-  if (options.json) json.begin_object().key("files").begin_array();
+  if (options.json) {
+    json.begin_object().field("schema", "stepcast.inspect/1").field("version", version());
+    json.key("files").begin_array();
+  }
   std::optional<Error> first_error;
   bool printed = false;
   for (const std::string& file : options.files) {

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/version.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/report/json_writer.h"
 #include "stepcast/report/text_table.h"
@@ -38,7 +39,7 @@ std::string joined(const std::vector<std::string>& texts) {
 
 std::string listing_json(const std::vector<PlatformListing>& all) {
   JsonWriter json{JsonWriter::Layout::indented};
-  json.begin_object();
+  json.begin_object().field("schema", "stepcast.platforms/1").field("version", version());
   json.key("platforms").begin_array();
   for (const PlatformListing& p : all) {
     json.begin_object();

@@ -48,9 +48,9 @@ TEST(JsonSchema, NamesWhatDoesNot) {
 }
 
 TEST(JsonSchema, RefusesKeywordsItDoesNotUnderstand) {
-  EXPECT_THAT(violations(R"({"pattern": "a+"})", "\"b\""),
+  EXPECT_THAT(violations(R"({"pattern": "a+"})", R"({})"),
               ElementsAre("the document: the schema uses `pattern`, which is not understood here"));
-  EXPECT_THAT(violations(R"({"$ref": "#/$defs/none"})", "1"),
+  EXPECT_THAT(violations(R"({"$ref": "#/$defs/none"})", "{}"),
               ElementsAre("the document: the schema has no #/$defs/none"));
 }
 

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/file.h"
-#include "stepcast/platform/json_value.h"
+#include "stepcast/base/json_value.h"
 
 namespace stepcast::testing {
 namespace {

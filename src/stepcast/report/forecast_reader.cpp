@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include "stepcast/platform/json_value.h"
+#include "stepcast/base/json_value.h"
 #include "stepcast/report/detail/forecast_fields.h"
 #include "stepcast/report/forecast_json.h"
 

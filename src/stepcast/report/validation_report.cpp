@@ -17,6 +17,8 @@
 namespace stepcast {
 namespace {
 
+constexpr std::string_view kSchema = "stepcast.validate/1";
+
 void write_metrics(JsonWriter& json, const Metrics& metrics, bool relative,
                    const std::vector<ExtraMetric>& extras) {
   json.field("n", metrics.n);
@@ -51,7 +53,7 @@ void write_sets(JsonWriter& json, const TestScore& test) {
 }
 
 void write_result(JsonWriter& json, const SuiteResult& result) {
-  json.begin_object().field("suite", result.suite).field("version", version());
+  json.begin_object().field("schema", kSchema).field("suite", result.suite).field("version", version());
   json.key("tests").begin_array();
   for (const TestScore& test : result.tests) {
     json.begin_object().field("test", test.test).field("protocol", test.protocol).field("unit", test.unit);
@@ -297,7 +299,7 @@ std::string validation_json(const SuiteResult& result) {
 
 std::string validation_json(std::span<const SuiteResult> results) {
   JsonWriter json{JsonWriter::Layout::indented};
-  json.begin_object().field("version", version());
+  json.begin_object().field("schema", kSchema).field("version", version());
   json.key("suites").begin_array();
   for (const SuiteResult& result : results) write_result(json, result);
   json.end_array();

@@ -1,0 +1,99 @@
+// Every verb's --json follows its file in docs/schemas/.
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stepcast/base/file.h"
+#include "stepcast/report/forecast_json.h"
+
+#include "tests/support/command.h"
+#include "tests/support/json_schema.h"
+#include "tests/support/made_kernels.h"
+#include "tests/support/paths.h"
+
+namespace stepcast::test {
+namespace {
+
+using ::testing::IsEmpty;
+
+std::string printed(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), stepcast_executable().string());
+  const CommandResult result = run_command(arguments);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  return result.out;
+}
+
+std::vector<std::string> violations_of(const std::string& schema, const std::string& document) {
+  const std::filesystem::path folder = source_dir() / "docs" / "schemas";
+  const Result<std::string> text = read_file(folder / schema);
+  if (!text) return {text.error().message()};
+  return stepcast::testing::violations(*text, document, folder);
+}
+
+std::string example() { return (source_dir() / "examples" / "dlrm_4gpu").string(); }
+
+TEST(Schemas, Replay) {
+  const std::string document = printed({"replay", example(), "--json"});
+  EXPECT_THAT(violations_of("replay.json", document), IsEmpty());
+}
+
+TEST(Schemas, Inspect) {
+  for (const std::string file : {"et_rank0.json.gz", "kineto_rank0.json.gz"}) {
+    const std::string path = (std::filesystem::path{example()} / file).string();
+    EXPECT_THAT(violations_of("inspect.json", printed({"inspect", "--json", path})), IsEmpty()) << file;
+    EXPECT_THAT(violations_of("inspect.json", printed({"inspect", "--operations", "--json", path})),
+                IsEmpty())
+        << file;
+  }
+}
+
+TEST(Schemas, Platforms) {
+  EXPECT_THAT(violations_of("platforms.json", printed({"platforms", "--json"})), IsEmpty());
+}
+
+TEST(Schemas, Validate) {
+  EXPECT_THAT(violations_of("validate.json", printed({"validate", "replay", "--data", example(), "--json"})),
+              IsEmpty());
+}
+
+class CalibrateSchemas : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::path{::testing::TempDir()} / ("schemas_" + std::to_string(::getpid()));
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+  [[nodiscard]] std::string file(const std::string& name) const { return (folder_ / name).string(); }
+  std::filesystem::path folder_;
+};
+
+TEST_F(CalibrateSchemas, Kernels) {
+  std::ofstream{folder_ / "made-1.json"} << kMadePlatform;
+  std::ofstream{folder_ / "made.csv"} << made_kernels_csv();
+  const std::string document = printed({"calibrate", "kernels", file("made.csv"), "--platform",
+                                        file("made-1.json"), "-o", file("out.json"), "--json"});
+  EXPECT_THAT(violations_of("calibrate_kernels.json", document), IsEmpty());
+}
+
+// Four sizes of an all-reduce of two GPUs.
+TEST_F(CalibrateSchemas, Collectives) {
+  const std::string log = (source_dir() / "fuzz" / "corpus" / "nccl_tests" / "new_columns.txt").string();
+  const std::string document =
+      printed({"calibrate", "collectives", log, "--platform", "dgx-a100", "--collective", "all_reduce",
+               "--ranks", "2", "--gpus-per-node", "8", "--min-sizes", "3", "-o", file("out.json"), "--json"});
+  EXPECT_THAT(violations_of("calibrate_collectives.json", document), IsEmpty());
+}
+
+}  // namespace
+}  // namespace stepcast::test
