@@ -85,7 +85,7 @@ Result<ReplayTimes> replay_times(const Replay& replay) {
 }
 
 Result<ReplayAnalysis> analyze_replay(const TraceSet& traces, const Replay& replay, const ReplayTimes& times,
-                                      const ForecastOptions& options) {
+                                      const ReplayAnalysisOptions& options) {
   const RecordedProgram& recorded = replay.recorded;
   std::vector<Interval> simulated_steps, measured_steps;
   for (const ReplayedRank& rank : replay.ranks) simulated_steps.push_back(rank.simulated_step);
@@ -102,6 +102,8 @@ Result<ReplayAnalysis> analyze_replay(const TraceSet& traces, const Replay& repl
   for (const ReplayInput& input : analysis.inputs) {
     if (input.device && !asked.gpu) asked.gpu = input.device;
   }
+  asked.throughput.samples_per_step = options.samples_per_step;
+  asked.throughput.tokens_per_step = options.tokens_per_step;
   Forecast as_measured = asked;
   as_measured.kind = "measurement";
   asked.notes = traces.notes;
@@ -115,14 +117,14 @@ Result<ReplayAnalysis> analyze_replay(const TraceSet& traces, const Replay& repl
                                       .windows = simulated_steps,
                                       .rank_start_us = starts,
                                       .path = to_end_of_step(replay, times.flat, simulated_steps)},
-                                     std::move(asked), options);
+                                     std::move(asked), options.forecast);
   analysis.measured = make_forecast({.flat = times.flat,
                                      .costs = times.costs,
                                      .times = times.measured,
                                      .windows = measured_steps,
                                      .rank_start_us = starts,
                                      .path = to_end_of_step(replay, times.flat, measured_steps)},
-                                    std::move(as_measured), options);
+                                    std::move(as_measured), options.forecast);
   analysis.ranks = replay.ranks;
   analysis.facts = recorded.facts;
   analysis.global_window = replay.global_window;

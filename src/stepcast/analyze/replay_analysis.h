@@ -68,9 +68,12 @@ struct ReplayTimes {
 };
 [[nodiscard]] Result<ReplayTimes> replay_times(const Replay& replay);
 
+struct ReplayAnalysisOptions {
+  std::optional<double> samples_per_step{}, tokens_per_step{};  // of all ranks, where known
+  ForecastOptions forecast{.collectives = 0, .path_names = 0};  // all of them
+};
 [[nodiscard]] Result<ReplayAnalysis> analyze_replay(const TraceSet& traces, const Replay& replay,
                                                     const ReplayTimes& times,
-                                                    const ForecastOptions& options = {.collectives = 0,
-                                                                                      .path_names = 0});
+                                                    const ReplayAnalysisOptions& options = {});
 
 }  // namespace stepcast
