@@ -124,7 +124,7 @@ Result<OperationList> operations_of(const FrameworkCall& call) {
   }
   if (any_tensor && (!any_on_gpu || all_empty)) return operations;
   if (row->rule.run == nullptr) {
-    if (row->rule.kind == detail::calls_others().kind)
+    if (std::holds_alternative<detail::WorksThroughOthers>(row->rule.details))
       return detail::missing(plain, "it works through the operators it calls");
     return operations;
   }

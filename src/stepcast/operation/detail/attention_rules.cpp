@@ -14,9 +14,9 @@ AttentionKernel kernel_of(std::string_view name) {
   return AttentionKernel::any;
 }
 
-bool is_causal(const FrameworkCall& call, const Rule& rule) {
-  if (rule.second < 0) return true;
-  const auto at = static_cast<std::size_t>(rule.second);
+bool is_causal(const FrameworkCall& call, const AttentionRule& rule) {
+  if (rule.causal_at < 0) return true;
+  const auto at = static_cast<std::size_t>(rule.causal_at);
   // The efficient kernel has a number for its mask: 1 and 2 are causal.
   return flag_at(call, at, integer_at(call, at, call.arguments.empty() ? 1 : 0) != 0);
 }
@@ -38,14 +38,15 @@ Packing packing_of(const FrameworkCall& call) {
 }  // namespace
 
 Status attention_rule(const FrameworkCall& call, const Rule& rule, OperationList& out) {
-  const auto first = static_cast<std::size_t>(rule.first);
+  const AttentionRule& details = rule.as<AttentionRule>();
+  const auto first = static_cast<std::size_t>(details.queries_at);
   STEPCAST_ASSIGN(const TensorArgument* q, need_tensor(call, first, 3));
   STEPCAST_ASSIGN(const TensorArgument* k, need_tensor(call, first + 1, 3));
   STEPCAST_ASSIGN(const TensorArgument* v, need_tensor(call, first + 2, 3));
   if (k->shape.size() != q->shape.size() || v->shape.size() != q->shape.size() || q->shape.size() > 4)
     return missing(call, "queries, keys and values differ in dimensions");
-  AttentionShape shape{.causal = is_causal(call, rule), .kernel = kernel_of(call.name)};
-  auto layout = static_cast<HeadLayout>(rule.kind);
+  AttentionShape shape{.causal = is_causal(call, details), .kernel = kernel_of(call.name)};
+  HeadLayout layout = details.layout;
   if (q->shape.size() == 3) layout = HeadLayout::packed;
   if (layout == HeadLayout::packed) {
     const std::int64_t batch = packing_of(call).batch;

@@ -62,25 +62,26 @@ Status clone_rule(const FrameworkCall& call, const Rule&, OperationList& out) {
 }
 
 Status movement_rule(const FrameworkCall& call, const Rule& rule, OperationList& out) {
+  const MovementRule& details = rule.as<MovementRule>();
   const TensorArgument* moved = nullptr;
-  if (rule.second >= 0) moved = tensor_at(call, static_cast<std::size_t>(rule.second));
+  if (details.values_at >= 0) moved = tensor_at(call, static_cast<std::size_t>(details.values_at));
   for (const TensorArgument& tensor : call.outputs) {
     if (moved == nullptr && tensor.on_gpu) moved = &tensor;
   }
   if (moved == nullptr) moved = largest(call);
   if (moved == nullptr) return missing(call, "no tensor with an element type");
-  MovementShape shape{.kind = static_cast<MovementKind>(rule.kind), .elements = moved->elements()};
+  MovementShape shape{.kind = details.kind, .elements = moved->elements()};
   switch (shape.kind) {
     case MovementKind::gather:
     case MovementKind::scatter: {
       // Rows that one index stands for lie together.
       const TensorArgument* index =
-          rule.first >= 0 ? tensor_at(call, static_cast<std::size_t>(rule.first)) : nullptr;
+          details.index_at >= 0 ? tensor_at(call, static_cast<std::size_t>(details.index_at)) : nullptr;
       for (std::size_t i = 1; i < call.inputs.size() && index == nullptr; ++i) {
         if (is_index(call.inputs[i]) || call.inputs[i].dtype == DType::boolean) index = &call.inputs[i];
       }
-      if (shape.kind == MovementKind::scatter && rule.second >= 0 && index != nullptr &&
-          tensor_at(call, static_cast<std::size_t>(rule.second)) == nullptr) {
+      if (shape.kind == MovementKind::scatter && details.values_at >= 0 && index != nullptr &&
+          tensor_at(call, static_cast<std::size_t>(details.values_at)) == nullptr) {
         // A number is written wherever the index points.
         shape.elements = index->elements();
       }
@@ -108,7 +109,7 @@ Status to_host_rule(const FrameworkCall& call, const Rule&, OperationList& out) 
 // "memcpy_h2d" and its like.
 Status transfer_rule(const FrameworkCall& call, const Rule& rule, OperationList& out) {
   STEPCAST_ASSIGN(const TensorArgument* x, need_tensor(call, 0, 0));
-  out.push_back({TransferShape{.kind = static_cast<MemcpyKind>(rule.kind),
+  out.push_back({TransferShape{.kind = rule.as<TransferRule>().kind,
                                .bytes = static_cast<std::int64_t>(std::min(bytes_of(*x), 1e18))},
                  x->dtype});
   return Ok{};
@@ -185,7 +186,7 @@ Status table_batched_rule(const FrameworkCall& call, const Rule& rule, Operation
                     .bags = bags / tables,
                     .pooling = static_cast<double>(behind[1]->elements()) /
                                static_cast<double>(std::max<std::int64_t>(bags, 1)),
-                    .fused_update = rule.kind != 0};
+                    .fused_update = rule.as<TableRule>().fused_update};
   out.push_back({shape, dtype, rule.direction});
   return Ok{};
 }

@@ -6,16 +6,17 @@
 namespace stepcast::detail {
 
 Status norm_rule(const FrameworkCall& call, const Rule& rule, OperationList& out) {
-  STEPCAST_ASSIGN(const TensorArgument* x, need_tensor(call, static_cast<std::size_t>(rule.first), 1));
-  NormShape shape{.kind = static_cast<NormKind>(rule.kind)};
+  const NormRule& details = rule.as<NormRule>();
+  STEPCAST_ASSIGN(const TensorArgument* x, need_tensor(call, static_cast<std::size_t>(details.input_at), 1));
+  NormShape shape{.kind = details.kind};
   const std::int64_t elements = x->elements();
   switch (shape.kind) {
     case NormKind::layer_norm:
     case NormKind::rms_norm: {
       // The last dimensions, as many as the normalized shape has.
       std::size_t dims = 1;
-      const auto at = static_cast<std::size_t>(rule.second);
-      if (rule.second >= 0 && at < call.arguments.size() && !call.arguments[at].integers.empty())
+      const auto at = static_cast<std::size_t>(details.shape_at);
+      if (details.shape_at >= 0 && at < call.arguments.size() && !call.arguments[at].integers.empty())
         dims = std::min(call.arguments[at].integers.size(), x->shape.size());
       shape.cols = 1;
       for (std::size_t i = x->shape.size() - dims; i < x->shape.size(); ++i)
@@ -30,7 +31,7 @@ Status norm_rule(const FrameworkCall& call, const Rule& rule, OperationList& out
       break;
     case NormKind::group_norm: {
       const std::int64_t groups =
-          rule.second >= 0 ? integer_at(call, static_cast<std::size_t>(rule.second), 0) : 0;
+          details.shape_at >= 0 ? integer_at(call, static_cast<std::size_t>(details.shape_at), 0) : 0;
       if (groups < 1) return missing(call, "the number of groups is not recorded");
       shape.rows = TensorArgument{{x->shape[0], groups}, x->dtype, true}.elements();
       shape.cols = elements / std::max<std::int64_t>(shape.rows, 1);
@@ -44,12 +45,13 @@ Status norm_rule(const FrameworkCall& call, const Rule& rule, OperationList& out
 Status softmax_rule(const FrameworkCall& call, const Rule& rule, OperationList& out) {
   STEPCAST_ASSIGN(const TensorArgument* x, need_tensor(call, 0, 1));
   const auto rank = static_cast<std::int64_t>(x->shape.size());
-  std::int64_t dim = rule.second >= 0 ? integer_at(call, static_cast<std::size_t>(rule.second), -1) : -1;
+  const SoftmaxRule& details = rule.as<SoftmaxRule>();
+  std::int64_t dim =
+      details.dim_at >= 0 ? integer_at(call, static_cast<std::size_t>(details.dim_at), -1) : -1;
   if (dim < 0) dim += rank;
   if (dim < 0 || dim >= rank)
     return missing(call, "dimension " + std::to_string(dim) + " of " + std::to_string(rank));
-  SoftmaxShape shape{.kind = static_cast<SoftmaxKind>(rule.kind),
-                     .cols = x->shape[static_cast<std::size_t>(dim)]};
+  SoftmaxShape shape{.kind = details.kind, .cols = x->shape[static_cast<std::size_t>(dim)]};
   shape.rows = x->elements() / std::max<std::int64_t>(shape.cols, 1);
   out.push_back({shape, x->dtype, rule.direction});
   return Ok{};
@@ -58,7 +60,7 @@ Status softmax_rule(const FrameworkCall& call, const Rule& rule, OperationList& 
 Status cross_entropy_rule(const FrameworkCall& call, const Rule& rule, OperationList& out) {
   const TensorArgument* logits = largest(call);
   if (logits == nullptr || logits->shape.empty()) return missing(call, "no logits");
-  CrossEntropyShape shape{.classes = logits->shape.back(), .fused = rule.kind != 0};
+  CrossEntropyShape shape{.classes = logits->shape.back(), .fused = rule.as<CrossEntropyRule>().fused};
   shape.rows = logits->elements() / std::max<std::int64_t>(shape.classes, 1);
   out.push_back({shape, logits->dtype, rule.direction});
   return Ok{};

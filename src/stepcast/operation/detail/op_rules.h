@@ -6,22 +6,101 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include "stepcast/base/result.h"
 #include "stepcast/operation/framework_ops.h"
 
 namespace stepcast::detail {
 
+// What the rules of a group need to know about an operator; `..._at`: positions in its signature.
+
+enum class GemmForm : std::int8_t { mm, addmm, bmm, baddbmm, matmul, linear, mv, grouped, scaled, backward };
+struct ProductRule {
+  GemmForm form = GemmForm::mm;
+};
+struct ProductBackwardRule {
+  bool bias = false;
+};
+// The orders in which convolutions take their arguments.
+enum class ConvolutionForm : std::int8_t {
+  framework,  // x, w, bias, stride, padding, dilation, [transposed, output padding,] groups
+  cudnn,      // x, w, padding, stride, dilation, groups
+  miopen,     // x, w, bias, padding, stride, dilation, groups
+  depthwise,  // x, w, kernel size, bias, stride, padding, dilation; a group for each channel
+  backward,   // dy, x, w, bias sizes, stride, padding, dilation, transposed, output padding, groups, mask
+  cudnn_backward,  // x, dy, w, padding, stride, dilation, groups
+};
+struct ConvolutionRule {
+  ConvolutionForm form = ConvolutionForm::framework;
+};
+enum class HeadLayout : std::int8_t { heads_first, tokens_first, packed };
+struct AttentionRule {
+  HeadLayout layout = HeadLayout::heads_first;
+  int queries_at = 0;  // keys and values follow
+  int causal_at = -1;  // the flag; -1: always causal
+};
+struct PointwiseRule {
+  ElementwiseFunction function = ElementwiseFunction::other;
+  float flops = 1;   // per element
+  int operands = 0;  // backward: tensors that the forward read
+};
+struct TrafficRule {
+  KernelClass kernel_class = KernelClass::other;
+  float flops = 0;  // per element
+};
+struct ReductionRule {
+  float flops = 1;  // per element
+};
+struct NormRule {
+  NormKind kind = NormKind::layer_norm;
+  int input_at = 0;
+  int shape_at = -1;  // the normalized shape (layer and RMS norm) or the number of groups; -1: neither
+};
+struct SoftmaxRule {
+  SoftmaxKind kind = SoftmaxKind::plain;
+  int dim_at = -1;  // the dimension; -1: the last
+};
+struct CrossEntropyRule {
+  bool fused = false;
+};
+struct MovementRule {
+  MovementKind kind = MovementKind::copy;
+  int values_at = -1;  // whose elements are moved; -1: the output's
+  int index_at = -1;   // -1: the first tensor that can be an index
+};
+struct TransferRule {
+  MemcpyKind kind = MemcpyKind::none;
+};
+struct TableRule {
+  bool fused_update = false;
+};
+struct OptimizerRule {
+  OptimizerKind kind = OptimizerKind::adam;
+};
+enum class SparseForm : std::int8_t { matrix, sampled, compressed };
+struct SparseRule {
+  SparseForm form = SparseForm::matrix;
+};
+// The operators it calls do the work; what they are is not known from its own tensors.
+struct WorksThroughOthers {};
+
 struct Rule {
   using Function = Status (*)(const FrameworkCall& call, const Rule& rule, OperationList& out);
+  using Details =
+      std::variant<std::monostate, ProductRule, ProductBackwardRule, ConvolutionRule, AttentionRule,
+                   PointwiseRule, TrafficRule, ReductionRule, NormRule, SoftmaxRule, CrossEntropyRule,
+                   MovementRule, TransferRule, TableRule, OptimizerRule, SparseRule, WorksThroughOthers>;
   Function run = nullptr;  // none: no work of its own
   std::string_view family;
   Direction direction = Direction::forward;
-  ElementwiseFunction function = ElementwiseFunction::other;
-  float flops = 1;  // per element
-  std::int8_t kind = 0;
-  std::int8_t first = 0;   // where the operands begin: behind the gradient in backward operators
-  std::int8_t second = 0;  // meaning by group
+  Details details{};
+
+  // The details of a rule that is known to have these: each function below is given its own kind.
+  template <class T>
+  [[nodiscard]] const T& as() const {
+    return std::get<T>(details);
+  }
 };
 
 struct OpRow {
@@ -63,22 +142,11 @@ struct OpRow {
 
 // Groups -------------------------------------------------------------------------------------------------
 
-enum class GemmForm : std::int8_t { mm, addmm, bmm, baddbmm, matmul, linear, mv, grouped, scaled, backward };
 Status gemm_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
 Status linear_backward_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
 Status einsum_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
 Status convolution_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
-// The orders in which convolutions take their arguments.
-enum class ConvolutionForm : std::int8_t {
-  framework,  // x, w, bias, stride, padding, dilation, [transposed, output padding,] groups
-  cudnn,      // x, w, padding, stride, dilation, groups
-  miopen,     // x, w, bias, padding, stride, dilation, groups
-  depthwise,  // x, w, kernel size, bias, stride, padding, dilation; a group for each channel
-  backward,   // dy, x, w, bias sizes, stride, padding, dilation, transposed, output padding, groups, mask
-  cudnn_backward,  // x, dy, w, padding, stride, dilation, groups
-};
 
-enum class HeadLayout : std::int8_t { heads_first, tokens_first, packed };
 Status attention_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
 
 Status pointwise_rule(const FrameworkCall& call, const Rule& rule, OperationList& out);
@@ -109,20 +177,18 @@ Status sparse_rule(const FrameworkCall& call, const Rule& rule, OperationList& o
 // Rows of the table --------------------------------------------------------------------------------------
 
 constexpr Rule nothing() { return {}; }
-// The operators it calls do the work; what they are is not known from its own tensors.
-constexpr Rule calls_others() { return {.kind = 1}; }
+constexpr Rule calls_others() { return {.details = WorksThroughOthers{}}; }
 
 constexpr Rule product(GemmForm form) {
   const bool batched = form == GemmForm::bmm || form == GemmForm::baddbmm || form == GemmForm::grouped;
-  return {
-      .run = gemm_rule, .family = batched ? "batched_gemm" : "gemm", .kind = static_cast<std::int8_t>(form)};
+  return {.run = gemm_rule, .family = batched ? "batched_gemm" : "gemm", .details = ProductRule{form}};
 }
 // dC, A and B at the first positions.
 constexpr Rule product_backward(bool bias) {
   return {.run = linear_backward_rule,
           .family = "gemm",
           .direction = Direction::backward,
-          .second = static_cast<std::int8_t>(bias)};
+          .details = ProductBackwardRule{bias}};
 }
 constexpr Rule einsum() { return {.run = einsum_rule, .family = "batched_gemm"}; }
 constexpr Rule convolution(ConvolutionForm form) {
@@ -130,22 +196,18 @@ constexpr Rule convolution(ConvolutionForm form) {
   return {.run = convolution_rule,
           .family = "convolution",
           .direction = backward ? Direction::backward : Direction::forward,
-          .kind = static_cast<std::int8_t>(form)};
+          .details = ConvolutionRule{form}};
 }
-// Position of the causal flag; `first`: position of the queries.
 constexpr Rule attends(HeadLayout layout, int causal_at) {
   return {.run = attention_rule,
           .family = "attention",
-          .kind = static_cast<std::int8_t>(layout),
-          .second = static_cast<std::int8_t>(causal_at)};
+          .details = AttentionRule{.layout = layout, .queries_at = 0, .causal_at = causal_at}};
 }
 constexpr Rule attends_backward(HeadLayout layout, int causal_at) {
   return {.run = attention_rule,
           .family = "attention",
           .direction = Direction::backward,
-          .kind = static_cast<std::int8_t>(layout),
-          .first = 1,
-          .second = static_cast<std::int8_t>(causal_at)};
+          .details = AttentionRule{.layout = layout, .queries_at = 1, .causal_at = causal_at}};
 }
 
 constexpr std::string_view family_of_function(ElementwiseFunction function) {
@@ -167,8 +229,9 @@ constexpr std::string_view family_of_function(ElementwiseFunction function) {
   }
 }
 constexpr Rule pointwise(ElementwiseFunction function = ElementwiseFunction::other, float flops = 1) {
-  return {
-      .run = pointwise_rule, .family = family_of_function(function), .function = function, .flops = flops};
+  return {.run = pointwise_rule,
+          .family = family_of_function(function),
+          .details = PointwiseRule{function, flops}};
 }
 // `operands`: tensors that the forward read.
 constexpr Rule pointwise_backward(ElementwiseFunction function = ElementwiseFunction::other, float flops = 1,
@@ -176,18 +239,15 @@ constexpr Rule pointwise_backward(ElementwiseFunction function = ElementwiseFunc
   return {.run = pointwise_backward_rule,
           .family = family_of_function(function),
           .direction = Direction::backward,
-          .function = function,
-          .flops = flops,
-          .second = static_cast<std::int8_t>(operands)};
+          .details = PointwiseRule{function, flops, operands}};
 }
 constexpr Rule foreach_list() { return {.run = foreach_rule, .family = "elementwise"}; }
 // Reads all inputs and writes all outputs once.
 constexpr Rule traffic(KernelClass kernel_class, float flops = 0) {
-  return {
-      .run = traffic_rule, .family = "fused", .flops = flops, .kind = static_cast<std::int8_t>(kernel_class)};
+  return {.run = traffic_rule, .family = "fused", .details = TrafficRule{kernel_class, flops}};
 }
 constexpr Rule reduces(float flops = 1) {
-  return {.run = reduction_rule, .family = "reduction", .flops = flops};
+  return {.run = reduction_rule, .family = "reduction", .details = ReductionRule{flops}};
 }
 constexpr Rule fused_name() { return {.run = fused_name_rule, .family = "fused"}; }
 
@@ -200,34 +260,28 @@ constexpr std::string_view family_of_norm(NormKind kind) {
   }
   return "layer_norm";
 }
-// Positions of the input and of the normalized shape (layer and RMS norm) or the number of groups.
 constexpr Rule normalizes(NormKind kind, int shape_at = -1) {
   return {.run = norm_rule,
           .family = family_of_norm(kind),
-          .kind = static_cast<std::int8_t>(kind),
-          .second = static_cast<std::int8_t>(shape_at)};
+          .details = NormRule{.kind = kind, .input_at = 0, .shape_at = shape_at}};
 }
 constexpr Rule normalizes_backward(NormKind kind, int input_at, int shape_at = -1) {
   return {.run = norm_rule,
           .family = family_of_norm(kind),
           .direction = Direction::backward,
-          .kind = static_cast<std::int8_t>(kind),
-          .first = static_cast<std::int8_t>(input_at),
-          .second = static_cast<std::int8_t>(shape_at)};
+          .details = NormRule{.kind = kind, .input_at = input_at, .shape_at = shape_at}};
 }
-// Position of the dimension.
 constexpr Rule softmax(SoftmaxKind kind, Direction direction, int dim_at) {
   return {.run = softmax_rule,
           .family = kind == SoftmaxKind::causal_masked ? "causal_softmax" : "softmax",
           .direction = direction,
-          .kind = static_cast<std::int8_t>(kind),
-          .second = static_cast<std::int8_t>(dim_at)};
+          .details = SoftmaxRule{kind, dim_at}};
 }
 constexpr Rule cross_entropy(bool fused, Direction direction = Direction::forward) {
   return {.run = cross_entropy_rule,
           .family = "cross_entropy",
           .direction = direction,
-          .kind = static_cast<std::int8_t>(fused)};
+          .details = CrossEntropyRule{fused}};
 }
 constexpr Rule nll_loss(Direction direction) {
   return {.run = nll_loss_rule,
@@ -249,13 +303,10 @@ constexpr std::string_view family_of_movement(MovementKind kind) {
   }
   return "copy";
 }
-// `second`: position of the tensor whose elements are moved when it is not the output; -1: the output.
 constexpr Rule moves(MovementKind kind, int values_at = -1, int index_at = -1) {
   return {.run = movement_rule,
           .family = family_of_movement(kind),
-          .kind = static_cast<std::int8_t>(kind),
-          .first = static_cast<std::int8_t>(index_at),
-          .second = static_cast<std::int8_t>(values_at)};
+          .details = MovementRule{.kind = kind, .values_at = values_at, .index_at = index_at}};
 }
 constexpr Rule to_host() { return {.run = to_host_rule, .family = "memcpy_d2h"}; }
 constexpr Rule transfer(MemcpyKind kind) {
@@ -264,7 +315,7 @@ constexpr Rule transfer(MemcpyKind kind) {
                     : kind == MemcpyKind::device_to_host   ? "memcpy_d2h"
                     : kind == MemcpyKind::device_to_device ? "memcpy_d2d"
                                                            : "memset",
-          .kind = static_cast<std::int8_t>(kind)};
+          .details = TransferRule{kind}};
 }
 
 constexpr Rule embedding(Direction direction) {
@@ -277,14 +328,13 @@ constexpr Rule table_batched(Direction direction, bool fused_update) {
   return {.run = table_batched_rule,
           .family = "embedding_lookup",
           .direction = direction,
-          .kind = static_cast<std::int8_t>(fused_update)};
+          .details = TableRule{fused_update}};
 }
 constexpr Rule optimizer(OptimizerKind kind) {
-  return {.run = optimizer_rule, .family = "optimizer", .kind = static_cast<std::int8_t>(kind)};
+  return {.run = optimizer_rule, .family = "optimizer", .details = OptimizerRule{kind}};
 }
-enum class SparseForm : std::int8_t { matrix, sampled, compressed };
 constexpr Rule sparse(SparseForm form) {
-  return {.run = sparse_rule, .family = "sparse", .kind = static_cast<std::int8_t>(form)};
+  return {.run = sparse_rule, .family = "sparse", .details = SparseRule{form}};
 }
 
 }  // namespace stepcast::detail

@@ -16,7 +16,7 @@ Status optimizer_rule(const FrameworkCall& call, const Rule& rule, OperationList
   // Everything is read; everything but the gradients is written.
   const double read = bytes_of(call.inputs);
   const double written = read - bytes_of(gradients);
-  out.push_back({OptimizerShape{.kind = static_cast<OptimizerKind>(rule.kind),
+  out.push_back({OptimizerShape{.kind = rule.as<OptimizerRule>().kind,
                                 .parameters = static_cast<std::int64_t>(std::min(parameters, 1e18)),
                                 .tensors = static_cast<std::int64_t>(weights.size()),
                                 .bytes_read_per_parameter = static_cast<float>(read / parameters),
@@ -28,9 +28,10 @@ Status optimizer_rule(const FrameworkCall& call, const Rule& rule, OperationList
 // The number of nonzeros is that of the stored values where the operator takes them, else the first whole
 // number among the arguments; how often rows are used again may follow as a real number.
 Status sparse_rule(const FrameworkCall& call, const Rule& rule, OperationList& out) {
+  const SparseForm form = rule.as<SparseRule>().form;
   SparseShape shape;
   DType dtype = DType::unknown;
-  if (static_cast<SparseForm>(rule.kind) == SparseForm::compressed) {
+  if (form == SparseForm::compressed) {
     // (row?, rowptr, col, value?, ..., dense): the dense matrix comes last, the longest index lists its
     // entries, the shortest its rows.
     const TensorArgument* dense = nullptr;
@@ -52,7 +53,7 @@ Status sparse_rule(const FrameworkCall& call, const Rule& rule, OperationList& o
              .nonzeros = static_cast<double>(entries)};
     dtype = dense->dtype;
   } else {
-    const std::size_t at = static_cast<SparseForm>(rule.kind) == SparseForm::sampled ? 1 : 0;
+    const std::size_t at = form == SparseForm::sampled ? 1 : 0;
     STEPCAST_ASSIGN(const TensorArgument* left, need_tensor(call, at, 2));
     STEPCAST_ASSIGN(const TensorArgument* right, need_tensor(call, at + 1, 2));
     shape = {.rows = left->shape[0], .inner = right->shape[0], .cols = right->shape[1]};

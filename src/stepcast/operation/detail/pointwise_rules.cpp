@@ -36,6 +36,7 @@ double bytes_read_by(const FrameworkCall& call) {
 }  // namespace
 
 Status pointwise_rule(const FrameworkCall& call, const Rule& rule, OperationList& out) {
+  const PointwiseRule& details = rule.as<PointwiseRule>();
   const TensorArgument* unit = largest(call);
   if (unit == nullptr) return missing(call, "no tensor with an element type");
   // Two small operands may broadcast to a large result.
@@ -44,29 +45,30 @@ Status pointwise_rule(const FrameworkCall& call, const Rule& rule, OperationList
     if (tensor.on_gpu) elements = std::max(elements, tensor.elements());
   }
   const double unit_bytes = static_cast<double>(elements) * element_size(unit->dtype).value();
-  ElementwiseShape shape{.function = with_scalar(rule.function, call, elements),
+  ElementwiseShape shape{.function = with_scalar(details.function, call, elements),
                          .elements = elements,
                          .reads = ratio(bytes_read_by(call), unit_bytes),
                          .writes = call.outputs.empty() ? 1.0F : ratio(bytes_of(call.outputs), unit_bytes),
-                         .flops_per_element = rule.flops,
+                         .flops_per_element = details.flops,
                          .inner = unit->shape.empty() ? 1 : unit->shape.back()};
   // Masks are counted by the function itself: one byte an element.
   const double mask = element_size(unit->dtype).value() > 0 ? 1 / element_size(unit->dtype).value() : 0;
-  if (rule.function == ElementwiseFunction::dropout && shape.writes > 1)
+  if (details.function == ElementwiseFunction::dropout && shape.writes > 1)
     shape.writes = std::max(shape.writes - static_cast<float>(mask), 1.0F);
-  if (rule.function == ElementwiseFunction::masked_fill && shape.reads > 1)
+  if (details.function == ElementwiseFunction::masked_fill && shape.reads > 1)
     shape.reads = std::max(shape.reads - static_cast<float>(mask), 1.0F);
   out.push_back(elementwise(shape, unit->dtype));
   return Ok{};
 }
 
 Status pointwise_backward_rule(const FrameworkCall& call, const Rule& rule, OperationList& out) {
+  const PointwiseRule& details = rule.as<PointwiseRule>();
   const TensorArgument* unit = largest(call);
   if (unit == nullptr) return missing(call, "no tensor with an element type");
-  out.push_back(elementwise({.function = rule.function,
+  out.push_back(elementwise({.function = details.function,
                              .elements = unit->elements(),
-                             .reads = static_cast<float>(rule.second),
-                             .flops_per_element = rule.flops,
+                             .reads = static_cast<float>(details.operands),
+                             .flops_per_element = details.flops,
                              .inner = unit->shape.empty() ? 1 : unit->shape.back()},
                             unit->dtype, Direction::backward));
   return Ok{};
@@ -101,17 +103,18 @@ Status foreach_rule(const FrameworkCall& call, const Rule&, OperationList& out) 
     out.push_back({MovementShape{.kind = MovementKind::copy, .elements = count}, unit->dtype});
   } else {
     const bool arithmetic = family == "elementwise";
-    const ElementwiseFunction function = arithmetic ? row->rule.function : ElementwiseFunction::other;
-    out.push_back(elementwise({.function = with_scalar(function, call, count),
+    const PointwiseRule* pointwise = arithmetic ? std::get_if<PointwiseRule>(&row->rule.details) : nullptr;
+    const PointwiseRule of_each = pointwise == nullptr ? PointwiseRule{} : *pointwise;
+    out.push_back(elementwise({.function = with_scalar(of_each.function, call, count),
                                .elements = count,
                                .reads = ratio(bytes_of(call.inputs), unit_bytes),
-                               .flops_per_element = arithmetic ? row->rule.flops : 1.0F},
+                               .flops_per_element = of_each.flops},
                               unit->dtype));
     // One list of tensors and a number.
     if (list.size() == call.inputs.size() && arithmetic) {
       FrameworkCall single = call;
       single.inputs = list.first(1);
-      std::get<ElementwiseShape>(out.back().shape).function = with_scalar(function, single, count);
+      std::get<ElementwiseShape>(out.back().shape).function = with_scalar(of_each.function, single, count);
     }
   }
   return Ok{};
@@ -122,10 +125,11 @@ Status traffic_rule(const FrameworkCall& call, const Rule& rule, OperationList& 
   if (unit == nullptr) return missing(call, "no tensor with an element type");
   // In-place operators change their first tensor.
   const double written = call.outputs.empty() ? bytes_of(call.inputs.first(1)) : bytes_of(call.outputs);
-  out.push_back({AmountShape{.flops = static_cast<double>(unit->elements()) * static_cast<double>(rule.flops),
+  out.push_back({AmountShape{.flops = static_cast<double>(unit->elements()) *
+                                      static_cast<double>(rule.as<TrafficRule>().flops),
                              .bytes_read = bytes_of(call.inputs),
                              .bytes_written = written,
-                             .kernel_class = static_cast<KernelClass>(rule.kind)},
+                             .kernel_class = rule.as<TrafficRule>().kernel_class},
                  unit->dtype});
   return Ok{};
 }
@@ -134,7 +138,11 @@ Status reduction_rule(const FrameworkCall& call, const Rule& rule, OperationList
   STEPCAST_ASSIGN(const TensorArgument* x, need_tensor(call, 0, 0));
   // Maxima and minima of two tensors are arithmetic.
   if (const TensorArgument* other = tensor_at(call, 1); other != nullptr && other->on_gpu)
-    return pointwise_rule(call, {.run = pointwise_rule, .flops = rule.flops}, out);
+    return pointwise_rule(
+        call,
+        {.run = pointwise_rule,
+         .details = PointwiseRule{ElementwiseFunction::other, rule.as<ReductionRule>().flops}},
+        out);
   const std::int64_t elements = x->elements();
   std::int64_t rows = 1;
   if (!call.outputs.empty()) {

@@ -61,7 +61,7 @@ Status matmul(const FrameworkCall& call, const TensorArgument& a, const TensorAr
 }  // namespace
 
 Status gemm_rule(const FrameworkCall& call, const Rule& rule, OperationList& out) {
-  const auto form = static_cast<GemmForm>(rule.kind);
+  const GemmForm form = rule.as<ProductRule>().form;
   const bool added = form == GemmForm::addmm || form == GemmForm::baddbmm;
   const std::size_t at = added ? 1 : 0;
   STEPCAST_ASSIGN(const TensorArgument* a, need_tensor(call, at, 1));
@@ -129,7 +129,7 @@ Status linear_backward_rule(const FrameworkCall& call, const Rule& rule, Operati
   const DType dtype = forward.front().dtype;
   out.push_back(gemm(shape, dtype, Direction::input_gradient));
   out.push_back(gemm(shape, dtype, Direction::weight_gradient));
-  if (rule.second != 0) out.push_back({ReductionShape{shape.n, shape.m}, gradient->dtype});
+  if (rule.as<ProductBackwardRule>().bias) out.push_back({ReductionShape{shape.n, shape.m}, gradient->dtype});
   return Ok{};
 }
 
@@ -198,7 +198,7 @@ std::int64_t padding_at(const FrameworkCall& call, std::size_t position, std::in
 }  // namespace
 
 Status convolution_rule(const FrameworkCall& call, const Rule& rule, OperationList& out) {
-  const auto form = static_cast<ConvolutionForm>(rule.kind);
+  const ConvolutionForm form = rule.as<ConvolutionRule>().form;
   const ConvolutionPositions at = positions_of(form);
   STEPCAST_ASSIGN(const TensorArgument* x, need_tensor(call, at.x, 3));
   STEPCAST_ASSIGN(const TensorArgument* w, need_tensor(call, at.w, 3));
