@@ -157,6 +157,82 @@ TEST(KernelModel, GradientsOfProductsShareAMeasuredBackward) {
               1e-9 * time(Direction::backward));
 }
 
+// What a record saw: rows of one layout over many amounts of work.
+MeasuredValues products_in(GemmLayout layout) {
+  const std::span<const KernelFeature> names = kernel_features_of(KernelFeatureSet::matrix);
+  std::vector<float> rows;
+  const std::vector<float> weight(200, 1.0F);
+  for (std::size_t i = 0; i < weight.size(); ++i) {
+    for (const KernelFeature& feature : names) {
+      rows.push_back(feature.name == "layout" ? static_cast<float>(layout)
+                     : feature.is_amount      ? static_cast<float>(i) * 0.15F
+                                              : 0.0F);
+    }
+  }
+  return MeasuredValues::of_rows(KernelFeatureSet::matrix, rows, weight);
+}
+
+Operation in_layout(GemmLayout layout) {
+  return gemm({.m = 4096, .n = 4096, .k = 4096, .layout = layout}, DType::bf16);
+}
+
+TEST(KernelModel, ProductsInALayoutThatWasNotMeasuredTakeTheTimesOfTheUsualOne) {
+  FittedKernel kernel = plain_kernel(kProduct, 1.5);
+  kernel.measured_values = products_in(GemmLayout::tn);
+  const KernelModel model{device(), std::vector{record_of(kernel)}};
+  const ExplainedEstimate tn = model.explain(in_layout(GemmLayout::tn));
+  EXPECT_EQ(tn.record, "gemm/bf16/forward");
+  EXPECT_TRUE(tn.layout_measured);
+  for (const GemmLayout layout : {GemmLayout::nn, GemmLayout::nt}) {
+    const ExplainedEstimate other = model.explain(in_layout(layout));
+    EXPECT_EQ(other.record, "gemm/bf16/forward (in another layout)");
+    EXPECT_FALSE(other.layout_measured);
+    EXPECT_EQ(other.estimate.time, tn.estimate.time);
+    EXPECT_LT(other.estimate.p10, tn.estimate.p10);
+    EXPECT_GT(other.estimate.p90, tn.estimate.p90);
+  }
+}
+
+TEST(KernelModel, GradientsInFp32TakeTheTimesOfBatchesInTheirLayout) {
+  const auto in_fp32 = [](GemmLayout layout) {
+    return gemm({.m = 4096, .n = 4096, .k = 4096, .layout = layout}, DType::fp32);
+  };
+  FittedKernel single = plain_kernel(in_fp32(GemmLayout::tn), 1.5);
+  single.measured_values = products_in(GemmLayout::tn);
+  FittedKernel batched = plain_kernel(gemm({.batch = 4, .m = 512, .n = 512, .k = 512}, DType::fp32), 1.2);
+  batched.measured_values = products_in(GemmLayout::nn);
+  for (FittedKernel* kernel : {&single, &batched}) kernel->reference.peak_TFLOPs = 19.5;
+  // Sizes to 1024: 64 such products make up the one that is asked for.
+  for (const std::size_t extent : {0U, 1U, 2U}) batched.high[extent] = static_cast<float>(std::log(1024.5));
+  const KernelModel model{device(), std::vector{record_of(single), record_of(batched)}};
+  const Microseconds tn = model.estimate(in_fp32(GemmLayout::tn)).time;
+  const Microseconds parts =
+      model
+          .estimate(
+              gemm({.batch = 64, .m = 1024, .n = 1024, .k = 1024, .layout = GemmLayout::nn}, DType::fp32))
+          .time;
+  EXPECT_NEAR(parts / tn, 1.2 / 1.5, 0.05);
+  for (const GemmLayout layout : {GemmLayout::nn, GemmLayout::nt}) {
+    const ExplainedEstimate gradient = model.explain(in_fp32(layout));
+    EXPECT_EQ(gradient.estimate.time, parts);
+    EXPECT_EQ(gradient.record, "batched_gemm/fp32/forward (in another layout)");
+  }
+  // Many at once, as each alone.
+  const std::vector<Operation> all{in_fp32(GemmLayout::tn), in_fp32(GemmLayout::nn)};
+  std::vector<Estimate> estimates(2);
+  model.estimate(all, estimates);
+  EXPECT_EQ(estimates[0].time, tn);
+  EXPECT_EQ(estimates[1].time, parts);
+}
+
+TEST(KernelModel, NoProductIsFasterThanTheFastestThatWasMeasured) {
+  FittedKernel kernel = plain_kernel(kProduct, 0.1);
+  kernel.fastest_flops_per_us = 200e6;
+  const KernelModel model{device(), std::vector{record_of(kernel)}};
+  // 2 * 4096^3 FLOPs at 200 TFLOP/s: 687 us.
+  EXPECT_NEAR(model.estimate(kProduct).time.value(), 2 * 4096.0 * 4096 * 4096 / 200e6, 0.1);
+}
+
 TEST(KernelModel, AttentionBackwardTakesItsRatioFromTheOtherDType) {
   const AttentionShape shape{.batch = 4,
                              .query_length = 2048,

@@ -146,6 +146,17 @@ TEST(TrainingKernels, WeightGradientsTakeLonger) {
   EXPECT_EQ(kernels.price(gradient).time.time, alone.estimate(gradient).time);
 }
 
+// The shipped record of this device was fitted on products in all three layouts.
+TEST(TrainingKernels, WeightGradientsThatWereMeasuredTakeTheirOwnTime) {
+  const auto platform = load_platform("a100-pcie-80gb");
+  ASSERT_TRUE(platform.ok()) << platform.error().message();
+  TrainingKernels kernels{*platform};
+  const Operation gradient =
+      gemm({.m = 4096, .n = 4096, .k = 4096, .accumulates = true, .layout = GemmLayout::nt}, DType::bf16);
+  EXPECT_TRUE(kernels.model().explain(gradient).layout_measured);
+  EXPECT_EQ(kernels.price(gradient).time.time, kernels.model().estimate(gradient).time);
+}
+
 TEST(TrainingKernels, Fp8ProductsTakeAShareOfTheBf16Time) {
   const Platform platform = bare();
   TrainingKernels kernels{platform, {.fp8_gemm_time_ratio = 0.8}};

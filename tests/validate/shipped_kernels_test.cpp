@@ -10,6 +10,7 @@
 
 #include "stepcast/calibrate/kernel_measurements.h"
 #include "stepcast/calibrate/kernel_rows.h"
+#include "stepcast/cost/families/fitted_kernel.h"
 #include "stepcast/cost/kernel_model.h"
 #include "stepcast/platform/platform_file.h"
 
@@ -66,6 +67,36 @@ TEST(ShippedKernels, EveryDeviceHasTheGenericModels) {
     const double reached = model.analytic().lower_bound(large) / e.estimate.time;
     EXPECT_GT(reached, 0.16);
     EXPECT_LE(reached, 1);
+  }
+}
+
+// Large products run near the peak, not above it, in the layouts of forward and of both gradients: ten small
+// rows in one layout are no reason to believe otherwise.
+TEST(ShippedKernels, GradientsOfLargeProductsStayBelowThePeak) {
+  for (const char* name : {"p4", "p100-pcie-16gb", "t4", "v100-pcie-32gb", "a100-pcie-40gb", "a100-pcie-80gb",
+                           "a100-sxm4-80gb", "h100-sxm5-80gb", "gh200-96gb"}) {
+    SCOPED_TRACE(name);
+    const auto platform = load_platform(name);
+    ASSERT_TRUE(platform.ok()) << platform.error().message();
+    const KernelModel model{*platform};
+    for (const DType dtype : {DType::fp32, DType::fp16, DType::bf16}) {
+      const auto peak = platform->device.peak(dtype);
+      if (!peak || platform->find_model(kernel_record_name("gemm", dtype, Direction::forward)) == nullptr)
+        continue;
+      for (const GemmLayout layout : {GemmLayout::tn, GemmLayout::nn, GemmLayout::nt}) {
+        for (const std::int64_t m : {1024, 4096, 16384}) {
+          for (const std::int64_t n : {1024, 3072, 12288}) {
+            for (const std::int64_t k : {768, 4096, 16384}) {
+              const Operation product = gemm(
+                  {.m = m, .n = n, .k = k, .accumulates = layout == GemmLayout::nt, .layout = layout}, dtype);
+              const double rate =
+                  work_of(product).flops.value() / model.estimate(product).time.value() * 1e6 / peak->value();
+              EXPECT_LE(rate, 0.95) << describe(product);
+            }
+          }
+        }
+      }
+    }
   }
 }
 

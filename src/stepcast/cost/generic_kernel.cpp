@@ -305,8 +305,8 @@ JsonValue GenericKernel::write() const {
   return out;
 }
 
-Result<GenericKernel> GenericKernel::read(const JsonValue& parameters) {
-  GenericKernel out;
+Result<GenericRecordHeader> GenericRecordHeader::read(const JsonValue& parameters) {
+  GenericRecordHeader out;
   STEPCAST_ASSIGN(const double version, number_of(parameters, "version"));
   if (version != kGenericRecordVersion)
     return Error{fmt::format("version {:g} (this program reads {})", version, kGenericRecordVersion)};
@@ -327,6 +327,12 @@ Result<GenericKernel> GenericKernel::read(const JsonValue& parameters) {
   if (!known) return Error{fmt::format("direction `{}` is not known", direction)};
   if (const JsonValue* adapted = parameters.find("adapted"); adapted != nullptr && adapted->is_bool())
     out.adapted = adapted->truth();
+  return out;
+}
+
+Result<GenericKernel> GenericKernel::read(const JsonValue& parameters) {
+  GenericKernel out;
+  STEPCAST_ASSIGN(static_cast<GenericRecordHeader&>(out), GenericRecordHeader::read(parameters));
   STEPCAST_ASSIGN(out.log_usual_floor, number_of(parameters, "log_usual_floor_us"));
   if (!(std::abs(out.log_usual_floor) <= kMostParameter))
     return Error{fmt::format("`log_usual_floor_us` is {:g}", out.log_usual_floor)};
@@ -369,45 +375,55 @@ Result<GenericKernel> GenericKernel::read(const JsonValue& parameters) {
 // ------------------------------------------------------------------------------------------------ evaluation
 
 Status GenericKernels::add(const ModelRecord& record) {
-  STEPCAST_ASSIGN(const GenericKernel kernel, GenericKernel::read(record.parameters));
-  Prepared p{record.name,
-             kernel.family,
-             kernel.dtype,
-             kernel.direction,
-             kernel.parameters_at(place_),
-             kernel.adapted ? kernel.inside : kernel.unseen,
-             kernel.features,
-             kernel.trees,
-             kernel.adapted};
+  STEPCAST_ASSIGN(const GenericRecordHeader header, GenericRecordHeader::read(record.parameters));
+  const auto read = [place = place_](const JsonValue& parameters) -> Result<Prepared> {
+    STEPCAST_ASSIGN(GenericKernel kernel, GenericKernel::read(parameters));
+    return Prepared{kernel.parameters_at(place), kernel.adapted ? kernel.inside : kernel.unseen,
+                    kernel.features, std::move(kernel.trees)};
+  };
   // A record that was adapted to this device stands before the one it came from.
-  const auto same = std::find_if(kernels_.begin(), kernels_.end(), [&](const Prepared& k) {
-    return k.family == p.family && k.dtype == p.dtype && k.direction == p.direction;
+  const auto same = std::ranges::find_if(kernels_, [&](const auto& k) {
+    return k->header.family == header.family && k->header.dtype == header.dtype &&
+           k->header.direction == header.direction;
   });
+  if (same != kernels_.end() && (*same)->header.adapted && !header.adapted) return Ok{};
+  std::unique_ptr<Entry> entry{new Entry{record.name, header, {record.parameters, read}}};
   if (same == kernels_.end()) {
-    kernels_.push_back(std::move(p));
-  } else if (p.adapted || !same->adapted) {
-    *same = std::move(p);
+    kernels_.push_back(std::move(entry));
+  } else {
+    *same = std::move(entry);
   }
   return Ok{};
 }
 
-const GenericKernels::Prepared* GenericKernels::find(const Operation& operation) const {
+const GenericKernels::Entry* GenericKernels::find(const Operation& operation) const {
   const std::string_view family = generic_family(operation);
   const std::string_view dtype = dtype_class(operation.dtype);
-  for (const Prepared& k : kernels_)
-    if (k.direction == operation.direction && k.family == family && k.dtype == dtype) return &k;
+  for (const auto& k : kernels_) {
+    if (k->header.direction == operation.direction && k->header.family == family && k->header.dtype == dtype)
+      return k->kernel.get() != nullptr ? k.get() : nullptr;
+  }
   return nullptr;
 }
 
 std::string_view GenericKernels::record_of(const Operation& operation) const {
-  const Prepared* k = find(operation);
-  return k == nullptr ? std::string_view{} : std::string_view{k->name};
+  const Entry* entry = find(operation);
+  return entry == nullptr ? std::string_view{} : std::string_view{entry->name};
+}
+
+std::vector<std::string> GenericKernels::unreadable() const {
+  std::vector<std::string> out;
+  for (const auto& k : kernels_) {
+    if (k->kernel.get() == nullptr) out.push_back(fmt::format("model {}: {}", k->name, k->kernel.problem()));
+  }
+  return out;
 }
 
 std::optional<Estimate> GenericKernels::estimate(const Operation& operation,
                                                  const AnalyticModel& model) const {
-  const Prepared* k = find(operation);
-  if (k == nullptr) return std::nullopt;
+  const Entry* entry = find(operation);
+  if (entry == nullptr) return std::nullopt;
+  const Prepared* k = entry->kernel.get();
   const AnalyticTime analytic = model.answer(operation);
   GenericTerms terms;
   generic_terms(operation, analytic, model.figures(), terms);
@@ -422,7 +438,7 @@ std::optional<Estimate> GenericKernels::estimate(const Operation& operation,
   const Microseconds low =
       std::max(time * std::exp(std::clamp(k->band.low, -kMostBand, 0.0)), analytic.lower_bound);
   return Estimate{time, low, time * std::exp(std::clamp(k->band.high, 0.0, kMostBand)),
-                  k->adapted ? EstimateSource::fitted : EstimateSource::analytic};
+                  entry->header.adapted ? EstimateSource::fitted : EstimateSource::analytic};
 }
 
 }  // namespace stepcast

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,6 +20,7 @@
 #include "stepcast/base/json_value.h"
 #include "stepcast/base/result.h"
 #include "stepcast/cost/analytic_model.h"
+#include "stepcast/cost/detail/on_demand.h"
 #include "stepcast/cost/families/gradient_trees.h"
 #include "stepcast/cost/families/kernel_features.h"
 #include "stepcast/operation/operation.h"
@@ -69,7 +71,17 @@ struct GenericBand {
   double low = -0.5, high = 0.5;
 };
 
-struct GenericKernel {
+// What a record answers for: the part of its parameters that is read before it is asked.
+struct GenericRecordHeader {
+  std::string family;  // as generic_family() says
+  std::string dtype;   // dtype_class()
+  Direction direction = Direction::forward;
+  bool adapted = false;  // `devices` is one device, and the record is for it
+
+  [[nodiscard]] static Result<GenericRecordHeader> read(const JsonValue& parameters);
+};
+
+struct GenericKernel : GenericRecordHeader {
   struct Measured {
     std::string device;
     DevicePlace place;
@@ -77,16 +89,12 @@ struct GenericKernel {
     std::size_t n_rows = 0;
   };
 
-  std::string family;  // as generic_family() says
-  std::string dtype;   // dtype_class()
-  Direction direction = Direction::forward;
   double log_usual_floor = 1;  // of the family, where devices say little
   std::vector<Measured> devices;
   GenericBand unseen;  // of devices that were left out in turn
   GenericBand inside;  // of devices around their own parameters
   KernelFeatureSet features = KernelFeatureSet::none;
   std::optional<GradientTrees> trees;  // see `features`
-  bool adapted = false;                // `devices` is one device, and the record is for it
 
   // Averaged for a device at `place` from the measured ones, without `left_out`.
   [[nodiscard]] GenericParameters parameters_at(const DevicePlace& place,
@@ -108,6 +116,8 @@ class GenericKernels {
  public:
   explicit GenericKernels(const Device& device) : place_(place_of(device)) {}
 
+  // Errors: of another version, for operations that are not known. The rest of a record is read when it is first
+  // asked for.
   [[nodiscard]] Status add(const ModelRecord& record);
   [[nodiscard]] bool empty() const { return kernels_.empty(); }
   // Nothing if no record is for such operations. `model` is of the same device.
@@ -115,21 +125,27 @@ class GenericKernels {
                                                  const AnalyticModel& model) const;
   // Name of the record that estimate() used; empty: none.
   [[nodiscard]] std::string_view record_of(const Operation& operation) const;
+  // "model generic/gemm/fp32/forward: the reason" of all that cannot be read. Reads them all.
+  [[nodiscard]] std::vector<std::string> unreadable() const;
 
  private:
+  // What is left of a record for one device.
   struct Prepared {
-    std::string name, family, dtype;
-    Direction direction;
     GenericParameters parameters;
     GenericBand band;
     KernelFeatureSet features;
     std::optional<GradientTrees> trees;
-    bool adapted;
   };
-  [[nodiscard]] const Prepared* find(const Operation& operation) const;
+  struct Entry {
+    std::string name;
+    GenericRecordHeader header;
+    detail::OnDemand<Prepared> kernel;
+  };
+  // One that can be read.
+  [[nodiscard]] const Entry* find(const Operation& operation) const;
 
   DevicePlace place_;
-  std::vector<Prepared> kernels_;
+  std::vector<std::unique_ptr<Entry>> kernels_;
 };
 
 }  // namespace stepcast

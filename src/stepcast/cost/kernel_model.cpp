@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <mutex>
 #include <optional>
 #include <string_view>
@@ -12,13 +11,14 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/cost/detail/kernel_records.h"
 #include "stepcast/cost/families/fitted_kernel.h"
 #include "stepcast/cost/generic_kernel.h"
 
 namespace stepcast {
 namespace {
 
-constexpr std::size_t kNoRecord = std::numeric_limits<std::size_t>::max();
+constexpr std::size_t kNoRecord = detail::KernelRecords::kNone;
 
 // Gradients of a matrix product from its forward kernel in the layout of the gradient: medians over the 61
 // shapes of simumax_a100_pcie_efficiency.csv, efficiency of TN over that of NN (0.738 / 0.739), and over that
@@ -28,13 +28,15 @@ constexpr double kWeightGradientFactor = 1.05;
 
 // What an answer borrowed from another record loses in certainty, each side, in ln: assumed.
 constexpr double kOtherDType = 0.05;    // fp16 for bf16
-constexpr double kFromForward = 0.08;   // gradients from forward kernels
-constexpr double kOfSibling = 0.05;     // fitted on another device of the architecture
+constexpr double kFromForward = 0.08;   // gradients, or one layout of a product, from another one
 constexpr double kFromAnalytic = 0.15;  // scaled by a ratio of the analytic model
 
 // Work below the least that was measured, in ln: from half of it on the answer moves to the analytic model,
 // at an eighth it has arrived; a quarter of the way that it moved is added to the band. Assumed.
 constexpr double kHandOverFrom = 0.7, kHandOverTo = 2.1, kHandOverWidening = 0.25;
+
+// Places of the extents of a product among the features of the set "matrix_1".
+constexpr std::size_t kLogM = 0, kLogN = 1, kLogK = 2;
 
 // fp16 and bf16 run on the same units and move the same bytes.
 DType alike(DType dtype) {
@@ -54,14 +56,6 @@ Operation with(const Operation& operation, Direction direction) {
   return out;
 }
 
-// The figures of this device in a reference that was fitted on another one; the fitted constants stay.
-void use_figures(ReferenceParameters& reference, DType dtype, const Device& device) {
-  if (device.memory_bandwidth.value() > 0) reference.bandwidth_GBps = device.memory_bandwidth.value() / 1e9;
-  if (const auto peak = device.peak(dtype); peak && peak->value() > 0)
-    reference.peak_TFLOPs = peak->value() / 1e12;
-  if (device.sm_count && *device.sm_count > 0) reference.sm_count = static_cast<double>(*device.sm_count);
-}
-
 // A time in the making.
 struct Answer {
   double us = 0;
@@ -69,6 +63,8 @@ struct Answer {
   EstimateSource source = EstimateSource::fitted;
   std::size_t record = kNoRecord;
   bool extrapolated = false;
+  bool of_another_value = false;  // as in FittedTime
+  bool layout_measured = false;   // as in ExplainedEstimate
 
   [[nodiscard]] Answer scaled(double factor, double wider) const {
     Answer out = *this;
@@ -87,6 +83,8 @@ Answer sum(const Answer& a, const Answer& b) {
   out.log_high = (a.us * a.log_high + b.us * b.log_high) / out.us;
   out.source = weaker(a.source, b.source);
   out.extrapolated = a.extrapolated || b.extrapolated;
+  out.of_another_value = a.of_another_value || b.of_another_value;
+  out.layout_measured = a.layout_measured && b.layout_measured;
   return out;
 }
 
@@ -123,37 +121,15 @@ class Memo {
 }  // namespace
 
 struct KernelModel::Impl {
-  explicit Impl(const Device& device) : analytic{device}, generic{device} {}
+  explicit Impl(const Device& device) : analytic{device}, generic{device}, fitted{analytic.device()} {}
 
   AnalyticModel analytic;
   GenericKernels generic;
-  std::vector<FittedKernel> kernels;
-  std::vector<std::string> names;  // of the records, one per kernel
-  std::vector<double> widening;    // of the band, in ln, likewise
-  std::vector<std::string> skipped;
+  detail::KernelRecords fitted;
+  std::vector<std::string> skipped;  // before they are asked
   Memo memo;
 
-  static constexpr std::size_t kDirections = 4;
-  // Per family: index into `kernels` by dtype and direction, or kNoRecord.
-  using Slots = std::array<std::array<std::size_t, kDirections>, kDTypeCount>;
-  struct Family {
-    std::string name;
-    Slots slots;
-  };
-  std::vector<Family> families;
-
   void add(const ModelRecord& record);
-  [[nodiscard]] const Slots* slots_of(std::string_view family) const {
-    for (const Family& f : families) {
-      if (f.name == family) return &f.slots;
-    }
-    return nullptr;
-  }
-  [[nodiscard]] std::size_t find(const Operation& operation) const {
-    const Slots* slots = slots_of(family_of(operation));
-    if (slots == nullptr) return kNoRecord;
-    return (*slots)[static_cast<std::size_t>(operation.dtype)][static_cast<std::size_t>(operation.direction)];
-  }
   // True if the record was fitted on operations that differ from this one in their sizes only.
   [[nodiscard]] bool covers(std::size_t record, const Operation& operation) const;
 
@@ -162,6 +138,7 @@ struct KernelModel::Impl {
   [[nodiscard]] std::optional<Answer> from_other_dtype(const Operation& operation) const;
   [[nodiscard]] std::optional<Answer> from_forward(const Operation& operation) const;
   [[nodiscard]] std::optional<Answer> gradient_of_product(const Operation& operation) const;
+  [[nodiscard]] std::optional<Answer> from_batched_product(const Operation& operation) const;
   [[nodiscard]] Answer from_figures(const Operation& operation) const;
   // A record in this dtype or one like it.
   [[nodiscard]] std::optional<Answer> measured(const Operation& operation) const {
@@ -181,51 +158,17 @@ struct KernelModel::Impl {
 };
 
 void KernelModel::Impl::add(const ModelRecord& record) {
-  if (record.kind == kGenericRecordKind) {
-    if (auto added = generic.add(record); !added)
-      skipped.push_back(fmt::format("model {}: {}", record.name, added.error().message()));
-    return;
-  }
-  if (!record.kind.starts_with("kernel_"))
+  if (!record.kind.starts_with("kernel_") && record.kind != kGenericRecordKind)
     return;  // slow-down factors and the like have readers of their own
-  if (record.kind != kKernelRecordKind) {
-    skipped.push_back(fmt::format("model {}: kind `{}` is not known", record.name, record.kind));
-    return;
-  }
-  // A platform file that takes the records of another device does so on purpose; they correct a reference
-  // that is given this device's figures below, so they hold for devices with the same units.
-  const bool of_sibling = !record.device.empty() && !analytic.device().is_called(record.device);
-  const JsonValue* architecture = record.parameters.find("architecture");
-  if (of_sibling &&
-      (architecture == nullptr || !architecture->is_text() || analytic.device().architecture.empty() ||
-       !same_name(architecture->text(), analytic.device().architecture))) {
-    skipped.push_back(fmt::format("model {}: fitted on {}, this is {}", record.name, record.device,
-                                  analytic.device().name));
-    return;
-  }
-  Result<FittedKernel> kernel = FittedKernel::read(record.parameters);
-  if (!kernel) {
-    skipped.push_back(fmt::format("model {}: {}", record.name, kernel.error().message()));
-    return;
-  }
-  if (of_sibling) use_figures(kernel->reference, kernel->dtype, analytic.device());
-  auto family = std::find_if(families.begin(), families.end(),
-                             [&](const Family& f) { return f.name == kernel->family; });
-  if (family == families.end()) {
-    Slots empty;
-    for (auto& row : empty) row.fill(kNoRecord);
-    families.push_back({kernel->family, empty});
-    family = families.end() - 1;
-  }
-  family->slots[static_cast<std::size_t>(kernel->dtype)][static_cast<std::size_t>(kernel->direction)] =
-      kernels.size();
-  kernels.push_back(std::move(kernel).value());
-  names.push_back(record.name);
-  widening.push_back(of_sibling ? kOfSibling : 0);
+  Status added = record.kind == kGenericRecordKind ? generic.add(record)
+                 : record.kind == kKernelRecordKind
+                     ? fitted.add(record)
+                     : Status{Error{fmt::format("kind `{}` is not known", record.kind)}};
+  if (!added) skipped.push_back(fmt::format("model {}: {}", record.name, added.error().message()));
 }
 
 bool KernelModel::Impl::covers(std::size_t record, const Operation& operation) const {
-  const FittedKernel& kernel = kernels[record];
+  const FittedKernel& kernel = fitted.kernel(record);
   if (kernel_feature_set_of(operation) != kernel.features) return false;
   const auto* attention = std::get_if<AttentionShape>(&operation.shape);
   if (attention == nullptr || attention->kernel == AttentionKernel::any || kernel.attention_kernels.empty())
@@ -237,11 +180,18 @@ bool KernelModel::Impl::covers(std::size_t record, const Operation& operation) c
 Answer KernelModel::Impl::to_answer(std::size_t record, const FittedTime& time,
                                     const Operation& operation) const {
   Answer answer{std::exp(time.log_us),
-                time.log_low - widening[record],
-                time.log_high + widening[record],
+                time.log_low - fitted.widening(record),
+                time.log_high + fitted.widening(record),
                 EstimateSource::fitted,
                 record,
                 time.distance > 0};
+  const auto* product = std::get_if<GemmShape>(&operation.shape);
+  answer.layout_measured = product != nullptr && product->layout != GemmLayout::any &&
+                           !time.of_another_value && !fitted.kernel(record).measured_values.values().empty();
+  if (time.of_another_value) {
+    answer = answer.scaled(1, kFromForward);
+    answer.of_another_value = true;
+  }
   if (time.below <= kHandOverFrom) return answer;
   // The floor of a record is what its benchmark launched, gaps of the host included. Far below the measured
   // work nothing else is left of it, and the figures of the device say more.
@@ -255,19 +205,58 @@ Answer KernelModel::Impl::to_answer(std::size_t record, const FittedTime& time,
 }
 
 std::optional<Answer> KernelModel::Impl::from_record(const Operation& operation) const {
-  const std::size_t record = find(operation);
-  if (record == kNoRecord || kernel_feature_set_of(operation) != kernels[record].features)
+  const std::size_t record = fitted.find(operation);
+  if (record == kNoRecord || kernel_feature_set_of(operation) != fitted.kernel(record).features)
     return std::nullopt;
   FittedTime time;
   const Operation* pointer = &operation;
-  kernels[record].estimate({&pointer, 1}, {&time, 1});
+  fitted.kernel(record).estimate({&pointer, 1}, {&time, 1});
+  if (time.of_another_value) {
+    if (auto batched = from_batched_product(operation)) return batched;
+  }
   const Answer answer = to_answer(record, time, operation);
   if (covers(record, operation)) return answer;
   // Another implementation of attention than the measured one: scaled as the analytic model says.
   Operation measured_one = operation;
-  std::get<AttentionShape>(measured_one.shape).kernel = kernels[record].attention_kernels.front();
+  std::get<AttentionShape>(measured_one.shape).kernel = fitted.kernel(record).attention_kernels.front();
   const double factor = analytic.time(operation) / analytic.time(measured_one);
   return answer.scaled(factor, kFromAnalytic);
+}
+
+// A product whose layout its own record did not measure, from batches of products in that layout: as many of
+// the sizes that were measured as make up the one that is asked for. (The record itself, asked for a single
+// product far larger than any it saw, goes up to the peak.) Gradients of weights (nt) are taken as those of
+// inputs (nn): both read an operand along its rows, and on P4 and P100 large products that read none so (tn)
+// take up to three times as long. In fp32 alone: matrix units do not care (kInputGradientFactor).
+std::optional<Answer> KernelModel::Impl::from_batched_product(const Operation& operation) const {
+  const auto* product = std::get_if<GemmShape>(&operation.shape);
+  if (product == nullptr || product->batch != 1 || operation.dtype != DType::fp32 ||
+      operation.direction != Direction::forward ||
+      (product->layout != GemmLayout::nn && product->layout != GemmLayout::nt))
+    return std::nullopt;
+  const std::size_t record = fitted.find("batched_gemm", operation.dtype, Direction::forward);
+  if (record == kNoRecord || fitted.kernel(record).measured_values.values().empty()) return std::nullopt;
+  const FittedKernel& kernel = fitted.kernel(record);
+  GemmShape parts{.batch = 1, .m = product->m, .n = product->n, .k = product->k, .layout = GemmLayout::nn};
+  const auto split = [&](std::int64_t& extent, std::size_t feature, std::int64_t least) {
+    const double most = std::max(std::exp(static_cast<double>(kernel.high[feature])), 1.0);
+    const auto needed = static_cast<std::int64_t>(std::ceil(static_cast<double>(extent) / most));
+    const std::int64_t n = std::clamp<std::int64_t>(needed, least, std::max<std::int64_t>(extent, 1));
+    extent = (extent + n - 1) / n;
+    parts.batch *= n;
+  };
+  split(parts.n, kLogN, 1);
+  split(parts.k, kLogK, 1);
+  split(parts.m, kLogM, parts.batch == 1 ? 2 : 1);  // a batch is two at the least
+  const Operation batch{parts, operation.dtype, Direction::forward};
+  FittedTime time;
+  const Operation* pointer = &batch;
+  kernel.estimate({&pointer, 1}, {&time, 1});
+  if (time.of_another_value) return std::nullopt;
+  Answer answer = to_answer(record, time, batch).scaled(1, kFromForward);
+  answer.of_another_value = true;
+  answer.layout_measured = product->layout == GemmLayout::nn;
+  return answer;
 }
 
 std::optional<Answer> KernelModel::Impl::from_other_dtype(const Operation& operation) const {
@@ -280,16 +269,23 @@ std::optional<Answer> KernelModel::Impl::from_other_dtype(const Operation& opera
 
 std::optional<Answer> KernelModel::Impl::gradient_of_product(const Operation& operation) const {
   const auto& s = std::get<GemmShape>(operation.shape);
-  const auto forward_of = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
-    return measured(
-        {GemmShape{.batch = s.batch, .m = m, .n = n, .k = k}, operation.dtype, Direction::forward});
+  const auto forward_of = [&](std::int64_t m, std::int64_t n, std::int64_t k, GemmLayout layout,
+                              double factor) -> std::optional<Answer> {
+    const GemmShape shape{.batch = s.batch, .m = m, .n = n, .k = k, .layout = layout};
+    const auto answer = measured({shape, operation.dtype, Direction::forward});
+    if (!answer) return std::nullopt;
+    // The layout is the gradient's own; borrowed times are wider already.
+    if (answer->layout_measured) return answer;
+    return answer->scaled(factor, answer->of_another_value ? 0 : kFromForward);
   };
-  auto input = forward_of(s.m, s.k, s.n);   // dA[m, k] = dC[m, n] B^T[n, k]
-  auto weight = forward_of(s.n, s.k, s.m);  // dB[k, n] = A^T[k, m] dC[m, n], written as its transpose
-  if (!input || !weight) return std::nullopt;
+  // dA[m, k] = dC[m, n] B^T[n, k]; dB[k, n] = A^T[k, m] dC[m, n], written as its transpose.
   // Batched products accumulate nothing: both gradients are like the forward.
-  input = input->scaled(kInputGradientFactor, kFromForward);
-  weight = weight->scaled(s.batch == 1 ? kWeightGradientFactor : 1, kFromForward);
+  const bool batched = s.batch > 1;
+  const auto input =
+      forward_of(s.m, s.k, s.n, batched ? GemmLayout::any : GemmLayout::nn, kInputGradientFactor);
+  const auto weight = forward_of(s.n, s.k, s.m, batched ? GemmLayout::any : GemmLayout::nt,
+                                 batched ? 1 : kWeightGradientFactor);
+  if (!input || !weight) return std::nullopt;
   if (operation.direction == Direction::backward) {
     Answer both = sum(*input, *weight);
     if (s.bias) {
@@ -342,16 +338,16 @@ Answer KernelModel::Impl::from_figures(const Operation& operation) const {
 }
 
 Answer KernelModel::Impl::answer(const Operation& operation) const {
-  if (families.empty()) return from_figures(operation);
+  if (fitted.empty()) return from_figures(operation);
   // The kernel that is asked for, measured in the other 16-bit type, is closer than another kernel in this
   // one.
   const auto* wanted = std::get_if<AttentionShape>(&operation.shape);
   if (wanted != nullptr && wanted->kernel != AttentionKernel::any) {
-    const std::size_t own = find(operation);
+    const std::size_t own = fitted.find(operation);
     const DType other = alike(operation.dtype);
     if (other != DType::unknown && (own == kNoRecord || !covers(own, operation))) {
       const Operation alike_operation = with(operation, other);
-      const std::size_t record = find(alike_operation);
+      const std::size_t record = fitted.find(alike_operation);
       if (record != kNoRecord && covers(record, alike_operation)) {
         if (auto a = from_other_dtype(operation)) return *a;
       }
@@ -361,7 +357,7 @@ Answer KernelModel::Impl::answer(const Operation& operation) const {
   // Attention kernels of two dtypes are often of two generations: the forward of this dtype counts more.
   const bool attention = std::holds_alternative<AttentionShape>(operation.shape);
   if (attention) {
-    if (find(with(operation, Direction::forward)) != kNoRecord) {
+    if (fitted.find(with(operation, Direction::forward)) != kNoRecord) {
       if (auto a = from_forward(operation)) return *a;
     }
   }
@@ -386,8 +382,11 @@ ExplainedEstimate KernelModel::explain(const Operation& operation) const {
   if (const auto known = impl_->memo.find(operation, hash)) return *known;
   const Answer answer = impl_->answer(operation);
   const std::string_view record = answer.record == kNoRecord ? impl_->generic.record_of(operation)
-                                                             : std::string_view{impl_->names[answer.record]};
-  const ExplainedEstimate explained{impl_->to_estimate(operation, answer), record, answer.extrapolated};
+                                  : answer.of_another_value
+                                      ? std::string_view{impl_->fitted.name_of_another_value(answer.record)}
+                                      : std::string_view{impl_->fitted.name(answer.record)};
+  const ExplainedEstimate explained{impl_->to_estimate(operation, answer), record, answer.extrapolated,
+                                    answer.layout_measured};
   impl_->memo.store(operation, hash, explained);
   return explained;
 }
@@ -401,19 +400,22 @@ void KernelModel::estimate(std::span<const Operation> operations, std::span<Esti
     std::array<const Operation*, kBlock> operations{};
     std::array<std::size_t, kBlock> index{};
   };
-  std::vector<Waiting> waiting(impl.kernels.size());
+  std::vector<Waiting> waiting(impl.fitted.size());
   std::array<FittedTime, kBlock> times{};
   const auto flush = [&](std::size_t record) {
     Waiting& w = waiting[record];
-    impl.kernels[record].estimate({w.operations.data(), w.n}, {times.data(), w.n});
-    for (std::size_t i = 0; i < w.n; ++i)
-      out[w.index[i]] =
-          impl.to_estimate(*w.operations[i], impl.to_answer(record, times[i], *w.operations[i]));
+    impl.fitted.kernel(record).estimate({w.operations.data(), w.n}, {times.data(), w.n});
+    for (std::size_t i = 0; i < w.n; ++i) {
+      const Operation& operation = *w.operations[i];
+      const Answer answer =
+          times[i].of_another_value ? impl.answer(operation) : impl.to_answer(record, times[i], operation);
+      out[w.index[i]] = impl.to_estimate(operation, answer);
+    }
     w.n = 0;
   };
   const std::size_t n = std::min(operations.size(), out.size());
   for (std::size_t i = 0; i < n; ++i) {
-    const std::size_t record = impl.find(operations[i]);
+    const std::size_t record = impl.fitted.find(operations[i]);
     if (record == kNoRecord || !impl.covers(record, operations[i])) {
       out[i] = impl.to_estimate(operations[i], impl.answer(operations[i]));
       continue;
@@ -429,6 +431,11 @@ void KernelModel::estimate(std::span<const Operation> operations, std::span<Esti
 }
 
 const AnalyticModel& KernelModel::analytic() const { return impl_->analytic; }
-const std::vector<std::string>& KernelModel::skipped() const { return impl_->skipped; }
+std::vector<std::string> KernelModel::skipped() const {
+  std::vector<std::string> out = impl_->skipped;
+  for (auto& unreadable : {impl_->generic.unreadable(), impl_->fitted.unreadable()})
+    out.insert(out.end(), unreadable.begin(), unreadable.end());
+  return out;
+}
 
 }  // namespace stepcast

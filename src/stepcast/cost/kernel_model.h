@@ -29,11 +29,14 @@ struct ExplainedEstimate {
   Estimate estimate;
   std::string_view record;    // name of the model record, valid as long as the model; empty: analytic
   bool extrapolated = false;  // outside of the range the record was fitted on
+  // The record was fitted on products in the layout that the operation names, at such amounts of work.
+  bool layout_measured = false;
 };
 
 class KernelModel {
  public:
-  // Records that cannot be read (kind or version unknown, numbers missing) are named in skipped().
+  // A record is read when an operation first asks for it. Those that cannot be read (kind or version unknown,
+  // numbers missing) are answered for by the next ground, and named in skipped().
   explicit KernelModel(const Platform& platform);
   KernelModel(const Device& device, std::span<const ModelRecord> records);
   KernelModel(KernelModel&&) noexcept;
@@ -47,7 +50,8 @@ class KernelModel {
   void estimate(std::span<const Operation> operations, std::span<Estimate> out) const;
 
   [[nodiscard]] const AnalyticModel& analytic() const;
-  [[nodiscard]] const std::vector<std::string>& skipped() const;
+  // "model gemm/fp32/forward: the reason". Reads every record.
+  [[nodiscard]] std::vector<std::string> skipped() const;
 
  private:
   struct Impl;

@@ -88,11 +88,12 @@ PricedOperation TrainingKernels::compute(const Operation& operation) const {
     alone = in_fp8(operation, alone);
   }
   Estimate time = alone.estimate;
-  // Weight gradients, written into fp32 and from transposed operands, reach less of the peak. The backward
-  // products of the operator measurements are left out: they reach 99 % of the peak, probably because their
-  // operands are gradients of a mean over 1e7 and more elements, which fp16 rounds to zero.
+  // Weight gradients, written into fp32 and from transposed operands, reach less of the peak; records that
+  // were fitted on such products know that already. The backward products of the operator measurements are
+  // left out: they reach 99 % of the peak, probably because their operands are gradients of a mean over 1e7
+  // and more elements, which fp16 rounds to zero.
   if (product != nullptr && product->batch == 1 && product->layout == GemmLayout::nt &&
-      operation.direction == Direction::forward) {
+      operation.direction == Direction::forward && !alone.layout_measured) {
     time = time.scaled(options_.weight_gradient_factor);
   }
   const KernelClass kernel_class = kernel_class_of(operation);

@@ -15,6 +15,7 @@
 #include "stepcast/calibrate/kernel_measurements.h"
 #include "stepcast/calibrate/kernel_rows.h"
 #include "stepcast/cost/kernel_model.h"
+#include "stepcast/validate/gradient_holdout.h"
 #include "stepcast/validate/kernel_folds.h"
 #include "stepcast/validate/kernel_sets.h"
 #include "stepcast/validate/published_errors.h"
@@ -209,6 +210,9 @@ Result<SuiteResult> validate_kernels(const std::filesystem::path& data, const Su
   }));
   STEPCAST_TRY(run(
       "beyond_range", [](const DeviceRows& d) { return split_largest(d.rows); }, group_beyond_range));
+  STEPCAST_ASSIGN(std::optional<TestScore> gradients,
+                  score_held_out_gradients(devices, files, options.threads));
+  if (gradients) result.tests.push_back(*std::move(gradients));
   STEPCAST_ASSIGN(std::vector<TestScore> unseen,
                   score_unseen_gpus(devices, files, published, options.threads));
   for (TestScore& test : unseen) result.tests.push_back(std::move(test));

@@ -8,6 +8,7 @@
 //   held_out_sequence_length   whole values of the sequence length
 // One fold:
 //   beyond_range               the largest hidden sizes; elsewhere the tenth with the most FLOPs or bytes
+//   held_out_gradients         products in a layout of gradients that was measured in batches alone
 //   unseen_gpu                 every GPU in turn from at least two others that measured the same family: fp32
 //                              and what else is not 16 bits
 //   unseen_gpu_20_points       the same with 20 measured points of each operator of the new GPU

@@ -393,6 +393,13 @@ Result<TrainedKernel> train_kernel(const KernelRows& rows, const Device& device,
     table.target.push_back(static_cast<float>(residual[i] - kernel.log_offset));
   table.weight = points.weight;
   fit_range(kernel, table);
+  if (kernel.features == KernelFeatureSet::matrix) {
+    for (std::size_t i = 0; i < n; ++i) {
+      const double rate = work_of(*points.operations[i]).flops.value() / std::exp(points.log_us[i]);
+      kernel.fastest_flops_per_us = std::max(kernel.fastest_flops_per_us, rate);
+    }
+  }
+  kernel.measured_values = MeasuredValues::of_rows(kernel.features, table.x, table.weight);
 
   std::vector<std::size_t> fold_of(n);
   std::mt19937_64 random{seed};

@@ -135,12 +135,12 @@ std::string kernel_record_name(std::string_view family, DType dtype, Direction d
   return fmt::format("{}/{}/{}", family, to_string(dtype), to_string(direction));
 }
 
-Result<FittedKernel> FittedKernel::read(const JsonValue& parameters) {
+Result<KernelRecordHeader> KernelRecordHeader::read(const JsonValue& parameters) {
   if (!parameters.is_object()) return Error{"the parameters are no object"};
   STEPCAST_ASSIGN(const double version, finite_number(parameters, "version"));
   if (version != kKernelRecordVersion)
     return Error{fmt::format("version {:g} (this program reads {})", version, kKernelRecordVersion)};
-  FittedKernel out;
+  KernelRecordHeader out;
   STEPCAST_ASSIGN(out.family, text_of(parameters, "family"));
   STEPCAST_ASSIGN(const std::string dtype, text_of(parameters, "dtype"));
   out.dtype = parse_dtype(dtype);
@@ -153,6 +153,12 @@ Result<FittedKernel> FittedKernel::read(const JsonValue& parameters) {
   const auto set = parse_kernel_feature_set(features);
   if (!set) return Error{fmt::format("features `{}` are not known", features)};
   out.features = *set;
+  return out;
+}
+
+Result<FittedKernel> FittedKernel::read(const JsonValue& parameters) {
+  FittedKernel out;
+  STEPCAST_ASSIGN(static_cast<KernelRecordHeader&>(out), KernelRecordHeader::read(parameters));
   const std::size_t n_features = kernel_features_of(out.features).size();
 
   STEPCAST_ASSIGN(const JsonValue* reference, object_of(parameters, "reference"));
@@ -171,6 +177,15 @@ Result<FittedKernel> FittedKernel::read(const JsonValue& parameters) {
   STEPCAST_ASSIGN(out.typical, floats_of(*range, "typical", n_features));
   for (std::size_t i = 0; i < n_features; ++i) {
     if (!(out.low[i] <= out.high[i])) return Error{fmt::format("`range`: min is above max of feature {}", i)};
+  }
+
+  if (const JsonValue* values = parameters.find("measured_values")) {
+    STEPCAST_ASSIGN(out.measured_values, MeasuredValues::read(out.features, *values));
+  }
+
+  if (parameters.find("fastest_TFLOPs") != nullptr) {
+    STEPCAST_ASSIGN(const double fastest_TFLOPs, positive_number(parameters, "fastest_TFLOPs"));
+    out.fastest_flops_per_us = fastest_TFLOPs * 1e6;
   }
 
   const JsonValue* corrections = parameters.find("corrections");
@@ -210,6 +225,9 @@ JsonValue FittedKernel::write() const {
   range.add("max", number_array(high));
   range.add("typical", number_array(typical));
   value.add("range", std::move(range));
+  if (!measured_values.values().empty()) value.add("measured_values", measured_values.write());
+  if (fastest_flops_per_us > 0)
+    value.add("fastest_TFLOPs", JsonValue{rounded(fastest_flops_per_us / 1e6, 6)});
   JsonValue all = JsonValue::array();
   for (const Correction& correction : corrections) all.add(write_correction(correction));
   value.add("corrections", std::move(all));
@@ -252,6 +270,7 @@ void FittedKernel::estimate(std::span<const Operation* const> operations, std::s
       prepare(*operations[begin + i], std::span<float, kMostKernelFeatures>{row, kStride}, log_reference);
       uncorrected[i] = std::clamp(log_reference + log_offset, kLeastLog, kMostLog);
       log_us[i] = uncorrected[i];
+      out[begin + i].of_another_value = measured_values.replace({row, names.size()});
       float distance = 0, below = 0;
       for (std::size_t f = 0; f < names.size(); ++f) {
         const float x = row[f];
@@ -274,6 +293,10 @@ void FittedKernel::estimate(std::span<const Operation* const> operations, std::s
       FittedTime& time = out[begin + i];
       // Numbers of a broken record can be finite each and overflow together.
       time.log_us = std::isfinite(log_us[i]) ? std::clamp(log_us[i], kLeastLog, kMostLog) : uncorrected[i];
+      if (fastest_flops_per_us > 0) {
+        const double flops = work_of(*operations[begin + i]).flops.value();
+        time.log_us = std::max(time.log_us, std::log(std::max(flops, 1.0) / fastest_flops_per_us));
+      }
       time.log_low = interpolate(band.log_time, band.low, time.log_us);
       time.log_high = interpolate(band.log_time, band.high, time.log_us);
       if (time.distance <= kSameSize) {

@@ -14,6 +14,7 @@
 #include "stepcast/cost/families/gradient_trees.h"
 #include "stepcast/cost/families/grid_table.h"
 #include "stepcast/cost/families/kernel_features.h"
+#include "stepcast/cost/families/measured_values.h"
 #include "stepcast/cost/families/perceptron.h"
 #include "stepcast/cost/families/reference_time.h"
 #include "stepcast/operation/operation.h"
@@ -45,22 +46,35 @@ struct FittedTime {
   double log_low = 0, log_high = 0;  // added to log_us: 10 and 90 % of measurements
   double distance = 0;               // beyond the measured sizes, in ln; 0: inside
   double below = 0;                  // how far the work is below the least that was measured, in ln
+  // Of another layout, function or other discrete feature than was asked for, which was not measured at such
+  // an amount of work.
+  bool of_another_value = false;
 };
 
-class FittedKernel {
- public:
+// What a record answers for: the part of its parameters that is read before it is asked.
+struct KernelRecordHeader {
   std::string family;  // as family_of() says
   DType dtype = DType::unknown;
   Direction direction = Direction::forward;
   KernelFeatureSet features = KernelFeatureSet::none;
+
+  // Errors name what is wrong: "version 7 (this program reads 1)".
+  [[nodiscard]] static Result<KernelRecordHeader> read(const JsonValue& parameters);
+};
+
+class FittedKernel : public KernelRecordHeader {
+ public:
   ReferenceParameters reference;
   double log_offset = 0;                  // of the reference to the middle of what was measured
   std::vector<float> low, high, typical;  // of each feature in the rows it was fitted on
+  MeasuredValues measured_values;         // of discrete features; empty: not known, it answers for all
+  // Products: FLOPs per microsecond of the fastest row. No product is predicted to run faster. 0: not known.
+  double fastest_flops_per_us = 0;
   std::vector<Correction> corrections;
   ResidualBand band;
   std::vector<AttentionKernel> attention_kernels;  // that were measured; empty: not known
 
-  // Errors name what is wrong: "version 7 (this program reads 1)".
+  // Errors as of the header, and of everything else: "`range` is missing".
   [[nodiscard]] static Result<FittedKernel> read(const JsonValue& parameters);
   [[nodiscard]] JsonValue write() const;
 

@@ -153,7 +153,7 @@ void GradientTrees::add(std::span<const float> rows, std::size_t stride, double 
 
 Result<GradientTrees> GradientTrees::read(const JsonValue& value, std::size_t n_features) {
   EncodedTrees encoded;
-  STEPCAST_ASSIGN(const std::vector<double> features, finite_numbers(value, "cut_feature"));
+  STEPCAST_ASSIGN(const std::vector<std::int32_t> features, whole_numbers(value, "cut_feature"));
   STEPCAST_ASSIGN(const std::vector<double> cuts, finite_numbers(value, "cut_value"));
   STEPCAST_ASSIGN(const std::vector<std::int32_t> nodes, whole_numbers(value, "nodes"));
   for (const std::int32_t node : nodes) {
@@ -163,9 +163,8 @@ Result<GradientTrees> GradientTrees::read(const JsonValue& value, std::size_t n_
     if (is_leaf) encoded.leaves.push_back((node - 1) / 2);
   }
   STEPCAST_ASSIGN(encoded.leaf_scale, finite_number(value, "leaf_scale"));
-  for (const double feature : features) {
-    if (!(feature >= 0 && feature < 255) || feature != std::floor(feature))
-      return Error{fmt::format("cut_feature holds {:g}", feature)};
+  for (const std::int32_t feature : features) {
+    if (feature < 0 || feature >= 255) return Error{fmt::format("cut_feature holds {}", feature)};
     encoded.cut_feature.push_back(static_cast<std::uint8_t>(feature));
   }
   for (const double cut : cuts) encoded.cut_value.push_back(static_cast<float>(cut));
@@ -175,13 +174,14 @@ Result<GradientTrees> GradientTrees::read(const JsonValue& value, std::size_t n_
 JsonValue GradientTrees::write() const {
   JsonValue value = JsonValue::object();
   value.add("leaf_scale", JsonValue{encoded_.leaf_scale});
-  value.add("cut_feature", number_array(encoded_.cut_feature));
-  value.add("cut_value", number_array(encoded_.cut_value));
-  JsonValue nodes = JsonValue::array();
+  value.add("cut_feature",
+            number_text(std::vector<std::int32_t>(encoded_.cut_feature.begin(), encoded_.cut_feature.end())));
+  value.add("cut_value", number_text(encoded_.cut_value));
+  std::vector<std::int32_t> nodes;
   std::size_t next_leaf = 0;
   for (const std::int32_t split : encoded_.splits)
-    nodes.add(JsonValue{2.0 * (split >= 0 ? split : encoded_.leaves[next_leaf++]) + (split >= 0 ? 0 : 1)});
-  value.add("nodes", std::move(nodes));
+    nodes.push_back(split >= 0 ? 2 * split : 2 * encoded_.leaves[next_leaf++] + 1);
+  value.add("nodes", number_text(nodes));
   return value;
 }
 

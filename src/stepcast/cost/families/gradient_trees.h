@@ -6,7 +6,7 @@
 // v times `leaf_scale`. So there are no child pointers that could be wrong; a list that ends early or late is
 // an error.
 //
-//   "cut_feature": [0, 3], "cut_value": [7.5, 2.25], "nodes": [2, -23, 0, 11, 81], "leaf_scale": 1e-4
+//   "cut_feature": "0 3", "cut_value": "7.5 2.25", "nodes": "2 -23 0 11 81", "leaf_scale": 1e-4
 //   x[3] < 2.25 ? -0.0012 : x[0] < 7.5 ? 0.0005 : 0.004
 #pragma once
 

@@ -104,7 +104,7 @@ JsonValue GridTable::write() const {
     axes.add(std::move(item));
   }
   value.add("axes", std::move(axes));
-  value.add("values", number_array(parameters_.values));
+  value.add("values", number_text(parameters_.values));
   return value;
 }
 

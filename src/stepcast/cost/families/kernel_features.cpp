@@ -35,9 +35,9 @@ constexpr KernelFeature kMatrix[] = {
     {"m_in_128", false},
     {"n_in_128", false},
     {"k_in_64", false},
-    {"bias", false},
-    {"accumulates", false},
-    {"layout", false},
+    {.name = "bias", .is_size = false, .is_discrete = true},
+    {.name = "accumulates", .is_size = false, .is_discrete = true},
+    {.name = "layout", .is_size = false, .is_discrete = true},
 };
 constexpr KernelFeature kAttention[] = {
     {"log_batch", true},
@@ -77,13 +77,20 @@ constexpr KernelFeature kConvolution[] = {
     {"padding", false},
 };
 constexpr KernelFeature kRows[] = {
-    {"log_rows", true},      {"log_cols", true},       {"log_reference", true}, {"log_elements", true, true},
-    {"twos_in_cols", false}, {"cols_per_1024", false}, {"kind", false},
+    {"log_rows", true},
+    {"log_cols", true},
+    {"log_reference", true},
+    {"log_elements", true, true},
+    {"twos_in_cols", false},
+    {"cols_per_1024", false},
+    {.name = "kind", .is_size = false, .is_discrete = true},
 };
 constexpr KernelFeature kElements[] = {
-    {"log_elements", true, true}, {"log_inner", true},      {"log_reference", true},
-    {"log_outer", true},          {"twos_in_inner", false}, {"twos_in_elements", false},
-    {"tensors", false},           {"function", false},      {"flops_per_element", false},
+    {"log_elements", true, true}, {"log_inner", true},
+    {"log_reference", true},      {"log_outer", true},
+    {"twos_in_inner", false},     {"twos_in_elements", false},
+    {"tensors", false},           {.name = "function", .is_size = false, .is_discrete = true},
+    {"flops_per_element", false},
 };
 constexpr KernelFeature kLookup[] = {
     {"log_rows", true},           {"log_dim", true},          {"log_lookups", true},
@@ -97,8 +104,8 @@ constexpr KernelFeature kOptimizer[] = {
     {"log_reference", true},
     {"log_per_tensor", true},
     {"bytes_per_parameter", false},
-    {"implementation", false},
-    {"kind", false},
+    {.name = "implementation", .is_size = false, .is_discrete = true},
+    {.name = "kind", .is_size = false, .is_discrete = true},
 };
 
 constexpr float kUnknown = std::numeric_limits<float>::quiet_NaN();

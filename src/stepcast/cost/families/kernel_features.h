@@ -41,6 +41,8 @@ struct KernelFeature {
   bool is_size;
   // All of the work: where this is far below what was measured, fitted times hold launches and little else.
   bool is_amount = false;
+  // One of a few values with no order between them: a layout, a function.
+  bool is_discrete = false;
 };
 [[nodiscard]] std::span<const KernelFeature> kernel_features_of(KernelFeatureSet set);
 

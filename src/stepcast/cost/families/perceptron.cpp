@@ -103,7 +103,7 @@ JsonValue Perceptron::write() const {
   value.add("widths", number_array(parameters_.widths));
   value.add("input_mean", number_array(parameters_.input_mean));
   value.add("input_scale", number_array(parameters_.input_scale));
-  value.add("weights", number_array(parameters_.weights));
+  value.add("weights", number_text(parameters_.weights));
   return value;
 }
 

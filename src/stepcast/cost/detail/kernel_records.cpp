@@ -1,0 +1,82 @@
+#include "stepcast/cost/detail/kernel_records.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace stepcast::detail {
+namespace {
+
+// What a record loses in certainty on another device of the architecture, each side, in ln: assumed.
+constexpr double kOfSibling = 0.05;
+
+// The figures of this device in a reference that was fitted on another one; the fitted constants stay.
+void use_figures(FittedKernel& kernel, const Device& device) {
+  ReferenceParameters& reference = kernel.reference;
+  if (device.memory_bandwidth.value() > 0) reference.bandwidth_GBps = device.memory_bandwidth.value() / 1e9;
+  if (const auto peak = device.peak(kernel.dtype); peak && peak->value() > 0) {
+    kernel.fastest_flops_per_us *= peak->value() / 1e12 / reference.peak_TFLOPs;
+    reference.peak_TFLOPs = peak->value() / 1e12;
+  }
+  if (device.sm_count && *device.sm_count > 0) reference.sm_count = static_cast<double>(*device.sm_count);
+}
+
+}  // namespace
+
+Status KernelRecords::add(const ModelRecord& record) {
+  // A platform file that takes the records of another device does so on purpose; they correct a reference
+  // that is given this device's figures below, so they hold for devices with the same units.
+  const bool of_sibling = !record.device.empty() && !device_->is_called(record.device);
+  const JsonValue* architecture = record.parameters.find("architecture");
+  if (of_sibling && (architecture == nullptr || !architecture->is_text() || device_->architecture.empty() ||
+                     !same_name(architecture->text(), device_->architecture))) {
+    return Error{fmt::format("fitted on {}, this is {}", record.device, device_->name)};
+  }
+  STEPCAST_ASSIGN(const KernelRecordHeader header, KernelRecordHeader::read(record.parameters));
+  auto family = std::ranges::find(families_, header.family, &Family::name);
+  if (family == families_.end()) {
+    Slots empty;
+    for (auto& row : empty) row.fill(kNone);
+    families_.push_back({header.family, empty});
+    family = families_.end() - 1;
+  }
+  family->slots[static_cast<std::size_t>(header.dtype)][static_cast<std::size_t>(header.direction)] =
+      records_.size();
+  const char* another =
+      header.features == KernelFeatureSet::matrix ? "(in another layout)" : "(of another kind)";
+  const auto read = [device = device_, of_sibling](const JsonValue& parameters) -> Result<FittedKernel> {
+    STEPCAST_ASSIGN(FittedKernel kernel, FittedKernel::read(parameters));
+    if (of_sibling) use_figures(kernel, *device);
+    return kernel;
+  };
+  records_.push_back(std::unique_ptr<Record>(new Record{record.name,
+                                                        fmt::format("{} {}", record.name, another),
+                                                        of_sibling ? kOfSibling : 0.0,
+                                                        {record.parameters, read}}));
+  return Ok{};
+}
+
+std::size_t KernelRecords::find(const Operation& operation) const {
+  return find(family_of(operation), operation.dtype, operation.direction);
+}
+
+std::size_t KernelRecords::find(std::string_view family, DType dtype, Direction direction) const {
+  for (const Family& f : families_) {
+    if (f.name != family) continue;
+    const std::size_t index = f.slots[static_cast<std::size_t>(dtype)][static_cast<std::size_t>(direction)];
+    return index != kNone && records_[index]->kernel.get() != nullptr ? index : kNone;
+  }
+  return kNone;
+}
+
+std::vector<std::string> KernelRecords::unreadable() const {
+  std::vector<std::string> out;
+  for (const auto& record : records_) {
+    if (record->kernel.get() == nullptr)
+      out.push_back(fmt::format("model {}: {}", record->name, record->kernel.problem()));
+  }
+  return out;
+}
+
+}  // namespace stepcast::detail

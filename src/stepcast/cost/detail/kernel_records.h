@@ -1,0 +1,69 @@
+// The fitted kernel models of one device, by what they answer for.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <limits>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stepcast/base/result.h"
+#include "stepcast/cost/detail/on_demand.h"
+#include "stepcast/cost/families/fitted_kernel.h"
+#include "stepcast/operation/operation.h"
+#include "stepcast/platform/platform.h"
+
+namespace stepcast::detail {
+
+class KernelRecords {
+ public:
+  static constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+
+  // `device` must outlive the records.
+  explicit KernelRecords(const Device& device) : device_(&device) {}
+
+  // Errors: of another version or for operations that are not known, of a device of another architecture. What is
+  // wrong with the rest of a record shows when it is first asked for.
+  [[nodiscard]] Status add(const ModelRecord& record);
+
+  [[nodiscard]] bool empty() const { return records_.empty(); }
+  [[nodiscard]] std::size_t size() const { return records_.size(); }
+  // The record for operations of this family, dtype and direction; kNone if there is none that can be read.
+  [[nodiscard]] std::size_t find(const Operation& operation) const;
+  [[nodiscard]] std::size_t find(std::string_view family, DType dtype, Direction direction) const;
+
+  // Of an index that find() gave.
+  [[nodiscard]] const FittedKernel& kernel(std::size_t index) const { return *records_[index]->kernel.get(); }
+  [[nodiscard]] const std::string& name(std::size_t index) const { return records_[index]->name; }
+  // The name for times of another layout or kind than was asked for: "gemm/fp32/forward (in another layout)".
+  [[nodiscard]] const std::string& name_of_another_value(std::size_t index) const {
+    return records_[index]->name_of_another_value;
+  }
+  // Of the band on each side, in ln: the record was fitted on another device.
+  [[nodiscard]] double widening(std::size_t index) const { return records_[index]->widening; }
+
+  // "model gemm/fp32/forward: the reason" of all that cannot be read. Reads them all.
+  [[nodiscard]] std::vector<std::string> unreadable() const;
+
+ private:
+  static constexpr std::size_t kDirections = 4;
+  // Index into `records_` by dtype and direction, or kNone.
+  using Slots = std::array<std::array<std::size_t, kDirections>, kDTypeCount>;
+  struct Family {
+    std::string name;
+    Slots slots;
+  };
+  struct Record {
+    std::string name, name_of_another_value;
+    double widening = 0;
+    OnDemand<FittedKernel> kernel;
+  };
+
+  const Device* device_;
+  std::vector<Family> families_;
+  std::vector<std::unique_ptr<Record>> records_;
+};
+
+}  // namespace stepcast::detail
