@@ -200,6 +200,8 @@ double usual_floor(const Group& group) {
   return std::max(0.0, least);
 }
 
+using Places = std::map<std::string, DevicePlace>;
+
 // One record in the making.
 struct Family {
   GenericKernel kernel;
@@ -207,7 +209,7 @@ struct Family {
 };
 
 // Parameters of every device, trees on what is left of all together, parameters again.
-Status fit_family(Family& family, const std::map<std::string, DevicePlace>& places) {
+Status fit_family(Family& family, const Places& places) {
   GenericKernel& kernel = family.kernel;
   kernel.log_usual_floor = rounded(usual_floor(family.points));
   GenericParameters centre{};
@@ -248,22 +250,53 @@ void lend_devices(const GenericKernel& lender, GenericKernel& borrower) {
   }
 }
 
+// The family as it would be if `device` had never been measured: its rows are missing from parameters, floors
+// and trees alike. `lender`: as of lend_devices(), or nothing.
+Result<Family> without(const Family& family, const std::string& device, const Places& places,
+                       const GenericKernel* lender) {
+  Family others;
+  others.kernel.family = family.kernel.family;
+  others.kernel.dtype = family.kernel.dtype;
+  others.kernel.direction = family.kernel.direction;
+  // Where nothing is left, where the fit of the device itself started.
+  others.kernel.log_usual_floor = rounded(usual_floor(family.points));
+  others.points = family.points;
+  others.points.erase(device);
+  for (auto& [unused, points] : others.points)
+    for (Point& p : points) p.log_trees = 0;
+  if (!others.points.empty()) STEPCAST_TRY(fit_family(others, places));
+  if (lender != nullptr) {
+    lend_devices(*lender, others.kernel);
+    std::erase_if(others.kernel.devices,
+                  [&](const GenericKernel::Measured& m) { return m.device == device; });
+  }
+  return others;
+}
+
 // Leaves out every device in turn. Returns the mean absolute error in percent, all devices counting alike.
-double measure_bands(Family& family) {
+Result<double> measure_bands(Family& family, const Places& places, const GenericKernel* lender) {
   GenericKernel& kernel = family.kernel;
   std::vector<Residual> unseen, inside;
   double mape = 0;
-  std::size_t i = 0;  // lent devices stand behind those with points
   for (const auto& [device, points] : family.points) {
-    const GenericParameters guess = kernel.parameters_at(kernel.devices[i].place, i);
-    const double weight = 1 / static_cast<double>(points.size());
-    for (const Point& p : points) {
+    STEPCAST_ASSIGN(const Family others, without(family, device, places, lender));
+    const GenericParameters guess = others.kernel.parameters_at(places.at(device));
+    std::vector<Point> held_out = points;
+    for (Point& p : held_out)
+      p.log_trees = others.kernel.trees ? tree_correction(*others.kernel.trees, p.features) : 0;
+    // As a device that the others' trees are adapted to.
+    GenericParameters centre{};
+    centre[0] = kernel.log_usual_floor;
+    const double repeats = std::max(1.0, static_cast<double>(held_out.size()) / kIndependentRows);
+    const GenericParameters own =
+        fit_parameters(held_out, centre, diagonal(kPriorPrecision), kFitVariance * repeats, 40);
+    const double weight = 1 / static_cast<double>(held_out.size());
+    for (const Point& p : held_out) {
       const double r = p.log_us - log_model(guess, p);
       unseen.push_back({r, weight});
       mape += 100 * std::abs(std::exp(-r) - 1) * weight / static_cast<double>(family.points.size());
-      inside.push_back({p.log_us - log_model(kernel.devices[i].parameters, p), weight});
+      inside.push_back({p.log_us - log_model(own, p), weight});
     }
-    ++i;
   }
   kernel.unseen = band_of(std::move(unseen));
   kernel.inside = band_of(std::move(inside));
@@ -301,7 +334,7 @@ bool has_generic_model(std::span<const ModelRecord> records, const Operation& op
 
 Result<GenericFit> fit_generic_models(std::span<const MeasuredDevice> devices) {
   std::map<std::string, Family> families;
-  std::map<std::string, DevicePlace> places;
+  Places places;
   for (const MeasuredDevice& measured : devices) {
     const AnalyticModel model{measured.device};
     places[measured.device.name] = place_of(measured.device);
@@ -325,19 +358,20 @@ Result<GenericFit> fit_generic_models(std::span<const MeasuredDevice> devices) {
   }
   const auto lender = families.find(group_name(kStreamingFamily, "half", Direction::forward));
   const auto borrower = families.find(group_name(kStreamingFamily, "fp32", Direction::forward));
-  if (lender != families.end() && borrower != families.end())
-    lend_devices(lender->second.kernel, borrower->second.kernel);
+  const bool lends = lender != families.end() && borrower != families.end();
+  if (lends) lend_devices(lender->second.kernel, borrower->second.kernel);
 
   GenericFit out;
   for (auto& [name, family] : families) {
     if (family.points.empty()) continue;
+    const GenericKernel* lent = lends && &family == &borrower->second ? &lender->second.kernel : nullptr;
     GenericFitNote note;
     note.record = name;
     for (const auto& [device, points] : family.points) {
       note.devices.push_back(device);
       note.n_rows += points.size();
     }
-    note.unseen_mape_percent = measure_bands(family);
+    STEPCAST_ASSIGN(note.unseen_mape_percent, measure_bands(family, places, lent));
     ModelRecord record;
     record.name = name;
     record.kind = kGenericRecordKind;
