@@ -97,7 +97,7 @@ Status fused_name_rule(const FrameworkCall& call, const Rule&, OperationList& ou
   for (const std::string_view part : fused.parts) {
     const OpRow* row = row_of_part(part);
     if (row == nullptr) continue;
-    flops += static_cast<double>(row->rule.flops);
+    flops += static_cast<double>(row->rule.flops_per_element());
     const std::string_view family = row->rule.family;
     normalizes =
         normalizes || family.ends_with("norm") || family.ends_with("softmax") || family == "cross_entropy";

@@ -101,6 +101,13 @@ struct Rule {
   [[nodiscard]] const T& as() const {
     return std::get<T>(details);
   }
+  // 1 where the rule does not say.
+  [[nodiscard]] float flops_per_element() const {
+    if (const auto* pointwise = std::get_if<PointwiseRule>(&details)) return pointwise->flops;
+    if (const auto* traffic = std::get_if<TrafficRule>(&details)) return traffic->flops;
+    if (const auto* reduction = std::get_if<ReductionRule>(&details)) return reduction->flops;
+    return 1;
+  }
 };
 
 struct OpRow {
