@@ -25,6 +25,7 @@ constexpr std::array kRooms{
     Room{"analyze", 6},   Room{"calibrate", 6}, Room{"plan", 6},                       //
     Room{"validate", 7},                                                               //
     Room{"report", 8},                                                                 //
+    Room{"api", 9},                                                                    //
 };
 
 // Libraries that the library's public headers must not need: users of the package would have to have them.

@@ -1,36 +1,34 @@
-// What a user of the installed package can rely on: the version, a preset, a platform that ships, and a forecast.
-
+// Uses the installed package as a user's program would: one prediction, one replay, both through the facade.
+//   consumer TRACES
 #include <cstdio>
+#include <string>
 
-#include "stepcast/base/version.h"
-#include "stepcast/describe/presets.h"
-#include "stepcast/platform/platform_file.h"
-#include "stepcast/predict/step_model.h"
+#include "stepcast/api/stepcast.h"
 
-namespace {
-
-int fail(const char* what, const std::string& why) {
-  std::printf("%s: %s\n", what, why.c_str());
-  return 1;
-}
-
-}  // namespace
-
-int main() {
-  using namespace stepcast;
-  if (version() != STEPCAST_EXPECTED_VERSION) return fail("version", std::string{version()});
-  const Result<Transformer> model = find_preset("gpt3-175b");
-  if (!model) return fail("preset", model.error().message());
-  const Result<Platform> platform = load_platform("dgx-a100");
-  if (!platform) return fail("platform", platform.error().message());
-  StepModel steps{*platform};
-  const Layout layout{
-      .degrees = {.tensor = 8, .pipeline = 16, .data = 4},
-      .batch = {.micro_batch_sequences = 1, .global_batch_sequences = 1536, .seq_len_tokens = 2048}};
-  const Result<StepPrediction> p = steps.predict(*model, layout);
-  if (!p) return fail("forecast", p.error().message());
-  // 6 x 175e9 FLOPs for each of 1536 x 2048 tokens on 512 GPUs of at most 312e12 FLOP/s take at least 20.7 s.
-  const double step_s = p->step.time.value() / 1e6;
-  std::printf("stepcast %s: a step of gpt3-175b on 512 A100 takes %.1f s\n", version().data(), step_s);
-  return step_s > 20.7 && step_s < 60 ? 0 : 1;
+int main(int argc, char** argv) {
+  if (stepcast::version() != STEPCAST_EXPECTED_VERSION) {
+    std::fprintf(stderr, "version %s\n", stepcast::version().data());
+    return 5;
+  }
+  const stepcast::Session session;
+  const auto predicted =
+      session.predict({.job = {.model = "gpt3-175b", .n_gpus = 64}, .platform = "dgx-a100"});
+  if (!predicted.ok()) {
+    std::fprintf(stderr, "%s\n", predicted.error().message().c_str());
+    return 1;
+  }
+  // 6 x 175e9 FLOPs per token on 64 GPUs of at most 312e12 FLOP/s each: no step can be faster.
+  const double tokens = predicted->throughput.tokens_per_step.value_or(0);
+  if (predicted->step_time_ms < 6 * 175e9 * tokens / (64 * 312e12) * 1e3) return 6;
+  const auto read = stepcast::forecast_from_json(stepcast::forecast_json(*predicted));
+  if (!read.ok() || !(read->step_time_ms > 0) || read->n_gpus != 64) return 2;
+  const auto replayed = session.replay({.places = {argc > 1 ? argv[1] : "."}});
+  if (!replayed.ok()) {
+    std::fprintf(stderr, "%s\n", replayed.error().message().c_str());
+    return 3;
+  }
+  const stepcast::Comparison differences = stepcast::compare(replayed->measured, replayed->simulated);
+  std::printf("predicted %.1f ms; replayed %.3f ms, measured %.3f ms\n", predicted->step_time_ms,
+              replayed->simulated.step_time_ms, replayed->measured.step_time_ms);
+  return differences.parts.empty() ? 4 : 0;
 }

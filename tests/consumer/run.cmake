@@ -14,5 +14,5 @@ run(${CMAKE_COMMAND} --install "${BUILD_DIR}" --prefix "${WORK_DIR}/prefix")
 run(${CMAKE_COMMAND} -S "${SOURCE_DIR}" -B "${WORK_DIR}/build" -G "${GENERATOR}" -DCMAKE_CXX_COMPILER=${CXX}
     -DCMAKE_PREFIX_PATH=${WORK_DIR}/prefix -DEXPECTED_VERSION=${VERSION} -DCMAKE_CXX_FLAGS=-O0)
 run(${CMAKE_COMMAND} --build "${WORK_DIR}/build")
-run("${WORK_DIR}/build/consumer")
+run("${WORK_DIR}/build/consumer" "${SOURCE_DIR}/../../examples/dlrm_4gpu")
 run("${WORK_DIR}/prefix/bin/stepcast" --version)

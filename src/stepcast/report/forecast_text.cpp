@@ -140,6 +140,12 @@ std::string part_text(std::string_view key) {
   return std::string{key};
 }
 
+std::string throughput_text(const Forecast& forecast) { return throughput(forecast.throughput); }
+
+std::string training_text(const Forecast& forecast) {
+  return forecast.training ? training(*forecast.training) : std::string{};
+}
+
 std::string forecast_text(const Forecast& f) {
   std::string out = subject(f) + "\n";
   if (number(f, "tensor_parallel") > 0) out += layout_line(f) + "\n";
@@ -164,6 +170,7 @@ std::string explained_text(const Forecast& forecast) {
                    {"what", kLeft},
                    {"n"},
                    {"us"},
+                   {"hidden"},
                    {"p10"},
                    {"p90"},
                    {"GFLOP"},
@@ -173,17 +180,19 @@ std::string explained_text(const Forecast& forecast) {
     table.row({list.name});
     table.rule();
     for (const ForecastItem& item : list.items) {
+      const bool by_record = !item.record.empty() && item.source != EstimateSource::assumed;
       table.row({(item.overlapped ? "| " : "") + item.name, shorten(item.what, 70), table_number(item.n, 0),
-                 table_number(item.time_us, 1), table_number(item.alone_p10_us, 1),
-                 table_number(item.alone_p90_us, 1), table_number_or_blank(item.flops * 1e-9, 1),
-                 table_number(item.bytes * 1e-6, 1),
-                 item.record.empty() ? std::string{to_string(item.source)} : item.record});
+                 table_number(item.time_us, 1), table_number_or_blank(item.hidden_us, 1),
+                 table_number(item.alone_p10_us, 1), table_number(item.alone_p90_us, 1),
+                 table_number_or_blank(item.flops * 1e-9, 1), table_number(item.bytes * 1e-6, 1),
+                 by_record ? item.record : std::string{to_string(item.source)}});
     }
     table.row({"", "sum of what nothing hides", "", table_number(list.gpu_us, 1)});
     if (list.host_us > 0) table.row({"", "waiting for launches", "", table_number(list.host_us, 1)});
     table.row({""});
   }
-  return "One micro-batch on one rank; `|` runs beside the item below it.\n\n" + table.text();
+  return "One micro-batch on one rank, times with what runs beside; `|` runs beside the next operation.\n\n" +
+         table.text();
 }
 
 }  // namespace stepcast

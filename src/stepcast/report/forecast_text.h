@@ -14,6 +14,10 @@ namespace stepcast {
 // The operations of every kind of layer, of embedding, head and update, as they were priced.
 [[nodiscard]] std::string explained_text(const Forecast& forecast);
 
+// The lines about throughput and a training that forecast_text() holds; empty where nothing is known.
+[[nodiscard]] std::string throughput_text(const Forecast& forecast);
+[[nodiscard]] std::string training_text(const Forecast& forecast);
+
 // A part of ForecastClass::parts() in the words of the reports: "idle: pipeline" is "idle: pipeline bubble".
 [[nodiscard]] std::string part_text(std::string_view key);
 

@@ -14,6 +14,7 @@
 #include <fmt/ranges.h>
 
 #include "stepcast/base/version.h"
+#include "stepcast/report/forecast_text.h"
 #include "stepcast/report/json_writer.h"
 #include "stepcast/report/replay_report.h"
 #include "stepcast/report/text_table.h"
@@ -109,6 +110,10 @@ class TextReport {
       threads();
       constants();
     }
+    if (a_.simulated.throughput.samples_per_s || a_.simulated.throughput.tokens_per_s) {
+      text_ += "\n" + throughput_text(a_.simulated);
+    }
+    text_ += training_text(a_.simulated);
     notes();
     return std::move(text_);
   }

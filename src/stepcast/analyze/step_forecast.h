@@ -1,0 +1,43 @@
+// The Forecast of a described training step.
+//
+//   StepModel steps{platform};
+//   STEPCAST_ASSIGN(const PredictedStep step, predict_step(model, layout, steps));
+//   STEPCAST_ASSIGN(const Forecast f, step_forecast({model, layout, platform, step, steps.pricer()}));
+#pragma once
+
+#include "stepcast/analyze/forecast.h"
+#include "stepcast/analyze/make_forecast.h"
+#include "stepcast/base/result.h"
+#include "stepcast/platform/platform.h"
+#include "stepcast/predict/predicted_step.h"
+#include "stepcast/predict/step_prices.h"
+#include "stepcast/workload/layout.h"
+#include "stepcast/workload/memory.h"
+#include "stepcast/workload/transformer.h"
+
+namespace stepcast {
+
+struct StepForecastInput {
+  const Transformer& model;
+  const Layout& layout;
+  const Platform& platform;
+  const PredictedStep& step;  // of the three
+  StepPricer& prices;         // as the step was priced with
+};
+
+struct StepForecastOptions {
+  bool explained = false;  // also the operations of every kind of layer
+  bool published = false;  // also the composition of the published method
+  ForecastOptions forecast{};
+};
+
+// All ranks run from 0 to the end of the step. Errors: those of memory_forecast and, if it is asked for, of
+// published_components.
+[[nodiscard]] Result<Forecast> step_forecast(const StepForecastInput& input,
+                                             const StepForecastOptions& options = {});
+
+// The choices that a person compares layouts by, by name.
+[[nodiscard]] std::vector<Setting> settings_of(const Layout& layout);
+[[nodiscard]] ForecastMemory memory_of(const MemoryForecast& memory);
+
+}  // namespace stepcast

@@ -1,0 +1,170 @@
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stepcast/analyze/replay_analysis.h"
+#include "stepcast/analyze/step_forecast.h"
+#include "stepcast/api/stepcast.h"
+#include "stepcast/base/output_file.h"
+#include "stepcast/platform/platform_file.h"
+#include "stepcast/predict/predicted_step.h"
+#include "stepcast/predict/replay.h"
+#include "stepcast/predict/step_model.h"
+#include "stepcast/predict/trace_set.h"
+#include "stepcast/predict/what_if.h"
+#include "stepcast/report/perfetto.h"
+#include "stepcast/workload/nearest_layout.h"
+
+namespace stepcast {
+
+namespace {
+
+// A platform with the prices of its operations.
+struct PricedPlatform {
+  std::shared_ptr<const Platform> platform;
+  StepModel steps;  // refers to *platform
+};
+
+std::string memory_note(const Platform& platform, const ResolvedJob& job) {
+  const std::optional<NearestLayout> nearest =
+      nearest_layout_that_fits(job.model, job.layout, platform.device.memory_size);
+  return fmt::format("does not fit into the memory of {}; {}", platform.device.name,
+                     nearest ? "nearest layout that does: " + nearest->change
+                             : std::string{"no layout on as many GPUs does that was tried"});
+}
+
+// One rank of every class: the others do the same.
+Status write_step_timeline(const OutputFile& file, const PredictedStep& step) {
+  Program program = step.program;
+  for (std::size_t c = 0; c < program.rank_classes().size(); ++c) program.set_multiplicity(RankClassId{c}, 1);
+  const FlatProgram flat{program};
+  return write_perfetto(file, flat, step.prices.costs, TaskTimes::simulated(flat, step.timeline));
+}
+
+// Looked at before the work begins, so that nobody waits in vain.
+Result<std::optional<OutputFile>> output_at(const std::filesystem::path& file,
+                                            const std::vector<std::filesystem::path>& inputs) {
+  if (file.empty()) return std::optional<OutputFile>{};
+  STEPCAST_ASSIGN(OutputFile output, OutputFile::at(file, inputs));
+  return std::optional<OutputFile>{std::move(output)};
+}
+
+std::vector<std::filesystem::path> files_of(const Job& job, const Platform& platform) {
+  std::vector<std::filesystem::path> files = platform.files;
+  files.emplace_back(job.model);
+  if (job.torchtitan) files.emplace_back(job.torchtitan->name);
+  if (job.deepspeed) files.emplace_back(job.deepspeed->name);
+  return files;
+}
+
+}  // namespace
+
+// A StepModel serves one thread at a time: every call takes one that is free, or makes one, and leaves it for
+// the next.
+struct Session::Impl {
+  Result<std::shared_ptr<const Platform>> platform(const std::string& name) {
+    const std::scoped_lock lock{mutex};
+    if (const auto found = platforms.find(name); found != platforms.end()) return found->second;
+    STEPCAST_ASSIGN(Platform loaded, load_platform(name));
+    auto shared = std::make_shared<const Platform>(std::move(loaded));
+    platforms.emplace(name, shared);
+    return shared;
+  }
+
+  Result<std::unique_ptr<PricedPlatform>> take(const std::string& name) {
+    {
+      const std::scoped_lock lock{mutex};
+      std::vector<std::unique_ptr<PricedPlatform>>& of_name = free[name];
+      if (!of_name.empty()) {
+        std::unique_ptr<PricedPlatform> taken = std::move(of_name.back());
+        of_name.pop_back();
+        return taken;
+      }
+    }
+    STEPCAST_ASSIGN(std::shared_ptr<const Platform> of_name, platform(name));
+    StepModel steps{*of_name};
+    return std::make_unique<PricedPlatform>(PricedPlatform{std::move(of_name), std::move(steps)});
+  }
+
+  void give_back(const std::string& name, std::unique_ptr<PricedPlatform> priced) {
+    const std::scoped_lock lock{mutex};
+    free[name].push_back(std::move(priced));
+  }
+
+  std::mutex mutex;
+  std::map<std::string, std::shared_ptr<const Platform>> platforms;
+  std::map<std::string, std::vector<std::unique_ptr<PricedPlatform>>> free;
+};
+
+Session::Session() : impl_(std::make_unique<Impl>()) {}
+Session::Session(Session&&) noexcept = default;
+Session& Session::operator=(Session&&) noexcept = default;
+Session::~Session() = default;
+
+Result<Forecast> Session::predict(const PredictRequest& request) const {
+  STEPCAST_ASSIGN(const ResolvedJob job, resolve(request.job));
+  StepAssumptions assumptions;
+  STEPCAST_TRY(apply_what_if(request.what_if, assumptions));
+  STEPCAST_ASSIGN(std::unique_ptr<PricedPlatform> priced, impl_->take(request.platform));
+  STEPCAST_ASSIGN(const std::optional<OutputFile> timeline,
+                  output_at(request.timeline, files_of(request.job, *priced->platform)));
+  StepModel& steps = priced->steps;
+  steps.set_assumptions(assumptions);
+  STEPCAST_ASSIGN(const PredictedStep step, predict_step(job.model, job.layout, steps));
+  STEPCAST_ASSIGN(
+      Forecast forecast,
+      step_forecast({job.model, job.layout, *priced->platform, step, steps.pricer()},
+                    {.explained = request.explained,
+                     .published = request.published,
+                     .forecast = {.collectives = request.collectives, .path_steps = request.path_steps}}));
+  std::vector<std::string> notes = job.notes;
+  for (const std::string& setting : job.not_modelled) {
+    notes.push_back(fmt::format("not modelled: {}", setting));
+  }
+  notes.insert(notes.end(), forecast.notes.begin(), forecast.notes.end());
+  if (forecast.memory && forecast.memory->verdict == to_string(MemoryVerdict::does_not_fit)) {
+    notes.push_back(memory_note(*priced->platform, job));
+  }
+  forecast.notes = std::move(notes);
+  STEPCAST_TRY(add_training(forecast, request.budget));
+  if (timeline) STEPCAST_TRY(write_step_timeline(*timeline, step));
+  impl_->give_back(request.platform, std::move(priced));
+  return forecast;
+}
+
+Result<Replayed> Session::replay(const ReplayRequest& request) const {
+  STEPCAST_ASSIGN(const TraceListing listing, list_traces(request.places));
+  std::vector<std::filesystem::path> files = listing.profiler;
+  files.insert(files.end(), listing.execution.begin(), listing.execution.end());
+  STEPCAST_ASSIGN(const std::optional<OutputFile> timeline, output_at(request.timeline, files));
+  STEPCAST_ASSIGN(const TraceSet traces,
+                  read_trace_set(listing, {.ranks = request.ranks, .threads = request.threads}));
+  ReplayOptions how;
+  how.rebuild.step = request.step;
+  how.rebuild.own_delays = request.own_delays;
+  how.rebuild.smallest_handoff = request.smallest_handoff;
+  STEPCAST_ASSIGN(const Replay result, stepcast::replay(traces.inputs(), how));
+  STEPCAST_ASSIGN(const ReplayTimes times, replay_times(result));
+  STEPCAST_ASSIGN(
+      ReplayAnalysis analysis,
+      analyze_replay(traces, result, times,
+                     {.samples_per_step = request.samples_per_step,
+                      .tokens_per_step = request.tokens_per_step,
+                      .forecast = {.collectives = 0, .path_names = 0, .path_steps = request.path_steps}}));
+  for (Forecast* forecast : {&analysis.simulated, &analysis.measured}) {
+    STEPCAST_TRY(add_training(*forecast, request.budget));
+  }
+  if (timeline) {
+    STEPCAST_TRY(write_perfetto(*timeline, times.flat, times.costs, times.simulated,
+                                request.timeline_with_measured ? &times.measured : nullptr));
+  }
+  Replayed replayed;
+  replayed.simulated = analysis.simulated;
+  replayed.measured = analysis.measured;
+  replayed.analysis = std::make_shared<const ReplayAnalysis>(std::move(analysis));
+  return replayed;
+}
+
+}  // namespace stepcast

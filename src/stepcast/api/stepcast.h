@@ -1,0 +1,87 @@
+// stepcast as a library: the one header that stays as it is.
+//
+//   const stepcast::Session session;
+//   const auto f = session.predict({.job = {.model = "llama-3-70b", .n_gpus = 512}, .platform = "dgx-h100"});
+//   if (!f.ok()) return fail(f.error().message());
+//   f->step_time_ms, f->critical().parts(), f->coverage.fitted
+//   const auto r = session.replay({.places = {"traces/"}});
+//   stepcast::compare(r->measured, r->simulated).parts.front().key
+//
+// Values go in and come out; nothing that is returned refers to anything else. A Session may be used from
+// several threads at once. Errors are values (base/result.h); nothing prints, exits or throws but for memory.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stepcast/analyze/compare.h"
+#include "stepcast/analyze/forecast.h"
+#include "stepcast/base/result.h"
+#include "stepcast/base/version.h"
+#include "stepcast/describe/job.h"
+#include "stepcast/report/forecast_json.h"
+#include "stepcast/report/forecast_text.h"
+
+namespace stepcast {
+
+struct ReplayAnalysis;
+
+// A step of a described training.
+struct PredictRequest {
+  Job job;
+  std::string platform = "dgx-h100";  // name of a shipped platform, or a platform file
+  std::vector<std::string> what_if;   // "nvlink=2x", see predict/what_if.h
+  TrainingBudget budget;              // what training would cost
+  bool explained = false;             // also the operations of every kind of layer
+  bool published = false;             // also the composition of the published method
+  bool path_steps = false;            // every step of the critical path
+  std::size_t collectives = 256;      // to list, those that cost most; 0 is all
+  // Also the step as Chrome trace JSON, one rank of every class; compressed if the name ends in .gz.
+  std::filesystem::path timeline{};
+};
+
+// Recorded ranks, with simulated waiting.
+struct ReplayRequest {
+  std::vector<std::filesystem::path> places;  // a folder of profiler (and execution) traces, or the files
+  std::optional<std::int64_t> step;           // N of ProfilerStep#N; otherwise the last that all ranks have
+  std::vector<std::int32_t> ranks;            // only these; empty: all
+  bool own_delays = false;                    // each operation's own launch delay where small
+  bool smallest_handoff = false;              // the smallest latency over ranks between CPU threads
+  bool path_steps = false;                    // every step of the critical path
+  unsigned threads = 0;                       // to read with; 0: one per hardware thread
+  TrainingBudget budget;                      // what training would cost at the simulated step time
+  std::optional<double> samples_per_step, tokens_per_step;  // of all ranks, where known
+  std::filesystem::path timeline{};                         // as above
+  bool timeline_with_measured = false;                      // the recorded times beside the simulated ones
+};
+
+struct Replayed {
+  Forecast simulated, measured;
+  // What a comparison with the record adds (analyze/replay_analysis.h); not part of what stays as it is.
+  std::shared_ptr<const ReplayAnalysis> analysis;
+};
+
+class Session {
+ public:
+  Session();
+  Session(Session&&) noexcept;
+  Session& operator=(Session&&) noexcept;
+  ~Session();
+
+  // Platforms and prices are kept for the next call. Errors: a job that cannot be resolved, a platform that
+  // cannot be read, a layout that the platform cannot hold, a timeline that cannot be written.
+  [[nodiscard]] Result<Forecast> predict(const PredictRequest& request) const;
+
+  [[nodiscard]] Result<Replayed> replay(const ReplayRequest& request) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace stepcast
