@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "stepcast/validate/llm_runs.h"
+#include "stepcast/calibrate/llm_runs.h"
 #include "stepcast/workload/memory.h"
 
 namespace {

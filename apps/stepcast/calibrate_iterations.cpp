@@ -10,10 +10,10 @@
 
 #include "stepcast/base/version.h"
 #include "stepcast/calibrate/iteration_fit.h"
+#include "stepcast/calibrate/llm_runs.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/report/json_writer.h"
 #include "stepcast/report/text_table.h"
-#include "stepcast/validate/llm_runs.h"
 
 #include "calibrate.h"
 #include "outputs.h"

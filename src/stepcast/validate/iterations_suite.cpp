@@ -10,8 +10,8 @@
 
 #include "stepcast/base/file.h"
 #include "stepcast/calibrate/iteration_fit.h"
+#include "stepcast/calibrate/llm_runs.h"
 #include "stepcast/validate/layout_ranking.h"
-#include "stepcast/validate/llm_runs.h"
 #include "stepcast/validate/run_platforms.h"
 
 namespace stepcast {

@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "stepcast/calibrate/llm_runs.h"
 #include "stepcast/platform/platform.h"
 #include "stepcast/platform/platform_choice.h"
 #include "stepcast/predict/step_model.h"
-#include "stepcast/validate/llm_runs.h"
 #include "stepcast/validate/suite.h"
 
 namespace stepcast {

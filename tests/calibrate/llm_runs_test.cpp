@@ -1,4 +1,4 @@
-#include "stepcast/validate/llm_runs.h"
+#include "stepcast/calibrate/llm_runs.h"
 
 #include <map>
 #include <string>
@@ -6,6 +6,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "stepcast/describe/presets.h"
 
 #include "tests/support/fails_with.h"
 
@@ -31,6 +33,10 @@ std::string one_run(const std::map<std::string, std::string>& changes = {}) {
                                                             {"norm", "layernorm"},
                                                             {"seq_len_tokens", "1024"},
                                                             {"architecture", "gpt"},
+                                                            {"n_experts", ""},
+                                                            {"moe_top_k", ""},
+                                                            {"moe_ffn_hidden_size", ""},
+                                                            {"n_dense_layers", ""},
                                                             {"platform", "dgx-a100"},
                                                             {"gpu", "A100-SXM4-80GB"},
                                                             {"gpus_per_node", "8"},
@@ -97,6 +103,32 @@ TEST(LlmRuns, SaysWhatItAssumesForEmptyFields) {
   EXPECT_EQ(run.layout.batch.micro_batch_sequences, 1);
   EXPECT_EQ(run.assumed.size(), 4U);
   EXPECT_THAT(read().assumed, IsEmpty());
+}
+
+// What no column says comes from the preset of that name: no model is known by parts of its name.
+TEST(LlmRuns, TakesTheRestOfAModelFromItsPreset) {
+  const LlmRun lite = read({{"model", "DeepSeek-V2-Lite"},
+                            {"n_experts", "64"},
+                            {"moe_top_k", "6"},
+                            {"moe_ffn_hidden_size", "1408"},
+                            {"n_dense_layers", "1"}});
+  const Transformer preset = find_preset("deepseek-v2-lite").value();
+  EXPECT_EQ(lite.model.latent_attention, preset.latent_attention);
+  EXPECT_EQ(lite.model.moe, preset.moe);
+  EXPECT_EQ(lite.model.activation, Activation::silu);
+  EXPECT_EQ(lite.model.n_layers, 24);  // a column
+  const LlmRun unknown = read({{"model", "deepseek-like"}, {"n_experts", "64"}});
+  EXPECT_FALSE(unknown.model.latent_attention.has_value());
+  EXPECT_EQ(read({{"model", "my-model"}, {"architecture", "llama"}}).model.position,
+            PositionEncoding::rotary);
+  EXPECT_EQ(read({{"model", "my-model"}, {"architecture", "bert"}}).model.architecture,
+            Architecture::encoder);
+}
+
+TEST(LlmRuns, ReadsTypes) {
+  EXPECT_EQ(read({{"dtype", "float8 rowwise"}}).layout.layer.precision.compute, DType::fp8);
+  EXPECT_EQ(read({{"dtype", "fp8"}}).layout.layer.precision.compute, DType::fp8);
+  EXPECT_THAT(message({{"dtype", "fifty-8"}}), HasSubstr("an unknown type"));
 }
 
 TEST(LlmRuns, ReadsDateAndMemoryOutOfTheNote) {

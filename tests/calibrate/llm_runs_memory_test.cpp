@@ -7,8 +7,8 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include "stepcast/calibrate/llm_runs.h"
 #include "stepcast/platform/platform_file.h"
-#include "stepcast/validate/llm_runs.h"
 #include "stepcast/validate/run_platforms.h"
 #include "stepcast/workload/memory.h"
 

@@ -1,4 +1,4 @@
-#include "stepcast/validate/llm_runs.h"
+#include "stepcast/calibrate/llm_runs.h"
 
 #include <algorithm>
 #include <array>
@@ -9,6 +9,7 @@
 
 #include "stepcast/base/csv_rows.h"
 #include "stepcast/base/file.h"
+#include "stepcast/describe/presets.h"
 #include "stepcast/describe/software_defaults.h"
 
 namespace stepcast {
@@ -65,20 +66,67 @@ std::string date_in(std::string_view note) {
   return {};
 }
 
+// What no column says of a model that is no preset: by the word that begins the column `architecture`.
+struct Family {
+  std::string_view word;
+  Transformer (*model)();
+};
+constexpr Family kFamilies[] = {
+    {"bert",
+     [] {
+       return Transformer{.architecture = Architecture::encoder,
+                          .final_norm = false,
+                          .embedding_norm = true,
+                          .n_token_types = 2,
+                          .mlm_head = true};
+     }},
+    {"llama",
+     [] {
+       return Transformer{.activation = Activation::silu,
+                          .position = PositionEncoding::rotary,
+                          .tied_embeddings = false,
+                          .qkv_bias = false,
+                          .attention_output_bias = false,
+                          .ffn_bias = false};
+     }},
+    {"neox",
+     [] {
+       return Transformer{.position = PositionEncoding::rotary,
+                          .rotary_fraction = 0.25,
+                          .parallel_residual = true,
+                          .tied_embeddings = false};
+     }},
+};
+
+// The preset that is called like the model, else its family; gated FFNs and RMS norms are Llama's.
+Transformer base_of(std::string_view name, const std::string& architecture, bool is_modern) {
+  if (Result<Transformer> preset = find_preset(name)) return std::move(*preset);
+  const std::string_view word = is_modern ? "llama" : std::string_view{architecture};
+  for (const Family& family : kFamilies) {
+    if (contains(word, family.word)) return family.model();
+  }
+  return {};
+}
+
 Result<Transformer> model_of(const CsvRows& rows, LlmRun& run) {
-  Transformer m;
+  const std::string architecture = lower(rows.cell("architecture"));
+  const bool rms_norm = contains(lower(rows.cell("norm")), "rms");
+  STEPCAST_ASSIGN(const bool gated, rows.truth("gated_ffn", false));
+  Transformer m = base_of(rows.cell("model"), architecture, gated || rms_norm);
   m.name = rows.cell("model");
+  m.gated_ffn = gated;
+  m.norm = rms_norm ? NormKind::rms_norm : NormKind::layer_norm;
+  if (rms_norm) m.norm_bias = false;
   STEPCAST_ASSIGN(m.hidden_size, rows.extent("hidden_size"));
   STEPCAST_ASSIGN(m.n_layers, rows.extent("n_layers"));
   STEPCAST_ASSIGN(m.n_heads, rows.extent("n_heads"));
   STEPCAST_ASSIGN(m.n_kv_heads, rows.extent("n_kv_heads", 1, m.n_heads));
+  if (m.latent_attention) m.n_kv_heads = m.n_heads;
   STEPCAST_ASSIGN(m.head_dim, rows.extent("head_dim", 0, 0));
   STEPCAST_ASSIGN(m.vocab_size, rows.extent("vocab_size", 0, 0));
-  STEPCAST_ASSIGN(m.gated_ffn, rows.truth("gated_ffn", false));
   STEPCAST_ASSIGN(m.ffn_hidden_size, rows.extent("ffn_hidden_size", 0, 0));
   STEPCAST_ASSIGN(m.max_position, rows.extent("seq_len_tokens"));
-  const std::string architecture = lower(rows.cell("architecture"));
-  const std::string name = lower(m.name);
+  m.n_multi_token_prediction_layers = 0;
   if (m.ffn_hidden_size == 0) {
     m.ffn_hidden_size = 4 * m.hidden_size;
     run.assumed.emplace_back("ffn_hidden_size: 4 x hidden_size");
@@ -87,63 +135,29 @@ Result<Transformer> model_of(const CsvRows& rows, LlmRun& run) {
     m.vocab_size = 50257;
     run.assumed.emplace_back("vocab_size: 50257");
   }
-  const std::string norm_name = lower(rows.cell("norm"));
-  const bool modern = m.gated_ffn || contains(norm_name, "rms") || contains(architecture, "llama") ||
-                      contains(name, "nemotron");
-  m.norm = contains(norm_name, "rms") ? NormKind::rms_norm : NormKind::layer_norm;
-  if (modern) {
-    m.activation = contains(name, "nemotron") ? Activation::squared_relu : Activation::silu;
-    m.position = PositionEncoding::rotary;
-    m.tied_embeddings = false;
-    m.qkv_bias = m.attention_output_bias = m.ffn_bias = false;
-    m.norm_bias = m.norm == NormKind::layer_norm;
-  }
-  if (contains(architecture, "neox")) {
-    m.position = PositionEncoding::rotary;
-    m.rotary_fraction = 0.25;
-    m.parallel_residual = true;
-    m.tied_embeddings = false;
-  }
-  if (contains(architecture, "bert")) {
-    m.architecture = Architecture::encoder;
-    m.embedding_norm = true;
-    m.mlm_head = true;
-    m.n_token_types = 2;
-    m.final_norm = false;
-    m.hidden_dropout = m.attention_dropout = 0.1;
-  }
-  // Megatron's and LiBai's GPT trains with dropout; LLM Foundry's and newer models without.
-  if (contains(architecture, "gpt") && !modern) m.hidden_dropout = m.attention_dropout = 0.1;
+  // Megatron's and LiBai's GPT and BERT train with dropout; LLM Foundry's and newer models without.
+  const bool drops = m.position == PositionEncoding::learned &&
+                     (contains(architecture, "gpt") || contains(architecture, "bert"));
+  m.hidden_dropout = m.attention_dropout = drops ? 0.1 : 0;
 
   STEPCAST_ASSIGN(const std::int64_t experts, rows.extent("n_experts", 0, 0));
-  if (experts > 1) {
-    MixtureOfExperts moe;
-    moe.n_experts = experts;
-    STEPCAST_ASSIGN(moe.experts_per_token, rows.extent("moe_top_k", 1, 2));
-    STEPCAST_ASSIGN(moe.expert_ffn_hidden_size, rows.extent("moe_ffn_hidden_size", 0, 0));
-    if (moe.expert_ffn_hidden_size == 0) moe.expert_ffn_hidden_size = m.ffn_hidden_size;
-    STEPCAST_ASSIGN(moe.first_dense_layers, rows.extent("n_dense_layers", 0, 0));
-    if (contains(name, "deepseek")) {
-      moe.n_shared_experts = contains(name, "v2") ? 2 : 1;
-      moe.shared_ffn_hidden_size = moe.expert_ffn_hidden_size;
-      LatentAttention latent;
-      latent.q_lora_rank = contains(name, "lite") ? 0 : 1536;
-      latent.kv_lora_rank = 512;
-      latent.qk_nope_head_dim = 128;
-      latent.qk_rope_head_dim = 64;
-      latent.v_head_dim = 128;
-      m.latent_attention = latent;
-      m.n_kv_heads = m.n_heads;
-      run.assumed.emplace_back("latent attention: dimensions of DeepSeek-V2 and V3");
-    }
-    m.moe = moe;
+  if (experts <= 1) {
+    m.moe.reset();
+    return m;
   }
+  MixtureOfExperts moe = m.moe.value_or(MixtureOfExperts{});
+  moe.n_experts = experts;
+  STEPCAST_ASSIGN(moe.experts_per_token, rows.extent("moe_top_k", 1, 2));
+  STEPCAST_ASSIGN(moe.expert_ffn_hidden_size, rows.extent("moe_ffn_hidden_size", 0, 0));
+  if (moe.expert_ffn_hidden_size == 0) moe.expert_ffn_hidden_size = m.ffn_hidden_size;
+  STEPCAST_ASSIGN(moe.first_dense_layers, rows.extent("n_dense_layers", 0, 0));
+  m.moe = moe;
   return m;
 }
 
 Result<DType> compute_type(const CsvRows& rows) {
   const std::string text = lower(rows.cell("dtype"));
-  if (contains(text, "8") && contains(text, "f")) return DType::fp8;
+  if (text.starts_with("fp8") || text.starts_with("float8")) return DType::fp8;  // "float8 rowwise"
   const DType dtype = parse_dtype(text);
   if (dtype == DType::unknown) {
     return rows.error("dtype", "an unknown type").expected("fp32, tf32, fp16, bf16, fp8 or float8");
