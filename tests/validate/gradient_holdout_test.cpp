@@ -13,7 +13,7 @@ namespace stepcast {
 namespace {
 
 TEST(GradientHoldout, NothingWithoutBatchesInTheLayoutOfGradients) {
-  const auto score = score_held_out_gradients({}, {}, 1);
+  const auto score = score_held_out_gradients({}, {}, {}, 1);
   ASSERT_TRUE(score.ok()) << score.error().message();
   EXPECT_FALSE(score->has_value());
 }
@@ -29,7 +29,7 @@ TEST(GradientHoldout, ProductsInAnotherLayoutAreNotBiasedAndStayBelowThePeak) {
   std::vector<Skipped> skipped;
   const auto devices = rows_by_device(std::move(measured).value(), {}, skipped);
   ASSERT_TRUE(devices.ok()) << devices.error().message();
-  const auto score = score_held_out_gradients(*devices, files, 0);
+  const auto score = score_held_out_gradients(*devices, files, {}, 0);
   ASSERT_TRUE(score.ok()) << score.error().message();
   ASSERT_TRUE(score->has_value());
   EXPECT_EQ((*score)->sets.size(), 5U);

@@ -75,13 +75,14 @@ Result<Holdout> score_device(const DeviceRows& device) {
 
 Result<std::optional<TestScore>> score_held_out_gradients(const std::vector<DeviceRows>& devices,
                                                           const std::vector<std::filesystem::path>& files,
+                                                          const PublishedErrors& published,
                                                           unsigned threads) {
   std::vector<Holdout> results(devices.size());
   STEPCAST_TRY(parallel_for(devices.size(), threads, [&](std::size_t d) -> Status {
     STEPCAST_ASSIGN(results[d], score_device(devices[d]));
     return Ok{};
   }));
-  KernelSets sets{files};
+  KernelSets sets{files, published};
   double most_of_peak = 0;
   bool any = false;
   for (std::size_t d = 0; d < devices.size(); ++d) {

@@ -16,7 +16,7 @@ namespace stepcast {
 // files have large ones in the layout of forward alone. Nothing if no device has such rows.
 [[nodiscard]] Result<std::optional<TestScore>> score_held_out_gradients(
     const std::vector<DeviceRows>& devices, const std::vector<std::filesystem::path>& files,
-    unsigned threads);
+    const PublishedErrors& published, unsigned threads);
 
 // Name of its extra number: the largest share of the peak at which a product is predicted to run, in percent.
 inline constexpr const char* kMostOfPeak = "most_of_peak_pct";

@@ -211,7 +211,7 @@ Result<SuiteResult> validate_kernels(const std::filesystem::path& data, const Su
   STEPCAST_TRY(run(
       "beyond_range", [](const DeviceRows& d) { return split_largest(d.rows); }, group_beyond_range));
   STEPCAST_ASSIGN(std::optional<TestScore> gradients,
-                  score_held_out_gradients(devices, files, options.threads));
+                  score_held_out_gradients(devices, files, published, options.threads));
   if (gradients) result.tests.push_back(*std::move(gradients));
   STEPCAST_ASSIGN(std::vector<TestScore> unseen,
                   score_unseen_gpus(devices, files, published, options.threads));
