@@ -146,7 +146,7 @@ TEST(PriceProgram, ReproducesTheTimesOfDescribedPrograms) {
         if (task.work_times < 1) ++shares;
       }
     }
-    for (const RankGroup& group : step.program.groups()) hybrid += group.label == "replicate" ? 1 : 0;
+    for (const RankGroup& group : step.program.groups()) hybrid += group.label == "replicate" ? 1U : 0U;
     const Coverage& coverage = step.prices.coverage;
     EXPECT_TRUE(coverage.unmodelled.empty());
     EXPECT_EQ(coverage.gpu_share(EstimateSource::measured), 0);

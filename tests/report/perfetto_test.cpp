@@ -144,12 +144,15 @@ TEST(Perfetto, WritesPlainOrCompressedByName) {
   const test::TemporaryFolder folder;
   const auto plain = folder.path() / "trace.json";
   const auto packed = folder.path() / "trace.json.gz";
-  ASSERT_TRUE(write_perfetto(plain, flat, Costs{hand.program}, times).ok());
-  ASSERT_TRUE(write_perfetto(packed, flat, Costs{hand.program}, times).ok());
+  const auto to = [](const std::filesystem::path& file) { return OutputFile::at(file).value(); };
+  ASSERT_TRUE(write_perfetto(to(plain), flat, Costs{hand.program}, times).ok());
+  ASSERT_TRUE(write_perfetto(to(packed), flat, Costs{hand.program}, times).ok());
   EXPECT_LT(std::filesystem::file_size(packed), std::filesystem::file_size(plain));
   EXPECT_EQ(read_file(plain).value(), read_file(packed).value());
-  EXPECT_FALSE(
-      write_perfetto(folder.path() / "no" / "such" / "folder.json", flat, Costs{hand.program}, times).ok());
+  std::filesystem::create_directory(folder.path() / "gone");
+  const OutputFile nowhere = to(folder.path() / "gone" / "trace.json");
+  std::filesystem::remove(folder.path() / "gone");
+  EXPECT_FALSE(write_perfetto(nowhere, flat, Costs{hand.program}, times).ok());
 }
 
 }  // namespace

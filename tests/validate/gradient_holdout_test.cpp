@@ -36,7 +36,9 @@ TEST(GradientHoldout, ProductsInAnotherLayoutAreNotBiasedAndStayBelowThePeak) {
   EXPECT_GT((*score)->overall.n, 200U);
   EXPECT_LT(std::abs((*score)->overall.bias), 5);
   for (const ExtraMetric& extra : (*score)->extras) {
-    if (extra.name == kMostOfPeak) EXPECT_LE(extra.value, 95);
+    if (extra.name == kMostOfPeak) {
+      EXPECT_LE(extra.value, 95);
+    }
   }
 }
 
