@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/report/accuracy_page.h"
 #include "stepcast/report/validation_report.h"
 #include "stepcast/validate/suite.h"
 
@@ -37,17 +38,38 @@ std::string suite_names() {
 
 // The page is for readers elsewhere: the folder of the measured data is called as the documentation calls it.
 std::string accuracy_page_without_places(const std::vector<SuiteResult>& results,
-                                         const std::filesystem::path& data) {
+                                         const std::filesystem::path& data, const std::string& folder) {
   const std::string place = data.generic_string();
   std::string shown = place;
   const char* known = std::getenv("STEPCAST_DATA");  // NOLINT(concurrency-mt-unsafe): one thread here
   std::error_code ignored;
   if (known != nullptr && std::filesystem::equivalent(known, data, ignored)) shown = "$STEPCAST_DATA";
-  std::string page = accuracy_page(results, shown);
+  std::string page = accuracy_page(results, shown, folder);
   if (place.empty() || place == shown) return page;
   for (std::size_t at = page.find(place); at != std::string::npos; at = page.find(place, at + shown.size()))
     page.replace(at, place.size(), shown);
   return page;
+}
+
+// The page, and beside it a folder of the same name with a table per suite and one of all targets. What is no
+// regular file, such as /dev/stdout, gets the page alone.
+Status write_accuracy(const std::vector<SuiteResult>& results, const std::filesystem::path& data,
+                      const OutputFile& page) {
+  std::filesystem::path folder = page.path();
+  folder.replace_extension();
+  if (folder == page.path()) folder += "_sets";
+  if (page.is_regular()) {
+    std::error_code problem;
+    std::filesystem::create_directories(folder, problem);
+    if (problem) {
+      return Error::at(folder.string(), fmt::format("cannot make the folder: {}", problem.message()));
+    }
+    for (const SuiteResult& result : results) {
+      STEPCAST_TRY(write_file(folder / (result.suite + ".csv"), accuracy_csv(result)));
+    }
+    STEPCAST_TRY(write_file(folder / "targets.csv", accuracy_targets_csv(results)));
+  }
+  return page.write(accuracy_page_without_places(results, data, folder.filename().string()));
 }
 
 // "GPU=FILE": the name of a GPU in the data and the platform that describes it.
@@ -70,6 +92,9 @@ Result<int> run(const Options& options) {
   const std::string output = all && options.output.empty() ? "docs/accuracy.md" : options.output;
   std::vector<std::filesystem::path> places = {options.data};
   for (const auto& [gpu, file] : how.platforms) places.emplace_back(file);
+  for (const std::filesystem::path& file : {how.targets, how.published}) {
+    if (!file.empty()) places.push_back(file);
+  }
   const std::vector<std::filesystem::path> inputs = input_files(places);
   std::optional<OutputFile> rows, page;
   if (!options.rows.empty()) {
@@ -97,7 +122,7 @@ Result<int> run(const Options& options) {
     results.push_back(std::move(result));
   }
   if (rows) STEPCAST_TRY(rows->write(validation_rows_csv(results)));
-  if (page) STEPCAST_TRY(page->write(accuracy_page_without_places(results, options.data)));
+  if (page) STEPCAST_TRY(write_accuracy(results, options.data, *page));
   if (options.json) {
     fmt::print("{}", all ? validation_json(results) : validation_json(results.front()));
     return kSuccess;
@@ -117,8 +142,10 @@ Verb validate_verb() {
         app.add_option("--data", options->data, "folder or file with the measured data")->required();
         app.add_flag("--json", options->json, "print one JSON object (docs/json.md)");
         add_output_option(app, "--rows", options->rows, "write every row with measured and predicted as CSV");
-        add_output_option(app, "--output", options->output,
-                          "write the scores as a page in Markdown (suite all: docs/accuracy.md)");
+        add_output_option(
+            app, "--output", options->output,
+            "write the scores as a page in Markdown, and sets and targets as CSV into the folder of the "
+            "same name beside it (suite all: docs/accuracy.md, docs/accuracy/)");
         app.add_option("--protocol", options->how.protocol, "shipped or refit, where the suite has a choice");
         app.add_option("--platform", options->platforms,
                        "GPU=FILE: the platform of a GPU that no shipped platform describes (suite kernels)")

@@ -86,15 +86,6 @@ TEST(ValidationReport, RowsAreCsv) {
   EXPECT_THAT(csv, HasSubstr("\"b, with a comma\",rank 0,ms,100.000000,120.000000,90.000000,130.000000,\n"));
 }
 
-TEST(ValidationReport, PageHasASectionPerSuite) {
-  const std::vector<SuiteResult> results{result()};
-  const std::string page = accuracy_page(results, "../shared/data");
-  EXPECT_THAT(page, HasSubstr("# Accuracy\n"));
-  EXPECT_THAT(page, HasSubstr("\n## replay\n"));
-  EXPECT_THAT(page, HasSubstr("| a | 2 | 10.000 |"));
-  EXPECT_TRUE(parse_json(validation_json(results)));
-}
-
 TEST(ValidationReport, GroupsAreMeansOfTheirSets) {
   SuiteResult many;
   many.suite = "kernels";
@@ -125,12 +116,6 @@ TEST(ValidationReport, GroupsAreMeansOfTheirSets) {
   EXPECT_EQ((*json)["tests"][0]["groups"][1]["group"].text, "odd");
   EXPECT_EQ((*json)["tests"][0]["groups"][1]["n_sets"].number, 15);
   EXPECT_EQ((*json)["tests"][0]["sets"].items.size(), 30U);
-  const std::vector<SuiteResult> results{many};
-  const std::string page = accuracy_page(results, "data");
-  EXPECT_THAT(page, HasSubstr("| gpu/op29 | 1 | 29.000 |"));  // the worst first
-  EXPECT_THAT(page, HasSubstr("(15 sets with smaller errors)"));
-  EXPECT_THAT(page, HasSubstr("| mean over 15 sets: odd | 15 | 15.000 |"));
-  EXPECT_EQ(page.find("gpu/op3 "), std::string::npos);
   EXPECT_THAT(validation_text(many), HasSubstr("gpu/op3 "));
 }
 

@@ -1,8 +1,6 @@
 #include "stepcast/report/validation_report.h"
 
 #include <algorithm>
-#include <limits>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/version.h"
+#include "stepcast/report/detail/validation_tables.h"
 #include "stepcast/report/json_writer.h"
 #include "stepcast/report/text_table.h"
 
@@ -127,8 +126,8 @@ void add_extras(const TestScore& test, const std::vector<ExtraMetric>& extras,
   }
 }
 
-// Tests with many sets have intervals too, and where there is no room for all sets the worst stand first.
-TextTable relative_table(const TestScore& test, std::size_t most_sets) {
+// Tests with groups show intervals, too.
+TextTable relative_table(const TestScore& test) {
   const bool intervals = test.overall.interval_coverage.has_value() && !test.groups.empty();
   std::vector<TextTable::Column> columns{{"set", TextTable::Align::left},
                                          {"n"},
@@ -165,17 +164,7 @@ TextTable relative_table(const TestScore& test, std::size_t most_sets) {
     add_extras(test, extras, cells);
     table.row(std::move(cells));
   };
-  std::vector<const SetScore*> shown;
-  for (const SetScore& set : test.sets) shown.push_back(&set);
-  if (shown.size() > most_sets) {
-    std::stable_sort(shown.begin(), shown.end(),
-                     [](const SetScore* a, const SetScore* b) { return a->metrics.mape > b->metrics.mape; });
-    shown.resize(most_sets);
-  }
-  for (const SetScore* set : shown) add(set->set, set->metrics, set->extras);
-  if (shown.size() < test.sets.size()) {
-    table.row({fmt::format("({} sets with smaller errors)", test.sets.size() - shown.size())});
-  }
+  for (const SetScore& set : test.sets) add(set.set, set.metrics, set.extras);
   if (test.sets.size() > 1) {
     table.rule();
     for (const GroupScore& group : test.groups) {
@@ -204,74 +193,12 @@ TextTable absolute_table(const TestScore& test) {
   return table;
 }
 
-// Tests with groups have sets by the hundred.
-constexpr std::size_t kSetsOnPage = 15;
-
-TextTable table_of(const TestScore& test, std::size_t most_sets = std::numeric_limits<std::size_t>::max()) {
-  return test.relative ? relative_table(test, most_sets) : absolute_table(test);
-}
-
-// Without a `must` there is nothing to be met, and only the aim is told.
-std::string met_text(const Target& target) {
-  const std::optional<bool> met = target.met(), aim_met = target.aim_met();
-  if (!met) return aim_met.value_or(false) ? "no must; aim reached" : "no must; aim missed";
-  if (!*met) return "no";
-  return aim_met.value_or(false) ? "yes, and the aim" : "yes";
-}
-
-TextTable targets_table(const std::vector<Target>& targets) {
-  TextTable table{{{"what", TextTable::Align::left},
-                   {"is"},
-                   {"must be", TextTable::Align::left},
-                   {"aim", TextTable::Align::left},
-                   {"met", TextTable::Align::left}}};
-  for (const Target& target : targets) {
-    std::string must = "-", aim = "-";
-    if (target.kind == Target::Kind::between) {
-      must = fmt::format("{} to {}", target.from, target.to);
-    } else {
-      const std::string_view sign = target.kind == Target::Kind::at_most ? "<=" : ">=";
-      if (target.must) must = fmt::format("{} {}", sign, *target.must);
-      if (target.aim) aim = fmt::format("{} {}", sign, *target.aim);
-    }
-    table.row({target.what, table_number(target.value, 2), must, aim, met_text(target)});
-  }
-  return table;
+TextTable table_of(const TestScore& test) {
+  return test.relative ? relative_table(test) : absolute_table(test);
 }
 
 std::string heading_of(const TestScore& test) {
   return fmt::format("{} ({}; protocol: {})", test.test, test.unit, test.protocol);
-}
-
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"') quoted += '"';
-    quoted += c;
-  }
-  return quoted + "\"";
-}
-
-// What was left out for the same reason stands on one line.
-std::vector<std::string> skipped_lines(const SuiteResult& result) {
-  std::vector<std::string> order;
-  std::map<std::string, std::vector<std::string>> by_reason;
-  for (const Skipped& skipped : result.skipped) {
-    std::vector<std::string>& what = by_reason[skipped.why];
-    if (what.empty()) order.push_back(skipped.why);
-    what.push_back(skipped.n > 1 ? fmt::format("{} ({})", skipped.what, skipped.n) : skipped.what);
-  }
-  std::vector<std::string> lines;
-  for (const std::string& why : order) {
-    const std::vector<std::string>& what = by_reason[why];
-    constexpr std::size_t kShown = 4;
-    std::string names;
-    for (std::size_t i = 0; i < std::min(what.size(), kShown); ++i) names += (i > 0 ? ", " : "") + what[i];
-    if (what.size() > kShown) names += fmt::format(" and {} more", what.size() - kShown);
-    lines.push_back(fmt::format("{}: {}", names, why));
-  }
-  return lines;
 }
 
 }  // namespace
@@ -282,10 +209,10 @@ std::string validation_text(const SuiteResult& result) {
     text += fmt::format("\n{}\n", heading_of(test));
     text += table_of(test).text(2);
   }
-  if (!result.targets.empty()) text += "\nTargets\n" + targets_table(result.targets).text(2);
+  if (!result.targets.empty()) text += "\nTargets\n" + detail::targets_table(result.targets).text(2);
   if (!result.worst.empty()) text += "\nFarthest off\n";
   for (const std::string& line : result.worst) text += fmt::format("  - {}\n", line);
-  const std::vector<std::string> skipped = skipped_lines(result);
+  const std::vector<std::string> skipped = detail::skipped_lines(result);
   if (!skipped.empty()) text += "\nNot scored\n";
   for (const std::string& line : skipped) text += fmt::format("  - {}\n", line);
   return text;
@@ -313,37 +240,14 @@ std::string validation_rows_csv(std::span<const SuiteResult> results) {
     for (const TestScore& test : result.tests) {
       for (const SetScore& set : test.sets) {
         for (const ScoredRow& row : set.rows) {
-          text += fmt::format("{},{},{},{},{},{:.6f},{:.6f},{},{},{}\n", csv_field(result.suite),
-                              csv_field(test.test), csv_field(set.set), csv_field(row.row), test.unit,
-                              row.measured, row.predicted, row.p10 ? fmt::format("{:.6f}", *row.p10) : "",
-                              row.p90 ? fmt::format("{:.6f}", *row.p90) : "", csv_field(row.shares));
+          text += fmt::format("{},{},{},{},{},{:.6f},{:.6f},{},{},{}\n", detail::csv_field(result.suite),
+                              detail::csv_field(test.test), detail::csv_field(set.set),
+                              detail::csv_field(row.row), test.unit, row.measured, row.predicted,
+                              row.p10 ? fmt::format("{:.6f}", *row.p10) : "",
+                              row.p90 ? fmt::format("{:.6f}", *row.p90) : "", detail::csv_field(row.shares));
         }
       }
     }
-  }
-  return text;
-}
-
-std::string accuracy_page(std::span<const SuiteResult> results, const std::string& data) {
-  std::string text = fmt::format(
-      "# Accuracy\n\nWritten by `stepcast validate all --data {}` (stepcast {}). |error| is |predicted - "
-      "measured| / "
-      "measured; bias is the mean\nof (predicted - measured) / measured. The mean over sets counts, not the "
-      "mean over "
-      "rows.\n",
-      data, version());
-  for (const SuiteResult& result : results) {
-    text += fmt::format("\n## {}\n", result.suite);
-    if (!result.targets.empty()) {
-      text += "\n### Targets\n\n" + targets_table(result.targets).markdown();
-    }
-    for (const TestScore& test : result.tests) {
-      text += fmt::format("\n### {}\n\n", heading_of(test));
-      text += test.groups.empty() ? table_of(test).markdown() : table_of(test, kSetsOnPage).markdown();
-    }
-    const std::vector<std::string> skipped = skipped_lines(result);
-    if (!skipped.empty()) text += "\nNot scored:\n\n";
-    for (const std::string& line : skipped) text += fmt::format("- {}\n", line);
   }
   return text;
 }

@@ -1,5 +1,5 @@
 // Results of validation suites: a table for people, the contract's JSON object for programs (docs/json.md),
-// rows as CSV, and the page docs/accuracy.md.
+// and rows as CSV.
 #pragma once
 
 #include <span>
@@ -15,7 +15,5 @@ namespace stepcast {
 [[nodiscard]] std::string validation_rows_csv(std::span<const SuiteResult> results);
 // Several results as one JSON object: {"suites": [...]}.
 [[nodiscard]] std::string validation_json(std::span<const SuiteResult> results);
-// A page in Markdown with a section per suite. `data` names where the measurements lay, for the heading.
-[[nodiscard]] std::string accuracy_page(std::span<const SuiteResult> results, const std::string& data);
 
 }  // namespace stepcast
