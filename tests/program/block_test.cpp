@@ -304,7 +304,7 @@ TEST(BlockBuilder, RefusesOverlapsOfUnknownTasks) {
   const TaskId kernel = b.add_task(kCompute, {.kind = TaskKind::kernel}, 50_us);
   b.add_overlap(kernel, TaskId{7});
   EXPECT_EQ(error_of(std::move(b)),
-            "block \"forward\": an overlap of an unknown task: found task 7, expected one of 1");
+            "block \"forward\": an overlap of an unknown task, found task 7, expected one of 1");
 }
 
 }  // namespace
