@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "stepcast/base/result.h"
-#include "stepcast/cost/detail/on_demand.h"
 #include "stepcast/cost/families/fitted_kernel.h"
+#include "stepcast/cost/on_demand.h"
 #include "stepcast/operation/operation.h"
 #include "stepcast/platform/platform.h"
 

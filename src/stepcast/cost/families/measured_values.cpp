@@ -127,9 +127,9 @@ void MeasuredValues::prepare() {
       const bool to_the_most = other.log_most_work >= most - kSameEdge;
       const bool wide = other.log_most_work - other.log_least_work >= kLeastDecadesOfWork * std::log(10.0);
       if (other.n_rows < kLeastRowsOfValue || !(wide || (from_the_least && to_the_most))) continue;
-      constexpr double kEverywhere = std::numeric_limits<double>::infinity();
-      feature.answered.push_back({other.value, from_the_least ? -kEverywhere : other.log_least_work,
-                                  to_the_most ? kEverywhere : other.log_most_work});
+      const double everywhere = std::numeric_limits<double>::infinity();
+      feature.answered.push_back({other.value, from_the_least ? -everywhere : other.log_least_work,
+                                  to_the_most ? everywhere : other.log_most_work});
     }
     features_.push_back(std::move(feature));
   }
