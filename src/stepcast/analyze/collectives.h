@@ -1,4 +1,4 @@
-// Every collective as a meeting: who came when, who came last, how long the others waited, how long the
+// Every occurrence of a collective: who came when, who came last, how long the others waited, how long the
 // transfer took.
 #pragma once
 
