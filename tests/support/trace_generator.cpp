@@ -473,7 +473,7 @@ class RankWriter {
   std::size_t window_mark_ = 0;
   int events_ = 0, flags_ = 0;
   std::int64_t next_id_ = 2, last_order_ = 0, next_external_ = 1025, next_correlation_ = 40728;
-  std::int64_t forward_sequence_ = 440, backward_sequence_ = 560;
+  std::int64_t backward_sequence_ = 560;
   std::array<std::vector<std::int64_t>, 2> open_ops_, parents_;  // [thread]
   std::array<std::int64_t, 2> thread_nodes_{};                   // [thread]
   std::string nodes_;
