@@ -44,6 +44,18 @@ TEST(Schemas, Replay) {
   EXPECT_THAT(violations_of("replay.json", document), IsEmpty());
 }
 
+TEST(Schemas, Predict) {
+  const std::string document =
+      printed({"predict", "--model", "gpt3-175b", "--platform", "dgx-a100", "--gpus", "64", "--tp", "8",
+               "--pp", "8", "--gbs", "64", "--train-iterations", "10", "--explain", "--json"});
+  EXPECT_THAT(violations_of("forecast.json", document), IsEmpty());
+  const Result<Forecast> read = forecast_from_json(document);
+  ASSERT_TRUE(read.ok()) << read.error().message();
+  EXPECT_EQ(read->n_gpus, 64U);
+  EXPECT_FALSE(read->explained.empty());
+  EXPECT_EQ(forecast_json(*read), document);
+}
+
 TEST(Schemas, Inspect) {
   for (const std::string file : {"et_rank0.json.gz", "kineto_rank0.json.gz"}) {
     const std::string path = (std::filesystem::path{example()} / file).string();

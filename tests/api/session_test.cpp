@@ -1,0 +1,117 @@
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stepcast/api/stepcast.h"
+
+#include "tests/support/paths.h"
+
+namespace stepcast {
+namespace {
+
+using ::testing::HasSubstr;
+
+PredictRequest small_job() {
+  PredictRequest request;
+  request.job.model = "gpt3-175b";
+  request.job.n_gpus = 64;
+  request.job.settings.tensor = 8;
+  request.job.settings.pipeline = 8;
+  request.job.settings.global_batch_sequences = 32;
+  request.platform = "dgx-a100";
+  return request;
+}
+
+TEST(Session, PredictsAJob) {
+  const Session session;
+  const Result<Forecast> f = session.predict(small_job());
+  ASSERT_TRUE(f.ok()) << f.error().message();
+  EXPECT_EQ(f->kind, "transformer");
+  EXPECT_EQ(f->n_gpus, 64U);
+  ASSERT_EQ(f->classes.size(), 8U);  // one per pipeline stage
+  EXPECT_LE(f->step_time_p10_ms, f->step_time_ms);
+  EXPECT_GE(f->step_time_p90_ms, f->step_time_ms);
+  for (const ForecastClass& c : f->classes) {
+    EXPECT_NEAR(sum_ms(c.parts()), f->step_time_ms, 1e-6 * f->step_time_ms) << c.name;
+  }
+  EXPECT_GT(time_ms(f->critical().idle_ms, "pipeline"), 0);
+  EXPECT_GT(time_ms(f->critical().exposed_comm_by_group_ms, "tensor"), 0);
+  EXPECT_NEAR(f->coverage.sum(), 1, 1e-9);
+  const double path = f->critical_path.length_ms;
+  EXPECT_NEAR(path, f->step_time_ms, 1e-6 * path);
+}
+
+// Four threads share a session, so they take turns with prices that others have left: the forecasts are those of
+// a session alone, to the last digit.
+TEST(Session, GivesEveryThreadTheSameForecast) {
+  const Session alone;
+  PredictRequest plain = small_job(), faster = small_job();
+  faster.what_if = {"gemm=2x"};
+  const Result<Forecast> of_plain = alone.predict(plain), of_faster = alone.predict(faster);
+  ASSERT_TRUE(of_plain.ok() && of_faster.ok());
+  ASSERT_LT(of_faster->step_time_ms, of_plain->step_time_ms);
+  const std::string expected_plain = forecast_json(*of_plain), expected_faster = forecast_json(*of_faster);
+
+  const Session session;
+  constexpr int kThreads = 4, kRounds = 2;
+  std::vector<std::vector<std::string>> found(kThreads);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (int round = 0; round < kRounds; ++round) {
+        const Result<Forecast> f = session.predict((t + round) % 2 == 0 ? plain : faster);
+        found[static_cast<std::size_t>(t)].push_back(f.ok() ? forecast_json(*f) : f.error().message());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (int t = 0; t < kThreads; ++t) {
+    for (int round = 0; round < kRounds; ++round) {
+      EXPECT_EQ(found[static_cast<std::size_t>(t)][static_cast<std::size_t>(round)],
+                (t + round) % 2 == 0 ? expected_plain : expected_faster);
+    }
+  }
+}
+
+TEST(Session, ReplaysTracesAndCompares) {
+  const Session session;
+  ReplayRequest request;
+  request.places = {test::source_dir() / "examples" / "dlrm_4gpu"};
+  request.samples_per_step = 256;
+  request.budget.samples = 2560;
+  const Result<Replayed> r = session.replay(request);
+  ASSERT_TRUE(r.ok()) << r.error().message();
+  EXPECT_EQ(r->simulated.kind, "replay");
+  EXPECT_EQ(r->measured.kind, "measurement");
+  EXPECT_NEAR(r->measured.step_time_ms, 8.630, 5e-4);  // README: rank 1
+  EXPECT_NEAR(r->simulated.step_time_ms, 8.625, 5e-4);
+  ASSERT_TRUE(r->simulated.training.has_value());
+  EXPECT_DOUBLE_EQ(r->simulated.training->iterations, 10);
+  const Comparison same = compare(r->measured, r->measured);
+  EXPECT_TRUE(same.parts.empty());
+  EXPECT_TRUE(same.collectives.empty());
+  const Comparison c = compare(r->measured, r->simulated);
+  EXPECT_NEAR(c.step_difference_ms, r->simulated.step_time_ms - r->measured.step_time_ms, 1e-12);
+  EXPECT_FALSE(c.parts.empty());
+}
+
+TEST(Session, SaysWhatIsWrong) {
+  const Session session;
+  PredictRequest request = small_job();
+  request.platform = "dgx-z900";
+  EXPECT_THAT(session.predict(request).error().message(), HasSubstr("dgx-z900"));
+  request = small_job();
+  request.what_if = {"nvlink=fast"};
+  EXPECT_THAT(session.predict(request).error().message(), HasSubstr("found `nvlink=fast`"));
+  request = small_job();
+  request.budget.samples = 1;
+  request.budget.tokens = 1;
+  EXPECT_THAT(session.predict(request).error().message(), HasSubstr("a training has one length"));
+  EXPECT_THAT(session.replay({.places = {"/nowhere"}}).error().message(), HasSubstr("/nowhere"));
+}
+
+}  // namespace
+}  // namespace stepcast
