@@ -1,0 +1,196 @@
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "stepcast/describe/detail/huggingface_readers.h"
+
+namespace stepcast::detail {
+
+Status read_gpt2(ConfigKeys& keys, Transformer& model) {
+  STEPCAST_TRY(keys.required("n_layer", model.n_layers));
+  STEPCAST_TRY(keys.required("n_embd", model.hidden_size));
+  STEPCAST_TRY(keys.required("n_head", model.n_heads));
+  STEPCAST_TRY(keys.required("vocab_size", model.vocab_size));
+  STEPCAST_TRY(keys.required("n_positions", model.max_position));
+  model.ffn_hidden_size = 4 * model.hidden_size;
+  STEPCAST_TRY(keys.optional("n_inner", model.ffn_hidden_size));
+  STEPCAST_TRY(read_activation(keys, "activation_function", model.activation));
+  STEPCAST_TRY(keys.optional("tie_word_embeddings", model.tied_embeddings));
+  model.hidden_dropout = model.attention_dropout = 0.1;
+  STEPCAST_TRY(keys.optional("resid_pdrop", model.hidden_dropout));
+  STEPCAST_TRY(keys.optional("attn_pdrop", model.attention_dropout));
+  return refuse_if_true(keys, "add_cross_attention", "decoders with an encoder are not supported");
+}
+
+Status read_gpt_neox(ConfigKeys& keys, Transformer& model) {
+  model.position = PositionEncoding::rotary;
+  model.rotary_fraction = 0.25;
+  model.parallel_residual = true;
+  model.tied_embeddings = false;
+  STEPCAST_TRY(read_sizes(keys, model));
+  STEPCAST_TRY(read_activation(keys, "hidden_act", model.activation));
+  STEPCAST_TRY(keys.optional("rotary_pct", model.rotary_fraction));
+  STEPCAST_TRY(keys.optional("partial_rotary_factor", model.rotary_fraction));
+  STEPCAST_TRY(keys.optional("use_parallel_residual", model.parallel_residual));
+  STEPCAST_TRY(keys.optional("tie_word_embeddings", model.tied_embeddings));
+  bool attention_bias = true;
+  STEPCAST_TRY(keys.optional("attention_bias", attention_bias));
+  model.qkv_bias = model.attention_output_bias = attention_bias;
+  STEPCAST_TRY(keys.optional("hidden_dropout", model.hidden_dropout));
+  STEPCAST_TRY(keys.optional("attention_dropout", model.attention_dropout));
+  return Ok{};
+}
+
+Status read_bert(ConfigKeys& keys, Transformer& model) {
+  model.architecture = Architecture::encoder;
+  model.final_norm = false;
+  model.embedding_norm = true;
+  model.hidden_dropout = model.attention_dropout = 0.1;
+  model.n_token_types = 2;
+  STEPCAST_TRY(read_sizes(keys, model));
+  STEPCAST_TRY(read_activation(keys, "hidden_act", model.activation));
+  STEPCAST_TRY(keys.optional("type_vocab_size", model.n_token_types));
+  STEPCAST_TRY(keys.optional("tie_word_embeddings", model.tied_embeddings));
+  STEPCAST_TRY(keys.optional("hidden_dropout_prob", model.hidden_dropout));
+  STEPCAST_TRY(keys.optional("attention_probs_dropout_prob", model.attention_dropout));
+  std::string positions = "absolute";
+  STEPCAST_TRY(keys.optional("position_embedding_type", positions));
+  if (positions != "absolute") {
+    return keys.error("position_embedding_type")
+        .found(fmt::format("`{}`", positions.substr(0, 60)))
+        .expected("`absolute`");
+  }
+  STEPCAST_TRY(refuse_if_true(keys, "is_decoder", "only encoders are supported"));
+  STEPCAST_TRY(refuse_if_true(keys, "add_cross_attention", "only encoders are supported"));
+  // BertModel has a pooler and no head; the models for training have a head.
+  std::string kind = "BertModel";
+  if (const JsonValue* names = keys.take("architectures"); names != nullptr && names->is_array() &&
+                                                           names->items().size() == 1 &&
+                                                           names->items().front().is_text()) {
+    kind = names->items().front().text();
+  }
+  model.mlm_head = model.head_bias = kind == "BertForMaskedLM" || kind == "BertForPreTraining";
+  model.pooler = kind == "BertModel" || kind == "BertForPreTraining";
+  if (!model.mlm_head && !model.pooler) {
+    return keys.error("architectures")
+        .found(fmt::format("`{}`", kind.substr(0, 60)))
+        .expected("BertModel, BertForMaskedLM or BertForPreTraining");
+  }
+  return Ok{};
+}
+
+Status read_opt(ConfigKeys& keys, Transformer& model) {
+  model.activation = Activation::relu;
+  model.hidden_dropout = 0.1;
+  STEPCAST_TRY(keys.required("num_hidden_layers", model.n_layers));
+  STEPCAST_TRY(keys.required("hidden_size", model.hidden_size));
+  STEPCAST_TRY(keys.required("ffn_dim", model.ffn_hidden_size));
+  STEPCAST_TRY(keys.required("num_attention_heads", model.n_heads));
+  STEPCAST_TRY(keys.required("vocab_size", model.vocab_size));
+  STEPCAST_TRY(keys.required("max_position_embeddings", model.max_position));
+  model.max_position += 2;  // its table of positions begins with two unused rows
+  std::int64_t projection = model.hidden_size;
+  STEPCAST_TRY(keys.optional("word_embed_proj_dim", projection));
+  if (projection != model.hidden_size) {
+    return keys.error("word_embed_proj_dim", "embeddings of another width are not supported")
+        .found(fmt::format("{}", projection))
+        .expected(fmt::format("hidden_size {}", model.hidden_size));
+  }
+  STEPCAST_TRY(read_activation(keys, "activation_function", model.activation));
+  STEPCAST_TRY(keys.optional("tie_word_embeddings", model.tied_embeddings));
+  STEPCAST_TRY(keys.optional("dropout", model.hidden_dropout));
+  STEPCAST_TRY(keys.optional("attention_dropout", model.attention_dropout));
+  STEPCAST_TRY(keys.optional("do_layer_norm_before", model.final_norm));
+  bool has_bias = true, removes_final_norm = false;
+  STEPCAST_TRY(keys.optional("enable_bias", has_bias));
+  model.qkv_bias = model.attention_output_bias = model.ffn_bias = has_bias;
+  STEPCAST_TRY(keys.optional("_remove_final_layer_norm", removes_final_norm));
+  model.final_norm = model.final_norm && !removes_final_norm;
+  STEPCAST_TRY(
+      refuse_if_false(keys, "layer_norm_elementwise_affine", "norms without weights are not supported"));
+  double layer_drop = 0;
+  STEPCAST_TRY(keys.optional("layerdrop", layer_drop));
+  if (layer_drop != 0) return keys.error("layerdrop", "layers that are left out at random are not supported");
+  return Ok{};
+}
+
+namespace {
+
+Status read_mpt_attention(ConfigKeys& attention, Transformer& model) {
+  bool alibi = false, rope = false;
+  STEPCAST_TRY(attention.optional("alibi", alibi));
+  STEPCAST_TRY(attention.optional("rope", rope));
+  if (alibi) model.position = PositionEncoding::alibi;
+  if (rope) model.position = PositionEncoding::rotary;
+  STEPCAST_TRY(attention.optional("attn_pdrop", model.attention_dropout));
+  STEPCAST_TRY(attention.optional("kv_n_heads", model.n_kv_heads));
+  std::string type = "multihead_attention";
+  STEPCAST_TRY(attention.optional("attn_type", type));
+  if (type == "multiquery_attention") {
+    model.n_kv_heads = 1;
+  } else if (type != "multihead_attention" && type != "grouped_query_attention") {
+    return attention.error("attn_type")
+        .found(fmt::format("`{}`", type.substr(0, 60)))
+        .expected("multihead_attention, multiquery_attention or grouped_query_attention");
+  }
+  STEPCAST_TRY(refuse_if_true(attention, "qk_ln", "norms over all queries and keys are not supported"));
+  STEPCAST_TRY(refuse_if_true(attention, "prefix_lm", "prefix language models are not supported"));
+  if (const JsonValue* window = attention.take("sliding_window_size");
+      window != nullptr && window->is_number() && window->number() > 0) {
+    return attention.error("sliding_window_size", "not supported");
+  }
+  constexpr std::array<std::string_view, 9> kHarmless{
+      "attn_impl",  "clip_qkv",  "softmax_scale",    "attn_uses_sequence_id", "alibi_bias_max",
+      "rope_theta", "rope_impl", "rope_dail_config", "rope_hf_config"};
+  attention.ignore(kHarmless);
+  return attention.finish();
+}
+
+}  // namespace
+
+Status read_mpt(ConfigKeys& keys, Transformer& model) {
+  std::int64_t expansion = 4;
+  STEPCAST_TRY(keys.required("n_layers", model.n_layers));
+  STEPCAST_TRY(keys.required("d_model", model.hidden_size));
+  STEPCAST_TRY(keys.required("n_heads", model.n_heads));
+  STEPCAST_TRY(keys.required("vocab_size", model.vocab_size));
+  STEPCAST_TRY(keys.required("max_seq_len", model.max_position));
+  STEPCAST_TRY(keys.optional("expansion_ratio", expansion));
+  constexpr std::int64_t kLargest = 1'000'000;
+  model.ffn_hidden_size = std::min(expansion, kLargest) * std::min(model.hidden_size, kLargest * 100);
+  bool no_bias = false, learned = true;
+  STEPCAST_TRY(keys.optional("no_bias", no_bias));
+  STEPCAST_TRY(keys.optional("learned_pos_emb", learned));
+  model.position = learned ? PositionEncoding::learned : PositionEncoding::none;
+  STEPCAST_TRY(keys.optional("resid_pdrop", model.hidden_dropout));
+  STEPCAST_TRY(keys.optional("tie_word_embeddings", model.tied_embeddings));
+  STEPCAST_ASSIGN(auto attention, keys.section("attn_config"));
+  if (attention) STEPCAST_TRY(read_mpt_attention(*attention, model));
+  std::string norm = "low_precision_layernorm";
+  STEPCAST_TRY(keys.optional("norm_type", norm));
+  if (norm == "rmsnorm" || norm == "low_precision_rmsnorm" || norm == "triton_rmsnorm") {
+    model.norm = NormKind::rms_norm;
+    model.norm_bias = false;
+  } else if (norm != "layernorm" && norm != "low_precision_layernorm") {
+    return keys.error("norm_type")
+        .found(fmt::format("`{}`", norm.substr(0, 60)))
+        .expected("a layernorm or rmsnorm");
+  }
+  if (no_bias) model.norm_bias = model.qkv_bias = model.attention_output_bias = model.ffn_bias = false;
+  STEPCAST_ASSIGN(auto ffn, keys.section("ffn_config"));
+  if (ffn) {
+    std::string type = "mptmlp";
+    STEPCAST_TRY(ffn->optional("ffn_type", type));
+    if (type != "mptmlp") {
+      return ffn->error("ffn_type").found(fmt::format("`{}`", type.substr(0, 60))).expected("mptmlp");
+    }
+    constexpr std::array<std::string_view, 1> kHarmless{"fc_type"};
+    ffn->ignore(kHarmless);
+    STEPCAST_TRY(ffn->finish());
+  }
+  return Ok{};
+}
+
+}  // namespace stepcast::detail

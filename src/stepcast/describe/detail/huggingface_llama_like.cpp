@@ -1,0 +1,127 @@
+#include <string>
+
+#include <fmt/format.h>
+
+#include "stepcast/describe/detail/huggingface_readers.h"
+
+namespace stepcast::detail {
+
+Status read_llama(ConfigKeys& keys, Transformer& model) {
+  STEPCAST_TRY(read_llama_like(keys, model));
+  bool attention_bias = false;
+  STEPCAST_TRY(keys.optional("attention_bias", attention_bias));
+  model.qkv_bias = model.attention_output_bias = attention_bias;
+  return keys.optional("mlp_bias", model.ffn_bias);
+}
+
+Status read_mistral(ConfigKeys& keys, Transformer& model) {
+  STEPCAST_TRY(require_kv_heads(keys));
+  STEPCAST_TRY(read_llama_like(keys, model));
+  return keys.optional("sliding_window", model.sliding_window_tokens);
+}
+
+namespace {
+
+// Qwen: a window counts from layer max_window_layers on, and only if use_sliding_window.
+Status read_qwen_window(ConfigKeys& keys, Transformer& model) {
+  bool uses_window = false;
+  std::int64_t window = 0, first = model.n_layers;
+  STEPCAST_TRY(keys.optional("use_sliding_window", uses_window));
+  STEPCAST_TRY(keys.optional("sliding_window", window));
+  STEPCAST_TRY(keys.optional("max_window_layers", first));
+  if (uses_window && first < model.n_layers) {
+    if (first > 0) {
+      return keys.error("max_window_layers", "windows in the upper layers alone are not supported")
+          .found(fmt::format("{}", first))
+          .expected("0 or num_hidden_layers");
+    }
+    model.sliding_window_tokens = window;
+  }
+  return read_layer_types(keys, model);
+}
+
+}  // namespace
+
+Status read_qwen2(ConfigKeys& keys, Transformer& model) {
+  STEPCAST_TRY(require_kv_heads(keys));
+  STEPCAST_TRY(read_llama_like(keys, model));
+  model.qkv_bias = true;
+  return read_qwen_window(keys, model);
+}
+
+Status read_qwen3(ConfigKeys& keys, Transformer& model) {
+  STEPCAST_TRY(require_kv_heads(keys));
+  model.head_dim = 128;
+  STEPCAST_TRY(read_llama_like(keys, model));
+  bool attention_bias = false;
+  STEPCAST_TRY(keys.optional("attention_bias", attention_bias));
+  model.qkv_bias = model.attention_output_bias = attention_bias;
+  model.qk_norm = true;
+  return read_qwen_window(keys, model);
+}
+
+Status read_gemma(ConfigKeys& keys, Transformer& model) {
+  STEPCAST_TRY(require_kv_heads(keys));
+  model.head_dim = 256;
+  STEPCAST_TRY(read_llama_like(keys, model));
+  model.activation = Activation::gelu;  // the first configs said gelu in hidden_act and meant its tanh form
+  STEPCAST_TRY(read_activation(keys, "hidden_activation", model.activation));
+  if (!keys.has("tie_word_embeddings")) model.tied_embeddings = true;
+  bool attention_bias = false;
+  STEPCAST_TRY(keys.optional("attention_bias", attention_bias));
+  model.qkv_bias = model.attention_output_bias = attention_bias;
+  return Ok{};
+}
+
+namespace {
+
+Status read_softcaps(ConfigKeys& keys, Transformer& model) {
+  double attention = 0, logits = 0;
+  STEPCAST_TRY(keys.optional("attn_logit_softcapping", attention));
+  STEPCAST_TRY(keys.optional("final_logit_softcapping", logits));
+  model.attention_softcap = attention > 0;
+  model.logit_softcap = logits > 0;
+  return Ok{};
+}
+
+}  // namespace
+
+Status read_gemma2(ConfigKeys& keys, Transformer& model) {
+  STEPCAST_TRY(read_gemma(keys, model));
+  model.norms_per_layer = 4;
+  model.sliding_window_tokens = 4096;
+  model.global_attention_every_n_layers = 2;
+  STEPCAST_TRY(keys.optional("sliding_window", model.sliding_window_tokens));
+  STEPCAST_TRY(read_layer_types(keys, model));
+  return read_softcaps(keys, model);
+}
+
+Status read_gemma3_text(ConfigKeys& keys, Transformer& model) {
+  STEPCAST_TRY(read_gemma(keys, model));
+  model.norms_per_layer = 4;
+  model.qk_norm = true;
+  model.sliding_window_tokens = 4096;
+  model.global_attention_every_n_layers = 6;
+  STEPCAST_TRY(keys.optional("sliding_window", model.sliding_window_tokens));
+  STEPCAST_TRY(keys.optional("sliding_window_pattern", model.global_attention_every_n_layers));
+  STEPCAST_TRY(keys.optional("_sliding_window_pattern", model.global_attention_every_n_layers));
+  STEPCAST_TRY(read_layer_types(keys, model));
+  STEPCAST_TRY(refuse_if_true(keys, "use_bidirectional_attention", "only causal attention is supported"));
+  return read_softcaps(keys, model);
+}
+
+Status read_nemotron(ConfigKeys& keys, Transformer& model) {
+  STEPCAST_TRY(require_kv_heads(keys));
+  model.rotary_fraction = 0.5;
+  STEPCAST_TRY(read_llama_like(keys, model));
+  if (!keys.has("hidden_act")) model.activation = Activation::squared_relu;
+  model.norm = NormKind::layer_norm;
+  model.norm_bias = true;
+  model.gated_ffn = false;
+  bool attention_bias = false;
+  STEPCAST_TRY(keys.optional("attention_bias", attention_bias));
+  model.qkv_bias = model.attention_output_bias = attention_bias;
+  return keys.optional("mlp_bias", model.ffn_bias);
+}
+
+}  // namespace stepcast::detail

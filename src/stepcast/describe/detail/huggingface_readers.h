@@ -1,0 +1,49 @@
+// How families of models in Hugging Face's config.json are read: one function each, and what they share.
+#pragma once
+
+#include <string_view>
+
+#include "stepcast/base/result.h"
+#include "stepcast/describe/detail/config_keys.h"
+#include "stepcast/workload/transformer.h"
+
+namespace stepcast::detail {
+
+// Shared (huggingface_shared.cpp).
+[[nodiscard]] Status read_activation(ConfigKeys& keys, std::string_view key, Activation& out);
+// Features that no Transformer has: refused unless they are off.
+[[nodiscard]] Status refuse_if_true(ConfigKeys& keys, std::string_view key, std::string_view why);
+[[nodiscard]] Status refuse_if_false(ConfigKeys& keys, std::string_view key, std::string_view why);
+// num_hidden_layers and so on, as most families name them.
+[[nodiscard]] Status read_sizes(ConfigKeys& keys, Transformer& model);
+// RMS norm, rotary positions, gated FFN, no biases.
+[[nodiscard]] Status read_llama_like(ConfigKeys& keys, Transformer& model);
+// These families have a default number of key-value heads that is not num_attention_heads.
+[[nodiscard]] Status require_kv_heads(ConfigKeys& keys);
+// "layer_types": which layers see all tokens. Must be a pattern of which the last of every n does.
+[[nodiscard]] Status read_layer_types(ConfigKeys& keys, Transformer& model);
+
+// Models with learned positions or of their time (huggingface_dense.cpp).
+[[nodiscard]] Status read_gpt2(ConfigKeys& keys, Transformer& model);
+[[nodiscard]] Status read_gpt_neox(ConfigKeys& keys, Transformer& model);
+[[nodiscard]] Status read_bert(ConfigKeys& keys, Transformer& model);
+[[nodiscard]] Status read_opt(ConfigKeys& keys, Transformer& model);
+[[nodiscard]] Status read_mpt(ConfigKeys& keys, Transformer& model);
+
+// Models like Llama (huggingface_llama_like.cpp).
+[[nodiscard]] Status read_llama(ConfigKeys& keys, Transformer& model);
+[[nodiscard]] Status read_mistral(ConfigKeys& keys, Transformer& model);
+[[nodiscard]] Status read_qwen2(ConfigKeys& keys, Transformer& model);
+[[nodiscard]] Status read_qwen3(ConfigKeys& keys, Transformer& model);
+[[nodiscard]] Status read_gemma(ConfigKeys& keys, Transformer& model);
+[[nodiscard]] Status read_gemma2(ConfigKeys& keys, Transformer& model);
+[[nodiscard]] Status read_gemma3_text(ConfigKeys& keys, Transformer& model);
+[[nodiscard]] Status read_nemotron(ConfigKeys& keys, Transformer& model);
+
+// Models with experts (huggingface_experts.cpp).
+[[nodiscard]] Status read_mixtral(ConfigKeys& keys, Transformer& model);
+[[nodiscard]] Status read_qwen2_moe(ConfigKeys& keys, Transformer& model);
+[[nodiscard]] Status read_qwen3_moe(ConfigKeys& keys, Transformer& model);
+[[nodiscard]] Status read_deepseek(ConfigKeys& keys, Transformer& model);
+
+}  // namespace stepcast::detail

@@ -1,0 +1,104 @@
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "stepcast/describe/detail/huggingface_readers.h"
+
+namespace stepcast::detail {
+
+Status read_activation(ConfigKeys& keys, std::string_view key, Activation& out) {
+  std::string text;
+  STEPCAST_TRY(keys.optional(key, text));
+  if (text.empty()) return Ok{};
+  constexpr struct {
+    std::string_view name;
+    Activation activation;
+  } kNames[] = {{"gelu", Activation::gelu},      {"gelu_new", Activation::gelu},
+                {"gelu_fast", Activation::gelu}, {"gelu_pytorch_tanh", Activation::gelu},
+                {"relu", Activation::relu},      {"relu2", Activation::squared_relu},
+                {"silu", Activation::silu},      {"swish", Activation::silu}};
+  for (const auto& known : kNames) {
+    if (known.name != text) continue;
+    out = known.activation;
+    return Ok{};
+  }
+  return keys.error(key).found(fmt::format("`{}`", text.substr(0, 60))).expected("gelu, relu, relu2 or silu");
+}
+
+Status refuse_if_true(ConfigKeys& keys, std::string_view key, std::string_view why) {
+  bool on = false;
+  STEPCAST_TRY(keys.optional(key, on));
+  if (on) return keys.error(key, std::string{why}).found("true").expected("false");
+  return Ok{};
+}
+Status refuse_if_false(ConfigKeys& keys, std::string_view key, std::string_view why) {
+  bool on = true;
+  STEPCAST_TRY(keys.optional(key, on));
+  if (!on) return keys.error(key, std::string{why}).found("false").expected("true");
+  return Ok{};
+}
+
+Status read_sizes(ConfigKeys& keys, Transformer& model) {
+  STEPCAST_TRY(keys.required("num_hidden_layers", model.n_layers));
+  STEPCAST_TRY(keys.required("hidden_size", model.hidden_size));
+  STEPCAST_TRY(keys.required("intermediate_size", model.ffn_hidden_size));
+  STEPCAST_TRY(keys.required("num_attention_heads", model.n_heads));
+  STEPCAST_TRY(keys.required("vocab_size", model.vocab_size));
+  STEPCAST_TRY(keys.required("max_position_embeddings", model.max_position));
+  return Ok{};
+}
+
+Status read_llama_like(ConfigKeys& keys, Transformer& model) {
+  model.norm = NormKind::rms_norm;
+  model.norm_bias = false;
+  model.activation = Activation::silu;
+  model.gated_ffn = true;
+  model.position = PositionEncoding::rotary;
+  model.tied_embeddings = false;
+  model.qkv_bias = model.attention_output_bias = model.ffn_bias = false;
+  STEPCAST_TRY(read_sizes(keys, model));
+  STEPCAST_TRY(read_activation(keys, "hidden_act", model.activation));
+  STEPCAST_TRY(keys.optional("num_key_value_heads", model.n_kv_heads));
+  STEPCAST_TRY(keys.optional("head_dim", model.head_dim));
+  STEPCAST_TRY(keys.optional("tie_word_embeddings", model.tied_embeddings));
+  STEPCAST_TRY(keys.optional("attention_dropout", model.attention_dropout));
+  STEPCAST_TRY(keys.optional("partial_rotary_factor", model.rotary_fraction));
+  return Ok{};
+}
+
+Status require_kv_heads(ConfigKeys& keys) {
+  if (keys.has("num_key_value_heads")) return Ok{};
+  return keys.error("", "`num_key_value_heads` is missing").expected("a whole number");
+}
+
+Status read_layer_types(ConfigKeys& keys, Transformer& model) {
+  const JsonValue* types = keys.take("layer_types");
+  if (types == nullptr) return Ok{};
+  const auto wrong = [&] {
+    return keys.error("layer_types", "not understood")
+        .expected(
+            "`sliding_attention` everywhere but in the last of every n layers, which are `full_attention`");
+  };
+  if (!types->is_array() || static_cast<std::int64_t>(types->items().size()) != model.n_layers)
+    return wrong();
+  std::vector<bool> is_global;
+  std::int64_t n_global = 0, every = 0;
+  for (const JsonValue& type : types->items()) {
+    if (!type.is_text() || (type.text() != "full_attention" && type.text() != "sliding_attention"))
+      return wrong();
+    is_global.push_back(type.text() == "full_attention");
+    if (!is_global.back()) continue;
+    if (++n_global == 1) every = static_cast<std::int64_t>(is_global.size());
+  }
+  model.global_attention_every_n_layers = 0;
+  if (n_global == model.n_layers) model.sliding_window_tokens = 0;
+  if (n_global == model.n_layers || n_global == 0) return Ok{};
+  for (std::int64_t layer = 0; layer < model.n_layers; ++layer) {
+    if (is_global[static_cast<std::size_t>(layer)] != ((layer + 1) % every == 0)) return wrong();
+  }
+  model.global_attention_every_n_layers = every;
+  return Ok{};
+}
+
+}  // namespace stepcast::detail

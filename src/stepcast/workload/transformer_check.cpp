@@ -1,0 +1,168 @@
+// Whether a Transformer can be: every size in its range, heads that divide, parts that go together.
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "stepcast/workload/detail/divisors.h"
+#include "stepcast/workload/transformer.h"
+
+namespace stepcast {
+namespace {
+
+struct NamedSize {
+  std::string_view name;
+  std::int64_t value;
+  std::int64_t smallest;
+  std::int64_t largest;
+};
+
+Status check_sizes(const Transformer& model) {
+  // Far above anything that exists; keeps every product below inside 64 bits together with kMostParameters.
+  constexpr std::int64_t kLayers = 1'000'000, kWidth = 100'000'000, kCount = 1'000'000'000;
+  const NamedSize sizes[] = {
+      {"n_layers", model.n_layers, 1, kLayers},
+      {"hidden_size", model.hidden_size, 1, kWidth},
+      {"ffn_hidden_size", model.ffn_hidden_size, 1, kWidth},
+      {"n_heads", model.n_heads, 1, kWidth},
+      {"n_kv_heads", model.n_kv_heads, 0, kWidth},
+      {"head_dim", model.head_dim, 0, kWidth},
+      {"vocab_size", model.vocab_size, 1, kCount},
+      {"max_position", model.max_position, model.position == PositionEncoding::learned ? 1 : 0, kCount},
+      {"norms_per_layer", model.norms_per_layer, 0, 16},
+      {"n_token_types", model.n_token_types, 0, kWidth},
+      {"sliding_window_tokens", model.sliding_window_tokens, 0, kCount},
+      {"global_attention_every_n_layers", model.global_attention_every_n_layers, 0, kLayers},
+      {"n_multi_token_prediction_layers", model.n_multi_token_prediction_layers, 0, kLayers},
+  };
+  for (const NamedSize& size : sizes) {
+    if (size.value >= size.smallest && size.value <= size.largest) continue;
+    return Error::at(model.name, std::string{size.name})
+        .found(fmt::format("{}", size.value))
+        .expected(fmt::format("a whole number from {} to {}", size.smallest, size.largest));
+  }
+  return Ok{};
+}
+
+Status check_experts(const Transformer& model) {
+  if (!model.moe) return Ok{};
+  const MixtureOfExperts& moe = *model.moe;
+  constexpr std::int64_t kExperts = 1'000'000, kWidth = 100'000'000;
+  const NamedSize sizes[] = {
+      {"n_experts", moe.n_experts, 1, kExperts},
+      {"experts_per_token", moe.experts_per_token, 1, moe.n_experts},
+      {"expert_ffn_hidden_size", moe.expert_ffn_hidden_size, 1, kWidth},
+      {"n_shared_experts", moe.n_shared_experts, 0, kExperts},
+      {"shared_ffn_hidden_size", moe.shared_ffn_hidden_size, moe.n_shared_experts > 0 ? 1 : 0, kWidth},
+      {"first_dense_layers", moe.first_dense_layers, 0, model.n_layers},
+      {"moe_every_n_layers", moe.moe_every_n_layers, 1, model.n_layers},
+  };
+  for (const NamedSize& size : sizes) {
+    if (size.value >= size.smallest && size.value <= size.largest) continue;
+    return Error::at(model.name, fmt::format("moe.{}", size.name))
+        .found(fmt::format("{}", size.value))
+        .expected(fmt::format("a whole number from {} to {}", size.smallest, size.largest));
+  }
+  return Ok{};
+}
+
+Status check_latent_attention(const Transformer& model) {
+  if (!model.latent_attention) return Ok{};
+  const LatentAttention& latent = *model.latent_attention;
+  constexpr std::int64_t kWidth = 100'000'000;
+  const NamedSize sizes[] = {
+      {"q_lora_rank", latent.q_lora_rank, 0, kWidth},
+      {"kv_lora_rank", latent.kv_lora_rank, 1, kWidth},
+      {"qk_nope_head_dim", latent.qk_nope_head_dim, 1, kWidth},
+      {"qk_rope_head_dim", latent.qk_rope_head_dim, 0, kWidth},
+      {"v_head_dim", latent.v_head_dim, 1, kWidth},
+  };
+  for (const NamedSize& size : sizes) {
+    if (size.value >= size.smallest && size.value <= size.largest) continue;
+    return Error::at(model.name, fmt::format("latent_attention.{}", size.name))
+        .found(fmt::format("{}", size.value))
+        .expected(fmt::format("a whole number from {} to {}", size.smallest, size.largest));
+  }
+  if (model.qkv_bias || model.qk_norm) {
+    return Error::at(model.name, model.qkv_bias ? "qkv_bias" : "qk_norm")
+        .found("true together with latent attention")
+        .expected("false: the latent projections have neither");
+  }
+  return Ok{};
+}
+
+Status check_heads(const Transformer& model) {
+  if (model.head_dim == 0 && !model.latent_attention && model.hidden_size % model.n_heads != 0) {
+    return Error::at(
+               model.name, "n_heads",
+               fmt::format("hidden_size {} is not divisible by n_heads {}", model.hidden_size, model.n_heads))
+        .advice(fmt::format("nearest that work: n_heads {}; or give head_dim",
+                            detail::nearest_divisors(model.hidden_size, model.n_heads)));
+  }
+  if (model.n_heads % model.kv_heads() != 0) {
+    return Error::at(
+               model.name, "n_kv_heads",
+               fmt::format("n_heads {} is not divisible by n_kv_heads {}", model.n_heads, model.n_kv_heads))
+        .advice(fmt::format("nearest that work: n_kv_heads {}",
+                            detail::nearest_divisors(model.n_heads, model.n_kv_heads)));
+  }
+  return Ok{};
+}
+
+Status check_fractions(const Transformer& model) {
+  const struct {
+    std::string_view name;
+    double value;
+  } fractions[] = {{"rotary_fraction", model.rotary_fraction},
+                   {"hidden_dropout", model.hidden_dropout},
+                   {"attention_dropout", model.attention_dropout}};
+  for (const auto& fraction : fractions) {
+    if (fraction.value >= 0 && fraction.value <= 1) continue;
+    return Error::at(model.name, std::string{fraction.name})
+        .found(fmt::format("{}", fraction.value))
+        .expected("a number from 0 to 1");
+  }
+  return Ok{};
+}
+
+// The total without rounding errors that matter, before anything can overflow.
+double approximate_parameters(const Transformer& model) {
+  const double hidden = static_cast<double>(model.hidden_size), layers = static_cast<double>(model.n_layers);
+  const double heads = static_cast<double>(model.n_heads);
+  double layer = 3 * hidden * static_cast<double>(model.ffn_hidden_size);
+  if (model.moe) {
+    layer +=
+        3 * hidden *
+        (static_cast<double>(model.moe->n_experts) * static_cast<double>(model.moe->expert_ffn_hidden_size) +
+         static_cast<double>(model.moe->n_shared_experts) *
+             static_cast<double>(model.moe->shared_ffn_hidden_size));
+  }
+  double head_dim = model.head_dim > 0 ? static_cast<double>(model.head_dim) : hidden / heads;
+  double width = hidden;
+  if (const auto& latent = model.latent_attention) {
+    head_dim = static_cast<double>(latent->qk_nope_head_dim + latent->qk_rope_head_dim + latent->v_head_dim);
+    width += static_cast<double>(latent->q_lora_rank + latent->kv_lora_rank);
+  }
+  layer += 4 * width * (heads * head_dim + width);
+  const double rows = static_cast<double>(model.vocab_size) * 2 + static_cast<double>(model.max_position);
+  return (layers + static_cast<double>(model.n_multi_token_prediction_layers)) * layer + rows * hidden;
+}
+
+}  // namespace
+
+Status check(const Transformer& model) {
+  STEPCAST_TRY(check_sizes(model));
+  STEPCAST_TRY(check_experts(model));
+  STEPCAST_TRY(check_latent_attention(model));
+  STEPCAST_TRY(check_heads(model));
+  STEPCAST_TRY(check_fractions(model));
+  constexpr double kMostParameters = 1e16;
+  if (const double n = approximate_parameters(model); n > kMostParameters) {
+    return Error::at(model.name, "", fmt::format("about {:.2g} parameters", n))
+        .expected("at most 1e16")
+        .advice("check n_layers, hidden_size, ffn_hidden_size and vocab_size");
+  }
+  return Ok{};
+}
+
+}  // namespace stepcast
