@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "stepcast/predict/step_transfers.h"
+#include "stepcast/workload/framework_habits.h"
 
 namespace stepcast {
 namespace {
@@ -45,26 +46,9 @@ void fill_units(PricedStep& step) {
 }  // namespace
 
 Layout with_software_choices(Layout layout, const Device& device) {
-  if (layout.layer.attention_kernel == AttentionKernel::any) {
-    const bool hopper = is_hopper_or_newer(device);
-    switch (layout.software.framework) {
-      // Transformer Engine takes cuDNN's fused attention on Hopper.
-      case Framework::nemo:
-      case Framework::megatron:
-        layout.layer.attention_kernel = hopper ? AttentionKernel::flash3 : AttentionKernel::flash2;
-        break;
-      // LLM Foundry and Composer of 2023: Triton or FlashAttention 1.
-      case Framework::fsdp:
-        layout.layer.attention_kernel =
-            layout.software.date >= "2024" ? AttentionKernel::flash2 : AttentionKernel::flash1;
-        break;
-      // PyTorch's scaled_dot_product_attention.
-      case Framework::torchtitan:
-      case Framework::deepspeed:
-      case Framework::libai:
-      case Framework::unknown: layout.layer.attention_kernel = AttentionKernel::flash2; break;
-    }
-  }
+  AttentionKernel& kernel = layout.layer.attention_kernel;
+  if (kernel == AttentionKernel::any)
+    kernel = usual_attention_kernel(layout.software, is_hopper_or_newer(device));
   return layout;
 }
 

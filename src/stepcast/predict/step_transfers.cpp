@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "stepcast/workload/framework_habits.h"
+
 namespace stepcast {
 namespace {
 
@@ -54,8 +56,8 @@ Result<DataTransfers> TransferPricing::data_transfers(double dense, double exper
   const ShardingChoices& sharding = layout_.sharding;
   double bucket = 0;
   if (!whole) {
-    bucket = static_cast<double>(sharding.bucket_parameters.value_or(
-        std::max<std::int64_t>(40'000'000, 1'000'000 * layout_.degrees.data)));
+    bucket = static_cast<double>(
+        sharding.bucket_parameters.value_or(usual_bucket_parameters(layout_.degrees.data)));
     // FSDP moves the weights of a layer together, whatever their size.
     if (sharding.kind == Sharding::zero3 || sharding.kind == Sharding::zero2) bucket = 0;
   }

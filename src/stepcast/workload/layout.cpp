@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "stepcast/workload/framework_habits.h"
+
 namespace stepcast {
 
 std::string_view to_string(Sharding sharding) {
@@ -133,11 +135,7 @@ LayerKey layer_key(const Layout& layout) {
 
 std::int64_t padded_vocab_size(const Transformer& model, const Layout& layout) {
   std::int64_t per_rank = layout.software.vocab_divisible_by;
-  if (per_rank == 0) {
-    const bool pads =
-        layout.software.framework != Framework::torchtitan && layout.software.framework != Framework::fsdp;
-    per_rank = pads ? 128 : 1;  // Megatron-LM's --make-vocab-size-divisible-by
-  }
+  if (per_rank == 0) per_rank = usual_vocabulary_multiple(layout.software.framework);
   const std::int64_t step = per_rank * layout.degrees.tensor;
   return (model.vocab_size + step - 1) / step * step;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "stepcast/workload/framework_habits.h"
 #include "stepcast/workload/pipeline_schedule.h"
 
 namespace stepcast {
@@ -21,15 +22,6 @@ constexpr double kBackwardWorkingShare = 0.25;
 constexpr double kTightShare = 0.92;
 
 double number(std::int64_t value) { return static_cast<double>(value); }
-
-// Bytes per logit at the worst moment of the loss. Assumed: 16-bit logits and the fp32 softmax that becomes
-// their gradient in place; TorchTitan of 2024 adds an fp32 copy of the logits and a gradient of its own, of
-// which torch.compile saves a part. Since 2025 it compiles the loss, too, and the copy is gone.
-double logit_bytes(const Layout& layout, double element) {
-  if (layout.software.framework != Framework::torchtitan) return element + 4;
-  if (!layout.layer.fused.compiled) return element + 14;
-  return layout.software.date >= "2025" ? element + 6 : element + 11;
-}
 
 // Sizes of one layer on one rank, in bytes of one micro-batch.
 class ActivationCount {
@@ -102,7 +94,8 @@ class ActivationCount {
   }
   // Outputs of the loss: logits, their fp32 copy and its gradient.
   [[nodiscard]] double logits(double vocab) const {
-    return tokens_ * vocab / tp_ * logit_bytes(layout_, element_);
+    return tokens_ * vocab / tp_ *
+           loss_bytes_per_logit(layout_.software, layout_.layer.fused.compiled, element_);
   }
   [[nodiscard]] double tokens() const { return tokens_; }
 

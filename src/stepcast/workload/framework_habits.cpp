@@ -1,0 +1,42 @@
+#include "stepcast/workload/framework_habits.h"
+
+#include <algorithm>
+
+namespace stepcast {
+
+AttentionKernel usual_attention_kernel(const Software& software, bool hopper) {
+  switch (software.framework) {
+    // Transformer Engine takes cuDNN's fused attention on Hopper.
+    case Framework::nemo:
+    case Framework::megatron: return hopper ? AttentionKernel::flash3 : AttentionKernel::flash2;
+    // LLM Foundry and Composer of 2023: Triton or FlashAttention 1.
+    case Framework::fsdp: return software.date >= "2024" ? AttentionKernel::flash2 : AttentionKernel::flash1;
+    // PyTorch's scaled_dot_product_attention.
+    case Framework::torchtitan:
+    case Framework::deepspeed:
+    case Framework::libai:
+    case Framework::unknown: return AttentionKernel::flash2;
+  }
+  return AttentionKernel::flash2;
+}
+
+std::int64_t usual_vocabulary_multiple(Framework framework) {
+  const bool pads = framework != Framework::torchtitan && framework != Framework::fsdp;
+  return pads ? 128 : 1;  // Megatron-LM's --make-vocab-size-divisible-by
+}
+
+std::int64_t usual_bucket_parameters(std::int64_t data_parallel) {
+  // Megatron Core's default, whatever the framework.
+  return std::max<std::int64_t>(40'000'000, 1'000'000 * data_parallel);
+}
+
+double loss_bytes_per_logit(const Software& software, bool compiled, double element_bytes) {
+  // Assumed: 16-bit logits and the fp32 softmax that becomes their gradient in place; TorchTitan of 2024 adds an fp32
+  // copy of the logits and a gradient of its own, of which torch.compile saves a part. Since 2025 it compiles the loss,
+  // too, and the copy is gone.
+  if (software.framework != Framework::torchtitan) return element_bytes + 4;
+  if (!compiled) return element_bytes + 14;
+  return software.date >= "2025" ? element_bytes + 6 : element_bytes + 11;
+}
+
+}  // namespace stepcast

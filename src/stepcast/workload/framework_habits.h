@@ -1,0 +1,24 @@
+// What frameworks do that depends on the device, the date or on sizes, so that no Layout says it: asked for where work,
+// memory and times are counted. What a Layout can say is set by describe/software_defaults.h.
+#pragma once
+
+#include <cstdint>
+
+#include "stepcast/operation/operation.h"
+#include "stepcast/workload/layout.h"
+
+namespace stepcast {
+
+// The fused attention kernel that runs where nothing is said; `hopper`: on Hopper or newer.
+[[nodiscard]] AttentionKernel usual_attention_kernel(const Software& software, bool hopper);
+
+// Rows of the word embedding are padded to a multiple of this per tensor-parallel rank, unless said otherwise.
+[[nodiscard]] std::int64_t usual_vocabulary_multiple(Framework framework);
+
+// Parameters whose gradients travel together, unless said otherwise.
+[[nodiscard]] std::int64_t usual_bucket_parameters(std::int64_t data_parallel);
+
+// Bytes per logit at the worst moment of the loss, with logits of `element_bytes`.
+[[nodiscard]] double loss_bytes_per_logit(const Software& software, bool compiled, double element_bytes);
+
+}  // namespace stepcast

@@ -1,0 +1,34 @@
+#include "stepcast/workload/framework_habits.h"
+
+#include <gtest/gtest.h>
+
+namespace stepcast {
+namespace {
+
+TEST(FrameworkHabits, AttentionKernelFollowsFrameworkDateAndDevice) {
+  EXPECT_EQ(usual_attention_kernel({.framework = Framework::nemo}, true), AttentionKernel::flash3);
+  EXPECT_EQ(usual_attention_kernel({.framework = Framework::nemo}, false), AttentionKernel::flash2);
+  EXPECT_EQ(usual_attention_kernel({.framework = Framework::torchtitan}, true), AttentionKernel::flash2);
+  EXPECT_EQ(usual_attention_kernel({.framework = Framework::fsdp, .date = "2023-07"}, true),
+            AttentionKernel::flash1);
+  EXPECT_EQ(usual_attention_kernel({.framework = Framework::fsdp, .date = "2024-01"}, true),
+            AttentionKernel::flash2);
+}
+
+// 40 million until 40 data-parallel ranks, then a million for each.
+TEST(FrameworkHabits, BucketsGrowWithTheRanks) {
+  EXPECT_EQ(usual_bucket_parameters(1), 40'000'000);
+  EXPECT_EQ(usual_bucket_parameters(40), 40'000'000);
+  EXPECT_EQ(usual_bucket_parameters(64), 64'000'000);
+}
+
+// 16-bit logits and an fp32 softmax: 2 + 4 bytes. TorchTitan: 16, compiled 13, since 2025 8.
+TEST(FrameworkHabits, LossKeepsSoManyBytes) {
+  EXPECT_EQ(loss_bytes_per_logit({.framework = Framework::megatron}, false, 2), 6);
+  EXPECT_EQ(loss_bytes_per_logit({.framework = Framework::torchtitan}, false, 2), 16);
+  EXPECT_EQ(loss_bytes_per_logit({.framework = Framework::torchtitan, .date = "2024-12"}, true, 2), 13);
+  EXPECT_EQ(loss_bytes_per_logit({.framework = Framework::torchtitan, .date = "2025-06"}, true, 2), 8);
+}
+
+}  // namespace
+}  // namespace stepcast
