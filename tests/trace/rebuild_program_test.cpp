@@ -8,6 +8,7 @@
 
 #include "stepcast/simulate/engine.h"
 #include "stepcast/trace/recorded_program.h"
+#include "stepcast/trace/recorded_variants.h"
 
 #include "tests/support/trace_builder.h"
 
@@ -108,10 +109,15 @@ TEST(RebuildProgram, WaitsFollowTheKernelsNotTheRecording) {
 
 TEST(RebuildProgram, NaiveReplayLosesTheWait) {
   // Cut to its base cost of 2 the call ends at 122 instead of 224: the step is 102 shorter.
-  RebuildOptions naive;
-  naive.naive = true;
-  const Replayed r = replay({one_synchronisation()}, naive);
-  EXPECT_DOUBLE_EQ(r.timeline.lane_free_us(RankClassId{0})[0], 898);
+  const Replayed full = replay({one_synchronisation()});
+  const Result<RecordedProgram> naive = without_gpu_dependencies(full.recorded);
+  ASSERT_TRUE(naive.ok()) << naive.error().message();
+  const auto plan = Plan::compile(naive->program);
+  ASSERT_TRUE(plan.ok()) << plan.error().message();
+  const auto timeline = plan->simulate(Costs{naive->program}, {.start_offset_us = naive->start_offset_us});
+  ASSERT_TRUE(timeline.ok()) << timeline.error().message();
+  EXPECT_DOUBLE_EQ(timeline->lane_free_us(RankClassId{0})[0], 898);
+  EXPECT_EQ(naive->facts[0].edge_count[static_cast<std::size_t>(EdgeOrigin::synchronization)], 0U);
 }
 
 // A blocking copy to the host: call [50, 180], the kernel before it [20, 160], the copy [162, 170], return 10

@@ -79,7 +79,7 @@ Result<ReplayTimes> replay_times(const Replay& replay) {
   TaskTimes simulated = TaskTimes::simulated(flat, replay.timeline);
   STEPCAST_ASSIGN(TaskTimes measured, TaskTimes::measured(flat, replay.recorded.measured));
   return ReplayTimes{.flat = std::move(flat),
-                     .costs = Costs{replay.recorded.program},
+                     .costs = replay.costs,
                      .simulated = std::move(simulated),
                      .measured = std::move(measured)};
 }

@@ -144,7 +144,7 @@ Result<Replayed> Session::replay(const ReplayRequest& request) const {
   ReplayOptions how;
   how.rebuild.step = request.step;
   how.rebuild.own_delays = request.own_delays;
-  how.rebuild.smallest_handoff = request.smallest_handoff;
+  how.smallest_handoff = request.smallest_handoff;
   STEPCAST_ASSIGN(const Replay result, stepcast::replay(traces.inputs(), how));
   STEPCAST_ASSIGN(const ReplayTimes times, replay_times(result));
   STEPCAST_ASSIGN(

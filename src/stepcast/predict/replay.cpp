@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/trace/recorded_variants.h"
+
 namespace stepcast {
 namespace {
 
@@ -93,6 +95,25 @@ void score_collectives(const RecordedProgram& recorded, ReplayScores& scores) {
   }
 }
 
+// What the facts say of kept delays, where others than the recorded ones stand on hand-offs.
+void count_kept_handoffs(RecordedProgram& recorded, const Costs& costs) {
+  for (std::size_t c = 0; c < recorded.facts.size(); ++c) {
+    const std::span<const EdgeInfo> edges = block_of(recorded.program, c).edge_infos();
+    const std::span<const double> delays =
+        costs.delay_us(recorded.program.rank_class(RankClassId{c}).instances.front().block);
+    double& kept = recorded.facts[c].kept_delay_us[static_cast<std::size_t>(EdgeOrigin::thread_handoff)];
+    kept = 0;
+    for (std::size_t e = 0; e < edges.size(); ++e) {
+      if (edges[e].origin == EdgeOrigin::thread_handoff) kept += delays[e];
+    }
+  }
+}
+
+Result<ReplayScores> score_naive(const RecordedProgram& recorded, bool smallest_handoff) {
+  STEPCAST_ASSIGN(const RecordedProgram naive, without_gpu_dependencies(recorded));
+  return score_replay(naive, smallest_handoff ? smallest_handoff_costs(naive) : Costs{naive.program});
+}
+
 }  // namespace
 
 ErrorSpread error_spread(std::vector<double> errors_us) {
@@ -171,31 +192,18 @@ Result<ReplayScores> score_replay(const RecordedProgram& recorded, const Costs& 
 Result<Replay> replay(std::span<const RecordedInput> inputs, const ReplayOptions& options) {
   Replay result;
   { STEPCAST_ASSIGN(result.recorded, rebuild_program(inputs, options.rebuild)); }
-  {
-    STEPCAST_ASSIGN(ReplayScores scores, score_replay(result.recorded, Costs{result.recorded.program}));
-    result.timeline = std::move(scores.timeline);
-    result.ranks = std::move(scores.ranks);
-    result.global_window = scores.global_window;
-    result.kernel_start = scores.kernel_start;
-    result.collective_waits = std::move(scores.collective_waits);
+  RecordedProgram& recorded = result.recorded;
+  result.costs = Costs{recorded.program};
+  if (options.smallest_handoff) {
+    result.costs = smallest_handoff_costs(recorded);
+    count_kept_handoffs(recorded, result.costs);
   }
+  { STEPCAST_ASSIGN(static_cast<ReplayScores&>(result), score_replay(recorded, result.costs)); }
   if (!options.compare_variants) return result;
 
-  const auto add_variant = [&](std::string name, auto change) {
-    RebuildOptions changed = options.rebuild;
-    change(changed);
-    // The step that was chosen, should the options have left it open.
-    if (!result.recorded.facts.empty() && result.recorded.facts.front().step_number >= 0) {
-      changed.step = result.recorded.facts.front().step_number;
-    }
-    const Result<RecordedProgram> recorded = rebuild_program(inputs, changed);
-    if (!recorded.ok()) {
-      result.recorded.notes.push_back(fmt::format("no {} replay: {}", name, recorded.error().message()));
-      return;
-    }
-    const Result<ReplayScores> scores = score_replay(*recorded, Costs{recorded->program});
+  const auto add_variant = [&](std::string name, const Result<ReplayScores>& scores) {
     if (!scores.ok()) {
-      result.recorded.notes.push_back(fmt::format("no {} replay: {}", name, scores.error().message()));
+      recorded.notes.push_back(fmt::format("no {} replay: {}", name, scores.error().message()));
       return;
     }
     ReplayVariant variant;
@@ -207,8 +215,8 @@ Result<Replay> replay(std::span<const RecordedInput> inputs, const ReplayOptions
     variant.global_window = scores->global_window;
     result.variants.push_back(std::move(variant));
   };
-  add_variant("naive", [](RebuildOptions& o) { o.naive = true; });
-  add_variant("smallest_handoff", [](RebuildOptions& o) { o.smallest_handoff = true; });
+  add_variant("naive", score_naive(recorded, options.smallest_handoff));
+  add_variant("smallest_handoff", score_replay(recorded, smallest_handoff_costs(recorded)));
   return result;
 }
 

@@ -20,8 +20,9 @@
 namespace stepcast {
 
 struct ReplayOptions {
-  RebuildOptions rebuild;
-  bool compare_variants = true;  // also the naive replay and the replay with the smallest hand-off latency
+  RebuildOptions rebuild;         // the structure
+  bool smallest_handoff = false;  // the costs: smallest_handoff_costs() instead of the recorded ones
+  bool compare_variants = true;   // also the naive replay and the replay with the smallest hand-off latency
 };
 
 // A measured time and the simulated one.
@@ -74,27 +75,24 @@ struct ReplayVariant {
   TimePair global_window;
 };
 
-struct Replay {
-  RecordedProgram recorded;
+// How close a simulation of a rebuilt program comes to its record.
+struct ReplayScores {
   Timeline timeline;
   std::vector<ReplayedRank> ranks;  // [rank class]
   TimePair global_window;           // earliest step start to the last end of a step or its GPU work
   ErrorSpread kernel_start;         // of all ranks
   std::vector<CollectiveWait> collective_waits;  // collectives of two ranks and more
+};
+// Under changed costs or start offsets too.
+[[nodiscard]] Result<ReplayScores> score_replay(const RecordedProgram& recorded, const Costs& costs);
+
+struct Replay : ReplayScores {
+  RecordedProgram recorded;
+  Costs costs{recorded.program};        // of `timeline`
   std::vector<ReplayVariant> variants;  // without those that could not be built; `recorded.notes` says which
 };
 
 [[nodiscard]] Result<Replay> replay(std::span<const RecordedInput> inputs, const ReplayOptions& options = {});
-
-// Scores of a rebuilt program under changed costs or start offsets: what `replay` does after rebuilding.
-struct ReplayScores {
-  Timeline timeline;
-  std::vector<ReplayedRank> ranks;
-  TimePair global_window;
-  ErrorSpread kernel_start;
-  std::vector<CollectiveWait> collective_waits;
-};
-[[nodiscard]] Result<ReplayScores> score_replay(const RecordedProgram& recorded, const Costs& costs);
 
 // GPU work whose launch lies before the window: it enters at its recorded time. [task of the block]
 [[nodiscard]] std::vector<bool> left_over_tasks(const Block& block);

@@ -25,11 +25,6 @@ namespace stepcast {
 struct RebuildOptions {
   std::optional<std::int64_t>
       step;  // number N of ProfilerStep#N; otherwise the last complete step that all ranks have
-  // The naive replay: waits cut to their base cost, no edges between GPU work, no return edges, no joint end
-  // of collectives.
-  bool naive = false;
-  // Use one latency per kind of thread hand-off (the smallest over all ranks) instead of the recorded ones.
-  bool smallest_handoff = false;
   // Each launched op's own recorded launch delay and stream gap, where small, instead of the medians.
   bool own_delays = false;
   bool tf32_allowed = false;  // fp32 products ran on TF32 units; traces do not record it

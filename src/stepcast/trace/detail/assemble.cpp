@@ -1,7 +1,6 @@
 #include "stepcast/trace/detail/assemble.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <string_view>
 #include <unordered_map>
@@ -64,26 +63,12 @@ DelayClass handoff_class(Handoff::Kind kind) {
   return {.kind = DelayKind::handoff_evaluate};
 }
 
-// Smallest hand-off latency of every kind over all ranks.
-std::array<double, 3> smallest_handoffs(const std::vector<CpuLanes>& lanes) {
-  std::array<double, 3> smallest;
-  smallest.fill(std::numeric_limits<double>::infinity());
-  for (const CpuLanes& rank : lanes) {
-    for (const Handoff& h : rank.handoffs) {
-      double& s = smallest[static_cast<std::size_t>(h.kind)];
-      if (h.from_task != kNone) s = std::min(s, h.delay_us);
-    }
-  }
-  return smallest;
-}
-
 // Builds the block of one rank.
 class RankAssembler {
  public:
   RankAssembler(Program& program, DelayTable& delays, const RankGraph& g, const CpuLanes& lanes,
                 const Constants& constants, const CollectiveMatch& match, const GpuOperations& operations,
-                const std::vector<GroupId>& groups, const RebuildOptions& options,
-                const std::array<double, 3>& smallest_handoff)
+                const std::vector<GroupId>& groups, const RebuildOptions& options)
       : program_(program),
         delays_(delays),
         g_(g),
@@ -93,7 +78,6 @@ class RankAssembler {
         operations_(operations),
         groups_(groups),
         options_(options),
-        smallest_handoff_(smallest_handoff),
         builder_(fmt::format("rank {}", g.rank)) {}
 
   struct Built {
@@ -114,10 +98,8 @@ class RankAssembler {
     add_gpu_tasks();
     add_handoffs();
     add_launches_and_order();
-    if (!options_.naive) {
-      add_gpu_waits();
-      add_returns();
-    }
+    add_gpu_waits();
+    add_returns();
     Built built;
     built.lanes.assign(builder_.lanes().begin(), builder_.lanes().end());
     STEPCAST_ASSIGN(built.finished, std::move(builder_).finish_with_map());
@@ -248,7 +230,7 @@ class RankAssembler {
         if (w.call != kNone) info.stack = stack_of_op(g_.calls[static_cast<std::size_t>(w.call)].op);
         set_work(static_cast<std::size_t>(i), info);
         double length = w.length_us();
-        if (w.collective != kNone && !options_.naive) {
+        if (w.collective != kNone) {
           info.kind = TaskKind::collective;
           length = match_.collectives[static_cast<std::size_t>(w.collective)].transfer_us;
         }
@@ -287,12 +269,9 @@ class RankAssembler {
                  {EdgeOrigin::recorded_offset, false, true, 0});
         continue;
       }
-      double delay = h.delay_us;
-      if (options_.smallest_handoff)
-        delay = std::min(delay, smallest_handoff_[static_cast<std::size_t>(h.kind)]);
       const TaskId from =
           cpu_task_[static_cast<std::size_t>(h.from_thread)][static_cast<std::size_t>(h.from_task)];
-      add_edge(Moment::end_of(from), to, delay,
+      add_edge(Moment::end_of(from), to, h.delay_us,
                {EdgeOrigin::thread_handoff, true, true, 0, delays_.intern(handoff_class(h.kind))});
     }
   }
@@ -386,7 +365,6 @@ class RankAssembler {
   const GpuOperations& operations_;
   const std::vector<GroupId>& groups_;  // [GpuWork], of communication
   const RebuildOptions& options_;
-  const std::array<double, 3>& smallest_handoff_;
   BlockBuilder builder_;
   InPortId window_begin_;
   std::vector<Interval> measured_;
@@ -431,14 +409,13 @@ Status assemble(const std::vector<RankGraph>& ranks, const std::vector<CpuLanes>
                 const Constants& constants, const CollectiveMatch& match, const RebuildOptions& options,
                 RecordedProgram& out) {
   out.constants = constants.table();
-  const auto smallest = smallest_handoffs(lanes);
   const std::vector<std::vector<GroupId>> groups = add_groups(out.program, ranks, match);
   std::vector<std::vector<TaskId>> gpu_task(ranks.size());
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     const GpuOperations operations = operations_of_gpu_work(ranks[r], {.tf32_allowed = options.tf32_allowed});
     out.coverage.push_back(kernel_time(ranks[r], operations));
     RankAssembler assembler{out.program, out.delays, ranks[r],  lanes[r], constants,
-                            match,       operations, groups[r], options,  smallest};
+                            match,       operations, groups[r], options};
     auto built = assembler.build();
     if (!built.ok()) return std::move(built).error().in_file(ranks[r].recorded->file);
     gpu_task[r] = std::move(built->gpu_task);
@@ -457,19 +434,17 @@ Status assemble(const std::vector<RankGraph>& ranks, const std::vector<CpuLanes>
     instance.in_slots = {0};  // holds the rank's start until written: the window's begin
     out.program.add_instance(id, std::move(instance));
   }
-  if (!options.naive) {
-    for (const MatchedCollective& c : match.collectives) {
-      Collective collective;
-      collective.op = c.op;
-      collective.name = out.program.names.intern(c.name);
-      collective.message_bytes = c.message_bytes;
-      for (const auto& [rank, work] : c.members) {
-        collective.members.push_back(
-            {RankClassId{std::size_t(rank)}, InstanceId{0},
-             gpu_task[static_cast<std::size_t>(rank)][static_cast<std::size_t>(work)]});
-      }
-      out.program.add_collective(std::move(collective));
+  for (const MatchedCollective& c : match.collectives) {
+    Collective collective;
+    collective.op = c.op;
+    collective.name = out.program.names.intern(c.name);
+    collective.message_bytes = c.message_bytes;
+    for (const auto& [rank, work] : c.members) {
+      collective.members.push_back(
+          {RankClassId{std::size_t(rank)}, InstanceId{0},
+           gpu_task[static_cast<std::size_t>(rank)][static_cast<std::size_t>(work)]});
     }
+    out.program.add_collective(std::move(collective));
   }
   return Ok{};
 }

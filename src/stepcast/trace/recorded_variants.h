@@ -1,0 +1,20 @@
+// A recorded job under other rules, to compare replays with: made from its Program, not from its traces.
+#pragma once
+
+#include "stepcast/base/result.h"
+#include "stepcast/program/program.h"
+#include "stepcast/trace/recorded_program.h"
+
+namespace stepcast {
+
+// One latency per sort of hand-off between CPU threads, the smallest over all ranks, instead of the recorded
+// ones: the same structure with other delays.
+[[nodiscard]] Costs smallest_handoff_costs(const RecordedProgram& recorded);
+
+// Waits cut to their base cost: no edges between GPU work but the order of each stream, no edges from GPU work
+// back to the CPU, no joint end of collectives (each rank's keeps its recorded duration). No delay can say
+// that an edge is not there, so this is another structure: same tasks, fewer edges. Its facts count what is
+// left.
+[[nodiscard]] Result<RecordedProgram> without_gpu_dependencies(const RecordedProgram& recorded);
+
+}  // namespace stepcast
