@@ -11,11 +11,11 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/version.h"
-#include "stepcast/predict/trace_set.h"
 #include "stepcast/report/inspect_report.h"
 #include "stepcast/report/operations_report.h"
 #include "stepcast/trace/profiled_operators.h"
 #include "stepcast/trace/readers.h"
+#include "stepcast/trace/trace_set.h"
 
 #include "verbs.h"
 

@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "stepcast/api/stepcast.h"
-#include "stepcast/predict/trace_set.h"
 #include "stepcast/report/replay_report.h"
+#include "stepcast/trace/trace_set.h"
 
 #include "outputs.h"
 #include "verbs.h"

@@ -13,7 +13,7 @@
 #include "stepcast/analyze/critical_path.h"
 #include "stepcast/analyze/flat_program.h"
 #include "stepcast/analyze/task_times.h"
-#include "stepcast/predict/trace_set.h"
+#include "stepcast/trace/trace_set.h"
 #include "stepcast/simulate/engine.h"
 #include "stepcast/trace/recorded_program.h"
 

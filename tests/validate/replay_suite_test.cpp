@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/predict/trace_files.h"
+#include "tests/support/trace_files.h"
 
 namespace stepcast {
 namespace {

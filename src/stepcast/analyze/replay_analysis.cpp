@@ -11,18 +11,18 @@
 namespace stepcast {
 namespace {
 
-std::vector<ReplayInput> inputs_of(const TraceSet& traces) {
+std::vector<ReplayInput> inputs_of(const RecordedProgram& recorded) {
   std::vector<ReplayInput> inputs;
-  for (std::size_t i = 0; i < traces.ranks.size(); ++i) {
-    const RecordedRank& rank = traces.ranks[i];
+  for (std::size_t c = 0; c < recorded.files.size(); ++c) {
+    const RecordedFileFacts& files = recorded.files[c];
     ReplayInput input;
-    input.rank = rank.rank;
-    input.world_size = rank.world_size;
-    input.profiler = rank.file;
-    if (traces.execution_traces[i]) input.execution_trace = traces.execution_traces[i]->file;
-    if (!rank.devices.empty()) input.device = rank.devices.front().name;
-    input.events = rank.event_count;
-    for (const auto& [why, n] : rank.skipped) input.skipped[std::string{why}] = n;
+    input.rank = recorded.facts[c].rank;
+    input.world_size = files.world_size;
+    input.profiler = files.profiler;
+    if (files.execution_trace) input.execution_trace = *files.execution_trace;
+    if (!files.device.empty()) input.device = files.device;
+    input.events = files.event_count;
+    input.skipped = files.skipped;
     inputs.push_back(std::move(input));
   }
   return inputs;
@@ -92,7 +92,7 @@ Result<ReplayAnalysis> analyze_replay(const TraceSet& traces, const Replay& repl
   for (const RecordedStepFacts& facts : recorded.facts) measured_steps.push_back(facts.step_us);
 
   ReplayAnalysis analysis;
-  analysis.inputs = inputs_of(traces);
+  analysis.inputs = inputs_of(replay.recorded);
   Forecast asked;
   asked.kind = "replay";
   asked.traces = traces.name;

@@ -13,7 +13,7 @@
 #include "stepcast/analyze/make_forecast.h"
 #include "stepcast/base/result.h"
 #include "stepcast/predict/replay.h"
-#include "stepcast/predict/trace_set.h"
+#include "stepcast/trace/trace_set.h"
 
 namespace stepcast {
 

@@ -12,9 +12,9 @@
 #include "stepcast/predict/predicted_step.h"
 #include "stepcast/predict/replay.h"
 #include "stepcast/predict/step_model.h"
-#include "stepcast/predict/trace_set.h"
 #include "stepcast/predict/what_if.h"
 #include "stepcast/report/perfetto.h"
+#include "stepcast/trace/trace_set.h"
 #include "stepcast/workload/nearest_layout.h"
 
 namespace stepcast {

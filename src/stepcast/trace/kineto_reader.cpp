@@ -82,6 +82,26 @@ Result<RecordedRank> read_kineto(const std::filesystem::path& file, const ReadOp
   return read_events(source);
 }
 
+Result<std::optional<std::int32_t>> read_kineto_rank(const std::filesystem::path& file) {
+  STEPCAST_ASSIGN(ByteSource source, ByteSource::open(file));
+  JsonSplitter splitter(source, {"traceEvents", "nodes"});
+  RecordedRank rank;
+  detail::KinetoHeader header;
+  for (;;) {
+    switch (splitter.next()) {
+      case JsonSplitter::Step::member:
+        if (Status status = detail::read_kineto_header(splitter.key(), splitter.text(), rank, header);
+            !status)
+          return std::move(status).error().in_file(source.name());
+        break;
+      case JsonSplitter::Step::list:
+      case JsonSplitter::Step::element:
+      case JsonSplitter::Step::end: return rank.rank;
+      case JsonSplitter::Step::error: return splitter.take_error();
+    }
+  }
+}
+
 Result<RecordedRank> parse_kineto(std::string_view content, std::string name) {
   ByteSource source = ByteSource::from_memory(content, std::move(name));
   return read_events(source);

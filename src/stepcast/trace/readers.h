@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -26,6 +27,9 @@ struct ReadOptions {
 
 // Looks at the first part of the (inflated) file only.
 [[nodiscard]] Result<TraceFormat> detect_trace_format(const std::filesystem::path& file);
+
+// The rank that a profiler trace names before its events; reads no event. Nothing where it names none there.
+[[nodiscard]] Result<std::optional<std::int32_t>> read_kineto_rank(const std::filesystem::path& file);
 
 [[nodiscard]] Result<RecordedRank> read_kineto(const std::filesystem::path& file,
                                                const ReadOptions& options = {});

@@ -121,6 +121,18 @@ Status check_ranks(std::span<const RecordedInput> ranks) {
   return Ok{};
 }
 
+RecordedFileFacts file_facts(const RecordedInput& input) {
+  const RecordedRank& rank = *input.kineto;
+  RecordedFileFacts facts{.profiler = rank.file,
+                          .execution_trace = {},
+                          .world_size = rank.world_size,
+                          .device = rank.devices.empty() ? std::string{} : rank.devices.front().name,
+                          .event_count = rank.event_count,
+                          .skipped = rank.skipped};
+  if (input.execution_trace != nullptr) facts.execution_trace = input.execution_trace->file;
+  return facts;
+}
+
 Result<RankGraph> link(const RecordedInput& in, const RecordedStep& step, Nanoseconds origin,
                        std::vector<std::string>& notes) {
   RankGraph g = detail::link_rank(*in.kineto, step, origin);
@@ -201,6 +213,7 @@ Result<RecordedProgram> rebuild_program(std::span<const RecordedInput> input, co
   for (RankGraph& g : graphs) detail::find_busy_device(g, detail::ready_times(g, constants));
 
   STEPCAST_TRY(detail::assemble(graphs, lanes, constants, match, options, out));
+  for (const RecordedInput& rank : ranks) out.files.push_back(file_facts(rank));
   out.notes = std::move(notes);
   out.notes.insert(out.notes.end(), match.notes.begin(), match.notes.end());
   const auto world = ranks.front().kineto->world_size;

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -55,6 +56,16 @@ struct RecordedStepFacts {
   std::array<std::uint32_t, kEdgeOriginCount> inferred_edge_count{};
 };
 
+// What a report says about the files of a rank, so that what was read of them need not be kept.
+struct RecordedFileFacts {
+  std::string profiler;                        // file name
+  std::optional<std::string> execution_trace;  // file name
+  std::optional<std::int32_t> world_size;
+  std::string device;                            // name of the first GPU; empty: not in the file
+  std::uint64_t event_count = 0;                 // of the whole file
+  std::map<std::string, std::uint64_t> skipped;  // events left out, by reason
+};
+
 // Every task of `program` has its work (TaskInfo::work):
 //   kernels    the Operation of the operator that launched them, from the execution trace or else from the
 //              profiler trace's shapes; of several kernels each its share (TaskInfo::work_times)
@@ -67,6 +78,7 @@ struct RecordedProgram {
   std::vector<double> start_offset_us;          // [rank class]
   std::vector<std::vector<Interval>> measured;  // [rank class][task of its block]
   std::vector<RecordedStepFacts> facts;         // [rank class]
+  std::vector<RecordedFileFacts> files;         // [rank class]
   std::vector<KernelTimeCoverage> coverage;     // [rank class] recorded GPU time with known work
   DelayTable delays;                            // what EdgeInfo::delay names
   std::vector<LearnedConstant> constants;

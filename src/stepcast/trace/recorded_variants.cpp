@@ -74,6 +74,7 @@ Result<RecordedProgram> without_gpu_dependencies(const RecordedProgram& recorded
   out.start_offset_us = recorded.start_offset_us;
   out.measured = recorded.measured;
   out.facts = recorded.facts;
+  out.files = recorded.files;
   out.coverage = recorded.coverage;
   out.delays = recorded.delays;
   out.constants = recorded.constants;

@@ -13,7 +13,7 @@
 
 #include "stepcast/base/parallel.h"
 #include "stepcast/predict/replay.h"
-#include "stepcast/predict/trace_set.h"
+#include "stepcast/trace/trace_set.h"
 #include "stepcast/trace/recorded_program.h"
 #include "stepcast/validate/inference_score.h"
 #include "stepcast/validate/round_trip.h"

@@ -1,4 +1,4 @@
-#include "stepcast/predict/trace_set.h"
+#include "stepcast/trace/trace_set.h"
 
 #include <algorithm>
 #include <cctype>
@@ -173,6 +173,30 @@ std::map<std::size_t, std::size_t> pair_up(const TraceListing& listing, const Re
   return pairs;
 }
 
+// Only the files of these ranks, told by what profiler traces say before their events, else by their names.
+// Nothing where that does not tell every rank, or not these.
+std::optional<TraceListing> only_ranks(const TraceListing& listing, std::span<const std::int32_t> ranks) {
+  const auto wanted = [&](std::int32_t rank) {
+    return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+  };
+  TraceListing narrowed{.name = listing.name, .others = listing.others};
+  std::map<std::string, bool> wanted_by_key;  // whether the profiler trace of this name is
+  for (const fs::path& file : listing.profiler) {
+    const Result<std::optional<std::int32_t>> said = read_kineto_rank(file);
+    if (!said.ok()) return std::nullopt;
+    const std::optional<std::int32_t> rank = *said ? *said : rank_in_name(file.filename().string());
+    if (!rank) return std::nullopt;
+    wanted_by_key[pairing_key(file)] = wanted(*rank);
+    if (wanted(*rank)) narrowed.profiler.push_back(file);
+  }
+  if (narrowed.profiler.size() != ranks.size()) return std::nullopt;
+  for (const fs::path& file : listing.execution) {
+    const auto same = wanted_by_key.find(pairing_key(file));
+    if (same == wanted_by_key.end() || same->second) narrowed.execution.push_back(file);
+  }
+  return narrowed;
+}
+
 void note_world(TraceSet& set) {
   std::set<std::int32_t> worlds;
   for (const RecordedRank& rank : set.ranks) {
@@ -280,6 +304,13 @@ Result<TraceSet> read_trace_set(const TraceListing& listing, const TraceSetOptio
     }
     return std::move(error).expected(
         "one Kineto trace (*.json or *.json.gz) per rank; sub-folders are not searched");
+  }
+  if (!options.ranks.empty()) {
+    const std::optional<TraceListing> narrowed = only_ranks(listing, options.ranks);
+    if (narrowed && narrowed->profiler.size() < listing.profiler.size()) {
+      // A file may say behind its events that it is of another rank: then all have to be read.
+      if (Result<TraceSet> set = read_trace_set(*narrowed, options); set.ok()) return set;
+    }
   }
   ReadFiles files;
   STEPCAST_TRY(read_all(listing, options.threads, files));

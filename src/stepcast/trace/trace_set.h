@@ -43,8 +43,9 @@ struct TraceListing {
 [[nodiscard]] Result<TraceListing> list_traces(std::span<const std::filesystem::path> places);
 
 struct TraceSetOptions {
-  std::vector<std::int32_t> ranks;  // only these; empty: all
-  unsigned threads = 0;             // 0: one per hardware thread
+  // Only these; empty: all. Where file names or the heads of the files tell the ranks, no other file is read.
+  std::vector<std::int32_t> ranks;
+  unsigned threads = 0;  // 0: one per hardware thread
 };
 
 // Profiler traces with distinct ranks, in ascending order of rank, each with its execution trace if there is

@@ -1,4 +1,4 @@
-#include "stepcast/predict/trace_set.h"
+#include "stepcast/trace/trace_set.h"
 
 #include <filesystem>
 #include <string>
@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/predict/trace_files.h"
+#include "tests/support/trace_files.h"
 
 namespace stepcast {
 namespace {
@@ -92,6 +92,35 @@ TEST(TraceSet, TakesOnlyTheRanksAskedFor) {
   const Result<TraceSet> missing = read({folder.path()}, {.ranks = {0, 5}, .threads = 1});
   ASSERT_FALSE(missing.ok());
   EXPECT_THAT(missing.error().message(), HasSubstr("rank 5 is not here"));
+}
+
+// A file that cannot be read does no harm while its rank is not asked for.
+TEST(TraceSet, ReadsOnlyTheFilesOfTheRanksAskedFor) {
+  const TraceFolder folder;
+  folder.write("kineto_rank0.json", small_job().ranks[0].recorded);
+  folder.write("kineto_rank1.json", R"({"traceEvents": [{"ph": "X", "ts": broken)");
+  const auto set = read({folder.path()}, {.ranks = {0}, .threads = 1});
+  ASSERT_TRUE(set.ok()) << set.error().message();
+  ASSERT_EQ(set->ranks.size(), 1U);
+  EXPECT_EQ(set->ranks[0].rank, 0);
+  const auto broken = read({folder.path()}, {.ranks = {1}, .threads = 1});
+  ASSERT_FALSE(broken.ok());
+  EXPECT_THAT(broken.error().message(), HasSubstr("kineto_rank1.json"));
+}
+
+// The name says rank 0, the file behind its events rank 7: the file is right.
+TEST(TraceSet, BelievesWhatFilesSayBehindTheirEvents) {
+  const TraceFolder folder;
+  folder.write("kineto_rank0.json",
+               R"({"traceEvents": [], "distributedInfo": {"rank": 7, "world_size": 8}})");
+  folder.write("kineto_rank1.json",
+               R"({"distributedInfo": {"rank": 1, "world_size": 8}, "traceEvents": []})");
+  const auto set = read({folder.path()}, {.ranks = {7}, .threads = 1});
+  ASSERT_TRUE(set.ok()) << set.error().message();
+  EXPECT_EQ(set->ranks[0].rank, 7);
+  const auto none = read({folder.path()}, {.ranks = {0}, .threads = 1});
+  ASSERT_FALSE(none.ok());
+  EXPECT_THAT(none.error().message(), HasSubstr("rank 0 is not here"));
 }
 
 TEST(TraceSet, TwoFilesOfOneRankAreAnErrorThatNamesBoth) {
