@@ -23,11 +23,11 @@ vidur='github.com/microsoft/vidur 7d47513 (MIT), network profiles'
 echo_logs='github.com/NetX-lab/Echo 15f0d12 (MIT), nccl-tests logs'
 xxrjun='github.com/xxrjun/nccl-tests-cluster 455de4f (Apache-2.0), nccl-tests logs'
 
-fit dgx-a100 "$here/a100-overlap.json" a100_sxm "$aic" "NCCL 2.27.3" "$data/nccl_aiconfigurator.csv"
+fit dgx-a100 a100-sxm4-80gb a100_sxm "$aic" "NCCL 2.27.3" "$data/nccl_aiconfigurator.csv"
 fit dgx-h100 h100-sxm5-80gb h100_sxm "$aic" "NCCL 2.23, 2.27.3, 2.29.2" "$data/nccl_aiconfigurator.csv"
 fit rtx-pro-6000-server rtx-pro-6000 rtx_pro_6000_server "$aic" "NCCL 2.29.2" "$data/nccl_aiconfigurator.csv"
 fit azure-nd-a100-v4 a100-sxm4-40gb azure_nd_a100_v4 "$echo_logs" "NCCL" "$data/nccl_tests_logs.csv"
-fit hpc-4xa100 "$here/a100-overlap.json" perlmutter "$ett" "PyTorch, profiler on rank 0" "$data/nccl_estimate_train_time.csv"
+fit hpc-4xa100 a100-sxm4-80gb perlmutter "$ett" "PyTorch, profiler on rank 0" "$data/nccl_estimate_train_time.csv"
 fit gh200-1gpu gh200-96gb vista "$ett" "PyTorch, profiler on rank 0" "$data/nccl_estimate_train_time.csv"
 fit vidur-a100-dgx dgx-a100 vidur_a100_dgx "$vidur" "NCCL" "$data/nccl_vidur_dgx.csv"
 fit vidur-h100-dgx dgx-h100 vidur_h100_dgx "$vidur" "NCCL" "$data/nccl_vidur_dgx.csv"
