@@ -1,0 +1,26 @@
+// Checks the parts of a Program against each other and links them: the first half of order_execution().
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "stepcast/base/result.h"
+#include "stepcast/program/execution_order.h"
+#include "stepcast/program/program.h"
+
+namespace stepcast::detail {
+
+// An ExecutionOrder without steps: instances, in-ports and collective tasks numbered, and for each in-port
+// who wrote its slot. Errors: all invariants of Program::check but that collectives wait for each other in a
+// circle.
+[[nodiscard]] Result<ExecutionOrder> check_and_link(const Program& program);
+
+// Position of a task among the collective tasks of its block.
+[[nodiscard]] std::size_t collective_position(const Block& block, TaskId task);
+
+// The lane of the class that a lane of the instance's block is bound to.
+[[nodiscard]] inline std::uint32_t bound_lane(const BlockInstance& instance, std::uint32_t block_lane) {
+  return instance.lanes.empty() ? block_lane : instance.lanes[block_lane];
+}
+
+}  // namespace stepcast::detail
