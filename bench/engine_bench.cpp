@@ -1,11 +1,11 @@
 // Speed of the engine on a Program of the shape of a recorded recommendation-model step, see
 // replicated_program.h.
 #include <cstdint>
+#include <vector>
 
 #include <benchmark/benchmark.h>
 
 #include "stepcast/program/program.h"
-#include "stepcast/simulate/composition.h"
 #include "stepcast/simulate/engine.h"
 
 #include "replicated_program.h"
@@ -73,29 +73,23 @@ void BM_SweepFolded(benchmark::State& state) {
 }
 BENCHMARK(BM_SweepFolded)->Unit(benchmark::kMicrosecond);
 
+// Many Costs on one structure, one rank per class. Argument: scenarios.
+void BM_Scenarios(benchmark::State& state) {
+  const Program program = replicated_program(1024);
+  const Plan plan = value_or_exit(Plan::compile(program));
+  const std::vector<Costs> scenarios(static_cast<std::size_t>(state.range(0)), Costs{program});
+  for (auto _ : state) benchmark::DoNotOptimize(value_or_exit(plan.simulate(scenarios)).end_us(0));
+  count(state, program,
+        static_cast<double>(program.expanded_task_count()) / 128 * static_cast<double>(state.range(0)));
+}
+BENCHMARK(BM_Scenarios)->Arg(1)->Arg(64)->Unit(benchmark::kMicrosecond);
+
 void BM_Compile(benchmark::State& state) {
   const Program program = replicated_program(1024);
   for (auto _ : state) benchmark::DoNotOptimize(value_or_exit(Plan::compile(program)));
   count(state, program, static_cast<double>(program.expanded_task_count()) / 128);
 }
 BENCHMARK(BM_Compile)->Unit(benchmark::kMicrosecond);
-
-void BM_Compose(benchmark::State& state) {
-  const Program program = replicated_program(1024);
-  const Costs costs{program};
-  for (auto _ : state) benchmark::DoNotOptimize(value_or_exit(ComposedProgram::compose(program, costs)));
-  count(state, program, static_cast<double>(program.expanded_task_count()) / 128);
-}
-BENCHMARK(BM_Compose)->Unit(benchmark::kMicrosecond);
-
-void BM_EvaluateComposed(benchmark::State& state) {
-  const Program program = replicated_program(1024);
-  const ComposedProgram composed = value_or_exit(ComposedProgram::compose(program, Costs{program}));
-  for (auto _ : state) benchmark::DoNotOptimize(value_or_exit(composed.evaluate()).end_us());
-  state.counters["moments"] = static_cast<double>(composed.moment_count());
-  state.counters["terms"] = static_cast<double>(composed.term_count());
-}
-BENCHMARK(BM_EvaluateComposed)->Unit(benchmark::kMicrosecond);
 
 }  // namespace
 }  // namespace stepcast

@@ -12,10 +12,10 @@
 #include <gtest/gtest.h>
 
 #include "stepcast/platform/platform_file.h"
-#include "stepcast/simulate/composition.h"
 #include "stepcast/simulate/engine.h"
 
 #include "tests/predict/random_training.h"
+#include "tests/support/composition.h"
 
 namespace stepcast {
 namespace {

@@ -9,9 +9,9 @@
 
 #include <gtest/gtest.h>
 
-#include "stepcast/simulate/composition.h"
 #include "stepcast/simulate/engine.h"
 
+#include "tests/support/composition.h"
 #include "tests/support/sketch.h"
 
 namespace stepcast {

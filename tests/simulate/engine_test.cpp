@@ -536,7 +536,7 @@ TEST_F(EngineErrors, TooLarge) {
   EXPECT_EQ(error({.unfold = true, .max_timeline_bytes = 240}), "no error");
   EXPECT_EQ(error({.unfold = true, .max_timeline_bytes = 239}),
             "the timeline is too large, found 2.24e-07 GiB for 5 tasks, expected at most 2.23e-07 GiB; fold "
-            "equal ranks, or compose the program instead of expanding it");
+            "equal ranks into one class, or raise max_timeline_bytes");
 }
 
 TEST_F(EngineErrors, MoreThanAnyMachineHolds) {

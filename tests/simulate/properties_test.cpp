@@ -10,9 +10,9 @@
 #include <gtest/gtest.h>
 
 #include "stepcast/program/program.h"
-#include "stepcast/simulate/composition.h"
 #include "stepcast/simulate/engine.h"
 
+#include "tests/support/composition.h"
 #include "tests/support/random_program.h"
 #include "tests/support/reference_simulator.h"
 

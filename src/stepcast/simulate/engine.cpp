@@ -195,7 +195,7 @@ Status Plan::prepare(const SimulateOptions& options, Timeline& timeline) const {
                            program_->expanded_task_count()))
         .expected(
             fmt::format("at most {:.3g} GiB", static_cast<double>(options.max_timeline_bytes) / 1073741824.0))
-        .advice("fold equal ranks, or compose the program instead of expanding it");
+        .advice("fold equal ranks into one class, or raise max_timeline_bytes");
   }
   if (!options.start_offset_us.empty() && options.start_offset_us.size() != ranks) {
     return Error{"wrong number of start offsets"}
@@ -212,7 +212,7 @@ Status Plan::prepare(const SimulateOptions& options, Timeline& timeline) const {
   if (!timeline.intervals_.resize(intervals)) {
     return Error{"no memory for the timeline"}
         .found(fmt::format("{:.3g} GiB needed", static_cast<double>(bytes) / 1073741824.0))
-        .advice("fold equal ranks, or compose the program instead of expanding it");
+        .advice("fold equal ranks into one class");
   }
   timeline.start_offset_ = options.start_offset_us;
   timeline.start_offset_.resize(ranks, 0.0);

@@ -19,12 +19,15 @@
 #include "stepcast/base/result.h"
 #include "stepcast/program/execution_order.h"
 #include "stepcast/program/program.h"
+#include "stepcast/simulate/scenarios.h"
 #include "stepcast/simulate/timeline_store.h"
 
 namespace stepcast {
 
 namespace detail {
 class Sweep;
+template <std::size_t kWidth>
+class ScenarioSweep;
 }  // namespace detail
 
 // A task of one rank: `rank` counts the ranks of the class (0 .. multiplicity - 1), `repetition` the runs of
@@ -103,12 +106,20 @@ class Plan {
   // The same into a Timeline whose memory is used again: for many scenarios in a row.
   [[nodiscard]] Status simulate(const Costs& costs, const SimulateOptions& options, Timeline& timeline) const;
 
+  // Ends of many scenarios, swept eight at a time over one structure, with the bits that simulate() gives for
+  // each alone and all offsets 0. Errors: as simulate(), with the number of the scenario; more than `max_bytes`
+  // for the times of the eight.
+  [[nodiscard]] Result<ScenarioEnds> simulate(std::span<const Costs> scenarios,
+                                              std::size_t max_bytes = std::size_t{16} << 30) const;
+
   // Memory of the plan itself, without the Program.
   [[nodiscard]] std::size_t memory_bytes() const;
   [[nodiscard]] std::size_t step_count() const { return order_.steps.size(); }
 
  private:
   friend class detail::Sweep;
+  template <std::size_t kWidth>
+  friend class detail::ScenarioSweep;
   struct Member {  // of a collective
     std::uint32_t rank_class = 0, block = 0, task = 0;
     std::uint32_t lane = 0;    // of the class

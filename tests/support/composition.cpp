@@ -1,4 +1,4 @@
-#include "stepcast/simulate/composition.h"
+#include "tests/support/composition.h"
 
 #include <algorithm>
 #include <cmath>

@@ -9,6 +9,11 @@
 //   Result<ComposedProgram> composed = ComposedProgram::compose(program, costs);
 //   Result<ComposedResult> result = composed->evaluate();
 //   double step_us = result->end_us();
+//
+// A second way to the times of the engine, which shares with it the order of the work alone: tests hold the
+// two against each other. It works because the times in a block are built from the values at its ports with
+// maximum and addition of constants, and max(a, b) + c = max(a + c, b + c). Sums are formed in another order
+// than in the sweep, so results agree to rounding.
 #pragma once
 
 #include <cstddef>
