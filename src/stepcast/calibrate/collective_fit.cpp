@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/statistics.h"
 #include "stepcast/calibrate/detail/least_squares.h"
 
 namespace stepcast {
@@ -41,14 +42,6 @@ struct Point {
   double weight = 1;  // samples behind it
   std::size_t dtype = 0;
 };
-
-double median(std::vector<double> v) {
-  if (v.empty()) return 0;
-  const std::size_t half = v.size() / 2;
-  std::nth_element(v.begin(), v.begin() + static_cast<std::ptrdiff_t>(half), v.end());
-  if (v.size() % 2 == 1) return v[half];
-  return (v[half] + *std::max_element(v.begin(), v.begin() + static_cast<std::ptrdiff_t>(half))) / 2;
-}
 
 // The value of least mean relative error: the median with weights 1 / time. Slow stretches of a machine weigh
 // less than what it can do.

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/file.h"
+#include "stepcast/base/text.h"
 #include "stepcast/calibrate/detail/collective_logs.h"
 
 namespace stepcast {
@@ -56,12 +57,11 @@ std::optional<std::uint64_t> whole_number(std::string_view word) {
 }
 
 CollectiveOp measured_collective(std::string_view text) {
-  std::string lower;
-  for (const char c : text) lower += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  if (const std::size_t slash = lower.rfind('/'); slash != std::string::npos) lower.erase(0, slash + 1);
-  if (const std::size_t tail = lower.find("_perf"); tail != std::string::npos) lower.erase(tail);
-  if (lower == "p2p" || lower == "pt2pt" || lower == "sendrecv") return CollectiveOp::send_receive;
-  return parse_collective_op(lower);
+  std::string name = lower(text);
+  if (const std::size_t slash = name.rfind('/'); slash != std::string::npos) name.erase(0, slash + 1);
+  if (const std::size_t tail = name.find("_perf"); tail != std::string::npos) name.erase(tail);
+  if (name == "p2p" || name == "pt2pt" || name == "sendrecv") return CollectiveOp::send_receive;
+  return parse_collective_op(name);
 }
 
 CollectiveOp mentioned_collective(std::string_view text) {

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/statistics.h"
 #include "stepcast/cost/step_factors.h"
 #include "stepcast/predict/step_model.h"
 
@@ -20,13 +21,6 @@ constexpr double kNoise = 0.03;
 constexpr int kRounds = 40;
 constexpr double kEnough = 1e-3;  // of the cost, gained by a round
 constexpr int kGoldenSteps = 12;
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 // Of one residual ln(measured / predicted) in units of the noise. Runs slower than predicted: quadratic up to
 // 2, then as the square root; faster ones cannot be stragglers: quadratic, then linear.
@@ -84,7 +78,7 @@ Errors errors_of(std::span<const MeasuredStep> steps, const std::vector<double>&
   Errors e;
   e.n = apes.size();
   for (const double ape : apes) e.mape += ape / static_cast<double>(apes.size());
-  e.median = median(apes);
+  e.median = upper_median(apes);
   return e;
 }
 

@@ -9,6 +9,7 @@
 
 #include "stepcast/base/csv_rows.h"
 #include "stepcast/base/file.h"
+#include "stepcast/base/text.h"
 #include "stepcast/describe/presets.h"
 #include "stepcast/describe/software_defaults.h"
 
@@ -32,14 +33,6 @@ constexpr std::array kNeeded = {"model",
 
 bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
-}
-
-std::string lower(std::string_view text) {
-  std::string result{text};
-  for (char& c : result) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return result;
 }
 
 // "memory 82.4 GiB; ..."

@@ -3,17 +3,19 @@
 #include <algorithm>
 #include <string_view>
 
+#include "stepcast/base/units.h"
+
 namespace stepcast {
 namespace {
 
 // Guesses for what a platform file leaves out; every answer that rests on one is `assumed`.
 constexpr double kAssumedSmCount = 100;
-constexpr double kAssumedFlopsPerByte = 12;        // fp32 rate over memory bandwidth: A100 12.5, V100 15.6
-constexpr double kAssumedL2OverMemory = 2.5;       // bandwidth: 1.6 to 3.5 on the platforms that state it
-constexpr double kAssumedL2Bytes = 6 * 1048576.0;  // the smallest since Volta
-constexpr double kAssumedHostLink = 16e9 * 1e-6;   // PCIe 3.0 x16
-constexpr double kAssumedKernelFloorUs = 2.5;      // the shortest GEMM on A100 and H100, gemm_bf16_fwd.csv
-constexpr double kOverPeakIsMatrixUnits = 1.9;     // a rate that far above ordinary fp32 has units of its own
+constexpr double kAssumedFlopsPerByte = 12;       // fp32 rate over memory bandwidth: A100 12.5, V100 15.6
+constexpr double kAssumedL2OverMemory = 2.5;      // bandwidth: 1.6 to 3.5 on the platforms that state it
+constexpr double kAssumedL2Bytes = 6 * kMiB;      // the smallest since Volta
+constexpr double kAssumedHostLink = 16e9 * 1e-6;  // PCIe 3.0 x16
+constexpr double kAssumedKernelFloorUs = 2.5;     // the shortest GEMM on A100 and H100, gemm_bf16_fwd.csv
+constexpr double kOverPeakIsMatrixUnits = 1.9;    // a rate that far above ordinary fp32 has units of its own
 
 double per_us(FlopsPerSecond rate) { return rate.value() * 1e-6; }
 double per_us(BytesPerSecond rate) { return rate.value() * 1e-6; }

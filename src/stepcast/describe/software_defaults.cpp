@@ -3,18 +3,9 @@
 #include <algorithm>
 #include <string>
 
+#include "stepcast/base/text.h"
+
 namespace stepcast {
-namespace {
-
-std::string lower(std::string_view text) {
-  std::string result{text};
-  std::transform(result.begin(), result.end(), result.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  return result;
-}
-
-}  // namespace
-
 Framework parse_framework(std::string_view text) {
   const std::string name = lower(text);
   const auto has = [&](std::string_view part) { return name.find(part) != std::string::npos; };

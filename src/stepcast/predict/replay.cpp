@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/statistics.h"
 #include "stepcast/trace/recorded_variants.h"
 
 namespace stepcast {
@@ -19,13 +20,6 @@ bool is_gpu_task(const Block& block, std::size_t task) {
 // The block of a rank class of a recorded program: it has one.
 const Block& block_of(const Program& program, std::size_t c) {
   return program.block_of(RankClassId{c}, InstanceId{0});
-}
-
-double quantile(const std::vector<double>& sorted, double share) {
-  if (sorted.empty()) return 0;
-  const double position = std::ceil(share * static_cast<double>(sorted.size()));
-  const std::size_t index = position < 1 ? 0 : static_cast<std::size_t>(position) - 1;
-  return sorted[std::min(index, sorted.size() - 1)];
 }
 
 struct RankWindow {
@@ -119,8 +113,8 @@ Result<ReplayScores> score_naive(const RecordedProgram& recorded, bool smallest_
 ErrorSpread error_spread(std::vector<double> errors_us) {
   std::sort(errors_us.begin(), errors_us.end());
   return {.n = errors_us.size(),
-          .median_us = quantile(errors_us, 0.5),
-          .p95_us = quantile(errors_us, 0.95),
+          .median_us = nearest_rank_quantile(errors_us, 0.5),
+          .p95_us = nearest_rank_quantile(errors_us, 0.95),
           .max_us = errors_us.empty() ? 0 : errors_us.back()};
 }
 

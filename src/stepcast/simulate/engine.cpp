@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/units.h"
+
 namespace stepcast {
 namespace {
 
@@ -191,10 +193,9 @@ Status Plan::prepare(const SimulateOptions& options, Timeline& timeline) const {
                                            saturating_multiply(saturating_add(lanes, ranks), sizeof(double)));
   if (bytes > options.max_timeline_bytes) {
     return Error{"the timeline is too large"}
-        .found(fmt::format("{:.3g} GiB for {} tasks", static_cast<double>(bytes) / 1073741824.0,
+        .found(fmt::format("{:.3g} GiB for {} tasks", static_cast<double>(bytes) / kGiB,
                            program_->expanded_task_count()))
-        .expected(
-            fmt::format("at most {:.3g} GiB", static_cast<double>(options.max_timeline_bytes) / 1073741824.0))
+        .expected(fmt::format("at most {:.3g} GiB", static_cast<double>(options.max_timeline_bytes) / kGiB))
         .advice("fold equal ranks into one class, or raise max_timeline_bytes");
   }
   if (!options.start_offset_us.empty() && options.start_offset_us.size() != ranks) {
@@ -211,7 +212,7 @@ Status Plan::prepare(const SimulateOptions& options, Timeline& timeline) const {
   }
   if (!timeline.intervals_.resize(intervals)) {
     return Error{"no memory for the timeline"}
-        .found(fmt::format("{:.3g} GiB needed", static_cast<double>(bytes) / 1073741824.0))
+        .found(fmt::format("{:.3g} GiB needed", static_cast<double>(bytes) / kGiB))
         .advice("fold equal ranks into one class");
   }
   timeline.start_offset_ = options.start_offset_us;

@@ -12,6 +12,7 @@
 #include <fmt/ranges.h>
 
 #include "stepcast/base/parallel.h"
+#include "stepcast/base/text.h"
 #include "stepcast/trace/readers.h"
 
 namespace stepcast {
@@ -20,14 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int32_t kHighestRank = 1 << 20;
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-std::string lower(std::string_view text) {
-  std::string out{text};
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
-}
 
 std::optional<std::int32_t> parse_rank(std::string_view digits) {
   std::int32_t rank = -1;

@@ -12,6 +12,8 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/parallel.h"
+#include "stepcast/base/statistics.h"
+#include "stepcast/base/text.h"
 #include "stepcast/calibrate/collective_fit.h"
 #include "stepcast/calibrate/collective_measurements.h"
 #include "stepcast/cost/collective_model.h"
@@ -179,9 +181,7 @@ Result<std::vector<SetScore>> score_unseen(const CollectiveMeasurements& target,
 }
 
 bool says_nvswitch(const std::string& interconnect) {
-  std::string lower;
-  for (const char c : interconnect) lower += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-  return lower.find("nvswitch") != std::string::npos;
+  return lower(interconnect).find("nvswitch") != std::string::npos;
 }
 
 // A curve that is known: start-up, a bandwidth that rises in one or two steps to its peak.

@@ -3,17 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-namespace stepcast {
+#include "stepcast/base/statistics.h"
 
-double quantile(std::vector<double> values, double share) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const double position = std::clamp(share, 0.0, 1.0) * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<std::size_t>(std::floor(position));
-  const std::size_t above = std::min(below + 1, values.size() - 1);
-  const double part = position - static_cast<double>(below);
-  return values[below] + part * (values[above] - values[below]);
-}
+namespace stepcast {
 
 Metrics score(std::span<const ScoredRow> rows) {
   Metrics metrics;

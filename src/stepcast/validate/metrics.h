@@ -46,7 +46,4 @@ struct Metrics {
 // the largest. Sets without rows are left out.
 [[nodiscard]] Metrics mean_over_sets(std::span<const Metrics> sets);
 
-// Linear interpolation between neighbours of the sorted values; 0 for none.
-[[nodiscard]] double quantile(std::vector<double> values, double share);
-
 }  // namespace stepcast

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "stepcast/base/units.h"
 #include "stepcast/workload/framework_habits.h"
 #include "stepcast/workload/pipeline_schedule.h"
 
 namespace stepcast {
 namespace {
 
-constexpr double kGiB = 1073741824.0;
 // CUDA context, kernels and library handles of one process. Assumed.
 constexpr double kContextBytes = 0.6 * kGiB;
 // Buffers of NCCL per communicator, and how many a rank has. Assumed.

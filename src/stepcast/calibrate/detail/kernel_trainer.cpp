@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "stepcast/base/statistics.h"
 #include "stepcast/calibrate/detail/perceptron_training.h"
 #include "stepcast/calibrate/detail/reference_fit.h"
 #include "stepcast/calibrate/detail/table_fit.h"
@@ -41,15 +42,6 @@ struct Points {
   std::vector<std::size_t> of_row;  // index of the point of each row
 };
 
-double median_of(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  if (values.size() % 2 == 1) return *middle;
-  const double above = *middle;
-  return (above + *std::max_element(values.begin(), middle)) / 2;
-}
-
 Points join_shapes(const KernelRows& rows) {
   struct Hash {
     std::size_t operator()(const Operation* o) const { return hash_of(*o); }
@@ -73,7 +65,7 @@ Points join_shapes(const KernelRows& rows) {
   }
   for (std::vector<double>& t : times) {
     points.weight.push_back(static_cast<float>(t.size()));
-    points.log_us.push_back(median_of(std::move(t)));
+    points.log_us.push_back(median(std::move(t)));
   }
   return points;
 }
@@ -219,16 +211,6 @@ Errors errors_of(const std::vector<double>& residual) {
   return out;
 }
 
-// The value that a share q of all future ones lies below, from a sample: as conformal prediction counts.
-double quantile(std::vector<double> sorted, double q) {
-  const double n = static_cast<double>(sorted.size());
-  const double rank = q * (n + 1) - 1;
-  const double clamped = std::clamp(rank, 0.0, n - 1);
-  const auto below = static_cast<std::size_t>(clamped);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (clamped - static_cast<double>(below)) * (sorted[above] - sorted[below]);
-}
-
 void fit_band(ResidualBand& band, const std::vector<double>& log_predicted,
               const std::vector<double>& residual) {
   std::vector<std::size_t> order(residual.size());
@@ -245,8 +227,8 @@ void fit_band(ResidualBand& band, const std::vector<double>& log_predicted,
     const double at = rounded(log_predicted[order[(begin + end) / 2]], 6);
     if (!band.log_time.empty() && at <= band.log_time.back()) continue;
     band.log_time.push_back(at);
-    band.low.push_back(rounded(std::min(quantile(part, 0.1), -1e-4), 4));
-    band.high.push_back(rounded(std::max(quantile(part, 0.9), 1e-4), 4));
+    band.low.push_back(rounded(std::min(future_quantile(part, 0.1), -1e-4), 4));
+    band.high.push_back(rounded(std::max(future_quantile(part, 0.9), 1e-4), 4));
   }
 }
 
@@ -259,7 +241,7 @@ void fit_range(FittedKernel& kernel, Table& t) {
       const float x = t.x[i * t.n_features + f];
       if (!std::isnan(x)) known.push_back(static_cast<double>(x));
     }
-    const auto typical = static_cast<float>(rounded(median_of(known), 5));
+    const auto typical = static_cast<float>(rounded(median(known), 5));
     float low = typical, high = typical;
     for (std::size_t i = 0; i < n; ++i) {
       float& x = t.x[i * t.n_features + f];
@@ -343,8 +325,8 @@ Status fit_outside(ResidualBand& band, KernelFeatureSet kernel_features, const L
   for (std::size_t i = 0; i < test.size(); ++i)
     residual.push_back(static_cast<double>(t.target[test[i]]) - predicted[i]);
   std::sort(residual.begin(), residual.end());
-  band.outside_low = rounded(std::min(quantile(residual, 0.1), in_low), 4);
-  band.outside_high = rounded(std::max(quantile(residual, 0.9), in_high), 4);
+  band.outside_low = rounded(std::min(future_quantile(residual, 0.1), in_low), 4);
+  band.outside_high = rounded(std::max(future_quantile(residual, 0.9), in_high), 4);
   return Ok{};
 }
 
@@ -388,7 +370,7 @@ Result<TrainedKernel> train_kernel(const KernelRows& rows, const Device& device,
     residual[i] = points.log_us[i] - log_reference[i];
   }
   // Few points say little about the middle.
-  kernel.log_offset = rounded(median_of(residual) * static_cast<double>(n) / static_cast<double>(n + 2), 6);
+  kernel.log_offset = rounded(median(residual) * static_cast<double>(n) / static_cast<double>(n + 2), 6);
   for (std::size_t i = 0; i < n; ++i)
     table.target.push_back(static_cast<float>(residual[i] - kernel.log_offset));
   table.weight = points.weight;

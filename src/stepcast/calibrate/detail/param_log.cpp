@@ -11,17 +11,12 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/text.h"
 #include "stepcast/calibrate/detail/collective_logs.h"
 #include "stepcast/platform/provenance.h"
 
 namespace stepcast::detail {
 namespace {
-
-std::string lower(std::string_view text) {
-  std::string result;
-  for (const char c : text) result += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return result;
-}
 
 // The number after `key` in "'world_size': 8" or "world_size=8".
 std::optional<std::uint32_t> number_after(std::string_view text, std::string_view key) {

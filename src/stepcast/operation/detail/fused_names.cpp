@@ -1,12 +1,11 @@
 // Inductor's kernels carry the operators that they were fused of in their names.
 #include <algorithm>
 
+#include "stepcast/base/text.h"
 #include "stepcast/operation/detail/op_rules.h"
 
 namespace stepcast {
 namespace {
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // "aten::" in front and looked up as written: what Inductor writes are names of ATen.
 const detail::OpRow* row_of_part(std::string_view part) {

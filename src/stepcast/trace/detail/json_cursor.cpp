@@ -2,10 +2,10 @@
 
 #include <array>
 
+#include "stepcast/base/text.h"
+
 namespace stepcast::detail {
 namespace {
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 bool parse_hex4(std::string_view text, std::uint32_t& out) {
   if (text.size() < 4) return false;

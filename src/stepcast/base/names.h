@@ -1,0 +1,45 @@
+// The names of an enumeration's values, once: for to_string, for reading them back, for listing them.
+//
+//   constexpr auto kNames = names<Sharding>({{Sharding::none, "none"}, {Sharding::zero1, "zero1"}});
+//   std::string_view to_string(Sharding s) { return kNames[s]; }
+//   std::optional<Sharding> parse_sharding(std::string_view text) { return kNames.find(text); }
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+namespace stepcast {
+
+template <class Enum, std::size_t N>
+struct NameTable {
+  std::array<std::pair<Enum, std::string_view>, N> entries{};
+
+  // Of a value that has no name: the first one.
+  [[nodiscard]] constexpr std::string_view operator[](Enum value) const {
+    const auto i = static_cast<std::size_t>(value);
+    return entries[i < N ? i : 0].second;
+  }
+  [[nodiscard]] constexpr std::optional<Enum> find(std::string_view name) const {
+    for (const auto& [value, its_name] : entries) {
+      if (its_name == name) return value;
+    }
+    return std::nullopt;
+  }
+};
+
+// All values in the order of their declaration, which begins at 0: otherwise this does not compile.
+template <class Enum, std::size_t N>
+consteval NameTable<Enum, N> names(const std::pair<Enum, std::string_view> (&entries)[N]) {
+  NameTable<Enum, N> table;
+  for (std::size_t i = 0; i < N; ++i) {
+    if (static_cast<std::size_t>(entries[i].first) != i) throw std::logic_error{"a value is missing or out of order"};
+    table.entries[i] = entries[i];
+  }
+  return table;
+}
+
+}  // namespace stepcast
