@@ -2,6 +2,9 @@
 
 #include <string>
 
+#include "stepcast/base/names.h"
+#include "stepcast/base/text.h"
+
 namespace stepcast {
 namespace {
 
@@ -54,8 +57,6 @@ bool only_suffixes(std::string_view rest) {
   return true;
 }
 
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
 bool strip_prefix(std::string_view& text, std::string_view prefix) {
   if (!text.starts_with(prefix)) return false;
   text.remove_prefix(prefix.size());
@@ -71,26 +72,23 @@ std::string letters_of(std::string_view text) {
   return letters;
 }
 
+constexpr auto kCollectiveOpNames = names<CollectiveOp>({{CollectiveOp::unknown, "unknown"},
+                                                         {CollectiveOp::all_reduce, "all_reduce"},
+                                                         {CollectiveOp::all_gather, "all_gather"},
+                                                         {CollectiveOp::reduce_scatter, "reduce_scatter"},
+                                                         {CollectiveOp::all_to_all, "all_to_all"},
+                                                         {CollectiveOp::broadcast, "broadcast"},
+                                                         {CollectiveOp::reduce, "reduce"},
+                                                         {CollectiveOp::gather, "gather"},
+                                                         {CollectiveOp::scatter, "scatter"},
+                                                         {CollectiveOp::send, "send"},
+                                                         {CollectiveOp::receive, "receive"},
+                                                         {CollectiveOp::send_receive, "send_receive"},
+                                                         {CollectiveOp::barrier, "barrier"}});
+
 }  // namespace
 
-std::string_view to_string(CollectiveOp op) {
-  switch (op) {
-    case CollectiveOp::unknown: return "unknown";
-    case CollectiveOp::all_reduce: return "all_reduce";
-    case CollectiveOp::all_gather: return "all_gather";
-    case CollectiveOp::reduce_scatter: return "reduce_scatter";
-    case CollectiveOp::all_to_all: return "all_to_all";
-    case CollectiveOp::broadcast: return "broadcast";
-    case CollectiveOp::reduce: return "reduce";
-    case CollectiveOp::gather: return "gather";
-    case CollectiveOp::scatter: return "scatter";
-    case CollectiveOp::send: return "send";
-    case CollectiveOp::receive: return "receive";
-    case CollectiveOp::send_receive: return "send_receive";
-    case CollectiveOp::barrier: return "barrier";
-  }
-  return "unknown";
-}
+std::string_view to_string(CollectiveOp op) { return kCollectiveOpNames[op]; }
 
 CollectiveOp parse_collective_op(std::string_view text) {
   if (text.size() > 4096) return CollectiveOp::unknown;

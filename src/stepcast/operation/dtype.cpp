@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "stepcast/base/names.h"
+
 namespace stepcast {
 namespace {
 
@@ -68,25 +70,22 @@ constexpr Spelling kSpellings[] = {
 
 constexpr std::string_view kFp8Prefixes[] = {"float8e"sv, "fp8e"sv, "f8e"sv, "e4m3"sv, "e5m2"sv};
 
+constexpr auto kDTypeNames = names<DType>({{DType::unknown, "unknown"},
+                                           {DType::fp64, "fp64"},
+                                           {DType::fp32, "fp32"},
+                                           {DType::tf32, "tf32"},
+                                           {DType::fp16, "fp16"},
+                                           {DType::bf16, "bf16"},
+                                           {DType::fp8, "fp8"},
+                                           {DType::int64, "int64"},
+                                           {DType::int32, "int32"},
+                                           {DType::int16, "int16"},
+                                           {DType::int8, "int8"},
+                                           {DType::boolean, "boolean"}});
+
 }  // namespace
 
-std::string_view to_string(DType dtype) {
-  switch (dtype) {
-    case DType::unknown: return "unknown";
-    case DType::fp64: return "fp64";
-    case DType::fp32: return "fp32";
-    case DType::tf32: return "tf32";
-    case DType::fp16: return "fp16";
-    case DType::bf16: return "bf16";
-    case DType::fp8: return "fp8";
-    case DType::int64: return "int64";
-    case DType::int32: return "int32";
-    case DType::int16: return "int16";
-    case DType::int8: return "int8";
-    case DType::boolean: return "boolean";
-  }
-  return "unknown";
-}
+std::string_view to_string(DType dtype) { return kDTypeNames[dtype]; }
 
 DType parse_dtype(std::string_view text) {
   if (text.size() > 64) return DType::unknown;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "stepcast/base/names.h"
 #include "stepcast/operation/detail/op_rules.h"
 
 namespace stepcast {
@@ -84,20 +85,17 @@ std::string quoted(std::string_view name) {
   return out + (name.size() > kMost ? "...\"" : "\"");
 }
 
+constexpr auto kOpRoleNames = names<OpRole>({{OpRole::unknown, "unknown"},
+                                             {OpRole::annotation, "annotation"},
+                                             {OpRole::view, "view"},
+                                             {OpRole::communication, "communication"},
+                                             {OpRole::forwarding, "forwarding"},
+                                             {OpRole::composite, "composite"},
+                                             {OpRole::kernel, "kernel"}});
+
 }  // namespace
 
-std::string_view to_string(OpRole role) {
-  switch (role) {
-    case OpRole::unknown: return "unknown";
-    case OpRole::annotation: return "annotation";
-    case OpRole::view: return "view";
-    case OpRole::communication: return "communication";
-    case OpRole::forwarding: return "forwarding";
-    case OpRole::composite: return "composite";
-    case OpRole::kernel: return "kernel";
-  }
-  return "unknown";
-}
+std::string_view to_string(OpRole role) { return kOpRoleNames[role]; }
 
 OpRole role_of(std::string_view name) {
   const detail::OpRow* row = detail::find_row(name);

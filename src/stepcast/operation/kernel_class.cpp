@@ -2,6 +2,9 @@
 
 #include <string>
 
+#include "stepcast/base/names.h"
+#include "stepcast/base/text.h"
+
 namespace stepcast {
 namespace {
 
@@ -214,14 +217,6 @@ constexpr Pattern kOpPatterns[] = {
     {"_foreach", kElementwise},
 };
 
-std::string lower_case(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return out;
-}
-
 // "ncclKernel_...", "void ncclDevKernel...", "rcclGenericKernel": the name must begin with it, so that a
 // class that merely has such an argument is none.
 bool begins_like_nccl(std::string_view name) {
@@ -229,32 +224,29 @@ bool begins_like_nccl(std::string_view name) {
   return name.starts_with("nccl"sv) || name.starts_with("rccl"sv) || name.starts_with("msccl"sv);
 }
 
+constexpr auto kKernelClassNames = names<KernelClass>({{KernelClass::none, "none"},
+                                                       {KernelClass::gemm, "gemm"},
+                                                       {KernelClass::attention, "attention"},
+                                                       {KernelClass::embedding, "embedding"},
+                                                       {KernelClass::normalization, "normalization"},
+                                                       {KernelClass::elementwise, "elementwise"},
+                                                       {KernelClass::reduction, "reduction"},
+                                                       {KernelClass::memory, "memory"},
+                                                       {KernelClass::communication, "communication"},
+                                                       {KernelClass::other, "other"}});
+
 }  // namespace
 
-std::string_view to_string(KernelClass kernel_class) {
-  switch (kernel_class) {
-    case KernelClass::none: return "none";
-    case KernelClass::gemm: return "gemm";
-    case KernelClass::attention: return "attention";
-    case KernelClass::embedding: return "embedding";
-    case KernelClass::normalization: return "normalization";
-    case KernelClass::elementwise: return "elementwise";
-    case KernelClass::reduction: return "reduction";
-    case KernelClass::memory: return "memory";
-    case KernelClass::communication: return "communication";
-    case KernelClass::other: return "other";
-  }
-  return "other";
-}
+std::string_view to_string(KernelClass kernel_class) { return kKernelClassNames[kernel_class]; }
 
 KernelClass classify_kernel(std::string_view kernel_name, std::string_view framework_op) {
-  const std::string name = lower_case(kernel_name);
+  const std::string name = lower(kernel_name);
   if (begins_like_nccl(name)) return KernelClass::communication;
   for (const Pattern& pattern : kKernelPatterns) {
     if (name.find(pattern.part) != std::string::npos) return pattern.kernel_class;
   }
   if (!framework_op.empty()) {
-    const std::string op = lower_case(framework_op);
+    const std::string op = lower(framework_op);
     for (const Pattern& pattern : kOpPatterns) {
       if (op.find(pattern.part) != std::string::npos) return pattern.kernel_class;
     }
@@ -267,7 +259,7 @@ bool is_communication_kernel(std::string_view kernel_name) {
 }
 
 MemcpyKind memcpy_kind(std::string_view event_name) {
-  const std::string name = lower_case(event_name);
+  const std::string name = lower(event_name);
   const auto has = [&name](std::string_view part) { return name.find(part) != std::string::npos; };
   if (!has("memcpy") && !has("copy")) return MemcpyKind::none;
   if (has("htod") || has("hosttodevice")) return MemcpyKind::host_to_device;

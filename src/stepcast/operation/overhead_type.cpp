@@ -1,16 +1,18 @@
 #include "stepcast/operation/overhead_type.h"
 
-namespace stepcast {
+#include "stepcast/base/names.h"
 
-std::string_view to_string(OverheadType type) {
-  switch (type) {
-    case OverheadType::t1: return "T1";
-    case OverheadType::t2: return "T2";
-    case OverheadType::t3: return "T3";
-    case OverheadType::t4: return "T4";
-    case OverheadType::t5: return "T5";
-  }
-  return "unknown";
-}
+namespace stepcast {
+namespace {
+
+constexpr auto kOverheadTypeNames = names<OverheadType>({{OverheadType::t1, "T1"},
+                                                         {OverheadType::t2, "T2"},
+                                                         {OverheadType::t3, "T3"},
+                                                         {OverheadType::t4, "T4"},
+                                                         {OverheadType::t5, "T5"}});
+
+}  // namespace
+
+std::string_view to_string(OverheadType type) { return kOverheadTypeNames[type]; }
 
 }  // namespace stepcast

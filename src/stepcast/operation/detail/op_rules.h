@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "stepcast/base/result.h"
+#include "stepcast/operation/detail/operation_names.h"
 #include "stepcast/operation/framework_ops.h"
 
 namespace stepcast::detail {
@@ -217,34 +218,16 @@ constexpr Rule attends_backward(HeadLayout layout, int causal_at) {
           .details = AttentionRule{.layout = layout, .queries_at = 1, .causal_at = causal_at}};
 }
 
-constexpr std::string_view family_of_function(ElementwiseFunction function) {
-  switch (function) {
-    case ElementwiseFunction::cast: return "cast";
-    case ElementwiseFunction::masked_fill: return "masked_fill";
-    case ElementwiseFunction::relu: return "relu";
-    case ElementwiseFunction::gelu: return "gelu";
-    case ElementwiseFunction::tanh: return "tanh";
-    case ElementwiseFunction::sigmoid: return "sigmoid";
-    case ElementwiseFunction::silu: return "silu";
-    case ElementwiseFunction::gated_silu: return "gated_silu";
-    case ElementwiseFunction::squared_relu: return "squared_relu";
-    case ElementwiseFunction::exponential: return "exponential";
-    case ElementwiseFunction::dropout: return "dropout";
-    case ElementwiseFunction::rotary: return "rotary";
-    case ElementwiseFunction::residual_add: return "residual_add";
-    default: return "elementwise";
-  }
-}
 constexpr Rule pointwise(ElementwiseFunction function = ElementwiseFunction::other, float flops = 1) {
   return {.run = pointwise_rule,
-          .family = family_of_function(function),
+          .family = family_of_elementwise(function),
           .details = PointwiseRule{function, flops}};
 }
 // `operands`: tensors that the forward read.
 constexpr Rule pointwise_backward(ElementwiseFunction function = ElementwiseFunction::other, float flops = 1,
                                   int operands = 1) {
   return {.run = pointwise_backward_rule,
-          .family = family_of_function(function),
+          .family = family_of_elementwise(function),
           .direction = Direction::backward,
           .details = PointwiseRule{function, flops, operands}};
 }
@@ -258,23 +241,14 @@ constexpr Rule reduces(float flops = 1) {
 }
 constexpr Rule fused_name() { return {.run = fused_name_rule, .family = "fused"}; }
 
-constexpr std::string_view family_of_norm(NormKind kind) {
-  switch (kind) {
-    case NormKind::layer_norm: return "layer_norm";
-    case NormKind::rms_norm: return "rms_norm";
-    case NormKind::batch_norm: return "batch_norm";
-    case NormKind::group_norm: return "group_norm";
-  }
-  return "layer_norm";
-}
 constexpr Rule normalizes(NormKind kind, int shape_at = -1) {
   return {.run = norm_rule,
-          .family = family_of_norm(kind),
+          .family = kNormNames[kind],
           .details = NormRule{.kind = kind, .input_at = 0, .shape_at = shape_at}};
 }
 constexpr Rule normalizes_backward(NormKind kind, int input_at, int shape_at = -1) {
   return {.run = norm_rule,
-          .family = family_of_norm(kind),
+          .family = kNormNames[kind],
           .direction = Direction::backward,
           .details = NormRule{.kind = kind, .input_at = input_at, .shape_at = shape_at}};
 }
@@ -298,31 +272,14 @@ constexpr Rule nll_loss(Direction direction) {
 
 constexpr Rule copies() { return {.run = copy_rule, .family = "copy"}; }
 constexpr Rule clones() { return {.run = clone_rule, .family = "copy"}; }
-constexpr std::string_view family_of_movement(MovementKind kind) {
-  switch (kind) {
-    case MovementKind::copy: return "copy";
-    case MovementKind::transpose: return "transpose";
-    case MovementKind::concatenate: return "concatenate";
-    case MovementKind::split: return "split";
-    case MovementKind::gather: return "gather";
-    case MovementKind::scatter: return "scatter";
-    case MovementKind::fill: return "fill";
-  }
-  return "copy";
-}
 constexpr Rule moves(MovementKind kind, int values_at = -1, int index_at = -1) {
   return {.run = movement_rule,
-          .family = family_of_movement(kind),
+          .family = kMovementNames[kind],
           .details = MovementRule{.kind = kind, .values_at = values_at, .index_at = index_at}};
 }
 constexpr Rule to_host() { return {.run = to_host_rule, .family = "memcpy_d2h"}; }
 constexpr Rule transfer(MemcpyKind kind) {
-  return {.run = transfer_rule,
-          .family = kind == MemcpyKind::host_to_device     ? "memcpy_h2d"
-                    : kind == MemcpyKind::device_to_host   ? "memcpy_d2h"
-                    : kind == MemcpyKind::device_to_device ? "memcpy_d2d"
-                                                           : "memset",
-          .details = TransferRule{kind}};
+  return {.run = transfer_rule, .family = kTransferNames[kind], .details = TransferRule{kind}};
 }
 
 constexpr Rule embedding(Direction direction) {
