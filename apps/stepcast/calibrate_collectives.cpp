@@ -12,12 +12,12 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/json_writer.h"
 #include "stepcast/base/version.h"
 #include "stepcast/calibrate/collective_fit.h"
 #include "stepcast/calibrate/collective_measurements.h"
 #include "stepcast/calibrate/curve_plot.h"
 #include "stepcast/platform/platform_file.h"
-#include "stepcast/report/json_writer.h"
 #include "stepcast/report/text_table.h"
 
 #include "calibrate.h"

@@ -8,11 +8,11 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/json_writer.h"
 #include "stepcast/base/version.h"
 #include "stepcast/calibrate/iteration_fit.h"
 #include "stepcast/calibrate/llm_runs.h"
 #include "stepcast/platform/platform_file.h"
-#include "stepcast/report/json_writer.h"
 #include "stepcast/report/text_table.h"
 
 #include "calibrate.h"

@@ -11,13 +11,13 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/json_writer.h"
 #include "stepcast/base/version.h"
 #include "stepcast/calibrate/generic_fit.h"
 #include "stepcast/calibrate/kernel_fit.h"
 #include "stepcast/calibrate/kernel_measurements.h"
 #include "stepcast/calibrate/kernel_rows.h"
 #include "stepcast/platform/platform_file.h"
-#include "stepcast/report/json_writer.h"
 #include "stepcast/report/text_table.h"
 
 #include "calibrate.h"

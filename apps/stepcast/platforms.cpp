@@ -8,9 +8,10 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/json_writer.h"
+#include "stepcast/base/text.h"
 #include "stepcast/base/version.h"
 #include "stepcast/platform/platform_file.h"
-#include "stepcast/report/json_writer.h"
 #include "stepcast/report/text_table.h"
 
 #include "verbs.h"
@@ -29,12 +30,6 @@ void write_texts(JsonWriter& json, std::string_view key, const std::vector<std::
   json.key(key).begin_array();
   for (const std::string& text : texts) json.value(text);
   json.end_array();
-}
-
-std::string joined(const std::vector<std::string>& texts) {
-  std::string line;
-  for (const std::string& text : texts) line += (line.empty() ? "" : ", ") + text;
-  return line;
 }
 
 std::string listing_json(const std::vector<PlatformListing>& all) {
@@ -174,7 +169,7 @@ std::string overheads_text(const Platform& platform) {
 std::string platform_text(const Platform& platform) {
   std::string text = platform.name + "\n";
   if (!platform.description.empty()) text += platform.description + "\n";
-  if (!platform.aliases.empty()) text += fmt::format("also called: {}\n", joined(platform.aliases));
+  if (!platform.aliases.empty()) text += fmt::format("also called: {}\n", join(platform.aliases));
   text += fmt::format("device: {}\n", platform.device.name);
   std::string files;
   for (const auto& file : platform.files) files += (files.empty() ? "" : ", extends ") + file.string();

@@ -77,6 +77,69 @@ TEST(JsonValue, ErrorsNameTheLine) {
   EXPECT_THAT(message_of("{\"a\": \"\xff\"}"), HasSubstr("my.json: "));
 }
 
+TEST(JsonValue, ErrorsSayWhatWasFoundAndExpected) {
+  EXPECT_EQ(message_of("{\n\"a\": 1"),
+            "my.json: line 2: not valid JSON, found the end of the text, expected ',' or the '}' that closes "
+            "line 1");
+  EXPECT_EQ(message_of("{\"a\": 1,}"),
+            "my.json: line 1: not valid JSON, found `}`, expected a key in double quotes");
+  EXPECT_EQ(message_of("{\"a\" 1}"), "my.json: line 1: not valid JSON, found `1`, expected ':' behind `a`");
+  EXPECT_EQ(
+      message_of("{\"a\": \"x"),
+      "my.json: line 1: not valid JSON, found the end of the text, expected '\"' at the end of the text that "
+      "begins in line 1");
+  EXPECT_EQ(
+      message_of("{\"a\": \"x\ny\"}"),
+      "my.json: line 1: not valid JSON, found a line break in a text, expected '\"' at its end, or an escape "
+      "such as \\n");
+  EXPECT_EQ(message_of("{\"a\": \"\xff\"}"),
+            "my.json: line 1: a text that is not UTF-8, found the byte 0xff");
+  EXPECT_EQ(message_of("[1,\n2]\nx"), "my.json: line 3: more text behind the end of the document, found `x`");
+  EXPECT_EQ(message_of("1"), "my.json: line 1: found `1`, expected an object that begins with '{'");
+  EXPECT_EQ(message_of("[1, Infinity]"),
+            "my.json: line 1: found `Infinity`, expected a JSON value; NaN and infinity are none");
+}
+
+TEST(JsonValue, NumbersAreThoseOfTheStandard) {
+  const auto numbers =
+      parse_json("[0, -0, 7, -12, 123456789012345, 1234567890123456789, 0.1, 1E2, 1e-400, 2.5e+3]", "f");
+  ASSERT_TRUE(numbers.ok()) << numbers.error().message();
+  EXPECT_EQ(numbers->numbers(), (std::vector<double>{0, -0.0, 7, -12, 123456789012345.0,
+                                                     1234567890123456789.0, 0.1, 100, 0, 2500}));
+  for (const char* wrong : {"[01]", "[1.]", "[.5]", "[+1]", "[-]", "[1e]", "[1e+]", "[0x10]", "[1 2]",
+                            "[--1]", "[1e999]", "[1.e3]", "[00]", "[-01]"}) {
+    EXPECT_THAT(message_of(wrong), HasSubstr("line 1: ")) << wrong;
+  }
+}
+
+TEST(JsonValue, EscapesAreThoseOfTheStandard) {
+  const auto text = parse_json(R"(["\"\\\/\b\f\n\r\t\u0041\u00e9\u20ac\ud83d\ude00"])", "f");
+  ASSERT_TRUE(text.ok()) << text.error().message();
+  EXPECT_EQ(text->items()[0].text(), "\"\\/\b\f\n\r\tA\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80");
+  for (const char* wrong :
+       {R"(["\x"])", R"(["\u12"])", R"(["\ud800"])", R"(["\udc00"])", R"(["\ud800\u0041"])"}) {
+    EXPECT_THAT(message_of(wrong), HasSubstr("expected an escape such as")) << wrong;
+  }
+}
+
+TEST(JsonValue, CopiesChangeAlone) {
+  JsonValue first = JsonValue::object();
+  first.add("list", JsonValue::array().add(JsonValue{1.0}));
+  JsonValue second = first;
+  second.add("more", JsonValue{true});
+  JsonValue third = second;
+  EXPECT_EQ(compact_json(first), R"({"list":[1]})");
+  EXPECT_EQ(third, second);
+  EXPECT_NE(first, second);
+}
+
+TEST(JsonValue, WritesNothingThatMovesATerminal) {
+  const JsonValue text{std::string{"\x1b[31m\x7f\xff"}};
+  EXPECT_EQ(compact_json(text), R"("\u001b[31m\u007f\ufffd")");
+  EXPECT_EQ(pretty_json(text), R"("\u001b[31m\u007f\ufffd")"
+                               "\n");
+}
+
 TEST(JsonValue, EmptyTextScalarsAndBinaryAreErrors) {
   for (const std::string_view text :
        {"", "  \n ", "1", "\"x\"", "null", "\x1f\x8b\x08", "}", "]", "[", "{", "nonsense"}) {

@@ -5,13 +5,12 @@
 #include <utility>
 #include <vector>
 
+#include "stepcast/base/units.h"
 #include "stepcast/predict/published_composition.h"
 #include "stepcast/predict/step_explanation.h"
 
 namespace stepcast {
 namespace {
-
-constexpr double kGiB = 1073741824.0;
 
 ForecastCoverage coverage_of(const Coverage& coverage) {
   ForecastCoverage shares{.measured = coverage.gpu_share(EstimateSource::measured),

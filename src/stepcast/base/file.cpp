@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <system_error>
 #include <utility>
 
 #include <zlib.h>
@@ -9,15 +10,20 @@
 #include "stepcast/base/byte_source.h"
 
 namespace stepcast {
+
 Result<std::string> read_file(const std::filesystem::path& file, std::uint64_t max_bytes) {
   ByteSource::Options options;
   options.max_bytes = max_bytes;
   STEPCAST_ASSIGN(ByteSource source, ByteSource::open(file, std::move(options)));
+  // One byte more than a plain file holds, so that its end shows without another block. Sizes may lie.
+  constexpr std::uintmax_t kLeast = std::uintmax_t{1} << 12, kMost = std::uintmax_t{1} << 24;
+  std::error_code unknown;
+  const std::uintmax_t on_disk = std::filesystem::file_size(file, unknown);
   std::string content;
+  content.resize(unknown ? kLeast : std::clamp(on_disk + 1, kLeast, kMost));
   std::size_t size = 0;
   for (;;) {
-    if (content.size() - size < (std::size_t{1} << 16))
-      content.resize(std::max(content.size() * 2, std::size_t{1} << 17));
+    if (content.size() == size) content.resize(content.size() * 2);
     STEPCAST_ASSIGN(const std::size_t n, source.read(content.data() + size, content.size() - size));
     if (n == 0) break;
     size += n;

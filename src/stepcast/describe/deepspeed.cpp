@@ -8,16 +8,16 @@
 
 #include "stepcast/base/json_value.h"
 #include "stepcast/describe/detail/apply_settings.h"
-#include "stepcast/describe/detail/config_keys.h"
+#include "stepcast/describe/detail/foreign_object.h"
 
 namespace stepcast {
 namespace {
 
-using detail::ConfigKeys;
+using detail::foreign_object;
 
 // As `optional`, and "auto" counts as not there.
 template <class Value>
-Status read_unless_auto(ConfigKeys& keys, std::string_view key, Value& out) {
+Status read_unless_auto(ObjectReader& keys, std::string_view key, Value& out) {
   if (const JsonValue* value = keys.take(key);
       value != nullptr && value->is_text() && value->text() == "auto") {
     return Ok{};
@@ -27,7 +27,7 @@ Status read_unless_auto(ConfigKeys& keys, std::string_view key, Value& out) {
 
 // Adds keys that are there and not switched off to what is not modelled.
 template <std::size_t N>
-void note_if_there(ConfigKeys& keys, const std::array<std::string_view, N>& names, ResolvedJob& job) {
+void note_if_there(ObjectReader& keys, const std::array<std::string_view, N>& names, ResolvedJob& job) {
   for (const std::string_view name : names) {
     const JsonValue* value = keys.take(name);
     if (value == nullptr || (value->is_bool() && !value->truth()) ||
@@ -41,7 +41,7 @@ void note_if_there(ConfigKeys& keys, const std::array<std::string_view, N>& name
 }
 
 // "offload_optimizer": {"device": "cpu", ...}
-Status read_offload(ConfigKeys& keys, std::string_view key, bool& out, ResolvedJob& job) {
+Status read_offload(ObjectReader& keys, std::string_view key, bool& out, ResolvedJob& job) {
   STEPCAST_ASSIGN(auto section, keys.section(key));
   if (!section) return Ok{};
   std::string device = "none";
@@ -61,7 +61,7 @@ Status read_offload(ConfigKeys& keys, std::string_view key, bool& out, ResolvedJ
   return section->finish();
 }
 
-Status read_zero(ConfigKeys& root, ResolvedJob& job) {
+Status read_zero(ObjectReader& root, ResolvedJob& job) {
   Layout& layout = job.layout;
   layout.sharding.kind = Sharding::none;
   STEPCAST_ASSIGN(auto zero, root.section("zero_optimization"));
@@ -125,7 +125,7 @@ Status read_zero(ConfigKeys& root, ResolvedJob& job) {
   return zero->finish();
 }
 
-Result<bool> read_enabled(ConfigKeys& root, std::string_view key) {
+Result<bool> read_enabled(ObjectReader& root, std::string_view key) {
   STEPCAST_ASSIGN(auto section, root.section(key));
   if (!section) return false;
   bool enabled = true;  // a section without the key
@@ -139,7 +139,7 @@ Result<bool> read_enabled(ConfigKeys& root, std::string_view key) {
   return enabled;
 }
 
-Result<DType> read_dtype(ConfigKeys& keys, std::string_view key, DType otherwise) {
+Result<DType> read_dtype(ObjectReader& keys, std::string_view key, DType otherwise) {
   std::string text;
   STEPCAST_TRY(read_unless_auto(keys, key, text));
   if (text.empty()) return otherwise;
@@ -148,7 +148,7 @@ Result<DType> read_dtype(ConfigKeys& keys, std::string_view key, DType otherwise
   return keys.error(key).found(fmt::format("`{}`", text.substr(0, 60))).expected("fp16, bf16 or fp32");
 }
 
-Status read_precision(ConfigKeys& root, const JobSettings& said, ResolvedJob& job) {
+Status read_precision(ObjectReader& root, const JobSettings& said, ResolvedJob& job) {
   STEPCAST_ASSIGN(const bool fp16, read_enabled(root, "fp16"));
   STEPCAST_ASSIGN(bool bf16, read_enabled(root, "bf16"));
   STEPCAST_ASSIGN(const bool old_bf16, read_enabled(root, "bfloat16"));
@@ -176,7 +176,7 @@ Status read_precision(ConfigKeys& root, const JobSettings& said, ResolvedJob& jo
   return Ok{};
 }
 
-Status read_optimizer(ConfigKeys& root, ResolvedJob& job) {
+Status read_optimizer(ObjectReader& root, ResolvedJob& job) {
   OptimizerSetup& setup = job.layout.optimizer;
   double clip = 0;  // DeepSpeed's default
   STEPCAST_TRY(read_unless_auto(root, "gradient_clipping", clip));
@@ -203,7 +203,7 @@ Status read_optimizer(ConfigKeys& root, ResolvedJob& job) {
 }
 
 // The section sets up DeepSpeed's own checkpointing of activations, which recomputes whole layers.
-Status read_checkpointing(ConfigKeys& root, ResolvedJob& job) {
+Status read_checkpointing(ObjectReader& root, ResolvedJob& job) {
   STEPCAST_ASSIGN(auto section, root.section("activation_checkpointing"));
   if (!section) return Ok{};
   job.layout.layer.recompute.kind = Recompute::full;
@@ -215,7 +215,7 @@ Status read_checkpointing(ConfigKeys& root, ResolvedJob& job) {
   return section->finish();
 }
 
-Status read_batches(ConfigKeys& root, const JobSettings& said, ResolvedJob& job) {
+Status read_batches(ObjectReader& root, const JobSettings& said, ResolvedJob& job) {
   Layout& layout = job.layout;
   std::int64_t global = 0, micro = 0, steps = 0;
   STEPCAST_TRY(read_unless_auto(root, "train_batch_size", global));
@@ -262,7 +262,7 @@ Status read_batches(ConfigKeys& root, const JobSettings& said, ResolvedJob& job)
   return Ok{};
 }
 
-Status read_root(ConfigKeys& root, const JobSettings& said, ResolvedJob& job) {
+Status read_root(ObjectReader& root, const JobSettings& said, ResolvedJob& job) {
   Layout& layout = job.layout;
   if (layout.software.framework == Framework::unknown) layout.software.framework = Framework::deepspeed;
   STEPCAST_ASSIGN(auto tensor, root.section("tensor_parallel"));
@@ -339,7 +339,7 @@ Status read_root(ConfigKeys& root, const JobSettings& said, ResolvedJob& job) {
 Result<ResolvedJob> parse_deepspeed_config(std::string_view text, const std::string& name,
                                            const ResolvedJob& base, const JobSettings& said) {
   STEPCAST_ASSIGN(const JsonValue document, parse_json(text, name));
-  STEPCAST_ASSIGN(ConfigKeys root, ConfigKeys::of(document, "", name));
+  STEPCAST_ASSIGN(ObjectReader root, foreign_object(document, "", name));
   ResolvedJob job = base;
   Status read = read_root(root, said, job);
   if (!read.ok()) return std::move(read).error().in_file(name);

@@ -8,15 +8,15 @@
 #include "stepcast/base/file.h"
 #include "stepcast/base/json_value.h"
 #include "stepcast/base/nearest_word.h"
-#include "stepcast/describe/detail/config_keys.h"
+#include "stepcast/describe/detail/foreign_object.h"
 #include "stepcast/describe/detail/huggingface_families.h"
 
 namespace stepcast {
 namespace {
 
-using detail::ConfigKeys;
+using detail::foreign_object;
 
-Error unknown_family(const ConfigKeys& keys, const std::string& model_type) {
+Error unknown_family(const ObjectReader& keys, const std::string& model_type) {
   const std::vector<std::string> known = huggingface_model_types();
   std::string list;
   for (const std::string& name : known) list += fmt::format("{}{}", list.empty() ? "" : ", ", name);
@@ -31,7 +31,7 @@ Error unknown_family(const ConfigKeys& keys, const std::string& model_type) {
 }
 
 // Released weights may be stored as fp8 (DeepSeek-V3); how a model is trained is told by the layout.
-Status read_quantization(ConfigKeys& keys) {
+Status read_quantization(ObjectReader& keys) {
   STEPCAST_ASSIGN(auto section, keys.section("quantization_config"));
   if (!section) return Ok{};
   std::string method;
@@ -52,7 +52,7 @@ std::vector<std::string> huggingface_model_types() {
 
 Result<Transformer> parse_huggingface_config(std::string_view text, const std::string& name) {
   STEPCAST_ASSIGN(const JsonValue root, parse_json(text, name));
-  STEPCAST_ASSIGN(ConfigKeys keys, ConfigKeys::of(root, "", name));
+  STEPCAST_ASSIGN(ObjectReader keys, foreign_object(root, "", name));
   std::string model_type;
   STEPCAST_TRY(keys.optional("model_type", model_type));
   if (model_type.empty()) {

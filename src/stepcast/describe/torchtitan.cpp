@@ -8,7 +8,7 @@
 
 #include "stepcast/base/json_value.h"
 #include "stepcast/describe/detail/apply_settings.h"
-#include "stepcast/describe/detail/config_keys.h"
+#include "stepcast/describe/detail/foreign_object.h"
 #include "stepcast/describe/detail/megatron_flags.h"
 #include "stepcast/describe/detail/toml_document.h"
 #include "stepcast/describe/detail/torchtitan_sections.h"
@@ -17,7 +17,7 @@
 namespace stepcast {
 namespace {
 
-using detail::ConfigKeys;
+using detail::foreign_object;
 using detail::TorchTitanSettings;
 
 Status use_checkpointing(const TorchTitanSettings& s, Layout& layout) {
@@ -262,7 +262,7 @@ Status put_over(const JobSettings& said, TorchTitanSettings& s, ResolvedJob& job
 Result<ResolvedJob> parse_torchtitan_config(std::string_view text, const std::string& name,
                                             const TorchTitanOptions& options) {
   STEPCAST_ASSIGN(const JsonValue document, detail::parse_toml(text, name));
-  STEPCAST_ASSIGN(ConfigKeys root, ConfigKeys::of(document, "", name));
+  STEPCAST_ASSIGN(ObjectReader root, foreign_object(document, "", name));
   ResolvedJob job;
   set_software_defaults(job.layout, Framework::torchtitan, DType::bf16);
   job.layout.optimizer.kind = OptimizerKind::adamw;

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/names.h"
+#include "stepcast/base/text.h"
 #include "stepcast/platform/detail/figures.h"
 
 namespace stepcast {
@@ -211,31 +213,21 @@ bool any_called(const std::string& name, const std::vector<std::string>& aliases
                                               [&](const std::string& a) { return same_name(a, text); });
 }
 
+constexpr auto kLinkKindNames = names<LinkKind>({{LinkKind::none, "none"},
+                                                 {LinkKind::nvswitch, "nvswitch"},
+                                                 {LinkKind::nvlink_mesh, "nvlink_mesh"},
+                                                 {LinkKind::xgmi_mesh, "xgmi_mesh"},
+                                                 {LinkKind::pcie, "pcie"},
+                                                 {LinkKind::mixed, "mixed"}});
+
 }  // namespace
 
-std::string_view to_string(LinkKind kind) {
-  switch (kind) {
-    case LinkKind::none: return "none";
-    case LinkKind::nvswitch: return "nvswitch";
-    case LinkKind::nvlink_mesh: return "nvlink_mesh";
-    case LinkKind::xgmi_mesh: return "xgmi_mesh";
-    case LinkKind::pcie: return "pcie";
-    case LinkKind::mixed: return "mixed";
-  }
-  return "none";
-}
+std::string_view to_string(LinkKind kind) { return kLinkKindNames[kind]; }
 
-std::optional<LinkKind> parse_link_kind(std::string_view text) {
-  for (const LinkKind kind : {LinkKind::none, LinkKind::nvswitch, LinkKind::nvlink_mesh, LinkKind::xgmi_mesh,
-                              LinkKind::pcie, LinkKind::mixed}) {
-    if (text == to_string(kind)) return kind;
-  }
-  return std::nullopt;
-}
+std::optional<LinkKind> parse_link_kind(std::string_view text) { return kLinkKindNames.find(text); }
 
 bool same_name(std::string_view a, std::string_view b) {
   const auto counts = [](char c) { return c != ' ' && c != '-' && c != '_'; };
-  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
   std::size_t i = 0;
   std::size_t j = 0;
   for (;;) {

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "stepcast/platform/detail/object_view.h"
+#include "stepcast/base/nearest_word.h"
 #include "stepcast/platform/detail/platform_reader.h"
 #include "stepcast/platform/platform_file.h"
 
@@ -210,8 +210,9 @@ Result<Platform> load_device(std::string_view device_name) {
 
 Result<std::vector<PlatformListing>> list_platforms(std::span<const fs::path> search_dirs) {
   std::vector<PlatformListing> all;
+  detail::PlatformReader reader{search_dirs};
   for (const fs::path& file : platform_files(search_dirs)) {
-    STEPCAST_ASSIGN(const Platform platform, detail::PlatformReader{search_dirs}.read_file(file));
+    STEPCAST_ASSIGN(const Platform platform, reader.read_file(file));
     all.push_back({platform.name, platform.description, platform.aliases, platform.device.name,
                    platform.node.gpus_per_node, platform.curves.size(), platform.models.size(),
                    platform.overheads.size(), file});

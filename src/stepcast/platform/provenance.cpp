@@ -1,26 +1,25 @@
 #include "stepcast/platform/provenance.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
-namespace stepcast {
+#include "stepcast/base/names.h"
 
-std::string_view to_string(FigureSource source) {
-  switch (source) {
-    case FigureSource::assumed: return "assumed";
-    case FigureSource::data_sheet: return "data_sheet";
-    case FigureSource::measured: return "measured";
-    case FigureSource::fitted: return "fitted";
-  }
-  return "assumed";
-}
+namespace stepcast {
+namespace {
+
+constexpr auto kFigureSourceNames = names<FigureSource>({{FigureSource::assumed, "assumed"},
+                                                         {FigureSource::data_sheet, "data_sheet"},
+                                                         {FigureSource::measured, "measured"},
+                                                         {FigureSource::fitted, "fitted"}});
+
+}  // namespace
+
+std::string_view to_string(FigureSource source) { return kFigureSourceNames[source]; }
 
 std::optional<FigureSource> parse_figure_source(std::string_view text) {
-  for (const FigureSource source :
-       {FigureSource::assumed, FigureSource::data_sheet, FigureSource::measured, FigureSource::fitted}) {
-    if (text == to_string(source)) return source;
-  }
-  return std::nullopt;
+  return kFigureSourceNames.find(text);
 }
 
 bool Provenance::used_row(std::uint32_t hash) const {
@@ -45,6 +44,8 @@ std::uint32_t row_hash(std::initializer_list<std::string_view> cells) {
 }
 
 void normalize_row_hashes(std::vector<std::uint32_t>& hashes) {
+  const auto repeat = std::adjacent_find(hashes.begin(), hashes.end(), std::greater_equal<>{});
+  if (repeat == hashes.end()) return;  // as files have them
   std::sort(hashes.begin(), hashes.end());
   hashes.erase(std::unique(hashes.begin(), hashes.end()), hashes.end());
 }

@@ -7,9 +7,9 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/json_writer.h"
 #include "stepcast/base/version.h"
 #include "stepcast/report/detail/forecast_fields.h"
-#include "stepcast/report/json_writer.h"
 
 namespace stepcast {
 namespace {

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/text.h"
 #include "stepcast/report/text_table.h"
 
 namespace stepcast {
@@ -53,12 +54,6 @@ std::vector<OperatorRow> rows_of(const ExecutionTrace& trace, const TracedOperat
   return rows;
 }
 
-std::string join(const std::vector<std::string>& words) {
-  std::string out;
-  for (const std::string& word : words) out += (out.empty() ? "" : " + ") + word;
-  return out;
-}
-
 double share(double part, double whole) { return whole > 0 ? 100 * part / whole : 100; }
 
 double modelled_time_percent(const KernelTimeCoverage& coverage) {
@@ -99,7 +94,7 @@ std::string operations_text(const ExecutionTrace& trace, const TracedOperations&
   TextTable table{columns};
   OperatorRow sum{.name = "all"};
   const auto add = [&](const OperatorRow& row) {
-    std::vector<std::string> cells{shorten(row.name, 60), join(row.families), table_count(row.count),
+    std::vector<std::string> cells{shorten(row.name, 60), join(row.families, " + "), table_count(row.count),
                                    table_number(row.flops.value() * 1e-9, 3),
                                    table_number(row.bytes.value() * 1e-6, 3)};
     if (coverage != nullptr) cells.push_back(milliseconds(row.time));

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "stepcast/report/json_writer.h"
+#include "stepcast/base/json_writer.h"
 #include "stepcast/trace/traced_operations.h"
 
 namespace stepcast {

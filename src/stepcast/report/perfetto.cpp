@@ -10,8 +10,8 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/file.h"
+#include "stepcast/base/json_writer.h"
 #include "stepcast/base/output_file.h"
-#include "stepcast/report/json_writer.h"
 
 namespace stepcast {
 namespace {

@@ -5,9 +5,9 @@
 #include <string_view>
 #include <utility>
 
+#include "stepcast/base/json_writer.h"
 #include "stepcast/base/version.h"
 #include "stepcast/report/forecast_json.h"
-#include "stepcast/report/json_writer.h"
 #include "stepcast/report/replay_report.h"
 
 namespace stepcast {

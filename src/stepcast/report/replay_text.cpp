@@ -13,9 +13,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "stepcast/base/json_writer.h"
+#include "stepcast/base/statistics.h"
 #include "stepcast/base/version.h"
 #include "stepcast/report/forecast_text.h"
-#include "stepcast/report/json_writer.h"
 #include "stepcast/report/replay_report.h"
 #include "stepcast/report/text_table.h"
 
@@ -26,13 +27,6 @@ constexpr auto kLeft = TextTable::Align::left;
 
 double ms(double us) { return us * 1e-3; }
 double percent(double part, double whole) { return whole > 0 ? 100.0 * part / whole : 0.0; }
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const std::size_t n = values.size();
-  return n % 2 == 1 ? values[n / 2] : 0.5 * (values[n / 2 - 1] + values[n / 2]);
-}
 
 struct ErrorSummary {
   double median_percent = 0;

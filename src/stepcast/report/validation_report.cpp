@@ -8,9 +8,9 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/json_writer.h"
 #include "stepcast/base/version.h"
 #include "stepcast/report/detail/validation_tables.h"
-#include "stepcast/report/json_writer.h"
 #include "stepcast/report/text_table.h"
 
 namespace stepcast {

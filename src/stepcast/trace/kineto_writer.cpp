@@ -10,35 +10,13 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/file.h"
+#include "stepcast/base/json_writer.h"
 #include "stepcast/base/output_file.h"
 
 namespace stepcast {
 namespace {
 
 using namespace std::string_view_literals;
-
-void append_quoted(std::string& out, std::string_view text) {
-  out += '"';
-  for (const char c : text) {
-    switch (c) {
-      case '"': out += "\\\""; break;
-      case '\\': out += "\\\\"; break;
-      case '\n': out += "\\n"; break;
-      case '\r': out += "\\r"; break;
-      case '\t': out += "\\t"; break;
-      default:
-        if (static_cast<unsigned char>(c) < 0x20) {
-          constexpr std::string_view kHex = "0123456789abcdef";
-          out += "\\u00";
-          out += kHex[static_cast<unsigned char>(c) >> 4];
-          out += kHex[static_cast<unsigned char>(c) & 15];
-        } else {
-          out += c;
-        }
-    }
-  }
-  out += '"';
-}
 
 template <class Number>
 void append_number(std::string& out, Number value) {
@@ -60,7 +38,7 @@ class Members {
 
   void text(std::string_view key, std::string_view value) {
     begin(key);
-    append_quoted(out_, value);
+    append_json(out_, value);
   }
   template <class Number>
   void number(std::string_view key, Number value) {
@@ -100,7 +78,7 @@ class Members {
   std::string& begin(std::string_view key) {
     if (!first_) out_ += ", ";
     first_ = false;
-    append_quoted(out_, key);
+    append_json(out_, key);
     out_ += ": ";
     return out_;
   }
@@ -124,7 +102,7 @@ class KinetoText {
       if (number && (rank_.schema.size() == 1 || rank_.schema.front() != '0')) {
         out_ += rank_.schema;
       } else {
-        append_quoted(out_, rank_.schema);
+        append_json(out_, rank_.schema);
       }
       out_ += ",\n";
     }

@@ -8,7 +8,7 @@
 
 namespace stepcast::detail {
 
-Status read_gpt2(ConfigKeys& keys, Transformer& model) {
+Status read_gpt2(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(keys.required("n_layer", model.n_layers));
   STEPCAST_TRY(keys.required("n_embd", model.hidden_size));
   STEPCAST_TRY(keys.required("n_head", model.n_heads));
@@ -24,7 +24,7 @@ Status read_gpt2(ConfigKeys& keys, Transformer& model) {
   return refuse_if_true(keys, "add_cross_attention", "decoders with an encoder are not supported");
 }
 
-Status read_gpt_neox(ConfigKeys& keys, Transformer& model) {
+Status read_gpt_neox(ObjectReader& keys, Transformer& model) {
   model.position = PositionEncoding::rotary;
   model.rotary_fraction = 0.25;
   model.parallel_residual = true;
@@ -43,7 +43,7 @@ Status read_gpt_neox(ConfigKeys& keys, Transformer& model) {
   return Ok{};
 }
 
-Status read_bert(ConfigKeys& keys, Transformer& model) {
+Status read_bert(ObjectReader& keys, Transformer& model) {
   model.architecture = Architecture::encoder;
   model.final_norm = false;
   model.embedding_norm = true;
@@ -81,7 +81,7 @@ Status read_bert(ConfigKeys& keys, Transformer& model) {
   return Ok{};
 }
 
-Status read_opt(ConfigKeys& keys, Transformer& model) {
+Status read_opt(ObjectReader& keys, Transformer& model) {
   model.activation = Activation::relu;
   model.hidden_dropout = 0.1;
   STEPCAST_TRY(keys.required("num_hidden_layers", model.n_layers));
@@ -118,7 +118,7 @@ Status read_opt(ConfigKeys& keys, Transformer& model) {
 
 namespace {
 
-Status read_mpt_attention(ConfigKeys& attention, Transformer& model) {
+Status read_mpt_attention(ObjectReader& attention, Transformer& model) {
   bool alibi = false, rope = false;
   STEPCAST_TRY(attention.optional("alibi", alibi));
   STEPCAST_TRY(attention.optional("rope", rope));
@@ -150,7 +150,7 @@ Status read_mpt_attention(ConfigKeys& attention, Transformer& model) {
 
 }  // namespace
 
-Status read_mpt(ConfigKeys& keys, Transformer& model) {
+Status read_mpt(ObjectReader& keys, Transformer& model) {
   std::int64_t expansion = 4;
   STEPCAST_TRY(keys.required("n_layers", model.n_layers));
   STEPCAST_TRY(keys.required("d_model", model.hidden_size));

@@ -6,7 +6,7 @@
 
 namespace stepcast::detail {
 
-Status read_mixtral(ConfigKeys& keys, Transformer& model) {
+Status read_mixtral(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(read_mistral(keys, model));
   MixtureOfExperts moe;
   STEPCAST_TRY(keys.required("num_local_experts", moe.n_experts));
@@ -18,7 +18,7 @@ Status read_mixtral(ConfigKeys& keys, Transformer& model) {
 
 namespace {
 
-Status read_qwen_experts(ConfigKeys& keys, Transformer& model) {
+Status read_qwen_experts(ObjectReader& keys, Transformer& model) {
   MixtureOfExperts moe;
   STEPCAST_TRY(keys.required("num_experts", moe.n_experts));
   STEPCAST_TRY(keys.required("num_experts_per_tok", moe.experts_per_token));
@@ -43,7 +43,7 @@ Status read_qwen_experts(ConfigKeys& keys, Transformer& model) {
 
 }  // namespace
 
-Status read_qwen2_moe(ConfigKeys& keys, Transformer& model) {
+Status read_qwen2_moe(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(read_qwen2(keys, model));
   STEPCAST_TRY(keys.optional("qkv_bias", model.qkv_bias));
   STEPCAST_TRY(read_qwen_experts(keys, model));
@@ -53,12 +53,12 @@ Status read_qwen2_moe(ConfigKeys& keys, Transformer& model) {
   return Ok{};
 }
 
-Status read_qwen3_moe(ConfigKeys& keys, Transformer& model) {
+Status read_qwen3_moe(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(read_qwen3(keys, model));
   return read_qwen_experts(keys, model);
 }
 
-Status read_deepseek(ConfigKeys& keys, Transformer& model) {
+Status read_deepseek(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(read_llama_like(keys, model));
   model.n_kv_heads = model.head_dim = 0;  // as latent attention has it; head_dim there is the rotated part
   STEPCAST_TRY(refuse_if_true(keys, "attention_bias", "biases of latent attention are not supported"));

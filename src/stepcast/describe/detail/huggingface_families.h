@@ -5,14 +5,14 @@
 #include <string_view>
 
 #include "stepcast/base/result.h"
-#include "stepcast/describe/detail/config_keys.h"
+#include "stepcast/describe/detail/foreign_object.h"
 #include "stepcast/workload/transformer.h"
 
 namespace stepcast::detail {
 
 struct HuggingfaceFamily {
   std::string_view model_type;
-  Status (*read)(ConfigKeys& keys, Transformer& model);
+  Status (*read)(ObjectReader& keys, Transformer& model);
 };
 
 [[nodiscard]] std::span<const HuggingfaceFamily> huggingface_families();

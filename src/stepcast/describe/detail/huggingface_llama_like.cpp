@@ -6,7 +6,7 @@
 
 namespace stepcast::detail {
 
-Status read_llama(ConfigKeys& keys, Transformer& model) {
+Status read_llama(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(read_llama_like(keys, model));
   bool attention_bias = false;
   STEPCAST_TRY(keys.optional("attention_bias", attention_bias));
@@ -14,7 +14,7 @@ Status read_llama(ConfigKeys& keys, Transformer& model) {
   return keys.optional("mlp_bias", model.ffn_bias);
 }
 
-Status read_mistral(ConfigKeys& keys, Transformer& model) {
+Status read_mistral(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(require_kv_heads(keys));
   STEPCAST_TRY(read_llama_like(keys, model));
   return keys.optional("sliding_window", model.sliding_window_tokens);
@@ -23,7 +23,7 @@ Status read_mistral(ConfigKeys& keys, Transformer& model) {
 namespace {
 
 // Qwen: a window counts from layer max_window_layers on, and only if use_sliding_window.
-Status read_qwen_window(ConfigKeys& keys, Transformer& model) {
+Status read_qwen_window(ObjectReader& keys, Transformer& model) {
   bool uses_window = false;
   std::int64_t window = 0, first = model.n_layers;
   STEPCAST_TRY(keys.optional("use_sliding_window", uses_window));
@@ -42,14 +42,14 @@ Status read_qwen_window(ConfigKeys& keys, Transformer& model) {
 
 }  // namespace
 
-Status read_qwen2(ConfigKeys& keys, Transformer& model) {
+Status read_qwen2(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(require_kv_heads(keys));
   STEPCAST_TRY(read_llama_like(keys, model));
   model.qkv_bias = true;
   return read_qwen_window(keys, model);
 }
 
-Status read_qwen3(ConfigKeys& keys, Transformer& model) {
+Status read_qwen3(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(require_kv_heads(keys));
   model.head_dim = 128;
   STEPCAST_TRY(read_llama_like(keys, model));
@@ -60,7 +60,7 @@ Status read_qwen3(ConfigKeys& keys, Transformer& model) {
   return read_qwen_window(keys, model);
 }
 
-Status read_gemma(ConfigKeys& keys, Transformer& model) {
+Status read_gemma(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(require_kv_heads(keys));
   model.head_dim = 256;
   STEPCAST_TRY(read_llama_like(keys, model));
@@ -75,7 +75,7 @@ Status read_gemma(ConfigKeys& keys, Transformer& model) {
 
 namespace {
 
-Status read_softcaps(ConfigKeys& keys, Transformer& model) {
+Status read_softcaps(ObjectReader& keys, Transformer& model) {
   double attention = 0, logits = 0;
   STEPCAST_TRY(keys.optional("attn_logit_softcapping", attention));
   STEPCAST_TRY(keys.optional("final_logit_softcapping", logits));
@@ -86,7 +86,7 @@ Status read_softcaps(ConfigKeys& keys, Transformer& model) {
 
 }  // namespace
 
-Status read_gemma2(ConfigKeys& keys, Transformer& model) {
+Status read_gemma2(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(read_gemma(keys, model));
   model.norms_per_layer = 4;
   model.sliding_window_tokens = 4096;
@@ -96,7 +96,7 @@ Status read_gemma2(ConfigKeys& keys, Transformer& model) {
   return read_softcaps(keys, model);
 }
 
-Status read_gemma3_text(ConfigKeys& keys, Transformer& model) {
+Status read_gemma3_text(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(read_gemma(keys, model));
   model.norms_per_layer = 4;
   model.qk_norm = true;
@@ -110,7 +110,7 @@ Status read_gemma3_text(ConfigKeys& keys, Transformer& model) {
   return read_softcaps(keys, model);
 }
 
-Status read_nemotron(ConfigKeys& keys, Transformer& model) {
+Status read_nemotron(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(require_kv_heads(keys));
   model.rotary_fraction = 0.5;
   STEPCAST_TRY(read_llama_like(keys, model));

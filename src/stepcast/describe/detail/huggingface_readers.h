@@ -4,46 +4,46 @@
 #include <string_view>
 
 #include "stepcast/base/result.h"
-#include "stepcast/describe/detail/config_keys.h"
+#include "stepcast/base/object_reader.h"
 #include "stepcast/workload/transformer.h"
 
 namespace stepcast::detail {
 
 // Shared (huggingface_shared.cpp).
-[[nodiscard]] Status read_activation(ConfigKeys& keys, std::string_view key, Activation& out);
+[[nodiscard]] Status read_activation(ObjectReader& keys, std::string_view key, Activation& out);
 // Features that no Transformer has: refused unless they are off.
-[[nodiscard]] Status refuse_if_true(ConfigKeys& keys, std::string_view key, std::string_view why);
-[[nodiscard]] Status refuse_if_false(ConfigKeys& keys, std::string_view key, std::string_view why);
+[[nodiscard]] Status refuse_if_true(ObjectReader& keys, std::string_view key, std::string_view why);
+[[nodiscard]] Status refuse_if_false(ObjectReader& keys, std::string_view key, std::string_view why);
 // num_hidden_layers and so on, as most families name them.
-[[nodiscard]] Status read_sizes(ConfigKeys& keys, Transformer& model);
+[[nodiscard]] Status read_sizes(ObjectReader& keys, Transformer& model);
 // RMS norm, rotary positions, gated FFN, no biases.
-[[nodiscard]] Status read_llama_like(ConfigKeys& keys, Transformer& model);
+[[nodiscard]] Status read_llama_like(ObjectReader& keys, Transformer& model);
 // These families have a default number of key-value heads that is not num_attention_heads.
-[[nodiscard]] Status require_kv_heads(ConfigKeys& keys);
+[[nodiscard]] Status require_kv_heads(ObjectReader& keys);
 // "layer_types": which layers see all tokens. Must be a pattern of which the last of every n does.
-[[nodiscard]] Status read_layer_types(ConfigKeys& keys, Transformer& model);
+[[nodiscard]] Status read_layer_types(ObjectReader& keys, Transformer& model);
 
 // Models with learned positions or of their time (huggingface_dense.cpp).
-[[nodiscard]] Status read_gpt2(ConfigKeys& keys, Transformer& model);
-[[nodiscard]] Status read_gpt_neox(ConfigKeys& keys, Transformer& model);
-[[nodiscard]] Status read_bert(ConfigKeys& keys, Transformer& model);
-[[nodiscard]] Status read_opt(ConfigKeys& keys, Transformer& model);
-[[nodiscard]] Status read_mpt(ConfigKeys& keys, Transformer& model);
+[[nodiscard]] Status read_gpt2(ObjectReader& keys, Transformer& model);
+[[nodiscard]] Status read_gpt_neox(ObjectReader& keys, Transformer& model);
+[[nodiscard]] Status read_bert(ObjectReader& keys, Transformer& model);
+[[nodiscard]] Status read_opt(ObjectReader& keys, Transformer& model);
+[[nodiscard]] Status read_mpt(ObjectReader& keys, Transformer& model);
 
 // Models like Llama (huggingface_llama_like.cpp).
-[[nodiscard]] Status read_llama(ConfigKeys& keys, Transformer& model);
-[[nodiscard]] Status read_mistral(ConfigKeys& keys, Transformer& model);
-[[nodiscard]] Status read_qwen2(ConfigKeys& keys, Transformer& model);
-[[nodiscard]] Status read_qwen3(ConfigKeys& keys, Transformer& model);
-[[nodiscard]] Status read_gemma(ConfigKeys& keys, Transformer& model);
-[[nodiscard]] Status read_gemma2(ConfigKeys& keys, Transformer& model);
-[[nodiscard]] Status read_gemma3_text(ConfigKeys& keys, Transformer& model);
-[[nodiscard]] Status read_nemotron(ConfigKeys& keys, Transformer& model);
+[[nodiscard]] Status read_llama(ObjectReader& keys, Transformer& model);
+[[nodiscard]] Status read_mistral(ObjectReader& keys, Transformer& model);
+[[nodiscard]] Status read_qwen2(ObjectReader& keys, Transformer& model);
+[[nodiscard]] Status read_qwen3(ObjectReader& keys, Transformer& model);
+[[nodiscard]] Status read_gemma(ObjectReader& keys, Transformer& model);
+[[nodiscard]] Status read_gemma2(ObjectReader& keys, Transformer& model);
+[[nodiscard]] Status read_gemma3_text(ObjectReader& keys, Transformer& model);
+[[nodiscard]] Status read_nemotron(ObjectReader& keys, Transformer& model);
 
 // Models with experts (huggingface_experts.cpp).
-[[nodiscard]] Status read_mixtral(ConfigKeys& keys, Transformer& model);
-[[nodiscard]] Status read_qwen2_moe(ConfigKeys& keys, Transformer& model);
-[[nodiscard]] Status read_qwen3_moe(ConfigKeys& keys, Transformer& model);
-[[nodiscard]] Status read_deepseek(ConfigKeys& keys, Transformer& model);
+[[nodiscard]] Status read_mixtral(ObjectReader& keys, Transformer& model);
+[[nodiscard]] Status read_qwen2_moe(ObjectReader& keys, Transformer& model);
+[[nodiscard]] Status read_qwen3_moe(ObjectReader& keys, Transformer& model);
+[[nodiscard]] Status read_deepseek(ObjectReader& keys, Transformer& model);
 
 }  // namespace stepcast::detail

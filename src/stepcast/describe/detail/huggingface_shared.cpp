@@ -7,7 +7,7 @@
 
 namespace stepcast::detail {
 
-Status read_activation(ConfigKeys& keys, std::string_view key, Activation& out) {
+Status read_activation(ObjectReader& keys, std::string_view key, Activation& out) {
   std::string text;
   STEPCAST_TRY(keys.optional(key, text));
   if (text.empty()) return Ok{};
@@ -26,20 +26,20 @@ Status read_activation(ConfigKeys& keys, std::string_view key, Activation& out) 
   return keys.error(key).found(fmt::format("`{}`", text.substr(0, 60))).expected("gelu, relu, relu2 or silu");
 }
 
-Status refuse_if_true(ConfigKeys& keys, std::string_view key, std::string_view why) {
+Status refuse_if_true(ObjectReader& keys, std::string_view key, std::string_view why) {
   bool on = false;
   STEPCAST_TRY(keys.optional(key, on));
   if (on) return keys.error(key, std::string{why}).found("true").expected("false");
   return Ok{};
 }
-Status refuse_if_false(ConfigKeys& keys, std::string_view key, std::string_view why) {
+Status refuse_if_false(ObjectReader& keys, std::string_view key, std::string_view why) {
   bool on = true;
   STEPCAST_TRY(keys.optional(key, on));
   if (!on) return keys.error(key, std::string{why}).found("false").expected("true");
   return Ok{};
 }
 
-Status read_sizes(ConfigKeys& keys, Transformer& model) {
+Status read_sizes(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(keys.required("num_hidden_layers", model.n_layers));
   STEPCAST_TRY(keys.required("hidden_size", model.hidden_size));
   STEPCAST_TRY(keys.required("intermediate_size", model.ffn_hidden_size));
@@ -49,7 +49,7 @@ Status read_sizes(ConfigKeys& keys, Transformer& model) {
   return Ok{};
 }
 
-Status read_llama_like(ConfigKeys& keys, Transformer& model) {
+Status read_llama_like(ObjectReader& keys, Transformer& model) {
   model.norm = NormKind::rms_norm;
   model.norm_bias = false;
   model.activation = Activation::silu;
@@ -67,12 +67,12 @@ Status read_llama_like(ConfigKeys& keys, Transformer& model) {
   return Ok{};
 }
 
-Status require_kv_heads(ConfigKeys& keys) {
+Status require_kv_heads(ObjectReader& keys) {
   if (keys.has("num_key_value_heads")) return Ok{};
   return keys.error("", "`num_key_value_heads` is missing").expected("a whole number");
 }
 
-Status read_layer_types(ConfigKeys& keys, Transformer& model) {
+Status read_layer_types(ObjectReader& keys, Transformer& model) {
   const JsonValue* types = keys.take("layer_types");
   if (types == nullptr) return Ok{};
   const auto wrong = [&] {

@@ -43,7 +43,7 @@ constexpr std::string_view kPassedOver[] = {"job",        "profiling", "metrics"
                                             "debug",      "logging"};
 
 // A whole number, or -1 for what torchtitan chooses itself.
-Status read_degree(ConfigKeys& keys, std::string_view key, std::int64_t& out) {
+Status read_degree(ObjectReader& keys, std::string_view key, std::int64_t& out) {
   if (const JsonValue* value = keys.take(key);
       value != nullptr && value->is_number() && value->number() == -1) {
     out = -1;
@@ -55,14 +55,14 @@ Status read_degree(ConfigKeys& keys, std::string_view key, std::int64_t& out) {
   return Ok{};
 }
 
-void note_if_there(ConfigKeys& keys, std::string_view key, ResolvedJob& job) {
+void note_if_there(ObjectReader& keys, std::string_view key, ResolvedJob& job) {
   const JsonValue* value = keys.take(key);
   if (value == nullptr || (value->is_bool() && !value->truth())) return;
   if ((value->is_array() && value->items().empty()) || (value->is_text() && value->text().empty())) return;
   job.not_modelled.push_back(keys.path_of(key));
 }
 
-Status read_model(ConfigKeys& keys, const TorchTitanOptions& options, TorchTitanSettings& settings,
+Status read_model(ObjectReader& keys, const TorchTitanOptions& options, TorchTitanSettings& settings,
                   ResolvedJob& job) {
   std::string name = "llama3", flavor = "debugmodel";
   STEPCAST_TRY(keys.optional("name", name));
@@ -101,7 +101,7 @@ Status read_model(ConfigKeys& keys, const TorchTitanOptions& options, TorchTitan
 }
 
 // What is in [parallelism] now and was in [training] and [experimental].
-Status read_parallelism(ConfigKeys& keys, TorchTitanSettings& s, ResolvedJob& job) {
+Status read_parallelism(ObjectReader& keys, TorchTitanSettings& s, ResolvedJob& job) {
   TorchTitanDegrees& d = s.degrees;
   STEPCAST_TRY(read_degree(keys, "data_parallel_replicate_degree", d.replicate));
   STEPCAST_TRY(read_degree(keys, "data_parallel_shard_degree", d.shard));
@@ -141,7 +141,7 @@ Status read_parallelism(ConfigKeys& keys, TorchTitanSettings& s, ResolvedJob& jo
   return Ok{};
 }
 
-Status read_training(ConfigKeys& keys, TorchTitanSettings& s, ResolvedJob& job) {
+Status read_training(ObjectReader& keys, TorchTitanSettings& s, ResolvedJob& job) {
   STEPCAST_TRY(read_parallelism(keys, s, job));
   STEPCAST_TRY(keys.optional("batch_size", s.local_batch));
   STEPCAST_TRY(keys.optional("local_batch_size", s.local_batch));
@@ -166,7 +166,7 @@ Status read_training(ConfigKeys& keys, TorchTitanSettings& s, ResolvedJob& job) 
   return keys.finish();
 }
 
-Status read_optimizer(ConfigKeys& keys, ResolvedJob& job) {
+Status read_optimizer(ObjectReader& keys, ResolvedJob& job) {
   std::string name = "AdamW", implementation = "fused";
   bool fused = true;
   STEPCAST_TRY(keys.optional("name", name));
@@ -187,10 +187,10 @@ Status read_optimizer(ConfigKeys& keys, ResolvedJob& job) {
   return keys.finish();
 }
 
-Status read_checkpointing(ConfigKeys& keys, TorchTitanSettings& s, ResolvedJob& job) {
+Status read_checkpointing(ObjectReader& keys, TorchTitanSettings& s, ResolvedJob& job) {
   STEPCAST_TRY(keys.optional("mode", s.ac_mode));
   if (const JsonValue* option = keys.take("selective_ac_option"); option != nullptr) {
-    s.ac_option = option->is_text() ? option->text() : shown(*option);
+    s.ac_option = option->is_text() ? option->text() : describe_value(*option);
   }
   note_if_there(keys, "per_op_sac_force_recompute_mm_shapes_by_fqns", job);
   constexpr std::array<std::string_view, 4> kHarmless{"early_stop", "preserve_rng_state", "determinism_check",
@@ -199,7 +199,7 @@ Status read_checkpointing(ConfigKeys& keys, TorchTitanSettings& s, ResolvedJob& 
   return keys.finish();
 }
 
-Status read_float8(ConfigKeys& keys, TorchTitanSettings& s, ResolvedJob& job) {
+Status read_float8(ObjectReader& keys, TorchTitanSettings& s, ResolvedJob& job) {
   Fp8Recipe& recipe = job.layout.layer.precision.fp8;
   recipe.scaling = Fp8Scaling::dynamic;
   STEPCAST_TRY(keys.optional("enable_float8_linear", s.float8));
@@ -240,7 +240,7 @@ Status read_float8(ConfigKeys& keys, TorchTitanSettings& s, ResolvedJob& job) {
 }
 
 // [float8], or [quantize.linear.float8] in later releases.
-Status read_quantization(ConfigKeys& root, TorchTitanSettings& s, ResolvedJob& job) {
+Status read_quantization(ObjectReader& root, TorchTitanSettings& s, ResolvedJob& job) {
   STEPCAST_ASSIGN(auto float8, root.section("float8"));
   if (float8) STEPCAST_TRY(read_float8(*float8, s, job));
   STEPCAST_ASSIGN(auto quantize, root.section("quantize"));
@@ -258,7 +258,7 @@ Status read_quantization(ConfigKeys& root, TorchTitanSettings& s, ResolvedJob& j
 
 }  // namespace
 
-Status read_torchtitan_sections(ConfigKeys& root, const TorchTitanOptions& options,
+Status read_torchtitan_sections(ObjectReader& root, const TorchTitanOptions& options,
                                 TorchTitanSettings& settings, ResolvedJob& job) {
   STEPCAST_ASSIGN(auto model, root.section("model"));
   if (model) {

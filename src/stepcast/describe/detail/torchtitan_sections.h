@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "stepcast/base/result.h"
-#include "stepcast/describe/detail/config_keys.h"
+#include "stepcast/describe/detail/foreign_object.h"
 #include "stepcast/describe/job.h"
 #include "stepcast/describe/torchtitan.h"
 
@@ -30,7 +30,7 @@ struct TorchTitanSettings {
 };
 
 // Takes every section of the document; an error names the first key that is not known.
-[[nodiscard]] Status read_torchtitan_sections(ConfigKeys& root, const TorchTitanOptions& options,
+[[nodiscard]] Status read_torchtitan_sections(ObjectReader& root, const TorchTitanOptions& options,
                                               TorchTitanSettings& settings, ResolvedJob& job);
 
 }  // namespace stepcast::detail

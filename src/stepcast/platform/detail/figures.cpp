@@ -7,12 +7,12 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/units.h"
+
 namespace stepcast::detail {
 namespace {
 
 constexpr double kGB = 1e9;
-constexpr double kGiB = 1073741824.0;
-constexpr double kMiB = 1048576.0;
 constexpr double kTera = 1e12;
 constexpr double kGbit = 1e9 / 8;
 

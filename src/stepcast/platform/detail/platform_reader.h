@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@
 
 namespace stepcast::detail {
 
+// One reader may read many platforms: each file that they extend is parsed once.
 class PlatformReader {
  public:
   explicit PlatformReader(std::span<const std::filesystem::path> search_dirs) : search_dirs_(search_dirs) {}
@@ -31,6 +33,7 @@ class PlatformReader {
   std::span<const std::filesystem::path> search_dirs_;
   std::vector<std::filesystem::path> open_;  // files that are being read, the outermost first
   std::size_t files_read_ = 0;
+  std::map<std::filesystem::path, JsonValue> parsed_;  // [identity] of files that were extended
 };
 
 inline constexpr JsonLimits kPlatformLimits{};

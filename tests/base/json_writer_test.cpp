@@ -1,4 +1,4 @@
-#include "stepcast/report/json_writer.h"
+#include "stepcast/base/json_writer.h"
 
 #include <limits>
 #include <optional>
@@ -46,6 +46,18 @@ TEST(JsonWriter, IndentsWhereAsked) {
       .end_array();
   json.end_object();
   EXPECT_EQ(std::move(json).text(), "{\n  \"a\": 1,\n  \"b\": [\n    2,\n    3\n  ],\n  \"c\": []\n}\n");
+}
+
+TEST(JsonWriter, SpacesOneLineWhereAsked) {
+  JsonWriter json{JsonWriter::Layout::spaced};
+  json.begin_object().field("a", 1).key("b").begin_array().value(2).value("c").end_array().end_object();
+  EXPECT_EQ(std::move(json).text(), R"({"a": 1, "b": [2, "c"]})");
+}
+
+TEST(JsonWriter, WritesWholeNumbersWithoutAnExponent) {
+  EXPECT_EQ(written([](JsonWriter& j) { j.value(100000.0); }), "100000");
+  EXPECT_EQ(written([](JsonWriter& j) { j.value(-4e14); }), "-400000000000000");
+  EXPECT_EQ(written([](JsonWriter& j) { j.value(1e15); }), "1e+15");
 }
 
 TEST(JsonWriter, WritesNumbersThatReadBackAsTheSame) {

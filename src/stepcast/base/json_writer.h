@@ -9,8 +9,9 @@
 //   json.end_object();
 //   std::string text = std::move(json).text();
 //
-// Numbers are written as the shortest text that reads back as the same double, or with fixed decimals; what
-// is not finite becomes null.
+// Numbers are written as the shortest text that reads back as the same double (whole ones below 1e15 without an
+// exponent), or with fixed decimals; what is not finite becomes null. Texts are UTF-8: a byte that is not becomes
+// U+FFFD, and control characters, DEL among them, are escaped, so that nothing reaches a terminal that moves it.
 #pragma once
 
 #include <cstddef>
@@ -23,10 +24,15 @@
 
 namespace stepcast {
 
+// `text` in quotes.
+void append_json(std::string& out, std::string_view text);
+void append_json(std::string& out, double number);
+
 class JsonWriter {
  public:
   enum class Layout : std::uint8_t {
     compact,   // no white space
+    spaced,    // on one line, with a blank behind ',' and ':'
     indented,  // two blanks per level, one entry per line
   };
   explicit JsonWriter(Layout layout = Layout::compact) : layout_(layout) {}
@@ -79,8 +85,7 @@ class JsonWriter {
   JsonWriter& signed_value(std::int64_t number);
   JsonWriter& unsigned_value(std::uint64_t number);
   void before_value();
-  void line();
-  void quote(std::string_view text);
+  void new_line();
   JsonWriter& close(char bracket);
 
   Layout layout_;

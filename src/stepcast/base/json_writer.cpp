@@ -1,38 +1,63 @@
-#include "stepcast/report/json_writer.h"
+#include "stepcast/base/json_writer.h"
 
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <utility>
 
-namespace stepcast {
-namespace {
+#include "stepcast/base/utf8.h"
 
-// Length of the UTF-8 sequence at the beginning of `text`, 0 if there is no valid one.
-std::size_t utf8_length(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
-  const auto follows = [&](std::size_t i) { return (byte(i) & 0xC0U) == 0x80U; };
-  const unsigned first = byte(0);
-  if (first < 0x80U) return 1;
-  if (first >= 0xC2U && first < 0xE0U) return follows(1) ? 2 : 0;
-  if (first >= 0xE0U && first < 0xF0U) {
-    if (!follows(1) || !follows(2)) return 0;
-    if (first == 0xE0U && byte(1) < 0xA0U) return 0;   // overlong
-    if (first == 0xEDU && byte(1) >= 0xA0U) return 0;  // a surrogate
-    return 3;
+namespace stepcast {
+void append_json(std::string& out, std::string_view text) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  out += '"';
+  while (!text.empty()) {
+    const char c = text.front();
+    const auto byte = static_cast<unsigned char>(c);
+    std::size_t length = 1;
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (c == '\n') {
+      out += "\\n";
+    } else if (c == '\t') {
+      out += "\\t";
+    } else if (c == '\r') {
+      out += "\\r";
+    } else if (byte < 0x20 || byte == 0x7f) {
+      out += "\\u00";
+      out += kHex[byte >> 4U];
+      out += kHex[byte & 0xFU];
+    } else if (byte < 0x80) {
+      out += c;
+    } else if (length = utf8_length(text); length == 0) {
+      out += "\\ufffd";  // not UTF-8: JSON has no way to say these bytes
+      length = 1;
+    } else {
+      out += text.substr(0, length);
+    }
+    text.remove_prefix(length);
   }
-  if (first >= 0xF0U && first < 0xF5U) {
-    if (!follows(1) || !follows(2) || !follows(3)) return 0;
-    if (first == 0xF0U && byte(1) < 0x90U) return 0;
-    if (first == 0xF4U && byte(1) >= 0x90U) return 0;
-    return 4;
-  }
-  return 0;
+  out += '"';
 }
 
-}  // namespace
+void append_json(std::string& out, double number) {
+  if (!std::isfinite(number)) {
+    out += "null";
+    return;
+  }
+  if (number == 0) number = 0;  // no "-0"
+  std::array<char, 32> buffer{};
+  char* const end = buffer.data() + buffer.size();
+  constexpr double kExact = 1e15;  // whole numbers below are said as people write them
+  if (std::abs(number) < kExact && number == std::floor(number)) {
+    out.append(buffer.data(), std::to_chars(buffer.data(), end, static_cast<std::int64_t>(number)).ptr);
+  } else {
+    out.append(buffer.data(), std::to_chars(buffer.data(), end, number).ptr);
+  }
+}
 
-void JsonWriter::line() {
+void JsonWriter::new_line() {
   if (layout_ != Layout::indented) return;
   text_ += '\n';
   text_.append(2 * has_entries_.size(), ' ');
@@ -44,9 +69,9 @@ void JsonWriter::before_value() {
     return;
   }
   if (has_entries_.empty()) return;
-  if (has_entries_.back()) text_ += ',';
+  if (has_entries_.back()) text_ += layout_ == Layout::spaced ? ", " : ",";
   has_entries_.back() = true;
-  line();
+  new_line();
 }
 
 JsonWriter& JsonWriter::begin_object() {
@@ -66,7 +91,7 @@ JsonWriter& JsonWriter::begin_array() {
 JsonWriter& JsonWriter::close(char bracket) {
   const bool had_entries = has_entries_.back();
   has_entries_.pop_back();
-  if (had_entries) line();
+  if (had_entries) new_line();
   text_ += bracket;
   return *this;
 }
@@ -76,15 +101,15 @@ JsonWriter& JsonWriter::end_array() { return close(']'); }
 
 JsonWriter& JsonWriter::key(std::string_view name) {
   before_value();
-  quote(name);
-  text_ += layout_ == Layout::indented ? ": " : ":";
+  append_json(text_, name);
+  text_ += layout_ == Layout::compact ? ":" : ": ";
   after_key_ = true;
   return *this;
 }
 
 JsonWriter& JsonWriter::value(std::string_view text) {
   before_value();
-  quote(text);
+  append_json(text_, text);
   return *this;
 }
 
@@ -101,12 +126,8 @@ JsonWriter& JsonWriter::null() {
 }
 
 JsonWriter& JsonWriter::value(double number) {
-  if (!std::isfinite(number)) return null();
   before_value();
-  if (number == 0) number = 0;  // no "-0"
-  std::array<char, 32> buffer{};
-  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), number).ptr;
-  text_.append(buffer.data(), end);
+  append_json(text_, number);
   return *this;
 }
 
@@ -134,37 +155,6 @@ JsonWriter& JsonWriter::unsigned_value(std::uint64_t number) {
   before_value();
   text_ += std::to_string(number);
   return *this;
-}
-
-void JsonWriter::quote(std::string_view text) {
-  constexpr std::string_view kHex = "0123456789abcdef";
-  text_ += '"';
-  while (!text.empty()) {
-    const char c = text.front();
-    const auto byte = static_cast<unsigned char>(c);
-    std::size_t length = 1;
-    if (c == '"' || c == '\\') {
-      text_ += '\\';
-      text_ += c;
-    } else if (c == '\n') {
-      text_ += "\\n";
-    } else if (c == '\t') {
-      text_ += "\\t";
-    } else if (c == '\r') {
-      text_ += "\\r";
-    } else if (byte < 0x20 || byte == 0x7f) {
-      text_ += "\\u00";
-      text_ += kHex[byte >> 4U];
-      text_ += kHex[byte & 0xFU];
-    } else if (length = utf8_length(text); length == 0) {
-      text_ += "\\ufffd";  // not UTF-8: JSON has no way to say these bytes
-      length = 1;
-    } else {
-      text_ += text.substr(0, length);
-    }
-    text.remove_prefix(length);
-  }
-  text_ += '"';
 }
 
 std::string JsonWriter::take() { return std::exchange(text_, {}); }

@@ -1,0 +1,355 @@
+// parse_json: one pass over the text, without a token list or a copy of it.
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "stepcast/base/json_value.h"
+#include "stepcast/base/text.h"
+#include "stepcast/base/utf8.h"
+
+namespace stepcast {
+namespace {
+
+bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
+// True behind a number.
+bool ends_token(char c) { return is_blank(c) || c == ',' || c == ']' || c == '}'; }
+// What a text holds as it is: no quote, no escape, no control character, ASCII.
+constexpr auto kPlain = [] {
+  std::array<bool, 256> plain{};
+  for (std::size_t c = 0x20; c < 0x80; ++c) plain[c] = c != '"' && c != '\\';
+  return plain;
+}();
+
+class JsonParser {
+ public:
+  JsonParser(std::string_view text, const std::string& name, const JsonLimits& limits)
+      : at_(text.data()), end_(text.data() + text.size()), name_(name), limits_(limits) {}
+
+  Result<JsonValue> document() {
+    skip_blanks();
+    if (at_ == end_ || (*at_ != '{' && *at_ != '[')) {
+      return at_line("").found(token()).expected("an object that begins with '{'");
+    }
+    JsonValue root;
+    if (!container(root, 1)) return std::move(*error_);
+    skip_blanks();
+    if (at_ != end_) return at_line("more text behind the end of the document").found(token());
+    return root;
+  }
+
+ private:
+  // The functions below are false if there was an error, which `error_` then holds.
+  bool fail(Error error) {
+    error_ = std::move(error);
+    return false;
+  }
+  [[nodiscard]] Error at_line(std::string problem) const {
+    return Error::at(name_, fmt::format("line {}", line_), std::move(problem));
+  }
+  // What stands here, as far as an error shows it.
+  [[nodiscard]] std::string token() const {
+    if (at_ == end_) return "the end of the text";
+    constexpr std::ptrdiff_t kShown = 40;
+    const char* last = at_;
+    while (last != end_ && last - at_ < kShown && (last == at_ || !ends_token(*last))) ++last;
+    const bool cut = last != end_ && last - at_ == kShown;
+    return fmt::format("`{}{}`", std::string_view{at_, static_cast<std::size_t>(last - at_)},
+                       cut ? "..." : "");
+  }
+
+  void skip_blanks() {
+    for (; at_ != end_ && is_blank(*at_); ++at_) line_ += *at_ == '\n' ? 1U : 0U;
+  }
+
+  bool count_value() {
+    if (++values_ <= limits_.max_values) return true;
+    return fail(at_line("too many values").expected(fmt::format("at most {}", limits_.max_values)));
+  }
+
+  bool value(JsonValue& out, int depth) {
+    if (!count_value()) return false;
+    const char first = at_ == end_ ? '\0' : *at_;
+    if (first == '"') {
+      std::string content;
+      if (!text(content)) return false;
+      out = JsonValue{std::move(content)};
+      out.set_line(line_);
+      return true;
+    }
+    if (first == '-' || is_digit(first)) {
+      double x = 0;
+      if (!number(x)) return false;
+      out = JsonValue{x};
+      out.set_line(line_);
+      return true;
+    }
+    if (first == '{' || first == '[') {
+      if (depth >= limits_.max_depth) {
+        return fail(
+            at_line("too deeply nested").expected(fmt::format("at most {} levels", limits_.max_depth)));
+      }
+      return container(out, depth + 1);
+    }
+    const auto word = [&](std::string_view w) {
+      const std::string_view rest{at_, static_cast<std::size_t>(end_ - at_)};
+      if (!rest.starts_with(w) ||
+          (rest.size() > w.size() && std::isalnum(static_cast<unsigned char>(rest[w.size()])) != 0))
+        return false;
+      at_ += w.size();
+      return true;
+    };
+    if (word("true")) {
+      out = JsonValue{true};
+    } else if (word("false")) {
+      out = JsonValue{false};
+    } else if (word("null")) {
+      out = JsonValue{};
+    } else {
+      return fail(at_line("").found(token()).expected("a JSON value; NaN and infinity are none"));
+    }
+    out.set_line(line_);
+    return true;
+  }
+
+  bool container(JsonValue& out, int depth) {
+    const std::uint32_t line = line_;
+    const bool is_object = *at_ == '{';
+    ++at_;
+    if (!(is_object ? object(out, depth, line) : array(out, depth, line))) return false;
+    out.set_line(line);
+    return true;
+  }
+
+  // Behind an entry: true if there is another one, false at `close` or with an error.
+  bool another(char close, std::uint32_t opened) {
+    skip_blanks();
+    if (at_ != end_ && *at_ == ',') {
+      ++at_;
+      skip_blanks();
+      return true;
+    }
+    if (at_ != end_ && *at_ == close) {
+      ++at_;
+      return false;
+    }
+    return fail(at_line("not valid JSON")
+                    .found(token())
+                    .expected(fmt::format("',' or the '{}' that closes line {}", close, opened)));
+  }
+  // The first of the entries, none if `close` follows.
+  bool any(char close) {
+    skip_blanks();
+    if (at_ == end_ || *at_ != close) return true;
+    ++at_;
+    return false;
+  }
+
+  bool array(JsonValue& out, int depth, std::uint32_t line) {
+    JsonValue::Array items;
+    bool more = any(']');
+    // Most lists hold numbers alone, and those are made in their final size.
+    numbers_.clear();
+    while (more && at_ != end_ && (is_digit(*at_) || *at_ == '-')) {
+      if (!count_value()) return false;
+      numbers_.push_back({0, line_});
+      if (!number(numbers_.back().number)) return false;
+      more = another(']', line);
+    }
+    items.reserve(numbers_.size() + (more ? 4 : 0));
+    for (const auto& [x, its_line] : numbers_) items.emplace_back(x).set_line(its_line);
+    for (; more; more = another(']', line)) {
+      if (!value(items.emplace_back(), depth)) return false;
+    }
+    if (error_) return false;
+    out = JsonValue{std::move(items)};
+    return true;
+  }
+
+  bool object(JsonValue& out, int depth, std::uint32_t line) {
+    JsonValue::Object members;
+    for (bool more = any('}'); more; more = another('}', line)) {
+      if (at_ == end_ || *at_ != '"') {
+        return fail(at_line("not valid JSON").found(token()).expected("a key in double quotes"));
+      }
+      JsonValue::Member& member = members.emplace_back();
+      if (!text(member.key)) return false;
+      skip_blanks();
+      if (at_ == end_ || *at_ != ':') {
+        return fail(
+            at_line("not valid JSON").found(token()).expected(fmt::format("':' behind `{}`", member.key)));
+      }
+      ++at_;
+      skip_blanks();
+      if (!value(member.value, depth)) return false;
+    }
+    if (error_ || !check_repeats(members)) return false;
+    out = JsonValue{std::move(members)};
+    return true;
+  }
+
+  bool repeated(const JsonValue::Member& before, const JsonValue::Member& again) {
+    return fail(Error::at(name_, fmt::format("line {}", again.value.line()),
+                          fmt::format("`{}` stands here and in line {}", again.key, before.value.line()))
+                    .advice("remove one of them"));
+  }
+
+  bool check_repeats(const JsonValue::Object& members) {
+    constexpr std::size_t kFew = 16;
+    if (members.size() <= kFew) {
+      for (std::size_t i = 1; i < members.size(); ++i) {
+        for (std::size_t k = 0; k < i; ++k) {
+          if (members[i].key == members[k].key) return repeated(members[k], members[i]);
+        }
+      }
+      return true;
+    }
+    std::vector<std::size_t> order(members.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return members[a].key < members[b].key; });
+    for (std::size_t i = 1; i < order.size(); ++i) {
+      if (members[order[i]].key == members[order[i - 1]].key)
+        return repeated(members[order[i - 1]], members[order[i]]);
+    }
+    return true;
+  }
+
+  bool number(double& out) {
+    const char* p = at_;
+    const bool negative = *p == '-';
+    if (negative) ++p;
+    const char* const leading = p;
+    std::uint64_t whole = 0;  // of many digits it is not used
+    for (; p != end_ && is_digit(*p); ++p) whole = 10 * whole + static_cast<std::uint64_t>(*p - '0');
+    const auto n_digits = p - leading;
+    bool valid = n_digits == 1 || (n_digits > 1 && *leading != '0');
+    if (valid && n_digits <= 15 && (p == end_ || ends_token(*p))) {  // whole and exact as a double
+      out = negative ? -static_cast<double>(whole) : static_cast<double>(whole);
+      at_ = p;
+      return true;
+    }
+    // from_chars takes "1." as well, which JSON does not.
+    if (valid && p != end_ && *p == '.') valid = p + 1 != end_ && is_digit(p[1]);
+    if (valid) {
+      const auto [last, code] = std::from_chars(at_, end_, out);
+      // Too large, or too small and then as good as zero: from_chars does not say which.
+      if (code == std::errc::result_out_of_range) out = std::strtod(std::string{at_, last}.c_str(), nullptr);
+      p = last;
+      valid = (p == end_ || ends_token(*p)) && std::isfinite(out);
+    }
+    if (!valid) return fail(at_line("").found(token()).expected("a finite number"));
+    at_ = p;
+    return true;
+  }
+
+  bool text(std::string& out) {
+    const std::uint32_t opened = line_;
+    for (++at_; at_ != end_;) {
+      const char* const from = at_;
+      while (at_ != end_ && kPlain[static_cast<unsigned char>(*at_)]) ++at_;
+      out.append(from, at_);
+      if (at_ == end_) break;
+      const auto byte = static_cast<unsigned char>(*at_);
+      if (byte == '"') {
+        ++at_;
+        return true;
+      }
+      if (byte == '\\') {
+        if (!escape(out)) return false;
+      } else if (byte < 0x20) {
+        return fail(at_line("not valid JSON")
+                        .found(byte == '\n' ? std::string{"a line break in a text"}
+                                            : fmt::format("the byte 0x{:02x} in a text", byte))
+                        .expected("'\"' at its end, or an escape such as \\n"));
+      } else {
+        const std::size_t length = utf8_length({at_, static_cast<std::size_t>(end_ - at_)});
+        if (length == 0)
+          return fail(at_line("a text that is not UTF-8").found(fmt::format("the byte 0x{:02x}", byte)));
+        out.append(at_, length);
+        at_ += length;
+      }
+    }
+    return fail(at_line("not valid JSON")
+                    .found("the end of the text")
+                    .expected(fmt::format("'\"' at the end of the text that begins in line {}", opened)));
+  }
+
+  // Four hexadecimal digits at `at_`, which moves behind them.
+  bool hex(unsigned& out) {
+    if (end_ - at_ < 4) return false;
+    const auto [last, code] = std::from_chars(at_, at_ + 4, out, 16);
+    if (code != std::errc{} || last != at_ + 4) return false;
+    at_ += 4;
+    return true;
+  }
+
+  bool escape(std::string& out) {
+    const char* const from = at_;
+    const auto broken = [&] {
+      at_ = from;
+      return fail(at_line("not valid JSON").found(token()).expected("an escape such as \\n or \\u00e9"));
+    };
+    ++at_;
+    if (at_ == end_) return broken();
+    const char c = *at_++;
+    constexpr std::string_view kNames = "\"\\/bfnrt", kMeant = "\"\\/\b\f\n\r\t";
+    if (const std::size_t i = kNames.find(c); i != std::string_view::npos) {
+      out += kMeant[i];
+      return true;
+    }
+    unsigned code = 0;
+    if (c != 'u' || !hex(code)) return broken();
+    if (code >= 0xDC00 && code < 0xE000) return broken();
+    if (code >= 0xD800 && code < 0xDC00) {  // the first half of a pair
+      unsigned low = 0;
+      if (end_ - at_ < 2 || at_[0] != '\\' || at_[1] != 'u') return broken();
+      at_ += 2;
+      if (!hex(low) || low < 0xDC00 || low >= 0xE000) return broken();
+      code = 0x10000 + ((code - 0xD800) << 10U) + (low - 0xDC00);
+    }
+    append_utf8(out, code);
+    return true;
+  }
+
+  const char* at_;
+  const char* end_;
+  const std::string& name_;
+  const JsonLimits& limits_;
+  std::uint32_t line_ = 1;
+  std::size_t values_ = 0;
+  struct NumberAt {
+    double number;
+    std::uint32_t line;
+  };
+  std::vector<NumberAt> numbers_;  // of the list that is read
+  std::optional<Error> error_;
+};
+
+}  // namespace
+
+Result<JsonValue> parse_json(std::string_view text, const std::string& name, const JsonLimits& limits) {
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // byte order mark
+  if (text.size() > limits.max_bytes) {
+    return Error::at(name, "", "too large")
+        .found(fmt::format("{} bytes", text.size()))
+        .expected(fmt::format("at most {}", limits.max_bytes));
+  }
+  if (std::all_of(text.begin(), text.end(), is_blank)) {
+    return Error::at(name, "", "").found("no content").expected("a JSON object");
+  }
+  return JsonParser{text, name, limits}.document();
+}
+
+}  // namespace stepcast

@@ -1,0 +1,221 @@
+#include "stepcast/platform/detail/hardware_reader.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "stepcast/base/nearest_word.h"
+#include "stepcast/platform/detail/figures.h"
+
+namespace stepcast::detail {
+namespace {
+
+// Reads the figures of a group that the object states, and where each is from. What it does not state stays.
+template <class Group>
+class GroupReader {
+ public:
+  GroupReader(ObjectReader& object, Group& group, std::span<const Figure<Group>> figures,
+              std::span<const std::string_view> others)
+      : o_(object), group_(group), figures_(figures), others_(others) {}
+
+  Status figures() {
+    for (const Figure<Group>& figure : figures_) {
+      const JsonValue* member = o_.take(figure.key);
+      if (member == nullptr) continue;
+      if (member->is_null()) {
+        if (figure.required) return o_.wrong_kind(figure.key, *member, "a number");
+        figure.set(group_, std::nullopt);
+        removed_.insert(figure.key);
+        continue;
+      }
+      if (!member->is_number()) return o_.wrong_kind(figure.key, *member, "a number");
+      const double x = member->number();
+      if (std::string expectation = figure.expectation_broken_by(x); !expectation.empty()) {
+        const bool too_large = !figure.is_count && x > figure.largest;
+        Error error = o_.error(figure.key).found(json_number(x)).expected(std::move(expectation));
+        return too_large ? std::move(error).advice("check the unit that the key names") : std::move(error);
+      }
+      figure.set(group_, x * figure.unit);
+      stated_.insert(figure.key);
+    }
+    return Ok{};
+  }
+  // For what is no plain number.
+  void state(std::string_view key) { stated_.emplace(key); }
+  void remove(std::string_view key) { removed_.emplace(key); }
+
+  // Last: it looks at what was stated.
+  Status sources(const Documents& documents) {
+    std::optional<Provenance> fallback;
+    std::map<std::string, Provenance, std::less<>> by_key;
+    if (const JsonValue* member = o_.take("sources")) {
+      if (!member->is_object()) return o_.wrong_kind("sources", *member, "an object");
+      for (const JsonValue::Member& entry : member->members()) {
+        const std::string path = o_.path_of("sources." + entry.key);
+        STEPCAST_ASSIGN(Provenance p, read_provenance(entry.value, path, o_.file(), documents));
+        if (entry.key == "default") {
+          fallback = std::move(p);
+        } else if (!knows(entry.key)) {
+          const auto meant = nearest_word(entry.key, known());
+          return error_at(o_.file(), entry.value, path, "no such figure")
+              .advice(meant ? fmt::format("did you mean `{}`?", *meant) : "remove it");
+        } else {
+          by_key.emplace(entry.key, std::move(p));
+        }
+      }
+    }
+    for (const std::string& key : removed_) group_.sources.erase(key);
+    for (const std::string& key : stated_) {
+      if (by_key.contains(key)) continue;
+      if (fallback) {
+        group_.sources.set(key, *fallback);
+      } else {
+        group_.sources.erase(key);
+      }
+    }
+    for (auto& [key, p] : by_key) group_.sources.set(key, std::move(p));
+    return Ok{};
+  }
+
+ private:
+  [[nodiscard]] std::vector<std::string> known() const {
+    std::vector<std::string> keys;
+    for (const Figure<Group>& figure : figures_) keys.push_back(figure.key);
+    for (const std::string_view other : others_) keys.emplace_back(other);
+    return keys;
+  }
+  [[nodiscard]] bool knows(std::string_view key) const {
+    const auto keys = known();
+    return std::find(keys.begin(), keys.end(), key) != keys.end();
+  }
+
+  ObjectReader& o_;
+  Group& group_;
+  std::span<const Figure<Group>> figures_;
+  std::span<const std::string_view> others_;
+  std::set<std::string> stated_, removed_;
+};
+
+Status read_links(ObjectReader& o, const JsonValue& list, std::vector<Link>& links) {
+  if (!list.is_array()) return o.wrong_kind("links", list, "a list of links");
+  links.clear();
+  for (std::size_t i = 0; i < list.items().size(); ++i) {
+    const JsonValue& item = list.items()[i];
+    STEPCAST_ASSIGN(ObjectReader entry,
+                    ObjectReader::of(item, o.path_of(fmt::format("links[{}]", i)), o.file()));
+    Link link;
+    const JsonValue* gpus = entry.take("gpus");
+    const auto numbers = gpus != nullptr ? gpus->numbers() : std::nullopt;
+    const auto good = [](double x) {
+      return x >= 0 && x <= 1023 && x == static_cast<double>(static_cast<int>(x));
+    };
+    if (!numbers || numbers->size() != 2 || !good((*numbers)[0]) || !good((*numbers)[1])) {
+      return entry.error("gpus", gpus == nullptr ? "missing" : "")
+          .expected("two GPU numbers, such as [0, 3]");
+    }
+    link.gpu_a = static_cast<std::uint32_t>((*numbers)[0]);
+    link.gpu_b = static_cast<std::uint32_t>((*numbers)[1]);
+    double bandwidth = 0;
+    STEPCAST_TRY(entry.optional("bandwidth_GBps", bandwidth));
+    if (std::string expectation = broken_expectation(bandwidth, false, 1e5); !expectation.empty()) {
+      return entry.error("bandwidth_GBps").found(json_number(bandwidth)).expected(std::move(expectation));
+    }
+    link.bandwidth = BytesPerSecond{bandwidth * 1e9};
+    STEPCAST_TRY(entry.finish());
+    links.push_back(link);
+  }
+  return Ok{};
+}
+
+Status read_intra(ObjectReader& o, IntraNode& intra, const Documents& documents) {
+  GroupReader<IntraNode> group{o, intra, intra_figures(), kIntraOthers};
+  std::string kind;
+  STEPCAST_TRY(o.optional("kind", kind));
+  if (!kind.empty()) {
+    const auto parsed = parse_link_kind(kind);
+    if (!parsed) {
+      return o.error("kind")
+          .found(fmt::format("`{}`", kind))
+          .expected("nvswitch, nvlink_mesh, xgmi_mesh, pcie, mixed or none");
+    }
+    intra.kind = *parsed;
+    group.state("kind");
+  }
+  STEPCAST_TRY(group.figures());
+  if (const JsonValue* links = o.take("links")) {
+    if (links->is_null()) {
+      intra.links.clear();
+      group.remove("links");
+    } else {
+      STEPCAST_TRY(read_links(o, *links, intra.links));
+      group.state("links");
+    }
+  }
+  STEPCAST_TRY(group.sources(documents));
+  return o.finish();
+}
+
+Status read_network(ObjectReader& o, Network& network, const Documents& documents) {
+  GroupReader<Network> group{o, network, network_figures(), kNetworkOthers};
+  if (const JsonValue* kind = o.take("kind")) {
+    if (!kind->is_text()) return o.wrong_kind("kind", *kind, "a text");
+    network.kind = kind->text();
+    group.state("kind");
+  }
+  STEPCAST_TRY(group.figures());
+  if (const JsonValue* rail = o.take("rail_optimized")) {
+    if (rail->is_null()) {
+      network.rail_optimized.reset();
+      group.remove("rail_optimized");
+    } else {
+      if (!rail->is_bool()) return o.wrong_kind("rail_optimized", *rail, "true, false or null");
+      network.rail_optimized = rail->truth();
+      group.state("rail_optimized");
+    }
+  }
+  STEPCAST_TRY(group.sources(documents));
+  return o.finish();
+}
+
+}  // namespace
+
+Status read_device(ObjectReader& o, Device& device, const Documents& documents) {
+  STEPCAST_TRY(o.optional("name", device.name));
+  STEPCAST_TRY(o.optional("aliases", device.aliases));
+  STEPCAST_TRY(o.optional("vendor", device.vendor));
+  STEPCAST_TRY(o.optional("architecture", device.architecture));
+  GroupReader<Device> group{o, device, device_figures(), {}};
+  STEPCAST_TRY(group.figures());
+  STEPCAST_TRY(group.sources(documents));
+  return o.finish();
+}
+
+Status read_node(ObjectReader& o, Node& node, const Documents& documents) {
+  GroupReader<Node> group{o, node, node_figures(), {}};
+  STEPCAST_TRY(group.figures());
+  STEPCAST_TRY(group.sources(documents));
+  if (const JsonValue* member = o.take("intra")) {
+    STEPCAST_ASSIGN(ObjectReader intra, ObjectReader::of(*member, o.path_of("intra"), o.file()));
+    STEPCAST_TRY(read_intra(intra, node.intra, documents));
+  }
+  if (const JsonValue* member = o.take("network")) {
+    if (member->is_null()) {
+      node.network.reset();
+    } else {
+      STEPCAST_ASSIGN(ObjectReader network, ObjectReader::of(*member, o.path_of("network"), o.file()));
+      if (!node.network) node.network.emplace();
+      STEPCAST_TRY(read_network(network, *node.network, documents));
+    }
+  }
+  return o.finish();
+}
+
+}  // namespace stepcast::detail

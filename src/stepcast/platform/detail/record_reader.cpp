@@ -1,0 +1,168 @@
+#include "stepcast/platform/detail/record_reader.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "stepcast/platform/detail/figures.h"
+
+namespace stepcast::detail {
+namespace {
+
+constexpr std::uint32_t kMostNodes = 1U << 24U;
+
+Status read_form(ObjectReader& o, std::string_view key, CurveForm& form) {
+  const JsonValue* member = o.take(key);
+  if (member == nullptr) return Ok{};
+  STEPCAST_ASSIGN(ObjectReader entry, ObjectReader::of(*member, o.path_of(key), o.file()));
+  STEPCAST_TRY(entry.optional("form", form.form));
+  if (form.form.empty()) return entry.error("form", "missing").expected("the name of the formula");
+  STEPCAST_TRY(read_numbers_by_name(entry, "parameters", form.parameters));
+  return entry.finish();
+}
+
+Status read_knots(ObjectReader& o, std::vector<CurveKnot>& knots) {
+  const JsonValue* member = o.take("knots");
+  if (member == nullptr) return Ok{};
+  STEPCAST_ASSIGN(ObjectReader entry, ObjectReader::of(*member, o.path_of("knots"), o.file()));
+  const auto column = [&entry](std::string_view key) -> Result<std::vector<double>> {
+    const JsonValue* values = entry.take(key);
+    if (values == nullptr) return entry.error(key, "missing");
+    auto numbers = values->numbers();
+    if (!numbers) return entry.wrong_kind(key, *values, "a list of numbers");
+    return *std::move(numbers);
+  };
+  STEPCAST_ASSIGN(const std::vector<double> sizes, column("message_bytes"));
+  STEPCAST_ASSIGN(const std::vector<double> times, column("time_us"));
+  if (sizes.size() != times.size()) {
+    return entry.error("time_us")
+        .found(fmt::format("{} times", times.size()))
+        .expected(fmt::format("one for each of the {} sizes", sizes.size()));
+  }
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (i > 0 && !(sizes[i] > sizes[i - 1])) {
+      return entry.error("message_bytes")
+          .found(fmt::format("{} behind {}", json_number(sizes[i]), json_number(sizes[i - 1])))
+          .expected("sizes that increase");
+    }
+    if (!(times[i] > 0)) {
+      return entry.error("time_us").found(json_number(times[i])).expected("numbers above 0");
+    }
+    knots.push_back({sizes[i], times[i]});
+  }
+  return entry.finish();
+}
+
+Status read_residuals(ObjectReader& o, std::vector<ResidualQuantiles>& residuals) {
+  const JsonValue* member = o.take("residuals");
+  if (member == nullptr) return Ok{};
+  if (!member->is_array()) return o.wrong_kind("residuals", *member, "a list");
+  for (std::size_t i = 0; i < member->items().size(); ++i) {
+    STEPCAST_ASSIGN(
+        ObjectReader entry,
+        ObjectReader::of(member->items()[i], o.path_of(fmt::format("residuals[{}]", i)), o.file()));
+    ResidualQuantiles r;
+    STEPCAST_TRY(entry.optional("region", r.region));
+    STEPCAST_TRY(entry.optional("message_bytes_min", r.message_bytes_min));
+    STEPCAST_TRY(entry.optional("message_bytes_max", r.message_bytes_max));
+    STEPCAST_TRY(entry.optional("log_p10", r.log_p10));
+    STEPCAST_TRY(entry.optional("log_p50", r.log_p50));
+    STEPCAST_TRY(entry.optional("log_p90", r.log_p90));
+    STEPCAST_TRY(entry.count("n", 0, kMostRows, r.n));
+    STEPCAST_TRY(entry.finish());
+    residuals.push_back(std::move(r));
+  }
+  return Ok{};
+}
+
+Status read_record_provenance(ObjectReader& o, Provenance& out, const Documents& documents) {
+  const JsonValue* member = o.take("provenance");
+  if (member == nullptr) return Ok{};
+  STEPCAST_ASSIGN(out, read_provenance(*member, o.path_of("provenance"), o.file(), documents));
+  return Ok{};
+}
+
+}  // namespace
+
+Result<CollectiveCurve> read_curve(ObjectReader& o, const Documents& documents) {
+  CollectiveCurve curve;
+  std::string word;
+  STEPCAST_TRY(o.optional("collective", word));
+  curve.collective = parse_collective_op(word);
+  if (curve.collective == CollectiveOp::unknown) {
+    return o.error("collective", word.empty() ? "missing" : "")
+        .found(word.empty() ? "" : fmt::format("`{}`", word))
+        .expected("all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, reduce, send_receive, ...");
+  }
+  std::string dtype = "any";
+  STEPCAST_TRY(o.optional("dtype", dtype));
+  curve.dtype = dtype == "any" ? DType::unknown : parse_dtype(dtype);
+  if (curve.dtype == DType::unknown && dtype != "any") {
+    return o.error("dtype").found(fmt::format("`{}`", dtype)).expected("any, fp32, fp16, bf16, int8, ...");
+  }
+  STEPCAST_TRY(o.optional("variant", curve.variant));
+  STEPCAST_TRY(o.count("n_nodes", 1, kMostNodes, curve.n_nodes));
+  STEPCAST_TRY(o.count("gpus_per_node", 1, 1024U, curve.gpus_per_node));
+  std::uint64_t ranks = std::uint64_t{curve.n_nodes} * curve.gpus_per_node;
+  STEPCAST_TRY(o.count("n_ranks", 1, std::min<std::uint64_t>(ranks, 0xffffffffU), ranks));
+  curve.n_ranks = static_cast<std::uint32_t>(ranks);
+  STEPCAST_TRY(read_form(o, "published", curve.published));
+  STEPCAST_TRY(read_form(o, "improved", curve.improved));
+  STEPCAST_TRY(read_knots(o, curve.knots));
+  STEPCAST_TRY(read_residuals(o, curve.residuals));
+  STEPCAST_TRY(read_record_provenance(o, curve.provenance, documents));
+  STEPCAST_TRY(o.finish());
+  return curve;
+}
+
+Result<ModelRecord> read_model(ObjectReader& o, const Documents& documents) {
+  ModelRecord model;
+  STEPCAST_TRY(o.optional("name", model.name));
+  STEPCAST_TRY(o.optional("kind", model.kind));
+  STEPCAST_TRY(o.optional("device", model.device));
+  if (const JsonValue* parameters = o.take("parameters")) {
+    if (!parameters->is_object()) return o.wrong_kind("parameters", *parameters, "an object");
+    model.parameters = *parameters;
+  }
+  STEPCAST_TRY(read_record_provenance(o, model.provenance, documents));
+  STEPCAST_TRY(o.finish());
+  return model;
+}
+
+Result<OverheadRecord> read_overhead(ObjectReader& o, const Documents& documents) {
+  OverheadRecord overhead;
+  std::string word;
+  STEPCAST_TRY(o.optional("type", word));
+  constexpr OverheadType kTypes[] = {OverheadType::t1, OverheadType::t2, OverheadType::t3, OverheadType::t4,
+                                     OverheadType::t5};
+  const auto* type = std::find_if(std::begin(kTypes), std::end(kTypes),
+                                  [&](OverheadType t) { return word == to_string(t); });
+  if (type == std::end(kTypes)) {
+    return o.error("type", word.empty() ? "missing" : "")
+        .found(word.empty() ? "" : fmt::format("`{}`", word))
+        .expected("T1, T2, T3, T4 or T5");
+  }
+  overhead.type = *type;
+  STEPCAST_TRY(o.optional("op", overhead.op));
+  std::optional<double> mean;
+  STEPCAST_TRY(o.optional("mean_us", mean));
+  if (!mean) return o.error("mean_us", "missing");
+  overhead.mean_us = *mean;
+  STEPCAST_TRY(o.optional("std_us", overhead.std_us));
+  STEPCAST_TRY(o.optional("p10_us", overhead.p10_us));
+  STEPCAST_TRY(o.optional("p50_us", overhead.p50_us));
+  STEPCAST_TRY(o.optional("p90_us", overhead.p90_us));
+  STEPCAST_TRY(o.count("n", 0, kMostRows, overhead.n));
+  STEPCAST_TRY(read_record_provenance(o, overhead.provenance, documents));
+  STEPCAST_TRY(o.finish());
+  return overhead;
+}
+
+}  // namespace stepcast::detail
