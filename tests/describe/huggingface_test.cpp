@@ -180,7 +180,7 @@ TEST(HuggingfaceConfig, RefusesUnknownArchitectures) {
   EXPECT_THAT(message_of(R"({"model_type": "gemma3"})"), HasSubstr("text_config"));
   EXPECT_THAT(message_of(R"({"hidden_size": 4})"), HasSubstr("`model_type` is missing"));
   EXPECT_THAT(message_of("[]"), HasSubstr("expected an object"));
-  EXPECT_THAT(message_of("{"), HasSubstr("expected an object"));
+  EXPECT_THAT(message_of("{"), HasSubstr("expected a key in double quotes"));
 }
 
 TEST(HuggingfaceConfig, RefusesKeysItDoesNotKnow) {
