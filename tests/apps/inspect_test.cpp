@@ -81,7 +81,7 @@ TEST_F(Inspect, ShowsAProfilerTrace) {
 TEST_F(Inspect, PrintsJson) {
   const auto result = inspect({file("t.json", kTrace), "--json"});
   EXPECT_EQ(result.exit_code, 0);
-  EXPECT_THAT(result.out, StartsWith("{\n  \"files\": [\n"));
+  EXPECT_THAT(result.out, StartsWith("{\n  \"schema\": \"stepcast.inspect/1\",\n"));
   EXPECT_THAT(result.out, HasSubstr("\"format\": \"kineto\""));
   EXPECT_THAT(result.out, HasSubstr("\"step_time_ms\": 1.5005"));
   EXPECT_THAT(result.out, HasSubstr("\"external_id\": \"op\""));

@@ -36,7 +36,8 @@ template <class Enum, std::size_t N>
 consteval NameTable<Enum, N> names(const std::pair<Enum, std::string_view> (&entries)[N]) {
   NameTable<Enum, N> table;
   for (std::size_t i = 0; i < N; ++i) {
-    if (static_cast<std::size_t>(entries[i].first) != i) throw std::logic_error{"a value is missing or out of order"};
+    if (static_cast<std::size_t>(entries[i].first) != i)
+      throw std::logic_error{"a value is missing or out of order"};
     table.entries[i] = entries[i];
   }
   return table;

@@ -13,8 +13,8 @@
 
 #include "stepcast/base/parallel.h"
 #include "stepcast/predict/replay.h"
-#include "stepcast/trace/trace_set.h"
 #include "stepcast/trace/recorded_program.h"
+#include "stepcast/trace/trace_set.h"
 #include "stepcast/validate/inference_score.h"
 #include "stepcast/validate/round_trip.h"
 

@@ -31,7 +31,8 @@ Status read_qwen_experts(ObjectReader& keys, Transformer& model) {
         return keys.error("mlp_only_layers", "only layers in front can be without experts");
       }
     }
-    if (!layers) return keys.error("mlp_only_layers").found(describe_value(*dense)).expected("a list of numbers");
+    if (!layers)
+      return keys.error("mlp_only_layers").found(describe_value(*dense)).expected("a list of numbers");
     moe.first_dense_layers = static_cast<std::int64_t>(layers->size());
     if (moe.moe_every_n_layers > 1 && moe.first_dense_layers % moe.moe_every_n_layers != 0) {
       return keys.error("mlp_only_layers", "does not fit decoder_sparse_step");

@@ -3,8 +3,8 @@
 
 #include <string_view>
 
-#include "stepcast/base/result.h"
 #include "stepcast/base/object_reader.h"
+#include "stepcast/base/result.h"
 #include "stepcast/workload/transformer.h"
 
 namespace stepcast::detail {
