@@ -115,9 +115,8 @@ TEST(Outputs, DoNotReplaceMeasurements) {
 
 TEST(Outputs, APlatformIsBroughtUpToDateInPlace) {
   const OwnFolder folder;
-  write(folder.file("base.json"), R"({"stepcast_platform": 1, "extends": ")" +
-                                      (source_dir() / "platforms/h100-sxm5-80gb.json").string() +
-                                      R"(", "node": {"gpus_per_node": 8, "intra": {"kind": "nvswitch"}}})");
+  write(folder.file("base.json"), R"({"stepcast_platform": 1, "inherit_curves": false, "extends": ")" +
+                                      (source_dir() / "platforms/dgx-h100.json").string() + R"("})");
   write(folder.file("mine.json"), R"({"stepcast_platform": 1, "name": "ours", "aliases": ["our own"],
     "extends": "base.json", "device": {"memory_GiB": 79}})");
   const std::string mine = folder.file("mine.json").string();
