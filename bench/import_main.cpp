@@ -39,14 +39,15 @@ void count_allocation(std::size_t bytes) {
 
 }  // namespace
 
-// Every allocation of this program is counted.
-void* operator new(std::size_t size) {
+// Every allocation of this program is counted. Not inlined: the compiler would see malloc behind `new` and free behind
+// `delete` apart from each other, and warn that they do not match.
+[[gnu::noinline]] void* operator new(std::size_t size) {
   void* memory = std::malloc(size == 0 ? 1 : size);
   if (memory == nullptr) throw std::bad_alloc{};
   count_allocation(malloc_usable_size(memory));
   return memory;
 }
-void operator delete(void* memory) noexcept {
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
   if (memory == nullptr) return;
   heap_bytes.fetch_sub(malloc_usable_size(memory), std::memory_order_relaxed);
   std::free(memory);
