@@ -112,7 +112,7 @@ Status lay_out(const WorkList& list, StepPricer& prices, const Placement& placem
       continue;
     }
     const PricedOperation& priced = prices.kernels().price(*item.operation());
-    PlacedItem placed;
+    PlacedItem& placed = items.emplace_back();
     placed.item = &item;
     placed.alone = priced.time.scaled(count);
     placed.kernel_class = priced.kernel_class;
@@ -125,7 +125,6 @@ Status lay_out(const WorkList& list, StepPricer& prices, const Placement& placem
     placed.slowdown = 1 + covered * overlap_slowdown;
     placed.duration_us = alone_us * placed.slowdown;
     now_us += placed.duration_us + beside.place(items, now_us, placed.duration_us);
-    items.push_back(placed);
   }
   beside.place(items, now_us, 0);  // nothing follows that could hide them
   return Ok{};

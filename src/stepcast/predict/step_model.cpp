@@ -55,15 +55,15 @@ Layout with_software_choices(Layout layout, const Device& device) {
 struct StepModel::Impl {
   Impl(const Platform& platform, const StepAssumptions& assumptions) : pricer(platform, assumptions) {}
 
-  Result<PricedStep> price(const Transformer& model, const Layout& layout);
+  // Fills a new `step`: it is large, and a search asks for thousands.
+  Status price(const Transformer& model, const Layout& layout, PricedStep& step);
 
   StepPricer pricer;
   ScheduleEvaluator evaluator;
 };
 
 // `layout` with its software's choices.
-Result<PricedStep> StepModel::Impl::price(const Transformer& model, const Layout& layout) {
-  PricedStep step;
+Status StepModel::Impl::price(const Transformer& model, const Layout& layout, PricedStep& step) {
   STEPCAST_ASSIGN(step.work, step_work(model, layout));
   STEPCAST_ASSIGN(step.placement, place(layout, pricer.platform().node.gpus_per_node));
   const StepAssumptions& assume = pricer.assumptions();
@@ -95,8 +95,7 @@ Result<PricedStep> StepModel::Impl::price(const Transformer& model, const Layout
   schedule.fixed_us = assume.step_fixed_us;
   schedule.optimizer_waits_for_all = layout.optimizer.gradient_clip;
   fill_units(step);
-  STEPCAST_TRY(price_transfers(model, layout, pricer, step));
-  return step;
+  return price_transfers(model, layout, pricer, step);
 }
 
 StepModel::StepModel(const Platform& platform, const StepAssumptions& assumptions)
@@ -112,11 +111,14 @@ void StepModel::set_assumptions(const StepAssumptions& assumptions) {
 }
 
 Result<PricedStep> StepModel::price(const Transformer& model, const Layout& layout) {
-  return impl_->price(model, with_software_choices(layout, impl_->pricer.platform().device));
+  PricedStep step;
+  STEPCAST_TRY(impl_->price(model, with_software_choices(layout, impl_->pricer.platform().device), step));
+  return step;
 }
 
 Result<StepPrediction> StepModel::predict(const Transformer& model, const Layout& layout) {
-  STEPCAST_ASSIGN(const PricedStep step, price(model, layout));
+  PricedStep step;
+  STEPCAST_TRY(impl_->price(model, with_software_choices(layout, impl_->pricer.platform().device), step));
   return step_prediction(step, impl_->evaluator.evaluate(step.schedule), layout, impl_->pricer);
 }
 
