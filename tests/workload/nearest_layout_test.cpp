@@ -23,6 +23,18 @@ TEST(NearestLayout, TriesTheCheapestChangeFirst) {
   EXPECT_EQ(nearest->layout.world_size(), 64);
 }
 
+// What is named is all that changes: activations of 16 Ki tokens need recomputation on top of the distributed optimizer.
+TEST(NearestLayout, NamesEveryChange) {
+  const Transformer model = find_preset("llama-3-8b").value();
+  const Layout layout{.degrees = {.data = 64},
+                      .batch = {.global_batch_sequences = 64, .seq_len_tokens = 16384}};
+  const auto nearest = nearest_layout_that_fits(model, layout, Bytes{80 * kGiB});
+  ASSERT_TRUE(nearest.has_value());
+  EXPECT_EQ(nearest->change, "the distributed optimizer, full recomputation");
+  EXPECT_EQ(nearest->layout.sharding.kind, Sharding::zero1);
+  EXPECT_EQ(nearest->layout.layer.recompute.kind, Recompute::full);
+}
+
 // A quarter of the memory: tensor parallelism splits weights and gradients, on as many GPUs.
 TEST(NearestLayout, SpreadsTheModelOnAsManyGpus) {
   const Transformer model = find_preset("llama-3-8b").value();

@@ -19,11 +19,15 @@ std::string joined(std::string_view a, std::string_view b) {
 void add_with_less_memory(const Layout& base, const std::string& change, std::vector<NearestLayout>& all) {
   if (!change.empty()) all.push_back({base, change});
   Layout sharded = base;
-  if (sharded.sharding.kind == Sharding::none) sharded.sharding.kind = Sharding::zero1;
-  all.push_back({sharded, joined(change, "the distributed optimizer")});
+  std::string with_shards = change;
+  if (sharded.sharding.kind == Sharding::none) {
+    sharded.sharding.kind = Sharding::zero1;
+    with_shards = joined(change, "the distributed optimizer");
+    all.push_back({sharded, with_shards});
+  }
   Layout recomputed = sharded;
   recomputed.layer.recompute.kind = Recompute::full;
-  all.push_back({recomputed, joined(change, "full recomputation")});
+  all.push_back({recomputed, joined(with_shards, "full recomputation")});
 }
 
 }  // namespace
