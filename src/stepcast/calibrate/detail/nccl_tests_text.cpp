@@ -180,7 +180,8 @@ class Reader {
           .advice("keep the lines that begin with '#': they say the columns and the ranks");
     }
     // A row may end early (in-place columns missing), but not within the out-of-place ones.
-    const std::size_t needed = std::max({columns_->time, columns_->algbw, columns_->busbw}) + 1;
+    const std::size_t needed =
+        std::max({columns_->size, columns_->time, columns_->algbw, columns_->busbw}) + 1;
     if (w.size() < needed) {
       return Error::at(name_, line_at(index), "a row")
           .found(fmt::format("{} columns", w.size()))
