@@ -155,6 +155,7 @@ Platform full_platform() {
   overhead.type = OverheadType::t2;
   overhead.op = "aten::linear";
   overhead.mean_us = 7;
+  overhead.profiler_events = 2.25;
   p.set(overhead);
   return p;
 }
@@ -549,8 +550,9 @@ INSTANTIATE_TEST_SUITE_P(
         BadFile{
             "overhead without time", file_with(R"("overheads": [{"type": "T4"}])"), {"overheads[0].mean_us"}},
         BadFile{"negative overhead", file_with(R"("overheads": [{"type": "T4", "mean_us": -1}])"), {"-1"}},
-        BadFile{
-            "T1 of an op", file_with(R"("overheads": [{"type": "T1", "op": "x", "mean_us": 1}])"), {"T1"}}),
+        BadFile{"negative profiler events",
+                file_with(R"("overheads": [{"type": "T2", "op": "x", "mean_us": 1, "profiler_events": -2}])"),
+                {"overheads[0].profiler_events", "-2"}}),
     [](const ::testing::TestParamInfo<BadFile>& param_info) {
       std::string name = param_info.param.what;
       for (char& c : name) {

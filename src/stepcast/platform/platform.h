@@ -190,9 +190,12 @@ struct ModelRecord {
 // Host time of one kind, fitted to many occurrences.
 struct OverheadRecord {
   OverheadType type = OverheadType::t1;
-  std::string op;  // T2, T3, T5: the framework op; T4: the runtime call; empty: every other one
+  // T1: the framework op behind the gap; T2, T3, T5: the op; T4: the runtime call. Names in brackets stand for
+  // a family (`overhead_family` in cost/host_overheads.h); empty: every other one.
+  std::string op;
   double mean_us = 0;
-  std::optional<double> std_us, p10_us, p50_us, p90_us;
+  std::optional<double> std_us, p10_us, p50_us, p90_us;  // of single occurrences
+  std::optional<double> profiler_events;  // events that the profiler wrote in one occurrence, mean
   std::uint64_t n = 0;
   Provenance provenance;
   [[nodiscard]] std::string key() const;

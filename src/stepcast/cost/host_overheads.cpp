@@ -1,0 +1,157 @@
+#include "stepcast/cost/host_overheads.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stepcast/base/names.h"
+#include "stepcast/base/text.h"
+#include "stepcast/operation/framework_ops.h"
+
+namespace stepcast {
+namespace {
+
+constexpr auto kGroundNames = names<OverheadGround>({{OverheadGround::own, "own"},
+                                                     {OverheadGround::family, "family"},
+                                                     {OverheadGround::all, "all"},
+                                                     {OverheadGround::none, "none"}});
+
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+bool is_backward(std::string_view op) {
+  return op.starts_with("autograd::") || op.starts_with("torch::autograd::") || contains(op, "Backward");
+}
+
+std::string_view family_of_call(std::string_view call) {
+  if (contains(call, "Synchronize")) return "(synchronization)";
+  if (contains(call, "Memcpy") || contains(call, "Memset")) return "(copy)";
+  if (contains(call, "Launch")) return "(launch)";
+  return "(other call)";
+}
+
+std::string_view family_of_operator(std::string_view op) {
+  const OpRole role = role_of(op);
+  if (role == OpRole::communication || op.starts_with("c10d::")) return "(communication)";
+  if (is_backward(op)) return "(backward)";
+  return role == OpRole::view ? "(view)" : "(operator)";
+}
+
+Result<double> number_at_least_0(const JsonValue& op, std::string_view key) {
+  const JsonValue* value = op.find(key);
+  if (value == nullptr) return Error{fmt::format("`{}` is missing", key)};
+  if (!value->is_number() || !std::isfinite(value->number()) || value->number() < 0) {
+    return Error{fmt::format("`{}` is no number of 0 or more", key)};
+  }
+  return value->number();
+}
+
+Result<OpLaunches> read_op(const JsonValue& value) {
+  if (!value.is_object()) return Error{"found no object"};
+  OpLaunches op;
+  const JsonValue* calls = value.find("calls");
+  if (calls == nullptr || !calls->is_array()) return Error{"`calls` is no list of calls"};
+  for (const JsonValue& call : calls->items()) {
+    if (!call.is_text()) return Error{"`calls` is no list of calls"};
+    op.calls.push_back(call.text());
+  }
+  STEPCAST_ASSIGN(op.mean_calls, number_at_least_0(value, "mean_calls"));
+  STEPCAST_ASSIGN(const double n, number_at_least_0(value, "n"));
+  if (n != std::floor(n) || n > 1e15) return Error{"`n` is no count"};
+  op.n = static_cast<std::uint64_t>(n);
+  return op;
+}
+
+}  // namespace
+
+std::string_view to_string(OverheadGround ground) { return kGroundNames[ground]; }
+
+std::string_view overhead_name(std::string_view op) {
+  const std::size_t digits = op.find_last_not_of("0123456789") + 1;
+  const bool generated = digits < op.size() && op.substr(0, digits).ends_with("Backward");
+  return generated ? op.substr(0, digits) : op;
+}
+
+std::string_view overhead_family(OverheadType type, std::string_view op) {
+  return type == OverheadType::t4 ? family_of_call(op) : family_of_operator(op);
+}
+
+Estimate HostOverhead::estimate() const {
+  const bool known = ground == OverheadGround::own || ground == OverheadGround::family;
+  return {Microseconds{mean_us}, Microseconds{std::min(p10_us, mean_us)},
+          Microseconds{std::max(p90_us, mean_us)}, known ? EstimateSource::fitted : EstimateSource::assumed};
+}
+
+Result<LaunchTable> read_launches(const JsonValue& parameters) {
+  if (!parameters.is_object()) return Error{"the parameters are no object"};
+  LaunchTable table;
+  for (const JsonValue::Member& member : parameters.members()) {
+    Result<OpLaunches> op = read_op(member.value);
+    if (!op.ok()) return Error{fmt::format("`{}`: {}", member.key, op.error().message())};
+    table.insert_or_assign(member.key, std::move(op).value());
+  }
+  return table;
+}
+
+JsonValue write_launches(const LaunchTable& launches) {
+  JsonValue out = JsonValue::object();
+  for (const auto& [name, op] : launches) {
+    JsonValue calls = JsonValue::array();
+    for (const std::string& call : op.calls) calls.items().emplace_back(call);
+    JsonValue value = JsonValue::object();
+    value.add("calls", std::move(calls)).add("mean_calls", JsonValue{op.mean_calls});
+    value.add("n", JsonValue{static_cast<double>(op.n)});
+    out.add(name, std::move(value));
+  }
+  return out;
+}
+
+Result<HostOverheads> HostOverheads::of(const Platform& platform, const HostOverheadOptions& options) {
+  HostOverheads host;
+  for (const OverheadRecord& record : platform.overheads) {
+    const double taken_off = options.profiler_cost_us * record.profiler_events.value_or(0);
+    const auto without_profiler = [&](double us) { return std::max(0.0, us - taken_off); };
+    HostOverhead one;
+    one.mean_us = without_profiler(record.mean_us);
+    one.std_us = record.std_us.value_or(0);
+    one.p10_us = without_profiler(record.p10_us.value_or(record.mean_us));
+    one.p50_us = without_profiler(record.p50_us.value_or(record.mean_us));
+    one.p90_us = without_profiler(record.p90_us.value_or(record.mean_us));
+    one.n = record.n;
+    host.records_.insert_or_assign(record.key(), one);
+  }
+  if (const ModelRecord* launches = platform.find_model(kHostLaunchesKind)) {
+    Result<LaunchTable> table = read_launches(launches->parameters);
+    if (!table.ok()) return std::move(table).error().in_file(fmt::format("record {}", kHostLaunchesKind));
+    host.launches_ = std::move(table).value();
+  }
+  return host;
+}
+
+const HostOverhead* HostOverheads::find(OverheadType type, std::string_view op) const {
+  const auto found = records_.find(fmt::format("{}/{}", to_string(type), op));
+  return found == records_.end() ? nullptr : &found->second;
+}
+
+HostOverhead HostOverheads::time(OverheadType type, std::string_view op) const {
+  const auto on = [](const HostOverhead& record, OverheadGround ground) {
+    HostOverhead out = record;
+    out.ground = ground;
+    return out;
+  };
+  if (const HostOverhead* own = find(type, overhead_name(op))) return on(*own, OverheadGround::own);
+  if (const HostOverhead* kin = find(type, overhead_family(type, op)))
+    return on(*kin, OverheadGround::family);
+  if (const HostOverhead* all = find(type, {})) return on(*all, OverheadGround::all);
+  return {};
+}
+
+const OpLaunches* HostOverheads::launches(std::string_view op) const {
+  const auto found = launches_.find(overhead_name(op));
+  return found == launches_.end() ? nullptr : &found->second;
+}
+
+}  // namespace stepcast
