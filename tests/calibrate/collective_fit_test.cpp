@@ -122,6 +122,22 @@ TEST(CollectiveFit, RecordsHoldTheCurveAndNoMeasurement) {
   }
 }
 
+TEST(CollectiveFit, BandIsOfOctavesThatNothingInItSaw) {
+  // Start-up 20 us, then the bandwidth: sizes on the curve leave a band of little more than its floor ...
+  const auto even = fit_collective(line(20, 150));
+  ASSERT_TRUE(even.ok());
+  for (const ResidualQuantiles& q : even->records({})[0].residuals) {
+    EXPECT_LT(q.log_p90 - q.log_p10, 0.08) << q.message_bytes_min;
+  }
+  // ... and a last octave that is half as slow again lies by about that outside of what the others say, although a
+  // form that sees it could bend towards it.
+  CollectiveMeasurements m = line(20, 150);
+  m.samples.back().time_us *= 1.5;
+  const auto bent = fit_collective(m);
+  ASSERT_TRUE(bent.ok());
+  EXPECT_GT(bent->records({})[0].residuals.back().log_p90, std::log(1.4));
+}
+
 TEST(CollectiveFit, RefusesWhatCannotBeFittedAndSaysWhatToMeasure) {
   const auto one = fit_collective(line(20, 150, 10, 10));
   ASSERT_FALSE(one.ok());

@@ -3,7 +3,7 @@
 // Two layers. First the form StartupForm, by robust regularised least squares on ln(time). Then what the form
 // leaves over, smoothed over the logarithm of the size (a Gaussian process with a Matern-3/2 kernel: protocol
 // changes are kinks that no short formula has), and per dtype where several were measured. How far each
-// octave lies from what its neighbours say gives the p10-p90 band.
+// octave lies from what the others say, form and smoother refitted without it, gives the p10-p90 band.
 //
 //   STEPCAST_ASSIGN(const CollectiveFit fit, fit_collective(measurements));
 //   Estimate t = fit.curve(DType::fp16).at(Bytes{1 << 20});
@@ -19,6 +19,7 @@
 
 #include "stepcast/base/result.h"
 #include "stepcast/calibrate/collective_measurements.h"
+#include "stepcast/calibrate/curve_form_fit.h"
 #include "stepcast/cost/collective_curve.h"
 #include "stepcast/platform/platform.h"
 
@@ -68,11 +69,6 @@ class CollectiveFit {
 
 [[nodiscard]] Result<CollectiveFit> fit_collective(const CollectiveMeasurements& measurements,
                                                    const CollectiveFitOptions& options = {});
-
-// The published procedure: see docs/collectives.md. Needs two distinct sizes.
-[[nodiscard]] SigmoidForm fit_published_form(std::span<const CollectiveSample> samples, double factor);
-// Our form alone.
-[[nodiscard]] StartupForm fit_startup_form(std::span<const CollectiveSample> samples, double factor);
 
 // "all_reduce_perf -b 8 -e 1G -f 2 -g 8": what to run to get measurements of this group.
 [[nodiscard]] std::string measuring_command(CollectiveOp op, std::uint32_t n_nodes,
