@@ -6,6 +6,7 @@
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 data=${STEPCAST_DATA:?the folder with collectives/*.csv}/collectives
+modern=$STEPCAST_DATA/modern/collectives
 stepcast=${STEPCAST:-stepcast}
 
 # fit NAME BASE MEASURED_ON DOCUMENT SOFTWARE FILE...
@@ -25,6 +26,10 @@ xxrjun='github.com/xxrjun/nccl-tests-cluster 455de4f (Apache-2.0), nccl-tests lo
 
 fit dgx-a100 a100-sxm4-80gb a100_sxm "$aic" "NCCL 2.27.3" "$data/nccl_aiconfigurator.csv"
 fit dgx-h100 h100-sxm5-80gb h100_sxm "$aic" "NCCL 2.23, 2.27.3, 2.29.2" "$data/nccl_aiconfigurator.csv"
+fit dgx-h200 h200-sxm-141gb h200_sxm "$aic" "NCCL 2.23, 2.26.2, 2.29.2" "$modern/nccl_nvlink5.csv.gz"
+fit dgx-b200 b200-sxm-180gb b200_sxm "$aic" "NCCL 2.27.3, 2.27.5, 2.28.9, 2.29.2" "$modern/nccl_nvlink5.csv.gz"
+# Two and four GPUs of a rack; a tray has four.
+fit gb200-nvl72 gb200-186gb gb200 "$aic" "NCCL 2.23, 2.29.2" "$modern/nccl_nvlink5.csv.gz"
 fit rtx-pro-6000-server rtx-pro-6000 rtx_pro_6000_server "$aic" "NCCL 2.29.2" "$data/nccl_aiconfigurator.csv"
 fit azure-nd-a100-v4 a100-sxm4-40gb azure_nd_a100_v4 "$echo_logs" "NCCL" "$data/nccl_tests_logs.csv"
 fit hpc-4xa100 a100-sxm4-80gb perlmutter "$ett" "PyTorch, profiler on rank 0" "$data/nccl_estimate_train_time.csv"
