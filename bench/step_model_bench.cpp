@@ -1,8 +1,10 @@
-// Speed of step forecasts: GPT-3 175B on 512 GPUs, priced before (warm), for the first time (cold), and as a
-// Program of every operation on 2,048 GPUs.
+// Speed of step forecasts: GPT-3 175B on 512 GPUs, priced before (warm), for the first time (cold), among the
+// layouts of a search, and as a Program of every operation on 2,048 GPUs.
 #include <cstdlib>
+#include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <benchmark/benchmark.h>
 #include <fmt/core.h>
@@ -57,6 +59,58 @@ void BM_PredictWarm(benchmark::State& state) {
   label(state, layout);
 }
 BENCHMARK(BM_PredictWarm)->ArgsProduct({{0, 1}, {1, 2, 6}})->Unit(benchmark::kMicrosecond);
+
+// What a search asks: every layout of the model on 512 GPUs that differs in degrees, micro-batch, recomputation
+// and what data-parallel ranks share. Few of them differ in what a layer does.
+const std::vector<Layout>& layouts_of_a_search() {
+  static const std::vector<Layout> kLayouts = [] {
+    std::vector<Layout> layouts;
+    for (const std::int64_t tensor : {2, 4, 8}) {
+      for (const std::int64_t pipeline : {4, 8, 16, 32}) {
+        for (const std::int64_t virtual_stages : {1, 2, 3}) {
+          for (const std::int64_t micro_batch : {1, 2, 4}) {
+            for (const Recompute recompute : {Recompute::none, Recompute::full}) {
+              for (int sharing = 0; sharing < 3; ++sharing) {
+                Layout layout = layout_of(512 / (tensor * pipeline), virtual_stages);
+                layout.degrees.tensor = tensor;
+                layout.degrees.pipeline = pipeline;
+                layout.batch.micro_batch_sequences = micro_batch;
+                layout.layer.recompute.kind = recompute;
+                layout.sharding.kind = sharing == 0 ? Sharding::none : Sharding::zero1;
+                layout.sharding.overlap_gradient_reduce = sharing == 2;
+                layout.sharding.overlap_parameter_gather = sharing == 2;
+                if (check(layout, gpt3(), 512).ok()) layouts.push_back(std::move(layout));
+              }
+            }
+          }
+        }
+      }
+    }
+    return layouts;
+  }();
+  return kLayouts;
+}
+
+// All of them, in turn, by a model that was just built.
+void BM_PredictSweep(benchmark::State& state) {
+  const std::vector<Layout>& layouts = layouts_of_a_search();
+  for (auto _ : state) {
+    state.PauseTiming();
+    auto steps = std::make_unique<StepModel>(platform(state.range(0)));
+    state.ResumeTiming();
+    for (const Layout& layout : layouts) {
+      benchmark::DoNotOptimize(value_or_exit(steps->predict(gpt3(), layout)));
+    }
+    state.PauseTiming();
+    steps.reset();
+    state.ResumeTiming();
+  }
+  const auto n = static_cast<double>(layouts.size());
+  state.counters["per_layout"] =
+      benchmark::Counter{n, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert};
+  state.SetLabel(fmt::format("{} {} layouts of 512 GPUs", kPlatforms[state.range(0)], layouts.size()));
+}
+BENCHMARK(BM_PredictSweep)->Arg(0)->Arg(1)->Unit(benchmark::kMillisecond);
 
 // The first forecast of a model that was built before: every operation and transfer is priced.
 void BM_PredictCold(benchmark::State& state) {

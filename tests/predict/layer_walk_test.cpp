@@ -155,8 +155,8 @@ TEST(LayerWalkOfTrainings, LanesAreFilledWithoutOverlap) {
     const Result<PricedStep> step = steps.price(training.model, training.layout);
     ASSERT_TRUE(step.ok()) << step.error().message();
     std::vector<PlacedItem> items;
-    for (const LayerWork& layer : step->work.layer_kinds) {
-      for (const WorkList* list : {&layer.forward, &layer.backward}) {
+    for (const auto& layer : step->work.layer_kinds) {
+      for (const WorkList* list : {&layer->forward, &layer->backward, &layer->held_back}) {
         ASSERT_TRUE(lay_out(*list, steps.pricer(), step->placement, items).ok());
         double free_us[2] = {0, 0}, end_us = 0;
         for (const PlacedItem& item : items) {

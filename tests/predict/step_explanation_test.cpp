@@ -59,7 +59,7 @@ TEST(StepExplanation, CountsAllChunksOfAStageInItsUpdate) {
   const std::vector<ExplainedList> lists = explanation(step);
   const ExplainedList& middle = titled(lists, "update of stages 1 to 14");
   // One layer in each of six chunks: six times the parameters of one chunk.
-  const double of_stage = 6 * step.work.layer_kinds[0].dense_parameters;
+  const double of_stage = 6 * step.work.layer_kinds[0]->dense_parameters;
   EXPECT_NEAR(step.update(1).dense_parameters / of_stage, 1, 1e-12);
   EXPECT_NEAR(sum_of_items(middle) / step.schedule.optimizer_us[1], 1, 1e-12);
   EXPECT_NEAR(titled(lists, "update of stage 0").time_us() / step.schedule.optimizer_us[0], 1, 1e-12);
@@ -95,7 +95,7 @@ TEST(StepExplanation, ShowsTheTimesOfTheSchedule) {
     }
     const std::string layer = step.layers.size() == 1 ? "layer" : "layer of kind 0";
     EXPECT_DOUBLE_EQ(titled(lists, layer + ", forward").time_us(), step.layers[0].forward.time_us);
-    EXPECT_DOUBLE_EQ(titled(lists, "head, backward").time_us(), step.head_backward.time_us);
+    EXPECT_DOUBLE_EQ(titled(lists, "head, backward").time_us(), step.head.backward.time_us);
     double updates_us = 0, counted_us = 0;
     for (const ExplainedList& list : lists) {
       if (list.title.starts_with("update")) updates_us += list.time_us();

@@ -4,6 +4,7 @@
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include <fmt/core.h>
 #include <gmock/gmock.h>
@@ -78,6 +79,87 @@ TEST(StepModelProperties, SharesAddUpAndTheBandHoldsTheTime) {
     EXPECT_GT(*p.model_flops_utilization(), 0);
     EXPECT_LE(*p.hardware_flops_utilization(), 1);
   }
+}
+
+// Bit by bit.
+void expect_same(const StepPrediction& a, const StepPrediction& b) {
+  EXPECT_EQ(a.step.time, b.step.time);
+  EXPECT_EQ(a.step.p10, b.step.p10);
+  EXPECT_EQ(a.step.p90, b.step.p90);
+  EXPECT_EQ(a.step.source, b.step.source);
+  EXPECT_EQ(a.shares.class_us, b.shares.class_us);
+  EXPECT_EQ(a.shares.exposed_us, b.shares.exposed_us);
+  EXPECT_EQ(a.shares.host_us, b.shares.host_us);
+  EXPECT_EQ(a.shares.bubble_us, b.shares.bubble_us);
+  EXPECT_EQ(a.shares.optimizer_us, b.shares.optimizer_us);
+  EXPECT_EQ(a.source_shares, b.source_shares);
+  EXPECT_EQ(a.model_flops, b.model_flops);
+  EXPECT_EQ(a.hardware_flops, b.hardware_flops);
+}
+
+// What a search tries around a layout. Of the last one the tensor-parallel groups lie on other nodes.
+std::vector<Layout> neighbours(const Layout& layout) {
+  std::vector<Layout> all(7, layout);
+  all[1].pipeline.schedule = PipelineSchedule::gpipe;
+  all[2].pipeline.schedule = PipelineSchedule::zero_bubble_h1;
+  all[3].sharding.kind = layout.sharding.kind == Sharding::zero1 ? Sharding::none : Sharding::zero1;
+  all[4].layer.recompute.kind = Recompute::full;
+  all[5].batch.global_batch_sequences *= 2;
+  all[6].rank_order = "dp-cp-ep-tp-pp";
+  return all;
+}
+
+// One model for all layouts gives each the forecast of a model of its own.
+TEST(StepModelProperties, WhatIsRememberedChangesNothing) {
+  std::mt19937_64 random{33};
+  StepModel shared{platform()};
+  int layouts = 0;
+  for (int i = 0; i < 60; ++i) {
+    const test::RandomTraining training = test::random_training(random);
+    for (const Layout& layout : neighbours(training.layout)) {
+      if (!check(layout, training.model).ok()) continue;
+      SCOPED_TRACE(fmt::format("{}: {}", i, describe(test::RandomTraining{training.model, layout})));
+      StepModel own{platform()};
+      const Result<StepPrediction> alone = own.predict(training.model, layout);
+      const Result<StepPrediction> among_others = shared.predict(training.model, layout);
+      ASSERT_EQ(alone.ok(), among_others.ok());
+      if (!alone.ok()) continue;
+      expect_same(*alone, *among_others);
+      expect_same(*alone, predicted(shared, training.model, layout));
+      ++layouts;
+    }
+  }
+  EXPECT_GT(layouts, 250);
+}
+
+// A layer, the embedding and the head: once for each place of their tensor-parallel groups.
+TEST(StepModel, PricesALayerOnce) {
+  StepModel steps{platform()};
+  predicted(steps, gpt(), layout_of(4, 2, 4));
+  EXPECT_EQ(steps.pricer().layers_priced(), 3U);
+  Layout sharded = layout_of(4, 8, 2);
+  sharded.sharding.kind = Sharding::zero1;
+  predicted(steps, gpt(), sharded);
+  EXPECT_EQ(steps.pricer().layers_priced(), 3U);
+  Layout spread = layout_of(4, 2, 4);
+  spread.rank_order = "dp-tp-pp";  // four ranks of a tensor-parallel group on two nodes
+  const double on_two_nodes = predicted(steps, gpt(), spread).step.time.value();
+  EXPECT_EQ(steps.pricer().layers_priced(), 6U);
+  EXPECT_GT(on_two_nodes, predicted(steps, gpt(), layout_of(4, 2, 4)).step.time.value());
+  EXPECT_EQ(steps.pricer().layers_priced(), 6U);
+}
+
+TEST(StepModel, ForgetsPricesWithTheAssumptionsTheyRestOn) {
+  StepAssumptions slow;
+  slow.gemm_factor = 2;
+  slow.host_launch_us *= 3;
+  StepModel steps{platform()}, other{platform(), slow};
+  const StepPrediction before = predicted(steps, gpt(), layout_of(4, 2, 4));
+  steps.set_assumptions(slow);
+  EXPECT_EQ(steps.pricer().layers_priced(), 0U);
+  expect_same(predicted(steps, gpt(), layout_of(4, 2, 4)), predicted(other, gpt(), layout_of(4, 2, 4)));
+  steps.set_assumptions({});
+  expect_same(predicted(steps, gpt(), layout_of(4, 2, 4)), before);
 }
 
 // Links, adapters and everything else between GPUs twice as fast. Without measured curves, which a faster
@@ -239,7 +321,7 @@ TEST(StepModel, HybridShardingGathersWithinACopy) {
   ASSERT_EQ(hybrid->placement.replicate.n_ranks, 2);
   const ScheduleUnit& unit = hybrid->schedule.chunks[0].units[1];
   EXPECT_LT(unit.gather_us, full->schedule.chunks[0].units[1].gather_us);
-  const double parameters = hybrid->work.layer_kinds[0].dense_parameters;
+  const double parameters = hybrid->work.layer_kinds[0]->dense_parameters;
   const auto time = [&](CollectiveOp op, const GroupPlacement& group, double bytes) {
     Placement placement = hybrid->placement;
     placement.data_context = group;

@@ -101,7 +101,7 @@ TEST(StepWork, ForwardOfAGptLayerOnTwoTensorParallelRanks) {
   const StepWork work = work_for(gpt(), layout_of(2, true));
   ASSERT_EQ(work.layer_kinds.size(), 1U);
   EXPECT_THAT(
-      texts(work.layer_kinds[0].forward),
+      texts(work.layer_kinds[0]->forward),
       ElementsAre(
           "attention_norm norm 512x1024", "gather_attention_input all_gather tensor 2097152 B",
           "qkv gemm 1024x1536x1024 bias", "attention attention batch 2 q 512 k 512 heads 8/8 dim 64",
@@ -119,7 +119,7 @@ TEST(StepWork, BackwardOfAGptLayerOnTwoTensorParallelRanks) {
   const StepWork work = work_for(gpt(), layout_of(2, true));
   ASSERT_EQ(work.layer_kinds.size(), 1U);
   EXPECT_THAT(
-      texts(work.layer_kinds[0].backward),
+      texts(work.layer_kinds[0]->backward),
       ElementsAre(
           "gather_output_gradient all_gather tensor 2097152 B", "ffn_down_input_gradient gemm 1024x2048x1024",
           "ffn_down_weight_gradient gemm 1024x2048x1024 (weight)",
@@ -146,7 +146,7 @@ TEST(StepWork, ForwardOfALlamaLayerWithGroupedQueries) {
   const StepWork work = work_for(llama(), layout_of(1));
   ASSERT_EQ(work.layer_kinds.size(), 1U);
   EXPECT_THAT(
-      texts(work.layer_kinds[0].forward),
+      texts(work.layer_kinds[0]->forward),
       ElementsAre("attention_norm norm 1024x1024", "qkv gemm 1024x1536x1024",
                   // (16 + 4) heads x 64 x 1024 tokens are rotated
                   "rotary rotary 1310720", "attention attention batch 2 q 512 k 512 heads 16/4 dim 64",
@@ -158,7 +158,7 @@ TEST(StepWork, ForwardOfALlamaLayerWithGroupedQueries) {
 
 TEST(StepWork, GroupedQueriesOnFourTensorParallelRanks) {
   const StepWork work = work_for(llama(), layout_of(4));
-  const std::vector<std::string> lines = texts(work.layer_kinds[0].forward);
+  const std::vector<std::string> lines = texts(work.layer_kinds[0]->forward);
   EXPECT_EQ(lines[1], "qkv gemm 1024x384x1024");
   EXPECT_EQ(lines[3], "attention attention batch 2 q 512 k 512 heads 4/1 dim 64");
   EXPECT_EQ(lines[5], "reduce_attention_output all_reduce tensor 2097152 B");
@@ -169,7 +169,7 @@ TEST(StepWork, UnfusedAttentionWritesItsScores) {
   layout.layer.attention = AttentionMethod::unfused;
   Transformer model = gpt();
   model.attention_dropout = 0.1;
-  const std::vector<std::string> lines = texts(work_for(model, layout).layer_kinds[0].forward);
+  const std::vector<std::string> lines = texts(work_for(model, layout).layer_kinds[0]->forward);
   const auto qkv = std::find_if(lines.begin(), lines.end(),
                                 [](const std::string& line) { return line.starts_with("qkv"); });
   ASSERT_GE(lines.end() - qkv, 6);
@@ -181,15 +181,15 @@ TEST(StepWork, UnfusedAttentionWritesItsScores) {
 
 TEST(StepWork, EmbeddingAndHead) {
   const StepWork work = work_for(gpt(), layout_of(2));
-  EXPECT_THAT(texts(work.embedding_forward),
+  EXPECT_THAT(texts(work.embedding->forward),
               ElementsAre("embedding embedding_lookup", "reduce_embedding all_reduce tensor 2097152 B",
                           "add_positions add 1048576"));
   // 51200 rows are a multiple of 128 x 2 already. Three numbers of 4 B per token are reduced.
-  EXPECT_THAT(texts(work.head_forward),
+  EXPECT_THAT(texts(work.head->forward),
               ElementsAre("final_norm norm 1024x1024", "logits gemm 1024x25600x1024",
                           "cross_entropy cross_entropy", "3 times reduce_loss all_reduce tensor 4096 B"));
   EXPECT_THAT(
-      texts(work.head_backward),
+      texts(work.head->backward),
       ElementsAre("cross_entropy_gradient cross_entropy", "logits_input_gradient gemm 1024x1024x25600",
                   "reduce_input_gradient all_reduce tensor 2097152 B beside",
                   "logits_weight_gradient gemm 25600x1024x1024 (weight)",
@@ -234,16 +234,16 @@ Totals totals(const StepWork& work) {
   Totals sum;
   for (const ChunkWork& chunk : work.chunks) {
     if (chunk.has_embedding) {
-      sum += totals(work.embedding_forward);
-      sum += totals(work.embedding_backward);
+      sum += totals(work.embedding->forward);
+      sum += totals(work.embedding->backward);
     }
     for (const ChunkWork::Run& run : chunk.runs) {
-      sum += totals(work.layer_kinds[run.kind].forward, run.count);
-      sum += totals(work.layer_kinds[run.kind].backward, run.count);
+      sum += totals(work.layer_kinds[run.kind]->forward, run.count);
+      sum += totals(work.layer_kinds[run.kind]->backward, run.count);
     }
     if (chunk.has_head) {
-      sum += totals(work.head_forward);
-      sum += totals(work.head_backward);
+      sum += totals(work.head->forward);
+      sum += totals(work.head->backward);
     }
   }
   return sum;
@@ -300,8 +300,8 @@ TEST(StepWorkTotals, ARankOfATensorParallelGroupDoesItsShare) {
 TEST(StepWorkTotals, TensorParallelTransfersOfALayer) {
   const auto of_layer = [](const Layout& layout) {
     const StepWork work = work_for(gpt(), layout);
-    Totals sum = totals(work.layer_kinds[0].forward);
-    sum += totals(work.layer_kinds[0].backward);
+    Totals sum = totals(work.layer_kinds[0]->forward);
+    sum += totals(work.layer_kinds[0]->backward);
     return sum;
   };
   const Totals plain = of_layer(layout_of(2));
@@ -317,9 +317,9 @@ TEST(StepWorkTotals, AParallelResidualReducesOnceForward) {
   Transformer model = gpt();
   model.parallel_residual = true;
   const StepWork work = work_for(model, layout_of(2));
-  EXPECT_EQ(totals(work.layer_kinds[0].forward).transfers,
+  EXPECT_EQ(totals(work.layer_kinds[0]->forward).transfers,
             (std::map<std::string, int>{{"all_reduce tensor", 1}}));
-  EXPECT_EQ(totals(work.layer_kinds[0].backward).transfers,
+  EXPECT_EQ(totals(work.layer_kinds[0]->backward).transfers,
             (std::map<std::string, int>{{"all_reduce tensor", 2}}));
 }
 
@@ -337,13 +337,13 @@ TEST(StepWorkTotals, FullRecomputationAddsExactlyOneForward) {
   const StepWork kept = work_for(gpt(), layout);
   layout.layer.recompute.kind = Recompute::full;
   const StepWork again = work_for(gpt(), layout);
-  ASSERT_TRUE(again.layer_kinds[0].recomputed);
-  std::vector<std::string> expected = texts(kept.layer_kinds[0].forward);
-  const std::vector<std::string> backward = texts(kept.layer_kinds[0].backward);
+  ASSERT_TRUE(again.layer_kinds[0]->recomputed);
+  std::vector<std::string> expected = texts(kept.layer_kinds[0]->forward);
+  const std::vector<std::string> backward = texts(kept.layer_kinds[0]->backward);
   expected.insert(expected.end(), backward.begin(), backward.end());
-  EXPECT_EQ(texts(again.layer_kinds[0].backward), expected);
-  EXPECT_EQ(texts(again.layer_kinds[0].forward), texts(kept.layer_kinds[0].forward));
-  EXPECT_EQ(texts(again.head_backward), texts(kept.head_backward));
+  EXPECT_EQ(texts(again.layer_kinds[0]->backward), expected);
+  EXPECT_EQ(texts(again.layer_kinds[0]->forward), texts(kept.layer_kinds[0]->forward));
+  EXPECT_EQ(texts(again.head->backward), texts(kept.head->backward));
 }
 
 TEST(StepWorkTotals, RecomputingEverySecondLayerMakesTwoKindsOfLayers) {
@@ -353,9 +353,9 @@ TEST(StepWorkTotals, RecomputingEverySecondLayerMakesTwoKindsOfLayers) {
   const StepWork work = work_for(gpt(), layout);
   ASSERT_EQ(work.layer_kinds.size(), 2U);
   EXPECT_EQ(work.chunks[0].runs.size(), 4U);
-  const double forward = totals(work.layer_kinds[0].forward).products;
+  const double forward = totals(work.layer_kinds[0]->forward).products;
   const double difference =
-      totals(work.layer_kinds[1].backward).products - totals(work.layer_kinds[0].backward).products;
+      totals(work.layer_kinds[1]->backward).products - totals(work.layer_kinds[0]->backward).products;
   EXPECT_DOUBLE_EQ(std::abs(difference), forward);
 }
 
@@ -363,9 +363,9 @@ TEST(StepWorkTotals, RecomputingEverySecondLayerMakesTwoKindsOfLayers) {
 TEST(StepWorkTotals, SelectiveRecomputationRepeatsTheCoreOfAttention) {
   Layout layout = layout_of(1);
   layout.layer.attention = AttentionMethod::unfused;
-  const double without = totals(work_for(gpt(), layout).layer_kinds[0].backward).products;
+  const double without = totals(work_for(gpt(), layout).layer_kinds[0]->backward).products;
   layout.layer.recompute.kind = Recompute::selective;
-  const double with = totals(work_for(gpt(), layout).layer_kinds[0].backward).products;
+  const double with = totals(work_for(gpt(), layout).layer_kinds[0]->backward).products;
   // scores and weighted values: 2 x 2 x (2 x 16 heads) x 512 x 512 x 64
   EXPECT_DOUBLE_EQ(with - without, 2 * 2 * 32.0 * 512 * 512 * 64);
 }
@@ -402,9 +402,9 @@ TEST(StepWorkTotals, UnevenStagesHoldTheLayersThatAreSaid) {
     for (const ChunkWork::Run& run : work.chunks[c].runs) layers += run.count;
     EXPECT_EQ(layers, c == 0 ? 1U : 3U);
   }
-  const double layer = work.layer_kinds[0].dense_parameters;
-  EXPECT_DOUBLE_EQ(work.chunks[0].dense_parameters - work.embedding_parameters, layer);
-  EXPECT_DOUBLE_EQ(work.chunks[1].dense_parameters - work.head_parameters, 3 * layer);
+  const double layer = work.layer_kinds[0]->dense_parameters;
+  EXPECT_DOUBLE_EQ(work.chunks[0].dense_parameters - work.embedding->dense_parameters, layer);
+  EXPECT_DOUBLE_EQ(work.chunks[1].dense_parameters - work.head->dense_parameters, 3 * layer);
 }
 
 TEST(StepWorkTotals, ParametersOfAllRanksAreThoseOfTheModel) {
@@ -441,7 +441,7 @@ TEST(StepWorkExperts, TokensAreConserved) {
     layout.batch.global_batch_sequences = 2 * ep;
     const StepWork work = work_for(mixture(), layout);
     std::int64_t visits = 0, width = 0;
-    for (const WorkItem& item : work.layer_kinds[0].forward) {
+    for (const WorkItem& item : work.layer_kinds[0]->forward) {
       if (item.name != "expert_up") continue;
       const auto& s = std::get<GemmShape>(item.operation()->shape);
       visits = s.batch * s.m;
@@ -449,7 +449,7 @@ TEST(StepWorkExperts, TokensAreConserved) {
     }
     EXPECT_EQ(visits, 2 * 1024) << "ep " << ep;
     EXPECT_EQ(width, 2 * 2816);
-    const Totals sum = totals(work.layer_kinds[0].forward);
+    const Totals sum = totals(work.layer_kinds[0]->forward);
     const double sent = ep == 1 ? 0 : 2.0 * (1024 * 2) * 1024 * 2;  // there and back
     EXPECT_DOUBLE_EQ(sum.transferred_bytes, sent) << "ep " << ep;
   }
@@ -467,9 +467,9 @@ TEST(StepWorkExperts, ProductsAreSixPerActiveParameterAndToken) {
 TEST(StepWorkExperts, ImbalanceMakesTheBusiestRankWaitedFor) {
   Layout layout = layout_of(1);
   layout.degrees.data = layout.degrees.expert = 4;
-  const Totals even = totals(work_for(mixture(), layout).layer_kinds[0].forward);
+  const Totals even = totals(work_for(mixture(), layout).layer_kinds[0]->forward);
   layout.layer.expert_imbalance = 1.5;
-  const Totals uneven = totals(work_for(mixture(), layout).layer_kinds[0].forward);
+  const Totals uneven = totals(work_for(mixture(), layout).layer_kinds[0]->forward);
   EXPECT_DOUBLE_EQ(uneven.transferred_bytes, 1.5 * even.transferred_bytes);
   EXPECT_GT(uneven.products, even.products);
 }
@@ -494,7 +494,7 @@ TEST(StepWorkLatentAttention, ShapesOfDeepSeekV3) {
   Layout layout{.batch = {.seq_len_tokens = 4096}};
   const StepWork work = work_for(*model, layout);
   std::map<std::string, std::string> lines;
-  for (const WorkItem& item : work.layer_kinds[0].forward) lines[std::string{item.name}] = text(item);
+  for (const WorkItem& item : work.layer_kinds[0]->forward) lines[std::string{item.name}] = text(item);
   EXPECT_EQ(lines["query_down"], "query_down gemm 4096x1536x7168");
   EXPECT_EQ(lines["query_up"], "query_up gemm 4096x24576x1536");
   EXPECT_EQ(lines["key_value_down"], "key_value_down gemm 4096x576x7168");
@@ -513,8 +513,8 @@ TEST(StepWorkLatentAttention, BackwardIsTwiceTheForward) {
     const Result<Transformer> model = find_preset(name);
     ASSERT_TRUE(model.ok());
     Layout layout{.batch = {.seq_len_tokens = 4096}};
-    for (const LayerWork& layer : work_for(*model, layout).layer_kinds) {
-      EXPECT_DOUBLE_EQ(totals(layer.backward).products, 2 * totals(layer.forward).products) << name;
+    for (const auto& layer : work_for(*model, layout).layer_kinds) {
+      EXPECT_DOUBLE_EQ(totals(layer->backward).products, 2 * totals(layer->forward).products) << name;
     }
   }
 }
@@ -527,10 +527,10 @@ TEST(StepWorkContext, RingAttentionDoesItsShareOfThePairs) {
   for (const ContextParallelKind kind :
        {ContextParallelKind::ring, ContextParallelKind::all_to_all, ContextParallelKind::all_gather}) {
     Layout layout = layout_of(1);
-    const double whole = totals(work_for(llama(), layout).layer_kinds[0].forward).attention;
+    const double whole = totals(work_for(llama(), layout).layer_kinds[0]->forward).attention;
     layout.degrees.context = 4;
     layout.layer.context_parallel_kind = kind;
-    const Totals part = totals(work_for(llama(), layout).layer_kinds[0].forward);
+    const Totals part = totals(work_for(llama(), layout).layer_kinds[0]->forward);
     EXPECT_NEAR(4 * part.attention / whole, 1, 0.01) << to_string(kind);
     EXPECT_GT(part.transferred_bytes, 0) << to_string(kind);
   }
@@ -540,7 +540,7 @@ TEST(StepWorkContext, RingAttentionDoesItsShareOfThePairs) {
 TEST(StepWorkContext, KeysAndValuesGoAroundTheRing) {
   Layout layout = layout_of(1);
   layout.degrees.context = 4;
-  const Totals forward = totals(work_for(llama(), layout).layer_kinds[0].forward);
+  const Totals forward = totals(work_for(llama(), layout).layer_kinds[0]->forward);
   EXPECT_EQ(forward.transfers, (std::map<std::string, int>{{"send_receive context", 3}}));
   EXPECT_EQ(forward.transferred_bytes, 3 * (256 * 4 * (64 + 64) * 2.0));
 }
@@ -552,7 +552,7 @@ TEST(StepWorkPrecision, Fp8CastsOperandsAndLeavesLogitsIn16Bit) {
   layout.layer.precision = precision_for(DType::fp8);
   const StepWork work = work_for(llama(), layout);
   int products = 0, casts = 0;
-  for (const WorkItem& item : work.layer_kinds[0].forward) {
+  for (const WorkItem& item : work.layer_kinds[0]->forward) {
     if (item.name.starts_with("cast")) ++casts;
     if (item.operation() != nullptr && std::holds_alternative<GemmShape>(item.operation()->shape)) {
       ++products;
@@ -561,7 +561,7 @@ TEST(StepWorkPrecision, Fp8CastsOperandsAndLeavesLogitsIn16Bit) {
   }
   EXPECT_EQ(products, 4);
   EXPECT_EQ(casts, 4);  // of the inputs
-  for (const WorkItem& item : work.head_forward) {
+  for (const WorkItem& item : work.head->forward) {
     if (item.name == "logits") {
       EXPECT_EQ(item.operation()->dtype, DType::bf16);
     }

@@ -66,6 +66,11 @@ struct PricedList {
   [[nodiscard]] PricedList times(double count) const;
 };
 
+// One layer, the embedding or the head: the prices of the lists of its LayerWork.
+struct PricedLayer {
+  PricedList forward, backward, held_back;
+};
+
 // In the order of the list, without transfers that take no time: those of groups of one rank. `items` is
 // cleared first. An error if the platform cannot hold a group.
 [[nodiscard]] Status lay_out(const WorkList& list, StepPricer& prices, const Placement& placement,

@@ -45,16 +45,11 @@ struct DataTransfers {
 struct PricedStep {
   StepWork work;
   Placement placement;
-  struct Layer {
-    PricedList forward, backward, weight_gradient;
-    // Under a schedule that holds weight gradients back; they are moved here from the kind's
-    // LayerWork::backward.
-    WorkList held_back;
+  struct Layer : PricedLayer {
     DataTransfers transfers;
   };
   std::vector<Layer> layers;  // [kind]
-  PricedList embedding_forward, embedding_backward, head_forward, head_backward;
-  DataTransfers embedding_transfers, head_transfers;
+  Layer embedding, head;
 
   // The end of a step on one rank.
   struct Update {

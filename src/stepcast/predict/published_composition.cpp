@@ -107,10 +107,10 @@ Result<PublishedComponents> published_components(const PricedStep& step, const L
   fill(c.head, split.head, 0);
   fill(c.middle, split.middle, last > 1 ? 1 : 0);
   fill(c.tail, split.tail, last);
-  c.head.forward_us += step.embedding_forward.time_us;
-  c.head.backward_us += step.embedding_backward.time_us;
-  c.tail.forward_us += step.head_forward.time_us;
-  c.tail.backward_us += step.head_backward.time_us;
+  c.head.forward_us += step.embedding.forward.time_us;
+  c.head.backward_us += step.embedding.backward.time_us;
+  c.tail.forward_us += step.head.forward.time_us;
+  c.tail.backward_us += step.head.backward.time_us;
   return c;
 }
 

@@ -62,18 +62,18 @@ Result<std::vector<ExplainedList>> explain(const PricedStep& step, StepPricer& p
     lists.push_back(std::move(list));
     return Ok{};
   };
-  for (std::size_t kind = 0; kind < step.layers.size(); ++kind) {
-    const LayerWork& work = step.work.layer_kinds[kind];
-    const std::string name = step.layers.size() == 1 ? "layer" : fmt::format("layer of kind {}", kind);
+  const auto add_layer = [&](const std::string& name, const LayerWork& work) -> Status {
     STEPCAST_TRY(add(name + ", forward", work.forward, true));
     STEPCAST_TRY(
         add(name + ", backward" + (work.recomputed ? " with recomputation" : ""), work.backward, true));
-    STEPCAST_TRY(add(name + ", weight gradients held back", step.layers[kind].held_back, true));
+    return add(name + ", weight gradients held back", work.held_back, true);
+  };
+  for (std::size_t kind = 0; kind < step.layers.size(); ++kind) {
+    STEPCAST_TRY(add_layer(step.layers.size() == 1 ? "layer" : fmt::format("layer of kind {}", kind),
+                           *step.work.layer_kinds[kind]));
   }
-  STEPCAST_TRY(add("embedding, forward", step.work.embedding_forward, true));
-  STEPCAST_TRY(add("embedding, backward", step.work.embedding_backward, true));
-  STEPCAST_TRY(add("head, forward", step.work.head_forward, true));
-  STEPCAST_TRY(add("head, backward", step.work.head_backward, true));
+  STEPCAST_TRY(add_layer("embedding", *step.work.embedding));
+  STEPCAST_TRY(add_layer("head", *step.work.head));
   for (std::size_t u = 0; u < step.updates.size(); ++u) {
     STEPCAST_TRY(add(update_title(step, u), step.updates[u].work, false));
   }

@@ -5,6 +5,7 @@
 
 #include "stepcast/predict/step_transfers.h"
 #include "stepcast/workload/framework_habits.h"
+#include "stepcast/workload/layer_work_cache.h"
 
 namespace stepcast {
 namespace {
@@ -13,12 +14,8 @@ bool is_hopper_or_newer(const Device& device) {
   return same_name(device.architecture, "hopper") || same_name(device.architecture, "blackwell");
 }
 
-// Moves the weight gradients, for which the next stage does not wait, into a list of their own.
-void hold_back_weight_gradients(LayerWork& layer, WorkList& held_back) {
-  const auto first = std::stable_partition(layer.backward.begin(), layer.backward.end(),
-                                           [](const WorkItem& item) { return !item.weight_gradient; });
-  held_back.assign(first, layer.backward.end());
-  layer.backward.erase(first, layer.backward.end());
+ScheduleUnit unit_of(const PricedLayer& layer) {
+  return {layer.forward.time_us, layer.backward.time_us, layer.held_back.time_us, 0, 0};
 }
 
 // What the chunks of the schedule compute; their transfers come later.
@@ -28,16 +25,13 @@ void fill_units(PricedStep& step) {
   for (const ChunkWork& chunk : step.work.chunks) {
     ScheduleChunk priced;
     if (chunk.has_embedding) {
-      priced.units.push_back({step.embedding_forward.time_us, step.embedding_backward.time_us, 0, 0, 0});
+      priced.units.push_back(unit_of(step.embedding));
     }
     for (const ChunkWork::Run& run : chunk.runs) {
-      const PricedStep::Layer& layer = step.layers[run.kind];
-      priced.units.insert(
-          priced.units.end(), run.count,
-          {layer.forward.time_us, layer.backward.time_us, layer.weight_gradient.time_us, 0, 0});
+      priced.units.insert(priced.units.end(), run.count, unit_of(step.layers[run.kind]));
     }
     if (chunk.has_head) {
-      priced.units.push_back({step.head_forward.time_us, step.head_backward.time_us, 0, 0, 0});
+      priced.units.push_back(unit_of(step.head));
     }
     schedule.chunks.push_back(std::move(priced));
   }
@@ -58,35 +52,28 @@ struct StepModel::Impl {
   // Fills a new `step`: it is large, and a search asks for thousands.
   Status price(const Transformer& model, const Layout& layout, PricedStep& step);
 
+  LayerWorkCache layers;
   StepPricer pricer;
   ScheduleEvaluator evaluator;
 };
 
 // `layout` with its software's choices.
 Status StepModel::Impl::price(const Transformer& model, const Layout& layout, PricedStep& step) {
-  STEPCAST_ASSIGN(step.work, step_work(model, layout));
+  STEPCAST_ASSIGN(step.work, step_work(model, layout, layers));
   STEPCAST_ASSIGN(step.placement, place(layout, pricer.platform().node.gpus_per_node));
   const StepAssumptions& assume = pricer.assumptions();
   step.compiled = layout.layer.fused.compiled;
   step.launch_us = step.compiled ? assume.compiled_host_launch_us : assume.host_launch_us;
-  const auto priced = [&](const WorkList& list) -> Result<PricedList> {
-    STEPCAST_ASSIGN(PricedList result, pricer.price(list, step.placement));
-    wait_for_launches(result, step.launch_us);
-    return result;
+  const auto price_layer = [&](PricedLayer& priced, const std::shared_ptr<const LayerWork>& work) -> Status {
+    STEPCAST_ASSIGN(priced, pricer.price(work, step.placement, step.launch_us));
+    return Ok{};
   };
-  const bool holds_back = layout.pipeline.schedule == PipelineSchedule::zero_bubble_h1;
-  step.layers.reserve(step.work.layer_kinds.size());
-  for (LayerWork& work : step.work.layer_kinds) {
-    PricedStep::Layer& layer = step.layers.emplace_back();
-    if (holds_back) hold_back_weight_gradients(work, layer.held_back);
-    STEPCAST_ASSIGN(layer.forward, priced(work.forward));
-    STEPCAST_ASSIGN(layer.backward, priced(work.backward));
-    STEPCAST_ASSIGN(layer.weight_gradient, priced(layer.held_back));
+  step.layers.resize(step.work.layer_kinds.size());
+  for (std::size_t kind = 0; kind < step.layers.size(); ++kind) {
+    STEPCAST_TRY(price_layer(step.layers[kind], step.work.layer_kinds[kind]));
   }
-  STEPCAST_ASSIGN(step.embedding_forward, priced(step.work.embedding_forward));
-  STEPCAST_ASSIGN(step.embedding_backward, priced(step.work.embedding_backward));
-  STEPCAST_ASSIGN(step.head_forward, priced(step.work.head_forward));
-  STEPCAST_ASSIGN(step.head_backward, priced(step.work.head_backward));
+  STEPCAST_TRY(price_layer(step.embedding, step.work.embedding));
+  STEPCAST_TRY(price_layer(step.head, step.work.head));
 
   StepSchedule& schedule = step.schedule;
   schedule.shape = {layout.pipeline.schedule, step.work.stages, step.work.virtual_stages,

@@ -61,14 +61,14 @@ StepPrediction step_prediction(const PricedStep& step, const StepTimes& times, c
       passes += forward.times(count * micro_batches);
       passes += backward.times(count * micro_batches);
     };
-    if (chunk.has_embedding) add(step.embedding_forward, step.embedding_backward, 1);
+    if (chunk.has_embedding) add(step.embedding.forward, step.embedding.backward, 1);
     for (const ChunkWork::Run& run : chunk.runs) {
       const PricedStep::Layer& layer = step.layers[run.kind];
       add(layer.forward, layer.backward, run.count);
-      flops += layer.weight_gradient.flops * run.count;
-      if (is_critical) passes += layer.weight_gradient.times(run.count * micro_batches);
+      flops += layer.held_back.flops * run.count;
+      if (is_critical) passes += layer.held_back.times(run.count * micro_batches);
     }
-    if (chunk.has_head) add(step.head_forward, step.head_backward, 1);
+    if (chunk.has_head) add(step.head.forward, step.head.backward, 1);
     // Attention's backward has 5/2 of its forward's products as run, but 2 as the model defines it.
     model_flops += 3 * forward_flops * micro_batches;
     all_flops += flops * micro_batches;

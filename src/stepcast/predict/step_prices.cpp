@@ -1,6 +1,7 @@
 #include "stepcast/predict/step_prices.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace stepcast {
 const GroupPlacement& group_of(GroupKind kind, const Placement& placement) {
@@ -35,6 +36,7 @@ void StepPricer::set_assumptions(const StepAssumptions& assumptions) {
   assumptions_.communication_factor *= factors.communication;
   assumptions_.intra_node_factor *= factors.intra_node;
   assumptions_.inter_node_factor *= factors.inter_node;
+  layers_.clear();
 }
 
 Result<const TimeCurve*> StepPricer::curve(CollectiveOp op, const GroupPlacement& place) {
@@ -73,6 +75,32 @@ Result<Estimate> StepPricer::price(const Transfer& transfer, const Placement& pl
 Result<PricedList> StepPricer::price(const WorkList& list, const Placement& placement) {
   STEPCAST_TRY(lay_out(list, *this, placement, items_));
   return sum_of(items_);
+}
+
+std::size_t StepPricer::LayerPlaceHash::operator()(const LayerPlace& place) const {
+  std::uint64_t state = reinterpret_cast<std::uintptr_t>(place.layer.get());
+  for (const GroupPlacement* group : {&place.tensor, &place.context, &place.expert}) {
+    for (const std::int64_t number : {group->n_ranks, group->n_nodes, group->groups_per_node}) {
+      state = (state ^ static_cast<std::uint64_t>(number)) * 0x9e3779b97f4a7c15ULL;
+    }
+  }
+  return static_cast<std::size_t>(state ^ (state >> 32U));
+}
+
+Result<PricedLayer> StepPricer::price(const std::shared_ptr<const LayerWork>& layer,
+                                      const Placement& placement, double launch_us) {
+  LayerPlace place{layer, placement.tensor, placement.context, placement.expert, launch_us};
+  if (const auto found = layers_.find(place); found != layers_.end()) return found->second;
+  PricedLayer priced;
+  const auto fill = [&](PricedList& list, const WorkList& work) -> Status {
+    STEPCAST_ASSIGN(list, price(work, placement));
+    wait_for_launches(list, launch_us);
+    return Ok{};
+  };
+  STEPCAST_TRY(fill(priced.forward, layer->forward));
+  STEPCAST_TRY(fill(priced.backward, layer->backward));
+  STEPCAST_TRY(fill(priced.held_back, layer->held_back));
+  return layers_.emplace(std::move(place), priced).first->second;
 }
 
 }  // namespace stepcast

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "stepcast/base/result.h"
@@ -32,6 +33,12 @@ class StepPricer {
   [[nodiscard]] Result<Estimate> price(CollectiveOp op, Bytes message, const GroupPlacement& place);
   // The sum of what lay_out() places.
   [[nodiscard]] Result<PricedList> price(const WorkList& list, const Placement& placement);
+  // All lists of a layer, each at least as long as its launches of `launch_us` take. Remembered for the layer
+  // at hand, not for equal ones: whoever prices many layouts takes their layers from a LayerWorkCache.
+  [[nodiscard]] Result<PricedLayer> price(const std::shared_ptr<const LayerWork>& layer,
+                                          const Placement& placement, double launch_us);
+  // Layers that were priced and not found among those remembered.
+  [[nodiscard]] std::size_t layers_priced() const { return layers_.size(); }
 
   [[nodiscard]] TrainingKernels& kernels() { return kernels_; }
   [[nodiscard]] const Platform& platform() const { return *platform_; }
@@ -52,11 +59,23 @@ class StepPricer {
   };
   [[nodiscard]] Result<const TimeCurve*> curve(CollectiveOp op, const GroupPlacement& place);
 
+  // A layer and all that its price depends on besides: where the groups lie that its transfers join.
+  struct LayerPlace {
+    std::shared_ptr<const LayerWork> layer;  // kept: no other one gets its address
+    GroupPlacement tensor, context, expert;
+    double launch_us;
+    bool operator==(const LayerPlace&) const = default;
+  };
+  struct LayerPlaceHash {
+    std::size_t operator()(const LayerPlace& place) const;
+  };
+
   const Platform* platform_;
   StepAssumptions assumptions_;
   TrainingKernels kernels_;
   CollectiveModel collectives_;
   std::vector<std::unique_ptr<GroupCurve>> curves_;
+  std::unordered_map<LayerPlace, PricedLayer, LayerPlaceHash> layers_;
   std::vector<PlacedItem> items_;  // of the list that is priced, kept for its memory
 };
 

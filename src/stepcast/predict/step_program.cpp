@@ -80,11 +80,11 @@ class StepProgramBuilder {
 
 Status StepProgramBuilder::prepare() {
   for (std::size_t kind = 0; kind < step_.layers.size(); ++kind) {
-    STEPCAST_ASSIGN(ReadyUnit unit, tasks_.layer(kind));
+    STEPCAST_ASSIGN(ReadyUnit unit, tasks_.unit(*step_.work.layer_kinds[kind], step_.layers[kind].transfers));
     layers_.push_back(std::move(unit));
   }
-  STEPCAST_ASSIGN(embedding_, tasks_.embedding());
-  STEPCAST_ASSIGN(head_, tasks_.head());
+  STEPCAST_ASSIGN(embedding_, tasks_.unit(*step_.work.embedding, step_.embedding.transfers));
+  STEPCAST_ASSIGN(head_, tasks_.unit(*step_.work.head, step_.head.transfers));
   joints_.begin = tasks_.wait("wait for input and weights");
   joints_.end = tasks_.wait("wait for launches and transfers");
   if (schedule_.shape.stages > 1) {

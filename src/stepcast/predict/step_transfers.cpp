@@ -118,12 +118,12 @@ Status TransferPricing::per_unit() {
   if (!data_parallel_) return Ok{};
   const StepWork& work = step_.work;
   for (std::size_t kind = 0; kind < work.layer_kinds.size(); ++kind) {
-    const LayerWork& layer = work.layer_kinds[kind];
+    const LayerWork& layer = *work.layer_kinds[kind];
     STEPCAST_ASSIGN(step_.layers[kind].transfers,
                     data_transfers(layer.dense_parameters, layer.expert_parameters, false));
   }
-  STEPCAST_ASSIGN(step_.embedding_transfers, data_transfers(work.embedding_parameters, 0, false));
-  STEPCAST_ASSIGN(step_.head_transfers, data_transfers(work.head_parameters, 0, false));
+  STEPCAST_ASSIGN(step_.embedding.transfers, data_transfers(work.embedding->dense_parameters, 0, false));
+  STEPCAST_ASSIGN(step_.head.transfers, data_transfers(work.head->dense_parameters, 0, false));
   for (std::size_t c = 0; c < work.chunks.size(); ++c) {
     const ChunkWork& chunk = work.chunks[c];
     auto unit = step_.schedule.chunks[c].units.begin();
@@ -132,11 +132,11 @@ Status TransferPricing::per_unit() {
       unit->reduce_us = transfers.reduce.time_us();
       ++unit;
     };
-    if (chunk.has_embedding) set(step_.embedding_transfers);
+    if (chunk.has_embedding) set(step_.embedding.transfers);
     for (const ChunkWork::Run& run : chunk.runs) {
       for (std::uint32_t i = 0; i < run.count; ++i) set(step_.layers[run.kind].transfers);
     }
-    if (chunk.has_head) set(step_.head_transfers);
+    if (chunk.has_head) set(step_.head.transfers);
   }
   return Ok{};
 }

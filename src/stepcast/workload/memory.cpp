@@ -179,7 +179,7 @@ Result<MemoryForecast> memory_forecast(const StepWork& work, const Transformer& 
       expert += chunk.expert_parameters;
       has_head = has_head || chunk.has_head;
       for (const ChunkWork::Run& run : chunk.runs) {
-        const LayerWork& layer = work.layer_kinds[run.kind];
+        const LayerWork& layer = *work.layer_kinds[run.kind];
         largest_layer = std::max(largest_layer, layer.dense_parameters + layer.expert_parameters);
       }
       double of_chunk = 0;

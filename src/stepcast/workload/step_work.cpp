@@ -1,10 +1,9 @@
 #include "stepcast/workload/step_work.h"
 
 #include <algorithm>
-#include <map>
-#include <tuple>
 
-#include "stepcast/workload/detail/layer_lists.h"
+#include "stepcast/workload/detail/known_layers.h"
+#include "stepcast/workload/layer_work_cache.h"
 
 namespace stepcast {
 namespace {
@@ -39,38 +38,48 @@ std::string_view to_string(GroupKind group) {
 }
 
 Result<StepWork> step_work(const Transformer& model, const Layout& layout) {
+  LayerWorkCache cache;
+  return step_work(model, layout, cache);
+}
+
+Result<StepWork> step_work(const Transformer& model, const Layout& layout, LayerWorkCache& cache) {
   STEPCAST_TRY(check(layout, model));
   const LayerLists lists{model, layout};
+  detail::KnownLayers& known = cache.of(model, layout, lists);
 
   StepWork work;
   work.stages = static_cast<std::uint32_t>(layout.degrees.pipeline);
   work.virtual_stages = static_cast<std::uint32_t>(layout.degrees.virtual_stages);
   work.micro_batches = static_cast<std::uint32_t>(layout.micro_batches());
   work.boundary = lists.boundary();
-  work.embedding_forward = lists.embedding(Direction::forward);
-  work.embedding_backward = lists.embedding(Direction::backward);
-  work.head_forward = lists.head(Direction::forward);
-  work.head_backward = lists.head(Direction::backward);
-  work.embedding_parameters = lists.embedding_parameters();
-  work.head_parameters = lists.head_parameters();
+  work.embedding = known.embedding;
+  work.head = known.head;
 
-  std::map<LayerVariant, std::uint32_t> kinds;
-  for (const StageChunk& stage : stage_chunks(model, layout)) {
+  std::vector<LayerVariant> kinds;  // few
+  const auto kind_of = [&](const LayerVariant& variant) {
+    std::uint32_t kind = 0;
+    while (kind < kinds.size() && kinds[kind] != variant) ++kind;
+    if (kind == kinds.size()) {
+      kinds.push_back(variant);
+      work.layer_kinds.push_back(known.layer(lists, variant));
+    }
+    return kind;
+  };
+  const std::vector<StageChunk> stages = stage_chunks(model, layout);
+  work.chunks.reserve(stages.size());
+  for (const StageChunk& stage : stages) {
     ChunkWork chunk;
     for (std::int64_t i = 0; i < stage.n_layers; ++i) {
-      const LayerVariant variant = lists.variant(stage.first_layer + i, i);
-      const auto [place, fresh] = kinds.try_emplace(variant, static_cast<std::uint32_t>(kinds.size()));
-      if (fresh) work.layer_kinds.push_back(lists.layer(variant));
-      const LayerWork& layer = work.layer_kinds[place->second];
-      chunk.dense_parameters += layer.dense_parameters;
-      chunk.expert_parameters += layer.expert_parameters;
-      add_run(chunk, place->second);
+      const std::uint32_t kind = kind_of(lists.variant(stage.first_layer + i, i));
+      chunk.dense_parameters += work.layer_kinds[kind]->dense_parameters;
+      chunk.expert_parameters += work.layer_kinds[kind]->expert_parameters;
+      add_run(chunk, kind);
     }
     chunk.has_embedding = stage.first_layer == 0;
     chunk.has_head = stage.first_layer + stage.n_layers == model.n_layers;
-    if (chunk.has_embedding) chunk.dense_parameters += work.embedding_parameters;
+    if (chunk.has_embedding) chunk.dense_parameters += work.embedding->dense_parameters;
     if (chunk.has_head) {
-      chunk.dense_parameters += work.head_parameters;
+      chunk.dense_parameters += work.head->dense_parameters;
       // A tied output matrix on a stage of its own is a copy of the embedding.
       if (model.tied_embeddings && layout.degrees.pipeline > 1) {
         chunk.dense_parameters += lists.word_embedding_parameters();

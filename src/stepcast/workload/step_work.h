@@ -1,13 +1,14 @@
 // What one training step asks of every GPU: operations and transfers, in order, with shapes.
 //
 //   STEPCAST_ASSIGN(const StepWork work, step_work(model, layout));
-//   work.layer_kinds[0].forward          norm, projections, attention, ... of one layer on one rank
+//   work.layer_kinds[0]->forward         norm, projections, attention, ... of one layer on one rank
 //   work.chunks[0].runs                  which layers a stage runs, and how many of each kind
 //
 // Nothing here has a time. predict/ prices the items, step_program.h makes a Program of them.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string_view>
 #include <variant>
 #include <vector>
@@ -54,16 +55,19 @@ struct WorkItem {
   bool weight_gradient = false;  // nothing of the backward pass waits for it
   [[nodiscard]] const Operation* operation() const { return std::get_if<Operation>(&what); }
   [[nodiscard]] const Transfer* transfer() const { return std::get_if<Transfer>(&what); }
+  friend bool operator==(const WorkItem&, const WorkItem&) = default;
 };
 using WorkList = std::vector<WorkItem>;
 
-// One layer on one rank, for one micro-batch.
+// One layer, the embedding or the head, on one rank for one micro-batch.
 struct LayerWork {
   WorkList forward;
-  WorkList backward;  // with the second forward where the layer is recomputed
+  WorkList backward;   // with the second forward where the layer is recomputed
+  WorkList held_back;  // weight gradients of a layer, under a schedule that runs them later than the backward
   bool recomputed = false;
   double dense_parameters = 0;   // of this rank, without sharding over data-parallel ranks
   double expert_parameters = 0;  // of this rank
+  friend bool operator==(const LayerWork&, const LayerWork&) = default;
 };
 
 // Layers that one pipeline rank runs without a break in the model.
@@ -78,18 +82,17 @@ struct ChunkWork {
   double expert_parameters = 0;
 };
 
+// Layers are shared with the LayerWorkCache they come from, and so with other layouts.
 struct StepWork {
-  std::vector<LayerWork> layer_kinds;
-  WorkList embedding_forward, embedding_backward;
-  WorkList head_forward, head_backward;                  // final norm, logits, loss
-  double embedding_parameters = 0, head_parameters = 0;  // of a rank; a tied output matrix counts as head
-                                                         // where it lies on another stage
+  std::vector<std::shared_ptr<const LayerWork>> layer_kinds;
+  std::shared_ptr<const LayerWork> embedding;
+  std::shared_ptr<const LayerWork> head;  // final norm, logits, loss
   std::vector<ChunkWork> chunks;  // in the order of the model: chunk c is on stage c mod pipeline_parallel
   std::uint32_t stages = 1, virtual_stages = 1, micro_batches = 1;
   Bytes boundary;  // activations between two stages, of one micro-batch and rank
 };
 
-// For a layout that passes check(); returns its error otherwise.
+// For a layout that passes check(); returns its error otherwise. Many layouts: layer_work_cache.h.
 [[nodiscard]] Result<StepWork> step_work(const Transformer& model, const Layout& layout);
 
 // The optimizer on `dense_parameters` and `expert_parameters` of a rank: clipping, update, casts. Transfers

@@ -53,33 +53,13 @@ Result<ReadyList> StepTasks::list(const WorkList& work, bool launched) {
   return result;
 }
 
-Result<ReadyUnit> StepTasks::layer(std::size_t kind) {
-  const LayerWork& work = step_.work.layer_kinds[kind];
-  const PricedStep::Layer& layer = step_.layers[kind];
+Result<ReadyUnit> StepTasks::unit(const LayerWork& work, const DataTransfers& transfers) {
   ReadyUnit unit;
   STEPCAST_ASSIGN(unit.forward, list(work.forward, true));
   STEPCAST_ASSIGN(unit.backward, list(work.backward, true));
-  STEPCAST_ASSIGN(unit.held_back, list(layer.held_back, true));
-  unit.gather = bulk(layer.transfers.gather, "gather weights");
-  unit.reduce = bulk(layer.transfers.reduce, "reduce gradients");
-  return unit;
-}
-
-Result<ReadyUnit> StepTasks::embedding() {
-  ReadyUnit unit;
-  STEPCAST_ASSIGN(unit.forward, list(step_.work.embedding_forward, true));
-  STEPCAST_ASSIGN(unit.backward, list(step_.work.embedding_backward, true));
-  unit.gather = bulk(step_.embedding_transfers.gather, "gather weights");
-  unit.reduce = bulk(step_.embedding_transfers.reduce, "reduce gradients");
-  return unit;
-}
-
-Result<ReadyUnit> StepTasks::head() {
-  ReadyUnit unit;
-  STEPCAST_ASSIGN(unit.forward, list(step_.work.head_forward, true));
-  STEPCAST_ASSIGN(unit.backward, list(step_.work.head_backward, true));
-  unit.gather = bulk(step_.head_transfers.gather, "gather weights");
-  unit.reduce = bulk(step_.head_transfers.reduce, "reduce gradients");
+  STEPCAST_ASSIGN(unit.held_back, list(work.held_back, true));
+  unit.gather = bulk(transfers.gather, "gather weights");
+  unit.reduce = bulk(transfers.reduce, "reduce gradients");
   return unit;
 }
 

@@ -57,9 +57,7 @@ class StepTasks {
   StepTasks(Program& program, const PricedStep& step, StepPricer& prices)
       : program_(program), step_(step), prices_(prices) {}
 
-  Result<ReadyUnit> layer(std::size_t kind);
-  Result<ReadyUnit> embedding();
-  Result<ReadyUnit> head();
+  Result<ReadyUnit> unit(const LayerWork& work, const DataTransfers& transfers);
   Result<ReadyList> update(const PricedStep::Update& update);
   std::vector<ReadyTask> bulk(const BulkTransfers& transfers, std::string_view name);
   ReadyTask bulk(const BulkTransfer& transfer, TaskKind kind, std::string_view name);

@@ -11,6 +11,14 @@ Operation amount(double bytes_read, double bytes_written, KernelClass kernel_cla
           dtype};
 }
 
+// Moves the weight gradients, for which the next stage does not wait, into a list of their own.
+void hold_back_weight_gradients(LayerWork& layer) {
+  const auto first = std::stable_partition(layer.backward.begin(), layer.backward.end(),
+                                           [](const WorkItem& item) { return !item.weight_gradient; });
+  layer.held_back.assign(first, layer.backward.end());
+  layer.backward.erase(first, layer.backward.end());
+}
+
 }  // namespace
 
 LayerLists::LayerLists(const Transformer& model, const Layout& layout)
@@ -33,6 +41,7 @@ LayerVariant LayerLists::variant(std::int64_t layer, std::int64_t in_chunk) cons
   LayerVariant v;
   v.experts = model_.has_experts(layer);
   v.recomputed = is_recomputed(layout_, in_chunk);
+  v.holds_back_weight_gradients = layout_.pipeline.schedule == PipelineSchedule::zero_bubble_h1;
   v.window_tokens = model_.window_tokens(layer);
   v.sixteen_bit = layout_.layer.precision.compute == DType::fp8 &&
                   (layer < layout_.layer.precision.fp8.first_layers ||
@@ -271,6 +280,8 @@ LayerWork LayerLists::layer(const LayerVariant& variant) const {
   add_norm(backward, "attention_norm_gradient", Direction::backward, norm_tokens_);
   residual(backward, Direction::backward);
 
+  if (variant.holds_back_weight_gradients) hold_back_weight_gradients(work);
+
   std::int64_t example = 0;  // a layer of this kind
   while (example + 1 < model_.n_layers && model_.has_experts(example) != variant.experts) ++example;
   const ParameterCount count = layer_parameter_count(model_, example);
@@ -362,16 +373,25 @@ double LayerLists::word_embedding_parameters() const {
   return static_cast<double>(share(padded_vocab_, tp_)) * static_cast<double>(model_.hidden_size);
 }
 
-double LayerLists::embedding_parameters() const {
+LayerWork LayerLists::embedding() const {
   const ParameterCount count = embedding_parameter_count(model_);
-  return word_embedding_parameters() + static_cast<double>(count.position_embedding + count.norms);
+  LayerWork work;
+  work.forward = embedding(Direction::forward);
+  work.backward = embedding(Direction::backward);
+  work.dense_parameters =
+      word_embedding_parameters() + static_cast<double>(count.position_embedding + count.norms);
+  return work;
 }
 
-double LayerLists::head_parameters() const {
+// A tied output matrix is the embedding's; where it lies on another stage, step_work() counts its copy.
+LayerWork LayerLists::head() const {
   const ParameterCount count = head_parameter_count(model_);
-  double parameters = static_cast<double>(count.norms);
-  if (!model_.tied_embeddings) parameters += word_embedding_parameters();
-  return parameters;
+  LayerWork work;
+  work.forward = head(Direction::forward);
+  work.backward = head(Direction::backward);
+  work.dense_parameters = static_cast<double>(count.norms);
+  if (!model_.tied_embeddings) work.dense_parameters += word_embedding_parameters();
+  return work;
 }
 
 Bytes LayerLists::boundary() const {

@@ -16,13 +16,14 @@ inline std::int64_t share(std::int64_t whole, std::int64_t parts) {
   return std::max<std::int64_t>(1, (whole + parts - 1) / parts);
 }
 
-// What tells layers of one model apart.
+// What tells layers of one model and LayerKey apart.
 struct LayerVariant {
   bool experts = false;
   bool recomputed = false;
   bool sixteen_bit = false;  // not in fp8 though the others are
+  bool holds_back_weight_gradients = false;
   std::int64_t window_tokens = 0;
-  auto operator<=>(const LayerVariant&) const = default;
+  friend bool operator==(const LayerVariant&, const LayerVariant&) = default;
 };
 
 class LayerLists {
@@ -32,13 +33,11 @@ class LayerLists {
   // Layer `layer` of the model, which is number `in_chunk` of its chunk.
   [[nodiscard]] LayerVariant variant(std::int64_t layer, std::int64_t in_chunk) const;
   [[nodiscard]] LayerWork layer(const LayerVariant& variant) const;
-  [[nodiscard]] WorkList embedding(Direction direction) const;
-  [[nodiscard]] WorkList head(Direction direction) const;
+  [[nodiscard]] LayerWork embedding() const;
+  [[nodiscard]] LayerWork head() const;
 
   // Of one rank.
-  [[nodiscard]] double embedding_parameters() const;
   [[nodiscard]] double word_embedding_parameters() const;
-  [[nodiscard]] double head_parameters() const;
   // Activations that a stage sends to the next one, per rank.
   [[nodiscard]] Bytes boundary() const;
 
@@ -51,6 +50,9 @@ class LayerLists {
     bool fp8 = false;
     std::int64_t experts = 1;  // products of this size, one per local expert
   };
+  [[nodiscard]] WorkList embedding(Direction direction) const;
+  [[nodiscard]] WorkList head(Direction direction) const;
+
   enum class Edge : std::uint8_t { none, column, row };  // how tensor parallelism splits a Linear
 
   void add_linear(WorkList& list, const Linear& linear) const;
