@@ -1,8 +1,11 @@
 #include "stepcast/analyze/replay_analysis.h"
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "stepcast/analyze/baseline.h"
 #include "stepcast/analyze/binding.h"
@@ -26,6 +29,32 @@ std::vector<ReplayInput> inputs_of(const RecordedProgram& recorded) {
     inputs.push_back(std::move(input));
   }
   return inputs;
+}
+
+std::optional<std::string> warning_of(const Replay& replay) {
+  const auto start_error = [](const ReplayedRank& rank) {
+    return rank.step.measured_us > 0 ? rank.kernel_start.p95_us / rank.step.measured_us : 0;
+  };
+  const auto distance = [&](const ReplayedRank& rank) {
+    return std::max(std::abs(rank.step.error()), start_error(rank));
+  };
+  std::size_t n = 0;
+  std::optional<std::size_t> worst;
+  for (std::size_t c = 0; c < replay.ranks.size(); ++c) {
+    if (!is_far_off(replay.ranks[c])) continue;
+    ++n;
+    if (!worst || distance(replay.ranks[c]) > distance(replay.ranks[*worst])) worst = c;
+  }
+  if (!worst) return std::nullopt;
+  const ReplayedRank& rank = replay.ranks[*worst];
+  const RecordedStepFacts& facts = replay.recorded.facts[*worst];
+  const double step_us = rank.step.measured_us > 0 ? rank.step.measured_us : 1;
+  return fmt::format(
+      "{} of {} ranks are far off their record; rank {}: step {:+.1f} %, GPU starts off by {:.1f} % of the "
+      "step "
+      "(95th percentile); not explained: {:.1f} % waiting in calls, {:.1f} % late GPU work",
+      n, replay.ranks.size(), rank.rank, 100 * rank.step.error(), 100 * start_error(rank),
+      100 * facts.unexplained_wait_us / step_us, 100 * facts.gpu_late_us / step_us);
 }
 
 // To the last end of a step, not of what the trace holds after it.
@@ -127,6 +156,7 @@ Result<ReplayAnalysis> analyze_replay(const TraceSet& traces, const Replay& repl
                                     std::move(as_measured), options.forecast);
   analysis.ranks = replay.ranks;
   analysis.facts = recorded.facts;
+  analysis.warning = warning_of(replay);
   analysis.global_window = replay.global_window;
   analysis.kernel_start = replay.kernel_start;
   analysis.collective_waits = replay.collective_waits;

@@ -40,9 +40,11 @@ struct ReplayConstant {
 struct ReplayAnalysis {
   // One class per recorded rank each; notes stand in `simulated`.
   Forecast simulated, measured;
-  std::vector<ReplayInput> inputs;               // [rank class]
-  std::vector<ReplayedRank> ranks;               // [rank class]
-  std::vector<RecordedStepFacts> facts;          // [rank class]
+  std::vector<ReplayInput> inputs;       // [rank class]
+  std::vector<ReplayedRank> ranks;       // [rank class]
+  std::vector<RecordedStepFacts> facts;  // [rank class]
+  // One sentence where ranks are far off their record (is_far_off), with what is not explained of the worst.
+  std::optional<std::string> warning{};
   TimePair global_window;                        // earliest step start to the last end
   ErrorSpread kernel_start;                      // of all ranks
   std::vector<CollectiveWait> collective_waits;  // by number in the Program

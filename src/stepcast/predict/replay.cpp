@@ -118,6 +118,12 @@ ErrorSpread error_spread(std::vector<double> errors_us) {
           .max_us = errors_us.empty() ? 0 : errors_us.back()};
 }
 
+bool is_far_off(const ReplayedRank& rank) {
+  constexpr double kStepError = 0.02, kStartErrorOfStep = 0.01;
+  return std::abs(rank.step.error()) > kStepError ||
+         rank.kernel_start.p95_us > kStartErrorOfStep * rank.step.measured_us;
+}
+
 bool CollectiveWait::agrees() const {
   return std::abs(simulated_us - recorded_us) <= 0.05 * recorded_us + 20.0;
 }
@@ -126,9 +132,13 @@ std::vector<bool> left_over_tasks(const Block& block) {
   std::vector<bool> left_over(block.task_count(), false);
   for (std::size_t t = 0; t < block.task_count(); ++t) {
     if (!is_gpu_task(block, t)) continue;
+    bool at_offset = false, launched = false;
     for (std::uint32_t e = block.first_edge()[t]; e < block.first_edge()[t + 1]; ++e) {
-      if (block.edge_infos()[e].origin == EdgeOrigin::recorded_offset) left_over[t] = true;
+      const EdgeOrigin origin = block.edge_infos()[e].origin;
+      at_offset |= origin == EdgeOrigin::recorded_offset;
+      launched |= origin == EdgeOrigin::launch;
     }
+    left_over[t] = at_offset && !launched;
   }
   return left_over;
 }

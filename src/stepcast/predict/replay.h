@@ -57,6 +57,10 @@ struct ReplayedRank {
   ErrorSpread kernel_start;  // GPU work launched in the step, relative to the step's start
 };
 
+// The step off by more than 2 %, or the starts of its GPU work (95th percentile) by more than 1 % of the step: a
+// what-if on such a replay says little.
+[[nodiscard]] bool is_far_off(const ReplayedRank& rank);
+
 // What one rank waited in one collective for the others: longer than the shortest stay of all.
 struct CollectiveWait {
   CollectiveId collective;

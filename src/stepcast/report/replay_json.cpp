@@ -24,6 +24,7 @@ class JsonReport {
     json_.key("global_window_ms");
     pair(a_.global_window);
     spread("kernel_start_error_us", a_.kernel_start);
+    json_.field("warning", a_.warning);
     inputs();
     ranks();
     waits();
@@ -109,6 +110,11 @@ class JsonReport {
     time_us("simulated_wait_us", rank.simulated_wait_us);
     time_us("recorded_wait_us", facts.recorded_wait_us);
     time_us("unexplained_wait_us", facts.unexplained_wait_us);
+    time_us("gpu_late_us", facts.gpu_late_us);
+    json_.field("late_gpu_work", facts.late_gpu_work);
+    json_.field("graph_nodes", facts.graph_nodes);
+    json_.field("overlapping_kernels", facts.overlapping_kernels);
+    json_.field("kept_starts", facts.kept_starts);
     json_.key("kept_delay_us").begin_object();
     for (std::size_t o = 0; o < facts.kept_delay_us.size(); ++o) {
       if (facts.kept_delay_us[o] > 0) {

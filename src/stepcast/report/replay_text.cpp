@@ -190,6 +190,7 @@ class TextReport {
           summarize(naive->step));
     }
     text_ += table.text(2);
+    if (a_.warning) line("  Warning: {}", *a_.warning);
   }
 
   void ranks() {
@@ -404,6 +405,7 @@ class TextReport {
     std::vector<TextTable::Column> columns{{"rank", kLeft},
                                            {"waiting\nsimulated %"},
                                            {"waiting not\nexplained %"},
+                                           {"GPU late,\nno cause %"},
                                            {"kept: thread\nhand-off us"},
                                            {"busy\ndevice us"},
                                            {"left-over\nwork us"},
@@ -422,6 +424,7 @@ class TextReport {
           fmt::format("{}", rank.rank),
           table_number(percent(rank.simulated_wait_us, rank.step.simulated_us), 1),
           table_number(percent(facts.unexplained_wait_us, rank.step.measured_us), 3),
+          table_number(percent(facts.gpu_late_us, rank.step.measured_us), 3),
           table_number(kept.handoff_us, 0),
           table_number(kept.busy_us, 0),
           table_number(kept.left_over_us, 0),
@@ -439,8 +442,32 @@ class TextReport {
         "  not explained: waiting in calls that no dependency accounts for. It is left out, so it shows as "
         "error.");
     line(
+        "  GPU late: GPU work that every known dependency let start had not started. That is not explained, "
+        "either: the replay starts it in time.");
+    line(
         "  kept: recorded delays that stand on a dependency as they are; they count as kept, not as "
         "explained.");
+    kept_structure();
+  }
+
+  // What keeps its recorded distances, where there is any.
+  void kept_structure() {
+    std::uint64_t nodes = 0, overlapping = 0, starts = 0;
+    for (const RecordedStepFacts& facts : a_.facts) {
+      nodes += facts.graph_nodes;
+      overlapping += facts.overlapping_kernels;
+      starts += facts.kept_starts;
+    }
+    if (nodes > 0)
+      line("  {} of graph launches keep their recorded distances to each other.",
+           plural(nodes, "later node", "later nodes"));
+    if (overlapping > 0)
+      line("  {} before the one ahead on the stream had ended: held by its start, as recorded.",
+           plural(overlapping, "kernel began", "kernels began"));
+    if (starts > 0)
+      line("  {} where recorded: {} for work from before the file.",
+           plural(starts, "start or return is kept", "starts and returns are kept"),
+           starts == 1 ? "it waited" : "they waited");
   }
 
   void streams() {

@@ -22,9 +22,32 @@ namespace {
 using detail::RankGraph;
 using detail::RecordedStep;
 
-// The step that is replayed: the asked one, else the last that every rank has.
+// Of steps that every rank has the last in which a rank launches GPU work (profilers stop inside a step, which is
+// then empty), or the last of all.
+std::optional<std::int64_t> last_with_gpu_work(std::span<const RecordedInput> ranks,
+                                               const std::vector<std::vector<RecordedStep>>& steps,
+                                               const std::vector<std::int64_t>& common,
+                                               std::vector<std::string>& notes) {
+  if (common.empty()) return std::nullopt;
+  for (auto n = common.rbegin(); n != common.rend(); ++n) {
+    bool launches = false;
+    for (std::size_t r = 0; r < ranks.size() && !launches; ++r) {
+      const auto step = std::find_if(steps[r].begin(), steps[r].end(),
+                                     [&](const RecordedStep& s) { return s.number == *n; });
+      launches = detail::launches_gpu_work(*ranks[r].kineto, *step);
+    }
+    if (!launches) continue;
+    if (*n != common.back())
+      notes.push_back(fmt::format("step {} launches no GPU work: step {} is replayed", common.back(), *n));
+    return *n;
+  }
+  return common.back();
+}
+
+// The step that is replayed: the asked one, else the last with GPU work that every rank has.
 Result<std::vector<RecordedStep>> choose_steps(std::span<const RecordedInput> ranks,
-                                               const RebuildOptions& options) {
+                                               const RebuildOptions& options,
+                                               std::vector<std::string>& notes) {
   std::vector<std::vector<RecordedStep>> steps;
   std::size_t without = 0;
   for (const RecordedInput& in : ranks) {
@@ -49,8 +72,10 @@ Result<std::vector<RecordedStep>> choose_steps(std::span<const RecordedInput> ra
   }
   std::optional<std::int64_t> number = options.step;
   if (!number) {
+    std::vector<std::int64_t> common;
     for (const auto& [n, count] : seen)
-      if (count == ranks.size()) number = n;
+      if (count == ranks.size()) common.push_back(n);
+    number = last_with_gpu_work(ranks, steps, common, notes);
     if (!number) {
       std::vector<std::string> lists;
       for (std::size_t r = 0; r < ranks.size(); ++r) {
@@ -169,6 +194,31 @@ void move_clocks(std::vector<RankGraph>& graphs, const std::vector<double>& shif
   }
 }
 
+detail::RankStarts find_starts(RankGraph& g, const detail::Constants& constants,
+                               const RebuildOptions& options) {
+  detail::RankStarts starts;
+  starts.of_work = detail::gpu_starts(g, constants, options.own_delays);
+  detail::find_busy_device(g, detail::ready_times(g, constants, starts.of_work));
+  detail::keep_starts_behind_unseen_work(g, detail::ready_times(g, constants, starts.of_work),
+                                         starts.of_work);
+  starts.lateness =
+      detail::gpu_lateness(g, detail::ready_times(g, constants, starts.of_work), starts.of_work);
+  return starts;
+}
+
+// Queued work follows its predecessor within microseconds: what fills the gap was thinned out of the file, or
+// happened where the profiler does not look.
+void note_missing_kernels(const RankGraph& g, const detail::GpuLateness& lateness,
+                          std::vector<std::string>& notes) {
+  constexpr double kShareOfStep = 0.01;
+  const double step_us = g.window.end_us - g.window.start_us;
+  if (lateness.idle_between_queued_us <= kShareOfStep * step_us) return;
+  notes.push_back(fmt::format(
+      "rank {}: kernels are missing in this trace: the GPU does nothing for {:.3f} ms in {} places "
+      "although work was queued",
+      g.rank, lateness.idle_between_queued_us * 1e-3, lateness.idle_n));
+}
+
 }  // namespace
 
 Result<RecordedProgram> rebuild_program(std::span<const RecordedInput> input, const RebuildOptions& options) {
@@ -178,11 +228,11 @@ Result<RecordedProgram> rebuild_program(std::span<const RecordedInput> input, co
   std::stable_sort(ranks.begin(), ranks.end(), [](const RecordedInput& a, const RecordedInput& b) {
     return a.kineto->rank.value_or(0) < b.kineto->rank.value_or(0);
   });
-  STEPCAST_ASSIGN(const std::vector<RecordedStep> steps, choose_steps(ranks, options));
+  std::vector<std::string> notes;
+  STEPCAST_ASSIGN(const std::vector<RecordedStep> steps, choose_steps(ranks, options, notes));
   Nanoseconds origin = Nanoseconds::max();
   for (const RecordedStep& s : steps) origin = std::min(origin, s.start);
 
-  std::vector<std::string> notes;
   std::vector<RankGraph> graphs;
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     STEPCAST_ASSIGN(RankGraph graph, link(ranks[r], steps[r], origin, notes));
@@ -210,9 +260,13 @@ Result<RecordedProgram> rebuild_program(std::span<const RecordedInput> input, co
   RecordedProgram out;
   for (RankGraph& g : graphs) detail::name_calls(g, out.program.names);
   const detail::Constants constants = detail::Constants::learn(graphs, lanes, out.program.names);
-  for (RankGraph& g : graphs) detail::find_busy_device(g, detail::ready_times(g, constants));
+  std::vector<detail::RankStarts> starts;
+  for (RankGraph& g : graphs) {
+    starts.push_back(find_starts(g, constants, options));
+    note_missing_kernels(g, starts.back().lateness, notes);
+  }
 
-  STEPCAST_TRY(detail::assemble(graphs, lanes, constants, match, options, out));
+  STEPCAST_TRY(detail::assemble(graphs, lanes, starts, constants, match, options, out));
   for (const RecordedInput& rank : ranks) out.files.push_back(file_facts(rank));
   out.notes = std::move(notes);
   out.notes.insert(out.notes.end(), match.notes.begin(), match.notes.end());

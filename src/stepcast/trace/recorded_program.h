@@ -25,7 +25,7 @@ namespace stepcast {
 
 struct RebuildOptions {
   std::optional<std::int64_t>
-      step;  // number N of ProfilerStep#N; otherwise the last complete step that all ranks have
+      step;  // number N of ProfilerStep#N; otherwise the last step with GPU work that all ranks have
   // Each launched op's own recorded launch delay and stream gap, where small, instead of the medians.
   bool own_delays = false;
   bool tf32_allowed = false;  // fp32 products ran on TF32 units; traces do not record it
@@ -51,6 +51,14 @@ struct RecordedStepFacts {
   // Waiting that ended up in edges, and waiting that no edge explains, in microseconds.
   double recorded_wait_us = 0;     // recorded length of waits in calls (beyond the base cost)
   double unexplained_wait_us = 0;  // of it, what no edge accounts for: left out of the replay
+  // Time in which GPU work that every rebuilt dependency allowed to start had not started, by recorded times, and
+  // how much work that was (more than 15 us late). No cause is known: the replay starts it in time.
+  double gpu_late_us = 0;
+  std::uint32_t late_gpu_work = 0;
+  std::uint32_t kept_starts = 0;  // starts and returns kept as recorded: they waited for work before the file
+  std::uint32_t graph_nodes = 0;  // later nodes of graph launches: they keep their recorded distances
+  std::uint32_t overlapping_kernels =
+      0;  // GPU work that began before its predecessor on the stream had ended
   std::array<double, kEdgeOriginCount> kept_delay_us{};      // recorded delays kept on edges, by origin
   std::array<std::uint32_t, kEdgeOriginCount> edge_count{};  // by origin
   std::array<std::uint32_t, kEdgeOriginCount> inferred_edge_count{};

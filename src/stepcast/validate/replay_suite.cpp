@@ -82,10 +82,10 @@ class Scores {
     for (const auto& [name, unit, relative] :
          {Kind{"step_time", "ms", true}, Kind{"gpu_window", "ms", true}, Kind{"global_window", "ms", true},
           Kind{"kernel_starts", "us", false}, Kind{"collective_waits", "us", false},
-          Kind{"unexplained_wait", "percent", false}, Kind{"naive", "ms", true},
-          Kind{"naive_gpu_window", "ms", true}, Kind{"smallest_handoff", "ms", true},
-          Kind{"whole_trace", "ms", true}, Kind{"round_trip", "ms", true},
-          Kind{"inferred_events", "edges", false}}) {
+          Kind{"unexplained_wait", "percent", false}, Kind{"gpu_lateness", "percent", false},
+          Kind{"naive", "ms", true}, Kind{"naive_gpu_window", "ms", true},
+          Kind{"smallest_handoff", "ms", true}, Kind{"whole_trace", "ms", true},
+          Kind{"round_trip", "ms", true}, Kind{"inferred_events", "edges", false}}) {
       TestScore test;
       test.test = name;
       test.protocol = "recorded";
@@ -143,6 +143,22 @@ class Scores {
   std::vector<TestScore> tests_;
 };
 
+void add_lateness(Scores& scores, const std::string& set, const std::string& row, const ReplayedRank& rank,
+                  const RecordedStepFacts& facts) {
+  const double step_us = rank.step.measured_us > 0 ? rank.step.measured_us : 1;
+  const double late_percent = 100 * facts.gpu_late_us / step_us;
+  scores.add("gpu_lateness", set, row, 0, late_percent);
+  scores.keep("gpu_lateness", set, "max_percent_of_step", late_percent, ExtraMetric::Over::max);
+  const auto count = [&](std::string_view name, std::uint32_t n) {
+    scores.keep("gpu_lateness", set, name, n, ExtraMetric::Over::sum);
+  };
+  count("late_n", facts.late_gpu_work);
+  count("graph_node_n", facts.graph_nodes);
+  count("overlapping_n", facts.overlapping_kernels);
+  count("kept_start_n", facts.kept_starts);
+  count("warned_n", is_far_off(rank) ? 1 : 0);
+}
+
 void add_step(Scores& scores, const std::string& set, const Replay& replay) {
   const auto row_of = [](const RecordedStepFacts& facts) {
     return facts.step_number >= 0 ? fmt::format("rank {} step {}", facts.rank, facts.step_number)
@@ -155,6 +171,7 @@ void add_step(Scores& scores, const std::string& set, const Replay& replay) {
     const auto add_pair = [&](std::string_view test, const TimePair& pair) {
       scores.add(test, set, row, pair.measured_us / kUsPerMs, pair.simulated_us / kUsPerMs);
     };
+    add_lateness(scores, set, row, rank, facts[c]);
     if (facts[c].step_number < 0) {
       add_pair("whole_trace", rank.step);
       continue;

@@ -8,6 +8,9 @@
 //   collective_waits   what each rank waited in each collective; share within 5 % + 20 us in extra keys; us
 //   unexplained_wait   waiting in calls that no dependency explains, and kept hand-off latency, as shares of
 //                      the step; percent
+//   gpu_lateness       time in which GPU work that every dependency let start had not started, as a share of the
+//                      step; in extra keys what keeps recorded distances, and replays that come with a warning;
+//                      percent
 //   naive              step_time of the naive replay: waits cut to their base cost, no dependencies of GPU work
 //   naive_gpu_window   its gpu_window
 //   smallest_handoff   step_time with the smallest hand-off latency over all ranks instead of each rank's own

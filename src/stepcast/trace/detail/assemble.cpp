@@ -14,46 +14,6 @@
 namespace stepcast::detail {
 namespace {
 
-// A launch delay or stream gap this close to its constant may be taken as recorded
-// (RebuildOptions::own_delays).
-constexpr double kOwnDelayWithinUs = 3;
-
-struct LaunchEdge {
-  bool from_start = false;
-  bool kept = false;
-  double delay_us = 0;
-  DelayClass delay;
-};
-
-LaunchEdge launch_edge(const RankGraph& g, std::size_t i, const Constants& constants,
-                       const std::vector<std::vector<std::int32_t>>& into, bool own_delays) {
-  const GpuWork& w = g.gpu[i];
-  const Call& c = g.calls[static_cast<std::size_t>(w.call)];
-  LaunchEdge edge;
-  if (c.blocking_copy) {
-    edge.from_start = true;
-    edge.delay = launch_class(DelayKind::inside_launch, g, w);
-    edge.delay_us = constants.value_us(edge.delay);
-  } else if (starts_inside_call(g, w)) {
-    // How far into its call the work begins depends on the call (staging of a large copy, a slow first
-    // launch): its own delay is kept.
-    edge.from_start = true;
-    edge.kept = true;
-    edge.delay = launch_class(DelayKind::inside_launch, g, w);
-    edge.delay_us = std::max(0.0, w.start_us - c.start_us);
-    if (!launched_clean(g, i, into)) edge.delay_us = std::min(edge.delay_us, constants.value_us(edge.delay));
-  } else {
-    edge.delay = launch_class(DelayKind::launch, g, w);
-    edge.delay_us = constants.value_us(edge.delay);
-    const double own = w.start_us - c.end_us;
-    if (own_delays && launched_clean(g, i, into) && std::abs(own - edge.delay_us) <= kOwnDelayWithinUs) {
-      edge.delay_us = own;
-      edge.kept = true;
-    }
-  }
-  return edge;
-}
-
 DelayClass handoff_class(Handoff::Kind kind) {
   switch (kind) {
     case Handoff::Kind::wake: return {.kind = DelayKind::handoff_wake};
@@ -68,7 +28,7 @@ class RankAssembler {
  public:
   RankAssembler(Program& program, DelayTable& delays, const RankGraph& g, const CpuLanes& lanes,
                 const Constants& constants, const CollectiveMatch& match, const GpuOperations& operations,
-                const std::vector<GroupId>& groups, const RebuildOptions& options)
+                const std::vector<GroupId>& groups, const RankStarts& starts)
       : program_(program),
         delays_(delays),
         g_(g),
@@ -77,7 +37,7 @@ class RankAssembler {
         match_(match),
         operations_(operations),
         groups_(groups),
-        options_(options),
+        starts_(starts),
         builder_(fmt::format("rank {}", g.rank)) {}
 
   struct Built {
@@ -100,6 +60,7 @@ class RankAssembler {
     add_launches_and_order();
     add_gpu_waits();
     add_returns();
+    add_kept_returns();
     Built built;
     built.lanes.assign(builder_.lanes().begin(), builder_.lanes().end());
     STEPCAST_ASSIGN(built.finished, std::move(builder_).finish_with_map());
@@ -147,6 +108,7 @@ class RankAssembler {
     const NameId no_op = program_.names.intern("(no framework op)");
     cpu_task_.resize(lanes_.tasks.size());
     const std::vector<std::vector<HostTime>> times = host_times(g_, lanes_);
+    double last_cpu_end_us = 0;
     for (std::size_t lane = 0; lane < lanes_.tasks.size(); ++lane) {
       const std::int32_t thread = lanes_.threads[lane];
       const RecordedThread& recorded = g_.recorded->threads[static_cast<std::size_t>(thread)];
@@ -188,7 +150,14 @@ class RankAssembler {
         }
         cpu_task_[lane].push_back(call_return_[call]);
       }
-      if (main && !cpu_task_[lane].empty()) step_end_ = cpu_task_[lane].back();
+      if (cpu_task_[lane].empty()) continue;
+      // A marked step ends with its thread, a whole file with whichever thread is the last.
+      const double end_us = lanes_.tasks[lane].back().end_us;
+      const bool whole_file = g_.window.number < 0;
+      if (whole_file ? !step_end_.valid() || end_us > last_cpu_end_us : main) {
+        step_end_ = cpu_task_[lane].back();
+        last_cpu_end_us = end_us;
+      }
     }
   }
 
@@ -201,24 +170,35 @@ class RankAssembler {
                                                       constants_.value_us(return_class(wait.kind)));
     }
     facts_.recorded_wait_us += waited;
-    facts_.unexplained_wait_us += std::clamp(t.end_us - explained_until, 0.0, waited);
+    const double unexplained = std::clamp(t.end_us - explained_until, 0.0, waited);
+    if (wait.sources.empty() && g_.begins_with_file && unexplained > kLateUs && nothing_launched_before(t)) {
+      kept_returns_.push_back({wait.call, t.end_us - g_.window.start_us});
+      ++facts_.kept_starts;
+      return;
+    }
+    facts_.unexplained_wait_us += unexplained;
+  }
+
+  // Then a call that waits does so for work from before the file.
+  [[nodiscard]] bool nothing_launched_before(const CpuTask& t) const {
+    return std::none_of(g_.calls.begin(), g_.calls.end(),
+                        [&](const Call& c) { return c.kind == CallKind::launch && c.start_us < t.start_us; });
   }
 
   void add_gpu_tasks() {
-    std::vector<LaneId> lane_of_stream;
-    for (const Stream& s : g_.streams) {
-      const bool one_device = std::all_of(g_.streams.begin(), g_.streams.end(), [&](const Stream& o) {
-        return o.device == g_.streams.front().device;
-      });
-      lane_of_stream.push_back(
-          builder_.add_lane({LaneKind::gpu_stream,
-                             one_device ? fmt::format("stream {}", s.number)
-                                        : fmt::format("GPU {} stream {}", s.device, s.number),
-                             s.number}));
-    }
+    const bool one_device = std::all_of(g_.streams.begin(), g_.streams.end(), [&](const Stream& o) {
+      return o.device == g_.streams.front().device;
+    });
     gpu_task_.resize(g_.gpu.size());
-    for (std::size_t s = 0; s < g_.streams.size(); ++s) {
-      for (const std::int32_t i : g_.streams[s].work) {
+    lane_of_work_.resize(g_.gpu.size());
+    // Work of one stream that overlaps stands on lanes of its own.
+    struct StreamLane {
+      LaneId id;
+      double free_us;
+    };
+    for (const Stream& stream : g_.streams) {
+      std::vector<StreamLane> lanes;
+      for (const std::int32_t i : stream.work) {
         const GpuWork& w = g_.gpu[static_cast<std::size_t>(i)];
         TaskInfo info;
         info.kernel_class = w.kernel_class;
@@ -240,8 +220,20 @@ class RankAssembler {
         } else {
           last_gpu_end_us_ = std::max(last_gpu_end_us_, w.end_us);
         }
-        gpu_task_[static_cast<std::size_t>(i)] =
-            add_task(lane_of_stream[s], info, length, {w.start_us, w.end_us});
+        auto lane = std::find_if(lanes.begin(), lanes.end(), [&](const StreamLane& free) {
+          return free.free_us <= w.start_us + g_.clock_step_us;
+        });
+        if (lane == lanes.end()) {
+          std::string name = one_device ? fmt::format("stream {}", stream.number)
+                                        : fmt::format("GPU {} stream {}", stream.device, stream.number);
+          if (!lanes.empty()) name += fmt::format(", overlap {}", lanes.size());
+          lanes.push_back(
+              {builder_.add_lane({LaneKind::gpu_stream, std::move(name), stream.number}), w.end_us});
+          lane = std::prev(lanes.end());
+        }
+        lane->free_us = std::max(lane->free_us, w.end_us);
+        lane_of_work_[static_cast<std::size_t>(i)] = lane->id;
+        gpu_task_[static_cast<std::size_t>(i)] = add_task(lane->id, info, length, {w.start_us, w.end_us});
       }
     }
   }
@@ -284,38 +276,36 @@ class RankAssembler {
   }
 
   void add_launches_and_order() {
-    const auto into = edges_into(g_);
+    const auto from_window = [&](TaskId task, double offset_us) {
+      add_edge(BlockBuilder::arrival_at(window_begin_), task, offset_us,
+               {EdgeOrigin::recorded_offset, false, true, 0});
+    };
     for (std::size_t i = 0; i < g_.gpu.size(); ++i) {
       const GpuWork& w = g_.gpu[i];
-      if (w.call == kNone) {
-        // Left over from before the window: the first on its stream at its recorded offset, the others a
-        // recorded gap behind it, so that a scenario which changes kernel times moves them as a queue.
-        const bool queued = w.previous != kNone && g_.gpu[static_cast<std::size_t>(w.previous)].call == kNone;
-        if (queued) {
-          add_edge(Moment::end_of(gpu_task_[static_cast<std::size_t>(w.previous)]), gpu_task_[i],
-                   w.start_us - g_.gpu[static_cast<std::size_t>(w.previous)].end_us,
-                   {EdgeOrigin::recorded_offset, false, true, 0});
-        } else {
-          add_edge(BlockBuilder::arrival_at(window_begin_), gpu_task_[i], w.start_us - g_.window.start_us,
-                   {EdgeOrigin::recorded_offset, false, true, 0});
-        }
-        continue;
+      const GpuStart& start = starts_.of_work[i];
+      if (start.launch) {
+        const LaunchEdge& edge = *start.launch;
+        const TaskId call = edge.from_start ? call_enter_[static_cast<std::size_t>(w.call)]
+                                            : call_return_[static_cast<std::size_t>(w.call)];
+        add_edge(edge.from_start ? Moment::start_of(call) : Moment::end_of(call), gpu_task_[i], edge.delay_us,
+                 {EdgeOrigin::launch, false, edge.kept, 0, delays_.intern(edge.delay)});
+        if (start.offset_us) ++facts_.kept_starts;
       }
-      const LaunchEdge edge = launch_edge(g_, i, constants_, into, options_.own_delays);
-      const TaskId call = edge.from_start ? call_enter_[static_cast<std::size_t>(w.call)]
-                                          : call_return_[static_cast<std::size_t>(w.call)];
-      add_edge(edge.from_start ? Moment::start_of(call) : Moment::end_of(call), gpu_task_[i], edge.delay_us,
-               {EdgeOrigin::launch, false, edge.kept, 0, delays_.intern(edge.delay)});
-      if (w.previous != kNone) {
-        const GpuWork& previous = g_.gpu[static_cast<std::size_t>(w.previous)];
-        const DelayClass delay = gap_class(previous, w);
-        double gap = constants_.value_us(delay);
-        const double own = w.start_us - previous.end_us;
-        if (options_.own_delays && own >= 0 && own <= gap + kOwnDelayWithinUs) gap = std::min(gap, own);
-        if (gap > 0)
-          add_edge(Moment::end_of(gpu_task_[static_cast<std::size_t>(w.previous)]), gpu_task_[i], gap,
-                   {EdgeOrigin::stream_order, false, false, 0, delays_.intern(delay)});
+      if (start.offset_us) from_window(gpu_task_[i], *start.offset_us);
+      if (start.order) {
+        const OrderEdge& edge = *start.order;
+        const auto from = static_cast<std::size_t>(edge.from);
+        EdgeInfo info = edge.info;
+        if (edge.delay) info.delay = delays_.intern(*edge.delay);
+        // The lane keeps its tasks in order by itself.
+        const bool lane_says_it =
+            edge.delay_us <= 0 && !edge.from_start && lane_of_work_[from] == lane_of_work_[i];
+        if (!lane_says_it)
+          add_edge(edge.from_start ? Moment::start_of(gpu_task_[from]) : Moment::end_of(gpu_task_[from]),
+                   gpu_task_[i], edge.delay_us, info);
+        if (edge.from_start) ++facts_.overlapping_kernels;
       }
+      if (is_later_node(g_, i)) ++facts_.graph_nodes;
     }
   }
 
@@ -346,11 +336,19 @@ class RankAssembler {
     }
   }
 
+  void add_kept_returns() {
+    for (const KeptReturn& kept : kept_returns_)
+      add_edge(BlockBuilder::arrival_at(window_begin_), call_return_[static_cast<std::size_t>(kept.call)],
+               kept.offset_us, {EdgeOrigin::recorded_offset, true, true, 0});
+  }
+
   void finish_facts(Built& built) {
     facts_.rank = g_.rank;
     facts_.step_number = g_.window.number;
     facts_.step_us = {g_.window.start_us, g_.window.end_us};
     facts_.gpu_window_end_us = last_gpu_end_us_;
+    facts_.gpu_late_us = starts_.lateness.late_us;
+    facts_.late_gpu_work = starts_.lateness.n;
     if (step_end_.index() < built.finished.new_id.size())
       facts_.step_end_task = built.finished.new_id[step_end_.index()];
     built.facts = facts_;
@@ -364,7 +362,7 @@ class RankAssembler {
   const CollectiveMatch& match_;
   const GpuOperations& operations_;
   const std::vector<GroupId>& groups_;  // [GpuWork], of communication
-  const RebuildOptions& options_;
+  const RankStarts& starts_;
   BlockBuilder builder_;
   InPortId window_begin_;
   std::vector<Interval> measured_;
@@ -372,8 +370,14 @@ class RankAssembler {
   std::vector<TaskId> call_enter_, call_return_;  // [call]
   std::vector<std::vector<TaskId>> cpu_task_;     // [lane][task] -> last task of it
   std::vector<TaskId> gpu_task_;
+  std::vector<LaneId> lane_of_work_;
   std::unordered_map<std::int32_t, StackId> stack_of_op_;
   std::unordered_map<std::uint32_t, NameId> name_;
+  struct KeptReturn {
+    std::int32_t call;
+    double offset_us;  // since the window's begin
+  };
+  std::vector<KeptReturn> kept_returns_;  // of calls that waited for work from before the file
   TaskId step_end_;
   double last_gpu_end_us_ = 0;
   RecordedStepFacts facts_;
@@ -381,33 +385,9 @@ class RankAssembler {
 
 }  // namespace
 
-std::vector<double> ready_times(const RankGraph& g, const Constants& constants) {
-  const auto into = edges_into(g);
-  std::vector<double> ready(g.gpu.size(), 0);
-  for (std::size_t i = 0; i < g.gpu.size(); ++i) {
-    const GpuWork& w = g.gpu[i];
-    if (w.call == kNone) {
-      ready[i] = w.start_us;
-      continue;
-    }
-    const Call& c = g.calls[static_cast<std::size_t>(w.call)];
-    const LaunchEdge edge = launch_edge(g, i, constants, into, false);
-    ready[i] = (edge.from_start ? c.start_us : c.end_us) + edge.delay_us;
-    if (w.previous != kNone) {
-      const GpuWork& previous = g.gpu[static_cast<std::size_t>(w.previous)];
-      ready[i] = std::max(ready[i], previous.end_us + constants.value_us(gap_class(previous, w)));
-    }
-    for (const std::int32_t e : into[i]) {
-      const GpuWork& from = g.gpu[static_cast<std::size_t>(g.gpu_edges[static_cast<std::size_t>(e)].from)];
-      ready[i] = std::max(ready[i], from.end_us + constants.value_us(event_class(from, w)));
-    }
-  }
-  return ready;
-}
-
 Status assemble(const std::vector<RankGraph>& ranks, const std::vector<CpuLanes>& lanes,
-                const Constants& constants, const CollectiveMatch& match, const RebuildOptions& options,
-                RecordedProgram& out) {
+                const std::vector<RankStarts>& starts, const Constants& constants,
+                const CollectiveMatch& match, const RebuildOptions& options, RecordedProgram& out) {
   out.constants = constants.table();
   const std::vector<std::vector<GroupId>> groups = add_groups(out.program, ranks, match);
   std::vector<std::vector<TaskId>> gpu_task(ranks.size());
@@ -415,7 +395,7 @@ Status assemble(const std::vector<RankGraph>& ranks, const std::vector<CpuLanes>
     const GpuOperations operations = operations_of_gpu_work(ranks[r], {.tf32_allowed = options.tf32_allowed});
     out.coverage.push_back(kernel_time(ranks[r], operations));
     RankAssembler assembler{out.program, out.delays, ranks[r],  lanes[r], constants,
-                            match,       operations, groups[r], options};
+                            match,       operations, groups[r], starts[r]};
     auto built = assembler.build();
     if (!built.ok()) return std::move(built).error().in_file(ranks[r].recorded->file);
     gpu_task[r] = std::move(built->gpu_task);

@@ -7,17 +7,21 @@
 #include "stepcast/trace/detail/collective_matching.h"
 #include "stepcast/trace/detail/constants.h"
 #include "stepcast/trace/detail/cpu_lanes.h"
+#include "stepcast/trace/detail/gpu_starts.h"
 #include "stepcast/trace/detail/rank_graph.h"
 #include "stepcast/trace/recorded_program.h"
 
 namespace stepcast::detail {
 
-// When each GPU work could start by its launch, its stream and its events, from recorded times.
-[[nodiscard]] std::vector<double> ready_times(const RankGraph& graph, const Constants& constants);
+struct RankStarts {
+  std::vector<GpuStart> of_work;  // [GpuWork]
+  GpuLateness lateness;
+};
 
 // Adds program, measured times, facts and constants to `out`, whose program holds the names of calls.
 [[nodiscard]] Status assemble(const std::vector<RankGraph>& ranks, const std::vector<CpuLanes>& lanes,
-                              const Constants& constants, const CollectiveMatch& match,
-                              const RebuildOptions& options, RecordedProgram& out);
+                              const std::vector<RankStarts>& starts, const Constants& constants,
+                              const CollectiveMatch& match, const RebuildOptions& options,
+                              RecordedProgram& out);
 
 }  // namespace stepcast::detail

@@ -1,5 +1,7 @@
 #include "stepcast/trace/detail/constants.h"
 
+#include <algorithm>
+
 namespace stepcast::detail {
 namespace {
 
@@ -71,13 +73,15 @@ std::vector<std::vector<std::int32_t>> edges_into(const RankGraph& g) {
 bool launched_clean(const RankGraph& g, std::size_t work,
                     const std::vector<std::vector<std::int32_t>>& sources) {
   const GpuWork& w = g.gpu[work];
-  const double began = call_of(g, w).start_us;
-  if (w.previous != kNone && g.gpu[static_cast<std::size_t>(w.previous)].end_us > began) return false;
-  for (const std::int32_t e : sources[work]) {
-    if (g.gpu[static_cast<std::size_t>(g.gpu_edges[static_cast<std::size_t>(e)].from)].end_us > began)
-      return false;
-  }
-  return true;
+  const Call& c = call_of(g, w);
+  // A call that runs long before its work begins holds the work itself: what ended meanwhile did not.
+  const bool held_by_call = !c.blocking_copy && w.start_us < c.end_us;
+  const double over_by = held_by_call ? std::max(c.start_us, w.start_us - kLateUs) : c.start_us;
+  if (w.previous != kNone && g.gpu[static_cast<std::size_t>(w.previous)].end_us > over_by) return false;
+  return std::all_of(sources[work].begin(), sources[work].end(), [&](std::int32_t e) {
+    const std::int32_t from = g.gpu_edges[static_cast<std::size_t>(e)].from;
+    return g.gpu[static_cast<std::size_t>(from)].end_us <= over_by;
+  });
 }
 
 }  // namespace stepcast::detail

@@ -45,7 +45,8 @@ class Constants {
 // True when the work starts before its launching call returns, or its call waits for it: its launch edge
 // leaves the call's start.
 [[nodiscard]] bool starts_inside_call(const RankGraph& g, const GpuWork& w);
-// True when all that the work could have waited for (stream and event) had ended before its launch began.
+// True when all that the work could have waited for (stream and event) had ended before its launch began, or, for
+// work that begins inside its call, long before it began.
 [[nodiscard]] bool launched_clean(const RankGraph& g, std::size_t work,
                                   const std::vector<std::vector<std::int32_t>>& sources);
 // [work] -> edges into it (indices into graph.gpu_edges).

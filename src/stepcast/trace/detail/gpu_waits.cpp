@@ -351,13 +351,13 @@ std::int32_t last_ended(const RankGraph& g, std::int32_t i, double ended_by_us) 
 void find_gpu_waits(RankGraph& graph) { WaitFinder{graph}.run(); }
 
 void find_busy_device(RankGraph& g, const std::vector<double>& ready_us) {
-  // Lateness above 15 us is more than any launch jitter seen in the traces; a successor begins within 6 us of
+  // A successor begins within 6 us of
   // the end of the kernel that held the device (stream gap plus clock rounding), and a kernel that takes the
   // device at the same moment may begin that much after this work was ready. Two forms: (i) it follows the
   // end of the other kernel; (ii) it begins while the last blocks of the other still run. For (ii) the other
   // must have more blocks than fit at once: a GEMM block of large tiles fills an SM alone, so from 2 blocks
   // per SM on there is a second wave, and what waits gets in when most blocks are done.
-  constexpr double kLateUs = 15, kFollowsWithinUs = 6, kShareDone = 0.5;
+  constexpr double kFollowsWithinUs = 6, kShareDone = 0.5;
   constexpr float kSecondWaveBlocksPerSm = 2;
   for (std::size_t i = 0; i < g.gpu.size(); ++i) {
     const GpuWork& w = g.gpu[i];

@@ -149,8 +149,10 @@ class ConstantsLearner {
         const GpuWork& w = g.gpu[i];
         if (w.call == kNone) continue;
         const Call& c = call_of(g, w);
-        if (c.gpu.front() != static_cast<std::int32_t>(i)) continue;  // later work of a graph launch
-        const bool clean = launched_clean(g, i, into_[r]);
+        if (is_later_node(g, i)) continue;
+        // The first work of a stream in the file may have waited for what was launched before the file.
+        const bool unseen_before = g.begins_with_file && w.previous == kNone;
+        const bool clean = !unseen_before && launched_clean(g, i, into_[r]);
         if (starts_inside_call(g, w)) {
           inside_call[launch_class(DelayKind::inside_launch, g, w)].add(w.start_us - c.start_us, clean);
         } else {
@@ -226,8 +228,9 @@ class ConstantsLearner {
       const RankGraph& g = ranks_[r];
       for (std::size_t i = 0; i < g.gpu.size(); ++i) {
         const GpuWork& w = g.gpu[i];
-        if (w.call == kNone || w.previous == kNone) continue;
+        if (w.call == kNone || w.previous == kNone || is_later_node(g, i)) continue;
         const GpuWork& previous = g.gpu[static_cast<std::size_t>(w.previous)];
+        if (runs_beside(g, previous, w)) continue;
         double events = -std::numeric_limits<double>::infinity();
         for (const std::int32_t e : into_[r][i]) events = std::max(events, source_of(g, e).end_us);
         const bool queued = launched_us(g, w) <= previous.end_us && events < previous.end_us;
@@ -244,7 +247,7 @@ class ConstantsLearner {
       const RankGraph& g = ranks_[r];
       for (std::size_t i = 0; i < g.gpu.size(); ++i) {
         const GpuWork& w = g.gpu[i];
-        if (w.call == kNone || into_[r][i].empty()) continue;
+        if (w.call == kNone || into_[r][i].empty() || is_later_node(g, i)) continue;
         const GpuWork* last = nullptr;
         for (const std::int32_t e : into_[r][i]) {
           const GpuWork& source = source_of(g, e);

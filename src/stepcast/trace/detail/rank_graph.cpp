@@ -4,6 +4,7 @@
 #include <map>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -112,6 +113,16 @@ std::vector<RecordedStep> find_steps(const RecordedRank& r) {
   return steps;
 }
 
+bool launches_gpu_work(const RecordedRank& r, const RecordedStep& step) {
+  std::unordered_set<std::int64_t> called;
+  for (const RuntimeCall& call : r.runtime_calls) {
+    if (call.start >= step.start && call.start < step.end && call.correlation >= 0)
+      called.insert(call.correlation);
+  }
+  return std::any_of(r.gpu_ops.begin(), r.gpu_ops.end(),
+                     [&](const GpuOp& op) { return called.contains(op.correlation); });
+}
+
 RecordedStep whole_file(const RecordedRank& r) {
   RecordedStep step;
   step.start = Nanoseconds::max();
@@ -125,7 +136,18 @@ RecordedStep whole_file(const RecordedRank& r) {
     cover(op.start, op.end());
     if (op.thread.valid()) ++ops_on[op.thread.index()];
   }
+  // Threads that only poll have no part in the step: the calls of those that launch or hold ops count.
+  std::unordered_set<std::int64_t> started_work;
+  for (const GpuOp& g : r.gpu_ops) started_work.insert(g.correlation);
+  std::vector<bool> works(r.threads.size(), false);
+  for (std::size_t t = 0; t < works.size(); ++t) works[t] = ops_on[t] > 0;
   for (const RuntimeCall& call : r.runtime_calls) {
+    if (call.thread.valid() && call.correlation >= 0 && started_work.contains(call.correlation))
+      works[call.thread.index()] = true;
+  }
+  const bool nobody_works = std::find(works.begin(), works.end(), true) == works.end();
+  for (const RuntimeCall& call : r.runtime_calls) {
+    if (!nobody_works && !(call.thread.valid() && works[call.thread.index()])) continue;
     cover(call.start, call.end());
     if (call.thread.valid() && r.cpu_ops.empty()) ++ops_on[call.thread.index()];
   }
@@ -138,6 +160,18 @@ RecordedStep whole_file(const RecordedRank& r) {
   return step;
 }
 
+namespace {
+
+// Older profilers write whole microseconds.
+double gpu_clock_step_us(const RecordedRank& r) {
+  const bool whole = std::all_of(r.gpu_ops.begin(), r.gpu_ops.end(), [](const GpuOp& op) {
+    return op.start.count() % 1000 == 0 && op.duration.count() % 1000 == 0;
+  });
+  return whole ? kClockToleranceUs : 1e-3;
+}
+
+}  // namespace
+
 RankGraph link_rank(const RecordedRank& r, const RecordedStep& step, Nanoseconds origin) {
   RankGraph g;
   g.recorded = &r;
@@ -148,6 +182,9 @@ RankGraph link_rank(const RecordedRank& r, const RecordedStep& step, Nanoseconds
   Nesting nesting = nest(r);
   g.parent_of_op = std::move(nesting.parent_of_op);
   g.calls_of_thread.resize(r.threads.size());
+
+  g.begins_with_file = true;
+  g.clock_step_us = gpu_clock_step_us(r);
 
   // Calls of the window. A call that spans the window's begin belongs to the time before.
   std::unordered_map<std::int64_t, std::int32_t> call_of_correlation;
@@ -215,8 +252,10 @@ RankGraph link_rank(const RecordedRank& r, const RecordedStep& step, Nanoseconds
   }
   for (const std::size_t i : left_over) {
     const GpuOp& op = r.gpu_ops[i];
-    if (op.end() <= step.start || g.us(op.start) >= last_end_us) continue;
     const auto elsewhere = launched_elsewhere.find(op.correlation);
+    const bool launched_before = elsewhere != launched_elsewhere.end() && !elsewhere->second;
+    if (op.end() <= step.start || launched_before) g.begins_with_file = false;
+    if (op.end() <= step.start || g.us(op.start) >= last_end_us) continue;
     if (elsewhere != launched_elsewhere.end() && elsewhere->second) continue;  // launched after the window
     if (elsewhere == launched_elsewhere.end() && op.start >= step.end)
       continue;  // no launch in the file, runs after it
@@ -256,6 +295,16 @@ RankGraph link_rank(const RecordedRank& r, const RecordedStep& step, Nanoseconds
     }
   }
   return g;
+}
+
+bool runs_beside(const RankGraph& g, const GpuWork& running, const GpuWork& next) {
+  return running.length_us() > 0 && running.end_us - next.start_us > g.clock_step_us;
+}
+
+bool is_later_node(const RankGraph& g, std::size_t i) {
+  const GpuWork& w = g.gpu[i];
+  return w.call != kNone &&
+         g.calls[static_cast<std::size_t>(w.call)].gpu.front() != static_cast<std::int32_t>(i);
 }
 
 void name_calls(RankGraph& g, StringTable& names) {

@@ -23,6 +23,9 @@ inline constexpr std::int32_t kNone = -1;
 // Recorded times are integer microseconds in many files: two moments this close may be one.
 inline constexpr double kClockToleranceUs = 2.0;
 
+// Later than anything that launch jitter did in the recorded traces.
+inline constexpr double kLateUs = 15;
+
 enum class CallKind : std::uint8_t {
   other,
   launch,       // started GPU work (kernel, copy or fill)
@@ -95,7 +98,8 @@ struct RankGraph {
   std::vector<GpuWork> gpu;
   std::vector<Stream> streams;
   std::vector<GpuEdge> gpu_edges;
-  std::vector<std::string> notes;
+  double clock_step_us = 0;       // GPU times that are this close may be one
+  bool begins_with_file = false;  // the file shows no launch and no GPU work before the window
 
   [[nodiscard]] double us(Nanoseconds t) const { return static_cast<double>((t - origin).count()) * 1e-3; }
   Nanoseconds origin{};  // common clock's zero
@@ -114,9 +118,17 @@ struct RecordedStep {
 // First to last event, on the thread with most ops.
 [[nodiscard]] RecordedStep whole_file(const RecordedRank& recorded);
 
+// True when a call inside the step started GPU work.
+[[nodiscard]] bool launches_gpu_work(const RecordedRank& recorded, const RecordedStep& step);
+
 // Links ops, calls and GPU work inside the step: op nesting per thread, call to GPU work by correlation,
 // streams by start.
 [[nodiscard]] RankGraph link_rank(const RecordedRank& recorded, const RecordedStep& step, Nanoseconds origin);
+// True when `next` begins while `running` still runs, by more than the clock resolves.
+[[nodiscard]] bool runs_beside(const RankGraph& graph, const GpuWork& running, const GpuWork& next);
+
+// True for what a call launched after its first work: nodes of a graph.
+[[nodiscard]] bool is_later_node(const RankGraph& graph, std::size_t work);
 // Sets Call::name.
 void name_calls(RankGraph& graph, StringTable& names);
 
