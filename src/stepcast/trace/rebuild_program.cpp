@@ -146,28 +146,53 @@ Status check_ranks(std::span<const RecordedInput> ranks) {
   return Ok{};
 }
 
-RecordedFileFacts file_facts(const RecordedInput& input) {
-  const RecordedRank& rank = *input.kineto;
+RecordedFileFacts file_facts(const RecordedRank& rank, const ExecutionTrace* joined_execution_trace) {
   RecordedFileFacts facts{.profiler = rank.file,
                           .execution_trace = {},
                           .world_size = rank.world_size,
                           .device = rank.devices.empty() ? std::string{} : rank.devices.front().name,
                           .event_count = rank.event_count,
                           .skipped = rank.skipped};
-  if (input.execution_trace != nullptr) facts.execution_trace = input.execution_trace->file;
+  if (joined_execution_trace != nullptr) facts.execution_trace = joined_execution_trace->file;
   return facts;
 }
 
-Result<RankGraph> link(const RecordedInput& in, const RecordedStep& step, Nanoseconds origin,
-                       std::vector<std::string>& notes) {
-  RankGraph g = detail::link_rank(*in.kineto, step, origin);
-  if (in.execution_trace == nullptr) return g;
-  STEPCAST_ASSIGN(detail::EtJoin join, detail::join_execution_trace(*in.kineto, *in.execution_trace));
-  g.execution_trace = in.execution_trace;
-  g.et_node_of_op = std::move(join.node_of_op);
+void note_join(const RankGraph& g, const detail::EtJoin& join, std::vector<std::string>& notes) {
   if (join.joined < join.nodes)
     notes.push_back(fmt::format("rank {}: {} of {} operators of the execution trace were joined", g.rank,
                                 join.joined, join.nodes));
+  std::uint64_t merged = 0;
+  for (const auto& [reason, n] : g.execution_trace->skipped) merged += n;
+  if (merged > 0)
+    notes.push_back(
+        fmt::format("rank {}: {} profiler events that were merged into the execution trace were left "
+                    "out: they stand in the profiler trace",
+                    g.rank, merged));
+  const std::vector<CpuOp>& ops = g.recorded->cpu_ops;
+  bool in_step = false;
+  for (std::size_t i = 0; i < ops.size() && !in_step; ++i) {
+    const double start_us = g.us(ops[i].start);
+    in_step = g.et_node_of_op[i] >= 0 && start_us >= g.window.start_us && start_us < g.window.end_us;
+  }
+  if (!in_step)
+    notes.push_back(
+        fmt::format("rank {}: the execution trace is of another step than the one replayed", g.rank));
+}
+
+RankGraph link(const RecordedInput& in, const RecordedStep& step, Nanoseconds origin,
+               std::vector<std::string>& notes) {
+  RankGraph g = detail::link_rank(*in.kineto, step, origin);
+  if (in.execution_trace == nullptr) return g;
+  Result<detail::EtJoin> join = detail::join_execution_trace(*in.kineto, *in.execution_trace);
+  if (!join.ok()) {
+    notes.push_back(
+        fmt::format("rank {}: replayed without its execution trace: {}", g.rank, join.error().message()));
+    return g;
+  }
+  g.execution_trace = in.execution_trace;
+  g.et_node_of_op = std::move(join->node_of_op);
+  g.et_repetition_of_op = std::move(join->repetition_of_op);
+  note_join(g, *join, notes);
   return g;
 }
 
@@ -234,10 +259,7 @@ Result<RecordedProgram> rebuild_program(std::span<const RecordedInput> input, co
   for (const RecordedStep& s : steps) origin = std::min(origin, s.start);
 
   std::vector<RankGraph> graphs;
-  for (std::size_t r = 0; r < ranks.size(); ++r) {
-    STEPCAST_ASSIGN(RankGraph graph, link(ranks[r], steps[r], origin, notes));
-    graphs.push_back(std::move(graph));
-  }
+  for (std::size_t r = 0; r < ranks.size(); ++r) graphs.push_back(link(ranks[r], steps[r], origin, notes));
   if (std::all_of(graphs.begin(), graphs.end(), [](const RankGraph& g) { return g.gpu.empty(); })) {
     return Error::at(ranks.front().kineto->file, "the step")
         .found("no GPU work")
@@ -267,7 +289,7 @@ Result<RecordedProgram> rebuild_program(std::span<const RecordedInput> input, co
   }
 
   STEPCAST_TRY(detail::assemble(graphs, lanes, starts, constants, match, options, out));
-  for (const RecordedInput& rank : ranks) out.files.push_back(file_facts(rank));
+  for (const RankGraph& g : graphs) out.files.push_back(file_facts(*g.recorded, g.execution_trace));
   out.notes = std::move(notes);
   out.notes.insert(out.notes.end(), match.notes.begin(), match.notes.end());
   const auto world = ranks.front().kineto->world_size;

@@ -67,7 +67,7 @@ struct RecordedStepFacts {
 // What a report says about the files of a rank, so that what was read of them need not be kept.
 struct RecordedFileFacts {
   std::string profiler;                        // file name
-  std::optional<std::string> execution_trace;  // file name
+  std::optional<std::string> execution_trace;  // file name; none where it could not be joined
   std::optional<std::int32_t> world_size;
   std::string device;                            // name of the first GPU; empty: not in the file
   std::uint64_t event_count = 0;                 // of the whole file
@@ -102,8 +102,8 @@ struct RecordedInput {
 };
 
 // Errors: two files with the same rank, ranks missing from the world where collectives need them are noted
-// and not an error, no GPU work, no common step, an execution trace that does not belong to its profiler
-// trace.
+// and not an error, no GPU work, no common step. An execution trace that does not belong to its profiler trace is
+// left out, with a note.
 [[nodiscard]] Result<RecordedProgram> rebuild_program(std::span<const RecordedInput> input,
                                                       const RebuildOptions& options = {});
 

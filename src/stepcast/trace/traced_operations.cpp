@@ -222,7 +222,11 @@ TracedOperations traced_operations(const ExecutionTrace& trace, const TracedOper
 
 Result<KernelTimeCoverage> kernel_time_coverage(const ExecutionTrace& trace, const TracedOperations& traced,
                                                 const RecordedRank& recorded) {
-  STEPCAST_ASSIGN(const detail::EtJoin join, detail::join_execution_trace(recorded, trace));
+  STEPCAST_ASSIGN(detail::EtJoin join, detail::join_execution_trace(recorded, trace));
+  // Of several identical iterations the first: `traced` holds the operations of one.
+  for (std::size_t i = 0; i < join.node_of_op.size(); ++i) {
+    if (join.repetition_of_op[i] > 0) join.node_of_op[i] = -1;
+  }
   return kernel_time_coverage(trace, traced, recorded, join.node_of_op);
 }
 

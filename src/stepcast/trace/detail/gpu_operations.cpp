@@ -66,8 +66,8 @@ std::vector<std::size_t> best_runs(std::size_t fine, std::size_t coarse, Gain ga
 class Assigner {
  public:
   Assigner(const RankGraph& g, const ExecutionTrace& trace, const TracedOperations& traced,
-           std::span<const std::int32_t> node_of_op)
-      : g_(g), trace_(trace), traced_(traced), node_of_op_(node_of_op) {
+           std::span<const std::int32_t> node_of_op, std::span<const std::int32_t> repetition_of_op)
+      : g_(g), trace_(trace), traced_(traced), node_of_op_(node_of_op), repetition_of_op_(repetition_of_op) {
     for (std::size_t i = 0; i < traced.operations.size(); ++i) {
       auto& range = operations_of_[static_cast<std::int32_t>(traced.operations[i].node)];
       if (range.second == 0) range.first = i;
@@ -77,9 +77,9 @@ class Assigner {
 
   GpuOperations run() {
     out_.of_work.resize(g_.gpu.size());
-    std::map<std::int32_t, std::vector<std::size_t>> kernels_of;  // node -> GPU work that shares its work
+    std::map<Executed, std::vector<std::size_t>> kernels_of;  // GPU work that shares its work
     for (std::size_t i = 0; i < g_.gpu.size(); ++i) {
-      const std::int32_t node = node_of(g_.gpu[i]);
+      const auto [node, repetition] = executed(g_.gpu[i]);
       GpuOperations::Share& share = out_.of_work[i];
       if (node != kNone) {
         share.linked = true;
@@ -91,20 +91,25 @@ class Assigner {
       if (counted) share.op = name_of(owner);
       if (const std::optional<Operation> transfer = transfer_of(g_, g_.gpu[i])) {
         share.operation = add(*transfer);
-        if (counted) copies_.insert(owner);
+        if (counted) copies_.insert({owner, repetition});
       } else if (counted) {
-        kernels_of[owner].push_back(i);
+        kernels_of[{owner, repetition}].push_back(i);
       } else if (node != kNone) {
         const auto why = traced_.unmodelled.find(std::string(trace_.names.text(node_at(node).name)));
         share.why = out_.names.intern(why == traced_.unmodelled.end() ? "no operations of this operator"
                                                                       : std::string_view(why->second.why));
       }
     }
-    for (auto& [node, kernels] : kernels_of) share_out(node, kernels);
+    for (auto& [executed, kernels] : kernels_of) share_out(executed, kernels);
     return std::move(out_);
   }
 
  private:
+  // A node of the execution trace in one of the iterations that it stands for.
+  struct Executed {
+    std::int32_t node = kNone, repetition = 0;
+    auto operator<=>(const Executed&) const = default;
+  };
   [[nodiscard]] const EtNode& node_at(std::int32_t node) const {
     return trace_.nodes[static_cast<std::size_t>(node)];
   }
@@ -116,22 +121,24 @@ class Assigner {
   }
 
   // The innermost operator of the execution trace around the launch: out of what only the profiler saw.
-  [[nodiscard]] std::int32_t node_of(const GpuWork& w) const {
+  [[nodiscard]] Executed executed(const GpuWork& w) const {
     std::int32_t op = w.call == kNone ? kNone : g_.calls[static_cast<std::size_t>(w.call)].op;
     while (op != kNone && node_of_op_[static_cast<std::size_t>(op)] < 0)
       op = g_.parent_of_op[static_cast<std::size_t>(op)];
-    return op == kNone ? kNone : node_of_op_[static_cast<std::size_t>(op)];
+    if (op == kNone) return {};
+    const auto i = static_cast<std::size_t>(op);
+    return {node_of_op_[i], repetition_of_op_.empty() ? 0 : repetition_of_op_[i]};
   }
 
-  void share_out(std::int32_t node, std::vector<std::size_t>& kernels) {
+  void share_out(const Executed& executed, std::vector<std::size_t>& kernels) {
     std::stable_sort(kernels.begin(), kernels.end(),
                      [&](std::size_t a, std::size_t b) { return g_.gpu[a].call < g_.gpu[b].call; });
-    const auto [first, last] = operations_of_.at(node);
+    const auto [first, last] = operations_of_.at(executed.node);
     std::vector<Operation> operations;
     for (std::size_t i = first; i < last; ++i) {
       const Operation& operation = traced_.operations[i].operation;
       // Done by its copies, which have their own recorded sizes.
-      if (copies_.contains(node) && std::holds_alternative<TransferShape>(operation.shape)) continue;
+      if (copies_.contains(executed) && std::holds_alternative<TransferShape>(operation.shape)) continue;
       operations.push_back(operation);
     }
     if (operations.empty()) {
@@ -175,9 +182,9 @@ class Assigner {
   const RankGraph& g_;
   const ExecutionTrace& trace_;
   const TracedOperations& traced_;
-  std::span<const std::int32_t> node_of_op_;
+  std::span<const std::int32_t> node_of_op_, repetition_of_op_;
   std::map<std::int32_t, std::pair<std::size_t, std::size_t>> operations_of_;  // node -> traced operations
-  std::set<std::int32_t> copies_;  // nodes with copies of recorded size
+  std::set<Executed> copies_;                                                  // with copies of recorded size
   GpuOperations out_;
 };
 
@@ -198,16 +205,16 @@ void fill_in(GpuOperations& operations, const GpuOperations& more) {
 }  // namespace
 
 GpuOperations operations_of_gpu_work(const RankGraph& g, const ExecutionTrace& trace,
-                                     const TracedOperations& traced,
-                                     std::span<const std::int32_t> node_of_op) {
-  return Assigner(g, trace, traced, node_of_op).run();
+                                     const TracedOperations& traced, std::span<const std::int32_t> node_of_op,
+                                     std::span<const std::int32_t> repetition_of_op) {
+  return Assigner(g, trace, traced, node_of_op, repetition_of_op).run();
 }
 
 GpuOperations operations_of_gpu_work(const RankGraph& g, const TracedOperationsOptions& options) {
   GpuOperations out;
   if (g.execution_trace != nullptr) {
     const TracedOperations traced = traced_operations(*g.execution_trace, options);
-    out = operations_of_gpu_work(g, *g.execution_trace, traced, g.et_node_of_op);
+    out = operations_of_gpu_work(g, *g.execution_trace, traced, g.et_node_of_op, g.et_repetition_of_op);
     const bool all_linked = std::all_of(g.gpu.begin(), g.gpu.end(), [&](const GpuWork& w) {
       return w.call == kNone || out.of_work[static_cast<std::size_t>(&w - g.gpu.data())].linked;
     });

@@ -34,10 +34,12 @@ struct GpuOperations {
   StringTable names;
 };
 
-// `node_of_op`: for each of RecordedRank::cpu_ops the node of `trace`, -1: none.
+// `node_of_op`: for each of RecordedRank::cpu_ops the node of `trace`, -1: none. `repetition_of_op`: the iteration
+// that the op is in, where `trace` stands for several; empty: one.
 [[nodiscard]] GpuOperations operations_of_gpu_work(const RankGraph& graph, const ExecutionTrace& trace,
                                                    const TracedOperations& traced,
-                                                   std::span<const std::int32_t> node_of_op);
+                                                   std::span<const std::int32_t> node_of_op,
+                                                   std::span<const std::int32_t> repetition_of_op = {});
 
 // Operations of a rank that was linked for a replay: from its execution trace; work whose launch the execution
 // trace does not hold from the profiler trace's own shapes.

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <set>
 #include <unordered_map>
+#include <utility>
 
 namespace stepcast::detail {
 namespace {
@@ -224,7 +226,8 @@ class WaitFinder {
     for (const Call& c : g_.calls) {
       if (!is_comm_launch(g_, c) || c.comm_op == kNone) continue;
       const EtCollective* et = collective_of_op(c.comm_op);
-      if (et != nullptr && !et->is_wait && et->sequence >= 0) work_of_sequence_[et->sequence] = c.gpu.front();
+      if (et != nullptr && !et->is_wait && et->sequence >= 0)
+        work_of_sequence_[{repetition_of_op(c.comm_op), et->sequence}] = c.gpu.front();
     }
   }
   [[nodiscard]] const EtCollective* collective_of_op(std::int32_t op) const {
@@ -234,11 +237,14 @@ class WaitFinder {
     const std::int32_t c = g_.execution_trace->nodes[static_cast<std::size_t>(node)].collective;
     return c == kNone ? nullptr : &g_.execution_trace->collectives[static_cast<std::size_t>(c)];
   }
+  [[nodiscard]] std::int32_t repetition_of_op(std::int32_t op) const {
+    return g_.et_repetition_of_op.empty() ? 0 : g_.et_repetition_of_op[static_cast<std::size_t>(op)];
+  }
   [[nodiscard]] std::int32_t collective_of_wait(const Call& c) const {
     if (g_.execution_trace == nullptr) return kNone;
     const EtCollective* et = collective_of_op(c.comm_op);
     if (et == nullptr || !et->is_wait) return kNone;
-    const auto it = work_of_sequence_.find(et->sequence);
+    const auto it = work_of_sequence_.find({repetition_of_op(c.comm_op), et->sequence});
     return it == work_of_sequence_.end() ? kNone : it->second;
   }
 
@@ -329,7 +335,7 @@ class WaitFinder {
   std::int32_t main_stream_ = kNone;  // most work that is no communication
   std::unordered_map<std::int64_t, const StreamSync*> sync_of_correlation_;
   std::unordered_map<std::int64_t, std::int32_t> call_of_correlation_;
-  std::unordered_map<std::int64_t, std::int32_t> work_of_sequence_;
+  std::map<std::pair<std::int32_t, std::int64_t>, std::int32_t> work_of_sequence_;  // (iteration, sequence)
   std::set<std::int32_t> comm_with_wait_;
   std::set<std::pair<std::int32_t, std::int32_t>> known_;
 };

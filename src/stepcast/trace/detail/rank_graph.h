@@ -91,9 +91,10 @@ struct RankGraph {
   const ExecutionTrace* execution_trace = nullptr;
   std::int32_t rank = 0;
   StepWindow window;
-  std::vector<std::int32_t> parent_of_op;   // [cpu op] -> enclosing op on the thread, whole file
-  std::vector<std::int32_t> et_node_of_op;  // [cpu op] -> ET node; empty without ET
-  std::vector<Call> calls;                  // in the window, by start
+  std::vector<std::int32_t> parent_of_op;         // [cpu op] -> enclosing op on the thread, whole file
+  std::vector<std::int32_t> et_node_of_op;        // [cpu op] -> ET node; empty without ET
+  std::vector<std::int32_t> et_repetition_of_op;  // [cpu op] EtJoin::repetition_of_op; empty without ET
+  std::vector<Call> calls;                        // in the window, by start
   std::vector<std::vector<std::int32_t>> calls_of_thread;  // [thread] -> calls
   std::vector<GpuWork> gpu;
   std::vector<Stream> streams;
