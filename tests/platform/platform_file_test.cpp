@@ -242,8 +242,10 @@ TEST(PlatformFile, ExtendingOverridesFieldByFieldAndRecordByKey) {
   EXPECT_EQ(p->device.name, "G");
   EXPECT_EQ(p->node.gpus_per_node, 2U);
   ASSERT_EQ(p->curves.size(), 2U);
-  EXPECT_EQ(p->find_curve("all_reduce/any/1x2/2")->knots[0].time_us, 4);
-  EXPECT_EQ(p->find_curve("all_gather/any/1x2/2")->knots[0].time_us, 6);
+  EXPECT_EQ(p->curves[0].key(), "all_gather/any/1x2/2");
+  EXPECT_EQ(p->curves[0].knots[0].time_us, 6);
+  EXPECT_EQ(p->curves[1].key(), "all_reduce/any/1x2/2");
+  EXPECT_EQ(p->curves[1].knots[0].time_us, 4);
   EXPECT_THAT(p->files, ElementsAre(folder.path() / "mine.json", folder.path() / "base.json"));
 }
 

@@ -194,14 +194,6 @@ void replace_or_add(std::vector<Record>& records, Record record, Key key) {
   }
 }
 
-// Records stand in order where set() put them; a caller may have filled the vectors without.
-template <class Record, class Key>
-const Record* find_record(const std::vector<Record>& records, std::string_view wanted, Key key) {
-  const auto found =
-      std::find_if(records.begin(), records.end(), [&](const Record& r) { return key(r) == wanted; });
-  return found == records.end() ? nullptr : &*found;
-}
-
 constexpr auto kCurveKey = [](const CollectiveCurve& c) { return c.key(); };
 constexpr auto kModelKey = [](const ModelRecord& m) { return m.name; };
 constexpr auto kOverheadKey = [](const OverheadRecord& o) { return o.key(); };
@@ -248,12 +240,12 @@ std::string OverheadRecord::key() const { return fmt::format("{}/{}", to_string(
 
 bool Platform::is_called(std::string_view text) const { return any_called(name, aliases, text); }
 
-const CollectiveCurve* Platform::find_curve(std::string_view key) const {
-  return find_record(curves, key, kCurveKey);
-}
-
+// Records stand in order where set() put them; a caller may have filled the vectors without.
 const ModelRecord* Platform::find_model(std::string_view model_name) const {
-  return find_record(models, model_name, kModelKey);
+  for (const ModelRecord& model : models) {
+    if (model.name == model_name) return &model;
+  }
+  return nullptr;
 }
 
 const OverheadRecord* Platform::find_overhead(OverheadType type, std::string_view op) const {

@@ -216,7 +216,6 @@ struct Platform {
   std::vector<std::filesystem::path> files;
 
   [[nodiscard]] bool is_called(std::string_view text) const;
-  [[nodiscard]] const CollectiveCurve* find_curve(std::string_view key) const;
   [[nodiscard]] const ModelRecord* find_model(std::string_view model_name) const;
   [[nodiscard]] const OverheadRecord* find_overhead(OverheadType type, std::string_view op) const;
   // Replaces the record of the same key or adds it.
