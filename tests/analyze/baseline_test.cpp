@@ -15,7 +15,7 @@ TEST(Baseline, IsTheLargestSumOfOneStream) {
   EXPECT_EQ(baseline.lane, 1U);
 }
 
-TEST(Baseline, CountsACollectiveAsItsTransferAndRepetitionsOften) {
+TEST(Baseline, CountsACollectiveAsItsTransferAndEveryInstance) {
   const testing::TwoRanks hand;
   EXPECT_DOUBLE_EQ(stream_baseline(hand.program, Costs{hand.program}).time_us, 10);  // rank 0's gemm
   EXPECT_DOUBLE_EQ(stream_baseline(hand.program, Costs{hand.program}, RankClassId{1}).time_us, 8);
@@ -23,8 +23,8 @@ TEST(Baseline, CountsACollectiveAsItsTransferAndRepetitionsOften) {
   testing::ProgramSketch sketch;
   testing::BlockSketch layer{"layer", 1};
   layer.work(0, 3);
-  const RankClassId c = sketch.ranks(2, 1);
-  sketch.program.add_instance(c, {.block = sketch.block(layer), .repeat = 5});
+  const BlockId block = sketch.block(layer);
+  sketch.ranks(2, 1, {block, block, block, block, block});
   EXPECT_DOUBLE_EQ(stream_baseline(sketch.program, Costs{sketch.program}).time_us, 15);
 }
 

@@ -34,7 +34,7 @@ TEST(Meetings, SayWhoCameLastAndHowLongTheOthersWaited) {
   EXPECT_DOUBLE_EQ(meeting.members[1].exposed_us, 8);
 }
 
-// Three ranks arrive at 1, 5 and 3; the root is the second. Every transfer takes 2.
+// Three ranks arrive at 1, 5 and 3; the root is the third. Every transfer takes 2.
 std::vector<double> waits_in(CollectiveKind kind) {
   ProgramSketch sketch;
   std::vector<CollectiveMember> members;
@@ -45,7 +45,7 @@ std::vector<double> waits_in(CollectiveKind kind) {
     const RankClassId c = sketch.ranks(1, 1, {sketch.block(block)});
     members.push_back({c, InstanceId{0}, meet});
   }
-  sketch.join(kind, members, /*root=*/1);
+  sketch.join(kind, members, /*root=*/2);
   const Timeline timeline = testing::simulated(sketch.program);
   const FlatProgram flat{sketch.program};
   std::vector<double> waits;
@@ -57,12 +57,10 @@ std::vector<double> waits_in(CollectiveKind kind) {
   return waits;
 }
 
-TEST(Meetings, RootedKindsWaitForTheRootOrOnlyAtTheRoot) {
+TEST(Meetings, WaitForTheLastOrForTheRoot) {
   EXPECT_EQ(waits_in(CollectiveKind::all), (std::vector<double>{4, 0, 2}));
   EXPECT_EQ(waits_in(CollectiveKind::rooted_from),
-            (std::vector<double>{4, 0, 2}));  // all wait for the root, which is late
-  EXPECT_EQ(waits_in(CollectiveKind::rooted_to),
-            (std::vector<double>{0, 0, 0}));  // the root itself came last
+            (std::vector<double>{2, 0, 0}));  // the second found the root there
 }
 
 }  // namespace

@@ -17,21 +17,18 @@ namespace {
 using testing::BlockSketch;
 using testing::ProgramSketch;
 
-TEST(FlatProgram, NumbersInstancesAndRepetitionsThrough) {
+TEST(FlatProgram, NumbersInstancesThrough) {
   ProgramSketch sketch;
   BlockSketch pair{"pair", 1};
   pair.work(0, 1);
   pair.work(0, 2);
   const BlockId block = sketch.block(pair);
-  const RankClassId c = sketch.ranks(1, 1, {});
-  sketch.program.add_instance(c, {.block = block, .repeat = 3});
-  sketch.program.add_instance(c, {.block = block});
+  const RankClassId c = sketch.ranks(1, 1, {block, block, block, block});
   const FlatProgram flat{sketch.program};
 
-  ASSERT_EQ(flat.task_count(c), 8U);  // 2 tasks x (3 + 1) runs
+  ASSERT_EQ(flat.task_count(c), 8U);  // 2 tasks x 4 instances
   const TaskRef sixth = flat.ref(c, 5);
-  EXPECT_EQ(sixth.instance, InstanceId{0});
-  EXPECT_EQ(sixth.repetition, 2U);
+  EXPECT_EQ(sixth.instance, InstanceId{2});
   EXPECT_EQ(sixth.task, TaskId{1});
   for (std::size_t t = 0; t < flat.task_count(c); ++t) EXPECT_EQ(flat.flat(flat.ref(c, t)), t);
   EXPECT_EQ(flat.previous_on_lane(c, 0), kNoTask);
@@ -76,8 +73,7 @@ TEST(FlatProgram, FollowsAPortToTheTaskThatWroteItsSlot) {
   EXPECT_EQ(after[0].delay_us, 7);  // 3 of the out-port + 4 of the edge
 }
 
-// The binding constraint of every task explains its start, in whatever Program: lanes, edges, ports,
-// repetitions.
+// The binding constraint of every task explains its start, in whatever Program: lanes, edges, ports.
 TEST(Binding, ExplainsEveryStartOfRandomPrograms) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     const Program program = testing::random_program(seed);

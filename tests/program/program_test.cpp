@@ -71,10 +71,6 @@ TEST(ProgramCheck, Instances) {
   const Case cases[] = {
       {[](BlockInstance& i) { i.block = BlockId{4}; },
        "rank class \"odd\", instance 0: unknown block, found block 4, expected one of 1"},
-      {[](BlockInstance& i) { i.repeat = 0; }, place + "invalid repeat, found 0, expected 1 or more"},
-      {[](BlockInstance& i) { i.repeat = 3; },
-       place + "repeats a block with collectives, found repeat 3 and 1 collective tasks; add one instance "
-               "per repetition and join the collectives of each"},
       {[](BlockInstance& i) { i.lanes = {0}; },
        place + "a lane is not bound, found 1 bound lanes, expected 2, one for each lane of the block"},
       {[](BlockInstance& i) {
@@ -149,12 +145,7 @@ TEST(ProgramCheck, Collectives) {
   const Case cases[] = {
       {[](Pair& p) { p.collective.members.clear(); }, "collective 0 (\"all_reduce\"): has no members"},
       {[](Pair& p) {
-         p.collective.kind = CollectiveKind::pair;
-         p.collective.members.pop_back();
-       },
-       "collective 0 (\"all_reduce\"): a pair of other than two members, found 1 members"},
-      {[](Pair& p) {
-         p.collective.kind = CollectiveKind::rooted_to;
+         p.collective.kind = CollectiveKind::rooted_from;
          p.collective.root = 2;
        },
        "collective 0 (\"all_reduce\"): root out of range, found root 2, expected the position of one of 2 "
@@ -241,7 +232,7 @@ TEST(Program, Counts) {
   one.work(0, 1);
   const BlockId b2 = s.block(two), b1 = s.block(one);
   const RankClassId c = s.ranks(3, 1, {b2, b1}), d = s.ranks(4, 1);
-  s.program.add_instance(d, {.block = b2, .repeat = 10});
+  for (int i = 0; i < 10; ++i) s.program.add_instance(d, {.block = b2});
   EXPECT_EQ(s.program.rank_count(), 7u);
   EXPECT_EQ(s.program.expanded_task_count(), 3u * 3 + 4u * 20);
   s.program.set_multiplicity(c, 1);
@@ -323,13 +314,6 @@ TEST(Costs, CheckNamesWhatIsWrong) {
         c = Costs{swapped};
       }),
       "costs of another program: block 0 (\"shared\"), found 1 durations and 0 delays, expected 2 and 2");
-}
-
-TEST(Names, OfCollectiveKinds) {
-  EXPECT_EQ(to_string(CollectiveKind::all), "all");
-  EXPECT_EQ(to_string(CollectiveKind::pair), "pair");
-  EXPECT_EQ(to_string(CollectiveKind::rooted_from), "rooted_from");
-  EXPECT_EQ(to_string(CollectiveKind::rooted_to), "rooted_to");
 }
 
 }  // namespace

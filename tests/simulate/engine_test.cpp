@@ -107,14 +107,6 @@ TEST(Collectives, All) {
   EXPECT_EQ(t.end_us(), 38);
 }
 
-// Arrivals 10 and 4: both transfer from 10.
-TEST(Collectives, Pair) {
-  const Joined j{CollectiveKind::pair, {10, 4}, {5, 5}};
-  const Timeline t = simulated(j.sketch.program);
-  EXPECT_THAT(of_class(t, 0)[1], is(10, 15));
-  EXPECT_THAT(of_class(t, 1)[1], is(4, 15));
-}
-
 // The root (member 1) arrives at 30 and leaves at 36, without waiting. Members that came at 10 and 20 wait
 // for it: 30 + 5 and 30 + 7; the one that came at 50 finds it there: 50 + 8.
 TEST(Collectives, RootedFrom) {
@@ -123,17 +115,6 @@ TEST(Collectives, RootedFrom) {
   EXPECT_THAT(of_class(t, 0)[1], is(10, 35));
   EXPECT_THAT(of_class(t, 1)[1], is(30, 36));
   EXPECT_THAT(of_class(t, 2)[1], is(20, 37));
-  EXPECT_THAT(of_class(t, 3)[1], is(50, 58));
-}
-
-// The root (member 0) leaves after the last arrival: 50 + 5. The others leave when they have sent: 30 + 6, 20
-// + 7, 50 + 8.
-TEST(Collectives, RootedTo) {
-  const Joined j{CollectiveKind::rooted_to, {10, 30, 20, 50}, {5, 6, 7, 8}, 0};
-  const Timeline t = simulated(j.sketch.program);
-  EXPECT_THAT(of_class(t, 0)[1], is(10, 55));
-  EXPECT_THAT(of_class(t, 1)[1], is(30, 36));
-  EXPECT_THAT(of_class(t, 2)[1], is(20, 27));
   EXPECT_THAT(of_class(t, 3)[1], is(50, 58));
 }
 
@@ -159,26 +140,20 @@ TEST(Collectives, AlignedAndSpanning) {
   EXPECT_THAT(of_class(s, 1, 1)[1], is(53, 115));
 }
 
-// As above, rooted. From class 0: aligned, rank 0 of class 1 waits for rank 0 of class 0 (10), rank 1 for
-// rank 1 (110); spanning, both wait for the last root (110). To class 0: aligned, root 0 waits for 10 and
-// root 1 for max(110, 53); spanning, both for 110.
+// As above, rooted in class 0: aligned, rank 0 of class 1 waits for rank 0 of class 0 (10), rank 1 for rank 1
+// (110); spanning, both wait for the last root (110).
 TEST(Collectives, RootedGroups) {
   const SimulateOptions options{.unfold = true, .start_offset_us = {0, 100, 7, 50}};
-  const auto times = [&](CollectiveKind kind, CollectiveGrouping grouping, int c) {
-    const Joined j{kind, {10, 3}, {5, 5}, 0, 2, grouping};
+  const auto times = [&](CollectiveGrouping grouping, int c) {
+    const Joined j{CollectiveKind::rooted_from, {10, 3}, {5, 5}, 0, 2, grouping};
     const Timeline t = simulated(j.sketch.program, options);
     return std::vector<Interval>{of_class(t, c, 0)[1], of_class(t, c, 1)[1]};
   };
-  using enum CollectiveKind;
   using enum CollectiveGrouping;
-  EXPECT_THAT(times(rooted_from, aligned, 0), ElementsAre(is(10, 15), is(110, 115)));
-  EXPECT_THAT(times(rooted_from, aligned, 1), ElementsAre(is(10, 15), is(53, 115)));
-  EXPECT_THAT(times(rooted_from, spanning, 0), ElementsAre(is(10, 15), is(110, 115)));
-  EXPECT_THAT(times(rooted_from, spanning, 1), ElementsAre(is(10, 115), is(53, 115)));
-  EXPECT_THAT(times(rooted_to, aligned, 0), ElementsAre(is(10, 15), is(110, 115)));
-  EXPECT_THAT(times(rooted_to, aligned, 1), ElementsAre(is(10, 15), is(53, 58)));
-  EXPECT_THAT(times(rooted_to, spanning, 0), ElementsAre(is(10, 115), is(110, 115)));
-  EXPECT_THAT(times(rooted_to, spanning, 1), ElementsAre(is(10, 15), is(53, 58)));
+  EXPECT_THAT(times(aligned, 0), ElementsAre(is(10, 15), is(110, 115)));
+  EXPECT_THAT(times(aligned, 1), ElementsAre(is(10, 15), is(53, 115)));
+  EXPECT_THAT(times(spanning, 0), ElementsAre(is(10, 15), is(110, 115)));
+  EXPECT_THAT(times(spanning, 1), ElementsAre(is(10, 115), is(53, 115)));
 }
 
 // One class of three ranks that joins itself: 5 + 1, 7 + 1, 6 + 1, so all transfer at 8.
@@ -247,7 +222,7 @@ TEST(Collectives, TwoTasksOfOneRank) {
   b.work(1, 8);
   const TaskId receive = b.join(1, 2);
   const RankClassId rank = s.ranks(1, 2, {s.block(b)});
-  s.join(CollectiveKind::pair, {{rank, kFirst, send}, {rank, kFirst, receive}});
+  s.join(CollectiveKind::all, {{rank, kFirst, send}, {rank, kFirst, receive}});
   EXPECT_THAT(simulated(s.program).instance(rank, 0, kFirst),
               ElementsAre(is(0, 3), is(3, 9), is(0, 8), is(8, 10)));
 }
@@ -271,7 +246,7 @@ TEST(Collectives, EarlySendsDoNotWait) {
 }
 
 // ---------------------------------------------------------------------------------------------------------
-// Instances, slots, repetitions
+// Instances, slots
 
 // A load of 10 on lane 1 leaves "loaded" 3 after its end. Read by the next instance, whose work on lane 0
 // starts at 13; the slot that nobody wrote holds the start offset.
@@ -326,13 +301,13 @@ TEST(Slots, MayBePassedOnWithoutTasks) {
   const InPortId in = use.in();
   use.edge(use.arrival(in), use.work(0, 1));
   const BlockId b_make = s.block(make), b_swap = s.block(swap), b_use = s.block(use);
-  const RankClassId rank = s.program.add_rank_class(
-      {.name = "rank",
-       .lanes = streams(2),
-       .slot_count = 2,
-       .instances = {{.block = b_make, .out_slots = {0, 1}},
-                     {.block = b_swap, .repeat = 3, .in_slots = {0, 1}, .out_slots = {1, 0}},
-                     {.block = b_use, .in_slots = {0}}}});
+  const RankClassId rank =
+      s.program.add_rank_class({.name = "rank",
+                                .lanes = streams(2),
+                                .slot_count = 2,
+                                .instances = {{.block = b_make, .out_slots = {0, 1}},
+                                              {.block = b_swap, .in_slots = {0, 1}, .out_slots = {1, 0}},
+                                              {.block = b_use, .in_slots = {0}}}});
   EXPECT_THAT(simulated(s.program).instance(rank, 0, InstanceId{2}), ElementsAre(is(10, 11)));
 }
 
@@ -374,47 +349,26 @@ TEST(Slots, OfACollectiveThatIsStillOpen) {
   EXPECT_THAT(t.instance(a, 0, InstanceId{3}), ElementsAre(is(32, 33)));
 }
 
-// 3 layers of 5 us on lane 0; each may start 2 us after the *start* of the copy (4 us, lane 1) that the one
-// before has left: copies follow each other at 0, 4, 8. Layer 0 reads the start offset: starts 0, max(5, 0 +
-// 2) = 5, max(10, 4 + 2) = 10.
-TEST(Repeat, ExpandsToRepetitions) {
-  ProgramSketch s;
-  BlockSketch layer{"layer", 2};
-  const InPortId ready = layer.in();
-  const TaskId work = layer.work(0, 5), copy = layer.work(1, 4);
-  layer.edge(layer.arrival(ready), work).out(layer.start(copy), 2);
-  const BlockId block = s.block(layer);
-  const RankClassId rank = s.program.add_rank_class(
-      {.name = "rank",
-       .lanes = streams(2),
-       .slot_count = 1,
-       .instances = {{.block = block, .repeat = 3, .in_slots = {0}, .out_slots = {0}}}});
-  const Timeline t = simulated(s.program);
-  EXPECT_THAT(t.instance(rank, 0, kFirst, 0), ElementsAre(is(0, 5), is(0, 4)));
-  EXPECT_THAT(t.instance(rank, 0, kFirst, 1), ElementsAre(is(5, 10), is(4, 8)));
-  EXPECT_THAT(t.instance(rank, 0, kFirst, 2), ElementsAre(is(10, 15), is(8, 12)));
-  EXPECT_EQ(t.at({.rank_class = rank, .instance = kFirst, .repetition = 2, .task = work}).start_us, 10);
-  EXPECT_THAT(t.lane_free_us(rank), ElementsAre(15, 12));
-}
-
-// The same with a copy of 20: copies start at 0, 20, 40; layers at 0, max(5, 2) = 5, max(10, 22) = 22.
-TEST(Repeat, SlotsOfThePreviousRepetition) {
+// 4 layers of 5 us on lane 0; each may start 2 us after the *start* of the copy (20 us, lane 1) that the one
+// before has left: copies start at 0, 20, 40. Layer 0 reads the start offset: starts 0, max(5, 0 + 2) = 5,
+// max(10, 20 + 2) = 22, max(27, 40 + 2) = 42.
+TEST(Slots, LeadFromLayerToLayer) {
   ProgramSketch s;
   BlockSketch layer{"layer", 2};
   const InPortId ready = layer.in();
   const TaskId work = layer.work(0, 5), copy = layer.work(1, 20);
   layer.edge(layer.arrival(ready), work).out(layer.start(copy), 2);
-  const BlockId block = s.block(layer);
-  const RankClassId rank = s.program.add_rank_class(
-      {.name = "rank",
-       .lanes = streams(2),
-       .slot_count = 1,
-       .instances = {{.block = block, .repeat = 3, .in_slots = {0}, .out_slots = {0}},
-                     {.block = block, .in_slots = {0}, .out_slots = {0}}}});
+  const BlockInstance instance{.block = s.block(layer), .in_slots = {0}, .out_slots = {0}};
+  const RankClassId rank = s.program.add_rank_class({.name = "rank",
+                                                     .lanes = streams(2),
+                                                     .slot_count = 1,
+                                                     .instances = {instance, instance, instance, instance}});
   const Timeline t = simulated(s.program);
-  EXPECT_EQ(t.instance(rank, 0, kFirst, 1)[0].start_us, 5);
-  EXPECT_EQ(t.instance(rank, 0, kFirst, 2)[0].start_us, 22);
-  EXPECT_EQ(t.instance(rank, 0, kSecond)[0].start_us, 42);  // the last repetition's copy started at 40
+  EXPECT_THAT(t.instance(rank, 0, InstanceId{0}), ElementsAre(is(0, 5), is(0, 20)));
+  EXPECT_THAT(t.instance(rank, 0, InstanceId{1}), ElementsAre(is(5, 10), is(20, 40)));
+  EXPECT_THAT(t.instance(rank, 0, InstanceId{2}), ElementsAre(is(22, 27), is(40, 60)));
+  EXPECT_EQ(t.at({.rank_class = rank, .instance = InstanceId{3}, .task = work}).start_us, 42);
+  EXPECT_THAT(t.lane_free_us(rank), ElementsAre(47, 80));
 }
 
 // Block lanes bound crosswise: the second instance runs its lane 0 on lane 1 of the class, which is free
@@ -539,13 +493,16 @@ TEST_F(EngineErrors, TooLarge) {
             "equal ranks into one class, or raise max_timeline_bytes");
 }
 
+// 256,999 x 2,089 tasks and a start offset are 2^29 intervals a rank; 2^31 ranks of them are 2^64 bytes twice
+// over, which may not wrap round to the 32 GiB of the lanes and offsets.
 TEST_F(EngineErrors, MoreThanAnyMachineHolds) {
   BlockSketch b{"huge", 1};
-  for (int t = 0; t < 1000; ++t) b.work(0, 1);
+  for (int t = 0; t < 256999; ++t) b.work(0, 1);
   const BlockId huge = s.block(b);
-  const RankClassId rank = s.ranks(4294967295u, 1);
-  for (int i = 0; i < 1000; ++i) s.program.add_instance(rank, {.block = huge, .repeat = 4294967295u});
-  EXPECT_THAT(error({.unfold = true}), ::testing::HasSubstr("the timeline is too large"));
+  const RankClassId rank = s.ranks(std::uint32_t{1} << 31, 1);
+  for (int i = 0; i < 2089; ++i) s.program.add_instance(rank, {.block = huge});
+  EXPECT_THAT(error({.unfold = true, .max_timeline_bytes = std::size_t{64} << 30}),
+              ::testing::HasSubstr("the timeline is too large"));
 }
 
 TEST(EngineErrorsAtCompile, AreThoseOfCheck) {

@@ -44,17 +44,15 @@ std::vector<double> per_rank(const Program& program, const std::vector<double>& 
   return result;
 }
 
-// Calls f(TaskRef) for every task of one repetition of one rank in order.
+// Calls f(TaskRef) for every task in order, of one rank of each class or, unfolded, of all.
 template <class F>
 void for_each_task(const Program& program, bool unfold, F f) {
   for (std::uint32_t c = 0; c < program.rank_classes().size(); ++c) {
     const RankClass& rank_class = program.rank_classes()[c];
     for (std::uint32_t rank = 0; rank < (unfold ? rank_class.multiplicity : 1); ++rank) {
       for (std::uint32_t i = 0; i < rank_class.instances.size(); ++i) {
-        for (std::uint32_t r = 0; r < rank_class.instances[i].repeat; ++r) {
-          for (std::uint32_t t = 0; t < program.block_of(RankClassId{c}, InstanceId{i}).task_count(); ++t) {
-            f(TaskRef{RankClassId{c}, rank, InstanceId{i}, r, TaskId{t}});
-          }
+        for (std::uint32_t t = 0; t < program.block_of(RankClassId{c}, InstanceId{i}).task_count(); ++t) {
+          f(TaskRef{RankClassId{c}, rank, InstanceId{i}, TaskId{t}});
         }
       }
     }
@@ -63,8 +61,7 @@ void for_each_task(const Program& program, bool unfold, F f) {
 
 std::string text(const TaskRef& t) {
   return "class " + std::to_string(t.rank_class.index()) + " rank " + std::to_string(t.rank) + " instance " +
-         std::to_string(t.instance.index()) + " repetition " + std::to_string(t.repetition) + " task " +
-         std::to_string(t.task.index());
+         std::to_string(t.instance.index()) + " task " + std::to_string(t.task.index());
 }
 
 class RandomPrograms : public ::testing::TestWithParam<std::uint64_t> {
@@ -119,7 +116,7 @@ TEST_P(RandomPrograms, FoldedTimesAreThoseOfEveryRankWithEqualOffsets) {
 
 TEST_P(RandomPrograms, ComposedAndExpandedAgree) {
   for_each_seed([](std::uint64_t seed) {
-    const Program program = random_program(seed, {.max_repeat = 40});
+    const Program program = random_program(seed, {.max_instances = 20});
     const Costs costs{program};
     const std::vector<double> offsets = random_offsets(seed, program.rank_classes().size());
     const Timeline timeline = simulate(program, costs, false, offsets);
@@ -220,36 +217,34 @@ TEST_P(RandomPrograms, StartsAreTight) {
           const Block& block = program.block(instance.block);
           const auto durations = costs.duration_us(instance.block);
           const auto delays = costs.delay_us(instance.block);
-          for (std::uint32_t r = 0; r < instance.repeat; ++r) {
-            const auto times = timeline.instance(RankClassId{c}, rank, InstanceId{i}, r);
-            std::vector<double> arrivals;
-            for (const std::uint16_t slot : instance.in_slots) arrivals.push_back(slots[slot]);
-            const auto moment = [&](std::uint32_t code) {
-              if (code >= 2 * times.size()) return arrivals[code - 2 * times.size()];
-              return code % 2 == 0 ? times[code / 2].start_us : times[code / 2].end_us;
-            };
-            for (std::uint32_t t = 0; t < times.size(); ++t) {
-              const std::uint32_t lane = block.lane_of(TaskId{t}).index();
-              double& free = lanes[instance.lanes.empty() ? lane : instance.lanes[lane]];
-              bool tight = times[t].start_us == free;
-              ASSERT_GE(times[t].start_us, free);
-              for (std::uint32_t e = block.first_edge()[t]; e < block.first_edge()[t + 1]; ++e) {
-                const double earliest = moment(block.sources()[e]) + delays[e];
-                ASSERT_GE(times[t].start_us, earliest);
-                tight = tight || times[t].start_us == earliest;
-              }
-              ASSERT_TRUE(tight) << "class " << c << " instance " << i << " task " << t;
-              if (block.tasks()[t].kind == TaskKind::collective) {
-                ASSERT_GE(times[t].end_us, times[t].start_us + durations[t]);
-              } else {
-                ASSERT_EQ(times[t].end_us, times[t].start_us + durations[t]);
-              }
-              free = times[t].end_us;
+          const auto times = timeline.instance(RankClassId{c}, rank, InstanceId{i});
+          std::vector<double> arrivals;
+          for (const std::uint16_t slot : instance.in_slots) arrivals.push_back(slots[slot]);
+          const auto moment = [&](std::uint32_t code) {
+            if (code >= 2 * times.size()) return arrivals[code - 2 * times.size()];
+            return code % 2 == 0 ? times[code / 2].start_us : times[code / 2].end_us;
+          };
+          for (std::uint32_t t = 0; t < times.size(); ++t) {
+            const std::uint32_t lane = block.lane_of(TaskId{t}).index();
+            double& free = lanes[instance.lanes.empty() ? lane : instance.lanes[lane]];
+            bool tight = times[t].start_us == free;
+            ASSERT_GE(times[t].start_us, free);
+            for (std::uint32_t e = block.first_edge()[t]; e < block.first_edge()[t + 1]; ++e) {
+              const double earliest = moment(block.sources()[e]) + delays[e];
+              ASSERT_GE(times[t].start_us, earliest);
+              tight = tight || times[t].start_us == earliest;
             }
-            for (std::size_t p = 0; p < instance.out_slots.size(); ++p) {
-              const OutPort& port = block.out_ports()[p];
-              slots[instance.out_slots[p]] = moment(port.source.code()) + port.delay.value();
+            ASSERT_TRUE(tight) << "class " << c << " instance " << i << " task " << t;
+            if (block.tasks()[t].kind == TaskKind::collective) {
+              ASSERT_GE(times[t].end_us, times[t].start_us + durations[t]);
+            } else {
+              ASSERT_EQ(times[t].end_us, times[t].start_us + durations[t]);
             }
+            free = times[t].end_us;
+          }
+          for (std::size_t p = 0; p < instance.out_slots.size(); ++p) {
+            const OutPort& port = block.out_ports()[p];
+            slots[instance.out_slots[p]] = moment(port.source.code()) + port.delay.value();
           }
         }
       }
@@ -261,7 +256,7 @@ TEST_P(RandomPrograms, StartsAreTight) {
 TEST_P(RandomPrograms, CirclesAreFoundAndOnlyCircles) {
   std::size_t circles = 0, orders = 0;
   for_each_seed([&](std::uint64_t seed) {
-    const RandomProgramOptions options{.max_instances = 8, .max_repeat = 1, .may_wait_in_circles = true};
+    const RandomProgramOptions options{.max_instances = 8, .may_wait_in_circles = true};
     const Program program = random_program(seed, options);
     Costs costs{program};
     for (std::uint32_t b = 0; b < program.blocks().size(); ++b) {

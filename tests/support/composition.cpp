@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -24,44 +22,6 @@ constexpr std::size_t kColumnsAtOnce = 8;
 
 MaxPlusMatrix::MaxPlusMatrix(std::size_t rows, std::size_t columns)
     : rows_(rows), columns_(columns), values_(rows * columns, kNever) {}
-
-MaxPlusMatrix MaxPlusMatrix::identity(std::size_t n) {
-  MaxPlusMatrix matrix{n, n};
-  for (std::size_t i = 0; i < n; ++i) matrix.at(i, i) = 0;
-  return matrix;
-}
-
-MaxPlusMatrix MaxPlusMatrix::after(const MaxPlusMatrix& first) const {
-  MaxPlusMatrix product{rows_, first.columns_};
-  for (std::size_t i = 0; i < rows_; ++i) {
-    double* out = product.values_.data() + i * first.columns_;
-    for (std::size_t k = 0; k < columns_; ++k) {
-      const double delay = at(i, k);
-      if (delay == kNever) continue;
-      const double* in = first.values_.data() + k * first.columns_;
-      for (std::size_t j = 0; j < first.columns_; ++j) out[j] = std::max(out[j], in[j] + delay);
-    }
-  }
-  return product;
-}
-
-MaxPlusMatrix MaxPlusMatrix::power(std::uint64_t exponent) const {
-  MaxPlusMatrix result = identity(rows_);
-  MaxPlusMatrix square = *this;
-  for (bool first = true; exponent > 0; exponent /= 2) {
-    if (exponent % 2 == 1) result = std::exchange(first, false) ? square : square.after(result);
-    if (exponent > 1) square = square.after(square);
-  }
-  return result;
-}
-
-std::vector<double> MaxPlusMatrix::apply(const std::vector<double>& in) const {
-  std::vector<double> out(rows_, kNever);
-  for (std::size_t i = 0; i < rows_; ++i) {
-    for (std::size_t j = 0; j < columns_; ++j) out[i] = std::max(out[i], in[j] + at(i, j));
-  }
-  return out;
-}
 
 MaxPlusMatrix block_matrix(const Block& block, std::span<const double> duration_us,
                            std::span<const double> delay_us) {
@@ -185,11 +145,7 @@ class Composer {
     std::vector<std::uint32_t> slots(rank_class.slot_count, c);
     for (std::uint32_t i = 0; i < rank_class.instances.size(); ++i) {
       const BlockInstance& instance = rank_class.instances[i];
-      if (instance.repeat > 1) {
-        add_run(instance, lanes, slots);
-      } else {
-        add_instance(instance, order_.first_membership[order_.first_instance[c] + i], lanes, slots);
-      }
+      add_instance(instance, order_.first_membership[order_.first_instance[c] + i], lanes, slots);
     }
     result_.lane_moment_.push_back(std::move(lanes));
   }
@@ -213,51 +169,6 @@ class Composer {
     for (const std::uint16_t slot : instance.out_slots) slots[slot] = row_moment(matrix, row++, columns_);
     for (std::size_t k = 0; k < block.collective_tasks().size(); ++k) {
       arrival_[membership + k] = row_moment(matrix, row++, columns_);
-    }
-  }
-
-  // A repeated run: one repetition as a square matrix over the lanes and slots that it touches, to the power
-  // of the repeat.
-  void add_run(const BlockInstance& instance, std::vector<std::uint32_t>& lanes,
-               std::vector<std::uint32_t>& slots) {
-    const Block& block = program_.block(instance.block);
-    const std::size_t lane_count = block.lanes().size();
-    std::vector<std::uint16_t> touched;
-    const auto place_of = [&](std::uint16_t slot) {
-      const auto found = std::find(touched.begin(), touched.end(), slot);
-      if (found == touched.end()) touched.push_back(slot);
-      return static_cast<std::size_t>(std::find(touched.begin(), touched.end(), slot) - touched.begin());
-    };
-    std::vector<std::size_t> read, written;
-    for (const std::uint16_t slot : instance.in_slots) read.push_back(place_of(slot));
-    for (const std::uint16_t slot : instance.out_slots) written.push_back(place_of(slot));
-
-    auto [entry, is_new] = runs_.try_emplace({instance.block, instance.repeat, read, written}, 0, 0);
-    if (is_new) {
-      const MaxPlusMatrix& matrix = matrices_[instance.block.index()];
-      MaxPlusMatrix once = MaxPlusMatrix::identity(lane_count + touched.size());
-      const auto take_row = [&](std::size_t to, std::size_t row) {
-        for (std::size_t j = 0; j < once.columns(); ++j) once.at(to, j) = kNever;
-        for (std::size_t l = 0; l < lane_count; ++l) once.at(to, l) = matrix.at(row, l);
-        for (std::size_t p = 0; p < read.size(); ++p) {
-          double& delay = once.at(to, lane_count + read[p]);
-          delay = std::max(delay, matrix.at(row, lane_count + p));
-        }
-      };
-      for (std::size_t l = 0; l < lane_count; ++l) take_row(l, l);
-      for (std::size_t p = 0; p < written.size(); ++p) take_row(lane_count + written[p], lane_count + p);
-      entry->second = once.power(instance.repeat);
-    }
-
-    columns_.clear();
-    const auto bound = [&](std::size_t l) {
-      return instance.lanes.empty() ? l : std::size_t{instance.lanes[l]};
-    };
-    for (std::size_t l = 0; l < lane_count; ++l) columns_.push_back(lanes[bound(l)]);
-    for (const std::uint16_t slot : touched) columns_.push_back(slots[slot]);
-    for (std::size_t l = 0; l < lane_count; ++l) lanes[bound(l)] = row_moment(entry->second, l, columns_);
-    for (const std::size_t place : written) {
-      slots[touched[place]] = row_moment(entry->second, lane_count + place, columns_);
     }
   }
 
@@ -335,10 +246,6 @@ class Composer {
   const Costs& costs_;
   const ExecutionOrder& order_;
   std::vector<MaxPlusMatrix> matrices_;  // [block]
-  // What a repeated run does: the same for all runs whose ports are bound alike.
-  std::map<std::tuple<BlockId, std::uint32_t, std::vector<std::size_t>, std::vector<std::size_t>>,
-           MaxPlusMatrix>
-      runs_;
   struct Moment {
     std::size_t first = 0;  // into terms_
     std::uint32_t count = 0;

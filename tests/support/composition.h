@@ -4,7 +4,7 @@
 // In-ports of the matrix: the block's lanes, its in-ports, the completions of its collective tasks.
 // Out-ports: the lanes, the out-ports, the arrivals at its collective tasks. Evaluating a Program over
 // matrices gives the same lane times as the sweep, to rounding, in a time that depends on the ports and not
-// on the tasks; a run of n equal instances costs log2(n) products.
+// on the tasks.
 //
 //   Result<ComposedProgram> composed = ComposedProgram::compose(program, costs);
 //   Result<ComposedResult> result = composed->evaluate();
@@ -36,19 +36,12 @@ class MaxPlusMatrix {
  public:
   // All entries -infinity.
   MaxPlusMatrix(std::size_t rows, std::size_t columns);
-  static MaxPlusMatrix identity(std::size_t n);
   [[nodiscard]] std::size_t rows() const { return rows_; }
   [[nodiscard]] std::size_t columns() const { return columns_; }
   [[nodiscard]] double& at(std::size_t row, std::size_t column) { return values_[row * columns_ + column]; }
   [[nodiscard]] double at(std::size_t row, std::size_t column) const {
     return values_[row * columns_ + column];
   }
-  // this after `first`, whose rows are this one's columns.
-  [[nodiscard]] MaxPlusMatrix after(const MaxPlusMatrix& first) const;
-  // Of a square matrix, by squaring; power(0) is the identity.
-  [[nodiscard]] MaxPlusMatrix power(std::uint64_t exponent) const;
-  // One number per column in, one per row out.
-  [[nodiscard]] std::vector<double> apply(const std::vector<double>& in) const;
   bool operator==(const MaxPlusMatrix&) const = default;
 
  private:

@@ -81,7 +81,7 @@ Program pipeline_1f1b(const PipelineShape& shape) {
   }
 
   const CollectiveKind kind =
-      shape.transfer == Transfer::meeting ? CollectiveKind::pair : CollectiveKind::rooted_from;
+      shape.transfer == Transfer::meeting ? CollectiveKind::all : CollectiveKind::rooted_from;
   for (const auto& boundaries : {activations, gradients}) {
     for (std::uint32_t s = 0; s + 1 < p; ++s) {
       for (const Message& message : boundaries[s]) {
@@ -121,12 +121,7 @@ Program sharded_stack(const ShardedStackShape& shape) {
   rank_class.slot_count = 1;
   rank_class.instances.push_back({.block = b_begin, .out_slots = {0}});
   const BlockInstance layer{.block = b_middle, .in_slots = {0}, .out_slots = {0}};
-  if (joins) {
-    rank_class.instances.insert(rank_class.instances.end(), layers - 1, layer);
-  } else if (layers > 1) {
-    rank_class.instances.push_back(layer);
-    rank_class.instances.back().repeat = layers - 1;
-  }
+  rank_class.instances.insert(rank_class.instances.end(), layers - 1, layer);
   rank_class.instances.push_back({.block = b_end, .in_slots = {0}});
   const RankClassId rank = sketch.program.add_rank_class(std::move(rank_class));
   for (std::uint32_t i = 0; joins && i < layers; ++i) {

@@ -12,7 +12,7 @@ namespace stepcast::testing {
 enum class Transfer {
   none,     // no transfer: the next stage sees it at once
   eager,    // the sender goes on, the receiver has it transfer_us after it was sent (rooted_from)
-  meeting,  // the transfer begins when sender and receiver are both there (pair)
+  meeting,  // the transfer begins when sender and receiver are both there (all)
 };
 
 struct PipelineShape {
@@ -35,8 +35,7 @@ struct ShardedStackShape {
   std::uint32_t layers = 8;
   double gather_us = 1;   // all-gather of one layer's parameters
   double compute_us = 2;  // one layer
-  // Ranks that join in every all-gather, one instance per layer; 0: the all-gathers are plain work of one
-  // rank and the layers between the first and the last are one repeated instance.
+  // Ranks that join in every all-gather; 0: the all-gathers are plain work of one rank.
   std::uint32_t joined_ranks = 0;
 };
 

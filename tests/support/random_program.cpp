@@ -97,12 +97,10 @@ void shuffle(Dice& dice, std::vector<T>& values) {
   }
 }
 
-BlockInstance random_instance(Dice& dice, const Program& program, const RandomProgramOptions& options) {
+BlockInstance random_instance(Dice& dice, const Program& program) {
   BlockInstance instance;
   instance.block = BlockId{dice.below(static_cast<std::uint32_t>(program.blocks().size()))};
   const Block& block = program.block(instance.block);
-  if (block.collective_tasks().empty() && dice.chance(40))
-    instance.repeat = dice.between(1, options.max_repeat);
   if (dice.chance(60)) {
     std::vector<std::uint16_t> threads{0, 2, 4}, streams{1, 3};
     shuffle(dice, threads);
@@ -147,11 +145,7 @@ void add_collectives(Dice& dice, Program& program) {
       equal =
           equal && program.rank_classes()[c].multiplicity == program.rank_classes()[classes[0]].multiplicity;
     }
-    const std::uint32_t kind = dice.below(4);
-    collective.kind = kind == 0                          ? CollectiveKind::rooted_from
-                      : kind == 1                        ? CollectiveKind::rooted_to
-                      : classes.size() == 2 && kind == 2 ? CollectiveKind::pair
-                                                         : CollectiveKind::all;
+    collective.kind = dice.chance(40) ? CollectiveKind::rooted_from : CollectiveKind::all;
     collective.root = dice.below(static_cast<std::uint32_t>(classes.size()));
     if (equal && dice.chance(50)) collective.grouping = CollectiveGrouping::aligned;
     collective.name = program.names.intern("collective " + std::to_string(program.collectives().size()));
@@ -179,7 +173,7 @@ Program random_program(std::uint64_t seed, const RandomProgramOptions& options) 
       rank_class.slot_count = kSlots;
       const RankClassId id = program.add_rank_class(std::move(rank_class));
       for (std::uint32_t i = dice.between(0, options.max_instances); i > 0; --i) {
-        program.add_instance(id, random_instance(dice, program, options));
+        program.add_instance(id, random_instance(dice, program));
       }
     }
     add_collectives(dice, program);

@@ -15,7 +15,6 @@ struct RandomProgramOptions {
   std::uint32_t max_blocks = 4;
   std::uint32_t max_tasks = 14;     // of a block
   std::uint32_t max_instances = 6;  // of a class
-  std::uint32_t max_repeat = 5;
   bool collectives = true;
   // Ranks may then list collectives in orders in which they wait for each other for ever; check() says so.
   bool may_wait_in_circles = false;

@@ -67,37 +67,35 @@ std::optional<ReferenceTimes> reference_simulate(const Program& program, const C
       for (std::uint32_t i = 0; i < rank_class.instances.size(); ++i) {
         const BlockInstance& instance = rank_class.instances[i];
         const Block& block = program.block(instance.block);
-        for (std::uint32_t repetition = 0; repetition < instance.repeat; ++repetition) {
-          std::vector<std::size_t> in_ports;
-          for (const std::uint16_t slot : instance.in_slots) {
-            in_ports.push_back(system.new_variable());
-            system.equations.push_back({in_ports.back(), {slots[slot]}});
+        std::vector<std::size_t> in_ports;
+        for (const std::uint16_t slot : instance.in_slots) {
+          in_ports.push_back(system.new_variable());
+          system.equations.push_back({in_ports.back(), {slots[slot]}});
+        }
+        std::vector<TaskVariables> of_block;
+        const auto variable = [&](std::uint32_t code) {
+          if (code >= 2 * block.task_count()) return in_ports[code - 2 * block.task_count()];
+          return code % 2 == 0 ? of_block[code / 2].start : of_block[code / 2].end;
+        };
+        for (std::uint32_t t = 0; t < block.task_count(); ++t) {
+          of_block.push_back({system.new_variable(), system.new_variable()});
+          const std::uint32_t block_lane = block.lane_of(TaskId{t}).index();
+          std::size_t& free = lanes[instance.lanes.empty() ? block_lane : instance.lanes[block_lane]];
+          Equation start{of_block[t].start, {Wait{free, 0}}};
+          for (std::uint32_t e = block.first_edge()[t]; e < block.first_edge()[t + 1]; ++e) {
+            start.waits.push_back({variable(block.sources()[e]), costs.delay_us(instance.block)[e]});
           }
-          std::vector<TaskVariables> of_block;
-          const auto variable = [&](std::uint32_t code) {
-            if (code >= 2 * block.task_count()) return in_ports[code - 2 * block.task_count()];
-            return code % 2 == 0 ? of_block[code / 2].start : of_block[code / 2].end;
-          };
-          for (std::uint32_t t = 0; t < block.task_count(); ++t) {
-            of_block.push_back({system.new_variable(), system.new_variable()});
-            const std::uint32_t block_lane = block.lane_of(TaskId{t}).index();
-            std::size_t& free = lanes[instance.lanes.empty() ? block_lane : instance.lanes[block_lane]];
-            Equation start{of_block[t].start, {Wait{free, 0}}};
-            for (std::uint32_t e = block.first_edge()[t]; e < block.first_edge()[t + 1]; ++e) {
-              start.waits.push_back({variable(block.sources()[e]), costs.delay_us(instance.block)[e]});
-            }
-            system.equations.push_back(std::move(start));
-            if (block.tasks()[t].kind != TaskKind::collective) {
-              system.equations.push_back(
-                  {of_block[t].end, {Wait{of_block[t].start, 0}}, costs.duration_us(instance.block)[t]});
-            }
-            free = of_block[t].end;
-            tasks[{RankClassId{c}, rank, InstanceId{i}, repetition, TaskId{t}}] = of_block[t];
+          system.equations.push_back(std::move(start));
+          if (block.tasks()[t].kind != TaskKind::collective) {
+            system.equations.push_back(
+                {of_block[t].end, {Wait{of_block[t].start, 0}}, costs.duration_us(instance.block)[t]});
           }
-          for (std::size_t p = 0; p < instance.out_slots.size(); ++p) {
-            const OutPort& port = block.out_ports()[p];
-            slots[instance.out_slots[p]] = {variable(port.source.code()), port.delay.value()};
-          }
+          free = of_block[t].end;
+          tasks[{RankClassId{c}, rank, InstanceId{i}, TaskId{t}}] = of_block[t];
+        }
+        for (std::size_t p = 0; p < instance.out_slots.size(); ++p) {
+          const OutPort& port = block.out_ports()[p];
+          slots[instance.out_slots[p]] = {variable(port.source.code()), port.delay.value()};
         }
       }
       lane_free.back().push_back(std::move(lanes));
@@ -110,18 +108,17 @@ std::optional<ReferenceTimes> reference_simulate(const Program& program, const C
       const CollectiveMember& member = collective.members[m];
       const BlockId block = program.rank_class(member.rank_class).instances[member.instance.index()].block;
       for (std::uint32_t rank = 0; rank < program.rank_class(member.rank_class).multiplicity; ++rank) {
-        const TaskVariables& own = tasks.at({member.rank_class, rank, member.instance, 0, member.task});
+        const TaskVariables& own = tasks.at({member.rank_class, rank, member.instance, member.task});
         Equation end{own.end, {Wait{own.start, 0}}, costs.duration_us(block)[member.task.index()]};
         for (std::uint32_t o = 0; o < collective.members.size(); ++o) {
-          const bool is_waited_for = collective.kind == CollectiveKind::rooted_from
-                                         ? m != collective.root && o == collective.root
-                                     : collective.kind == CollectiveKind::rooted_to ? m == collective.root
-                                                                                    : true;
-          if (!is_waited_for) continue;
+          if (collective.kind == CollectiveKind::rooted_from &&
+              (m == collective.root || o != collective.root)) {
+            continue;
+          }
           const CollectiveMember& other = collective.members[o];
           for (std::uint32_t r = 0; r < program.rank_class(other.rank_class).multiplicity; ++r) {
             if (collective.grouping == CollectiveGrouping::aligned && r != rank) continue;
-            end.waits.push_back({tasks.at({other.rank_class, r, other.instance, 0, other.task}).start, 0});
+            end.waits.push_back({tasks.at({other.rank_class, r, other.instance, other.task}).start, 0});
           }
         }
         system.equations.push_back(std::move(end));

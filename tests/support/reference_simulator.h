@@ -14,7 +14,7 @@
 namespace stepcast::testing {
 
 struct ReferenceTimes {
-  std::map<TaskRef, Interval> tasks;                           // of every rank and repetition
+  std::map<TaskRef, Interval> tasks;                           // of every rank
   std::vector<std::vector<std::vector<double>>> lane_free_us;  // [class][rank][lane]
 };
 

@@ -22,7 +22,7 @@ StreamBaseline stream_baseline(const Program& program, const Costs& costs, RankC
       if (left_over) continue;
       const std::uint16_t block_lane = block.lane_codes()[t];
       const std::uint16_t lane = instance.lanes.empty() ? block_lane : instance.lanes[block_lane];
-      sum_us[lane] += durations[t] * static_cast<double>(instance.repeat);
+      sum_us[lane] += durations[t];
     }
   }
   StreamBaseline baseline{.time_us = 0, .rank_class = c, .lane = 0};

@@ -24,7 +24,6 @@ std::size_t deciding_member(const Collective& collective, const std::vector<Coll
     return stretches[b].arrival_us > stretches[a].arrival_us + kTimeToleranceUs ? b : a;
   };
   if (collective.kind == CollectiveKind::rooted_from) return later(m, collective.root);
-  if (collective.kind == CollectiveKind::rooted_to && m != collective.root) return m;
   std::size_t last = m;  // on a tie the path stays on its rank
   for (std::size_t other = 0; other < stretches.size(); ++other) last = later(last, other);
   return last;

@@ -22,7 +22,7 @@ void FlatProgram::write_out(RankClassId c) {
   tasks.lane_tasks.resize(rank_class.lanes.size());
   std::size_t task_count = 0;
   for (const BlockInstance& instance : rank_class.instances) {
-    task_count += std::size_t{instance.repeat} * program_->block(instance.block).task_count();
+    task_count += program_->block(instance.block).task_count();
   }
   tasks.previous.reserve(task_count);
   std::vector<SlotValue> slots(rank_class.slot_count), written;
@@ -30,74 +30,70 @@ void FlatProgram::write_out(RankClassId c) {
     const BlockInstance& instance = rank_class.instances[i];
     const Block& block = program_->block(instance.block);
     const std::uint32_t ports_from = 2 * block.task_count();
-    tasks.first_run.push_back(tasks.runs.size());
-    for (std::uint32_t repetition = 0; repetition < instance.repeat; ++repetition) {
-      const Run run{static_cast<std::uint32_t>(i), repetition, tasks.task_count, tasks.slot_values.size()};
-      tasks.runs.push_back(run);
-      tasks.slot_values.insert(tasks.slot_values.end(), slots.begin(), slots.end());
-      for (std::size_t t = 0; t < block.task_count(); ++t) {
-        const std::uint16_t block_lane = block.lane_codes()[t];
-        const std::uint16_t lane = instance.lanes.empty() ? block_lane : instance.lanes[block_lane];
-        std::vector<std::size_t>& on_lane = tasks.lane_tasks[lane];
-        tasks.previous.push_back(on_lane.empty() ? kNoTask : on_lane.back());
-        on_lane.push_back(run.first + t);
-      }
-      tasks.task_count += block.task_count();
-      while (tasks.run_at.size() * kTasksPerMark < tasks.task_count) {
-        tasks.run_at.push_back(static_cast<std::uint32_t>(tasks.runs.size() - 1));
-      }
-      // Every out-port is read from the state at the beginning before any slot is written.
-      written.clear();
-      for (const OutPort& port : block.out_ports()) {
-        SlotValue value;
-        const std::uint32_t code = port.source.code();
-        if (code < ports_from) {
-          value = {run.first + code / 2, (code % 2) == 1, 0.0};
-        } else {
-          value = slots[instance.in_slots[code - ports_from]];
-        }
-        value.delay_us += port.delay.value();
-        written.push_back(value);
-      }
-      for (std::size_t p = 0; p < written.size(); ++p) slots[instance.out_slots[p]] = written[p];
+    const InstanceTasks of{static_cast<std::uint32_t>(i), tasks.task_count, tasks.slot_values.size()};
+    tasks.instances.push_back(of);
+    tasks.slot_values.insert(tasks.slot_values.end(), slots.begin(), slots.end());
+    for (std::size_t t = 0; t < block.task_count(); ++t) {
+      const std::uint16_t block_lane = block.lane_codes()[t];
+      const std::uint16_t lane = instance.lanes.empty() ? block_lane : instance.lanes[block_lane];
+      std::vector<std::size_t>& on_lane = tasks.lane_tasks[lane];
+      tasks.previous.push_back(on_lane.empty() ? kNoTask : on_lane.back());
+      on_lane.push_back(of.first + t);
     }
+    tasks.task_count += block.task_count();
+    while (tasks.marks.size() * kTasksPerMark < tasks.task_count) {
+      tasks.marks.push_back(static_cast<std::uint32_t>(i));
+    }
+    // Every out-port is read from the state at the beginning before any slot is written.
+    written.clear();
+    for (const OutPort& port : block.out_ports()) {
+      SlotValue value;
+      const std::uint32_t code = port.source.code();
+      if (code < ports_from) {
+        value = {of.first + code / 2, (code % 2) == 1, 0.0};
+      } else {
+        value = slots[instance.in_slots[code - ports_from]];
+      }
+      value.delay_us += port.delay.value();
+      written.push_back(value);
+    }
+    for (std::size_t p = 0; p < written.size(); ++p) slots[instance.out_slots[p]] = written[p];
   }
 }
 
 TaskRef FlatProgram::ref(RankClassId c, std::size_t flat) const {
-  const Run& run = run_of(classes_[c.index()], flat);
+  const InstanceTasks& of = instance_of(classes_[c.index()], flat);
   return {.rank_class = c,
           .rank = 0,
-          .instance = InstanceId{std::size_t{run.instance}},
-          .repetition = run.repetition,
-          .task = TaskId{flat - run.first}};
+          .instance = InstanceId{std::size_t{of.instance}},
+          .task = TaskId{flat - of.first}};
 }
 
 std::size_t FlatProgram::flat(const TaskRef& t) const {
   const ClassTasks& tasks = classes_[t.rank_class.index()];
-  return tasks.runs[tasks.first_run[t.instance.index()] + t.repetition].first + t.task.index();
+  return tasks.instances[t.instance.index()].first + t.task.index();
 }
 
 const TaskInfo& FlatProgram::info(RankClassId c, std::size_t flat) const {
-  const Run& run = run_of(classes_[c.index()], flat);
-  return program_->block_of(c, InstanceId{std::size_t{run.instance}}).tasks()[flat - run.first];
+  const InstanceTasks& of = instance_of(classes_[c.index()], flat);
+  return program_->block_of(c, InstanceId{std::size_t{of.instance}}).tasks()[flat - of.first];
 }
 
 std::uint16_t FlatProgram::lane(RankClassId c, std::size_t flat) const {
-  const Run& run = run_of(classes_[c.index()], flat);
-  const BlockInstance& instance = program_->rank_class(c).instances[run.instance];
-  const std::uint16_t block_lane = program_->block(instance.block).lane_codes()[flat - run.first];
+  const InstanceTasks& of = instance_of(classes_[c.index()], flat);
+  const BlockInstance& instance = program_->rank_class(c).instances[of.instance];
+  const std::uint16_t block_lane = program_->block(instance.block).lane_codes()[flat - of.first];
   return instance.lanes.empty() ? block_lane : instance.lanes[block_lane];
 }
 
 double FlatProgram::duration_us(RankClassId c, std::size_t flat, const Costs& costs) const {
-  const Run& run = run_of(classes_[c.index()], flat);
-  return costs.duration_us(program_->rank_class(c).instances[run.instance].block)[flat - run.first];
+  const InstanceTasks& of = instance_of(classes_[c.index()], flat);
+  return costs.duration_us(program_->rank_class(c).instances[of.instance].block)[flat - of.first];
 }
 
 CollectiveId FlatProgram::collective_of(RankClassId c, std::size_t flat) const {
-  const Run& run = run_of(classes_[c.index()], flat);
-  const CollectiveMember member{c, InstanceId{std::size_t{run.instance}}, TaskId{flat - run.first}};
+  const InstanceTasks& of = instance_of(classes_[c.index()], flat);
+  const CollectiveMember member{c, InstanceId{std::size_t{of.instance}}, TaskId{flat - of.first}};
   const auto found =
       std::lower_bound(members_.begin(), members_.end(), member,
                        [](const MemberKey& key, const CollectiveMember& m) { return key.member < m; });

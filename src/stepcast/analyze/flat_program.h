@@ -1,5 +1,5 @@
-// The tasks of every rank class of a Program written out one after the other: instances, their repetitions,
-// the tasks of the block.
+// The tasks of every rank class of a Program written out one after the other: the tasks of its
+// instances.
 //
 // Every analysis asks the same questions of a task: which lane is it on, what comes before it there, what
 // else did it wait for. A FlatProgram answers them across instances: an in-port leads to the task of the
@@ -69,10 +69,10 @@ class FlatProgram {
   template <class Visit>
   void for_each_source(RankClassId c, std::size_t flat, const Costs& costs, Visit&& visit) const {
     const ClassTasks& tasks = classes_[c.index()];
-    const Run& run = run_of(tasks, flat);
-    const BlockId block_id = program_->rank_class(c).instances[run.instance].block;
+    const InstanceTasks& of = instance_of(tasks, flat);
+    const BlockId block_id = program_->rank_class(c).instances[of.instance].block;
     const Block& block = program_->block(block_id);
-    const std::size_t task = flat - run.first;
+    const std::size_t task = flat - of.first;
     const std::uint32_t ports_from = 2 * block.task_count();
     for (std::uint32_t e = block.first_edge()[task]; e < block.first_edge()[task + 1]; ++e) {
       FlatSource source;
@@ -80,10 +80,10 @@ class FlatProgram {
       source.delay_us = costs.delay_us(block_id)[e];
       const std::uint32_t code = block.sources()[e];
       if (code < ports_from) {
-        source.task = run.first + code / 2;
+        source.task = of.first + code / 2;
         source.from_end = (code % 2) == 1;
       } else {
-        const SlotValue& slot = slot_value(c, tasks, run, code - ports_from);
+        const SlotValue& slot = slot_value(c, tasks, of, code - ports_from);
         source.task = slot.task;
         source.from_end = slot.from_end;
         source.delay_us += slot.delay_us;
@@ -94,8 +94,8 @@ class FlatProgram {
 
  private:
   static constexpr std::size_t kTasksPerMark = 32;
-  struct Run {  // one repetition of one instance
-    std::uint32_t instance, repetition;
+  struct InstanceTasks {
+    std::uint32_t instance;
     std::size_t first;  // flat number of its first task
     std::size_t slots;  // its slots' values in slot_values
   };
@@ -106,9 +106,8 @@ class FlatProgram {
   };
   struct ClassTasks {
     std::size_t task_count = 0;
-    std::vector<Run> runs;
-    std::vector<std::size_t> first_run;  // [instance]
-    std::vector<std::uint32_t> run_at;   // [flat number / kTasksPerMark] -> the run that holds that task
+    std::vector<InstanceTasks> instances;
+    std::vector<std::uint32_t> marks;  // [flat number / kTasksPerMark] -> the instance that holds that task
     std::vector<SlotValue> slot_values;
     std::vector<std::vector<std::size_t>> lane_tasks;
     std::vector<std::size_t> previous;
@@ -118,14 +117,14 @@ class FlatProgram {
     CollectiveId collective;
   };
 
-  [[nodiscard]] static const Run& run_of(const ClassTasks& tasks, std::size_t flat) {
-    std::size_t run = tasks.run_at[flat / kTasksPerMark];
-    while (run + 1 < tasks.runs.size() && tasks.runs[run + 1].first <= flat) ++run;
-    return tasks.runs[run];
+  [[nodiscard]] static const InstanceTasks& instance_of(const ClassTasks& tasks, std::size_t flat) {
+    std::size_t i = tasks.marks[flat / kTasksPerMark];
+    while (i + 1 < tasks.instances.size() && tasks.instances[i + 1].first <= flat) ++i;
+    return tasks.instances[i];
   }
-  [[nodiscard]] const SlotValue& slot_value(RankClassId c, const ClassTasks& tasks, const Run& run,
+  [[nodiscard]] const SlotValue& slot_value(RankClassId c, const ClassTasks& tasks, const InstanceTasks& of,
                                             std::uint32_t in_port) const {
-    return tasks.slot_values[run.slots + program_->rank_class(c).instances[run.instance].in_slots[in_port]];
+    return tasks.slot_values[of.slots + program_->rank_class(c).instances[of.instance].in_slots[in_port]];
   }
   void write_out(RankClassId c);
 

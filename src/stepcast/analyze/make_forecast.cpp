@@ -229,7 +229,7 @@ double flops_of(const Program& program) {
           block_flops += cached * info.work_times;
         }
       }
-      flops += block_flops * instance.repeat * rank_class.multiplicity;
+      flops += block_flops * rank_class.multiplicity;
     }
   }
   return flops;

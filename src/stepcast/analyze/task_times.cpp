@@ -16,10 +16,8 @@ TaskTimes TaskTimes::simulated(const FlatProgram& flat, const Timeline& timeline
     std::vector<Interval>& of_class = times.times_.emplace_back();
     of_class.reserve(flat.task_count(RankClassId{c}));
     for (std::size_t i = 0; i < rank_class.instances.size(); ++i) {
-      for (std::uint32_t repetition = 0; repetition < rank_class.instances[i].repeat; ++repetition) {
-        const std::span<const Interval> run = timeline.instance(RankClassId{c}, 0, InstanceId{i}, repetition);
-        of_class.insert(of_class.end(), run.begin(), run.end());
-      }
+      const std::span<const Interval> instance = timeline.instance(RankClassId{c}, 0, InstanceId{i});
+      of_class.insert(of_class.end(), instance.begin(), instance.end());
     }
   }
   return times;
@@ -65,12 +63,9 @@ std::vector<CollectiveStretch> collective_stretches(const FlatProgram& flat, con
   }
   for (std::size_t i = 0; i < stretches.size(); ++i) {
     CollectiveStretch& s = stretches[i];
-    const bool is_root = i == collective.root;
     double until = last_arrival;
     if (collective.kind == CollectiveKind::rooted_from) {
       until = std::max(s.arrival_us, stretches[collective.root].arrival_us);
-    } else if (collective.kind == CollectiveKind::rooted_to && !is_root) {
-      until = s.arrival_us;
     }
     if (times.origin() == TaskTimes::Origin::measured && until > s.arrival_us) until = s.end_us - shortest;
     s.transfer_start_us = std::clamp(until, s.arrival_us, std::max(s.arrival_us, s.end_us));

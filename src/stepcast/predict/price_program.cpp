@@ -92,7 +92,7 @@ std::vector<double> runs_of_blocks(const Program& program) {
   std::vector<double> runs(program.blocks().size(), 0);
   for (const RankClass& ranks : program.rank_classes()) {
     for (const BlockInstance& instance : ranks.instances) {
-      runs[instance.block.index()] += static_cast<double>(ranks.multiplicity) * instance.repeat;
+      runs[instance.block.index()] += static_cast<double>(ranks.multiplicity);
     }
   }
   return runs;

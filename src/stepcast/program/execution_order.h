@@ -20,18 +20,16 @@ namespace stepcast {
 
 struct OrderStep {
   enum class Kind : std::uint8_t {
-    sweep,      // tasks first .. end of the repetitions repetition .. repetition_end
-    fill_port,  // one in-port of one repetition takes its value
+    sweep,      // tasks first .. end
+    fill_port,  // one in-port takes its value
     complete,   // members of a collective learn when they leave
   };
   static constexpr std::uint32_t kAllMembers = std::numeric_limits<std::uint32_t>::max();
 
   Kind kind = Kind::sweep;
-  bool fills_ports = false;  // sweep: first gives every in-port of each repetition its value
+  bool fills_ports = false;  // sweep: first gives every in-port its value
   std::uint32_t rank_class = 0, instance = 0;
-  std::uint32_t first = 0, end = 0;  // sweep: tasks; fill_port: the port is `first`
-  std::uint32_t repetition_end =
-      1;  // sweep: repetitions 0 .. repetition_end; above 1 only for whole instances
+  std::uint32_t first = 0, end = 0;                    // sweep: tasks; fill_port: the port is `first`
   std::uint32_t collective = 0, member = kAllMembers;  // complete
 };
 
@@ -40,12 +38,8 @@ struct OrderStep {
 struct PortSource {
   static constexpr std::uint32_t kStartOffset = std::numeric_limits<std::uint32_t>::max();
   std::uint32_t instance = kStartOffset;  // of the same class; kStartOffset: the slot was not written before
-  Moment moment;                          // in the last repetition of that instance
+  Moment moment;                          // in that instance
   double delay_us = 0;
-  // From the second repetition on: the block's own out-port that writes the slot, if there is one.
-  bool from_previous_repetition = false;
-  Moment previous_moment;
-  double previous_delay_us = 0;
 };
 
 struct CollectiveMembership {
@@ -54,13 +48,7 @@ struct CollectiveMembership {
 
 // True if the member's end depends on more than its own arrival.
 [[nodiscard]] inline bool waits_for_others(const Collective& collective, std::uint32_t member) {
-  switch (collective.kind) {
-    case CollectiveKind::all:
-    case CollectiveKind::pair: return true;
-    case CollectiveKind::rooted_from: return member != collective.root;
-    case CollectiveKind::rooted_to: return member == collective.root;
-  }
-  return true;
+  return collective.kind == CollectiveKind::all || member != collective.root;
 }
 
 struct ExecutionOrder {

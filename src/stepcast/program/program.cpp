@@ -27,16 +27,6 @@ std::size_t first_that_is_none(std::span<const double> values) {
 
 }  // namespace
 
-std::string_view to_string(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::all: return "all";
-    case CollectiveKind::pair: return "pair";
-    case CollectiveKind::rooted_from: return "rooted_from";
-    case CollectiveKind::rooted_to: return "rooted_to";
-  }
-  return "unknown";
-}
-
 StackId OpStacks::push(StackId parent, NameId name) {
   frames_.push_back({parent, name});
   return StackId{frames_.size() - 1};
@@ -83,9 +73,7 @@ std::uint64_t Program::expanded_task_count() const {
     std::uint64_t of_rank = 0, of_class = 0;
     for (const BlockInstance& i : c.instances) {
       if (i.block.index() >= blocks_.size()) continue;
-      // repeat and task count have 32 bits each: their product fits
-      if (__builtin_add_overflow(of_rank, std::uint64_t{i.repeat} * block(i.block).task_count(), &of_rank))
-        return kMost;
+      of_rank += block(i.block).task_count();  // 32 bits each: the sum fits
     }
     if (__builtin_mul_overflow(of_rank, std::uint64_t{c.multiplicity}, &of_class) ||
         __builtin_add_overflow(tasks, of_class, &tasks)) {

@@ -27,8 +27,6 @@ using CollectiveId = Id<struct ProgramCollectiveTag>;
 
 struct BlockInstance {
   BlockId block{};
-  std::uint32_t repeat = 1;  // run back to back this many times; 1 where the block holds collectives. A
-                             // repeated run begins as a whole, when all lanes and slots it uses are known
   std::vector<std::uint16_t> lanes{};      // [block lane] -> lane of the class; empty: the same numbers
   std::vector<std::uint16_t> in_slots{};   // [in-port] -> slot read when the instance begins
   std::vector<std::uint16_t> out_slots{};  // [out-port] -> slot written
@@ -44,23 +42,17 @@ struct RankClass {
 };
 
 // Who waits for whom in a collective. Every member starts (arrives) on its own; a transfer then takes the
-// member's duration.
+// member's duration. A task's start in the Timeline is its arrival, its end is when the member leaves.
 enum class CollectiveKind : std::uint8_t {
   all,          // the transfer starts when the last member has arrived; all leave then + their duration
-  pair,         // two members, as `all` (rendezvous send and receive)
   rooted_from,  // broadcast, eager send: the root leaves at its own arrival + duration, others at max(own,
                 // root) + duration
-  rooted_to,    // reduce, gather: the root leaves after the last arrival + duration, others at their own
-                // arrival + duration
 };
-// A task's start in the Timeline is its arrival, its end is when the member leaves. In a spanning group every
-// rank of the root's class is a root: others wait for the last of them (rooted_from), each of them waits for
-// everybody (rooted_to).
-[[nodiscard]] std::string_view to_string(CollectiveKind kind);
 
 // How ranks of classes with a multiplicity find each other.
 enum class CollectiveGrouping : std::uint8_t {
-  spanning,  // one group joins all ranks of all member classes
+  spanning,  // one group joins all ranks of all member classes; every rank of the root's class is a root, and
+             // the others wait for the last of them
   aligned,   // the k-th ranks of the member classes form group k; equal multiplicities
 };
 
@@ -74,7 +66,7 @@ struct CollectiveMember {
 struct Collective {
   CollectiveKind kind = CollectiveKind::all;
   CollectiveGrouping grouping = CollectiveGrouping::spanning;
-  std::uint32_t root = 0;  // position in members, for the rooted kinds
+  std::uint32_t root = 0;  // position in members, for rooted_from
   CollectiveOp op = CollectiveOp::unknown;
   NameId name{};
   double message_bytes = -1;  // -1: not known
@@ -125,15 +117,14 @@ class Program {
   }
   // Ranks of all classes.
   [[nodiscard]] std::uint64_t rank_count() const;
-  // Tasks when every instance, repetition and rank is counted; at most 2^64 - 1.
+  // Tasks when every instance and rank is counted; at most 2^64 - 1.
   [[nodiscard]] std::uint64_t expanded_task_count() const;
 
   // Names the first broken invariant: a class without ranks, an unknown block, an unbound lane or port, a
-  // lane bound twice or to a lane of another kind, a slot out of range or written by two out-ports, a repeat
-  // of 0 or of a block with collectives, a collective with a missing, foreign, repeated or non-collective
-  // member, a pair of other than two members, a collective task that belongs to no collective or to two,
-  // unequal multiplicities in an aligned group, a root out of range, collectives that wait for each other in
-  // a circle (the ranks and tasks in it).
+  // lane bound twice or to a lane of another kind, a slot out of range or written by two out-ports, a
+  // collective with a missing, foreign, repeated or non-collective member, a collective task that belongs to
+  // no collective or to two, unequal multiplicities in an aligned group, a root out of range, collectives
+  // that wait for each other in a circle (the ranks and tasks in it).
   [[nodiscard]] Status check() const;
 
  private:

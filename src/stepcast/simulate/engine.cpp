@@ -74,13 +74,11 @@ void sweep_tasks(const BlockArrays& block, std::uint32_t first, std::uint32_t en
 // ---------------------------------------------------------------------------------------------------------
 // Timeline
 
-std::span<const Interval> Timeline::instance(RankClassId c, std::uint32_t rank, InstanceId i,
-                                             std::uint32_t repetition) const {
+std::span<const Interval> Timeline::instance(RankClassId c, std::uint32_t rank, InstanceId i) const {
   const auto& rank_class = layout_->rank_classes[c.index()];
   const auto& instance = layout_->instances[rank_class.first_instance + i.index()];
   return {intervals_.data() + places_[c.index()].first_interval +
-              std::size_t{copy_of(c, rank)} * rank_class.intervals_per_rank + instance.first_interval +
-              std::size_t{repetition} * instance.intervals_per_repetition,
+              std::size_t{copy_of(c, rank)} * rank_class.intervals_per_rank + instance.first_interval,
           instance.task_count};
 }
 
@@ -130,12 +128,10 @@ Result<Plan> Plan::compile(const Program& program) {
       const Block& block = program.block(i.block);
       detail::TimelineLayout::Instance& instance = layout->instances.emplace_back();
       instance.first_interval = rank_class.intervals_per_rank;
-      instance.intervals_per_repetition = std::size_t{block.task_count()} + (block.in_ports().size() + 1) / 2;
       instance.block = i.block.index();
       instance.task_count = block.task_count();
-      instance.repeat = i.repeat;
       rank_class.intervals_per_rank = saturating_add(
-          rank_class.intervals_per_rank, saturating_multiply(i.repeat, instance.intervals_per_repetition));
+          rank_class.intervals_per_rank, std::size_t{block.task_count()} + (block.in_ports().size() + 1) / 2);
 
       Lanes& lanes = plan.lanes_.emplace_back();
       lanes.first = plan.bound_lanes_.size();
@@ -270,19 +266,13 @@ class Sweep {
   }
 
   void fill(const detail::TimelineLayout::Instance& instance, std::uint32_t c, const PortSource& source,
-            std::size_t port, std::uint32_t repetition, double* rank) const {
-    double* times = rank + 2 * (instance.first_interval + repetition * instance.intervals_per_repetition);
-    double& value = times[std::size_t{2} * instance.task_count + port];
-    if (repetition > 0 && source.from_previous_repetition) {
-      const double* previous = times - 2 * instance.intervals_per_repetition;
-      value = previous[source.previous_moment.code()] + source.previous_delay_us;
-    } else if (source.instance == PortSource::kStartOffset) {
+            std::size_t port, double* rank) const {
+    double& value = rank[2 * (instance.first_interval + instance.task_count) + port];
+    if (source.instance == PortSource::kStartOffset) {
       value = rank[0];
     } else {
       const auto& from = layout_.instances[layout_.rank_classes[c].first_instance + source.instance];
-      value = rank[2 * (from.first_interval + (from.repeat - 1) * from.intervals_per_repetition) +
-                   source.moment.code()] +
-              source.delay_us;
+      value = rank[2 * from.first_interval + source.moment.code()] + source.delay_us;
     }
   }
 
@@ -297,7 +287,7 @@ class Sweep {
     const std::size_t flat = layout_.rank_classes[c].first_instance + step.instance;
     const PortSource& source = ports_of(flat)[step.first];
     for (std::size_t r = 0; r < places_[c].copies; ++r) {
-      fill(layout_.instances[flat], c, source, step.first, 0, rank_times(c, r));
+      fill(layout_.instances[flat], c, source, step.first, rank_times(c, r));
     }
   }
 
@@ -331,19 +321,13 @@ class Sweep {
       const double* from = state + (bound.as_class ? l : lane_map[l]);
       for (std::size_t r = 0; r < kRanks; ++r) lanes[l * kRanks + r] = from[r * rank_class.lane_count];
     }
-    for (std::uint32_t repetition = 0; repetition < step.repetition_end; ++repetition) {
-      if (step.fills_ports) {
-        const std::span<const PortSource> ports = ports_of(flat);
-        for (std::size_t p = 0; p < ports.size(); ++p) {
-          for (std::size_t r = 0; r < kRanks; ++r)
-            fill(instance, c, ports[p], p, repetition, times + r * stride);
-        }
+    if (step.fills_ports) {
+      const std::span<const PortSource> ports = ports_of(flat);
+      for (std::size_t p = 0; p < ports.size(); ++p) {
+        for (std::size_t r = 0; r < kRanks; ++r) fill(instance, c, ports[p], p, times + r * stride);
       }
-      sweep_tasks<kRanks>(
-          block, step.first, step.end,
-          times + 2 * (instance.first_interval + repetition * instance.intervals_per_repetition), stride,
-          lanes);
     }
+    sweep_tasks<kRanks>(block, step.first, step.end, times + 2 * instance.first_interval, stride, lanes);
     for (std::size_t l = 0; l < lane_count; ++l) {
       double* to = state + (bound.as_class ? l : lane_map[l]);
       for (std::size_t r = 0; r < kRanks; ++r) to[r * rank_class.lane_count] = lanes[l * kRanks + r];
@@ -389,12 +373,7 @@ class Sweep {
       }
       double transfer = last(members[0]);
       for (const Plan::Member& m : members.subspan(1)) transfer = std::max(transfer, last(m));
-      const auto at_transfer = [&](std::size_t) { return transfer; };
-      if (step.member != OrderStep::kAllMembers) {
-        all_leave(members[step.member], at_transfer);
-      } else {
-        for (const Plan::Member& m : members) all_leave(m, at_transfer);
-      }
+      for (const Plan::Member& m : members) all_leave(m, [&](std::size_t) { return transfer; });
     }
   }
 

@@ -30,13 +30,11 @@ template <std::size_t kWidth>
 class ScenarioSweep;
 }  // namespace detail
 
-// A task of one rank: `rank` counts the ranks of the class (0 .. multiplicity - 1), `repetition` the runs of
-// the instance.
+// A task of one rank: `rank` counts the ranks of the class (0 .. multiplicity - 1).
 struct TaskRef {
   RankClassId rank_class{};
   std::uint32_t rank = 0;
   InstanceId instance{};
-  std::uint32_t repetition = 0;
   TaskId task{};
   auto operator<=>(const TaskRef&) const = default;
 };
@@ -53,17 +51,16 @@ struct SimulateOptions {
 };
 
 // Start and end of every task, and the state of every lane at the end. Of a collective task the start is when
-// the rank arrives and the end when it leaves. Accessors take what exists: a class, instance, repetition and
-// task of the Program.
+// the rank arrives and the end when it leaves. Accessors take what exists: a class, instance and task of the
+// Program.
 class Timeline {
  public:
   // `rank` is ignored when folded.
   [[nodiscard]] Interval at(const TaskRef& t) const {
-    return instance(t.rank_class, t.rank, t.instance, t.repetition)[t.task.index()];
+    return instance(t.rank_class, t.rank, t.instance)[t.task.index()];
   }
-  // All tasks of one instance run, in block order.
-  [[nodiscard]] std::span<const Interval> instance(RankClassId c, std::uint32_t rank, InstanceId i,
-                                                   std::uint32_t repetition = 0) const;
+  // All tasks of one instance, in block order.
+  [[nodiscard]] std::span<const Interval> instance(RankClassId c, std::uint32_t rank, InstanceId i) const;
   // End of the last task of a rank.
   [[nodiscard]] double rank_end_us(RankClassId c, std::uint32_t rank = 0) const;
   // Latest end over all ranks.

@@ -60,7 +60,7 @@ class ScenarioSweep {
     for (const OrderStep& step : plan_.order_.steps) {
       switch (step.kind) {
         case OrderStep::Kind::sweep: sweep(step); break;
-        case OrderStep::Kind::fill_port: fill(step.rank_class, flat_instance(step), step.first, 0); break;
+        case OrderStep::Kind::fill_port: fill(step.rank_class, flat_instance(step), step.first); break;
         case OrderStep::Kind::complete: complete(step); break;
       }
     }
@@ -91,28 +91,22 @@ class ScenarioSweep {
   }
 
   double* rank_times(std::uint32_t c) const { return times_ + 2 * kWidth * first_interval_[c]; }
-  double* instance_times(std::uint32_t c, std::size_t flat, std::uint32_t repetition) const {
-    const auto& instance = layout_.instances[flat];
-    return rank_times(c) +
-           2 * kWidth * (instance.first_interval + repetition * instance.intervals_per_repetition);
+  double* instance_times(std::uint32_t c, std::size_t flat) const {
+    return rank_times(c) + 2 * kWidth * layout_.instances[flat].first_interval;
   }
   std::size_t flat_instance(const OrderStep& step) const {
     return layout_.rank_classes[step.rank_class].first_instance + step.instance;
   }
 
-  void fill(std::uint32_t c, std::size_t flat, std::size_t port, std::uint32_t repetition) const {
+  void fill(std::uint32_t c, std::size_t flat, std::size_t port) const {
     const PortSource& source = plan_.order_.port_sources[plan_.order_.first_port[flat] + port];
-    const auto& instance = layout_.instances[flat];
-    double* times = instance_times(c, flat, repetition);
-    double* value = times + kWidth * (std::size_t{2} * instance.task_count + port);
+    double* value =
+        instance_times(c, flat) + kWidth * (std::size_t{2} * layout_.instances[flat].task_count + port);
     const double* from = rank_times(c);
     double delay = 0;
-    if (repetition > 0 && source.from_previous_repetition) {
-      from = instance_times(c, flat, repetition - 1) + kWidth * source.previous_moment.code();
-      delay = source.previous_delay_us;
-    } else if (source.instance != PortSource::kStartOffset) {
+    if (source.instance != PortSource::kStartOffset) {
       const std::size_t writer = layout_.rank_classes[c].first_instance + source.instance;
-      from = instance_times(c, writer, layout_.instances[writer].repeat - 1) + kWidth * source.moment.code();
+      from = instance_times(c, writer) + kWidth * source.moment.code();
       delay = source.delay_us;
     }
     for (std::size_t s = 0; s < kWidth; ++s) value[s] = from[s] + delay;
@@ -125,11 +119,9 @@ class ScenarioSweep {
     const Plan::Lanes& bound = plan_.lanes_[flat];
     const std::uint16_t* lane_map = bound.as_class ? nullptr : plan_.bound_lanes_.data() + bound.first;
     const std::size_t ports = plan_.order_.first_port[flat + 1] - plan_.order_.first_port[flat];
-    for (std::uint32_t repetition = 0; repetition < step.repetition_end; ++repetition) {
-      for (std::size_t p = 0; step.fills_ports && p < ports; ++p) fill(c, flat, p, repetition);
-      sweep_tasks(block, step.first, step.end, instance_times(c, flat, repetition), lane_map,
-                  lane_free_.data() + kWidth * first_lane_[c]);
-    }
+    for (std::size_t p = 0; step.fills_ports && p < ports; ++p) fill(c, flat, p);
+    sweep_tasks(block, step.first, step.end, instance_times(c, flat), lane_map,
+                lane_free_.data() + kWidth * first_lane_[c]);
   }
 
   static void sweep_tasks(const BlockOfScenarios& block, std::uint32_t first, std::uint32_t end,
@@ -185,11 +177,7 @@ class ScenarioSweep {
     }
     begin_at(members[0]);
     for (const Plan::Member& m : members.subspan(1)) not_before(m);
-    if (step.member != OrderStep::kAllMembers) {
-      leave(members[step.member], transfer);
-    } else {
-      for (const Plan::Member& m : members) leave(m, transfer);
-    }
+    for (const Plan::Member& m : members) leave(m, transfer);
   }
 
   void leave(const Plan::Member& member, const double* transfer) {

@@ -11,9 +11,9 @@ namespace stepcast {
 
 namespace detail {
 
-// A rank's intervals: one that holds its start offset, then its instances in order. A repetition of an
-// instance is one interval per task followed by its in-port values, two to an interval, so that a Moment code
-// is a position in it.
+// A rank's intervals: one that holds its start offset, then its instances in order. An instance is one
+// interval per task followed by its in-port values, two to an interval, so that a Moment code is a position in
+// it.
 struct TimelineLayout {
   struct RankClass {
     std::uint32_t first_instance = 0;  // into `instances`
@@ -23,10 +23,8 @@ struct TimelineLayout {
   };
   struct Instance {
     std::size_t first_interval = 0;  // within a rank
-    std::size_t intervals_per_repetition = 0;
     std::uint32_t block = 0;
     std::uint32_t task_count = 0;
-    std::uint32_t repeat = 1;
   };
   std::vector<RankClass> rank_classes;
   std::vector<Instance> instances;  // of all classes

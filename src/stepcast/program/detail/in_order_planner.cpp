@@ -142,8 +142,7 @@ class InOrderPlanner {
     return stop;
   }
 
-  // False if the instance, a repeated run, has to wait as a whole.
-  bool enter(std::uint32_t c) {
+  void enter(std::uint32_t c) {
     Cursor& cursor = cursors_[c];
     const BlockInstance& instance = program_.rank_classes()[c].instances[cursor.instance];
     const Block& block = program_.block(instance.block);
@@ -152,7 +151,6 @@ class InOrderPlanner {
     for (std::uint32_t p = 0; p < ports; ++p) {
       if (!is_known(c, source_of(c, cursor.instance, p))) unknown_ports_.push_back(p);
     }
-    if (instance.repeat > 1 && (!unknown_ports_.empty() || stop_of(c) < block.task_count())) return false;
     cursor.entered = true;
     cursor.task = 0;
     cursor.next_collective = 0;
@@ -168,7 +166,6 @@ class InOrderPlanner {
         }
       }
     }
-    return true;
   }
 
   void emit_fill(std::uint32_t c, std::uint32_t instance, std::uint32_t port) {
@@ -190,7 +187,6 @@ class InOrderPlanner {
     step.first = first;
     step.end = end;
     step.fills_ports = std::exchange(cursor.fills_ports, false);
-    step.repetition_end = program_.rank_classes()[c].instances[cursor.instance].repeat;
     order_.steps.push_back(step);
   }
 
@@ -242,8 +238,7 @@ class InOrderPlanner {
         emit_complete(collective, member);
       }
     } else if (arrived.count == joined.members.size()) {
-      emit_complete(collective,
-                    joined.kind == CollectiveKind::rooted_to ? joined.root : OrderStep::kAllMembers);
+      emit_complete(collective, OrderStep::kAllMembers);
     }
   }
 
@@ -251,7 +246,7 @@ class InOrderPlanner {
     Cursor& cursor = cursors_[c];
     const auto& instances = program_.rank_classes()[c].instances;
     while (cursor.instance < instances.size()) {
-      if (!cursor.entered && !enter(c)) return;
+      if (!cursor.entered) enter(c);
       const BlockInstance& instance = instances[cursor.instance];
       const Block& block = program_.block(instance.block);
       const FirstNeeds& needs = needs_[instance.block.index()];

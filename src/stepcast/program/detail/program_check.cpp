@@ -27,14 +27,6 @@ Status check_binding(const Program& program, std::uint32_t c, std::uint32_t i) {
         .expected(fmt::format("one of {}", program.blocks().size()));
   }
   const Block& block = program.block(instance.block);
-  if (instance.repeat == 0) return Error::at("", place(), "invalid repeat").found("0").expected("1 or more");
-  if (instance.repeat > 1 && !block.collective_tasks().empty()) {
-    return Error::at("", place(), "repeats a block with collectives")
-        .found(fmt::format("repeat {} and {} collective tasks", instance.repeat,
-                           block.collective_tasks().size()))
-        .advice("add one instance per repetition and join the collectives of each");
-  }
-
   if (!instance.lanes.empty() && instance.lanes.size() != block.lanes().size()) {
     return Error::at("", place(), "a lane is not bound")
         .found(fmt::format("{} bound lanes", instance.lanes.size()))
@@ -98,14 +90,8 @@ Status check_binding(const Program& program, std::uint32_t c, std::uint32_t i) {
 Status check_collective(const Program& program, std::uint32_t k) {
   const Collective& collective = program.collectives()[k];
   const auto place = [&] { return name_of_collective(program, k); };
-  const bool rooted =
-      collective.kind == CollectiveKind::rooted_from || collective.kind == CollectiveKind::rooted_to;
   if (collective.members.empty()) return Error::at("", place(), "has no members");
-  if (collective.kind == CollectiveKind::pair && collective.members.size() != 2) {
-    return Error::at("", place(), "a pair of other than two members")
-        .found(fmt::format("{} members", collective.members.size()));
-  }
-  if (rooted && collective.root >= collective.members.size()) {
+  if (collective.kind == CollectiveKind::rooted_from && collective.root >= collective.members.size()) {
     return Error::at("", place(), "root out of range")
         .found(fmt::format("root {}", collective.root))
         .expected(fmt::format("the position of one of {} members", collective.members.size()));
@@ -209,23 +195,9 @@ Result<ExecutionOrder> check_and_link(const Program& program) {
       STEPCAST_TRY(check_binding(program, c, i));
       const BlockInstance& instance = rank_class.instances[i];
       const Block& block = program.block(instance.block);
-      for (const std::uint16_t slot : instance.in_slots) {
-        PortSource source = writer[slot];
-        if (instance.repeat > 1) {
-          const auto own = std::find(instance.out_slots.begin(), instance.out_slots.end(), slot);
-          if (own != instance.out_slots.end()) {
-            const OutPort& port =
-                block.out_ports()[static_cast<std::size_t>(own - instance.out_slots.begin())];
-            source.from_previous_repetition = true;
-            source.previous_moment = port.source;
-            source.previous_delay_us = port.delay.value();
-          }
-        }
-        order.port_sources.push_back(source);
-      }
+      for (const std::uint16_t slot : instance.in_slots) order.port_sources.push_back(writer[slot]);
       for (std::size_t p = 0; p < instance.out_slots.size(); ++p) {
         PortSource& source = writer[instance.out_slots[p]];
-        source = PortSource{};
         source.instance = i;
         source.moment = block.out_ports()[p].source;
         source.delay_us = block.out_ports()[p].delay.value();

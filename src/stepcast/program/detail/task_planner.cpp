@@ -48,7 +48,7 @@ class TaskPlanner {
   }
 
  private:
-  enum class NodeKind : std::uint8_t { run, port, task, end, joined };
+  enum class NodeKind : std::uint8_t { port, task, end, joined };
   struct Node {
     NodeKind kind;
     std::uint32_t rank_class;  // joined: the collective
@@ -56,18 +56,13 @@ class TaskPlanner {
     std::uint32_t index;  // port: in-port; task: task; end: position among the block's collective tasks
   };
 
-  // Nodes of an instance: its in-ports, its tasks, the ends of its collective tasks; a repeated run is one
-  // node.
+  // Nodes of an instance: its in-ports, its tasks, the ends of its collective tasks.
   void number_nodes() {
     for (std::uint32_t c = 0; c < program_.rank_classes().size(); ++c) {
       const auto& instances = program_.rank_classes()[c].instances;
       for (std::uint32_t i = 0; i < instances.size(); ++i) {
         first_node_.push_back(static_cast<std::uint32_t>(nodes_.size()));
         const Block& block = program_.block(instances[i].block);
-        if (instances[i].repeat > 1) {
-          nodes_.push_back({NodeKind::run, c, i, 0});
-          continue;
-        }
         for (std::uint32_t p = 0; p < block.in_ports().size(); ++p)
           nodes_.push_back({NodeKind::port, c, i, p});
         for (std::uint32_t t = 0; t < block.task_count(); ++t) nodes_.push_back({NodeKind::task, c, i, t});
@@ -83,7 +78,6 @@ class TaskPlanner {
   std::uint32_t node_of_task(std::uint32_t c, std::uint32_t i, std::uint32_t task) const {
     const BlockInstance& instance = program_.rank_classes()[c].instances[i];
     const std::uint32_t first = first_node_[order_.first_instance[c] + i];
-    if (instance.repeat > 1) return first;
     return first + static_cast<std::uint32_t>(program_.block(instance.block).in_ports().size()) + task;
   }
   std::uint32_t node_of_end(std::uint32_t c, std::uint32_t i, std::uint32_t task) const {
@@ -95,7 +89,6 @@ class TaskPlanner {
   std::uint32_t node_of_moment(std::uint32_t c, std::uint32_t i, Moment moment) const {
     const BlockInstance& instance = program_.rank_classes()[c].instances[i];
     const std::uint32_t first = first_node_[order_.first_instance[c] + i];
-    if (instance.repeat > 1) return first;
     const std::uint32_t tasks = program_.block(instance.block).task_count();
     if (moment.code() >= 2 * tasks) return first + (moment.code() - 2 * tasks);
     const std::uint32_t task = moment.code() / 2;
@@ -117,18 +110,16 @@ class TaskPlanner {
     const BlockInstance& instance = program_.rank_classes()[c].instances[i];
     const Block& block = program_.block(instance.block);
     const std::size_t flat = order_.first_instance[c] + i;
-    const bool whole = instance.repeat > 1;
     for (std::uint32_t p = 0; p < block.in_ports().size(); ++p) {
       const PortSource& source = order_.port_sources[order_.first_port[flat] + p];
       if (source.instance == PortSource::kStartOffset) continue;
-      add_wait(first_node_[flat] + (whole ? 0 : p), node_of_moment(c, source.instance, source.moment));
+      add_wait(first_node_[flat] + p, node_of_moment(c, source.instance, source.moment));
     }
     for (std::uint32_t t = 0; t < block.task_count(); ++t) {
       const std::uint32_t node = node_of_task(c, i, t);
       std::uint32_t& free = lane_free[bound_lane(instance, block.lane_codes()[t])];
-      if (free != kNone && free != node) add_wait(node, free);
+      if (free != kNone) add_wait(node, free);
       free = node_of_end(c, i, t);
-      if (whole) continue;
       for (std::uint32_t e = block.first_edge()[t]; e < block.first_edge()[t + 1]; ++e) {
         add_wait(node, node_of_moment(c, i, Moment{block.sources()[e]}));
       }
@@ -167,10 +158,7 @@ class TaskPlanner {
       return;
     }
     const std::uint32_t k = nodes_[node].rank_class;
-    const Collective& collective = program_.collectives()[k];
-    if (collective.kind == CollectiveKind::all || collective.kind == CollectiveKind::pair) {
-      emit_complete(k, OrderStep::kAllMembers);
-    }
+    if (program_.collectives()[k].kind == CollectiveKind::all) emit_complete(k, OrderStep::kAllMembers);
     release_followers(node);
   }
 
@@ -195,9 +183,9 @@ class TaskPlanner {
       const std::size_t flat = order_.first_instance[n.rank_class] + n.instance;
       const CollectiveMembership m = order_.memberships[order_.first_membership[flat] + n.index];
       const Collective& collective = program_.collectives()[m.collective];
-      const bool rooted =
-          collective.kind == CollectiveKind::rooted_from || collective.kind == CollectiveKind::rooted_to;
-      if (rooted && waits_for_others(collective, m.member)) emit_complete(m.collective, m.member);
+      if (collective.kind == CollectiveKind::rooted_from && m.member != collective.root) {
+        emit_complete(m.collective, m.member);
+      }
       return;
     }
     if (n.kind == NodeKind::task && !order_.steps.empty()) {
@@ -214,12 +202,6 @@ class TaskPlanner {
     step.instance = n.instance;
     step.first = n.index;
     step.end = n.index + 1;
-    if (n.kind == NodeKind::run) {
-      const BlockInstance& instance = program_.rank_classes()[n.rank_class].instances[n.instance];
-      step.fills_ports = !program_.block(instance.block).in_ports().empty();
-      step.end = program_.block(instance.block).task_count();
-      step.repetition_end = instance.repeat;
-    }
     order_.steps.push_back(step);
   }
 
