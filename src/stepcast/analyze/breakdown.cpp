@@ -20,17 +20,25 @@ using detail::Stretch;
 
 bool is_copy(TaskKind kind) { return kind == TaskKind::memcpy || kind == TaskKind::memset; }
 
+// A task of a rank class in a collective.
+struct Meeting {
+  std::size_t task = 0;          // flat number
+  bool receives = false;         // from one other rank
+  double transfer_start_us = 0;  // waiting ends
+};
+
 class RankSweep {
  public:
+  // `meetings` in the order of their tasks.
   RankSweep(const FlatProgram& flat, const TaskTimes& times, const Costs& costs, RankClassId c,
-            Interval window, double rank_start_us, const std::vector<double>& transfer_start_us)
+            Interval window, double rank_start_us, std::span<const Meeting> meetings)
       : flat_(flat),
         times_(times),
         costs_(costs),
         class_(c),
         window_(window),
         rank_start_us_(rank_start_us),
-        transfer_start_us_(transfer_start_us),
+        meetings_(meetings),
         rank_class_(flat.program().rank_class(c)) {}
 
   RankBreakdown run() {
@@ -63,22 +71,22 @@ class RankSweep {
     StreamBreakdown stream;
     stream.lane = lane;
     stream.name = rank_class_.lanes[lane].name;
-    stretches_.emplace_back();
+    stretches_.emplace_back().reserve(flat_.lane_tasks(class_, lane).size());
     // Recorded neighbours may overlap by rounding: nothing is counted twice.
     double free_from = window_.start_us;
-    for (const std::size_t task : flat_.lane_tasks(class_, lane)) {
+    flat_.for_each_on_lane(class_, lane, [&](std::size_t task, const TaskInfo& info) {
       const Interval& at = times_.at(class_, task);
       if (at.start_us > free_from && at.start_us > window_.start_us && free_from < window_.end_us) {
         add_idle(stream.idle, cause_before(task), free_from, at.start_us);
       }
       const Interval own = clip({std::max(at.start_us, free_from), at.end_us}, window_);
       free_from = std::max(free_from, at.end_us);
-      if (at.end_us < window_.start_us || at.start_us > window_.end_us) continue;
+      if (at.end_us < window_.start_us || at.start_us > window_.end_us) return;
       const bool touches = at.end_us > window_.start_us && at.start_us < window_.end_us;
       if (touches) ++stream.tasks;
-      if (own.length_us() < 0) continue;
-      add_stretches(stream, flat_.info(class_, task), task, own, at.start_us);
-    }
+      if (own.length_us() < 0) return;
+      add_stretches(stream, info, task, own, at.start_us);
+    });
     add_idle(stream.idle, IdleCause::rest, free_from, window_.end_us);
     for (std::size_t k = 0; k < stream.kernels_us.size(); ++k) result_.kernels_us[k] += stream.kernels_us[k];
     result_.streams.push_back(std::move(stream));
@@ -102,9 +110,9 @@ class RankSweep {
       if (between) between_steps_.push_back(own);
       if (us > 0) stream.idle.add(between ? IdleCause::between_steps : IdleCause::rest, us);
     } else if (info.kind == TaskKind::collective) {
-      const CollectiveId id = flat_.collective_of(class_, task);
-      const bool receive = id.valid() && program.collectives()[id.index()].op == CollectiveOp::send_receive;
-      const double transfer_start = std::clamp(transfer_start_us_[task], own.start_us, own.end_us);
+      const Meeting meeting = meeting_of(task, start_us);
+      const bool receive = meeting.receives;
+      const double transfer_start = std::clamp(meeting.transfer_start_us, own.start_us, own.end_us);
       const Interval wait{own.start_us, transfer_start}, transfer{transfer_start, own.end_us};
       if (wait.length_us() > 0) {
         add(wait, receive ? Activity::posted : Activity::waiting, 0);
@@ -127,6 +135,13 @@ class RankSweep {
     }
   }
 
+  // Without a collective of the program the transfer starts with the task.
+  Meeting meeting_of(std::size_t task, double start_us) const {
+    const auto found = std::lower_bound(meetings_.begin(), meetings_.end(), task,
+                                        [](const Meeting& m, std::size_t t) { return m.task < t; });
+    return found != meetings_.end() && found->task == task ? *found : Meeting{task, false, start_us};
+  }
+
   std::size_t group_of(const TaskInfo& info) const {
     const CollectiveWork* work = flat_.program().works.collective(info.work);
     return work != nullptr && work->group.valid() ? work->group.index() + 1 : 0;
@@ -138,16 +153,15 @@ class RankSweep {
     thread.name = rank_class_.lanes[lane].name;
     std::map<std::string_view, OpTime> by_op;
     double free_from = window_.start_us;
-    for (const std::size_t task : flat_.lane_tasks(class_, lane)) {
+    flat_.for_each_on_lane(class_, lane, [&](std::size_t task, const TaskInfo& info) {
       const Interval& at = times_.at(class_, task);
       if (at.start_us > free_from && at.start_us > window_.start_us && free_from < window_.end_us) {
         add_idle(thread.idle, cause_before(task), free_from, at.start_us);
       }
       const Interval own = clip({std::max(at.start_us, free_from), at.end_us}, window_);
       free_from = std::max(free_from, at.end_us);
-      if (own.length_us() <= 0) continue;
+      if (own.length_us() <= 0) return;
       thread.busy_us += own.length_us();
-      const TaskInfo& info = flat_.info(class_, task);
       const HostWork* work = flat_.program().works.host(info.work);
       if (work != nullptr && work->activity == HostWork::Activity::between_steps) {
         between_steps_.push_back(own);
@@ -155,7 +169,7 @@ class RankSweep {
       OpTime& op = by_op[outermost_op(info.stack)];
       op.time_us += own.length_us();
       ++op.tasks;
-    }
+    });
     add_idle(thread.idle, IdleCause::rest, free_from, window_.end_us);
     for (auto& [name, op] : by_op) {
       op.name = name;
@@ -239,7 +253,7 @@ class RankSweep {
   RankClassId class_;
   Interval window_;
   double rank_start_us_;
-  const std::vector<double>& transfer_start_us_;
+  std::span<const Meeting> meetings_;
   const RankClass& rank_class_;
   RankBreakdown result_;
   std::vector<std::vector<Stretch>> stretches_;  // [position in result_.streams]
@@ -258,13 +272,7 @@ std::vector<RankBreakdown> break_down(const FlatProgram& flat, const TaskTimes& 
                                       std::span<const Interval> windows,
                                       std::span<const double> rank_start_us) {
   const Program& program = flat.program();
-  // [class][flat task] for collective tasks: when waiting ends.
-  std::vector<std::vector<double>> transfer_start(flat.class_count());
-  for (std::size_t c = 0; c < flat.class_count(); ++c) {
-    const std::span<const Interval> of_class = times.of(RankClassId{c});
-    transfer_start[c].reserve(of_class.size());
-    for (const Interval& interval : of_class) transfer_start[c].push_back(interval.start_us);
-  }
+  std::vector<std::vector<Meeting>> meetings(flat.class_count());
   for (std::size_t i = 0; i < program.collectives().size(); ++i) {
     const std::vector<CollectiveStretch> stretches = collective_stretches(flat, times, CollectiveId{i});
     const Collective& collective = program.collectives()[i];
@@ -272,8 +280,13 @@ std::vector<RankBreakdown> break_down(const FlatProgram& flat, const TaskTimes& 
       const CollectiveMember& member = collective.members[m];
       const std::size_t task = flat.flat(
           {.rank_class = member.rank_class, .rank = 0, .instance = member.instance, .task = member.task});
-      transfer_start[member.rank_class.index()][task] = stretches[m].transfer_start_us;
+      meetings[member.rank_class.index()].push_back(
+          {task, collective.op == CollectiveOp::send_receive, stretches[m].transfer_start_us});
     }
+  }
+  for (std::vector<Meeting>& of_class : meetings) {
+    std::sort(of_class.begin(), of_class.end(),
+              [](const Meeting& a, const Meeting& b) { return a.task < b.task; });
   }
   // A thread costs as much as some ten thousand tasks.
   std::size_t tasks = 0;
@@ -281,8 +294,7 @@ std::vector<RankBreakdown> break_down(const FlatProgram& flat, const TaskTimes& 
   const unsigned threads = tasks < 50'000 ? 1 : 0;
   std::vector<RankBreakdown> ranks(flat.class_count());
   const Status done = parallel_for(flat.class_count(), threads, [&](std::size_t c) -> Status {
-    ranks[c] =
-        RankSweep{flat, times, costs, RankClassId{c}, windows[c], rank_start_us[c], transfer_start[c]}.run();
+    ranks[c] = RankSweep{flat, times, costs, RankClassId{c}, windows[c], rank_start_us[c], meetings[c]}.run();
     return Ok{};
   });
   static_cast<void>(done);  // nothing above fails

@@ -14,12 +14,17 @@ detail::IntervalSet computing(const FlatProgram& flat, const TaskTimes& times, R
   const RankClass& rank_class = flat.program().rank_class(c);
   for (std::size_t lane = 0; lane < rank_class.lanes.size(); ++lane) {
     if (rank_class.lanes[lane].kind != LaneKind::gpu_stream) continue;
-    for (const std::size_t task : flat.lane_tasks(c, static_cast<std::uint16_t>(lane))) {
-      const TaskInfo& info = flat.info(c, task);
-      if (info.kind == TaskKind::kernel && info.kernel_class != KernelClass::communication) {
-        busy.push_back(times.at(c, task));
+    flat.for_each_on_lane(c, static_cast<std::uint16_t>(lane), [&](std::size_t task, const TaskInfo& info) {
+      if (info.kind != TaskKind::kernel || info.kernel_class == KernelClass::communication) return;
+      const Interval& at = times.at(c, task);
+      // One after the other without a gap: most of them.
+      if (at.length_us() <= 0) return;
+      if (!busy.empty() && at.start_us == busy.back().end_us) {
+        busy.back().end_us = at.end_us;
+      } else {
+        busy.push_back(at);
       }
-    }
+    });
   }
   return detail::IntervalSet{std::move(busy)};
 }

@@ -1,9 +1,11 @@
 #include "stepcast/analyze/critical_path.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <map>
 #include <string_view>
+#include <unordered_map>
 
 #include <fmt/format.h>
 
@@ -40,15 +42,36 @@ std::vector<PathShare> sorted(std::map<std::string, PathShare> shares) {
   return list;
 }
 
-template <class Name>
-std::vector<PathShare> share_by(const CriticalPath& path, const Name& name) {
+// Steps with equal keys have equal names; several keys may have the same one. `key` is asked of every step,
+// `name` of few.
+template <class Key, class Name>
+std::vector<PathShare> share_by(const CriticalPath& path, const Key& key, const Name& name) {
   std::map<std::string, PathShare> shares;
+  std::unordered_map<std::uint64_t, PathShare*> known;
   for (const PathStep& step : path.steps) {
-    PathShare& share = shares[name(step)];
-    share.time_us += step.time.length_us();
-    ++share.steps;
+    PathShare*& share = known[key(step)];
+    if (share == nullptr) share = &shares[name(step)];
+    share->time_us += step.time.length_us();
+    ++share->steps;
   }
   return sorted(std::move(shares));
+}
+
+// Of step_class().
+std::uint64_t class_key(const FlatProgram& flat, const PathStep& step) {
+  const auto number = [](auto value) { return static_cast<std::uint64_t>(value); };
+  if (step.kind == PathStep::Kind::edge) return number(step.kind) | number(step.edge.origin) << 8U;
+  if (step.kind != PathStep::Kind::task) return number(step.kind);
+  const TaskInfo& info = flat.info(step.rank_class, step.task);
+  return number(step.kind) | number(info.kind) << 8U | number(info.kernel_class) << 16U;
+}
+
+// Of path_step_name().
+std::uint64_t name_key(const FlatProgram& flat, const PathStep& step) {
+  if (step.kind != PathStep::Kind::task) return class_key(flat, step);
+  const TaskInfo& info = flat.info(step.rank_class, step.task);
+  const std::uint64_t op = info.stack.valid() ? flat.program().stacks.name(info.stack).index() + 1 : 0;
+  return std::uint64_t{1} << 63U | op << 32U | info.name.index();
 }
 
 std::string step_class(const FlatProgram& flat, const PathStep& step) {
@@ -178,11 +201,17 @@ CriticalPath critical_path(const FlatProgram& flat, const TaskTimes& times, cons
 }
 
 std::vector<PathShare> path_by_class(const FlatProgram& flat, const CriticalPath& path) {
-  return share_by(path, [&](const PathStep& step) { return step_class(flat, step); });
+  return share_by(
+      path, [&](const PathStep& step) { return class_key(flat, step); },
+      [&](const PathStep& step) { return step_class(flat, step); });
 }
 
 std::vector<PathShare> path_by_rank(const FlatProgram& flat, const CriticalPath& path) {
-  return share_by(path, [&](const PathStep& step) {
+  const auto key = [](const PathStep& step) {
+    const bool late = step.kind == PathStep::Kind::start_offset;
+    return std::uint64_t{step.rank_class.index()} * 2 + (late ? 1 : 0);
+  };
+  return share_by(path, key, [&](const PathStep& step) {
     const std::string& rank = flat.program().rank_class(step.rank_class).name;
     return step.kind == PathStep::Kind::start_offset ? fmt::format("late start of {}", rank) : rank;
   });
@@ -199,7 +228,9 @@ std::string path_step_name(const FlatProgram& flat, const PathStep& step) {
 }
 
 std::vector<PathShare> path_by_name(const FlatProgram& flat, const CriticalPath& path) {
-  return share_by(path, [&](const PathStep& step) { return path_step_name(flat, step); });
+  return share_by(
+      path, [&](const PathStep& step) { return name_key(flat, step); },
+      [&](const PathStep& step) { return path_step_name(flat, step); });
 }
 
 }  // namespace stepcast

@@ -57,6 +57,22 @@ class FlatProgram {
   [[nodiscard]] std::span<const std::size_t> lane_tasks(RankClassId c, std::uint16_t lane) const {
     return classes_[c.index()].lane_tasks[lane];
   }
+  // Calls visit(flat number, TaskInfo) for them; faster than asking for the info of each.
+  template <class Visit>
+  void for_each_on_lane(RankClassId c, std::uint16_t lane, Visit&& visit) const {
+    const ClassTasks& tasks = classes_[c.index()];
+    std::size_t i = 0, first = 0, end = 0;
+    std::span<const TaskInfo> infos;
+    for (const std::size_t task : tasks.lane_tasks[lane]) {
+      if (task >= end) {  // tasks of a lane are in the order of the instances
+        while (i + 1 < tasks.instances.size() && tasks.instances[i + 1].first <= task) ++i;
+        first = tasks.instances[i].first;
+        infos = program_->block_of(c, InstanceId{i}).tasks();
+        end = first + infos.size();
+      }
+      visit(task, infos[task - first]);
+    }
+  }
   // The task before it on its lane; kNoTask for the first.
   [[nodiscard]] std::size_t previous_on_lane(RankClassId c, std::size_t flat) const {
     return classes_[c.index()].previous[flat];

@@ -1,11 +1,11 @@
 #include "stepcast/report/forecast_json.h"
 
+#include <array>
+#include <charconv>
+#include <cmath>
 #include <concepts>
-#include <cstdlib>
 #include <type_traits>
 #include <variant>
-
-#include <fmt/format.h>
 
 #include "stepcast/base/json_writer.h"
 #include "stepcast/base/version.h"
@@ -18,8 +18,15 @@ using detail::fields;
 
 // Nine significant digits: more than any time here is known to, few enough to read.
 double rounded(double value) {
-  const std::string digits = fmt::format("{:.9g}", value);
-  return std::strtod(digits.c_str(), nullptr);
+  constexpr int kDigits = 9;
+  constexpr double kFirstWithMore = 1e9;
+  if (std::abs(value) < kFirstWithMore && value == std::trunc(value)) return value;
+  std::array<char, 32> digits;
+  const char* const end =
+      std::to_chars(digits.data(), digits.data() + digits.size(), value, std::chars_format::general, kDigits)
+          .ptr;
+  std::from_chars(digits.data(), end, value);  // infinities are read as such
+  return value;
 }
 
 class Writer {

@@ -4,10 +4,6 @@
 
 namespace stepcast::detail {
 
-Interval clip(Interval interval, Interval window) {
-  return {std::max(interval.start_us, window.start_us), std::min(interval.end_us, window.end_us)};
-}
-
 IntervalSet::IntervalSet(std::vector<Interval> intervals) {
   std::erase_if(intervals, [](const Interval& i) { return i.length_us() <= 0; });
   const auto by_start = [](const Interval& a, const Interval& b) { return a.start_us < b.start_us; };

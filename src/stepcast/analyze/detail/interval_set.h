@@ -1,6 +1,7 @@
 // A set of moments as sorted, disjoint intervals.
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -25,6 +26,8 @@ class IntervalSet {
 };
 
 // The part of `interval` inside `window`; empty intervals have no positive length.
-[[nodiscard]] Interval clip(Interval interval, Interval window);
+[[nodiscard]] inline Interval clip(Interval interval, Interval window) {
+  return {std::max(interval.start_us, window.start_us), std::min(interval.end_us, window.end_us)};
+}
 
 }  // namespace stepcast::detail

@@ -34,55 +34,147 @@ struct RunningStretch {
   const Stretch* stretch = nullptr;
 };
 
+// See sweep_moments().
+template <class OnMoment, class OnGap>
+class MomentSweep {
+ public:
+  MomentSweep(std::span<const std::vector<Stretch>> streams, Interval window, OnMoment& on_moment,
+              OnGap& on_gap)
+      : on_moment_(on_moment),
+        on_gap_(on_gap),
+        changes_(streams.size(), kNever),
+        now_(window.start_us),
+        gap_from_(window.start_us),
+        window_end_(window.end_us) {
+    for (const std::vector<Stretch>& stretches : streams) {
+      if (!stretches.empty()) changes_[streams_.size()] = stretches.front().time.start_us;
+      streams_.push_back({stretches.data(), stretches.data() + stretches.size()});
+    }
+  }
+
+  void run() {
+    for (;;) {
+      std::size_t soonest = 0;
+      double at = kNever, then = kNever;  // the next two changes
+      for (std::size_t s = 0; s < changes_.size(); ++s) {
+        if (changes_[s] < at) {
+          then = at;
+          at = changes_[s];
+          soonest = s;
+        } else {
+          then = std::min(then, changes_[s]);
+        }
+      }
+      if (at == kNever) break;
+      if (at == then) {
+        change(at, 0, streams_.size());
+        continue;
+      }
+      // Mostly one stream goes on by itself: nobody asks the others before their time.
+      do {
+        if (!follow(soonest)) change(changes_[soonest], soonest, soonest + 1);
+      } while (changes_[soonest] < then);
+    }
+    if (!was_busy_ && window_end_ > gap_from_) {
+      on_gap_(Interval{gap_from_, window_end_}, static_cast<const Stretch*>(nullptr));
+    }
+  }
+
+ private:
+  static constexpr double kNever = std::numeric_limits<double>::infinity();
+  static constexpr std::size_t kNothing = std::numeric_limits<std::size_t>::max();
+  struct Stream {
+    const Stretch *next, *end;       // the first that has not begun; behind all
+    std::size_t runs_at = kNothing;  // in running_
+  };
+  static bool is_posted(const Stretch& stretch) { return stretch.activity == Activity::posted; }
+
+  void pass_until(double at) {
+    if (at > now_ && !running_.empty()) on_moment_(at - now_, std::span<const RunningStretch>{running_});
+    now_ = at;
+  }
+
+  // The common change: a stretch ends and the next one of the stream begins, both busy or both posted.
+  bool follow(std::size_t s) {
+    Stream& stream = streams_[s];
+    const double at = changes_[s];
+    if (stream.runs_at == kNothing || stream.next == stream.end) return false;
+    const Stretch& next = *stream.next;
+    const Stretch*& runs = running_[stream.runs_at].stretch;
+    if (next.time.start_us != at || next.time.end_us <= at || is_posted(next) != is_posted(*runs))
+      return false;
+    pass_until(at);
+    runs = &next;
+    ++stream.next;
+    changes_[s] = next.time.end_us;
+    return true;
+  }
+
+  // What streams from `from` up to `to` do at the time `at`.
+  void change(double at, std::size_t from, std::size_t to) {
+    pass_until(at);
+    for (std::size_t s = from; s < to; ++s) {
+      if (streams_[s].runs_at != kNothing && changes_[s] <= at) stop(streams_[s]);
+    }
+    const Stretch* first = nullptr;
+    for (std::size_t s = from; s < to; ++s) {
+      if (changes_[s] <= at) begin(s, at, first);
+    }
+    const bool is_busy = n_busy_ > 0;
+    if (is_busy && !was_busy_ && at > gap_from_) on_gap_(Interval{gap_from_, at}, first);
+    if (!is_busy && was_busy_) gap_from_ = at;
+    was_busy_ = is_busy;
+  }
+
+  void stop(Stream& stream) {
+    RunningStretch& place = running_[stream.runs_at];
+    if (!is_posted(*place.stretch)) --n_busy_;
+    place = running_.back();
+    streams_[place.stream].runs_at = stream.runs_at;
+    running_.pop_back();
+    stream.runs_at = kNothing;
+  }
+
+  void begin(std::size_t s, double at, const Stretch*& first) {
+    Stream& stream = streams_[s];
+    changes_[s] = kNever;
+    for (; stream.next != stream.end; ++stream.next) {
+      const Stretch& stretch = *stream.next;
+      if (stretch.time.start_us > at || stream.runs_at != kNothing) {
+        if (stream.runs_at == kNothing) changes_[s] = stretch.time.start_us;
+        return;
+      }
+      const bool better = first == nullptr || (stretch.begins_task && !first->begins_task) ||
+                          (stretch.begins_task == first->begins_task && stretch.task < first->task);
+      if (!is_posted(stretch) && better) first = &stretch;
+      if (stretch.time.end_us <= at) continue;
+      stream.runs_at = running_.size();
+      running_.push_back({s, &stretch});
+      if (!is_posted(stretch)) ++n_busy_;
+      changes_[s] = stretch.time.end_us;
+    }
+  }
+
+  OnMoment& on_moment_;
+  OnGap& on_gap_;
+  std::vector<Stream> streams_;
+  std::vector<double> changes_;  // [stream] when its stretch ends, or its next one begins
+  std::vector<RunningStretch> running_;
+  std::size_t n_busy_ = 0;  // of them
+  double now_, gap_from_, window_end_;
+  bool was_busy_ = false;
+};
+
 // `streams` holds stretches inside `window`, those of a stream sorted and free of overlaps. Calls
-//   on_moment(length_us, running)   for every moment in which stretches run: one per stream, while none
-//                                   begins or ends
+//   on_moment(length_us, running)   for every moment in which stretches run: one per stream, in any order,
+//                                   while none begins or ends
 //   on_gap(gap, next)               for every longest stretch of time without anything but posted receives;
 //                                   `next` is what begins when it ends, of several the task with the lowest
 //                                   number, null at the window's end
 template <class OnMoment, class OnGap>
 void sweep_moments(std::span<const std::vector<Stretch>> streams, Interval window, OnMoment&& on_moment,
                    OnGap&& on_gap) {
-  constexpr double kNever = std::numeric_limits<double>::infinity();
-  std::vector<std::size_t> next(streams.size(), 0);  // the first that has not begun
-  std::vector<double> begins(streams.size(), kNever);
-  for (std::size_t s = 0; s < streams.size(); ++s) {
-    if (!streams[s].empty()) begins[s] = streams[s].front().time.start_us;
-  }
-  std::vector<RunningStretch> running;
-  double now = window.start_us, gap_from = window.start_us;
-  const auto busy = [&] {
-    return std::any_of(running.begin(), running.end(),
-                       [](const RunningStretch& r) { return r.stretch->activity != Activity::posted; });
-  };
-  bool was_busy = false;
-  for (;;) {
-    double at = kNever;
-    for (const double time : begins) at = std::min(at, time);
-    for (const RunningStretch& r : running) at = std::min(at, r.stretch->time.end_us);
-    if (at == kNever) break;
-    if (at > now && !running.empty()) on_moment(at - now, std::span<const RunningStretch>{running});
-    now = at;
-    std::erase_if(running, [at](const RunningStretch& r) { return r.stretch->time.end_us <= at; });
-    const Stretch* first = nullptr;
-    for (std::size_t s = 0; s < streams.size(); ++s) {
-      while (begins[s] <= at) {
-        const Stretch& stretch = streams[s][next[s]++];
-        begins[s] = next[s] < streams[s].size() ? streams[s][next[s]].time.start_us : kNever;
-        const bool better = first == nullptr || (stretch.begins_task && !first->begins_task) ||
-                            (stretch.begins_task == first->begins_task && stretch.task < first->task);
-        if (stretch.activity != Activity::posted && better) first = &stretch;
-        if (stretch.time.end_us > at) running.push_back({s, &stretch});
-      }
-    }
-    const bool is_busy = busy();
-    if (is_busy && !was_busy && at > gap_from) on_gap(Interval{gap_from, at}, first);
-    if (!is_busy && was_busy) gap_from = at;
-    was_busy = is_busy;
-  }
-  if (!was_busy && window.end_us > gap_from) {
-    on_gap(Interval{gap_from, window.end_us}, static_cast<const Stretch*>(nullptr));
-  }
+  MomentSweep{streams, window, on_moment, on_gap}.run();
 }
 
 }  // namespace stepcast::detail
