@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <string>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -119,6 +120,35 @@ TEST(JsonValue, EscapesAreThoseOfTheStandard) {
   for (const char* wrong :
        {R"(["\x"])", R"(["\u12"])", R"(["\ud800"])", R"(["\udc00"])", R"(["\ud800\u0041"])"}) {
     EXPECT_THAT(message_of(wrong), HasSubstr("expected an escape such as")) << wrong;
+  }
+}
+
+// Texts are read eight characters at a time where all of them are plain: whatever is not, at every place.
+TEST(JsonValue, TextsEndAndEscapeAtAnyPlace) {
+  for (std::size_t before = 0; before < 20; ++before) {
+    for (std::size_t behind = 0; behind < 20; ++behind) {
+      const std::string front(before, 'x'), back(behind, '~');
+      const auto read = [&](const std::string& middle) {
+        return parse_json("[\"" + front + middle + back + "\", 1]", "my.json");
+      };
+      for (const auto& [written, meant] : {std::pair{"", ""},
+                                           {"\\\"", "\""},
+                                           {"\\\\", "\\"},
+                                           {"\\n", "\n"},
+                                           {"\xc3\xa9", "\xc3\xa9"},
+                                           {" !#[]\x7f", " !#[]\x7f"}}) {
+        const auto value = read(written);
+        ASSERT_TRUE(value.ok()) << value.error().message();
+        EXPECT_EQ(value->items()[0].text(), front + meant + back);
+        EXPECT_EQ(value->items()[1].number(), 1);
+      }
+      for (const char* wrong : {"\x1f", "\x01", "\n"}) {
+        const auto value = read(wrong);
+        ASSERT_FALSE(value.ok());
+        EXPECT_THAT(value.error().message(), HasSubstr(" in a text"));
+      }
+      EXPECT_THAT(read("\x80").error().message(), HasSubstr("not UTF-8"));
+    }
   }
 }
 

@@ -1,8 +1,31 @@
 #include "stepcast/analyze/flat_program.h"
 
 #include <algorithm>
+#include <map>
+#include <numeric>
 
 namespace stepcast {
+namespace {
+
+// How many there will be on every lane of the class.
+std::vector<std::size_t> tasks_of_lanes(const Program& program, const RankClass& rank_class) {
+  std::vector<std::size_t> sizes(rank_class.lanes.size(), 0);
+  std::map<BlockId, std::vector<std::size_t>> of_block;  // many instances share one
+  for (const BlockInstance& instance : rank_class.instances) {
+    std::vector<std::size_t>& on_lane = of_block[instance.block];
+    const Block& block = program.block(instance.block);
+    if (on_lane.empty()) {
+      on_lane.resize(block.lanes().size(), 0);
+      for (const std::uint16_t lane : block.lane_codes()) ++on_lane[lane];
+    }
+    for (std::size_t lane = 0; lane < on_lane.size(); ++lane) {
+      sizes[instance.lanes.empty() ? lane : instance.lanes[lane]] += on_lane[lane];
+    }
+  }
+  return sizes;
+}
+
+}  // namespace
 
 FlatProgram::FlatProgram(const Program& program)
     : program_(&program), classes_(program.rank_classes().size()) {
@@ -19,12 +42,12 @@ FlatProgram::FlatProgram(const Program& program)
 void FlatProgram::write_out(RankClassId c) {
   const RankClass& rank_class = program_->rank_class(c);
   ClassTasks& tasks = classes_[c.index()];
+  const std::vector<std::size_t> lane_sizes = tasks_of_lanes(*program_, rank_class);
   tasks.lane_tasks.resize(rank_class.lanes.size());
-  std::size_t task_count = 0;
-  for (const BlockInstance& instance : rank_class.instances) {
-    task_count += program_->block(instance.block).task_count();
+  for (std::size_t lane = 0; lane < lane_sizes.size(); ++lane) {
+    tasks.lane_tasks[lane].reserve(lane_sizes[lane]);
   }
-  tasks.previous.reserve(task_count);
+  tasks.previous.reserve(std::accumulate(lane_sizes.begin(), lane_sizes.end(), std::size_t{0}));
   std::vector<SlotValue> slots(rank_class.slot_count), written;
   for (std::size_t i = 0; i < rank_class.instances.size(); ++i) {
     const BlockInstance& instance = rank_class.instances[i];

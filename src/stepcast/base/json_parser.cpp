@@ -5,7 +5,9 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -31,6 +33,18 @@ constexpr auto kPlain = [] {
   for (std::size_t c = 0x20; c < 0x80; ++c) plain[c] = c != '"' && c != '\\';
   return plain;
 }();
+
+// Whether the next eight characters are all plain.
+bool plain_word(const char* at) {
+  constexpr std::uint64_t kEach = 0x0101010101010101ULL, kTop = 0x80 * kEach;
+  std::uint64_t word = 0;
+  std::memcpy(&word, at, sizeof word);
+  // The top bit of a byte is set where a byte below it wraps around; of zero bytes after the exclusive or.
+  const auto below = [](std::uint64_t bytes, std::uint64_t limit) { return bytes - limit * kEach; };
+  const std::uint64_t special =
+      word | below(word, 0x20) | below(word ^ ('"' * kEach), 1) | below(word ^ ('\\' * kEach), 1);
+  return (special & kTop) == 0;
+}
 
 class JsonParser {
  public:
@@ -258,6 +272,7 @@ class JsonParser {
     const std::uint32_t opened = line_;
     for (++at_; at_ != end_;) {
       const char* const from = at_;
+      while (end_ - at_ >= 8 && plain_word(at_)) at_ += 8;
       while (at_ != end_ && kPlain[static_cast<unsigned char>(*at_)]) ++at_;
       out.append(from, at_);
       if (at_ == end_) break;

@@ -1,8 +1,8 @@
 #include "stepcast/platform/detail/provenance_reader.h"
 
-#include <charconv>
+#include <array>
 #include <cstddef>
-#include <system_error>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -28,6 +28,18 @@ Status read_numbers_by_name(ObjectReader& o, std::string_view key, NamedNumbers&
 
 namespace {
 
+constexpr std::uint8_t kNoHexDigit = 0xff;
+// By character. Platforms hold ten thousands of hashes, which every program start reads.
+constexpr std::array<std::uint8_t, 256> kHexValue = [] {
+  std::array<std::uint8_t, 256> values{};
+  for (std::uint8_t& value : values) value = kNoHexDigit;
+  for (std::uint8_t d = 0; d < 16; ++d) {
+    values[static_cast<unsigned char>("0123456789abcdef"[d])] = d;
+    values[static_cast<unsigned char>("0123456789ABCDEF"[d])] = d;
+  }
+  return values;
+}();
+
 Status read_row_hashes(ObjectReader& o, std::vector<std::uint32_t>& out) {
   constexpr std::string_view kKey = "row_hashes";
   constexpr std::size_t kDigits = 8;
@@ -38,11 +50,16 @@ Status read_row_hashes(ObjectReader& o, std::vector<std::uint32_t>& out) {
         .found(fmt::format("{} digits", digits.size()))
         .expected("8 hexadecimal digits per row");
   }
+  out.reserve(out.size() + digits.size() / kDigits);
   for (std::size_t i = 0; i < digits.size(); i += kDigits) {
     std::uint32_t hash = 0;
-    const char* const first = digits.data() + i;
-    const auto [end, code] = std::from_chars(first, first + kDigits, hash, 16);
-    if (code != std::errc{} || end != first + kDigits) {
+    std::uint8_t wrong = 0;
+    for (std::size_t d = i; d < i + kDigits; ++d) {
+      const std::uint8_t value = kHexValue[static_cast<unsigned char>(digits[d])];
+      wrong |= value;
+      hash = hash << 4U | value;
+    }
+    if (wrong > 0xf) {
       return o.error(kKey)
           .found(fmt::format("`{}`", digits.substr(i, kDigits)))
           .expected("8 hexadecimal digits per row");
