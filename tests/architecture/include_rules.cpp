@@ -29,8 +29,8 @@ constexpr std::array kRooms{
 };
 
 // Libraries that the library's public headers must not need: users of the package would have to have them.
-constexpr std::array<std::string_view, 9> kPrivateLibraries{
-    "toml++", "simdjson", "isa-l", "zlib.h", "fmt/", "CLI/", "gtest", "benchmark", "gmock"};
+constexpr std::array<std::string_view, 8> kPrivateLibraries{"toml++", "isa-l", "zlib.h",    "fmt/",
+                                                            "CLI/",   "gtest", "benchmark", "gmock"};
 
 const Room* find_room(std::string_view name) {
   const auto* found =
