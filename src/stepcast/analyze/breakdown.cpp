@@ -39,7 +39,8 @@ class RankSweep {
         window_(window),
         rank_start_us_(rank_start_us),
         meetings_(meetings),
-        rank_class_(flat.program().rank_class(c)) {}
+        rank_class_(flat.program().rank_class(c)),
+        of_class_(times.of(c)) {}
 
   RankBreakdown run() {
     result_.rank_class = class_;
@@ -75,7 +76,7 @@ class RankSweep {
     // Recorded neighbours may overlap by rounding: nothing is counted twice.
     double free_from = window_.start_us;
     flat_.for_each_on_lane(class_, lane, [&](std::size_t task, const TaskInfo& info) {
-      const Interval& at = times_.at(class_, task);
+      const Interval& at = of_class_[task];
       if (at.start_us > free_from && at.start_us > window_.start_us && free_from < window_.end_us) {
         add_idle(stream.idle, cause_before(task), free_from, at.start_us);
       }
@@ -154,7 +155,7 @@ class RankSweep {
     std::map<std::string_view, OpTime> by_op;
     double free_from = window_.start_us;
     flat_.for_each_on_lane(class_, lane, [&](std::size_t task, const TaskInfo& info) {
-      const Interval& at = times_.at(class_, task);
+      const Interval& at = of_class_[task];
       if (at.start_us > free_from && at.start_us > window_.start_us && free_from < window_.end_us) {
         add_idle(thread.idle, cause_before(task), free_from, at.start_us);
       }
@@ -255,6 +256,7 @@ class RankSweep {
   double rank_start_us_;
   std::span<const Meeting> meetings_;
   const RankClass& rank_class_;
+  std::span<const Interval> of_class_;  // times of its tasks
   RankBreakdown result_;
   std::vector<std::vector<Stretch>> stretches_;  // [position in result_.streams]
   std::vector<Interval> between_steps_;          // the CPU is between two steps

@@ -12,11 +12,12 @@ namespace {
 detail::IntervalSet computing(const FlatProgram& flat, const TaskTimes& times, RankClassId c) {
   std::vector<Interval> busy;
   const RankClass& rank_class = flat.program().rank_class(c);
+  const std::span<const Interval> of_class = times.of(c);
   for (std::size_t lane = 0; lane < rank_class.lanes.size(); ++lane) {
     if (rank_class.lanes[lane].kind != LaneKind::gpu_stream) continue;
     flat.for_each_on_lane(c, static_cast<std::uint16_t>(lane), [&](std::size_t task, const TaskInfo& info) {
       if (info.kind != TaskKind::kernel || info.kernel_class == KernelClass::communication) return;
-      const Interval& at = times.at(c, task);
+      const Interval& at = of_class[task];
       // One after the other without a gap: most of them.
       if (at.length_us() <= 0) return;
       if (!busy.empty() && at.start_us == busy.back().end_us) {

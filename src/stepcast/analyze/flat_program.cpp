@@ -117,6 +117,7 @@ double FlatProgram::duration_us(RankClassId c, std::size_t flat, const Costs& co
 CollectiveId FlatProgram::collective_of(RankClassId c, std::size_t flat) const {
   const InstanceTasks& of = instance_of(classes_[c.index()], flat);
   const CollectiveMember member{c, InstanceId{std::size_t{of.instance}}, TaskId{flat - of.first}};
+  if (program_->block_of(c, member.instance).task(member.task).kind != TaskKind::collective) return {};
   const auto found =
       std::lower_bound(members_.begin(), members_.end(), member,
                        [](const MemberKey& key, const CollectiveMember& m) { return key.member < m; });

@@ -1,11 +1,24 @@
 #include "stepcast/describe/software_defaults.h"
 
-#include <algorithm>
 #include <string>
 
 #include "stepcast/base/text.h"
 
 namespace stepcast {
+namespace {
+
+// PyTorch as it is, without a compiler: norms are single kernels, nothing else is merged.
+constexpr FusedKernels kEager{.softmax = false,
+                              .bias_activation = false,
+                              .bias_dropout_add = false,
+                              .norm = true,
+                              .rotary = false,
+                              .cross_entropy = false,
+                              .weight_gradient_accumulation = false,
+                              .compiled = false};
+
+}  // namespace
+
 Framework parse_framework(std::string_view text) {
   const std::string name = lower(text);
   const auto has = [&](std::string_view part) { return name.find(part) != std::string::npos; };
@@ -40,27 +53,13 @@ void set_software_defaults(Layout& layout, Framework framework, DType compute) {
       layout.layer.precision.gradients = layout.layer.precision.reduction = DType::bf16;
       break;
     case Framework::torchtitan:
-      layout.layer.fused = {.softmax = false,
-                            .bias_activation = false,
-                            .bias_dropout_add = false,
-                            .norm = true,
-                            .rotary = false,
-                            .cross_entropy = false,
-                            .weight_gradient_accumulation = false,
-                            .compiled = false};
+      layout.layer.fused = kEager;
       layout.sharding.overlap_gradient_reduce = true;
       layout.layer.overlap.sequence_parallel_weight_gradient = false;
       layout.sharding.backward_prefetch = Prefetch::pre;
       break;
     case Framework::fsdp:
-      layout.layer.fused = {.softmax = false,
-                            .bias_activation = false,
-                            .bias_dropout_add = false,
-                            .norm = true,
-                            .rotary = false,
-                            .cross_entropy = false,
-                            .weight_gradient_accumulation = false,
-                            .compiled = false};
+      layout.layer.fused = kEager;
       layout.sharding.overlap_gradient_reduce = true;
       layout.layer.attention_unpads = true;
       // Composer's default; PyTorch's own is `pre`.
