@@ -235,6 +235,18 @@ TEST(GpuStarts, AWholeFileDoesNotEndWithAThreadThatPolls) {
   EXPECT_DOUBLE_EQ(step_end_us(r), 60);
 }
 
+TEST(GpuStarts, AFileWithoutLaunchesWarns) {
+  TraceBuilder b;
+  const int main = b.thread(1);
+  b.step(main, 1, 0, 500);
+  b.kernel(99, 7, "kernel", 108, 50);
+  const Replayed r = replay({b.build()});
+  EXPECT_DOUBLE_EQ(r.at(0, "kernel").start_us, 108);
+  EXPECT_THAT(
+      r.recorded.notes,
+      testing::Contains(testing::HasSubstr("rank 0: warning: no GPU work of the step has its launch")));
+}
+
 TEST(GpuStarts, AnEmptyLastStepIsNotTheDefault) {
   TraceBuilder b;
   const int main = b.thread(1);

@@ -121,6 +121,36 @@ TEST(TaskWork, OfGpuWorkIsThatOfTheOperatorThatLaunchedIt) {
   EXPECT_THAT(recorded.program.groups().front().ranks, ElementsAre(0, 1, 4, 5));
 }
 
+// ROCm and newer CUDA traces name the operator at the work: also where its launch is not in the file, or was called
+// on a thread of the runtime.
+TEST(TaskWork, FollowsExternalIdsWhereTimesDoNotTell) {
+  const auto add = [](int id, double start) {
+    return event(
+        "cpu_op", "aten::add", start, 20,
+        fmt::format(R"("External id": {}, "Input Dims": [[8], [8], []], "Input type": ["float", "float",
+                     "Scalar"], "Concrete Inputs": ["", "", "1"])",
+                    id));
+  };
+  const RecordedProgram recorded = rebuild(
+      {parsed(add(5, 100) + "," + add(6, 150) + "," +
+              event("cuda_runtime", "hipLaunchKernel", 155, 5, R"("correlation": 20, "External id": 6)", 77) +
+              "," + gpu("kernel", "launched_elsewhere", 20, 165, 10, R"(, "External id": 6)") + "," +
+              gpu("kernel", "not_launched", 19, 112, 10, R"(, "External id": 5)"))});
+  EXPECT_THAT(works_of(recorded, LaneKind::gpu_stream),
+              ElementsAre(HasSubstr("not_launched: elementwise fp32"),
+                          HasSubstr("launched_elsewhere: elementwise fp32")));
+}
+
+TEST(TaskWork, SaysWhyAnOperatorHasNoWork) {
+  const RecordedProgram recorded =
+      rebuild({parsed(event("cpu_op", "aten::mm", 100, 20, R"("Input Dims": [[8, 8], [8, 8]])") + "," +
+                      launch(1, 105) + "," + gpu("kernel", "sgemm", 1, 112, 10) + "," +
+                      event("cpu_op", "aten::add", 200, 20,
+                            R"("Input Dims": [[8], [8], []], "Input type": ["float", "float", "Scalar"])"))});
+  const KernelTimeCoverage coverage = work_coverage(recorded);
+  EXPECT_EQ(coverage.unmodelled.at("aten::mm").why, "the trace holds no types of the operator's inputs");
+}
+
 TEST(TaskWork, NamesWhatIsNotKnown) {
   const RecordedProgram recorded = rebuild({parsed(kStep, kHeader)});
   const KernelTimeCoverage coverage = work_coverage(recorded);

@@ -58,7 +58,36 @@ TEST(TraceSummary, CountsAndMeasures) {
       ElementsAre(
           "3 GPU events of 5 without a launch in the file",
           "1 communication kernel without sizes: the execution trace (ET) of the rank would tell them",
-          "the rank is not known"));
+          "the rank is not known: replayed alone it counts as 0"));
+}
+
+// Usable is what a replay of the file alone takes, and why not is what it says.
+TEST(TraceSummary, AgreesWithTheReplayOnUsability) {
+  const std::string op =
+      R"J({"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 1, "dur": 9})J";
+  const auto step = [](int number, int start) {
+    return R"J({"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#)J" + std::to_string(number) +
+           R"J(", "pid": 1, "tid": 1, "dur": 50, "ts": )J" + std::to_string(start) + "}";
+  };
+  const std::string launched =
+      R"J({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": 2, "dur": 3, "args": {"correlation": 7}},
+          {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 6, "dur": 2, "args": {"stream": 7, "correlation": 7}})J";
+  EXPECT_TRUE(summary_of(op + "," + launched).usable_for_replay);
+  EXPECT_TRUE(summary_of(op + "," + launched + "," + step(1, 0) + "," + step(2, 50)).usable_for_replay)
+      << "an empty last step does not matter";
+  const RankSummary without = summary_of(op);
+  EXPECT_FALSE(without.usable_for_replay);
+  EXPECT_THAT(without.notes,
+              Contains("the step: found no GPU work, expected kernels, copies or fills inside the "
+                       "step; record with CUDA activities on"));
+}
+
+TEST(TraceSummary, TakesTheRankFromTheNameWhereTheFileDoesNotSay) {
+  RecordedRank rank;
+  rank.file = "folder/kineto_rank3.json.gz";
+  EXPECT_EQ(summarize(rank).rank, 3);
+  rank.rank = 5;
+  EXPECT_EQ(summarize(rank).rank, 5);
 }
 
 TEST(TraceSummary, SaysWhatIsMissing) {

@@ -122,7 +122,9 @@ std::string inspect_text(const RecordedRank& rank) {
        rank.schema.empty() ? "profiler trace (kineto)"
                            : fmt::format("profiler trace (kineto), schema {}", rank.schema));
   line(out, "rank",
-       fmt::format("{}, world size {}", optional_number(rank.rank), optional_number(rank.world_size)));
+       fmt::format("{}{}, world size {}", optional_number(s.rank),
+                   s.rank && !rank.rank ? " (by the name of the file)" : "",
+                   optional_number(rank.world_size)));
   line(out, "device", device_names(rank));
   line(out, "events", fmt::format("{} over {} ms", table_count(rank.event_count), milliseconds(s.span)));
   line(out, "kept", counts_of(rank, s));
@@ -173,7 +175,7 @@ void inspect_json(const RecordedRank& rank, JsonWriter& json) {
   const RankSummary s = summarize(rank);
   json.begin_object();
   json.field("file", rank.file).field("format", "kineto").field("schema", rank.schema);
-  json.field("rank", rank.rank).field("world_size", rank.world_size);
+  json.field("rank", s.rank).field("world_size", rank.world_size);
   json.key("devices").begin_array();
   for (const DeviceProperties& device : rank.devices) {
     json.begin_object();

@@ -94,8 +94,7 @@ ProfiledOperators profiled_operators(const detail::RankGraph& graph) {
   std::vector<bool> launched(n, false);
   std::vector<MemcpyKind> copied(n, MemcpyKind::none);  // by the operator itself
   for (const detail::GpuWork& work : graph.gpu) {
-    if (work.call == detail::kNone) continue;
-    std::int32_t op = graph.calls[static_cast<std::size_t>(work.call)].op;
+    std::int32_t op = work.op;
     if (op != detail::kNone) copied[static_cast<std::size_t>(op)] = work.copy;
     for (; op != detail::kNone && !launched[static_cast<std::size_t>(op)];
          op = graph.parent_of_op[static_cast<std::size_t>(op)])

@@ -219,6 +219,25 @@ void move_clocks(std::vector<RankGraph>& graphs, const std::vector<double>& shif
   }
 }
 
+Status check_gpu_work(std::span<const RankGraph> graphs) {
+  if (std::any_of(graphs.begin(), graphs.end(), [](const RankGraph& g) { return !g.gpu.empty(); }))
+    return Ok{};
+  return Error::at(graphs.front().recorded->file, "the step")
+      .found("no GPU work")
+      .expected("kernels, copies or fills inside the step")
+      .advice("record with CUDA activities on");
+}
+
+void note_missing_launches(const RankGraph& g, std::vector<std::string>& notes) {
+  const bool any = std::any_of(g.gpu.begin(), g.gpu.end(),
+                               [](const detail::GpuWork& w) { return w.call != detail::kNone; });
+  if (g.gpu.empty() || any) return;
+  notes.push_back(
+      fmt::format("rank {}: warning: no GPU work of the step has its launch in the file: it stands at its "
+                  "recorded times, and nothing on the CPU moves it",
+                  g.rank));
+}
+
 detail::RankStarts find_starts(RankGraph& g, const detail::Constants& constants,
                                const RebuildOptions& options) {
   detail::RankStarts starts;
@@ -260,12 +279,8 @@ Result<RecordedProgram> rebuild_program(std::span<const RecordedInput> input, co
 
   std::vector<RankGraph> graphs;
   for (std::size_t r = 0; r < ranks.size(); ++r) graphs.push_back(link(ranks[r], steps[r], origin, notes));
-  if (std::all_of(graphs.begin(), graphs.end(), [](const RankGraph& g) { return g.gpu.empty(); })) {
-    return Error::at(ranks.front().kineto->file, "the step")
-        .found("no GPU work")
-        .expected("kernels, copies or fills inside the step")
-        .advice("record with CUDA activities on");
-  }
+  STEPCAST_TRY(check_gpu_work(graphs));
+  for (const RankGraph& g : graphs) note_missing_launches(g, notes);
   detail::CollectiveMatch match = detail::match_collectives(graphs);
   move_clocks(graphs, match.clock_shift_us);
 
@@ -296,6 +311,16 @@ Result<RecordedProgram> rebuild_program(std::span<const RecordedInput> input, co
   if (world && static_cast<std::size_t>(*world) > ranks.size())
     out.notes.push_back(fmt::format("{} of {} ranks are here", ranks.size(), *world));
   return out;
+}
+
+Status can_be_replayed(const RecordedRank& rank) {
+  const RecordedInput input{&rank, nullptr};
+  const std::span<const RecordedInput> alone{&input, 1};
+  std::vector<std::string> notes;
+  STEPCAST_TRY(check_ranks(alone));
+  STEPCAST_ASSIGN(const std::vector<RecordedStep> steps, choose_steps(alone, {}, notes));
+  const RankGraph graph = detail::link_rank(rank, steps.front(), steps.front().start);
+  return check_gpu_work({&graph, 1});
 }
 
 KernelTimeCoverage work_coverage(const RecordedProgram& recorded) {

@@ -107,4 +107,7 @@ struct RecordedInput {
 [[nodiscard]] Result<RecordedProgram> rebuild_program(std::span<const RecordedInput> input,
                                                       const RebuildOptions& options = {});
 
+// An Error where a replay of this file alone would find nothing to replay.
+[[nodiscard]] Status can_be_replayed(const RecordedRank& rank);
+
 }  // namespace stepcast

@@ -1,11 +1,15 @@
 #include "stepcast/trace/trace_summary.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
+
+#include "stepcast/trace/recorded_program.h"
+#include "stepcast/trace/trace_set.h"
 
 namespace stepcast {
 namespace {
@@ -97,34 +101,16 @@ void summarize_links(const RecordedRank& rank, RankSummary& s) {
   for (const RuntimeCall& call : rank.runtime_calls) {
     if (call.correlation != -1) calls.insert(call.correlation);
   }
-  std::unordered_set<std::int64_t> ops;
   const NameId comms = rank.names.find("record_param_comms");
   for (const CpuOp& op : rank.cpu_ops) {
-    if (op.external_id != -1) ops.insert(op.external_id);
-    if (comms.valid() && op.name == comms) {
-      ++s.collective_records;
-      if (op.collective >= 0) ++s.collective_records_with_metadata;
-    }
+    if (!comms.valid() || op.name != comms) continue;
+    ++s.collective_records;
+    if (op.collective >= 0) ++s.collective_records_with_metadata;
   }
-  std::size_t with_id = 0;
-  std::size_t equal = 0;
-  std::size_t names_op = 0;
   for (const GpuOp& op : rank.gpu_ops) {
     if (op.correlation != -1 && calls.contains(op.correlation)) ++s.gpu_events_with_launch;
-    if (op.external_id == -1) continue;
-    ++with_id;
-    if (op.external_id == op.correlation) ++equal;
-    if (ops.contains(op.external_id)) ++names_op;
   }
-  if (with_id == 0) return;
-  // Ids are small numbers in both spaces and meet by chance; what nearly all events do is the rule.
-  if (equal * 10 >= with_id * 9) {
-    s.external_id = ExternalIdMeaning::correlation;
-  } else if (names_op * 2 >= with_id && equal * 10 < with_id) {
-    s.external_id = ExternalIdMeaning::op;
-  } else {
-    s.external_id = ExternalIdMeaning::unclear;
-  }
+  s.external_id = external_id_meaning(rank);
 }
 
 void judge(const RecordedRank& rank, RankSummary& s) {
@@ -146,8 +132,12 @@ void judge(const RecordedRank& rank, RankSummary& s) {
     note(times(s.communication_kernels - s.communication_kernels_with_metadata, "communication kernel") +
          " without sizes: the execution trace (ET) of the rank would tell them");
   }
-  if (!rank.rank) note("the rank is not known");
-  s.usable_for_replay = s.gpu_events_with_launch > 0;
+  s.rank = rank.rank;
+  if (!s.rank) s.rank = rank_in_name(std::filesystem::path(rank.file).filename().string());
+  if (!s.rank) note("the rank is not known: replayed alone it counts as 0");
+  const Status replayable = can_be_replayed(rank);
+  s.usable_for_replay = replayable.ok();
+  if (!replayable.ok()) note(message_without_file(replayable.error()));
 }
 
 }  // namespace
@@ -160,6 +150,27 @@ std::string_view to_string(ExternalIdMeaning meaning) {
     case ExternalIdMeaning::unclear: return "unclear";
   }
   return "unclear";
+}
+
+ExternalIdMeaning external_id_meaning(const RecordedRank& rank) {
+  std::unordered_set<std::int64_t> ops;
+  for (const CpuOp& op : rank.cpu_ops) {
+    if (op.external_id != -1) ops.insert(op.external_id);
+  }
+  std::size_t with_id = 0;
+  std::size_t equal = 0;
+  std::size_t names_op = 0;
+  for (const GpuOp& op : rank.gpu_ops) {
+    if (op.external_id == -1) continue;
+    ++with_id;
+    if (op.external_id == op.correlation) ++equal;
+    if (ops.contains(op.external_id)) ++names_op;
+  }
+  if (with_id == 0) return ExternalIdMeaning::absent;
+  // Ids are small numbers in both spaces and meet by chance; what nearly all events do is the rule.
+  if (equal * 10 >= with_id * 9) return ExternalIdMeaning::correlation;
+  if (names_op * 2 >= with_id && equal * 10 < with_id) return ExternalIdMeaning::op;
+  return ExternalIdMeaning::unclear;
 }
 
 RankSummary summarize(const RecordedRank& rank) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@ enum class ExternalIdMeaning : std::uint8_t {
   unclear,
 };
 [[nodiscard]] std::string_view to_string(ExternalIdMeaning meaning);
+[[nodiscard]] ExternalIdMeaning external_id_meaning(const RecordedRank& rank);
 
 struct RankSummary {
   struct Step {
@@ -60,8 +62,9 @@ struct RankSummary {
   std::size_t gpu_events_with_launch = 0;
   ExternalIdMeaning external_id = ExternalIdMeaning::absent;
 
-  bool usable_for_replay = false;
-  std::vector<std::string> notes;  // what is missing and what follows from it, one sentence each
+  std::optional<std::int32_t> rank;  // as a replay takes it: from the file, else from its name
+  bool usable_for_replay = false;    // a replay of the file alone finds a step with GPU work
+  std::vector<std::string> notes;    // what is missing and what follows from it, one sentence each
 };
 
 [[nodiscard]] RankSummary summarize(const RecordedRank& rank);

@@ -110,11 +110,19 @@ class Collector {
     const ParsedArguments out =
         detail::parse_arguments({}, trace_.names.text(node.output_shapes),
                                 trace_.names.text(node.output_types), trace_.outputs(node));
-    return operations_of({.name = name,
-                          .inputs = in.tensors,
-                          .outputs = out.tensors,
-                          .arguments = in.arguments,
-                          .tf32_allowed = options_.tf32_allowed});
+    Result<OperationList> operations = operations_of({.name = name,
+                                                      .inputs = in.tensors,
+                                                      .outputs = out.tensors,
+                                                      .arguments = in.arguments,
+                                                      .tf32_allowed = options_.tf32_allowed});
+    if (!operations.ok() && !has_types(node_at(arguments_of)))
+      return Error("the trace holds no types of the operator's inputs");
+    return operations;
+  }
+
+  // Neither an absent list nor one of empty texts says anything.
+  [[nodiscard]] bool has_types(const EtNode& node) const {
+    return trace_.names.text(node.input_types).find_first_not_of("[]\", ") != std::string_view::npos;
   }
 
   // The forward of a table lookup: what it was called with is not written at its backward.

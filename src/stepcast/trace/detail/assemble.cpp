@@ -207,7 +207,7 @@ class RankAssembler {
                                                     : TaskKind::kernel;
         info.name = intern(g_.recorded->gpu_ops[w.recorded].name);
         info.recorded_event = w.recorded;
-        if (w.call != kNone) info.stack = stack_of_op(g_.calls[static_cast<std::size_t>(w.call)].op);
+        info.stack = stack_of_op(w.op);
         set_work(static_cast<std::size_t>(i), info);
         double length = w.length_us();
         if (w.collective != kNone) {

@@ -96,8 +96,9 @@ class Assigner {
         kernels_of[{owner, repetition}].push_back(i);
       } else if (node != kNone) {
         const auto why = traced_.unmodelled.find(std::string(trace_.names.text(node_at(node).name)));
-        share.why = out_.names.intern(why == traced_.unmodelled.end() ? "no operations of this operator"
-                                                                      : std::string_view(why->second.why));
+        share.why = out_.names.intern(why != traced_.unmodelled.end() ? std::string_view(why->second.why)
+                                      : owner != kNone ? "the trace shows none of its tensors on a GPU"
+                                                       : "no operations of this operator");
       }
     }
     for (auto& [executed, kernels] : kernels_of) share_out(executed, kernels);
@@ -122,7 +123,7 @@ class Assigner {
 
   // The innermost operator of the execution trace around the launch: out of what only the profiler saw.
   [[nodiscard]] Executed executed(const GpuWork& w) const {
-    std::int32_t op = w.call == kNone ? kNone : g_.calls[static_cast<std::size_t>(w.call)].op;
+    std::int32_t op = w.op;
     while (op != kNone && node_of_op_[static_cast<std::size_t>(op)] < 0)
       op = g_.parent_of_op[static_cast<std::size_t>(op)];
     if (op == kNone) return {};

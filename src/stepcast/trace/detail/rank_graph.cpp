@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/trace/trace_summary.h"
+
 namespace stepcast::detail {
 namespace {
 
@@ -162,6 +164,37 @@ RecordedStep whole_file(const RecordedRank& r) {
 
 namespace {
 
+// Operators of calls and GPU work that lie inside none on their thread, from "External id" where that names the
+// operator: calls of helper threads, launches that are not in the file.
+void link_operators(RankGraph& g) {
+  const RecordedRank& r = *g.recorded;
+  const auto external_id_of = [&](const GpuWork& w) { return r.gpu_ops[w.recorded].external_id; };
+  for (GpuWork& w : g.gpu) {
+    if (w.call != kNone) w.op = g.calls[static_cast<std::size_t>(w.call)].op;
+  }
+  const bool all_known = std::all_of(
+      g.gpu.begin(), g.gpu.end(), [&](const GpuWork& w) { return w.op != kNone || external_id_of(w) == -1; });
+  if (all_known || external_id_meaning(r) != ExternalIdMeaning::op) return;
+  std::unordered_map<std::int64_t, std::int32_t> op_of_id;
+  for (std::size_t i = 0; i < r.cpu_ops.size(); ++i) {
+    if (r.cpu_ops[i].external_id != -1)
+      op_of_id.emplace(r.cpu_ops[i].external_id, static_cast<std::int32_t>(i));
+  }
+  std::unordered_map<std::uint32_t, std::uint8_t> name_role;
+  for (GpuWork& w : g.gpu) {
+    if (w.op != kNone) continue;
+    const auto op = op_of_id.find(external_id_of(w));
+    if (op == op_of_id.end()) continue;
+    w.op = op->second;
+    if (w.call == kNone) continue;
+    Call& call = g.calls[static_cast<std::size_t>(w.call)];
+    const OpContext context = context_of(r, g.parent_of_op, w.op, name_role);
+    call.op = w.op;
+    call.comm_op = context.comm_op;
+    call.in_library_annotation = context.in_library_annotation;
+  }
+}
+
 // Older profilers write whole microseconds.
 double gpu_clock_step_us(const RecordedRank& r) {
   const bool whole = std::all_of(r.gpu_ops.begin(), r.gpu_ops.end(), [](const GpuOp& op) {
@@ -294,6 +327,7 @@ RankGraph link_rank(const RecordedRank& r, const RecordedStep& step, Nanoseconds
       call.blocking_copy = true;
     }
   }
+  link_operators(g);
   return g;
 }
 

@@ -50,8 +50,10 @@ struct Call {
 };
 
 struct GpuWork {
-  std::uint32_t recorded = 0;     // index into RecordedRank::gpu_ops
-  std::int32_t call = kNone;      // none: launched before the window, or the file has no launch for it
+  std::uint32_t recorded = 0;  // index into RecordedRank::gpu_ops
+  std::int32_t call = kNone;   // none: launched before the window, or the file has no launch for it
+  // Innermost framework op around the launch; where the trace links work to operators by id, also without one.
+  std::int32_t op = kNone;
   std::int32_t stream = 0;        // index into RankGraph::streams
   std::int32_t previous = kNone;  // work before it on the same stream
   double start_us = 0, end_us = 0;
