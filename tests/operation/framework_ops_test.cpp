@@ -169,6 +169,22 @@ TEST(FrameworkOps, ConvolutionsInOtherArgumentOrders) {
       "dilation=1 groups=1");
 }
 
+// Old profilers left the values of arguments out: extents before and behind tell the stride.
+// (224 + 2 * 3 - 7) / 2 + 1 = 112; (56 - 1) / 2 + 1 = 28.
+TEST(FrameworkOps, ConvolutionsWithoutValues) {
+  EXPECT_THAT(launched("aten::cudnn_convolution", {{{32, 3, 224, 224}, kFp32}, {{64, 3, 7, 7}, kFp32}},
+                       {tensor(0), tensor(1)}, {{{32, 64, 112, 112}, kFp32}}),
+              testing::HasSubstr("kernel=7x7 stride=2 padding=3"));
+  EXPECT_THAT(launched("aten::cudnn_convolution_backward",
+                       {{{32, 256, 56, 56}, kFp32}, {{32, 512, 28, 28}, kFp32}, {{512, 256, 1, 1}, kFp32}},
+                       {tensor(0), tensor(1), tensor(2)}),
+              testing::HasSubstr("kernel=1x1 stride=2 padding=0"));
+  EXPECT_THAT(launched("aten::cudnn_convolution", {{{32, 3, 224, 224}, kFp32}, {{64, 3, 7, 7}, kFp32}},
+                       {tensor(0), tensor(1)}),
+              testing::HasSubstr("stride=1 padding=0"))
+      << "nothing tells";
+}
+
 TEST(FrameworkOps, BackwardOfConvolutions) {
   const std::vector<TensorArgument> call{
       {{32, 64, 112, 112}, kFp32}, {{32, 3, 224, 224}, kFp32}, {{64, 3, 7, 7}, kFp32}};

@@ -1,5 +1,6 @@
 #include "stepcast/trace/profiled_operators.h"
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -7,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "stepcast/trace/readers.h"
+#include "stepcast/trace/recorded_program.h"
 #include "stepcast/trace/traced_operations.h"
 
 #include "tests/support/data.h"
@@ -58,6 +60,34 @@ TEST(ProfiledOperators, NeedShapes) {
   const auto operators = profiled_operators(*recorded);
   ASSERT_FALSE(operators.ok());
   EXPECT_THAT(operators.error().message(), HasSubstr("record_shapes=True"));
+}
+
+// Without "Concrete Inputs" the batch norm behind it shows that the convolution strides by two. Its kernel says
+// that it multiplies on TF32 units.
+TEST(ProfiledOperators, FindTheStrideOfAConvolutionBehindIt) {
+  const auto recorded = parse_kineto(R"J({"schemaVersion": 1, "traceEvents": [
+  {"ph": "X", "cat": "cpu_op", "name": "aten::cudnn_convolution", "pid": 1, "tid": 1, "ts": 100, "dur": 50, "args": {"External id": 1,
+    "Input Dims": [[32, 3, 224, 224], [64, 3, 7, 7], [], []], "Input type": ["float", "float", "GenericList", "GenericList"]}},
+  {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": 120, "dur": 5, "args": {"correlation": 9}},
+  {"ph": "X", "cat": "kernel", "name": "sm80_xmma_fprop_implicit_gemm_tf32f32_tf32f32", "pid": 0, "tid": 7, "ts": 130, "dur": 20,
+    "args": {"stream": 7, "correlation": 9, "External id": 1}},
+  {"ph": "X", "cat": "cpu_op", "name": "aten::batch_norm", "pid": 1, "tid": 1, "ts": 200, "dur": 5, "args": {"External id": 3,
+    "Input Dims": [[32, 64, 112, 112], [64]], "Input type": ["float", "float"]}}]})J",
+                                     "trace.json");
+  ASSERT_TRUE(recorded.ok()) << recorded.error().message();
+  const RecordedInput input{&*recorded, nullptr};
+  const Result<RecordedProgram> program = rebuild_program(std::span{&input, 1});
+  ASSERT_TRUE(program.ok()) << program.error().message();
+  std::vector<std::string> kernels;
+  for (const TaskInfo& task : program->program.blocks()[0].tasks()) {
+    if (task.kind != TaskKind::kernel) continue;
+    const Operation* operation = program->program.works.operation(task.work);
+    ASSERT_NE(operation, nullptr);
+    kernels.push_back(describe(*operation));
+  }
+  EXPECT_THAT(kernels,
+              ElementsAre("convolution tf32 forward batch=32 channels=3->64 image=224x224 kernel=7x7 "
+                          "stride=2 padding=3 dilation=1 groups=1"));
 }
 
 // Both views of one iteration: the profiler trace lacks the shapes of lists of tensors, all else is the same.

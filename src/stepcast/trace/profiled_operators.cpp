@@ -1,7 +1,11 @@
 #include "stepcast/trace/profiled_operators.h"
 
 #include <algorithm>
+#include <charconv>
 #include <string>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "stepcast/operation/dtype.h"
 #include "stepcast/operation/kernel_class.h"
@@ -72,6 +76,46 @@ Texts translate(std::string_view types, std::string_view values, std::string_vie
   return out;
 }
 
+// "[[32, 3, 224, 224], [64, 3, 7, 7], []]": the extents of tensor i; none where it is no tensor.
+std::vector<std::int64_t> extents(std::string_view shapes, std::size_t i) {
+  std::vector<std::int64_t> out;
+  const std::vector<std::string_view> tensors = detail::list_elements(shapes);
+  if (i >= tensors.size()) return out;
+  for (const std::string_view text : detail::list_elements(tensors[i])) {
+    std::int64_t extent = 0;
+    const auto read = std::from_chars(text.data(), text.data() + text.size(), extent);
+    if (read.ec != std::errc{}) return {};
+    out.push_back(extent);
+  }
+  return out;
+}
+
+// How many operators behind a convolution are asked whether they take its output.
+constexpr std::size_t kOperatorsBehind = 64;
+
+// The output of forward convolution `i`, as the operator that takes it shows; empty: none was found. Without
+// the values of arguments nothing else tells how a convolution strides.
+std::vector<std::int64_t> output_of_convolution(const RecordedRank& recorded, std::size_t i) {
+  const CpuOp& op = recorded.cpu_ops[i];
+  const std::string_view name = recorded.names.text(op.name);
+  if (!name.starts_with("aten::") || name.find("conv") == std::string_view::npos ||
+      name.find("backward") != std::string_view::npos || op.input_values.valid() || !op.input_shapes.valid())
+    return {};
+  const std::string_view shapes = recorded.names.text(op.input_shapes);
+  const std::vector<std::int64_t> x = extents(shapes, 0), w = extents(shapes, 1);
+  if (x.size() != 4 || w.size() != 4) return {};
+  std::size_t seen = 0;
+  for (std::size_t next = i + 1; next < recorded.cpu_ops.size() && seen < kOperatorsBehind; ++next) {
+    const CpuOp& behind = recorded.cpu_ops[next];
+    if (behind.thread != op.thread || behind.start < op.end()) continue;
+    ++seen;
+    if (!behind.input_shapes.valid()) continue;
+    std::vector<std::int64_t> y = extents(recorded.names.text(behind.input_shapes), 0);
+    if (y.size() == 4 && y[0] == x[0] && y[1] == w[0]) return y;
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<ProfiledOperators> profiled_operators(const RecordedRank& recorded) {
@@ -131,7 +175,15 @@ ProfiledOperators profiled_operators(const detail::RankGraph& graph) {
         out.trace.tensors.push_back({.on_gpu = !from_host && !to_host});
       }
     }
-    node.first_output = node.end_output = static_cast<std::uint32_t>(out.trace.tensors.size());
+    node.first_output = static_cast<std::uint32_t>(out.trace.tensors.size());
+    if (const std::vector<std::int64_t> y = output_of_convolution(recorded, i); !y.empty()) {
+      const Texts texts = translate(recorded.names.text(op.input_types), {}, {});
+      const std::vector<std::string_view> types = detail::list_elements(texts.types);
+      node.output_shapes = out.trace.names.intern(fmt::format("[[{}]]", fmt::join(y, ",")));
+      node.output_types = out.trace.names.intern(fmt::format("[{}]", types.empty() ? "" : types.front()));
+      out.trace.tensors.push_back({.on_gpu = true});
+    }
+    node.end_output = static_cast<std::uint32_t>(out.trace.tensors.size());
     out.node_of_op[i] = static_cast<std::int32_t>(out.trace.nodes.size());
     out.trace.nodes.push_back(node);
   }

@@ -3,7 +3,8 @@
 //
 // A profiler trace does not say where a tensor lies; only operators that launched GPU work, themselves or
 // through others, are taken, and their tensors count as on the GPU. It has no shapes of outputs, and those of
-// lists of tensors are not read: operators that need these have no Operation and are named.
+// lists of tensors are not read: operators that need these have no Operation and are named. Where old profilers
+// left out the values of arguments, too, the operator that takes the output of a convolution shows its extents.
 #pragma once
 
 #include <cstdint>

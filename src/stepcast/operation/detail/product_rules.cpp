@@ -195,6 +195,30 @@ std::int64_t padding_at(const FrameworkCall& call, std::size_t position, std::in
   return list_item(call, position, 0, 0);
 }
 
+// Traces without the values of arguments show how a convolution strides and pads by the extents before (x) and
+// behind it (y) alone: the smallest padding with which they fit.
+void infer_stride(const TensorArgument* y, ConvolutionShape& shape) {
+  if (y == nullptr || y->shape.size() < 3 || y->shape[1] != shape.out_channels) return;
+  const std::int64_t out = y->shape.back();
+  if (out < 1 || out > shape.width + 2 * shape.kernel_width) return;
+  for (std::int64_t stride = std::max<std::int64_t>(1, shape.width / out); stride <= shape.width / out + 1;
+       ++stride) {
+    for (std::int64_t padding = 0; padding <= shape.kernel_width; ++padding) {
+      ConvolutionShape tried = shape;
+      tried.stride = stride;
+      tried.padding = padding;
+      if (tried.out_width() != out) continue;
+      shape = tried;
+      return;
+    }
+  }
+}
+
+bool has_list(const FrameworkCall& call, std::size_t position) {
+  return position < call.arguments.size() && (call.arguments[position].kind == CallArgument::Kind::integers ||
+                                              call.arguments[position].kind == CallArgument::Kind::integer);
+}
+
 }  // namespace
 
 Status convolution_rule(const FrameworkCall& call, const Rule& rule, OperationList& out) {
@@ -227,6 +251,14 @@ Status convolution_rule(const FrameworkCall& call, const Rule& rule, OperationLi
       .dilation = list_item(call, at.dilation, 0, 1),
       .groups = std::max<std::int64_t>(groups, 1)};
   Direction direction = rule.direction;
+  if (!has_list(call, at.stride) && !transposed) {
+    const bool forward = form != ConvolutionForm::backward && form != ConvolutionForm::cudnn_backward;
+    if (!forward) {
+      infer_stride(tensor_at(call, form == ConvolutionForm::backward ? 0 : 1), shape);
+    } else if (!call.outputs.empty()) {
+      infer_stride(&call.outputs.front(), shape);
+    }
+  }
   if (transposed) {
     // The forward of a transposed convolution is the input gradient of the convolution that maps its output
     // to its input.

@@ -131,6 +131,19 @@ class Assigner {
     return {node_of_op_[i], repetition_of_op_.empty() ? 0 : repetition_of_op_[i]};
   }
 
+  // Tensors are fp32 and the kernel says that it multiplies on TF32 units: "..._tf32f32_...", or matrix
+  // instructions of 8 values ("s1688"), which fp32 data use from Ampere on.
+  Operation as_run(Operation operation, std::size_t kernel) const {
+    if (operation.dtype != DType::fp32) return operation;
+    if (!std::holds_alternative<GemmShape>(operation.shape) &&
+        !std::holds_alternative<ConvolutionShape>(operation.shape))
+      return operation;
+    const std::string_view name = g_.recorded->names.text(g_.recorded->gpu_ops[g_.gpu[kernel].recorded].name);
+    if (name.find("tf32") != std::string_view::npos || name.find("s1688") != std::string_view::npos)
+      operation.dtype = DType::tf32;
+    return operation;
+  }
+
   void share_out(const Executed& executed, std::vector<std::size_t>& kernels) {
     std::stable_sort(kernels.begin(), kernels.end(),
                      [&](std::size_t a, std::size_t b) { return g_.gpu[a].call < g_.gpu[b].call; });
@@ -168,8 +181,12 @@ class Assigner {
     for (std::size_t begin = 0; begin < kernels.size();) {
       std::size_t end = begin;
       double time = 0;
-      for (; end < kernels.size() && run[end] == run[begin]; ++end) time += g_.gpu[kernels[end]].length_us();
-      const std::int32_t operation = add(operations[run[begin]]);
+      std::size_t longest = kernels[begin];
+      for (; end < kernels.size() && run[end] == run[begin]; ++end) {
+        time += g_.gpu[kernels[end]].length_us();
+        if (g_.gpu[kernels[end]].length_us() > g_.gpu[longest].length_us()) longest = kernels[end];
+      }
+      const std::int32_t operation = add(as_run(operations[run[begin]], longest));
       for (std::size_t k = begin; k < end; ++k) {
         GpuOperations::Share& share = out_.of_work[kernels[k]];
         share.operation = operation;
