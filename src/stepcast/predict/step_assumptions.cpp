@@ -24,6 +24,7 @@ std::span<const StepAssumptionField> step_assumption_fields() {
                           "time of transfers inside a node"},
       StepAssumptionField{"inter_node_factor", &A::inter_node_factor, 0.001, 1000,
                           "time of transfers between nodes"},
+      StepAssumptionField{"host_factor", &A::host_factor, 0.01, 100, "host time of recorded steps"},
       StepAssumptionField{"overlap_slowdown", &A::overlap_slowdown, 0, 1,
                           "slowdown of computation beside transfers"},
       StepAssumptionField{"structure_low", &A::structure_low, 0, 0.9, "share of the band to the fast side"},

@@ -31,6 +31,8 @@ struct StepAssumptions {
   double communication_factor = 1;
   // Of transfers inside a node, and of those between nodes.
   double intra_node_factor = 1, inter_node_factor = 1;
+  // Of host time that was recorded or learned from traces.
+  double host_factor = 1;
   // Share by which computation slows while a transfer runs on the same GPU.
   double overlap_slowdown = 0.02;
   // Half-width of the band that stands for what the structure of the model leaves out, as a share of the

@@ -13,12 +13,17 @@ struct Part {
   std::string_view name;
   double StepAssumptions::*factor;
 };
+// Of one name all.
 constexpr Part kParts[] = {{"gemm", &StepAssumptions::gemm_factor},
                            {"attention", &StepAssumptions::attention_factor},
                            {"memory_bound", &StepAssumptions::memory_bound_factor},
                            {"communication", &StepAssumptions::communication_factor},
                            {"nvlink", &StepAssumptions::intra_node_factor},
-                           {"network", &StepAssumptions::inter_node_factor}};
+                           {"network", &StepAssumptions::inter_node_factor},
+                           {"host", &StepAssumptions::host_factor},
+                           {"host", &StepAssumptions::host_launch_us},
+                           {"host", &StepAssumptions::compiled_host_launch_us},
+                           {"host", &StepAssumptions::step_fixed_us}};
 
 // "2x" or "1.5"; 0 for what is no number.
 double speed_of(std::string_view text) {
@@ -34,17 +39,20 @@ Status apply_what_if(std::span<const std::string> changes, StepAssumptions& assu
   constexpr double kSlowest = 0.01, kFastest = 100;  // beyond that nobody means it
   for (const std::string_view change : changes) {
     const std::size_t equals = change.find('=');
-    const auto* const part = std::find_if(std::begin(kParts), std::end(kParts),
-                                          [&](const Part& p) { return p.name == change.substr(0, equals); });
+    const auto is_named = [&](const Part& p) { return p.name == change.substr(0, equals); };
+    const bool known = std::any_of(std::begin(kParts), std::end(kParts), is_named);
     const double speed = equals == std::string_view::npos ? 0 : speed_of(change.substr(equals + 1));
-    if (part == std::end(kParts) || !(speed >= kSlowest && speed <= kFastest)) {
+    if (!known || !(speed >= kSlowest && speed <= kFastest)) {
       return Error::at("", "--what-if")
           .found(fmt::format("`{}`", change.substr(0, 60)))
           .expected(
-              "NAME=FACTORx with gemm, attention, memory_bound, communication, nvlink or network, such as "
+              "NAME=FACTORx with gemm, attention, memory_bound, communication, nvlink, network or host, such "
+              "as "
               "nvlink=2x");
     }
-    assumptions.*(part->factor) /= speed;
+    for (const Part& part : kParts) {
+      if (is_named(part)) assumptions.*(part.factor) /= speed;
+    }
   }
   return Ok{};
 }

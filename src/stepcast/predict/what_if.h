@@ -10,7 +10,7 @@
 namespace stepcast {
 
 // Every change is NAME=FACTOR or NAME=FACTORx, 0.01 to 100 times as fast, of gemm, attention, memory_bound,
-// communication, nvlink (inside nodes) or network (between nodes). Changes of one part multiply. The error names the
+// communication, nvlink (inside nodes), network (between nodes) or host (CPU time). Changes of one part multiply. The error names the
 // change that cannot be understood.
 [[nodiscard]] Status apply_what_if(std::span<const std::string> changes, StepAssumptions& assumptions);
 

@@ -1,0 +1,57 @@
+// The times of recorded ranks under other circumstances: on another GPU, with other links, on a faster host.
+//
+//   RecordedPricing how{.target = &pricer_of_mi300x, .origin = &pricer_of_h100};
+//   STEPCAST_ASSIGN(const RecordedPrices prices, price_recorded(recorded, how));
+//   score_replay(recorded, prices.costs)        // the step with them
+//   prices.coverage.unmodelled                  // what no model could move, and why
+//
+// The Program keeps the recorded order, dependencies and learned delays; GPU work and host time get new
+// durations. Three grounds for the time of GPU work:
+//   recorded  as it was recorded: the same GPU. What-if factors apply.
+//   models    what the models of the target say, whatever was recorded (the published method).
+//   ratio     the recorded time, times what the models say of the target over what they say of the GPU that
+//             recorded: a model's error on a kernel cancels where it is the same on both.
+// Work without an Operation (Triton and other custom kernels) keeps its recorded time on the same GPU; on
+// another one it moves with the bound of its class, and is named.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stepcast/base/result.h"
+#include "stepcast/predict/coverage.h"
+#include "stepcast/predict/step_prices.h"
+#include "stepcast/program/program.h"
+#include "stepcast/trace/recorded_program.h"
+
+namespace stepcast {
+
+enum class KernelGround : std::uint8_t { recorded, models, ratio };
+[[nodiscard]] std::string_view to_string(KernelGround ground);
+
+struct RecordedPricing {
+  KernelGround kernels = KernelGround::recorded;
+  // Prices on the GPU and links to predict, with the what-if factors; needed for `models` and `ratio`.
+  StepPricer* target = nullptr;
+  // Prices on those that recorded, without; needed for `ratio`.
+  StepPricer* origin = nullptr;
+  // What-if factors on recorded times, where no model is asked.
+  StepAssumptions assumptions{};
+  std::int64_t gpus_per_node = 0;         // of the target; 0: all recorded ranks share a node
+  std::int64_t origin_gpus_per_node = 0;  // of the recorded job; 0: as above
+};
+
+struct RecordedPrices {
+  Costs costs;      // the expected times
+  Costs low, high;  // every piece of GPU work at its p10, and at its p90
+  Coverage coverage;
+};
+
+// Host time is left as recorded (host_prices.h changes it). Errors: a ground without its prices.
+[[nodiscard]] Result<RecordedPrices> price_recorded(const RecordedProgram& recorded,
+                                                    const RecordedPricing& how);
+
+}  // namespace stepcast

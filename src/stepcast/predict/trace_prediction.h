@@ -1,0 +1,65 @@
+// The step of recorded ranks under other circumstances: on another GPU, with other links or a faster host,
+// without stragglers.
+//
+//   TracePredictionOptions how{.platform = &mi300x, .recorded_on = &h100, .kernels = KernelGround::ratio};
+//   STEPCAST_ASSIGN(const TracePrediction p, predict_trace(set.inputs(), how));
+//   p.step.time, p.step.p10, p.step.p90        // of the rank whose step is longest
+//   p.ranks[3].step.simulated_us               // of one rank; measured_us beside it
+//
+// Structure, order and learned delays are those of the record (trace/recorded_program.h); the times of GPU work
+// come from recorded_prices.h, those of the host from host_prices.h. The published algorithm (Lin et al., TPDS
+// 2024) is the case of models and overheads, with rules of its own for both.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stepcast/base/result.h"
+#include "stepcast/operation/estimate.h"
+#include "stepcast/platform/platform.h"
+#include "stepcast/predict/coverage.h"
+#include "stepcast/predict/host_prices.h"
+#include "stepcast/predict/recorded_prices.h"
+#include "stepcast/predict/replay.h"
+#include "stepcast/predict/step_assumptions.h"
+#include "stepcast/trace/recorded_program.h"
+
+namespace stepcast {
+
+// Where the time of CPU threads comes from.
+enum class HostGround : std::uint8_t {
+  recorded,   // as it was recorded
+  overheads,  // the means of the platform's host overheads
+};
+[[nodiscard]] std::string_view to_string(HostGround ground);
+
+struct TracePredictionOptions {
+  RebuildOptions rebuild;
+  // To predict on; null: the machine that recorded.
+  const Platform* platform = nullptr;
+  // What stands for the machine that recorded; needed for `ratio`.
+  const Platform* recorded_on = nullptr;
+  KernelGround kernels = KernelGround::recorded;
+  HostGround host = HostGround::recorded;
+  // Factors on kernels and transfers (predict/what_if.h), and on host time.
+  StepAssumptions assumptions{};
+  // Every rank computes and launches as fast as the median rank and starts with it: no stragglers.
+  bool median_ranks = false;
+};
+
+struct TracePrediction : ReplayScores {
+  RecordedProgram recorded;
+  Costs costs{recorded.program};
+  Coverage coverage;
+  Estimate step;  // longest step of all ranks
+  std::vector<std::string> notes;
+};
+
+// Errors: those of rebuild_program() and price_recorded(); host overheads that the platform does not have.
+[[nodiscard]] Result<TracePrediction> predict_trace(std::span<const RecordedInput> inputs,
+                                                    const TracePredictionOptions& options);
+
+}  // namespace stepcast
