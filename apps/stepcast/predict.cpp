@@ -1,9 +1,13 @@
-// stepcast predict: the time of a training step from a description.
+// stepcast predict: the time of a training step from a description, or from recorded traces under other
+// circumstances.
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,6 +18,7 @@
 #include "stepcast/describe/megatron.h"
 #include "stepcast/describe/software_defaults.h"
 #include "stepcast/operation/dtype.h"
+#include "stepcast/trace/trace_set.h"
 
 #include "outputs.h"
 #include "verbs.h"
@@ -25,6 +30,8 @@ struct Options {
   std::string framework, dtype;
   std::string command_line, torchtitan, deepspeed;
   PredictRequest request;
+  PredictTraceRequest traces;
+  std::string ranks;
   bool json = false;
   std::string timeline;
   CLI::App* app = nullptr;  // holds the flags that Megatron knows and we pass on
@@ -62,7 +69,61 @@ std::string above_zero(const std::string& text) {
                                                 : fmt::format("found {}, expected a number above 0", text);
 }
 
+// Options that mean something with --trace; all others describe a step.
+constexpr std::array<std::string_view, 18> kOfTraces = {
+    "--trace",        "--platform",      "--recorded-on",      "--kernels",        "--host",
+    "--step",         "--ranks",         "--like-median-rank", "--what-if",        "--samples-per-step",
+    "--train-tokens", "--train-samples", "--train-iterations", "--gpu-hour-price", "--gpu-power-watts",
+    "--timeline",     "--json",          "--tokens-per-step"};
+// Of these, the ones that mean nothing without.
+constexpr std::array<std::string_view, 8> kOfTracesAlone = {
+    "--recorded-on",      "--kernels",          "--host",           "--step", "--ranks",
+    "--like-median-rank", "--samples-per-step", "--tokens-per-step"};
+
+Status check_options(const Options& options) {
+  const bool traces = !options.traces.places.empty();
+  for (const CLI::Option* option : options.app->get_options()) {
+    if (option->count() == 0 || option->get_lnames().empty()) continue;
+    const std::string name = "--" + option->get_lnames().front();
+    const bool of_traces = std::find(kOfTraces.begin(), kOfTraces.end(), name) != kOfTraces.end();
+    const bool alone = std::find(kOfTracesAlone.begin(), kOfTracesAlone.end(), name) != kOfTracesAlone.end();
+    if (traces && !of_traces && name != "--help") {
+      return Error{fmt::format("{} describes a step; with --trace the step is the recorded one", name)}
+          .advice("leave one of the two out");
+    }
+    if (!traces && alone)
+      return Error{fmt::format("{} belongs to --trace", name)}.advice("name the traces, too");
+  }
+  if (traces && !options.app->remaining().empty()) {
+    return Error{fmt::format("{} is not known beside --trace", options.app->remaining().front())};
+  }
+  return Ok{};
+}
+
+Result<Forecast> forecast_of_traces(const Options& options, const Session& session) {
+  PredictTraceRequest request = options.traces;
+  request.timeline = options.timeline;
+  request.what_if = options.request.what_if;
+  request.budget = options.request.budget;
+  const bool platform_named = options.app->get_option("--platform")->count() > 0;
+  if (platform_named) request.platform = options.request.platform;
+  if (!options.ranks.empty()) {
+    STEPCAST_ASSIGN(request.ranks, parse_ranks(options.ranks));
+  }
+  return session.predict(request);
+}
+
 Result<int> run(const Options& options) {
+  STEPCAST_TRY(check_options(options));
+  if (!options.traces.places.empty()) {
+    const Session session;
+    STEPCAST_ASSIGN(const Forecast forecast, forecast_of_traces(options, session));
+    fmt::print("{}", options.json ? forecast_json(forecast) : forecast_text(forecast));
+    if (!options.timeline.empty() && !options.json) {
+      fmt::print("\nTimeline written to {}: open it at https://ui.perfetto.dev\n", options.timeline);
+    }
+    return kSuccess;
+  }
   PredictRequest request = options.request;
   request.timeline = options.timeline;
   STEPCAST_ASSIGN(request.job, job_of(options));
@@ -84,7 +145,8 @@ Result<int> run(const Options& options) {
 
 Verb predict_verb() {
   return {
-      "predict", "predict a training step from a description: model, layout, platform", [](CLI::App& app) {
+      "predict", "predict a training step from a description, or from traces on another machine",
+      [](CLI::App& app) {
         auto options = std::make_shared<Options>();
         options->app = &app;
         app.allow_extras();
@@ -94,7 +156,8 @@ Verb predict_verb() {
             "places holds in this order, the later the stronger: the model and our defaults, the habits of\n"
             "--framework, --command-line, --torchtitan or --deepspeed, flags. Example:\n"
             "  stepcast predict --model llama-3-70b --platform dgx-h100 --gpus 512 --tp 4 --pp 4 \\\n"
-            "    --global-batch-size 512 --sequence-parallel --use-distributed-optimizer");
+            "    --global-batch-size 512 --sequence-parallel --use-distributed-optimizer\n"
+            "  stepcast predict --trace traces/ --platform 8xmi300x --what-if host=1.5x");
         app.add_option("--model", options->request.job.model,
                        "name of a preset, or a Hugging Face config.json");
         app.add_option("--platform", options->request.platform,
@@ -126,8 +189,34 @@ Verb predict_verb() {
                        "a TorchTitan job config (TOML); flags beside it hold against it");
         app.add_option("--deepspeed", options->deepspeed,
                        "a DeepSpeed config (JSON); flags beside it hold against it");
-        app.add_option("--what-if", options->request.what_if,
-                       "how it would be with faster parts: nvlink=2x, network, gemm, attention, memory_bound")
+        app.add_option("--trace", options->traces.places,
+                       "predict recorded ranks instead: a folder with their traces, or the files");
+        app.add_option(
+            "--recorded-on", options->traces.recorded_on,
+            "--trace: the platform that stands for the machine that recorded (default: the one with "
+            "its GPU)");
+        app.add_option(
+               "--kernels", options->traces.kernels,
+               "--trace: times of GPU work as recorded, from models of the platform, or recorded times the "
+               "ratio of the models (default: ratio with --platform, recorded without)")
+            ->check(CLI::IsMember({"recorded", "models", "ratio"}));
+        app.add_option("--host", options->traces.host,
+                       "--trace: times of CPU threads as recorded, or from the overheads of the platform")
+            ->check(CLI::IsMember({"recorded", "overheads"}));
+        app.add_option("--step", options->traces.step,
+                       "--trace: number N of ProfilerStep#N (default: the last that all ranks have)");
+        app.add_option("--ranks", options->ranks, "--trace: only these ranks, e.g. 0,2-5");
+        app.add_flag("--like-median-rank", options->traces.median_ranks,
+                     "--trace: no stragglers, every rank computes and launches as fast as the median rank");
+        app.add_option("--samples-per-step", options->traces.samples_per_step,
+                       "--trace: samples that all ranks take per step")
+            ->check(above_zero);
+        app.add_option("--tokens-per-step", options->traces.tokens_per_step,
+                       "--trace: tokens that all ranks take per step")
+            ->check(above_zero);
+        app.add_option(
+               "--what-if", options->request.what_if,
+               "how it would be with faster parts: nvlink=2x, network, gemm, attention, memory_bound, host")
             ->delimiter(',');
         app.add_option("--train-tokens", options->request.budget.tokens,
                        "tokens to train on: steps, days, GPU-hours")

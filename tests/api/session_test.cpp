@@ -44,6 +44,30 @@ TEST(Session, PredictsAJob) {
   EXPECT_NEAR(path, f->step_time_ms, 1e-6 * path);
 }
 
+TEST(Session, PredictsRecordedRanksUnderOtherCircumstances) {
+  const Session session;
+  const std::filesystem::path traces = test::source_dir() / "examples/dlrm_4gpu";
+  const Result<Forecast> same = session.predict(PredictTraceRequest{.places = {traces}});
+  ASSERT_TRUE(same.ok()) << same.error().message();
+  EXPECT_EQ(same->kind, "trace");
+  EXPECT_EQ(same->n_gpus, 4U);
+  EXPECT_EQ(same->coverage.measured, 1);
+  const Result<Forecast> fast =
+      session.predict(PredictTraceRequest{.places = {traces}, .what_if = {"host=2x"}});
+  ASSERT_TRUE(fast.ok()) << fast.error().message();
+  EXPECT_LT(fast->step_time_ms, same->step_time_ms);
+
+  const Result<Forecast> moved = session.predict(
+      PredictTraceRequest{.places = {traces}, .platform = "dgx-h100", .recorded_on = "dgx-a100"});
+  ASSERT_TRUE(moved.ok()) << moved.error().message();
+  EXPECT_EQ(moved->platform, "dgx-h100");
+  EXPECT_NEAR(moved->coverage.sum(), 1, 1e-9);
+  const Result<Forecast> wrong =
+      session.predict(PredictTraceRequest{.places = {traces}, .kernels = "guesses"});
+  ASSERT_FALSE(wrong.ok());
+  EXPECT_THAT(wrong.error().message(), HasSubstr("found `guesses`, expected recorded, models or ratio"));
+}
+
 // Four threads share a session, so they take turns with prices that others have left: the forecasts are those of
 // a session alone, to the last digit.
 TEST(Session, GivesEveryThreadTheSameForecast) {

@@ -75,6 +75,15 @@ TEST(Cli, AnUnknownFlagIsAUsageErrorThatNamesTheFlagAndTheVerb) {
   EXPECT_THAT(result.err, HasSubstr("stepcast version --help"));
 }
 
+TEST(Cli, FlagsOfADescriptionAndOfTracesAreNotMixed) {
+  CommandResult result = stepcast_with({"predict", "--trace", "nowhere", "--tp", "2"});
+  expect_one_line_error(result);
+  EXPECT_THAT(result.err, HasSubstr("--tp describes a step; with --trace the step is the recorded one"));
+  result = stepcast_with({"predict", "--model", "gpt3-175b", "--kernels", "models"});
+  expect_one_line_error(result);
+  EXPECT_THAT(result.err, HasSubstr("--kernels belongs to --trace"));
+}
+
 TEST(Cli, ControlCharactersOfAnArgumentDoNotReachTheTerminal) {
   const auto result = stepcast_with({"pro\nphesy\x1b[31m"});
   expect_one_line_error(result);

@@ -57,24 +57,6 @@ std::optional<std::string> warning_of(const Replay& replay) {
       100 * facts.unexplained_wait_us / step_us, 100 * facts.gpu_late_us / step_us);
 }
 
-// To the last end of a step, not of what the trace holds after it.
-CriticalPathOptions to_end_of_step(const Replay& replay, const FlatProgram& flat,
-                                   std::span<const Interval> steps) {
-  CriticalPathOptions to_end;
-  double latest = 0;
-  for (std::size_t c = 0; c < steps.size(); ++c) {
-    const RecordedStepFacts& facts = replay.recorded.facts[c];
-    const double end = steps[c].end_us;
-    if (!facts.step_end_task.valid() || (to_end.to_rank && end <= latest + kTimeToleranceUs)) continue;
-    latest = end;
-    to_end.to_rank = RankClassId{c};
-    to_end.to_task = flat.flat(
-        {.rank_class = RankClassId{c}, .rank = 0, .instance = InstanceId{0}, .task = facts.step_end_task});
-    to_end.to_start = facts.step_ends_at_start;
-  }
-  return to_end;
-}
-
 // Waiting as recorded and as simulated, in the order of the simulated collectives.
 void add_waits(const Replay& replay, const ReplayTimes& times, ReplayAnalysis& analysis) {
   std::map<CollectiveId, double> longest;
@@ -95,6 +77,23 @@ void add_waits(const Replay& replay, const ReplayTimes& times, ReplayAnalysis& a
 }
 
 }  // namespace
+
+CriticalPathOptions to_end_of_step(const RecordedProgram& recorded, const FlatProgram& flat,
+                                   std::span<const Interval> steps) {
+  CriticalPathOptions to_end;
+  double latest = 0;
+  for (std::size_t c = 0; c < steps.size(); ++c) {
+    const RecordedStepFacts& facts = recorded.facts[c];
+    const double end = steps[c].end_us;
+    if (!facts.step_end_task.valid() || (to_end.to_rank && end <= latest + kTimeToleranceUs)) continue;
+    latest = end;
+    to_end.to_rank = RankClassId{c};
+    to_end.to_task = flat.flat(
+        {.rank_class = RankClassId{c}, .rank = 0, .instance = InstanceId{0}, .task = facts.step_end_task});
+    to_end.to_start = facts.step_ends_at_start;
+  }
+  return to_end;
+}
 
 const ReplayVariant* ReplayAnalysis::variant(std::string_view name) const {
   for (const ReplayVariant& variant : variants) {
@@ -145,14 +144,14 @@ Result<ReplayAnalysis> analyze_replay(const TraceSet& traces, const Replay& repl
                                       .times = times.simulated,
                                       .windows = simulated_steps,
                                       .rank_start_us = starts,
-                                      .path = to_end_of_step(replay, times.flat, simulated_steps)},
+                                      .path = to_end_of_step(recorded, times.flat, simulated_steps)},
                                      std::move(asked), options.forecast);
   analysis.measured = make_forecast({.flat = times.flat,
                                      .costs = times.costs,
                                      .times = times.measured,
                                      .windows = measured_steps,
                                      .rank_start_us = starts,
-                                     .path = to_end_of_step(replay, times.flat, measured_steps)},
+                                     .path = to_end_of_step(recorded, times.flat, measured_steps)},
                                     std::move(as_measured), options.forecast);
   analysis.ranks = replay.ranks;
   analysis.facts = recorded.facts;

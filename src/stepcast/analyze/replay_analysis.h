@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -69,6 +70,10 @@ struct ReplayTimes {
   TaskTimes simulated, measured;
 };
 [[nodiscard]] Result<ReplayTimes> replay_times(const Replay& replay);
+
+// A critical path to the last end of a step, not of what the traces hold after it. [rank class]
+[[nodiscard]] CriticalPathOptions to_end_of_step(const RecordedProgram& recorded, const FlatProgram& flat,
+                                                 std::span<const Interval> steps);
 
 struct ReplayAnalysisOptions {
   std::optional<double> samples_per_step{}, tokens_per_step{};  // of all ranks, where known

@@ -12,18 +12,6 @@
 namespace stepcast {
 namespace {
 
-ForecastCoverage coverage_of(const Coverage& coverage) {
-  ForecastCoverage shares{.measured = coverage.gpu_share(EstimateSource::measured),
-                          .fitted = coverage.gpu_share(EstimateSource::fitted),
-                          .analytic = coverage.gpu_share(EstimateSource::analytic),
-                          .assumed = coverage.gpu_share(EstimateSource::assumed),
-                          .unmodelled = {}};
-  for (const Coverage::Unmodelled& work : coverage.unmodelled) {
-    shares.unmodelled.push_back({.name = work.name, .n = work.tasks, .time_ms = work.time_us * 1e-3});
-  }
-  return shares;
-}
-
 ForecastThroughput work_of_step(const StepPrediction& step, const Layout& layout) {
   ForecastThroughput work;
   work.samples_per_step = static_cast<double>(layout.batch.global_batch_sequences);
@@ -72,6 +60,18 @@ ForecastPublished published(const PublishedStep& step) {
 }
 
 }  // namespace
+
+ForecastCoverage forecast_coverage(const Coverage& coverage) {
+  ForecastCoverage shares{.measured = coverage.gpu_share(EstimateSource::measured),
+                          .fitted = coverage.gpu_share(EstimateSource::fitted),
+                          .analytic = coverage.gpu_share(EstimateSource::analytic),
+                          .assumed = coverage.gpu_share(EstimateSource::assumed),
+                          .unmodelled = {}};
+  for (const Coverage::Unmodelled& work : coverage.unmodelled) {
+    shares.unmodelled.push_back({.name = work.name, .n = work.tasks, .time_ms = work.time_us * 1e-3});
+  }
+  return shares;
+}
 
 std::vector<Setting> settings_of(const Layout& layout) {
   std::vector<Setting> settings;
@@ -134,7 +134,7 @@ Result<Forecast> step_forecast(const StepForecastInput& input, const StepForecas
   asked.gpu = input.platform.device.name;
   asked.n_gpus = static_cast<std::uint64_t>(step.summary.n_gpus);
   asked.layout = settings_of(input.layout);
-  asked.coverage = coverage_of(step.prices.coverage);
+  asked.coverage = forecast_coverage(step.prices.coverage);
   asked.throughput = work_of_step(step.summary, input.layout);
   asked.notes = step.summary.notes;
   STEPCAST_ASSIGN(const MemoryForecast memory, memory_forecast(step.parts.work, input.model, input.layout,

@@ -9,6 +9,7 @@
 #include "stepcast/analyze/make_forecast.h"
 #include "stepcast/base/result.h"
 #include "stepcast/platform/platform.h"
+#include "stepcast/predict/coverage.h"
 #include "stepcast/predict/predicted_step.h"
 #include "stepcast/predict/step_prices.h"
 #include "stepcast/workload/layout.h"
@@ -37,6 +38,7 @@ struct StepForecastOptions {
                                              const StepForecastOptions& options = {});
 
 // The choices that a person compares layouts by, by name.
+[[nodiscard]] ForecastCoverage forecast_coverage(const Coverage& coverage);
 [[nodiscard]] std::vector<Setting> settings_of(const Layout& layout);
 [[nodiscard]] ForecastMemory memory_of(const MemoryForecast& memory);
 

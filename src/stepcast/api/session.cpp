@@ -6,12 +6,15 @@
 
 #include "stepcast/analyze/replay_analysis.h"
 #include "stepcast/analyze/step_forecast.h"
+#include "stepcast/analyze/trace_forecast.h"
 #include "stepcast/api/stepcast.h"
 #include "stepcast/base/output_file.h"
+#include "stepcast/platform/platform_choice.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/predict/predicted_step.h"
 #include "stepcast/predict/replay.h"
 #include "stepcast/predict/step_model.h"
+#include "stepcast/predict/trace_prediction.h"
 #include "stepcast/predict/what_if.h"
 #include "stepcast/report/perfetto.h"
 #include "stepcast/trace/trace_set.h"
@@ -57,6 +60,33 @@ std::vector<std::filesystem::path> files_of(const Job& job, const Platform& plat
   if (job.torchtitan) files.emplace_back(job.torchtitan->name);
   if (job.deepspeed) files.emplace_back(job.deepspeed->name);
   return files;
+}
+
+Result<KernelGround> kernel_ground(const PredictTraceRequest& request) {
+  if (request.kernels.empty()) {
+    return request.platform.empty() ? KernelGround::recorded : KernelGround::ratio;
+  }
+  for (const KernelGround ground : {KernelGround::recorded, KernelGround::models, KernelGround::ratio}) {
+    if (request.kernels == to_string(ground)) return ground;
+  }
+  return Error::at("", "kernels")
+      .found(fmt::format("`{}`", request.kernels))
+      .expected("recorded, models or ratio");
+}
+
+Result<HostGround> host_ground(const PredictTraceRequest& request) {
+  for (const HostGround ground : {HostGround::recorded, HostGround::overheads}) {
+    if (request.host == to_string(ground)) return ground;
+  }
+  return Error::at("", "host").found(fmt::format("`{}`", request.host)).expected("recorded or overheads");
+}
+
+// The GPU that recorded, as the first trace that names one has it.
+std::string recorded_device(const TraceSet& traces) {
+  for (const RecordedRank& rank : traces.ranks) {
+    if (!rank.devices.empty() && !rank.devices.front().name.empty()) return rank.devices.front().name;
+  }
+  return {};
 }
 
 }  // namespace
@@ -131,6 +161,56 @@ Result<Forecast> Session::predict(const PredictRequest& request) const {
   STEPCAST_TRY(add_training(forecast, request.budget));
   if (timeline) STEPCAST_TRY(write_step_timeline(*timeline, step));
   impl_->give_back(request.platform, std::move(priced));
+  return forecast;
+}
+
+Result<Forecast> Session::predict(const PredictTraceRequest& request) const {
+  TracePredictionOptions how;
+  STEPCAST_ASSIGN(how.kernels, kernel_ground(request));
+  STEPCAST_ASSIGN(how.host, host_ground(request));
+  STEPCAST_TRY(apply_what_if(request.what_if, how.assumptions));
+  how.rebuild.step = request.step;
+  how.median_ranks = request.median_ranks;
+  STEPCAST_ASSIGN(const TraceListing listing, list_traces(request.places));
+  std::vector<std::filesystem::path> files = listing.profiler;
+  files.insert(files.end(), listing.execution.begin(), listing.execution.end());
+  STEPCAST_ASSIGN(const std::optional<OutputFile> timeline, output_at(request.timeline, files));
+  std::shared_ptr<const Platform> platform, recorded_on;
+  if (!request.platform.empty()) {
+    STEPCAST_ASSIGN(platform, impl_->platform(request.platform));
+  }
+  STEPCAST_ASSIGN(const TraceSet traces,
+                  read_trace_set(listing, {.ranks = request.ranks, .threads = request.threads}));
+  if (!request.recorded_on.empty()) {
+    STEPCAST_ASSIGN(recorded_on, impl_->platform(request.recorded_on));
+  } else if (how.kernels == KernelGround::ratio) {
+    const std::string gpu = recorded_device(traces);
+    Result<PlatformChoice> choice = platform_for(
+        {.name = {}, .gpu = gpu, .gpus_per_node = 0, .network_kind = {}, .node_bandwidth_Gbps = {}});
+    if (!choice.ok()) {
+      return Error{"no platform has the GPU that recorded the traces"}
+          .found(gpu.empty() ? "no name of a GPU" : fmt::format("\"{}\"", gpu))
+          .advice(
+              "name one that stands for it with --recorded-on, or take the times of models with --kernels "
+              "models");
+    }
+    recorded_on = std::make_shared<const Platform>(std::move(choice->platform));
+  }
+  how.platform = platform.get();
+  how.recorded_on = recorded_on.get();
+  STEPCAST_ASSIGN(const TracePrediction prediction, predict_trace(traces.inputs(), how));
+  const FlatProgram flat{prediction.recorded.program};
+  const TaskTimes times = TaskTimes::simulated(flat, prediction.timeline);
+  Forecast forecast =
+      trace_forecast({.prediction = prediction,
+                      .options = how,
+                      .traces = traces.name,
+                      .samples_per_step = request.samples_per_step,
+                      .tokens_per_step = request.tokens_per_step},
+                     flat, times, {.collectives = request.collectives, .path_steps = request.path_steps});
+  forecast.notes.insert(forecast.notes.end(), traces.notes.begin(), traces.notes.end());
+  STEPCAST_TRY(add_training(forecast, request.budget));
+  if (timeline) STEPCAST_TRY(write_perfetto(*timeline, flat, prediction.costs, times));
   return forecast;
 }
 

@@ -5,6 +5,7 @@
 //   if (!f.ok()) return fail(f.error().message());
 //   f->step_time_ms, f->critical().parts(), f->coverage.fitted
 //   const auto r = session.replay({.places = {"traces/"}});
+//   const auto t = session.predict(PredictTraceRequest{.places = {"traces/"}, .platform = "8xmi300x"});
 //   stepcast::compare(r->measured, r->simulated).parts.front().key
 //
 // Values go in and come out; nothing that is returned refers to anything else. A Session may be used from
@@ -60,6 +61,30 @@ struct ReplayRequest {
   bool timeline_with_measured = false;                      // the recorded times beside the simulated ones
 };
 
+// The step of recorded ranks under other circumstances.
+struct PredictTraceRequest {
+  std::vector<std::filesystem::path> places;  // as for a replay
+  std::optional<std::int64_t> step;
+  std::vector<std::int32_t> ranks;
+  // To predict on: name or file of a platform; empty: the machine that recorded.
+  std::string platform{};
+  // What stands for the machine that recorded; empty: the shipped platform that has its GPU.
+  std::string recorded_on{};
+  // Times of GPU work: "recorded", "models" (of the platform, whatever was recorded), "ratio" (recorded, times
+  // what the models say of the platform over what they say of the GPU that recorded). Empty: "ratio" with a
+  // platform and "recorded" without.
+  std::string kernels{};
+  std::string host = "recorded";     // times of CPU threads: "recorded", "overheads" (of the platform)
+  std::vector<std::string> what_if;  // "gemm=2x", "host=1.5x", see predict/what_if.h
+  bool median_ranks = false;         // every rank as fast as the median rank
+  bool path_steps = false;           // every step of the critical path
+  std::size_t collectives = 256;     // to list, those that cost most; 0 is all
+  unsigned threads = 0;              // to read with; 0: one per hardware thread
+  TrainingBudget budget;             // what training would cost
+  std::optional<double> samples_per_step, tokens_per_step;  // of all ranks, where known
+  std::filesystem::path timeline{};                         // as for a description
+};
+
 struct Replayed {
   Forecast simulated, measured;
   // What a comparison with the record adds (analyze/replay_analysis.h); not part of what stays as it is.
@@ -76,6 +101,10 @@ class Session {
   // Platforms and prices are kept for the next call. Errors: a job that cannot be resolved, a platform that
   // cannot be read, a layout that the platform cannot hold, a timeline that cannot be written.
   [[nodiscard]] Result<Forecast> predict(const PredictRequest& request) const;
+
+  // Errors: no profiler trace, a platform that cannot be read, a GPU that recorded and that no platform has
+  // where its prices are needed, host overheads that the platform does not have.
+  [[nodiscard]] Result<Forecast> predict(const PredictTraceRequest& request) const;
 
   [[nodiscard]] Result<Replayed> replay(const ReplayRequest& request) const;
 
