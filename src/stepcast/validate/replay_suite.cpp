@@ -4,9 +4,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
-#include <set>
 #include <span>
-#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -16,62 +14,13 @@
 #include "stepcast/trace/recorded_program.h"
 #include "stepcast/trace/trace_set.h"
 #include "stepcast/validate/inference_score.h"
+#include "stepcast/validate/recorded_sets.h"
 #include "stepcast/validate/round_trip.h"
 
 namespace stepcast {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Folders below `data` that hold files, in order of their names.
-Result<std::vector<fs::path>> folders_of(const fs::path& data) {
-  std::error_code problem;
-  const fs::file_status status = fs::status(data, problem);
-  if (!fs::exists(status)) return Error::at(data.string(), "there is no such file or folder");
-  if (!fs::is_directory(status)) return std::vector<fs::path>{data};
-  std::vector<fs::path> folders{data};
-  for (auto entry = fs::recursive_directory_iterator{data, problem};
-       !problem && entry != fs::recursive_directory_iterator{}; entry.increment(problem)) {
-    std::error_code ignored;
-    if (entry->is_directory(ignored)) folders.push_back(entry->path());
-  }
-  if (problem) return Error::at(data.string(), fmt::format("cannot list the folder: {}", problem.message()));
-  std::sort(folders.begin(), folders.end());
-  return folders;
-}
-
-std::set<std::int64_t> steps_of(const RecordedRank& rank) {
-  std::set<std::int64_t> steps;
-  for (const CpuOp& op : rank.cpu_ops) {
-    if (op.kind != CpuOp::Kind::step) continue;
-    if (const auto number = profiler_step_number(rank.names.text(op.name))) steps.insert(*number);
-  }
-  return steps;
-}
-
-// Numbers that every rank has.
-std::set<std::int64_t> common_steps(const TraceSet& set) {
-  std::map<std::int64_t, std::size_t> seen;
-  for (const RecordedRank& rank : set.ranks) {
-    for (const std::int64_t step : steps_of(rank)) ++seen[step];
-  }
-  std::set<std::int64_t> common;
-  for (const auto& [step, n] : seen) {
-    if (n == set.ranks.size()) common.insert(step);
-  }
-  return common;
-}
-
-std::string relative_name(const fs::path& path, const fs::path& data) {
-  std::string name = path.lexically_relative(data).generic_string();
-  if (name.empty() || name == ".") name = path.filename().generic_string();
-  if (name.empty())
-    name = path.parent_path().filename().generic_string();  // a folder written with a slash at its end
-  for (const std::string_view ending : {".gz", ".json", ".trace", ".pt"}) {
-    if (name.ends_with(ending)) name.erase(name.size() - ending.size());
-  }
-  return name;
-}
 
 constexpr double kUsPerMs = 1e3;
 

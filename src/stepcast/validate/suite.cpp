@@ -10,6 +10,7 @@
 #include "stepcast/validate/collectives_suite.h"
 #include "stepcast/validate/iterations_suite.h"
 #include "stepcast/validate/kernels_suite.h"
+#include "stepcast/validate/predict_suite.h"
 #include "stepcast/validate/replay_suite.h"
 #include "stepcast/validate/shipped_data.h"
 
@@ -119,8 +120,8 @@ Result<SuiteResult> run_suite(const Suite& suite, const std::filesystem::path& d
 }
 
 std::span<const Suite> builtin_suites() {
-  static const std::array<Suite, 4> kSuites{replay_suite(), collectives_suite(), kernels_suite(),
-                                            iterations_suite()};
+  static const std::array<Suite, 5> kSuites{replay_suite(), predict_suite(), collectives_suite(),
+                                            kernels_suite(), iterations_suite()};
   return kSuites;
 }
 

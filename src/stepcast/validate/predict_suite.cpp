@@ -1,0 +1,574 @@
+#include "stepcast/validate/predict_suite.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stepcast/base/parallel.h"
+#include "stepcast/platform/platform_choice.h"
+#include "stepcast/predict/host_prices.h"
+#include "stepcast/predict/recorded_prices.h"
+#include "stepcast/predict/replay.h"
+#include "stepcast/trace/recorded_program.h"
+#include "stepcast/trace/trace_set.h"
+#include "stepcast/validate/recorded_sets.h"
+
+namespace stepcast {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kUsPerMs = 1e3;
+// Steps of a longer recording that are rebuilt: enough for means, and a file of thousands stays affordable.
+constexpr std::size_t kMostSteps = 12;
+// A step differs by no more than this from the ones behind it where a job is under way.
+constexpr double kSteadyWithin = 0.2;
+// Two recordings are of one workload if they share this much of their operators' calls.
+constexpr double kSameWorkload = 0.9;
+// Standard deviations from the mean to the 10th and 90th percentile of a normal distribution.
+constexpr double kTenthPercentile = 1.2816;
+
+struct RecordedJob {
+  std::string name, folder, device;
+  std::vector<RecordedProgram> steps;    // at least one
+  std::vector<HostTimes> host_of_steps;  // [step]
+  // Host time of each rank alone, last step. [rank class]
+  std::vector<HostTimes> host_of_ranks;
+  // Which operators the first rank calls in the whole file, with their shapes, and how often.
+  std::map<std::string, std::uint64_t> operators;
+};
+
+std::vector<RankClassId> all_classes(const RecordedProgram& recorded) {
+  std::vector<RankClassId> classes;
+  for (std::size_t c = 0; c < recorded.facts.size(); ++c) classes.emplace_back(c);
+  return classes;
+}
+
+std::string row_name(const RecordedStepFacts& facts) {
+  return facts.step_number >= 0 ? fmt::format("rank {} step {}", facts.rank, facts.step_number)
+                                : fmt::format("rank {}", facts.rank);
+}
+
+std::map<std::string, std::uint64_t> operators_of(const RecordedRank& rank) {
+  std::map<std::string, std::uint64_t> operators;
+  for (const CpuOp& op : rank.cpu_ops) {
+    if (op.kind != CpuOp::Kind::op) continue;
+    std::string call{rank.names.text(op.name)};
+    if (op.input_shapes.valid()) call += rank.names.text(op.input_shapes);
+    ++operators[std::move(call)];
+  }
+  return operators;
+}
+
+// Share of the calls that two recordings have in common, 0 to 1.
+double common_share(const std::map<std::string, std::uint64_t>& a,
+                    const std::map<std::string, std::uint64_t>& b) {
+  std::uint64_t both = 0, any = 0;
+  for (const auto& [op, n] : a) {
+    const auto other = b.find(op);
+    both += std::min(n, other == b.end() ? 0 : other->second);
+    any += std::max(n, other == b.end() ? 0 : other->second);
+  }
+  for (const auto& [op, n] : b) any += a.contains(op) ? 0 : n;
+  return any > 0 ? static_cast<double>(both) / static_cast<double>(any) : 0;
+}
+
+// Mean of the values and the half-width of the band that a further one lies in with 80 %.
+struct Spread {
+  double mean = 0, half_width = 0;
+};
+Spread spread_of(std::span<const double> values) {
+  Spread spread;
+  if (values.empty()) return spread;
+  for (const double v : values) spread.mean += v / static_cast<double>(values.size());
+  if (values.size() < 2) return spread;
+  double squares = 0;
+  for (const double v : values) squares += (v - spread.mean) * (v - spread.mean);
+  const auto n = static_cast<double>(values.size());
+  spread.half_width = kTenthPercentile * std::sqrt(squares / (n - 1) * (1 + 1 / n));
+  return spread;
+}
+
+class Scores {
+ public:
+  TestScore& test(std::string_view name) {
+    for (TestScore& t : tests_) {
+      if (t.test == name) return t;
+    }
+    TestScore& added = tests_.emplace_back();
+    added.test = name;
+    added.protocol = "recorded";
+    added.unit = "ms";
+    return added;
+  }
+  void add(std::string_view name, const std::string& set, ScoredRow row, std::uint64_t n_fit = 0,
+           const std::string& group = {}) {
+    TestScore& of = test(name);
+    auto found =
+        std::find_if(of.sets.begin(), of.sets.end(), [&](const SetScore& s) { return s.set == set; });
+    if (found == of.sets.end()) {
+      SetScore& added = of.sets.emplace_back();
+      added.set = set;
+      added.group = group;
+      added.n_fit = n_fit;
+      found = std::prev(of.sets.end());
+    }
+    found->rows.push_back(std::move(row));
+  }
+  std::vector<TestScore> finish() && {
+    std::erase_if(tests_, [](const TestScore& t) { return t.sets.empty() && t.test != "step_time"; });
+    for (TestScore& t : tests_) t.finish();
+    return std::move(tests_);
+  }
+
+ private:
+  std::vector<TestScore> tests_{1, TestScore{.test = "step_time",
+                                             .protocol = "recorded",
+                                             .unit = "ms",
+                                             .relative = true,
+                                             .sets = {},
+                                             .overall = {},
+                                             .pooled = {},
+                                             .extras = {},
+                                             .groups = {}}};
+};
+
+// Predicted step of one rank under these costs; nothing where the Program cannot be simulated.
+std::optional<double> step_us(const RecordedProgram& recorded, const Costs& costs, std::size_t c) {
+  const Result<ReplayScores> scores = score_replay(recorded, costs);
+  if (!scores.ok()) return std::nullopt;
+  return scores->ranks[c].step.simulated_us;
+}
+
+void leave_one_rank_out(Scores& scores, const RecordedJob& job) {
+  const RecordedProgram& recorded = job.steps.back();
+  const std::size_t n = recorded.facts.size();
+  if (n < 2 || recorded.facts.front().step_number < 0) return;
+  for (std::size_t c = 0; c < n; ++c) {
+    std::vector<RankClassId> others;
+    for (std::size_t o = 0; o < n; ++o) {
+      if (o != c) others.emplace_back(o);
+    }
+    Costs costs{recorded.program};
+    (void)HostTimes::learn(recorded, others).apply(recorded, RankClassId{c}, costs);
+    const std::optional<double> us = step_us(recorded, costs, c);
+    if (!us) continue;
+    // How far it would be with each of the others alone.
+    std::vector<double> alone;
+    double mean = 0;
+    for (const RankClassId o : others) {
+      mean += recorded.facts[o.index()].step_us.length_us() / static_cast<double>(others.size());
+      Costs of_one{recorded.program};
+      (void)job.host_of_ranks[o.index()].apply(recorded, RankClassId{c}, of_one);
+      if (const auto one = step_us(recorded, of_one, c)) alone.push_back(*one);
+    }
+    const double half = spread_of(alone).half_width;
+    const double measured = recorded.facts[c].step_us.length_us();
+    const std::string row = row_name(recorded.facts[c]);
+    scores.add(
+        "step_time", job.name,
+        {row, measured / kUsPerMs, *us / kUsPerMs, (*us - half) / kUsPerMs, (*us + half) / kUsPerMs, {}},
+        others.size());
+    scores.add("mean_of_others", job.name,
+               {row, measured / kUsPerMs, mean / kUsPerMs, std::nullopt, std::nullopt, {}});
+  }
+}
+
+void own_overheads(Scores& scores, const RecordedJob& job) {
+  const RecordedProgram& recorded = job.steps.back();
+  if (recorded.facts.front().step_number < 0) return;
+  Costs costs{recorded.program};
+  for (const RankClassId c : all_classes(recorded)) {
+    (void)job.host_of_ranks[c.index()].apply(recorded, c, costs);
+  }
+  const Result<ReplayScores> result = score_replay(recorded, costs);
+  if (!result.ok()) return;
+  for (const ReplayedRank& rank : result->ranks) {
+    const RecordedStepFacts& facts = recorded.facts[rank.rank_class.index()];
+    scores.add("own_overheads", job.name,
+               {row_name(facts),
+                rank.step.measured_us / kUsPerMs,
+                rank.step.simulated_us / kUsPerMs,
+                std::nullopt,
+                std::nullopt,
+                {}});
+  }
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t n = values.size();
+  return n == 0 ? 0 : n % 2 == 1 ? values[n / 2] : 0.5 * (values[n / 2 - 1] + values[n / 2]);
+}
+
+bool is_data_loader(const RecordedProgram& recorded, const TaskInfo& task) {
+  const OpStacks& stacks = recorded.program.stacks;
+  for (StackId s = task.stack; s.valid(); s = stacks.parent(s)) {
+    if (recorded.program.names.text(stacks.name(s)).starts_with("enumerate(DataLoader)")) return true;
+  }
+  return false;
+}
+
+// What the data loader took is an input, not a property of the host: its recorded time, times `factor`.
+void scale_data_loader(const RecordedProgram& recorded, RankClassId c, Costs& costs, double factor) {
+  const BlockId id = recorded.program.rank_class(c).instances.front().block;
+  const Block& block = recorded.program.block(id);
+  for (std::uint32_t t = 0; t < block.task_count(); ++t) {
+    if (is_data_loader(recorded, block.tasks()[t]))
+      costs.duration_us(id)[t] = block.duration_us()[t] * factor;
+  }
+}
+
+// Time that the thread of the data loader's calls spent in them.
+double loader_us(const RecordedProgram& recorded, RankClassId c) {
+  const Block& block = recorded.program.block_of(c, InstanceId{0});
+  double us = 0;
+  for (std::uint32_t t = 0; t < block.task_count(); ++t) {
+    if (is_data_loader(recorded, block.tasks()[t])) us += block.duration_us()[t];
+  }
+  return us;
+}
+
+// Steps before the job is under way: the first ones, while they are far from the median of those behind them.
+// The CPU runs ahead of an empty GPU there, or caches are cold.
+std::size_t first_steady_step(const RecordedJob& job) {
+  std::size_t first = 0;
+  for (; first + 3 < job.steps.size(); ++first) {
+    std::vector<double> behind;
+    for (std::size_t s = first + 1; s < job.steps.size(); ++s) {
+      behind.push_back(job.steps[s].facts.front().step_us.length_us());
+    }
+    const double typical = median(behind);
+    if (std::abs(job.steps[first].facts.front().step_us.length_us() - typical) <= kSteadyWithin * typical)
+      break;
+  }
+  return first;
+}
+
+// The step as each of the others had it, its data loader's time given: their median.
+void cross_step(Scores& scores, const RecordedJob& job, std::vector<Skipped>& skipped) {
+  const std::size_t first = first_steady_step(job);
+  if (first > 0) {
+    skipped.push_back({job.name + " cross_step",
+                       fmt::format("the first {} steps differ by more than {:.0f} % from those behind them",
+                                   first, 100 * kSteadyWithin)});
+  }
+  if (job.steps.size() - first < 3) return;
+  for (std::size_t s = first; s < job.steps.size(); ++s) {
+    const std::size_t n_ranks = job.steps[s].facts.size();
+    std::vector<std::vector<double>> predicted(n_ranks), recorded_us(n_ranks);
+    for (std::size_t o = first; o < job.steps.size(); ++o) {
+      if (o == s || job.steps[o].facts.size() != n_ranks) continue;
+      const RecordedProgram& structure = job.steps[o];
+      Costs costs{structure.program};
+      for (const RankClassId c : all_classes(structure)) {
+        const double own = loader_us(structure, c), given = loader_us(job.steps[s], c);
+        if (own > 0 && given > 0) scale_data_loader(structure, c, costs, given / own);
+      }
+      const Result<ReplayScores> result = score_replay(structure, costs);
+      if (!result.ok()) continue;
+      for (std::size_t c = 0; c < n_ranks; ++c) {
+        predicted[c].push_back(result->ranks[c].step.simulated_us);
+        recorded_us[c].push_back(structure.facts[c].step_us.length_us());
+      }
+    }
+    for (std::size_t c = 0; c < n_ranks; ++c) {
+      if (predicted[c].empty()) continue;
+      const double measured = job.steps[s].facts[c].step_us.length_us();
+      const double us = median(predicted[c]);
+      const double half = spread_of(predicted[c]).half_width;
+      const std::string row = row_name(job.steps[s].facts[c]);
+      scores.add(
+          "cross_step", job.name,
+          {row, measured / kUsPerMs, us / kUsPerMs, (us - half) / kUsPerMs, (us + half) / kUsPerMs, {}},
+          predicted[c].size());
+      scores.add(
+          "median_of_others", job.name,
+          {row, measured / kUsPerMs, median(recorded_us[c]) / kUsPerMs, std::nullopt, std::nullopt, {}});
+    }
+  }
+}
+
+HostTimes host_of_job(const RecordedJob& job) {
+  HostTimes times;
+  for (const HostTimes& of_step : job.host_of_steps) times.add(of_step);
+  return times;
+}
+
+// Scores the last step of `job` with these host times.
+void with_host_of(Scores& scores, std::string_view test, const RecordedJob& job, const HostTimes& times,
+                  double factor, std::size_t n_fit, bool loader_given = false) {
+  const RecordedProgram& recorded = job.steps.back();
+  Costs costs{recorded.program};
+  for (const RankClassId c : all_classes(recorded)) {
+    (void)times.apply(recorded, c, costs, factor);
+    if (loader_given) scale_data_loader(recorded, c, costs, 1);
+  }
+  const Result<ReplayScores> result = score_replay(recorded, costs);
+  if (!result.ok()) return;
+  for (const ReplayedRank& rank : result->ranks) {
+    scores.add(test, job.name,
+               {row_name(recorded.facts[rank.rank_class.index()]),
+                rank.step.measured_us / kUsPerMs,
+                rank.step.simulated_us / kUsPerMs,
+                std::nullopt,
+                std::nullopt,
+                {}},
+               n_fit);
+  }
+}
+
+void between_jobs(Scores& scores, std::span<const RecordedJob> jobs) {
+  for (const RecordedJob& job : jobs) {
+    if (job.steps.back().facts.front().step_number < 0) continue;
+    HostTimes foreign, captures;
+    std::size_t n_foreign = 0, n_captures = 0;
+    for (const RecordedJob& other : jobs) {
+      if (&other == &job) continue;
+      if (other.folder == job.folder && other.device == job.device && !job.device.empty() &&
+          common_share(other.operators, job.operators) >= kSameWorkload) {
+        captures.add(host_of_job(other));
+        n_captures += other.steps.size();
+      } else if (other.device == job.device) {
+        foreign.add(host_of_job(other));
+        n_foreign += other.steps.size();
+      }
+    }
+    if (n_captures > 0) {
+      with_host_of(scores, "two_captures", job, captures, 1, n_captures, true);
+      with_host_of(scores, "two_captures_loader_learned", job, captures, 1, n_captures);
+    }
+    if (n_foreign > 0) {
+      with_host_of(scores, "foreign_overheads", job, foreign, foreign.factor_of(host_of_job(job)), n_foreign);
+    }
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// GPU time
+
+// Prices on the platform of a GPU, kept for all traces of it.
+class Devices {
+ public:
+  // Null where no platform has this GPU.
+  StepPricer* find(const std::string& device) {
+    auto [it, fresh] = of_device_.try_emplace(device);
+    if (fresh) {
+      Result<PlatformChoice> choice = platform_for(
+          {.name = {}, .gpu = device, .gpus_per_node = 0, .network_kind = {}, .node_bandwidth_Gbps = {}});
+      if (choice.ok()) {
+        it->second.platform = std::make_unique<Platform>(std::move(choice->platform));
+        it->second.prices = std::make_unique<StepPricer>(*it->second.platform, StepAssumptions{});
+      }
+    }
+    return it->second.prices.get();
+  }
+
+ private:
+  struct Device {
+    std::unique_ptr<Platform> platform;
+    std::unique_ptr<StepPricer> prices;
+  };
+  std::map<std::string, Device> of_device_;
+};
+
+struct KernelTimes {
+  double recorded_us = 0, predicted_us = 0, low_us = 0, high_us = 0;
+  void add(double recorded, double predicted, double low, double high) {
+    recorded_us += recorded;
+    predicted_us += predicted;
+    low_us += low;
+    high_us += high;
+  }
+};
+
+bool is_lookup(const RecordedProgram& recorded, const TaskInfo& task) {
+  return std::holds_alternative<LookupShape>(recorded.program.works.operation(task.work)->shape) ||
+         recorded.program.names.text(task.name).find("fbgemm") != std::string_view::npos;
+}
+
+// Kernels with a known operation, without communication and copies; by class, table lookups under `none`.
+std::map<KernelClass, KernelTimes> kernel_times(const RecordedProgram& recorded, const RecordedPrices& prices,
+                                                std::size_t c) {
+  std::map<KernelClass, KernelTimes> times;
+  const BlockId id = recorded.program.rank_class(RankClassId{c}).instances.front().block;
+  const Block& block = recorded.program.block(id);
+  for (std::uint32_t t = 0; t < block.task_count(); ++t) {
+    const TaskInfo& task = block.tasks()[t];
+    if (task.kind != TaskKind::kernel || recorded.program.works.operation(task.work) == nullptr) continue;
+    const KernelClass kernel_class = is_lookup(recorded, task) ? KernelClass::none : task.kernel_class;
+    times[kernel_class].add(block.duration_us()[t], prices.costs.duration_us(id)[t],
+                            prices.low.duration_us(id)[t], prices.high.duration_us(id)[t]);
+  }
+  return times;
+}
+
+ScoredRow kernel_row(std::string name, const KernelTimes& times) {
+  return {std::move(name),         times.recorded_us / kUsPerMs, times.predicted_us / kUsPerMs,
+          times.low_us / kUsPerMs, times.high_us / kUsPerMs,     {}};
+}
+
+void gpu_active(Scores& scores, const RecordedJob& job, Devices& devices, std::vector<Skipped>& skipped) {
+  StepPricer* prices = devices.find(job.device);
+  if (prices == nullptr) {
+    skipped.push_back({job.name, fmt::format("no platform has the GPU \"{}\"", job.device)});
+    return;
+  }
+  const RecordedProgram& recorded = job.steps.back();
+  const Result<RecordedPrices> priced =
+      price_recorded(recorded, {.kernels = KernelGround::models, .target = prices, .origin = prices});
+  if (!priced.ok()) return;
+  for (std::size_t c = 0; c < recorded.facts.size(); ++c) {
+    const std::map<KernelClass, KernelTimes> times = kernel_times(recorded, *priced, c);
+    KernelTimes all;
+    for (const auto& [kernel_class, of_class] : times) {
+      const bool lookups = kernel_class == KernelClass::none;
+      const std::string name{lookups ? "table lookups" : to_string(kernel_class)};
+      if (!lookups) all.add(of_class.recorded_us, of_class.predicted_us, of_class.low_us, of_class.high_us);
+      scores.add("gpu_active_by_class", fmt::format("{} {}", job.name, name),
+                 kernel_row(row_name(recorded.facts[c]), of_class), 0, name);
+    }
+    if (all.recorded_us > 0) {
+      scores.add("gpu_active", job.name, kernel_row(row_name(recorded.facts[c]), all));
+    }
+  }
+}
+
+void cross_device(Scores& scores, const RecordedJob& from, const RecordedJob& to, Devices& devices) {
+  StepPricer* origin = devices.find(from.device);
+  StepPricer* target = devices.find(to.device);
+  if (origin == nullptr || target == nullptr) return;
+  const std::size_t last = 0;  // one rank each
+  const auto sum = [&](const RecordedJob& job, const Costs& costs) {
+    const BlockId id = job.steps.back().program.rank_class(RankClassId{last}).instances.front().block;
+    const Block& block = job.steps.back().program.block(id);
+    double us = 0;
+    for (std::uint32_t t = 0; t < block.task_count(); ++t) {
+      if (block.tasks()[t].kind == TaskKind::kernel) us += costs.duration_us(id)[t];
+    }
+    return us / kUsPerMs;
+  };
+  const RecordedProgram& recorded = from.steps.back();
+  const double measured = sum(to, Costs{to.steps.back().program});
+  const std::string row = fmt::format("{} to {}", from.device, to.device);
+  scores.add("cross_device_unchanged", to.name,
+             {row, measured, sum(from, Costs{recorded.program}), std::nullopt, std::nullopt, {}});
+  for (const auto& [test, ground] : {std::pair{"cross_device", KernelGround::ratio},
+                                     std::pair{"cross_device_models", KernelGround::models}}) {
+    const Result<RecordedPrices> priced =
+        price_recorded(recorded, {.kernels = ground, .target = target, .origin = origin});
+    if (!priced.ok()) continue;
+    scores.add(
+        test, to.name,
+        {row, measured, sum(from, priced->costs), sum(from, priced->low), sum(from, priced->high), {}});
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------------
+
+Result<RecordedJob> rebuild(const TraceSet& set, const std::string& name, unsigned threads) {
+  RecordedJob job;
+  job.name = name;
+  job.folder = fs::path{name}.parent_path().generic_string();
+  std::vector<std::optional<std::int64_t>> steps;
+  for (const std::int64_t step : common_steps(set)) steps.emplace_back(step);
+  if (steps.empty()) steps.emplace_back();
+  if (steps.size() > kMostSteps) steps.erase(steps.begin(), steps.end() - kMostSteps);
+  const std::vector<RecordedInput> inputs = set.inputs();
+  std::vector<std::optional<Result<RecordedProgram>>> programs(steps.size());
+  STEPCAST_TRY(parallel_for(steps.size(), threads, [&](std::size_t i) -> Status {
+    programs[i].emplace(
+        rebuild_program(inputs, {.step = steps[i], .own_delays = false, .tf32_allowed = false}));
+    return Ok{};
+  }));
+  std::optional<Error> problem;
+  for (auto& program : programs) {
+    if (program->ok()) {
+      job.steps.push_back(std::move(program->value()));
+    } else {
+      problem = program->error();
+    }
+  }
+  if (job.steps.empty()) return *problem;
+  for (const RecordedProgram& step : job.steps) {
+    job.host_of_steps.push_back(HostTimes::learn(step, all_classes(step)));
+  }
+  const RecordedProgram& last = job.steps.back();
+  for (const RankClassId c : all_classes(last)) {
+    job.host_of_ranks.push_back(HostTimes::learn(last, std::span{&c, 1}));
+  }
+  job.operators = operators_of(set.ranks.front());
+  job.device = last.files.front().device;
+  return job;
+}
+
+}  // namespace
+
+Result<SuiteResult> validate_predict(const fs::path& data, const SuiteOptions& options) {
+  if (!options.protocol.empty() && options.protocol != "recorded") {
+    return Error{fmt::format("the predict suite has no protocol '{}'", options.protocol)}.expected(
+        "recorded");
+  }
+  STEPCAST_ASSIGN(const std::vector<fs::path> folders, folders_of(data));
+  SuiteResult result;
+  result.suite = "predict";
+  Scores scores;
+  std::vector<RecordedJob> jobs;
+  for (const fs::path& folder : folders) {
+    const std::vector<fs::path> place{folder};
+    const Result<TraceListing> listing = list_traces(place);
+    if (!listing.ok()) continue;
+    std::vector<TraceListing::Other> not_read;
+    for (const TraceSet& set :
+         read_trace_sets(*listing, {.ranks = {}, .threads = options.threads}, not_read)) {
+      const std::string name = relative_name(set.name, data);
+      Result<RecordedJob> job = rebuild(set, name, options.threads);
+      if (job.ok()) {
+        jobs.push_back(std::move(*job));
+      } else {
+        result.skipped.push_back({name, message_without_file(job.error())});
+      }
+    }
+  }
+  if (jobs.empty()) {
+    return Error::at(data.string(), "no profiler trace here or in a folder below")
+        .expected("Kineto traces, *.json or *.json.gz");
+  }
+  Devices devices;
+  for (const RecordedJob& job : jobs) {
+    leave_one_rank_out(scores, job);
+    own_overheads(scores, job);
+    cross_step(scores, job, result.skipped);
+    gpu_active(scores, job, devices, result.skipped);
+  }
+  between_jobs(scores, jobs);
+  for (const RecordedJob& from : jobs) {
+    for (const RecordedJob& to : jobs) {
+      if (from.device != to.device && from.steps.back().facts.size() == 1 && from.operators.size() > 5 &&
+          common_share(from.operators, to.operators) >= kSameWorkload) {
+        cross_device(scores, from, to, devices);
+      }
+    }
+  }
+  result.tests = std::move(scores).finish();
+  return result;
+}
+
+Suite predict_suite() {
+  return {.name = "predict",
+          .summary = "steps of recorded traces with host times and kernel times that come from elsewhere",
+          .data_folder = ".",
+          .run = [](const fs::path& data, const SuiteOptions& options) {
+            return validate_predict(data, options);
+          }};
+}
+
+}  // namespace stepcast
