@@ -22,5 +22,6 @@ Calibration collectives_calibration();
 Calibration kernels_calibration();
 Calibration iterations_calibration();
 Calibration generic_kernels_calibration();
+Calibration related_systems_calibration();
 
 }  // namespace stepcast::cli

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -17,6 +18,8 @@
 #include "stepcast/calibrate/collective_fit.h"
 #include "stepcast/calibrate/collective_measurements.h"
 #include "stepcast/calibrate/curve_plot.h"
+#include "stepcast/calibrate/moved_curve.h"
+#include "stepcast/cost/related_systems.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/report/text_table.h"
 
@@ -45,6 +48,15 @@ struct Options {
 struct Fitted {
   const CollectiveMeasurements* measured;
   CollectiveFit fit;
+};
+
+// What the report tells beside the curves.
+struct Remarks {
+  std::vector<std::string>
+      moved;  // curves of too few sizes to fit: what other systems suggest, moved through them
+  std::vector<std::string> refused;
+  std::vector<UnusedRows> unused;
+  std::vector<std::string> missing;  // commands
 };
 
 // What a reader of the curve should know about where it is weak.
@@ -79,9 +91,7 @@ std::vector<std::string> missing_commands(const Platform& platform, const std::v
   return commands;
 }
 
-std::string report_json(const Platform& platform, const std::vector<Fitted>& fitted,
-                        const std::vector<UnusedRows>& unused, const std::vector<std::string>& refused,
-                        const std::vector<std::string>& missing) {
+std::string report_json(const Platform& platform, const std::vector<Fitted>& fitted, const Remarks& remarks) {
   JsonWriter json{JsonWriter::Layout::indented};
   json.begin_object().field("schema", "stepcast.calibrate_collectives/1").field("version", version());
   json.field("platform", platform.name);
@@ -103,26 +113,27 @@ std::string report_json(const Platform& platform, const std::vector<Fitted>& fit
     json.end_object();
   }
   json.end_array();
+  json.key("moved").begin_array();
+  for (const std::string& m : remarks.moved) json.value(m);
+  json.end_array();
   json.key("refused").begin_array();
-  for (const std::string& r : refused) json.value(r);
+  for (const std::string& r : remarks.refused) json.value(r);
   json.end_array();
   json.key("skipped").begin_array();
-  for (const UnusedRows& u : unused) {
+  for (const UnusedRows& u : remarks.unused) {
     json.begin_object();
     json.field("what", u.what).field("why", u.why).field("n", u.n);
     json.end_object();
   }
   json.end_array();
   json.key("not_measured").begin_array();
-  for (const std::string& m : missing) json.value(m);
+  for (const std::string& m : remarks.missing) json.value(m);
   json.end_array();
   json.end_object();
   return std::move(json).text();
 }
 
-std::string report_text(const std::vector<Fitted>& fitted, const std::vector<UnusedRows>& unused,
-                        const std::vector<std::string>& refused, const std::vector<std::string>& missing,
-                        bool plot) {
+std::string report_text(const std::vector<Fitted>& fitted, const Remarks& remarks, bool plot) {
   std::string text;
   TextTable table{{{"curve", TextTable::Align::left},
                    {"samples"},
@@ -150,13 +161,19 @@ std::string report_text(const std::vector<Fitted>& fitted, const std::vector<Unu
     if (const std::string weak = weakness(f.fit); !weak.empty())
       text += fmt::format("{}: {}\n", f.measured->name(), weak);
   }
-  if (!refused.empty()) text += "\nRefused\n";
-  for (const std::string& r : refused) text += fmt::format("  {}\n", r);
-  for (const UnusedRows& u : unused)
+  if (!remarks.moved.empty()) {
+    text +=
+        "\nToo few sizes for a fit: the curve that measured nodes of other machines suggest, moved through "
+        "them\n";
+  }
+  for (const std::string& m : remarks.moved) text += fmt::format("  {}\n", m);
+  if (!remarks.refused.empty()) text += "\nRefused\n";
+  for (const std::string& r : remarks.refused) text += fmt::format("  {}\n", r);
+  for (const UnusedRows& u : remarks.unused)
     text += fmt::format("  {} rows of {} left out: {}\n", u.n, u.what, u.why);
-  if (!missing.empty())
+  if (!remarks.missing.empty())
     text += "\nNot measured; predictions will scale other curves and say so. To measure:\n";
-  for (const std::string& m : missing) text += fmt::format("  {}\n", m);
+  for (const std::string& m : remarks.missing) text += fmt::format("  {}\n", m);
   return text;
 }
 
@@ -199,15 +216,12 @@ Result<int> run(const Options& options) {
   }
 
   std::vector<Fitted> fitted;
-  std::vector<std::string> refused;
+  std::vector<std::string> refused, moved;
+  const std::optional<RelatedSystems> related = RelatedSystems::of(base);
   Platform calibrated = output.begin(base, options.name);
   for (const CollectiveMeasurements& m : all.curves) {
     if (m.platform != wanted) continue;
     auto fit = fit_collective(m, {.min_sizes = options.min_sizes});
-    if (!fit) {
-      refused.push_back(fit.error().message());
-      continue;
-    }
     Provenance provenance;
     provenance.document = options.document;
     if (provenance.document.empty()) {
@@ -222,6 +236,17 @@ Result<int> run(const Options& options) {
       for (const CollectiveSample& s : m.samples) provenance.row_hashes.push_back(s.hash);
       normalize_row_hashes(provenance.row_hashes);
     }
+    if (!fit) {
+      auto record = related ? record_of_few_sizes(m, *related, base.device, base.node, provenance)
+                            : Result<CollectiveCurve>{Error{"the platform carries no related systems"}};
+      if (record) {
+        calibrated.set(std::move(*record));
+        moved.push_back(m.name());
+      } else {
+        refused.push_back(fit.error().message());
+      }
+      continue;
+    }
     std::vector<CollectiveCurve> records = fit->records(provenance);
     if (options.points) {
       records.resize(1);
@@ -231,15 +256,16 @@ Result<int> run(const Options& options) {
     for (CollectiveCurve& record : records) calibrated.set(std::move(record));
     fitted.push_back({&m, std::move(fit).value()});
   }
-  if (fitted.empty()) {
+  if (fitted.empty() && moved.empty()) {
     return Error{"no curve could be fitted"}.advice(refused.empty() ? "" : refused.front());
   }
   STEPCAST_TRY(output.write(calibrated, base));
-  const std::vector<std::string> missing = missing_commands(base, fitted);
+  const Remarks remarks{std::move(moved), std::move(refused), std::move(all.unused),
+                        missing_commands(base, fitted)};
   if (options.json) {
-    fmt::print("{}", report_json(calibrated, fitted, all.unused, refused, missing));
+    fmt::print("{}", report_json(calibrated, fitted, remarks));
   } else {
-    fmt::print("{}", report_text(fitted, all.unused, refused, missing, !options.no_plot));
+    fmt::print("{}", report_text(fitted, remarks, !options.no_plot));
     if (!options.output.empty()) fmt::print("\n{}\n", output.note());
   }
   return kSuccess;

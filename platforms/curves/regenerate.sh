@@ -42,3 +42,7 @@ fit xxrjun-h100 dgx-h100 xxrjun_h100 "$xxrjun" "NCCL" "$data/nccl_tests_logs.csv
 fit xxrjun-example-cluster00 dgx-h100 xxrjun_example-cluster00 "$xxrjun" "NCCL" "$data/nccl_h100_pairs.csv"
 # Three sizes per curve only.
 fit xxrjun-example-cluster01 dgx-h100 xxrjun_example-cluster01 "$xxrjun" "NCCL" --min-sizes 3 "$data/nccl_h100_pairs.csv"
+
+# For nodes that nobody measured, from all machines with curves from start-up to full bandwidth.
+"$stepcast" calibrate related-systems "$data/nccl_aiconfigurator.csv" "$data/nccl_tests_logs.csv" \
+  "$modern/nccl_nvlink5.csv.gz" --document "$aic; $echo_logs" -o "$here/related-systems.json" > /dev/null

@@ -56,3 +56,5 @@ for root in gh200-96gb a100-sxm4-80gb a100-pcie-40gb p4 p100-pcie-16gb t4 v100-p
 case $wanted in *" generic "* | "  ")
   "$stepcast" calibrate generic-kernels "$data" --document "$ett; $aic; $neusight; $simumax" -o "$here/generic.json" ;;
 esac
+# Who extends these also takes the collectives of measured nodes, for nodes that nobody measured.
+extend generic ../curves/related-systems

@@ -68,8 +68,12 @@ TEST_F(MadeData, ACurveThatFollowsTheFormIsPredictedWhereItWasNotSeen) {
   ASSERT_EQ(ranks->sets.size(), 1U);
   EXPECT_EQ(ranks->sets[0].set, "made/all_reduce/8");
   EXPECT_LT(ranks->overall.mape, 6);
-  ASSERT_EQ(result->skipped.size(), 1U);
+  ASSERT_EQ(result->skipped.size(), 3U);
   EXPECT_EQ(result->skipped[0].what, "short/all_reduce/2");
+  // No platform says what the links of these machines are, so that nothing can be told of them from others.
+  EXPECT_EQ(result->skipped[1].what, "made");
+  EXPECT_EQ(result->skipped[2].what, "short");
+  EXPECT_EQ(find(*result, "unseen_system"), nullptr);
 }
 
 TEST_F(MadeData, GivesTheSameBytesAgainAndOnAnyNumberOfThreads) {
@@ -117,6 +121,16 @@ TEST(CollectivesSuite, MeasuredDataStayWithinTheirTargets) {
   EXPECT_LT(find(*result, "unseen_ranks")->overall.median_ape, 10);
   EXPECT_LT(find(*result, "unseen_nodes")->overall.mape, 6);
   EXPECT_LT(find(*result, "unseen_nodes_many_gpus")->overall.mape, 16);
+  // Machines left out alone, and with their generation: NVLink 5 as a whole.
+  const auto blackwell = [&](std::string_view test) {
+    const TestScore& t = *find(*result, test);
+    const auto group = std::find_if(t.groups.begin(), t.groups.end(),
+                                    [](const GroupScore& g) { return g.group == "blackwell nvswitch"; });
+    return group == t.groups.end() ? std::nan("") : group->overall.mape;
+  };
+  EXPECT_LT(find(*result, "unseen_system")->overall.mape, 20);
+  EXPECT_LT(blackwell("unseen_system_generation"), 20);
+  EXPECT_LT(blackwell("unseen_system_generation_two_sizes"), 8);
 }
 
 }  // namespace

@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/cost/nccl_choice.h"
+
 namespace stepcast {
 namespace {
 
@@ -24,6 +26,8 @@ constexpr double kBandOfGuess = 0.20;
 // Two counts extended in a line stay above these shares of the base's time, on more ranks and on fewer. Assumed.
 constexpr double kLeastOfMoreRanks = 0.9;
 constexpr double kLeastOfFewerRanks = 0.3;
+// Measured counts of ranks or nodes are scaled by so much as measurements say; beyond, NCCL's estimate grows them.
+constexpr std::uint32_t kRanksInALine = 2;
 // Start-up over nodes grows by this part of itself per doubling of nodes: 34.7 us on 2 nodes and 53 us on 4
 // in the Azure logs; 0.5 otherwise unsupported.
 constexpr double kStartupPerNodeDoubling = 0.5;
@@ -252,7 +256,7 @@ Bytes uneven_all_to_all_size(std::span<const Bytes> sent, std::uint32_t n_ranks)
   return Bytes{largest * n_ranks / (n_ranks - 1.0)};
 }
 
-CollectiveModel::CollectiveModel(const Platform& platform) : node_(platform.node) {
+CollectiveModel::CollectiveModel(const Platform& platform) : device_(platform.device), node_(platform.node) {
   for (const CollectiveCurve& record : platform.curves) {
     if (!record.variant.empty() || record.n_ranks < 2) continue;
     auto curve = time_curve(record);
@@ -263,6 +267,11 @@ CollectiveModel::CollectiveModel(const Platform& platform) : node_(platform.node
     entries_.push_back({record.collective, record.dtype, record.n_nodes, record.gpus_per_node, record.n_ranks,
                         std::move(curve).value()});
   }
+  const bool has_own =
+      std::any_of(entries_.begin(), entries_.end(), [](const Entry& e) { return e.n_nodes == 1; });
+  // Others do not use NCCL.
+  const bool uses_nccl = device_.vendor == "NVIDIA" && node_.intra.kind != LinkKind::none;
+  if (!has_own && uses_nccl) related_ = RelatedSystems::of(platform);
 }
 
 // Curves of the collective, those of the dtype before those for any.
@@ -280,6 +289,27 @@ std::vector<const CollectiveModel::Entry*> CollectiveModel::same_op(CollectiveOp
   if (dtype != DType::unknown) add(dtype);
   add(DType::unknown);
   return result;
+}
+
+TimeCurve CollectiveModel::grown(const TimeCurve& curve, const CollectiveGroup& from,
+                                 const CollectiveGroup& to) const {
+  const bool is_pair =
+      to.op == CollectiveOp::send || to.op == CollectiveOp::receive || to.op == CollectiveOp::send_receive;
+  if (is_pair) return curve;
+  const NcclFabric fabric = nccl_fabric(device_, node_, to.ranks_per_node());
+  const double band = kBandPerRankDoubling * std::log2(static_cast<double>(to.n_ranks) / from.n_ranks);
+  Tables t = tables_of(curve);
+  for (std::size_t i = 0; i < kPoints; ++i) {
+    const double bytes = std::exp2(TimeCurve::log2_bytes(i));
+    const auto estimated = [&](const CollectiveGroup& g) {
+      return nccl_estimate(fabric, g.op, g.n_ranks, g.n_nodes, bytes).time_us;
+    };
+    const double growth = std::log(estimated(to) / estimated(from));
+    t.time[i] += growth;
+    t.low[i] += growth - band;
+    t.high[i] += growth + band;
+  }
+  return finished(t, curve, EstimateSource::analytic);
 }
 
 std::optional<ResolvedCollective> CollectiveModel::from_curves(const CollectiveGroup& group,
@@ -302,17 +332,40 @@ std::optional<ResolvedCollective> CollectiveModel::from_curves(const CollectiveG
       }
     }
   }
-  if (others.empty()) return std::nullopt;
+  if (others.empty()) return from_other_systems(group, op);
   std::sort(others.begin(), others.end(),
             [](const RankCurve& a, const RankCurve& b) { return a.n_ranks < b.n_ranks; });
+  const CollectiveGroup beyond{.op = op, .n_ranks = group.n_ranks, .n_nodes = group.n_nodes};
   if (group.n_nodes > 1 && others.size() < 2) {
-    return ResolvedCollective{scale_nodes(op, any_nodes->curve, any_nodes->n_nodes, group.n_nodes, per_node),
-                              fmt::format("scaled from {} nodes", any_nodes->n_nodes)};
+    const std::uint32_t reached = std::min(group.n_nodes, kRanksInALine * any_nodes->n_nodes);
+    TimeCurve curve = scale_nodes(op, any_nodes->curve, any_nodes->n_nodes, reached, per_node);
+    if (reached < group.n_nodes) {
+      curve = grown(curve, {.op = op, .n_ranks = reached * per_node, .n_nodes = reached}, beyond);
+    }
+    return ResolvedCollective{std::move(curve), fmt::format("scaled from {} nodes", any_nodes->n_nodes)};
   }
+  // Two counts in a line say nothing of a count far beyond them: there it grows as NCCL estimates.
+  const std::uint32_t largest = others.back().n_ranks;
+  const std::uint32_t reached = std::min(group.n_ranks, kRanksInALine * largest);
   std::string counts;
   for (const RankCurve& c : others) counts += fmt::format("{}{}", counts.empty() ? "" : ", ", c.n_ranks);
-  return ResolvedCollective{scale_ranks(op, others, group.n_ranks),
-                            fmt::format("scaled from {} ranks", counts)};
+  TimeCurve curve = scale_ranks(op, others, reached);
+  if (reached < group.n_ranks) {
+    const std::uint32_t nodes = group.n_nodes > 1 ? std::max(reached / per_node, 1U) : 1;
+    curve = grown(curve, {.op = op, .n_ranks = reached, .n_nodes = nodes}, beyond);
+  }
+  return ResolvedCollective{std::move(curve), fmt::format("scaled from {} ranks", counts)};
+}
+
+std::optional<ResolvedCollective> CollectiveModel::from_other_systems(const CollectiveGroup& group,
+                                                                      CollectiveOp op) const {
+  if (!related_ || group.n_nodes > 1) return std::nullopt;
+  auto curve = related_->curve(device_, node_, op, group.n_ranks);
+  if (!curve) return std::nullopt;
+  return ResolvedCollective{std::move(*curve),
+                            related_->has_family(device_, node_)
+                                ? "from measured nodes of this architecture and kind of link"
+                                : "from measured nodes of other architectures and NCCL's own estimate"};
 }
 
 // A related collective moves the same bytes over the same links: all_reduce = reduce_scatter + all_gather, a

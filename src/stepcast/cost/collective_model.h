@@ -12,7 +12,8 @@
 //   3. several nodes: curves on other node counts: scale_ranks() or scale_nodes(); else the hierarchical
 //      composition of an intra-node part and the network
 //   4. curves of a related collective (all_gather for reduce_scatter, ...)
-//   5. bandwidths and latencies of the platform
+//   5. measured nodes of other machines, if the platform carries them (related_systems.h)
+//   6. bandwidths and latencies of the platform
 #pragma once
 
 #include <cstdint>
@@ -26,6 +27,7 @@
 
 #include "stepcast/base/result.h"
 #include "stepcast/cost/collective_curve.h"
+#include "stepcast/cost/related_systems.h"
 #include "stepcast/operation/dtype.h"
 #include "stepcast/platform/platform.h"
 
@@ -77,13 +79,20 @@ class CollectiveModel {
   struct NodePlan;
   [[nodiscard]] std::optional<ResolvedCollective> from_curves(const CollectiveGroup& group,
                                                               CollectiveOp op) const;
+  // `curve` of the group `from`, longer by as much as NCCL's estimate for `to`.
+  [[nodiscard]] TimeCurve grown(const TimeCurve& curve, const CollectiveGroup& from,
+                                const CollectiveGroup& to) const;
   [[nodiscard]] std::optional<ResolvedCollective> from_related(const CollectiveGroup& group) const;
+  [[nodiscard]] std::optional<ResolvedCollective> from_other_systems(const CollectiveGroup& group,
+                                                                     CollectiveOp op) const;
   [[nodiscard]] ResolvedCollective inside_node(const CollectiveGroup& group) const;
   [[nodiscard]] ResolvedCollective across_nodes(const CollectiveGroup& group) const;
   [[nodiscard]] std::vector<const Entry*> same_op(CollectiveOp op, DType dtype) const;
 
+  Device device_;
   Node node_;
   std::vector<Entry> entries_;
+  std::optional<RelatedSystems> related_;  // only where nothing was measured on one node
   std::vector<std::string> skipped_;
 };
 

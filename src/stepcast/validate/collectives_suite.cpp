@@ -18,6 +18,7 @@
 #include "stepcast/calibrate/collective_measurements.h"
 #include "stepcast/cost/collective_model.h"
 #include "stepcast/platform/platform_file.h"
+#include "stepcast/validate/unseen_system.h"
 
 namespace stepcast {
 namespace {
@@ -278,6 +279,17 @@ Result<MeasuredCollectives> read_all(const std::filesystem::path& data, std::vec
   return all;
 }
 
+// Machines of a later set of measurements, which stands beside the folder: DATA/../modern/collectives. Only the tests
+// of unseen machines read it; the others stay comparable.
+void add_later_measurements(const std::filesystem::path& data, MeasuredCollectives& all,
+                            std::vector<Skipped>& skipped) {
+  std::error_code ignored;
+  const std::filesystem::path later = data / ".." / "modern" / "collectives";
+  if (!std::filesystem::is_directory(data, ignored) || !std::filesystem::is_directory(later, ignored)) return;
+  if (std::filesystem::equivalent(data, later, ignored)) return;
+  if (auto more = read_all(later, skipped)) all.add(std::move(*more));
+}
+
 // The platform files that ship, on rows that they were not fitted on.
 Result<TestScore> shipped(const MeasuredCollectives& data, std::vector<Skipped>& skipped) {
   TestScore test;
@@ -410,6 +422,9 @@ Result<SuiteResult> validate_collectives(const std::filesystem::path& data, cons
     result.tests.push_back(std::move(*test));
   }
   result.tests.push_back(std::move(drawn));
+  add_later_measurements(data, all, result.skipped);
+  STEPCAST_ASSIGN(std::vector<TestScore> unseen, unseen_systems(all, options.threads, result.skipped));
+  std::move(unseen.begin(), unseen.end(), std::back_inserter(result.tests));
   return result;
 }
 

@@ -10,6 +10,8 @@
 //   unseen_ranks       fitted on 2 and 4 ranks of a node, scored on 8: NVSwitch; _other: PCIe, mixed, not stated
 //   unseen_nodes       fitted on fewer nodes, scored on the most: one-GPU nodes; _many_gpus: others, from 1 MB
 //   synthetic_3pct     curves that are known, drawn with 3 % noise: start-up, peak bandwidth and curve
+//   unseen_system...   machines and whole generations left out (unseen_system.h); also those of the later measurements
+//                      in ../modern/collectives beside the folder
 //   shipped            (protocol shipped) the platform file that ships, on rows it was not fitted on
 #pragma once
 

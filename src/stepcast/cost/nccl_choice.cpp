@@ -1,0 +1,206 @@
+#include "stepcast/cost/nccl_choice.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <numeric>
+#include <optional>
+#include <vector>
+
+namespace stepcast {
+namespace {
+
+using PerProtocol = std::array<double, 3>;  // LL, LL128, Simple
+
+// Latencies, us: of a call, and of a hop over each kind of link.
+constexpr PerProtocol kTreeBase = {6.8, 14.0, 8.4}, kRingBase = {6.6, 14.0, 8.4};
+constexpr PerProtocol kTreeNvlink = {0.6, 1.25, 4.0}, kRingNvlink = {0.6, 1.9, 3.4};
+constexpr PerProtocol kTreePcie = {1.0, 1.9, 4.0}, kRingPcie = {1.0, 2.5, 5.7};
+constexpr PerProtocol kTreeNetwork = {5.0, 8.5, 14.0}, kRingNetwork = {2.7, 4.0, 14.0};
+constexpr double kNvls_us = 25.0, kNvlsNetwork_us = 18.0, kNvlsTreeNetwork_us = 20.9;
+
+// Bandwidths. Caps of a channel, GB/s, on 1, 2 and 4 or more nodes.
+struct Caps {
+  double ring_ll_GBps;  // of all channels together
+  double ring_ll128_GBps;
+  std::array<double, 3> tree_GBps, tree_ll128_GBps;
+  double nvls_efficiency;                // 0: no NVLS
+  std::array<double, 2> nvls_tree_GBps;  // 2 nodes, 4 or more
+  double channels;
+};
+constexpr std::array<Caps, 4> kCaps{{
+    {39.0, 20.0, {26.5, 18.5, 10.0}, {20.0, 20.0, 20.0}, 0, {0, 0}, 12},
+    {87.7, 20.0, {24.0, 23.6, 17.8}, {20.0, 20.0, 20.0}, 0, {0, 0}, 24},
+    {141.0, 36.7, {38.7, 41.4, 36.0}, {36.7, 36.7, 29.0}, 0.85, {57.7, 45.5}, 24},
+    {282.0, 40.0, {70.0, 42.8, 24.0}, {55.6, 31.7, 20.0}, 0.74, {96.0, 80.0}, 24},
+}};
+constexpr double kLl128Share = 0.92, kTreeShare = 0.92;
+constexpr double kTreeLlShare = 1 / 3.8;
+constexpr double kTreeLl128InNode = 7.0 / 9.0, kTreeLl128Beyond = 120.0 / 128.0;
+// What the search for rings gets of nominal links: 240 of 300, 370 of 450 and 720 of 900 GB/s.
+constexpr double kLinkShare = 0.8;
+constexpr double kNetworkShare = 0.9;
+constexpr double kGBps = 1e9;
+
+struct Group {
+  bool all_reduce = false;
+  double n = 1, nodes = 1, per_node = 1;
+  std::size_t nodes_index = 0;  // of caps
+};
+
+double bytes_over(double bytes, double GBps) { return bytes / (1000 * GBps); }
+
+class Choice {
+ public:
+  Choice(const NcclFabric& fabric, const Group& group, double bytes)
+      : fabric_(fabric),
+        caps_(kCaps[static_cast<std::size_t>(fabric.generation)]),
+        group_(group),
+        bytes_(bytes),
+        bus_GBps_(group.nodes > 1 ? std::min(fabric.link_GBps, fabric.network_GBps) : fabric.link_GBps) {}
+
+  NcclEstimate least() {
+    ring();
+    if (group_.all_reduce) tree();
+    if (caps_.nvls_efficiency > 0 && fabric_.switched && group_.per_node > 2) nvls();
+    return best_;
+  }
+
+ private:
+  void consider(NcclAlgorithm algorithm, std::size_t protocol, double latency_us, double transfer_us) {
+    const double time_us = latency_us + transfer_us;
+    if (best_.time_us > 0 && best_.time_us <= time_us) return;
+    best_ = {time_us, algorithm, static_cast<NcclProtocol>(protocol)};
+  }
+
+  void ring() {
+    const double passes = group_.all_reduce ? 2 : 1;
+    const double steps = passes * (group_.n - 1), over_network = passes * (group_.nodes - 1);
+    const PerProtocol GBps = {std::min(bus_GBps_ / 2, caps_.ring_ll_GBps),
+                              std::min(kLl128Share * bus_GBps_, caps_.channels * caps_.ring_ll128_GBps),
+                              bus_GBps_};
+    const PerProtocol& inside = fabric_.nvlink ? kRingNvlink : kRingPcie;
+    // With one GPU per node a ring's hop over the network is the tree's.
+    const PerProtocol& outside = group_.per_node > 1 ? kRingNetwork : kTreeNetwork;
+    for (std::size_t p = 0; p < 3; ++p) {
+      consider(NcclAlgorithm::ring, p,
+               kRingBase[p] + (steps - over_network) * inside[p] + over_network * outside[p],
+               bytes_over(bytes_ * steps / group_.n, GBps[p]));
+    }
+  }
+
+  void tree() {
+    const double GBps =
+        std::min(kTreeShare * bus_GBps_, caps_.channels * caps_.tree_GBps[group_.nodes_index]);
+    const PerProtocol by_protocol = {GBps * kTreeLlShare,
+                                     std::min(GBps * (group_.nodes > 1 ? kTreeLl128Beyond : kTreeLl128InNode),
+                                              caps_.channels * caps_.tree_ll128_GBps[group_.nodes_index]),
+                                     GBps};
+    const PerProtocol& inside = fabric_.nvlink ? kTreeNvlink : kTreePcie;
+    for (std::size_t p = 0; p < 3; ++p) {
+      consider(
+          NcclAlgorithm::tree, p,
+          kTreeBase[p] + 2 * ((group_.per_node - 1) * inside[p] + std::log2(group_.nodes) * kTreeNetwork[p]),
+          bytes_over(2 * bytes_, by_protocol[p]));
+    }
+  }
+
+  void nvls() {
+    const double passes = group_.all_reduce ? 2 : 1;
+    const double inside_GBps =
+        fabric_.link_GBps * caps_.nvls_efficiency * (caps_.channels - 1) / caps_.channels;
+    if (group_.nodes == 1) {
+      // The switch adds up: what a rank sends and receives does not grow with the ranks.
+      const double GBps = inside_GBps * (group_.all_reduce ? 2 : 1);
+      consider(NcclAlgorithm::nvls, 2, kNvls_us,
+               bytes_over(bytes_ * passes * (group_.n - 1) / group_.n, GBps));
+    } else if (group_.all_reduce) {
+      const double cap = caps_.channels * caps_.nvls_tree_GBps[group_.nodes_index - 1];
+      const double GBps =
+          std::min({2 * inside_GBps, fabric_.network_GBps * (group_.nodes == 2 ? 2 : 1), cap});
+      consider(NcclAlgorithm::nvls_tree, 2,
+               kNvls_us + kNvlsNetwork_us + 2 * std::log2(group_.nodes) * kNvlsTreeNetwork_us,
+               bytes_over(2 * bytes_, GBps));
+    }
+  }
+
+  const NcclFabric& fabric_;
+  const Caps& caps_;
+  Group group_;
+  double bytes_, bus_GBps_;
+  NcclEstimate best_;
+};
+
+NcclFabric::Generation generation_of(std::string_view architecture) {
+  using enum NcclFabric::Generation;
+  if (architecture == "blackwell") return blackwell;
+  if (architecture == "hopper") return hopper;
+  if (architecture == "pascal" || architecture == "volta" || architecture == "turing") return volta;
+  return ampere;
+}
+
+// What a GPU of a ring over the first GPUs of a node has to its neighbours; nothing if they have to go through PCIe.
+std::optional<BytesPerSecond> links_of_ring(const IntraNode& intra, std::uint32_t n_gpus) {
+  if (intra.kind != LinkKind::mixed || n_gpus < 2) return intra.bandwidth_per_gpu;
+  if (intra.links.empty()) {  // one linked island is a pair
+    if (n_gpus > 2) return std::nullopt;
+    return intra.bandwidth_per_gpu;
+  }
+  std::vector<double> of_gpu(n_gpus, 0.0);
+  std::vector<std::uint32_t> island(n_gpus);
+  std::iota(island.begin(), island.end(), 0U);
+  for (const Link& link : intra.links) {
+    if (link.gpu_a >= n_gpus || link.gpu_b >= n_gpus) continue;
+    of_gpu[link.gpu_a] += link.bandwidth.value();
+    of_gpu[link.gpu_b] += link.bandwidth.value();
+    const std::uint32_t from = island[link.gpu_b], to = island[link.gpu_a];
+    std::replace(island.begin(), island.end(), from, to);
+  }
+  if (std::adjacent_find(island.begin(), island.end(), std::not_equal_to<>{}) != island.end())
+    return std::nullopt;
+  return BytesPerSecond{*std::min_element(of_gpu.begin(), of_gpu.end())};
+}
+
+}  // namespace
+
+std::string_view to_string(NcclAlgorithm algorithm) {
+  constexpr std::array<std::string_view, 4> kNames = {"ring", "tree", "NVLS", "NVLS tree"};
+  return kNames[static_cast<std::size_t>(algorithm)];
+}
+
+std::string_view to_string(NcclProtocol protocol) {
+  constexpr std::array<std::string_view, 3> kNames = {"LL", "LL128", "Simple"};
+  return kNames[static_cast<std::size_t>(protocol)];
+}
+
+NcclFabric nccl_fabric(const Device& device, const Node& node, std::uint32_t ranks_per_node) {
+  NcclFabric fabric;
+  fabric.generation = generation_of(device.architecture);
+  const IntraNode& intra = node.intra;
+  const auto links = links_of_ring(intra, ranks_per_node);
+  fabric.nvlink = intra.kind != LinkKind::pcie && links.has_value();
+  const BytesPerSecond link = links ? *links : intra.pcie_bandwidth_per_gpu.value_or(intra.bandwidth_per_gpu);
+  fabric.switched = intra.kind == LinkKind::nvswitch;
+  fabric.link_GBps = kLinkShare * link.value() / kGBps;
+  if (node.network) {
+    const double adapters = std::min(node.network->nics_per_node, std::max(ranks_per_node, 1U));
+    fabric.network_GBps = kNetworkShare * adapters * node.network->bandwidth_per_nic.value() / kGBps;
+  }
+  // GPUs alone in their nodes reach each other over the network only.
+  if (ranks_per_node == 1) fabric.link_GBps = fabric.network_GBps;
+  return fabric;
+}
+
+NcclEstimate nccl_estimate(const NcclFabric& fabric, CollectiveOp op, std::uint32_t n_ranks,
+                           std::uint32_t n_nodes, double message_bytes) {
+  Group group;
+  group.all_reduce = op == CollectiveOp::all_reduce;
+  group.n = n_ranks;
+  group.nodes = n_nodes;
+  group.per_node = std::max(1.0, group.n / group.nodes);
+  group.nodes_index = n_nodes == 1 ? 0 : n_nodes < 4 ? 1 : 2;
+  return Choice{fabric, group, message_bytes}.least();
+}
+
+}  // namespace stepcast

@@ -1,0 +1,90 @@
+#include "stepcast/cost/nccl_choice.h"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+namespace stepcast {
+namespace {
+
+NcclFabric hopper_node() {
+  NcclFabric fabric;
+  fabric.generation = NcclFabric::Generation::hopper;
+  fabric.switched = true;
+  fabric.link_GBps = 360;
+  fabric.network_GBps = 360;
+  return fabric;
+}
+
+TEST(NcclChoice, SmallMessagesGoInWordsWithFlags) {
+  // Ring, LL: 6.6 + 2 (8 - 1) 0.6 = 15.0 us; tree, LL: 6.8 + 2 (8 - 1) 0.6 = 15.2; 8 bytes add nothing that counts.
+  const NcclEstimate least = nccl_estimate(hopper_node(), CollectiveOp::all_reduce, 8, 1, 8);
+  EXPECT_NEAR(least.time_us, 15.0, 1e-3);
+  EXPECT_EQ(least.algorithm, NcclAlgorithm::ring);
+  EXPECT_EQ(least.protocol, NcclProtocol::ll);
+}
+
+TEST(NcclChoice, LargeAllReducesAreAddedUpInTheSwitch) {
+  // NVLS: 25 us + 1 GB x 2 x 7/8 over 360 x 0.85 x 23/24 x 2 = 586.5 GB/s: 25 + 2983.8 us. A ring needs 1 GB x 14/8 over
+  // 360 GB/s, 4861 us.
+  const NcclEstimate least = nccl_estimate(hopper_node(), CollectiveOp::all_reduce, 8, 1, 1e9);
+  EXPECT_EQ(least.algorithm, NcclAlgorithm::nvls);
+  EXPECT_NEAR(least.time_us, 25 + 1.75e9 / 586.5e3, 0.5);
+  NcclFabric ampere = hopper_node();
+  ampere.generation = NcclFabric::Generation::ampere;
+  EXPECT_EQ(nccl_estimate(ampere, CollectiveOp::all_reduce, 8, 1, 1e9).algorithm, NcclAlgorithm::ring);
+}
+
+TEST(NcclChoice, GrowsWithMessageRanksAndNodes) {
+  const NcclFabric fabric = hopper_node();
+  for (const CollectiveOp op :
+       {CollectiveOp::all_reduce, CollectiveOp::all_gather, CollectiveOp::reduce_scatter}) {
+    double before = 0;
+    for (double x = 3; x < 34; x += 0.5) {
+      const double time_us = nccl_estimate(fabric, op, 8, 1, std::exp2(x)).time_us;
+      EXPECT_GE(time_us, before);
+      before = time_us;
+    }
+    // Small messages: a tree's start-up grows with the logarithm of the nodes, a ring's with their number.
+    const auto start_up = [&](std::uint32_t nodes) {
+      return nccl_estimate(fabric, op, 8 * nodes, nodes, 8).time_us;
+    };
+    EXPECT_GT(start_up(4), start_up(2));
+    EXPECT_GT(start_up(64), start_up(4));
+  }
+  // 2 ((8 - 1) 0.6 + log2(64) 5.0) + 6.8 = 75.2 us for an all_reduce on 64 nodes, a tree.
+  const NcclEstimate far = nccl_estimate(fabric, CollectiveOp::all_reduce, 512, 64, 8);
+  EXPECT_NEAR(far.time_us, 75.2, 0.01);
+  EXPECT_EQ(far.algorithm, NcclAlgorithm::tree);
+}
+
+Node mixed_node() {
+  Node node;
+  node.gpus_per_node = 4;
+  node.intra.kind = LinkKind::mixed;
+  node.intra.bandwidth_per_gpu = BytesPerSecond{100e9};
+  node.intra.pcie_bandwidth_per_gpu = BytesPerSecond{16e9};
+  return node;
+}
+
+TEST(NcclFabric, RingsOfMixedNodesTakeTheLinksThatJoinThem) {
+  Device device;
+  device.architecture = "volta";
+  Node node = mixed_node();
+  // Pairs alone: a ring of four goes through PCIe, 0.8 x 16 GB/s.
+  node.intra.links = {{0, 1, BytesPerSecond{50e9}}, {2, 3, BytesPerSecond{50e9}}};
+  EXPECT_TRUE(nccl_fabric(device, node, 2).nvlink);
+  EXPECT_NEAR(nccl_fabric(device, node, 2).link_GBps, 40, 1e-9);  // 0.8 x 50
+  EXPECT_FALSE(nccl_fabric(device, node, 4).nvlink);
+  EXPECT_NEAR(nccl_fabric(device, node, 4).link_GBps, 12.8, 1e-9);
+  // A cycle 0-1-2-3: every GPU has two links of 25 GB/s.
+  node.intra.links = {{0, 1, BytesPerSecond{25e9}},
+                      {1, 2, BytesPerSecond{25e9}},
+                      {2, 3, BytesPerSecond{25e9}},
+                      {0, 3, BytesPerSecond{25e9}}};
+  EXPECT_TRUE(nccl_fabric(device, node, 4).nvlink);
+  EXPECT_NEAR(nccl_fabric(device, node, 4).link_GBps, 40, 1e-9);
+}
+
+}  // namespace
+}  // namespace stepcast

@@ -1,0 +1,118 @@
+#include "stepcast/cost/related_systems.h"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "stepcast/cost/collective_model.h"
+#include "stepcast/cost/nccl_choice.h"
+#include "stepcast/platform/platform_file.h"
+
+namespace stepcast {
+namespace {
+
+Platform node_of(const std::string& architecture, double GBps) {
+  Platform platform;
+  platform.device.name = "X";
+  platform.device.vendor = "NVIDIA";
+  platform.device.architecture = architecture;
+  platform.node.gpus_per_node = 8;
+  platform.node.intra.kind = LinkKind::nvswitch;
+  platform.node.intra.bandwidth_per_gpu = BytesPerSecond{GBps * 1e9};
+  return platform;
+}
+
+RelatedShape shape(const std::string& architecture, double ln_ratio) {
+  RelatedShape s;
+  s.architecture = architecture;
+  s.links = LinkKind::nvswitch;
+  s.op = CollectiveOp::all_reduce;
+  s.n_ranks = 8;
+  s.ln_ratio.fill(ln_ratio);
+  return s;
+}
+
+TEST(RelatedSystems, FamiliesAndTheBareEstimateShareTheMean) {
+  RelatedSystems related;
+  related.shapes = {shape("ampere", 0.3), shape("hopper", -0.06)};
+  const auto ln_ratio = [&](const Platform& p, double bytes) {
+    const NcclFabric fabric = nccl_fabric(p.device, p.node, 8);
+    return related.curve(p.device, p.node, CollectiveOp::all_reduce, 8)->ln_time_us(std::log2(bytes)) -
+           std::log(nccl_estimate(fabric, CollectiveOp::all_reduce, 8, 1, bytes).time_us);
+  };
+  // Two other families of weight 1 and the bare estimate: (0.3 - 0.06 + 0) / 3.
+  EXPECT_NEAR(ln_ratio(node_of("blackwell", 900), 0x1p26), 0.08, 1e-6);
+  // Its own family has weight 16: (16 x 0.3 - 0.06 + 0) / 18.
+  EXPECT_NEAR(ln_ratio(node_of("ampere", 300), 0x1p26), 4.74 / 18, 1e-6);
+  EXPECT_TRUE(related.has_family(node_of("ampere", 300).device, node_of("ampere", 300).node));
+  const Platform unknown = node_of("blackwell", 900);
+  EXPECT_FALSE(related.curve(unknown.device, unknown.node, CollectiveOp::all_gather, 8).has_value());
+}
+
+TEST(RelatedSystems, ReadsWhatItWrites) {
+  RelatedSystems related;
+  related.shapes = {shape("ampere", 0.25)};
+  related.with_family.p10.fill(-0.1);
+  related.without_family.p90.fill(0.4);
+  const auto back = RelatedSystems::read(related.write());
+  ASSERT_TRUE(back.ok()) << back.error().message();
+  EXPECT_EQ(back->write(), related.write());
+  EXPECT_EQ(back->shapes[0].ln_ratio, related.shapes[0].ln_ratio);
+}
+
+TEST(RelatedSystems, SaysWhatCannotBeRead) {
+  const auto message_of = [](const std::string& json) {
+    const auto value = parse_json(json, "x.json");
+    const auto related = RelatedSystems::read(*value);
+    return related.ok() ? std::string{} : related.error().message();
+  };
+  EXPECT_NE(message_of("{}").find("`shapes` is no list"), std::string::npos);
+  EXPECT_NE(message_of(R"({"shapes": [{"architecture": "a", "links": "rope"}]})").find("collective"),
+            std::string::npos);
+  EXPECT_NE(message_of(R"({"shapes": [{"architecture": "a", "links": "rope", "collective": "all_reduce"}]})")
+                .find("nvlink_mesh"),
+            std::string::npos);
+  RelatedSystems far;
+  far.shapes = {shape("ampere", 300)};
+  EXPECT_NE(message_of(compact_json(far.write())).find("`ln_ratio`, found 300"), std::string::npos)
+      << message_of(compact_json(far.write()));
+  EXPECT_NE(message_of(R"({"shapes": []})").find("`with_family` is missing"), std::string::npos);
+  EXPECT_NE(message_of(R"({"shapes": [{"architecture": "a", "links": "pcie", "collective": "all_reduce",
+                          "n_ranks": 1, "n_machines": 1}]})")
+                .find("2 to 65536 ranks"),
+            std::string::npos);
+}
+
+TEST(RelatedSystems, ShippedPlatformsWithoutCurvesAnswerFromThem) {
+  const auto platform = load_platform("8xl40s");
+  ASSERT_TRUE(platform.ok()) << platform.error().message();
+  const auto resolved = CollectiveModel{*platform}.resolve({.op = CollectiveOp::all_gather, .n_ranks = 8});
+  ASSERT_TRUE(resolved.ok());
+  EXPECT_NE(resolved->how.find("from measured nodes"), std::string::npos) << resolved->how;
+  // Nobody answers at the bound of the links: 7/8 of 256 MiB at the nominal rate.
+  const double bound_us = 0.875 * 0x1p28 / platform->node.intra.bandwidth_per_gpu.value() * 1e6;
+  EXPECT_GT(resolved->curve.at(Bytes{0x1p28}).time.value(), bound_us);
+}
+
+TEST(CollectiveModel, FarBeyondMeasuredRanksGrowsAsNcclEstimates) {
+  const auto platform = load_platform("gb200-nvl72");
+  ASSERT_TRUE(platform.ok()) << platform.error().message();
+  const CollectiveModel model{*platform};
+  const auto time_us = [&](std::uint32_t ranks, double bytes) {
+    return model.resolve({.op = CollectiveOp::all_reduce, .n_ranks = ranks})
+        ->curve.at(Bytes{bytes})
+        .time.value();
+  };
+  // Measured on 2 and 4 GPUs: 8 are scaled, 64 follow NCCL's estimate from there.
+  const NcclFabric fabric = nccl_fabric(platform->device, platform->node, 64);
+  const auto estimated = [&](std::uint32_t ranks, double bytes) {
+    return nccl_estimate(fabric, CollectiveOp::all_reduce, ranks, 1, bytes).time_us;
+  };
+  // (Between, switch points of the two lie apart and the curve is kept from falling.)
+  for (const double bytes : {0x1p10, 0x1p30}) {
+    EXPECT_NEAR(time_us(64, bytes) / time_us(8, bytes), estimated(64, bytes) / estimated(8, bytes), 0.02);
+  }
+}
+
+}  // namespace
+}  // namespace stepcast
