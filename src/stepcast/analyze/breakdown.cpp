@@ -97,12 +97,13 @@ class RankSweep {
   void add_stretches(StreamBreakdown& stream, const TaskInfo& info, std::size_t task, Interval own,
                      double start_us) {
     const double us = own.length_us();
+    std::vector<Stretch>& stretches = stretches_.back();
     const auto add = [&](Interval time, Activity activity, std::size_t what) {
-      stretches_.back().push_back({.time = time,
-                                   .task = task,
-                                   .what = static_cast<std::uint32_t>(what),
-                                   .activity = activity,
-                                   .begins_task = time.start_us == start_us});
+      stretches.push_back({.time = time,
+                           .task = task,
+                           .what = static_cast<std::uint32_t>(what),
+                           .activity = activity,
+                           .begins_task = time.start_us == start_us});
     };
     const Program& program = flat_.program();
     if (info.kind == TaskKind::wait) {
@@ -196,15 +197,15 @@ class RankSweep {
     result_.exposed_by_group_us.assign(flat_.program().groups().size() + 1, 0.0);
     detail::sweep_moments(
         stretches_, window_,
-        [&](double us, std::span<const RunningStretch> running) { add_moment(us, running); },
+        [&](double us, std::span<const RunningStretch> running, const detail::ActivityCounts& count) {
+          add_moment(us, running, count);
+        },
         [&](Interval gap, const Stretch* next) { add_gap(gap, next); });
     result_.overlap_us = result_.transfer_us - result_.exposed_comm_us;
     result_.gpu_active_us = result_.computation_us + result_.exposed_comm_us + result_.exposed_memcpy_us;
   }
 
-  void add_moment(double us, std::span<const RunningStretch> running) {
-    std::array<std::size_t, 5> count{};  // [Activity]
-    for (const RunningStretch& r : running) ++count[static_cast<std::size_t>(r.stretch->activity)];
+  void add_moment(double us, std::span<const RunningStretch> running, const detail::ActivityCounts& count) {
     const auto n = [&](Activity activity) { return count[static_cast<std::size_t>(activity)]; };
     const std::size_t computing = n(Activity::computation), transferring = n(Activity::transfer);
     if (transferring > 0) result_.transfer_us += us;
@@ -290,12 +291,8 @@ std::vector<RankBreakdown> break_down(const FlatProgram& flat, const TaskTimes& 
     std::sort(of_class.begin(), of_class.end(),
               [](const Meeting& a, const Meeting& b) { return a.task < b.task; });
   }
-  // A thread costs as much as some ten thousand tasks.
-  std::size_t tasks = 0;
-  for (std::size_t c = 0; c < flat.class_count(); ++c) tasks += flat.task_count(RankClassId{c});
-  const unsigned threads = tasks < 50'000 ? 1 : 0;
   std::vector<RankBreakdown> ranks(flat.class_count());
-  const Status done = parallel_for(flat.class_count(), threads, [&](std::size_t c) -> Status {
+  const Status done = parallel_for(flat.class_count(), flat.threads(), [&](std::size_t c) -> Status {
     ranks[c] = RankSweep{flat, times, costs, RankClassId{c}, windows[c], rank_start_us[c], meetings[c]}.run();
     return Ok{};
   });

@@ -84,6 +84,13 @@ void FlatProgram::write_out(RankClassId c) {
   }
 }
 
+unsigned FlatProgram::threads() const {
+  constexpr std::size_t kFewTasks = 50'000;  // a thread costs as much as some ten thousand
+  std::size_t tasks = 0;
+  for (const ClassTasks& of_class : classes_) tasks += of_class.task_count;
+  return tasks < kFewTasks ? 1 : 0;
+}
+
 TaskRef FlatProgram::ref(RankClassId c, std::size_t flat) const {
   const InstanceTasks& of = instance_of(classes_[c.index()], flat);
   return {.rank_class = c,

@@ -44,6 +44,9 @@ class FlatProgram {
   [[nodiscard]] std::size_t class_count() const { return classes_.size(); }
   [[nodiscard]] std::size_t task_count(RankClassId c) const { return classes_[c.index()].task_count; }
 
+  // For parallel_for: 1 where tasks are so few that threads would cost more than they save, else 0.
+  [[nodiscard]] unsigned threads() const;
+
   [[nodiscard]] TaskRef ref(RankClassId c, std::size_t flat) const;
   [[nodiscard]] std::size_t flat(const TaskRef& t) const;
   [[nodiscard]] const TaskInfo& info(RankClassId c, std::size_t flat) const;

@@ -13,6 +13,7 @@
 #include "stepcast/analyze/binding.h"
 #include "stepcast/analyze/breakdown.h"
 #include "stepcast/analyze/collectives.h"
+#include "stepcast/base/parallel.h"
 #include "stepcast/operation/operation.h"
 
 namespace stepcast {
@@ -273,9 +274,19 @@ std::uint32_t critical_class(std::span<const Interval> windows, const std::vecto
 Forecast make_forecast(const ForecastInput& input, Forecast asked, const ForecastOptions& options) {
   const Program& program = input.flat.program();
   Forecast forecast = std::move(asked);
-  const std::vector<RankBreakdown> ranks =
-      break_down(input.flat, input.times, input.costs, input.windows, input.rank_start_us);
-  for (const RankBreakdown& rank : ranks) forecast.classes.push_back(class_of(input, rank));
+  std::vector<RankBreakdown> ranks;
+  // Two parts that need nothing of each other.
+  const Status done = parallel_for(2, input.flat.threads(), [&](std::size_t part) -> Status {
+    if (part == 0) {
+      ranks = break_down(input.flat, input.times, input.costs, input.windows, input.rank_start_us);
+      for (const RankBreakdown& rank : ranks) forecast.classes.push_back(class_of(input, rank));
+    } else {
+      add_collectives(input, options, forecast);
+      add_path(input, options, forecast);
+    }
+    return Ok{};
+  });
+  static_cast<void>(done);  // nothing above fails
   forecast.critical_class = critical_class(input.windows, ranks);
   if (forecast.n_gpus == 0) forecast.n_gpus = program.rank_count();
   if (input.step) {
@@ -289,8 +300,6 @@ Forecast make_forecast(const ForecastInput& input, Forecast asked, const Forecas
     forecast.step_time_ms = forecast.step_time_p10_ms = forecast.step_time_p90_ms = longest_us * kMsPerUs;
     forecast.source = EstimateSource::measured;
   }
-  add_collectives(input, options, forecast);
-  add_path(input, options, forecast);
   add_throughput(program, forecast);
   return forecast;
 }

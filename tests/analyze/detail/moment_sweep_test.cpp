@@ -32,14 +32,17 @@ Swept swept(const Streams& streams, Interval window) {
   Swept result;
   sweep_moments(
       streams, window,
-      [&](double us, std::span<const RunningStretch> running) {
+      [&](double us, std::span<const RunningStretch> running, const ActivityCounts& counts) {
         Moment moment{us, {}};
+        ActivityCounts counted{};
         for (const RunningStretch& r : running) {
           moment.running.insert(r.stretch);
+          ++counted[static_cast<std::size_t>(r.stretch->activity)];
           const std::vector<Stretch>& stream = streams[r.stream];
           EXPECT_TRUE(r.stretch >= stream.data() && r.stretch < stream.data() + stream.size());
         }
         EXPECT_EQ(moment.running.size(), running.size());
+        EXPECT_EQ(counts, counted);
         result.moments.push_back(std::move(moment));
       },
       [&](Interval gap, const Stretch* next) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -28,6 +29,9 @@ struct Stretch {
   Activity activity = Activity::computation;
   bool begins_task = true;  // false: the task has started before
 };
+
+inline constexpr std::size_t kActivityCount = 5;
+using ActivityCounts = std::array<std::uint32_t, kActivityCount>;  // [Activity]
 
 struct RunningStretch {
   std::size_t stream = 0;
@@ -88,9 +92,13 @@ class MomentSweep {
     std::size_t runs_at = kNothing;  // in running_
   };
   static bool is_posted(const Stretch& stretch) { return stretch.activity == Activity::posted; }
+  std::uint32_t& count_of(const Stretch& stretch) {
+    return count_[static_cast<std::size_t>(stretch.activity)];
+  }
 
   void pass_until(double at) {
-    if (at > now_ && !running_.empty()) on_moment_(at - now_, std::span<const RunningStretch>{running_});
+    if (at > now_ && !running_.empty())
+      on_moment_(at - now_, std::span<const RunningStretch>{running_}, count_);
     now_ = at;
   }
 
@@ -104,6 +112,8 @@ class MomentSweep {
     if (next.time.start_us != at || next.time.end_us <= at || is_posted(next) != is_posted(*runs))
       return false;
     pass_until(at);
+    --count_of(*runs);
+    ++count_of(next);
     runs = &next;
     ++stream.next;
     changes_[s] = next.time.end_us;
@@ -120,7 +130,7 @@ class MomentSweep {
     for (std::size_t s = from; s < to; ++s) {
       if (changes_[s] <= at) begin(s, at, first);
     }
-    const bool is_busy = n_busy_ > 0;
+    const bool is_busy = running_.size() > count_[static_cast<std::size_t>(Activity::posted)];
     if (is_busy && !was_busy_ && at > gap_from_) on_gap_(Interval{gap_from_, at}, first);
     if (!is_busy && was_busy_) gap_from_ = at;
     was_busy_ = is_busy;
@@ -128,7 +138,7 @@ class MomentSweep {
 
   void stop(Stream& stream) {
     RunningStretch& place = running_[stream.runs_at];
-    if (!is_posted(*place.stretch)) --n_busy_;
+    --count_of(*place.stretch);
     place = running_.back();
     streams_[place.stream].runs_at = stream.runs_at;
     running_.pop_back();
@@ -150,7 +160,7 @@ class MomentSweep {
       if (stretch.time.end_us <= at) continue;
       stream.runs_at = running_.size();
       running_.push_back({s, &stretch});
-      if (!is_posted(stretch)) ++n_busy_;
+      ++count_of(stretch);
       changes_[s] = stretch.time.end_us;
     }
   }
@@ -160,14 +170,15 @@ class MomentSweep {
   std::vector<Stream> streams_;
   std::vector<double> changes_;  // [stream] when its stretch ends, or its next one begins
   std::vector<RunningStretch> running_;
-  std::size_t n_busy_ = 0;  // of them
+  ActivityCounts count_{};  // of them
   double now_, gap_from_, window_end_;
   bool was_busy_ = false;
 };
 
 // `streams` holds stretches inside `window`, those of a stream sorted and free of overlaps. Calls
-//   on_moment(length_us, running)   for every moment in which stretches run: one per stream, in any order,
-//                                   while none begins or ends
+//   on_moment(length_us, running, counts)   for every moment in which stretches run: one per stream, in any
+//                                           order, while none begins or ends; counts: how many of each
+//                                           Activity
 //   on_gap(gap, next)               for every longest stretch of time without anything but posted receives;
 //                                   `next` is what begins when it ends, of several the task with the lowest
 //                                   number, null at the window's end

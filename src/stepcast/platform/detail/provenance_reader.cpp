@@ -1,8 +1,9 @@
 #include "stepcast/platform/detail/provenance_reader.h"
 
-#include <array>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -28,18 +29,6 @@ Status read_numbers_by_name(ObjectReader& o, std::string_view key, NamedNumbers&
 
 namespace {
 
-constexpr std::uint8_t kNoHexDigit = 0xff;
-// By character. Platforms hold ten thousands of hashes, which every program start reads.
-constexpr std::array<std::uint8_t, 256> kHexValue = [] {
-  std::array<std::uint8_t, 256> values{};
-  for (std::uint8_t& value : values) value = kNoHexDigit;
-  for (std::uint8_t d = 0; d < 16; ++d) {
-    values[static_cast<unsigned char>("0123456789abcdef"[d])] = d;
-    values[static_cast<unsigned char>("0123456789ABCDEF"[d])] = d;
-  }
-  return values;
-}();
-
 Status read_row_hashes(ObjectReader& o, std::vector<std::uint32_t>& out) {
   constexpr std::string_view kKey = "row_hashes";
   constexpr std::size_t kDigits = 8;
@@ -53,13 +42,9 @@ Status read_row_hashes(ObjectReader& o, std::vector<std::uint32_t>& out) {
   out.reserve(out.size() + digits.size() / kDigits);
   for (std::size_t i = 0; i < digits.size(); i += kDigits) {
     std::uint32_t hash = 0;
-    std::uint8_t wrong = 0;
-    for (std::size_t d = i; d < i + kDigits; ++d) {
-      const std::uint8_t value = kHexValue[static_cast<unsigned char>(digits[d])];
-      wrong |= value;
-      hash = hash << 4U | value;
-    }
-    if (wrong > 0xf) {
+    const char* const first = digits.data() + i;
+    const auto [end, code] = std::from_chars(first, first + kDigits, hash, 16);
+    if (code != std::errc{} || end != first + kDigits) {
       return o.error(kKey)
           .found(fmt::format("`{}`", digits.substr(i, kDigits)))
           .expected("8 hexadecimal digits per row");
