@@ -15,9 +15,9 @@ namespace stepcast::cli {
 Verb calibrate_verb() {
   return {"calibrate", "turn measurements into the fitted parameters of a platform file",
           [](CLI::App& app) -> Action {
-            const std::vector<Calibration> kinds = {collectives_calibration(), kernels_calibration(),
-                                                    generic_kernels_calibration(),
-                                                    related_systems_calibration(), iterations_calibration()};
+            const std::vector<Calibration> kinds = {
+                collectives_calibration(),     kernels_calibration(),    generic_kernels_calibration(),
+                related_systems_calibration(), iterations_calibration(), overheads_calibration()};
             auto chosen = std::make_shared<Action>();
             for (const Calibration& kind : kinds) {
               CLI::App* sub = app.add_subcommand(kind.name, kind.summary);

@@ -23,5 +23,6 @@ Calibration kernels_calibration();
 Calibration iterations_calibration();
 Calibration generic_kernels_calibration();
 Calibration related_systems_calibration();
+Calibration overheads_calibration();
 
 }  // namespace stepcast::cli

@@ -208,7 +208,7 @@ Result<int> run(const Options& options) {
   STEPCAST_ASSIGN(const Platform base, load_platform(options.base));
   STEPCAST_ASSIGN(const PlatformOutput output,
                   PlatformOutput::at(options.output, options.base, base, options.files,
-                                     options.models_only ? PlatformOutput::Content::models
+                                     options.models_only ? PlatformOutput::Content::part
                                                          : PlatformOutput::Content::platform));
   STEPCAST_ASSIGN(const Chosen chosen, rows_of_device(options, base.device));
   STEPCAST_ASSIGN(KernelFit fit, fit_or_adapt(chosen.rows, base, options.fit));
@@ -216,8 +216,15 @@ Result<int> run(const Options& options) {
   add_provenance(fit.records, chosen.rows, base.device, options);
   Platform calibrated = output.begin(base, options.name);
   for (const ModelRecord& record : fit.records) calibrated.set(record);
-  STEPCAST_TRY(options.models_only ? output.write_models(fit.records, calibrated)
-                                   : output.write(calibrated, base));
+  if (options.models_only) {
+    Platform part;
+    part.models = fit.records;
+    part.description = fmt::format("Kernel models of {}, for the platform file that extends this one",
+                                   calibrated.device.name);
+    STEPCAST_TRY(output.write_part(std::move(part), calibrated));
+  } else {
+    STEPCAST_TRY(output.write(calibrated, base));
+  }
   if (options.json) {
     fmt::print("{}", report_json(calibrated, fit, chosen));
   } else {

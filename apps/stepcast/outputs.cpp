@@ -90,16 +90,11 @@ Status PlatformOutput::write(const Platform& calibrated, const Platform& base) c
                                  : platform_extension_json(calibrated, base, reference_));
 }
 
-Status PlatformOutput::write_models(const std::vector<ModelRecord>& models,
-                                    const Platform& calibrated) const {
+Status PlatformOutput::write_part(Platform part, const Platform& calibrated) const {
   if (!file_) return Ok{};
   STEPCAST_TRY(calibrated.check());
-  Platform part;
   part.name = calibrated.name;
-  part.description =
-      fmt::format("Kernel models of {}, for the platform file that extends this one", calibrated.device.name);
-  part.models = models;
-  // Also those that are the same in the base, which may get them from the very file that is written.
+  // Also records that are the same in the base, which may get them from the very file that is written.
   return file_->write(platform_extension_json(part, Platform{}, {}));
 }
 

@@ -31,8 +31,8 @@ class PlatformOutput {
  public:
   // `base` is what `reference` (--platform) stands for; `measurements` are files or folders. Without a `file`
   // nothing is written. An error if the file is one of the measurements or of those that the platform
-  // extends. A part with models alone may be written over one that the platform extends.
-  enum class Content : std::uint8_t { platform, models };
+  // extends. A part with records alone may be written over one that the platform extends.
+  enum class Content : std::uint8_t { platform, part };
   [[nodiscard]] static Result<PlatformOutput> at(const std::string& file, const std::string& reference,
                                                  const Platform& base,
                                                  std::span<const std::string> measurements,
@@ -42,7 +42,8 @@ class PlatformOutput {
   [[nodiscard]] Platform begin(const Platform& base, const std::string& name) const;
   // Nothing if no file was named.
   [[nodiscard]] Status write(const Platform& calibrated, const Platform& base) const;
-  [[nodiscard]] Status write_models(const std::vector<ModelRecord>& models, const Platform& calibrated) const;
+  // Writes the records of `part` alone, under the name of `calibrated`, which must be sound with them.
+  [[nodiscard]] Status write_part(Platform part, const Platform& calibrated) const;
   // "Written to mine.json", or nothing.
   [[nodiscard]] std::string note() const;
 

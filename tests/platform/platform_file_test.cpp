@@ -155,6 +155,7 @@ Platform full_platform() {
   overhead.type = OverheadType::t2;
   overhead.op = "aten::linear";
   overhead.mean_us = 7;
+  overhead.outlier_us = 0.5;
   overhead.profiler_events = 2.25;
   p.set(overhead);
   return p;

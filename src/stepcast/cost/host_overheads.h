@@ -57,8 +57,7 @@ struct OpLaunches {
 };
 using LaunchTable = std::map<std::string, OpLaunches, std::less<>>;  // by operator
 
-// Name and `kind` of the record of a platform that holds the LaunchTable.
-inline constexpr std::string_view kHostLaunchesKind = "host_launches";
+// Parameters of the record `kHostLaunchesKind`:
 // {"aten::addmm": {"calls": ["cudaLaunchKernel"], "mean_calls": 1, "n": 40}}. Errors name the operator.
 [[nodiscard]] Result<LaunchTable> read_launches(const JsonValue& parameters);
 [[nodiscard]] JsonValue write_launches(const LaunchTable& launches);

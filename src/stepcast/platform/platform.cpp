@@ -162,6 +162,11 @@ Status check_overhead(const OverheadRecord& overhead, const std::string& place) 
   for (const auto& x : {overhead.std_us, overhead.p10_us, overhead.p50_us, overhead.p90_us}) {
     if (x && !good(*x)) return wrong(place, "").found(detail::json_number(*x)).expected("times of 0 or more");
   }
+  if (overhead.outlier_us && !std::isfinite(*overhead.outlier_us)) {
+    return wrong(place + ".outlier_us", "")
+        .found(detail::json_number(*overhead.outlier_us))
+        .expected("a finite time");
+  }
   if (const auto& x = overhead.profiler_events; x && !good(*x)) {
     return wrong(place + ".profiler_events", "").found(detail::json_number(*x)).expected("0 or more");
   }

@@ -195,12 +195,19 @@ struct OverheadRecord {
   std::string op;
   double mean_us = 0;
   std::optional<double> std_us, p10_us, p50_us, p90_us;  // of single occurrences
+  // Of the mean: what it would be less without the occurrences more than 1.5 interquartile ranges beyond a
+  // quartile.
+  std::optional<double> outlier_us;
   std::optional<double> profiler_events;  // events that the profiler wrote in one occurrence, mean
   std::uint64_t n = 0;
   Provenance provenance;
   [[nodiscard]] std::string key() const;
   friend bool operator==(const OverheadRecord&, const OverheadRecord&) = default;
 };
+
+// Name and `kind` of the model that says which runtime calls operators make (LaunchTable in
+// cost/host_overheads.h). It goes with the overheads.
+inline constexpr std::string_view kHostLaunchesKind = "host_launches";
 
 struct Platform {
   std::string name;

@@ -294,6 +294,7 @@ JsonValue record_json(const OverheadRecord& overhead, Documents& documents) {
   add("p10_us", overhead.p10_us);
   add("p50_us", overhead.p50_us);
   add("p90_us", overhead.p90_us);
+  add("outlier_us", overhead.outlier_us);
   add("profiler_events", overhead.profiler_events);
   if (overhead.n > 0) out.add("n", whole(overhead.n));
   add_provenance(out, overhead.provenance, documents);

@@ -18,6 +18,7 @@
 #include "stepcast/program/program.h"
 #include "stepcast/trace/delay_class.h"
 #include "stepcast/trace/execution_trace.h"
+#include "stepcast/trace/recorded_host.h"
 #include "stepcast/trace/recorded_rank.h"
 #include "stepcast/trace/work_coverage.h"
 
@@ -79,7 +80,8 @@ struct RecordedFileFacts {
 //              profiler trace's shapes; of several kernels each its share (TaskInfo::work_times)
 //   copies     a transfer of the recorded size
 //   communication   CollectiveWork, also where it is not joined with other ranks
-//   CPU tasks  HostWork; the second half of a call that waits is Waiting
+//   CPU tasks  HostWork, `work_times` occurrences of the overhead; the second half of a call that waits is
+//              Waiting
 // What stays unknown is named in `coverage`; `program.works` gives monostate for it.
 struct RecordedProgram {
   Program program;
@@ -87,6 +89,7 @@ struct RecordedProgram {
   std::vector<std::vector<Interval>> measured;  // [rank class][task of its block]
   std::vector<RecordedStepFacts> facts;         // [rank class]
   std::vector<RecordedFileFacts> files;         // [rank class]
+  std::vector<RecordedHost> host;               // [rank class] the same CPU time as in the tasks
   std::vector<KernelTimeCoverage> coverage;     // [rank class] recorded GPU time with known work
   DelayTable delays;                            // what EdgeInfo::delay names
   std::vector<LearnedConstant> constants;

@@ -233,6 +233,18 @@ Result<Platform> PlatformReader::read_unchecked(const JsonValue& root, const fs:
     STEPCAST_TRY(read_node(node, platform.node, documents));
   }
 
+  if (const JsonValue* member = o.take("host")) {
+    STEPCAST_ASSIGN(ObjectReader host, ObjectReader::of(*member, "host", name));
+    if (const JsonValue* base = host.take("extends")) {
+      STEPCAST_ASSIGN(Platform other, read_base(*base, "host.extends", file));
+      platform.overheads = std::move(other.overheads);
+      std::erase_if(platform.models, [](const ModelRecord& m) { return m.name == kHostLaunchesKind; });
+      if (const ModelRecord* launches = other.find_model(kHostLaunchesKind)) platform.set(*launches);
+      platform.files.insert(platform.files.end(), other.files.begin(), other.files.end());
+    }
+    STEPCAST_TRY(host.finish());
+  }
+
   STEPCAST_TRY(read_inherit(o, "inherit_curves", [&] { platform.curves.clear(); }));
   STEPCAST_TRY(read_inherit(o, "inherit_models", [&] { platform.models.clear(); }));
   STEPCAST_TRY(read_inherit(o, "inherit_overheads", [&] { platform.overheads.clear(); }));

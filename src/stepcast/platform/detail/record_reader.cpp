@@ -159,6 +159,7 @@ Result<OverheadRecord> read_overhead(ObjectReader& o, const Documents& documents
   STEPCAST_TRY(o.optional("p10_us", overhead.p10_us));
   STEPCAST_TRY(o.optional("p50_us", overhead.p50_us));
   STEPCAST_TRY(o.optional("p90_us", overhead.p90_us));
+  STEPCAST_TRY(o.optional("outlier_us", overhead.outlier_us));
   STEPCAST_TRY(o.optional("profiler_events", overhead.profiler_events));
   STEPCAST_TRY(o.count("n", 0, kMostRows, overhead.n));
   STEPCAST_TRY(read_record_provenance(o, overhead.provenance, documents));

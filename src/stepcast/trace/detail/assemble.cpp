@@ -44,6 +44,7 @@ class RankAssembler {
     BlockBuilder::Finished finished;
     std::vector<Interval> measured;  // [task of the block]
     RecordedStepFacts facts;
+    RecordedHost host;
     std::vector<TaskId> gpu_task;  // [GpuWork] -> task of the block
     std::vector<Lane> lanes;
   };
@@ -69,6 +70,7 @@ class RankAssembler {
       built.measured[built.finished.new_id[i].index()] = measured_[i];
     for (const TaskId t : gpu_task_) built.gpu_task.push_back(built.finished.new_id[t.index()]);
     finish_facts(built);
+    built.host = std::move(host_);
     return built;
   }
 
@@ -104,10 +106,30 @@ class RankAssembler {
     return it->second;
   }
 
+  // Of an index into RecordedRank::cpu_ops; invalid for kNone.
+  NameId name_of_op(std::int32_t op) {
+    return op == kNone ? NameId{} : intern(g_.recorded->cpu_ops[static_cast<std::size_t>(op)].name);
+  }
+
+  void add_host(const HostTimes& times) {
+    for (const CutPiece& piece : times.pieces) {
+      host_.pieces.push_back({piece.type, name_of_op(piece.op), piece.duration_us, piece.profiler_events});
+    }
+    for (const LaunchingOperator& op : times.operators) {
+      host_.operators.push_back({name_of_op(op.op), static_cast<std::uint32_t>(host_.launches.size()),
+                                 static_cast<std::uint32_t>(op.launches.size())});
+      for (const std::int32_t call : op.launches) {
+        host_.launches.push_back(
+            intern(g_.recorded->runtime_calls[g_.calls[static_cast<std::size_t>(call)].recorded].name));
+      }
+    }
+  }
+
   void add_cpu_tasks() {
     const NameId no_op = program_.names.intern("(no framework op)");
     cpu_task_.resize(lanes_.tasks.size());
-    const std::vector<std::vector<HostTime>> times = host_times(g_, lanes_);
+    const HostTimes times = host_times(g_, lanes_);
+    add_host(times);
     double last_cpu_end_us = 0;
     for (std::size_t lane = 0; lane < lanes_.tasks.size(); ++lane) {
       const std::int32_t thread = lanes_.threads[lane];
@@ -125,20 +147,19 @@ class RankAssembler {
         if (t.call == kNone) {
           info.name =
               t.op == kNone ? no_op : intern(g_.recorded->cpu_ops[static_cast<std::size_t>(t.op)].name);
-          const std::int32_t top = times[lane][i].op;
-          info.work = program_.works.intern(HostWork{
-              .type = times[lane][i].type,
-              .op = top == kNone ? NameId{}
-                                 : intern(g_.recorded->cpu_ops[static_cast<std::size_t>(top)].name)});
+          const HostTime& time = times.of_task[lane][i];
+          info.work = program_.works.intern(HostWork{.type = time.type, .op = name_of_op(time.op)});
+          info.work_times = time.times;
           cpu_task_[lane].push_back(add_task(lane_id, info, length, {t.start_us, t.end_us}));
           continue;
         }
         const auto call = static_cast<std::size_t>(t.call);
         info.recorded_event = g_.calls[call].recorded;
         info.name = intern(g_.recorded->runtime_calls[g_.calls[call].recorded].name);
-        info.work = program_.works.intern(HostWork{.type = times[lane][i].type, .op = info.name});
+        info.work = program_.works.intern(HostWork{.type = OverheadType::t4, .op = info.name});
         if (const CpuWait* wait = wait_of_call_[call]; wait != nullptr) {
           const double base = std::min(length, constants_.value_us(base_class(wait->kind)));
+          host_.pieces.push_back({OverheadType::t4, info.name, base, 1});
           info.kind = TaskKind::sync_enter;
           call_enter_[call] = add_task(lane_id, info, base, {t.start_us, t.start_us + base});
           info.kind = TaskKind::sync_return;
@@ -146,6 +167,7 @@ class RankAssembler {
           call_return_[call] = add_task(lane_id, info, 0, {t.end_us, t.end_us});
           account_wait(*wait, t, base);
         } else {
+          host_.pieces.push_back({OverheadType::t4, info.name, length, 1});
           call_enter_[call] = call_return_[call] = add_task(lane_id, info, length, {t.start_us, t.end_us});
         }
         cpu_task_[lane].push_back(call_return_[call]);
@@ -381,6 +403,7 @@ class RankAssembler {
   TaskId step_end_;
   double last_gpu_end_us_ = 0;
   RecordedStepFacts facts_;
+  RecordedHost host_;
 };
 
 }  // namespace
@@ -401,6 +424,7 @@ Status assemble(const std::vector<RankGraph>& ranks, const std::vector<CpuLanes>
     gpu_task[r] = std::move(built->gpu_task);
     out.measured.push_back(std::move(built->measured));
     out.facts.push_back(built->facts);
+    out.host.push_back(std::move(built->host));
     out.start_offset_us.push_back(ranks[r].window.start_us);
     const BlockId block = out.program.add_block(std::move(built->finished.block));
     RankClass rank_class;

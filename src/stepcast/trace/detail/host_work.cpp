@@ -1,7 +1,9 @@
 #include "stepcast/trace/detail/host_work.h"
 
 #include <algorithm>
+#include <map>
 #include <unordered_map>
+#include <utility>
 
 #include "stepcast/operation/framework_ops.h"
 
@@ -49,40 +51,181 @@ bool is_launch(const Call& call) {
   return call.kind == CallKind::launch || call.kind == CallKind::stream_sync;
 }
 
-}  // namespace
+// A piece and the tasks in it.
+struct Piece {
+  CutPiece cut;
+  std::vector<std::uint32_t> tasks;  // of the lane
+};
 
-std::vector<std::vector<HostTime>> host_times(const RankGraph& g, const CpuLanes& lanes) {
-  TopLevelOperators top_level(g);
-  struct Launches {
-    double first_us = 0, last_us = 0;  // begin of the first, begin of the last
-  };
-  std::unordered_map<std::int32_t, Launches> launches;  // by top-level operator
-  for (const auto& lane : lanes.tasks) {
-    for (const CpuTask& t : lane) {
-      if (t.call == kNone || !is_launch(g.calls[static_cast<std::size_t>(t.call)])) continue;
-      const std::int32_t op = top_level.of(t.op);
-      if (op == kNone) continue;
-      const auto [it, fresh] = launches.try_emplace(op, Launches{t.start_us, t.start_us});
-      if (!fresh) it->second.last_us = std::max(it->second.last_us, t.start_us);
+// The ops of a lane's thread that lie in the step, by start.
+struct OpsOfLane {
+  std::vector<std::int32_t> top_level;
+  std::vector<std::int32_t> labels;
+  std::unordered_map<std::int32_t, std::vector<std::int32_t>> inside;  // of a top-level operator, without it
+};
+
+class LaneCutter {
+ public:
+  LaneCutter(const RankGraph& g, const std::vector<CpuTask>& tasks, const OpsOfLane& ops,
+             TopLevelOperators& top_level)
+      : g_(g), tasks_(tasks), ops_(ops) {
+    for (const CpuTask& t : tasks) top_.push_back(top_level.of(t.op));
+  }
+
+  // `step_ends_here`: the lane's last gap is that before the end of the step, whatever its length.
+  void cut(bool step_ends_here) {
+    std::unordered_map<std::int32_t, std::vector<std::uint32_t>> tasks_of;
+    for (std::uint32_t t = 0; t < tasks_.size(); ++t) {
+      if (top_[t] != kNone) tasks_of[top_[t]].push_back(t);
+    }
+    Piece gap;
+    std::size_t next_op = 0, next_label = 0;
+    const auto enter = [&] {  // the next top-level operator: the gap before it is over
+      const std::int32_t op = ops_.top_level[next_op++];
+      gap.cut.op = op;
+      gap.cut.profiler_events = 1;
+      for (; next_label < ops_.labels.size() && ops_.labels[next_label] < op; ++next_label) {
+        ++gap.cut.profiler_events;
+      }
+      pieces.push_back(std::exchange(gap, {}));
+      cut_operator(op, tasks_of[op]);
+    };
+    for (std::uint32_t t = 0; t < tasks_.size(); ++t) {
+      // Operators that are over when the task begins, or is theirs. Those of no length have no task.
+      while (next_op < ops_.top_level.size() &&
+             (ops_.top_level[next_op] == top_[t] ||
+              (top_[t] == kNone ? end_us(ops_.top_level[next_op]) <= tasks_[t].start_us
+                                : ops_.top_level[next_op] < top_[t]))) {
+        enter();
+      }
+      if (top_[t] == kNone && tasks_[t].call == kNone) add(gap, t);
+    }
+    while (next_op < ops_.top_level.size()) enter();
+    if (step_ends_here || !gap.tasks.empty()) {
+      gap.cut.profiler_events = static_cast<std::uint32_t>(ops_.labels.size() - next_label);
+      pieces.push_back(std::move(gap));
     }
   }
-  std::vector<std::vector<HostTime>> times;
-  for (const auto& lane : lanes.tasks) {
-    std::vector<HostTime>& of_lane = times.emplace_back();
-    for (const CpuTask& t : lane) {
-      const std::int32_t op = top_level.of(t.op);
-      if (t.call != kNone) {
-        of_lane.push_back({OverheadType::t4, kNone});
-      } else if (op == kNone) {
-        of_lane.push_back({OverheadType::t1, kNone});
-      } else if (const auto of_op = launches.find(op); of_op == launches.end()) {
-        of_lane.push_back({OverheadType::t5, op});
-      } else if (t.start_us < of_op->second.first_us) {
-        of_lane.push_back({OverheadType::t2, op});
-      } else if (t.start_us < of_op->second.last_us) {
-        of_lane.push_back({OverheadType::t5, op});
-      } else {
-        of_lane.push_back({OverheadType::t3, op});
+
+  std::vector<Piece> pieces;
+  std::vector<LaunchingOperator> operators;
+
+ private:
+  [[nodiscard]] double start_us(std::int32_t op) const {
+    return g_.us(g_.recorded->cpu_ops[static_cast<std::size_t>(op)].start);
+  }
+  [[nodiscard]] double end_us(std::int32_t op) const {
+    return g_.us(g_.recorded->cpu_ops[static_cast<std::size_t>(op)].end());
+  }
+  void add(Piece& piece, std::uint32_t task) const {
+    piece.cut.duration_us += tasks_[task].end_us - tasks_[task].start_us;
+    piece.tasks.push_back(task);
+  }
+
+  void cut_operator(std::int32_t op, const std::vector<std::uint32_t>& tasks) {
+    LaunchingOperator launching{op, {}};
+    for (const std::uint32_t t : tasks) {
+      const std::int32_t call = tasks_[t].call;
+      if (call != kNone && is_launch(g_.calls[static_cast<std::size_t>(call)])) {
+        launching.launches.push_back(call);
+      }
+    }
+    const std::size_t n = launching.launches.size();
+    std::vector<Piece> cut(n + 1);  // before the first launch, between two, behind the last
+    for (std::size_t i = 0; i <= n; ++i) {
+      cut[i].cut.op = op;
+      cut[i].cut.type = n == 0 || (i > 0 && i < n) ? OverheadType::t5
+                        : i == 0                   ? OverheadType::t2
+                                                   : OverheadType::t3;
+    }
+    std::size_t launched = 0;
+    for (const std::uint32_t t : tasks) {
+      if (tasks_[t].call == kNone) {
+        add(cut[launched], t);
+      } else if (is_launch(g_.calls[static_cast<std::size_t>(tasks_[t].call)])) {
+        ++launched;
+      }
+    }
+    if (const auto inside = ops_.inside.find(op); inside != ops_.inside.end()) {
+      for (const std::int32_t inner : inside->second) {
+        const auto behind = std::partition_point(
+            launching.launches.begin(), launching.launches.end(), [&](std::int32_t call) {
+              return g_.calls[static_cast<std::size_t>(call)].start_us < start_us(inner);
+            });
+        ++cut[static_cast<std::size_t>(behind - launching.launches.begin())].cut.profiler_events;
+      }
+    }
+    for (Piece& piece : cut) pieces.push_back(std::move(piece));
+    operators.push_back(std::move(launching));
+  }
+
+  const RankGraph& g_;
+  const std::vector<CpuTask>& tasks_;
+  const OpsOfLane& ops_;
+  std::vector<std::int32_t> top_;  // [task]
+};
+
+std::vector<OpsOfLane> ops_of_lanes(const RankGraph& g, const CpuLanes& lanes, TopLevelOperators& top_level) {
+  std::vector<std::int32_t> lane_of_thread(g.recorded->threads.size(), kNone);
+  for (std::size_t lane = 0; lane < lanes.threads.size(); ++lane) {
+    lane_of_thread[static_cast<std::size_t>(lanes.threads[lane])] = static_cast<std::int32_t>(lane);
+  }
+  std::vector<OpsOfLane> of_lane(lanes.threads.size());
+  for (std::size_t i = 0; i < g.recorded->cpu_ops.size(); ++i) {
+    const CpuOp& op = g.recorded->cpu_ops[i];
+    if (!op.thread.valid() || lane_of_thread[op.thread.index()] == kNone) continue;
+    if (g.us(op.start) >= g.window.end_us || g.us(op.end()) <= g.window.start_us) continue;
+    OpsOfLane& ops = of_lane[static_cast<std::size_t>(lane_of_thread[op.thread.index()])];
+    const auto index = static_cast<std::int32_t>(i);
+    const std::int32_t top = top_level.of(index);
+    if (top == index) {
+      ops.top_level.push_back(index);
+    } else if (top == kNone) {
+      if (op.kind != CpuOp::Kind::step) ops.labels.push_back(index);
+    } else {
+      ops.inside[top].push_back(index);
+    }
+  }
+  return of_lane;
+}
+
+}  // namespace
+
+HostTimes host_times(const RankGraph& g, const CpuLanes& lanes) {
+  TopLevelOperators top_level(g);
+  const std::vector<OpsOfLane> ops = ops_of_lanes(g, lanes, top_level);
+  HostTimes times;
+  struct Count {
+    double all = 0, with_length = 0;
+  };
+  std::map<std::pair<OverheadType, NameId>, Count> counts;
+  const auto key = [&](const CutPiece& piece) {
+    return std::pair{piece.type, piece.op == kNone
+                                     ? NameId{}
+                                     : g.recorded->cpu_ops[static_cast<std::size_t>(piece.op)].name};
+  };
+  std::vector<std::vector<Piece>> of_lane;
+  for (std::size_t lane = 0; lane < lanes.tasks.size(); ++lane) {
+    LaneCutter cutter{g, lanes.tasks[lane], ops[lane], top_level};
+    cutter.cut(lane == 0);
+    std::move(cutter.operators.begin(), cutter.operators.end(), std::back_inserter(times.operators));
+    for (const Piece& piece : cutter.pieces) {
+      Count& count = counts[key(piece.cut)];
+      ++count.all;
+      if (piece.cut.duration_us > 0) ++count.with_length;
+      times.pieces.push_back(piece.cut);
+    }
+    of_lane.push_back(std::move(cutter.pieces));
+  }
+  for (std::size_t lane = 0; lane < of_lane.size(); ++lane) {
+    std::vector<HostTime>& of_task =
+        times.of_task.emplace_back(lanes.tasks[lane].size(), HostTime{OverheadType::t4, kNone, 1});
+    for (const Piece& piece : of_lane[lane]) {
+      const Count& count = counts[key(piece.cut)];
+      for (const std::uint32_t t : piece.tasks) {
+        const CpuTask& task = lanes.tasks[lane][t];
+        const double share = (task.end_us - task.start_us) / piece.cut.duration_us;
+        of_task[t] = {piece.cut.type, piece.cut.op, share * count.all / count.with_length};
       }
     }
   }

@@ -1,9 +1,7 @@
-// What the time of CPU threads is spent on, by the five kinds of host time (Lin et al., TPDS 2024).
-//
-// Their unit is the top-level operator: the outermost one below the labels of modules and steps. A launch is
-// a call that starts GPU work or waits for a stream; other runtime calls inside an operator separate nothing.
+// Which of the five overheads (trace/recorded_host.h) the tasks of CPU threads belong to.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "stepcast/operation/overhead_type.h"
@@ -14,10 +12,34 @@ namespace stepcast::detail {
 
 struct HostTime {
   OverheadType type = OverheadType::t1;
-  std::int32_t op = kNone;  // top-level operator (index into RecordedRank::cpu_ops); kNone for T1 and T4
+  // Top-level operator (index into RecordedRank::cpu_ops); T1: the one behind the gap. kNone for T4, and where
+  // the step ends.
+  std::int32_t op = kNone;
+  // How many occurrences of the overhead the task stands for: its share of its piece, times all pieces of this
+  // overhead in the step over those that have a length. Summed over the tasks of an overhead these are its
+  // occurrences, so that their mean time keeps the sum.
+  double times = 1;
 };
 
-// [lane][task of CpuLanes]
-[[nodiscard]] std::vector<std::vector<HostTime>> host_times(const RankGraph& graph, const CpuLanes& lanes);
+// A HostPiece that is no T4, with the operator as in HostTime.
+struct CutPiece {
+  OverheadType type = OverheadType::t1;
+  std::int32_t op = kNone;
+  double duration_us = 0;
+  std::uint32_t profiler_events = 0;
+};
+
+struct LaunchingOperator {
+  std::int32_t op = kNone;
+  std::vector<std::int32_t> launches;  // indices into RankGraph::calls, in order
+};
+
+struct HostTimes {
+  std::vector<std::vector<HostTime>> of_task;  // [lane][task of CpuLanes]
+  std::vector<CutPiece> pieces;
+  std::vector<LaunchingOperator> operators;  // top-level ones, also those that launch nothing
+};
+
+[[nodiscard]] HostTimes host_times(const RankGraph& graph, const CpuLanes& lanes);
 
 }  // namespace stepcast::detail
