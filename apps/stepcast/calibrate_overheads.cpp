@@ -26,6 +26,9 @@
 namespace stepcast::cli {
 namespace {
 
+// Share of the host time from which calls that set something up deserve a word.
+constexpr double kMuchSetUp = 0.05;
+
 struct Options {
   std::vector<std::string> traces;
   std::string base, output, name, document, date, software;
@@ -57,6 +60,13 @@ std::vector<Line> lines_of(const OverheadFit& fit) {
   std::stable_sort(lines.begin(), lines.end(),
                    [](const Line& a, const Line& b) { return a.total_us > b.total_us; });
   return lines;
+}
+
+// Without the words that all operators of a backward begin with.
+std::string shown(std::string_view op) {
+  constexpr std::string_view kEngine = "autograd::engine::evaluate_function: ";
+  if (op.starts_with(kEngine)) op.remove_prefix(kEngine.size());
+  return shorten(std::string{op}, 48);
 }
 
 std::string cell(const OverheadRecord* record) {
@@ -108,7 +118,7 @@ std::string report_text(const OverheadFit& fit, const TraceOverheads& traces,
   for (const Line& line : lines) sum_us += line.total_us;
   for (std::size_t i = 0; i < std::min(lines.size(), options.top); ++i) {
     const Line& line = lines[i];
-    table.row({shorten(line.name, 48), table_number(line.total_us / 1e3, 2),
+    table.row({shown(line.name), table_number(line.total_us / 1e3, 2),
                table_number(100 * line.total_us / sum_us, 1), table_count(most_occurrences(line)),
                cell(line.of[0]), cell(line.of[1]), cell(line.of[2]), cell(line.of[3]), cell(line.of[4])});
   }
@@ -210,6 +220,19 @@ Result<int> run(const Options& options) {
   const OverheadFit fit = fit_overheads(
       traces.samples, {.profiler_cost_us = options.published_rules ? 0 : options.profiler_cost_us,
                        .published_rules = options.published_rules});
+  double set_up_us = 0;
+  for (const OverheadRecord& record : fit.records) {
+    if (record.type != OverheadType::t4 || record.op.empty() || record.op.starts_with('(')) continue;
+    if (overhead_family(OverheadType::t4, record.op) == "(set-up)") {
+      set_up_us += record.mean_us * static_cast<double>(record.n);
+    }
+  }
+  if (set_up_us > kMuchSetUp * fit.sum_us) {
+    notes.push_back(fmt::format(
+        "{:.1f} ms are calls like cudaMalloc and cudaFree, which happen once or wait for the GPU: traces of "
+        "later steps say more of the host",
+        set_up_us / 1e3));
+  }
 
   Provenance provenance;
   provenance.source = FigureSource::fitted;

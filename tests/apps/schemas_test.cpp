@@ -108,5 +108,14 @@ TEST_F(CalibrateSchemas, Collectives) {
   EXPECT_THAT(violations_of("calibrate_collectives.json", document), IsEmpty());
 }
 
+TEST_F(CalibrateSchemas, Overheads) {
+  for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--published-rules"}}) {
+    std::vector<std::string> arguments = {"calibrate",      "overheads", example(),        "--platform",
+                                          "v100-sxm2-32gb", "-o",        file("out.json"), "--json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    EXPECT_THAT(violations_of("calibrate_overheads.json", printed(arguments)), IsEmpty());
+  }
+}
+
 }  // namespace
 }  // namespace stepcast::test

@@ -116,6 +116,8 @@ TEST(HostOverheads, FamiliesOfOperatorsAndCalls) {
   EXPECT_EQ(of_call("hipExtModuleLaunchKernel"), "(launch)");
   EXPECT_EQ(of_call("cudaMemcpyAsync"), "(copy)");
   EXPECT_EQ(of_call("cudaStreamSynchronize"), "(synchronization)");
+  EXPECT_EQ(of_call("hipFree"), "(set-up)");
+  EXPECT_EQ(of_call("cuModuleLoadData"), "(set-up)");
   EXPECT_EQ(of_call("cudaEventQuery"), "(other call)");
 }
 

@@ -79,13 +79,17 @@ class RankExtractor {
   [[nodiscard]] double us(Nanoseconds t) const { return static_cast<double>((t - origin_).count()) * 1e-3; }
 
   void find_loading() {
-    std::optional<double> loads_since;
+    bool loading = false;
+    double since_us = 0;
     for (const CpuOp& op : rank_.cpu_ops) {
       const std::string_view name = rank_.names.text(op.name);
-      if (name.starts_with("enumerate(DataLoader)") && !loads_since) loads_since = us(op.start);
-      if (name == "## Forward ##" && loads_since) {
-        loading_.push_back({*loads_since, us(op.start)});
-        loads_since.reset();
+      if (name.starts_with("enumerate(DataLoader)") && !loading) {
+        loading = true;
+        since_us = us(op.start);
+      }
+      if (name == "## Forward ##" && loading) {
+        loading = false;
+        loading_.push_back({since_us, us(op.start)});
       }
     }
   }

@@ -30,6 +30,10 @@ std::string_view family_of_call(std::string_view call) {
   if (contains(call, "Synchronize")) return "(synchronization)";
   if (contains(call, "Memcpy") || contains(call, "Memset")) return "(copy)";
   if (contains(call, "Launch")) return "(launch)";
+  // Calls of a program's begin, or that wait for the device as they free memory: milliseconds.
+  for (const std::string_view part : {"Malloc", "Free", "Alloc", "Create", "Destroy", "Module", "Init"}) {
+    if (contains(call, part)) return "(set-up)";
+  }
   return "(other call)";
 }
 

@@ -66,7 +66,7 @@ using LaunchTable = std::map<std::string, OpLaunches, std::less<>>;  // by opera
 // and releases share one: "autograd::engine::evaluate_function: AddmmBackward0" loses the number.
 [[nodiscard]] std::string_view overhead_name(std::string_view op);
 // The family of an operator or, with T4, of a call: "(backward)", "(communication)", "(view)", "(operator)";
-// "(launch)", "(copy)", "(synchronization)", "(other call)". Brackets tell it from the name of an operator.
+// "(launch)", "(copy)", "(synchronization)", "(set-up)", "(other call)". Brackets tell it from the name of an operator.
 [[nodiscard]] std::string_view overhead_family(OverheadType type, std::string_view op);
 // T1 of the gap behind the last operator of a step.
 inline constexpr std::string_view kStepEnd = "(step end)";
