@@ -32,6 +32,6 @@ host h100 h100-sxm5-80gb '' \
   'inference of BERT-small and ViT on H100 80GB HBM3 (github.com/AMD-AGI/TraceLens f0bb9f3, MIT): whole files, as profiled' \
   "$traces/h100_inference"
 host mi300x mi300x '' \
-  'inference of BERT-small and ViT on MI300X VF (github.com/AMD-AGI/TraceLens): whole files, as profiled' \
+  'inference of BERT-small and ViT on MI300X VF (github.com/AMD-AGI/TraceLens f0bb9f3, MIT): whole files, as profiled' \
   "$modern/mi300x_gaunernst_bert-small-uncased__1016001.json.gz" \
   "$modern/mi300x_Falconsai_nsfw_image_detection__1016002.json.gz"
