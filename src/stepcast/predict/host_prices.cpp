@@ -75,7 +75,7 @@ class LaneStretches {
     const auto [it, fresh] = launch_names_.try_emplace(call.index(), false);
     if (fresh) {
       const std::string_view family = overhead_family(OverheadType::t4, program_.names.text(call));
-      it->second = family != "(other call)";
+      it->second = family != "(other call)" && family != "(set-up)";
     }
     return it->second;
   }
