@@ -91,6 +91,7 @@ class HostOverheads {
   [[nodiscard]] HostOverhead time(OverheadType type, std::string_view op) const;
   // Null pointer: never recorded.
   [[nodiscard]] const OpLaunches* launches(std::string_view op) const;
+  [[nodiscard]] const LaunchTable& launch_table() const { return launches_; }
 
  private:
   [[nodiscard]] const HostOverhead* find(OverheadType type, std::string_view op) const;

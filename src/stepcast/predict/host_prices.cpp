@@ -48,8 +48,12 @@ class LaneStretches {
     if (work->type == OverheadType::t4) {
       out_.push_back(
           {.type = OverheadType::t4, .op = work->op, .after = {}, .n = 1, .anchor = t, .tasks = {t}});
-      if (op_.valid() && is_launch(work->op) && call_of(program_.stacks, task.stack, op_) == call_)
-        ++launches_;
+      if (!is_launch(work->op)) return;
+      if (op_.valid() && call_of(program_.stacks, task.stack, op_) == call_) {
+        launches_.push_back(work->op);
+      } else {
+        early_.push_back({work->op, task.stack});
+      }
       return;
     }
     const StackId call = call_of(program_.stacks, task.stack, work->op);
@@ -96,6 +100,11 @@ class LaneStretches {
     anchor_ = t;
     end_gap(op, t);
     last_op_ = op;
+    // Launches at the very begin of the operator came before any time of its own.
+    for (const EarlyLaunch& launch : early_) {
+      if (call_of(program_.stacks, launch.stack, op) == call) launches_.push_back(launch.call);
+    }
+    early_.clear();
   }
 
   void close() {
@@ -105,17 +114,20 @@ class LaneStretches {
           {.type = type, .op = op_, .after = {}, .n = n, .anchor = anchor_, .tasks = std::move(tasks)});
       tasks.clear();
     };
-    const bool launches = launches_ > 0 || !before_.empty() || !behind_.empty();
+    const bool launches = !launches_.empty() || !before_.empty() || !behind_.empty();
+    const std::size_t first = out_.size();
+    const auto n = static_cast<std::uint32_t>(launches_.size());
     if (launches) {
       add(OverheadType::t2, before_, 1);
-      if (launches_ > 1 || !between_.empty())
-        add(OverheadType::t5, between_, std::max<std::uint32_t>(1, launches_ - std::min(launches_, 1U)));
+      if (n > 1 || !between_.empty()) add(OverheadType::t5, between_, std::max<std::uint32_t>(2, n) - 1);
       add(OverheadType::t3, behind_, 1);
     } else {
       add(OverheadType::t5, between_, 1);
     }
+    out_[first].begins_call = true;
+    out_[first].launches = std::move(launches_);
+    launches_.clear();
     op_ = NameId{};
-    launches_ = 0;
   }
 
   const Program& program_;
@@ -124,7 +136,13 @@ class LaneStretches {
   std::vector<std::uint32_t> gap_, before_, between_, behind_;
   NameId op_{}, last_op_{};
   StackId call_{};
-  std::uint32_t anchor_ = 0, launches_ = 0;
+  std::uint32_t anchor_ = 0;
+  struct EarlyLaunch {
+    NameId call;
+    StackId stack;
+  };
+  std::vector<EarlyLaunch> early_;
+  std::vector<NameId> launches_;
   std::unordered_map<std::uint32_t, bool> launch_names_;
 };
 
@@ -185,6 +203,34 @@ std::vector<HostStretch> host_stretches(const Program& program, const Block& blo
     for (HostStretch& stretch : lane->finish()) all.push_back(std::move(stretch));
   }
   return all;
+}
+
+LaunchTable launches_of(const RecordedProgram& recorded, std::span<const RankClassId> classes) {
+  std::map<std::string, std::map<std::vector<std::string>, std::uint64_t>> seen;
+  const StringTable& names = recorded.program.names;
+  for (const RankClassId c : classes) {
+    for (const HostStretch& stretch : host_stretches(recorded.program, block_of(recorded, c))) {
+      if (!stretch.begins_call) continue;
+      std::vector<std::string> calls;
+      for (const NameId call : stretch.launches) calls.emplace_back(names.text(call));
+      ++seen[std::string{overhead_name(names.text(stretch.op))}][std::move(calls)];
+    }
+  }
+  LaunchTable table;
+  for (const auto& [op, sequences] : seen) {
+    OpLaunches& of_op = table[op];
+    std::uint64_t most = 0;
+    double calls = 0;
+    for (const auto& [sequence, n] : sequences) {
+      of_op.n += n;
+      calls += static_cast<double>(n) * static_cast<double>(sequence.size());
+      if (n <= most) continue;
+      most = n;
+      of_op.calls = sequence;
+    }
+    of_op.mean_calls = of_op.n > 0 ? calls / static_cast<double>(of_op.n) : 0;
+  }
+  return table;
 }
 
 const HostTimes::Statistic* HostTimes::find(const Key& key) const {

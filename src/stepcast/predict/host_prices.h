@@ -30,11 +30,16 @@ struct HostStretch {
   NameId op{};               // T1: the operator behind the gap, invalid at the end; T4: the runtime call
   NameId after{};            // T1: the operator before the gap, invalid at the begin
   std::uint32_t n = 1;       // occurrences: T5 one for each pair of neighbouring launches
-  std::uint32_t anchor = 0;  // task of the block that takes the time of a stretch of no length
+  bool begins_call = false;  // the first of its operator's call, with what the call launches, in order:
+  std::vector<NameId> launches{};
+  std::uint32_t anchor = 0;            // task of the block that takes the time of a stretch of no length
   std::vector<std::uint32_t> tasks{};  // of the block, in order, on one thread
 };
 // Of all CPU threads of the block, by thread and time. Time outside of any host work is in none.
 [[nodiscard]] std::vector<HostStretch> host_stretches(const Program& program, const Block& block);
+
+// Which calls the operators of these rank classes make: of every operator its most frequent sequence.
+[[nodiscard]] LaunchTable launches_of(const RecordedProgram& recorded, std::span<const RankClassId> classes);
 
 // What was put in place of a rank's own host time, and how much of it rests on which ground.
 struct AppliedHostTimes {

@@ -97,38 +97,43 @@ class Pricing {
         }
         continue;
       }
-      const Factor factor = factor_of(task, time);
-      const double was = time;
-      time = was * factor.middle;
-      out.low.duration_us(id)[t] = was * factor.low;
-      out.high.duration_us(id)[t] = was * factor.high;
+      const Times priced = times_of(task, time);
+      time = priced.us;
+      out.low.duration_us(id)[t] = priced.low_us;
+      out.high.duration_us(id)[t] = priced.high_us;
       out.coverage
-          .gpu_us[static_cast<std::size_t>(task.kernel_class)][static_cast<std::size_t>(factor.source)] +=
+          .gpu_us[static_cast<std::size_t>(task.kernel_class)][static_cast<std::size_t>(priced.source)] +=
           time / ranks;
     }
   }
 
-  // What the recorded time of a task is multiplied with.
-  Factor factor_of(const TaskInfo& task, double recorded_us) {
-    if (how_.kernels == KernelGround::recorded || recorded_us <= 0) return what_if(task);
+  struct Times {
+    double us = 0, low_us = 0, high_us = 0;
+    EstimateSource source = EstimateSource::measured;
+  };
+  static Times scaled(double us, const Factor& factor) {
+    return {us * factor.middle, us * factor.low, us * factor.high, factor.source};
+  }
+
+  Times times_of(const TaskInfo& task, double recorded_us) {
+    if (how_.kernels == KernelGround::recorded) return scaled(recorded_us, what_if(task));
     if (!task.work.valid()) return without_model(task, recorded_us, "no operation is known");
     const PricedOnce& work = price(task.work);
     if (!work.target || work.target->time.value() <= 0) return without_model(task, recorded_us, work.why);
     if (how_.kernels == KernelGround::ratio) {
-      if (work.origin && work.origin->time.value() > 0) return over(*work.target, *work.origin);
+      if (work.origin && work.origin->time.value() > 0)
+        return scaled(recorded_us, over(*work.target, *work.origin));
       return without_model(task, recorded_us, work.why);
     }
     // A kernel that does a share of an operation takes no less than any kernel does.
     const double least = task.kind == TaskKind::kernel
-                             ? how_.target->kernels().model().analytic().figures().kernel_floor_us *
-                                   shortest_over_floor(program_.works.operation(task.work))
+                             ? floor_us() * shortest_over_floor(program_.works.operation(task.work))
                              : 0;
-    const auto relative = [&](Microseconds once) {
-      return std::max(once.value() * task.work_times, least) / recorded_us;
-    };
-    return {relative(work.target->time), relative(work.target->p10), relative(work.target->p90),
-            work.target->source};
+    const auto timed = [&](Microseconds once) { return std::max(once.value() * task.work_times, least); };
+    return {timed(work.target->time), timed(work.target->p10), timed(work.target->p90), work.target->source};
   }
+
+  double floor_us() const { return how_.target->kernels().model().analytic().figures().kernel_floor_us; }
 
   Factor what_if(const TaskInfo& task) const {
     const StepAssumptions& assume = how_.assumptions;
@@ -146,20 +151,26 @@ class Pricing {
     return {factor, factor, factor, EstimateSource::measured};
   }
 
-  Factor without_model(const TaskInfo& task, double recorded_us, std::string_view why) {
+  Times without_model(const TaskInfo& task, double recorded_us, std::string_view why) {
     Factor factor = what_if(task);
-    if (how_.origin != nullptr && how_.target != nullptr &&
-        how_.origin->platform().device.name != how_.target->platform().device.name) {
-      const double moved = bound_ratio(task.kernel_class);
+    const bool recorded = recorded_us > 0;
+    if (!recorded) {
+      // Nobody recorded how long it takes: it exists, so it takes what the shortest kernel does.
+      recorded_us = floor_us();
       factor.source = EstimateSource::assumed;
-      factor.middle *= moved;
+      factor.low = factor.middle / kGuessedSpread;
+      factor.high = factor.middle * kGuessedSpread;
+    } else if (how_.origin != nullptr && how_.target != nullptr &&
+               how_.origin->platform().device.name != how_.target->platform().device.name) {
+      factor.middle *= bound_ratio(task.kernel_class);
+      factor.source = EstimateSource::assumed;
       factor.low = factor.middle / kGuessedSpread;
       factor.high = factor.middle * kGuessedSpread;
     }
     Sum& sum = unmodelled_[{program_.names.text(task.name), task.kernel_class, std::string{why}}];
     sum.tasks += 1;
     sum.time_us += recorded_us * factor.middle;
-    return factor;
+    return scaled(recorded_us, factor);
   }
 
   // Time on the target over that on the origin of work at its bound.

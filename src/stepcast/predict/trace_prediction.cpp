@@ -131,10 +131,11 @@ std::string_view to_string(HostGround ground) {
   return ground == HostGround::recorded ? "recorded" : "overheads";
 }
 
-Result<TracePrediction> predict_trace(std::span<const RecordedInput> inputs,
-                                      const TracePredictionOptions& options) {
+namespace {
+
+Result<TracePrediction> predict_program(RecordedProgram program, const TracePredictionOptions& options) {
   TracePrediction result;
-  STEPCAST_ASSIGN(result.recorded, rebuild_program(inputs, options.rebuild));
+  result.recorded = std::move(program);
   RecordedProgram& recorded = result.recorded;
 
   std::unique_ptr<StepPricer> target, origin;
@@ -214,6 +215,32 @@ Result<TracePrediction> predict_trace(std::span<const RecordedInput> inputs,
   }
   result.step = {Microseconds{step}, Microseconds{step * (1 - std::min(down, 0.95))},
                  Microseconds{step * (1 + up)}, weakest(result.coverage, options)};
+  return result;
+}
+
+}  // namespace
+
+Result<TracePrediction> predict_trace(std::span<const RecordedInput> inputs,
+                                      const TracePredictionOptions& options) {
+  STEPCAST_ASSIGN(RecordedProgram recorded, rebuild_program(inputs, options.rebuild));
+  return predict_program(std::move(recorded), options);
+}
+
+Result<TracePrediction> predict_untimed(std::span<const UntimedRank> ranks,
+                                        const TracePredictionOptions& options) {
+  if (options.platform == nullptr) {
+    return Error{"execution traces hold no times"}.advice(
+        "name a platform to take them from, or give the profiler traces of the same ranks, too");
+  }
+  STEPCAST_ASSIGN(const HostOverheads overheads, HostOverheads::of(*options.platform));
+  STEPCAST_ASSIGN(RecordedProgram untimed, untimed_program(ranks, overheads.launch_table()));
+  TracePredictionOptions from_models = options;
+  from_models.kernels = KernelGround::models;
+  from_models.host = HostGround::overheads;
+  STEPCAST_ASSIGN(TracePrediction result, predict_program(std::move(untimed), from_models));
+  result.notes.insert(result.notes.begin(),
+                      "no profiler trace: host times are means of the platform's overheads, kernel times "
+                      "those of its models");
   return result;
 }
 

@@ -25,6 +25,7 @@
 #include "stepcast/predict/recorded_prices.h"
 #include "stepcast/predict/replay.h"
 #include "stepcast/predict/step_assumptions.h"
+#include "stepcast/predict/untimed_program.h"
 #include "stepcast/trace/recorded_program.h"
 
 namespace stepcast {
@@ -57,6 +58,12 @@ struct TracePrediction : ReplayScores {
   Estimate step;  // longest step of all ranks
   std::vector<std::string> notes;
 };
+
+// The same of ranks that are known by their execution traces alone (untimed_program.h): needs a platform with
+// host overheads, and takes kernel times from its models whatever `kernels` and `host` say. Nothing is measured:
+// TimePair::measured_us is 0.
+[[nodiscard]] Result<TracePrediction> predict_untimed(std::span<const UntimedRank> ranks,
+                                                      const TracePredictionOptions& options);
 
 // Errors: those of rebuild_program() and price_recorded(); host overheads that the platform does not have.
 [[nodiscard]] Result<TracePrediction> predict_trace(std::span<const RecordedInput> inputs,

@@ -1,0 +1,435 @@
+#include "stepcast/predict/untimed_program.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "stepcast/operation/framework_ops.h"
+#include "stepcast/trace/traced_operations.h"
+
+namespace stepcast {
+namespace {
+
+using Index = std::int32_t;
+
+// From the end of a launching call to the start of its work, and between neighbours on a stream: of the shortest
+// recorded ones.
+constexpr double kLaunchDelayUs = 3, kStreamGapUs = 1;
+
+bool is_label(std::string_view name) {
+  return name.starts_with("[pytorch|") || role_of(name) == OpRole::annotation;
+}
+
+bool is_synchronization(std::string_view call) { return call.find("Synchronize") != std::string_view::npos; }
+
+// An outermost operator with everything it calls, in order.
+struct TopLevelOperator {
+  Index node = -1;
+  std::vector<Index> below;  // itself first
+};
+
+std::vector<TopLevelOperator> top_level_operators(const ExecutionTrace& trace) {
+  const std::size_t n = trace.nodes.size();
+  std::unordered_map<std::int64_t, Index> by_id;
+  for (std::size_t i = 0; i < n; ++i) by_id.try_emplace(trace.nodes[i].id, static_cast<Index>(i));
+  std::vector<std::vector<Index>> children(n);
+  std::vector<Index> roots;
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto parent = by_id.find(trace.nodes[i].parent);
+    if (parent == by_id.end() || parent->second == static_cast<Index>(i)) {
+      roots.push_back(static_cast<Index>(i));
+    } else {
+      children[static_cast<std::size_t>(parent->second)].push_back(static_cast<Index>(i));
+    }
+  }
+  const auto by_order = [&](Index a, Index b) {
+    return trace.nodes[static_cast<std::size_t>(a)].order < trace.nodes[static_cast<std::size_t>(b)].order;
+  };
+  for (auto& list : children) std::stable_sort(list.begin(), list.end(), by_order);
+  std::vector<TopLevelOperator> found;
+  std::vector<Index> open(roots.rbegin(), roots.rend());
+  std::vector<Index> inside;
+  while (!open.empty()) {
+    const Index node = open.back();
+    open.pop_back();
+    const auto& below = children[static_cast<std::size_t>(node)];
+    if (is_label(trace.names.text(trace.nodes[static_cast<std::size_t>(node)].name))) {
+      open.insert(open.end(), below.rbegin(), below.rend());
+      continue;
+    }
+    TopLevelOperator& op = found.emplace_back();
+    op.node = node;
+    inside.assign(1, node);
+    while (!inside.empty()) {
+      const Index i = inside.back();
+      inside.pop_back();
+      op.below.push_back(i);
+      const auto& more = children[static_cast<std::size_t>(i)];
+      inside.insert(inside.end(), more.rbegin(), more.rend());
+    }
+  }
+  std::stable_sort(found.begin(), found.end(), [&](const TopLevelOperator& a, const TopLevelOperator& b) {
+    return by_order(a.node, b.node);
+  });
+  return found;
+}
+
+// As nccl-tests count (CollectiveWork).
+Bytes message_of(const EtCollective& c) {
+  const bool by_input = c.op == CollectiveOp::all_to_all || c.op == CollectiveOp::reduce_scatter ||
+                        c.op == CollectiveOp::all_reduce || c.op == CollectiveOp::send ||
+                        c.op == CollectiveOp::receive || c.op == CollectiveOp::send_receive;
+  const std::int64_t elements =
+      by_input && c.elements_in > 0 ? c.elements_in : std::max(c.elements_in, c.elements_out);
+  return Bytes{static_cast<double>(std::max<std::int64_t>(elements, 0)) *
+               std::max(element_size(c.dtype).value(), 1.0)};
+}
+
+// A piece of GPU work of an operator: one launch.
+struct Piece {
+  const Operation* operation = nullptr;  // null: a collective, or not known
+  double times = 1;
+  std::int32_t collective = -1;  // of the trace
+};
+
+// What an operator's subtree does on the GPU, before it is shared out over launches.
+struct GpuWorkOfOperator {
+  std::vector<Piece> pieces;
+  bool copies_to_host = false;
+};
+
+class RankBuilder {
+ public:
+  RankBuilder(Program& program, const UntimedRank& rank, const LaunchTable& launches)
+      : program_(program),
+        trace_(*rank.trace),
+        launches_(launches),
+        traced_(traced_operations(trace_)),
+        block_(fmt::format("rank {}", rank.rank)) {
+    for (const TracedOperation& operation : traced_.operations) {
+      operations_of_[static_cast<Index>(operation.node)].push_back(&operation.operation);
+    }
+    cpu_ = block_.add_lane({LaneKind::cpu_thread, "all threads"});
+    compute_ = block_.add_lane({LaneKind::gpu_stream, "computation"});
+    communication_ = block_.add_lane({LaneKind::gpu_stream, "communication"});
+  }
+
+  Status run(RankGroup group) {
+    group_ = program_.add_group(std::move(group));
+    for (const TopLevelOperator& op : top_level_operators(trace_)) add(op);
+    if (!last_cpu_.valid()) {
+      return Error::at(trace_.file, "the nodes")
+          .found("no operators")
+          .expected("an execution trace of a training step");
+    }
+    host(OverheadType::t1, NameId{}, StackId{});
+    return Ok{};
+  }
+
+  struct JoinedTask {
+    CollectiveOp op;
+    NameId name;
+    double message_bytes;
+    TaskId task;
+  };
+  [[nodiscard]] const std::vector<JoinedTask>& collectives() const { return collectives_; }
+  [[nodiscard]] TaskId last_cpu() const { return last_cpu_; }
+  BlockBuilder take() { return std::move(block_); }
+
+ private:
+  [[nodiscard]] const EtNode& node_at(Index i) const { return trace_.nodes[static_cast<std::size_t>(i)]; }
+
+  TaskId host(OverheadType type, NameId op, StackId stack) {
+    last_cpu_ =
+        block_.add_task(cpu_,
+                        {.kind = type == OverheadType::t4 ? TaskKind::cpu_call : TaskKind::cpu_segment,
+                         .name = op,
+                         .stack = stack,
+                         .work = program_.works.intern(HostWork{.type = type, .op = op})},
+                        Microseconds{});
+    return last_cpu_;
+  }
+
+  GpuWorkOfOperator gpu_work(const TopLevelOperator& op) const {
+    GpuWorkOfOperator work;
+    for (const Index node : op.below) {
+      const std::int32_t collective = node_at(node).collective;
+      if (collective >= 0 && !trace_.collectives[static_cast<std::size_t>(collective)].is_wait) {
+        work.pieces.push_back({nullptr, 1, collective});
+      }
+      const auto operations = operations_of_.find(node);
+      if (operations == operations_of_.end()) continue;
+      for (const Operation* operation : operations->second) {
+        const auto kernels = std::max<std::int64_t>(1, work_of(*operation).kernels);
+        for (std::int64_t k = 0; k < kernels; ++k) {
+          work.pieces.push_back({operation, 1.0 / static_cast<double>(kernels), -1});
+        }
+        const auto* copy = std::get_if<TransferShape>(&operation->shape);
+        if (copy != nullptr && copy->kind == MemcpyKind::device_to_host) work.copies_to_host = true;
+      }
+    }
+    return work;
+  }
+
+  // The calls of an operator: as operators of its name made, else what its work needs.
+  std::vector<std::string> calls_of(std::string_view op, const GpuWorkOfOperator& work) const {
+    const auto seen = launches_.find(overhead_name(op));
+    if (seen != launches_.end()) return seen->second.calls;
+    std::vector<std::string> calls(work.pieces.size(), "cudaLaunchKernel");
+    if (work.copies_to_host) calls.emplace_back("cudaStreamSynchronize");
+    return calls;
+  }
+
+  // Gives every launch its work: several pieces to one where there are fewer launches, a share where more.
+  static std::vector<std::vector<Piece>> share_out(std::vector<Piece> pieces, std::size_t launches) {
+    std::vector<std::vector<Piece>> of_launch(launches);
+    if (launches == 0 || pieces.empty()) return of_launch;
+    if (pieces.size() >= launches) {
+      for (std::size_t p = 0; p < pieces.size(); ++p)
+        of_launch[p * launches / pieces.size()].push_back(pieces[p]);
+      return of_launch;
+    }
+    std::vector<std::size_t> n(pieces.size(), 0);
+    for (std::size_t l = 0; l < launches; ++l) ++n[l * pieces.size() / launches];
+    for (std::size_t l = 0; l < launches; ++l) {
+      Piece piece = pieces[l * pieces.size() / launches];
+      // A collective is one kernel, its last; the launches before it prepare it.
+      if (piece.collective >= 0) {
+        if (l + 1 < launches && (l + 1) * pieces.size() / launches == l * pieces.size() / launches) continue;
+      } else {
+        piece.times /= static_cast<double>(n[l * pieces.size() / launches]);
+      }
+      of_launch[l].push_back(piece);
+    }
+    return of_launch;
+  }
+
+  void add(const TopLevelOperator& op) {
+    const std::string_view text = trace_.names.text(node_at(op.node).name);
+    const NameId name = program_.names.intern(text);
+    const StackId stack = program_.stacks.push(StackId{}, name);
+    host(OverheadType::t1, NameId{}, StackId{});
+    note_waits(op);
+    const GpuWorkOfOperator work = gpu_work(op);
+    const std::vector<std::string> calls = calls_of(text, work);
+    if (calls.empty() && work.pieces.empty()) {
+      host(OverheadType::t5, name, stack);
+      remember_results(op, {});
+      return;
+    }
+    const auto launches = static_cast<std::size_t>(std::count_if(
+        calls.begin(), calls.end(), [](const std::string& call) { return !is_synchronization(call); }));
+    const std::vector<std::vector<Piece>> of_launch = share_out(work.pieces, launches);
+    host(OverheadType::t2, name, stack);
+    std::vector<TaskId> transfers;
+    std::size_t launch = 0;
+    for (std::size_t c = 0; c < calls.size(); ++c) {
+      if (c > 0) host(OverheadType::t5, name, stack);
+      const TaskId call = host(OverheadType::t4, program_.names.intern(calls[c]), stack);
+      if (is_synchronization(calls[c])) {
+        wait_for_gpu(stack);
+        continue;
+      }
+      for (const Piece& piece : of_launch[launch]) add_gpu(piece, name, stack, call, transfers);
+      ++launch;
+    }
+    // Work that no launch was seen for goes out with the last one.
+    if (launches == 0) {
+      for (const Piece& piece : work.pieces) add_gpu(piece, name, stack, last_cpu_, transfers);
+    }
+    host(OverheadType::t3, name, stack);
+    remember_results(op, transfers);
+  }
+
+  void add_gpu(const Piece& piece, NameId op, StackId stack, TaskId call, std::vector<TaskId>& transfers) {
+    const bool joins = piece.collective >= 0;
+    TaskInfo info;
+    info.kind = joins ? TaskKind::collective : TaskKind::kernel;
+    info.name = op;
+    info.stack = stack;
+    info.work_times = piece.times;
+    if (joins) {
+      const EtCollective& c = trace_.collectives[static_cast<std::size_t>(piece.collective)];
+      info.kernel_class = KernelClass::communication;
+      info.work = program_.works.intern(
+          CollectiveWork{.op = c.op, .dtype = c.dtype, .message = message_of(c), .group = group_});
+    } else if (piece.operation != nullptr) {
+      if (std::holds_alternative<TransferShape>(piece.operation->shape)) info.kind = TaskKind::memcpy;
+      info.kernel_class = kernel_class_of(*piece.operation);
+      info.work = program_.works.intern(*piece.operation);
+    }
+    const TaskId task = block_.add_task(joins ? communication_ : compute_, info, Microseconds{});
+    block_.add_edge(BlockBuilder::end_of(call), task, Microseconds{kLaunchDelayUs},
+                    {.origin = EdgeOrigin::launch});
+    TaskId& last = joins ? last_transfer_ : last_compute_;
+    if (last.valid()) {
+      block_.add_edge(BlockBuilder::end_of(last), task, Microseconds{kStreamGapUs},
+                      {.origin = EdgeOrigin::stream_order});
+    }
+    if (joins) {
+      if (last_compute_.valid()) {
+        block_.add_edge(BlockBuilder::end_of(last_compute_), task, Microseconds{},
+                        {.origin = EdgeOrigin::event, .inferred = true});
+      }
+      const EtCollective& c = trace_.collectives[static_cast<std::size_t>(piece.collective)];
+      collectives_.push_back({c.op, op, message_of(c).value(), task});
+      transfers.push_back(task);
+      by_sequence_[c.sequence] = task;
+    } else {
+      for (const TaskId awaited : awaited_) {
+        block_.add_edge(BlockBuilder::end_of(awaited), task, Microseconds{},
+                        {.origin = EdgeOrigin::tensor, .inferred = true});
+      }
+      awaited_.clear();
+    }
+    last = task;
+  }
+
+  // The CPU goes on when both streams are done.
+  void wait_for_gpu(StackId stack) {
+    const TaskId back = block_.add_task(
+        cpu_, {.kind = TaskKind::sync_return, .stack = stack, .work = program_.works.intern(Waiting{})},
+        Microseconds{});
+    for (const TaskId awaited : awaited_) {
+      block_.add_edge(BlockBuilder::end_of(awaited), back, Microseconds{},
+                      {.origin = EdgeOrigin::synchronization});
+    }
+    if (last_compute_.valid()) {
+      block_.add_edge(BlockBuilder::end_of(last_compute_), back, Microseconds{},
+                      {.origin = EdgeOrigin::synchronization});
+    }
+    last_cpu_ = back;
+  }
+
+  // What the operator's work has to wait for: collectives whose result it, or what it calls, reads.
+  void note_waits(const TopLevelOperator& op) {
+    const auto wait_for = [&](TaskId task) {
+      if (task.valid() && std::find(awaited_.begin(), awaited_.end(), task) == awaited_.end())
+        awaited_.push_back(task);
+    };
+    for (const Index node : op.below) {
+      for (const TensorUse& use : trace_.inputs(node_at(node))) {
+        const auto written = written_by_.find(use.storage);
+        if (written == written_by_.end() || use.storage == 0) continue;
+        wait_for(written->second);
+        written_by_.erase(written);
+      }
+      const std::int32_t collective = node_at(node).collective;
+      if (collective < 0) continue;
+      const EtCollective& c = trace_.collectives[static_cast<std::size_t>(collective)];
+      if (!c.is_wait) continue;
+      const auto started = by_sequence_.find(c.sequence);
+      wait_for(started == by_sequence_.end() ? last_transfer_ : started->second);
+    }
+  }
+
+  void remember_results(const TopLevelOperator& op, const std::vector<TaskId>& transfers) {
+    if (transfers.empty()) return;
+    for (const Index node : op.below) {
+      const EtNode& n = node_at(node);
+      // In place for reductions, into the outputs for exchanges.
+      for (const TensorUse& use : trace_.outputs(n)) written_by_[use.storage] = transfers.back();
+      if (n.collective < 0) continue;
+      for (const TensorUse& use : trace_.inputs(n)) written_by_[use.storage] = transfers.back();
+    }
+  }
+
+  Program& program_;
+  const ExecutionTrace& trace_;
+  const LaunchTable& launches_;
+  TracedOperations traced_;
+  std::unordered_map<Index, std::vector<const Operation*>> operations_of_;
+  BlockBuilder block_;
+  LaneId cpu_, compute_, communication_;
+  GroupId group_{};
+  TaskId last_cpu_{}, last_compute_{}, last_transfer_{};
+  std::vector<TaskId> awaited_;                           // by the next piece of computation
+  std::unordered_map<std::int64_t, TaskId> written_by_;   // [storage] -> collective
+  std::unordered_map<std::int64_t, TaskId> by_sequence_;  // of collectives
+  std::vector<JoinedTask> collectives_;
+};
+
+}  // namespace
+
+Result<RecordedProgram> untimed_program(std::span<const UntimedRank> ranks, const LaunchTable& launches) {
+  if (ranks.empty()) return Error{"no execution trace was given; give one file per rank"};
+  std::set<std::int32_t> seen;
+  RankGroup all{"all ranks", {}};
+  for (const UntimedRank& rank : ranks) {
+    if (!seen.insert(rank.rank).second) {
+      return Error::at(rank.trace->file, "rank")
+          .found(fmt::format("{} a second time", rank.rank))
+          .expected("one file per rank");
+    }
+    all.ranks.push_back(static_cast<std::uint32_t>(std::max(rank.rank, 0)));
+  }
+  std::sort(all.ranks.begin(), all.ranks.end());
+
+  RecordedProgram out;
+  std::vector<std::vector<RankBuilder::JoinedTask>> collectives;
+  for (const UntimedRank& rank : ranks) {
+    RankBuilder builder{out.program, rank, launches};
+    STEPCAST_TRY(builder.run(all));
+    std::vector<RankBuilder::JoinedTask> of_rank = builder.collectives();
+    const TaskId last = builder.last_cpu();
+    BlockBuilder block = builder.take();
+    RankClass rank_class;
+    rank_class.name = fmt::format("rank {}", rank.rank);
+    rank_class.lanes.assign(block.lanes().begin(), block.lanes().end());
+    rank_class.recorded_rank = rank.rank;
+    auto finished = std::move(block).finish_with_map();
+    if (!finished.ok()) return std::move(finished).error().in_file(rank.trace->file);
+    for (RankBuilder::JoinedTask& c : of_rank) c.task = finished->new_id[c.task.index()];
+    collectives.push_back(std::move(of_rank));
+    RecordedStepFacts facts;
+    facts.rank = rank.rank;
+    facts.step_us = {rank.start_us, rank.start_us};
+    facts.gpu_window_end_us = rank.start_us;
+    facts.step_end_task = finished->new_id[last.index()];
+    out.facts.push_back(facts);
+    out.measured.emplace_back(finished->block.task_count(), Interval{rank.start_us, rank.start_us});
+    out.start_offset_us.push_back(rank.start_us);
+    RecordedFileFacts files;
+    files.execution_trace = rank.trace->file;
+    out.files.push_back(std::move(files));
+    const BlockId id = out.program.add_block(std::move(finished->block));
+    out.program.add_instance(out.program.add_rank_class(std::move(rank_class)), {.block = id});
+  }
+  const bool agree = std::all_of(collectives.begin(), collectives.end(), [&](const auto& of_rank) {
+    return std::equal(of_rank.begin(), of_rank.end(), collectives.front().begin(), collectives.front().end(),
+                      [](const auto& a, const auto& b) { return a.op == b.op; });
+  });
+  if (!agree)
+    out.notes.emplace_back(
+        "the ranks' collectives differ in number or order: nobody waits for others in them");
+  const auto add = [&](const RankBuilder::JoinedTask& c, std::vector<CollectiveMember> members) {
+    Collective collective;
+    collective.op = c.op;
+    collective.name = c.name;
+    collective.message_bytes = c.message_bytes;
+    collective.members = std::move(members);
+    out.program.add_collective(std::move(collective));
+  };
+  const auto member = [&](std::size_t r, std::size_t i) {
+    return CollectiveMember{RankClassId{r}, InstanceId{0}, collectives[r][i].task};
+  };
+  for (std::size_t r = 0; r < (agree ? 1 : collectives.size()); ++r) {
+    for (std::size_t i = 0; i < collectives[r].size(); ++i) {
+      std::vector<CollectiveMember> members{member(r, i)};
+      for (std::size_t other = 1; agree && other < collectives.size(); ++other)
+        members.push_back(member(other, i));
+      add(collectives[r][i], std::move(members));
+    }
+  }
+  return out;
+}
+
+}  // namespace stepcast
