@@ -52,8 +52,10 @@ Forecast trace_forecast(const TraceForecastInput& input, const FlatProgram& flat
   asked.throughput.samples_per_step = input.samples_per_step;
   asked.throughput.tokens_per_step = input.tokens_per_step;
   asked.coverage = forecast_coverage(p.coverage);
-  asked.notes.push_back(fmt::format("recorded step {:.3f} ms; predicted {:+.1f} %", measured_us * 1e-3,
-                                    measured_us > 0 ? 100 * (p.step.time.value() / measured_us - 1) : 0.0));
+  if (measured_us > 0) {
+    asked.notes.push_back(fmt::format("recorded step {:.3f} ms; predicted {:+.1f} %", measured_us * 1e-3,
+                                      100 * (p.step.time.value() / measured_us - 1)));
+  }
   asked.notes.insert(asked.notes.end(), p.notes.begin(), p.notes.end());
   asked.notes.insert(asked.notes.end(), recorded.notes.begin(), recorded.notes.end());
   return make_forecast({.flat = flat,

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "stepcast/predict/trace_prediction.h"
 #include "stepcast/predict/what_if.h"
 #include "stepcast/report/perfetto.h"
+#include "stepcast/trace/readers.h"
 #include "stepcast/trace/trace_set.h"
 #include "stepcast/workload/nearest_layout.h"
 
@@ -79,6 +81,29 @@ Result<HostGround> host_ground(const PredictTraceRequest& request) {
     if (request.host == to_string(ground)) return ground;
   }
   return Error::at("", "host").found(fmt::format("`{}`", request.host)).expected("recorded or overheads");
+}
+
+// Execution traces without profiler traces, each of its rank: the one that the file or its name says, else its place
+// in the list.
+Result<std::vector<ExecutionTrace>> read_execution_traces(const TraceListing& listing,
+                                                          const std::vector<std::int32_t>& ranks) {
+  std::vector<ExecutionTrace> traces;
+  for (const std::filesystem::path& file : listing.execution) {
+    STEPCAST_ASSIGN(ExecutionTrace trace, read_execution_trace(file));
+    if (!trace.rank) trace.rank = rank_in_name(file.filename().string());
+    if (!trace.rank) trace.rank = static_cast<std::int32_t>(traces.size());
+    if (!ranks.empty() && std::find(ranks.begin(), ranks.end(), *trace.rank) == ranks.end()) continue;
+    traces.push_back(std::move(trace));
+  }
+  std::stable_sort(traces.begin(), traces.end(),
+                   [](const ExecutionTrace& a, const ExecutionTrace& b) { return *a.rank < *b.rank; });
+  return traces;
+}
+
+std::vector<UntimedRank> untimed_ranks(const std::vector<ExecutionTrace>& traces) {
+  std::vector<UntimedRank> ranks;
+  for (const ExecutionTrace& trace : traces) ranks.push_back({&trace, *trace.rank, 0});
+  return ranks;
 }
 
 // The GPU that recorded, as the first trace that names one has it.
@@ -179,6 +204,30 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request) const {
   if (!request.platform.empty()) {
     STEPCAST_ASSIGN(platform, impl_->platform(request.platform));
   }
+  how.platform = platform.get();
+  const auto forecast_of = [&](const TracePrediction& prediction, const std::string& name,
+                               const std::vector<std::string>& notes) -> Result<Forecast> {
+    const FlatProgram flat{prediction.recorded.program};
+    const TaskTimes times = TaskTimes::simulated(flat, prediction.timeline);
+    Forecast forecast =
+        trace_forecast({.prediction = prediction,
+                        .options = how,
+                        .traces = name,
+                        .samples_per_step = request.samples_per_step,
+                        .tokens_per_step = request.tokens_per_step},
+                       flat, times, {.collectives = request.collectives, .path_steps = request.path_steps});
+    forecast.notes.insert(forecast.notes.end(), notes.begin(), notes.end());
+    STEPCAST_TRY(add_training(forecast, request.budget));
+    if (timeline) STEPCAST_TRY(write_perfetto(*timeline, flat, prediction.costs, times));
+    return forecast;
+  };
+  if (listing.profiler.empty() && !listing.execution.empty()) {
+    STEPCAST_ASSIGN(const std::vector<ExecutionTrace> traces, read_execution_traces(listing, request.ranks));
+    how.kernels = KernelGround::models;
+    how.host = HostGround::overheads;
+    STEPCAST_ASSIGN(const TracePrediction prediction, predict_untimed(untimed_ranks(traces), how));
+    return forecast_of(prediction, listing.name, {});
+  }
   STEPCAST_ASSIGN(const TraceSet traces,
                   read_trace_set(listing, {.ranks = request.ranks, .threads = request.threads}));
   if (!request.recorded_on.empty()) {
@@ -196,22 +245,9 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request) const {
     }
     recorded_on = std::make_shared<const Platform>(std::move(choice->platform));
   }
-  how.platform = platform.get();
   how.recorded_on = recorded_on.get();
   STEPCAST_ASSIGN(const TracePrediction prediction, predict_trace(traces.inputs(), how));
-  const FlatProgram flat{prediction.recorded.program};
-  const TaskTimes times = TaskTimes::simulated(flat, prediction.timeline);
-  Forecast forecast =
-      trace_forecast({.prediction = prediction,
-                      .options = how,
-                      .traces = traces.name,
-                      .samples_per_step = request.samples_per_step,
-                      .tokens_per_step = request.tokens_per_step},
-                     flat, times, {.collectives = request.collectives, .path_steps = request.path_steps});
-  forecast.notes.insert(forecast.notes.end(), traces.notes.begin(), traces.notes.end());
-  STEPCAST_TRY(add_training(forecast, request.budget));
-  if (timeline) STEPCAST_TRY(write_perfetto(*timeline, flat, prediction.costs, times));
-  return forecast;
+  return forecast_of(prediction, traces.name, traces.notes);
 }
 
 Result<Replayed> Session::replay(const ReplayRequest& request) const {

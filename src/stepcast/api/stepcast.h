@@ -63,7 +63,8 @@ struct ReplayRequest {
 
 // The step of recorded ranks under other circumstances.
 struct PredictTraceRequest {
-  std::vector<std::filesystem::path> places;  // as for a replay
+  // As for a replay; execution traces alone will do where the platform has host overheads.
+  std::vector<std::filesystem::path> places;
   std::optional<std::int64_t> step;
   std::vector<std::int32_t> ranks;
   // To predict on: name or file of a platform; empty: the machine that recorded.

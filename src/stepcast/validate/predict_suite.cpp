@@ -17,6 +17,7 @@
 #include "stepcast/predict/host_prices.h"
 #include "stepcast/predict/recorded_prices.h"
 #include "stepcast/predict/replay.h"
+#include "stepcast/predict/untimed_program.h"
 #include "stepcast/trace/recorded_program.h"
 #include "stepcast/trace/trace_set.h"
 #include "stepcast/validate/recorded_sets.h"
@@ -473,6 +474,47 @@ void cross_device(Scores& scores, const RecordedJob& from, const RecordedJob& to
 }
 
 // ---------------------------------------------------------------------------------------------------------
+// Execution traces alone
+
+// A rank's step from its execution trace, with what the profiler traces of the other ranks say of the host;
+// the other ranks' structure from their execution traces, too.
+void execution_traces_alone(Scores& scores, const RecordedJob& job, const TraceSet& set, Devices& devices) {
+  const RecordedProgram& recorded = job.steps.back();
+  const std::size_t n = recorded.facts.size();
+  StepPricer* prices = devices.find(job.device);
+  if (n < 2 || prices == nullptr || job.steps.size() > 1 || recorded.facts.front().step_number < 0) return;
+  std::vector<UntimedRank> ranks;
+  for (std::size_t r = 0; r < n; ++r) {
+    if (!set.execution_traces[r]) return;
+    ranks.push_back({&*set.execution_traces[r], recorded.facts[r].rank, recorded.facts[r].step_us.start_us});
+  }
+  for (std::size_t c = 0; c < n; ++c) {
+    std::vector<RankClassId> others;
+    for (std::size_t o = 0; o < n; ++o) {
+      if (o != c) others.emplace_back(o);
+    }
+    const Result<RecordedProgram> untimed = untimed_program(ranks, launches_of(recorded, others));
+    if (!untimed.ok()) return;
+    const Result<RecordedPrices> priced =
+        price_recorded(*untimed, {.kernels = KernelGround::models, .target = prices, .origin = prices});
+    if (!priced.ok()) return;
+    Costs costs = priced->costs;
+    const HostTimes times = HostTimes::learn(recorded, others);
+    for (std::size_t r = 0; r < n; ++r) (void)times.apply(*untimed, RankClassId{r}, costs);
+    const std::optional<double> us = step_us(*untimed, costs, c);
+    if (!us) continue;
+    scores.add("execution_traces_alone", job.name,
+               {row_name(recorded.facts[c]),
+                recorded.facts[c].step_us.length_us() / kUsPerMs,
+                *us / kUsPerMs,
+                std::nullopt,
+                std::nullopt,
+                {}},
+               others.size());
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------------
 
 Result<RecordedJob> rebuild(const TraceSet& set, const std::string& name, unsigned threads) {
   RecordedJob job;
@@ -522,6 +564,7 @@ Result<SuiteResult> validate_predict(const fs::path& data, const SuiteOptions& o
   result.suite = "predict";
   Scores scores;
   std::vector<RecordedJob> jobs;
+  Devices devices;
   for (const fs::path& folder : folders) {
     const std::vector<fs::path> place{folder};
     const Result<TraceListing> listing = list_traces(place);
@@ -532,6 +575,7 @@ Result<SuiteResult> validate_predict(const fs::path& data, const SuiteOptions& o
       const std::string name = relative_name(set.name, data);
       Result<RecordedJob> job = rebuild(set, name, options.threads);
       if (job.ok()) {
+        execution_traces_alone(scores, *job, set, devices);
         jobs.push_back(std::move(*job));
       } else {
         result.skipped.push_back({name, message_without_file(job.error())});
@@ -542,7 +586,6 @@ Result<SuiteResult> validate_predict(const fs::path& data, const SuiteOptions& o
     return Error::at(data.string(), "no profiler trace here or in a folder below")
         .expected("Kineto traces, *.json or *.json.gz");
   }
-  Devices devices;
   for (const RecordedJob& job : jobs) {
     leave_one_rank_out(scores, job);
     own_overheads(scores, job);
