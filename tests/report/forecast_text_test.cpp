@@ -1,5 +1,6 @@
 #include "stepcast/report/forecast_text.h"
 
+#include <cstdint>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -46,6 +47,30 @@ TEST(ForecastText, SaysWhereTheTimeGoesInTheWordsOfTheReports) {
   EXPECT_THAT(text, HasSubstr("idle: pipeline bubble         5.0  25.0"));
   EXPECT_THAT(text, HasSubstr("idle: waits for the CPU       1.0   5.0"));
   EXPECT_THAT(text, Not(HasSubstr("Training")));
+}
+
+// 20 = 12 computation + 2 communication + 3 for the CPU + 2 for other ranks + 1 else.
+TEST(ForecastText, PutsRecordedRanksSideBySide) {
+  Forecast f;
+  f.n_gpus = 2;
+  for (const std::int64_t rank : {0, 1}) {
+    ForecastClass c;
+    c.name = rank == 0 ? "rank 0" : "rank 1";
+    c.rank = rank;
+    c.window_ms = 20;
+    c.start_offset_ms = 1.5 * static_cast<double>(rank);
+    c.computation_ms = 12;
+    c.exposed_comm_ms = 2;
+    c.idle_ms = {{"cpu", 3}, {"other_rank", 2}, {"rest", 1}};
+    f.classes.push_back(c);
+  }
+  const std::string text = forecast_text(f);
+  EXPECT_THAT(
+      text,
+      HasSubstr("rank 0    20.00    0.00        12.00           2.00           3.00       2.00        1.00"));
+  EXPECT_THAT(text, HasSubstr("rank 1    20.00    1.50"));
+  f.classes.pop_back();
+  EXPECT_THAT(forecast_text(f), Not(HasSubstr("waits for CPU"))) << "one rank is told already";
 }
 
 }  // namespace

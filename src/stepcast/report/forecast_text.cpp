@@ -63,6 +63,26 @@ std::string breakdown(const Forecast& f) {
   return table.text(2);
 }
 
+// Recorded ranks side by side; nothing for other forecasts and for one rank.
+std::string ranks(const Forecast& f) {
+  if (f.classes.size() < 2 || !f.classes.front().rank) return {};
+  TextTable table{{{"rank", kLeft},
+                   {"step ms"},
+                   {"begins"},
+                   {"computation"},
+                   {"exposed comm."},
+                   {"waits for CPU"},
+                   {"for ranks"},
+                   {"other idle"}}};
+  for (const ForecastClass& c : f.classes) {
+    const double cpu = time_ms(c.idle_ms, "cpu"), others = time_ms(c.idle_ms, "other_rank");
+    table.row({c.name, table_number(c.window_ms, 2), table_number(c.start_offset_ms, 2),
+               table_number(c.computation_ms, 2), table_number(c.exposed_comm_ms, 2), table_number(cpu, 2),
+               table_number(others, 2), table_number(sum_ms(c.idle_ms) - cpu - others, 2)});
+  }
+  return table.text(2);
+}
+
 std::string throughput(const ForecastThroughput& t) {
   std::vector<std::string> parts;
   if (t.tokens_per_s && t.tokens_per_s_per_gpu) {
@@ -73,7 +93,7 @@ std::string throughput(const ForecastThroughput& t) {
   }
   if (t.tflops_per_gpu) {
     parts.push_back(fmt::format("{} TFLOP/s per GPU", table_number(*t.tflops_per_gpu, 1)));
-  } else if (t.hardware_tflops_per_gpu) {
+  } else if (t.hardware_tflops_per_gpu && *t.hardware_tflops_per_gpu >= 0.05) {
     parts.push_back(fmt::format("{} TFLOP/s per GPU run", table_number(*t.hardware_tflops_per_gpu, 1)));
   }
   if (t.mfu && t.hfu) parts.push_back(fmt::format("MFU {:.1f} %, HFU {:.1f} %", 100 * *t.mfu, 100 * *t.hfu));
@@ -153,6 +173,7 @@ std::string forecast_text(const Forecast& f) {
                      table_number(f.step_time_p10_ms, 1), table_number(f.step_time_p90_ms, 1),
                      to_string(f.source));
   if (!f.classes.empty()) out += breakdown(f) + "\n";
+  if (const std::string table = ranks(f); !table.empty()) out += table + "\n";
   out += throughput(f.throughput) + coverage(f.coverage);
   if (f.memory) out += memory(*f.memory);
   if (f.published) {
