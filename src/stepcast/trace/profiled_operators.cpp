@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 #include <string>
+#include <unordered_map>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -135,24 +137,26 @@ Result<ProfiledOperators> profiled_operators(const RecordedRank& recorded) {
 ProfiledOperators profiled_operators(const detail::RankGraph& graph) {
   const RecordedRank& recorded = *graph.recorded;
   const std::size_t n = recorded.cpu_ops.size();
-  std::vector<bool> launched(n, false);
-  std::vector<MemcpyKind> copied(n, MemcpyKind::none);  // by the operator itself
+  std::set<std::int32_t> launched;
+  std::unordered_map<std::int32_t, MemcpyKind> copied;  // by the operator itself
   for (const detail::GpuWork& work : graph.gpu) {
     std::int32_t op = work.op;
-    if (op != detail::kNone) copied[static_cast<std::size_t>(op)] = work.copy;
-    for (; op != detail::kNone && !launched[static_cast<std::size_t>(op)];
-         op = graph.parent_of_op[static_cast<std::size_t>(op)])
-      launched[static_cast<std::size_t>(op)] = true;
+    if (op != detail::kNone) copied[op] = work.copy;
+    while (op != detail::kNone && launched.insert(op).second)
+      op = graph.parent_of_op[static_cast<std::size_t>(op)];
   }
 
   ProfiledOperators out;
   out.trace.file = recorded.file;
   out.trace.schema = recorded.schema;
-  out.trace.names = recorded.names;
+  StringTable& names = out.trace.names;
+  const auto intern = [&](NameId name) {
+    return name.valid() ? names.intern(recorded.names.text(name)) : name;
+  };
   out.node_of_op.assign(n, -1);
   constexpr std::int64_t kRoot = 1;
-  for (std::size_t i = 0; i < n; ++i) {
-    if (!launched[i]) continue;
+  for (const std::int32_t number : launched) {
+    const auto i = static_cast<std::size_t>(number);
     const CpuOp& op = recorded.cpu_ops[i];
     const std::int32_t parent = graph.parent_of_op[i];
     EtNode node;
@@ -160,18 +164,20 @@ ProfiledOperators profiled_operators(const detail::RankGraph& graph) {
     node.parent = parent == detail::kNone ? kRoot : parent + kRoot + 1;
     node.order = node.id;
     node.sequence_number = op.sequence_number;
-    node.name = op.name;
-    node.input_shapes = op.input_shapes;
+    node.name = intern(op.name);
+    node.input_shapes = intern(op.input_shapes);
     node.first_input = static_cast<std::uint32_t>(out.trace.tensors.size());
     if (op.input_types.valid()) {
       const Texts texts = translate(recorded.names.text(op.input_types), recorded.names.text(op.input_values),
                                     recorded.names.text(op.input_shapes));
-      node.input_types = out.trace.names.intern(texts.types);
-      node.values = out.trace.names.intern(texts.values);
+      node.input_types = names.intern(texts.types);
+      node.values = names.intern(texts.values);
       // copy_(to, from): what the copy engine did tells where they lie.
+      const auto copy = copied.find(number);
+      const MemcpyKind kind = copy == copied.end() ? MemcpyKind::none : copy->second;
       for (int tensor = 0; tensor < texts.tensors; ++tensor) {
-        const bool from_host = copied[i] == MemcpyKind::host_to_device && tensor == 1;
-        const bool to_host = copied[i] == MemcpyKind::device_to_host && tensor == 0 && texts.tensors > 1;
+        const bool from_host = kind == MemcpyKind::host_to_device && tensor == 1;
+        const bool to_host = kind == MemcpyKind::device_to_host && tensor == 0 && texts.tensors > 1;
         out.trace.tensors.push_back({.on_gpu = !from_host && !to_host});
       }
     }

@@ -17,8 +17,17 @@
 #include "stepcast/trace/recorded_program.h"
 
 namespace stepcast {
+
+namespace detail {
+struct IndexedTrace {
+  std::shared_ptr<const TraceIndex> index;
+  std::optional<Result<EtJoin>> join;  // where there is an execution trace
+};
+}  // namespace detail
+
 namespace {
 
+using detail::IndexedTrace;
 using detail::RankGraph;
 using detail::RecordedStep;
 
@@ -34,7 +43,7 @@ std::optional<std::int64_t> last_with_gpu_work(std::span<const RecordedInput> ra
     for (std::size_t r = 0; r < ranks.size() && !launches; ++r) {
       const auto step = std::find_if(steps[r].begin(), steps[r].end(),
                                      [&](const RecordedStep& s) { return s.number == *n; });
-      launches = detail::launches_gpu_work(*ranks[r].kineto, *step);
+      launches = ranks[r].index->index->launches_gpu_work(*step);
     }
     if (!launches) continue;
     if (*n != common.back())
@@ -51,7 +60,8 @@ Result<std::vector<RecordedStep>> choose_steps(std::span<const RecordedInput> ra
   std::vector<std::vector<RecordedStep>> steps;
   std::size_t without = 0;
   for (const RecordedInput& in : ranks) {
-    steps.push_back(detail::find_steps(*in.kineto));
+    const std::span<const RecordedStep> of_rank = in.index->index->steps();
+    steps.emplace_back(of_rank.begin(), of_rank.end());
     if (steps.back().empty()) ++without;
   }
   std::vector<RecordedStep> chosen;
@@ -169,11 +179,14 @@ void note_join(const RankGraph& g, const detail::EtJoin& join, std::vector<std::
                     "out: they stand in the profiler trace",
                     g.rank, merged));
   const std::vector<CpuOp>& ops = g.recorded->cpu_ops;
-  bool in_step = false;
-  for (std::size_t i = 0; i < ops.size() && !in_step; ++i) {
-    const double start_us = g.us(ops[i].start);
-    in_step = g.et_node_of_op[i] >= 0 && start_us >= g.window.start_us && start_us < g.window.end_us;
-  }
+  const auto begins_before = [&](double time_us) {
+    return std::partition_point(ops.begin(), ops.end(),
+                                [&](const CpuOp& op) { return g.us(op.start) < time_us; }) -
+           ops.begin();
+  };
+  const bool in_step = std::any_of(g.et_node_of_op.begin() + begins_before(g.window.start_us),
+                                   g.et_node_of_op.begin() + begins_before(g.window.end_us),
+                                   [](std::int32_t node) { return node >= 0; });
   if (!in_step)
     notes.push_back(
         fmt::format("rank {}: the execution trace is of another step than the one replayed", g.rank));
@@ -181,17 +194,17 @@ void note_join(const RankGraph& g, const detail::EtJoin& join, std::vector<std::
 
 RankGraph link(const RecordedInput& in, const RecordedStep& step, Nanoseconds origin,
                std::vector<std::string>& notes) {
-  RankGraph g = detail::link_rank(*in.kineto, step, origin);
-  if (in.execution_trace == nullptr) return g;
-  Result<detail::EtJoin> join = detail::join_execution_trace(*in.kineto, *in.execution_trace);
+  RankGraph g = detail::link_rank(in.index->index, step, origin);
+  if (!in.index->join) return g;
+  const Result<detail::EtJoin>& join = *in.index->join;
   if (!join.ok()) {
     notes.push_back(
         fmt::format("rank {}: replayed without its execution trace: {}", g.rank, join.error().message()));
     return g;
   }
   g.execution_trace = in.execution_trace;
-  g.et_node_of_op = std::move(join->node_of_op);
-  g.et_repetition_of_op = std::move(join->repetition_of_op);
+  g.et_node_of_op = join->node_of_op;
+  g.et_repetition_of_op = join->repetition_of_op;
   note_join(g, *join, notes);
   return g;
 }
@@ -265,6 +278,14 @@ void note_missing_kernels(const RankGraph& g, const detail::GpuLateness& latenes
 
 }  // namespace
 
+std::shared_ptr<const IndexedTrace> index_trace(const RecordedInput& input) {
+  auto indexed = std::make_shared<IndexedTrace>();
+  indexed->index = std::make_shared<const detail::TraceIndex>(*input.kineto);
+  if (input.execution_trace != nullptr)
+    indexed->join = detail::join_execution_trace(*input.kineto, *input.execution_trace);
+  return indexed;
+}
+
 Result<RecordedProgram> rebuild_program(std::span<const RecordedInput> input, const RebuildOptions& options) {
   STEPCAST_TRY(check_ranks(input));
   // Ranks in ascending order, whatever the order of the files.
@@ -273,6 +294,9 @@ Result<RecordedProgram> rebuild_program(std::span<const RecordedInput> input, co
     return a.kineto->rank.value_or(0) < b.kineto->rank.value_or(0);
   });
   std::vector<std::string> notes;
+  for (RecordedInput& rank : ranks) {
+    if (!rank.index) rank.index = index_trace(rank);
+  }
   STEPCAST_ASSIGN(const std::vector<RecordedStep> steps, choose_steps(ranks, options, notes));
   Nanoseconds origin = Nanoseconds::max();
   for (const RecordedStep& s : steps) origin = std::min(origin, s.start);
@@ -314,12 +338,13 @@ Result<RecordedProgram> rebuild_program(std::span<const RecordedInput> input, co
 }
 
 Status can_be_replayed(const RecordedRank& rank) {
-  const RecordedInput input{&rank, nullptr};
+  RecordedInput input{&rank, nullptr};
   const std::span<const RecordedInput> alone{&input, 1};
   std::vector<std::string> notes;
   STEPCAST_TRY(check_ranks(alone));
+  input.index = index_trace(input);
   STEPCAST_ASSIGN(const std::vector<RecordedStep> steps, choose_steps(alone, {}, notes));
-  const RankGraph graph = detail::link_rank(rank, steps.front(), steps.front().start);
+  const RankGraph graph = detail::link_rank(input.index->index, steps.front(), steps.front().start);
   return check_gpu_work({&graph, 1});
 }
 

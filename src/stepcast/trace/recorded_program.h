@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -99,10 +100,19 @@ struct RecordedProgram {
 // Of all ranks.
 [[nodiscard]] KernelTimeCoverage work_coverage(const RecordedProgram& recorded);
 
+namespace detail {
+struct IndexedTrace;
+}
+
 struct RecordedInput {
   const RecordedRank* kineto = nullptr;
   const ExecutionTrace* execution_trace = nullptr;  // null where there is none
+  // What index_trace() made of the two; without it every rebuild makes its own.
+  std::shared_ptr<const detail::IndexedTrace> index{};
 };
+
+// What every step of a file needs: whoever rebuilds several of them makes it once. Refers to the input's traces.
+[[nodiscard]] std::shared_ptr<const detail::IndexedTrace> index_trace(const RecordedInput& input);
 
 // Errors: two files with the same rank, ranks missing from the world where collectives need them are noted
 // and not an error, no GPU work, no common step. An execution trace that does not belong to its profiler trace is

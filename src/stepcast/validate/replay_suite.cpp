@@ -245,7 +245,8 @@ Result<SuiteResult> validate_replay(const fs::path& data, const SuiteOptions& op
       for (const std::int64_t step : common_steps(set)) steps.emplace_back(step);
       if (steps.empty()) steps.emplace_back();  // the whole trace
       std::vector<std::optional<Result<Replay>>> replays(steps.size());
-      const std::vector<RecordedInput> inputs = set.inputs();
+      std::vector<RecordedInput> inputs = set.inputs();
+      for (RecordedInput& input : inputs) input.index = index_trace(input);
       STEPCAST_TRY(parallel_for(steps.size(), options.threads, [&](std::size_t i) -> Status {
         ReplayOptions how;
         how.rebuild.step = steps[i];

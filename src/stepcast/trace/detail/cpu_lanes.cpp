@@ -1,7 +1,9 @@
 #include "stepcast/trace/detail/cpu_lanes.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string_view>
+#include <unordered_map>
 
 #include "stepcast/trace/detail/gpu_waits.h"
 
@@ -18,21 +20,27 @@ bool is_framework_op(const RankGraph& g, std::int32_t op) {
   return op != kNone && g.recorded->cpu_ops[static_cast<std::size_t>(op)].kind == CpuOp::Kind::op;
 }
 
+// Open in the window or begun in it.
+std::vector<std::int32_t> ops_of_window(const RankGraph& g, std::size_t thread) {
+  const auto at = [&](double time_us) { return g.origin + Nanoseconds{std::llround(time_us * 1e3)}; };
+  return g.index->ops_in(thread, at(g.window.start_us), at(g.window.end_us));
+}
+
 // One lane's raw tasks: contiguous from the first to the last event, idle stretches still inside.
 std::vector<CpuTask> cut(const RankGraph& g, std::int32_t thread, bool is_main) {
   const RecordedRank& r = *g.recorded;
   const double first = g.window.start_us, last = g.window.end_us;
   std::vector<Boundary> boundaries;
   double lane_end = first;
-  for (std::size_t i = 0; i < r.cpu_ops.size(); ++i) {
-    const CpuOp& op = r.cpu_ops[i];
-    if (!op.thread.valid() || static_cast<std::int32_t>(op.thread.index()) != thread) continue;
+  const std::vector<std::int32_t> ops = ops_of_window(g, static_cast<std::size_t>(thread));
+  for (const std::int32_t i : ops) {
+    const CpuOp& op = r.cpu_ops[static_cast<std::size_t>(i)];
     const double begin = g.us(op.start);
     double end = g.us(op.end());
     if (begin >= last || end <= first) continue;
     if (is_main) end = std::min(end, last);
-    if (begin >= first) boundaries.push_back({begin, static_cast<std::int32_t>(i), true});
-    boundaries.push_back({end, static_cast<std::int32_t>(i), false});
+    if (begin >= first) boundaries.push_back({begin, i, true});
+    boundaries.push_back({end, i, false});
     lane_end = std::max(lane_end, end);
   }
   // Ends before begins at one instant, but an op of no length begins before it ends; inner ops end first and
@@ -50,11 +58,9 @@ std::vector<CpuTask> cut(const RankGraph& g, std::int32_t thread, bool is_main) 
   std::vector<CpuTask> tasks;
   std::vector<std::int32_t> open;
   // Ops that were open already when the window began, outermost first.
-  for (std::size_t i = 0; i < r.cpu_ops.size(); ++i) {
-    const CpuOp& op = r.cpu_ops[i];
-    if (op.thread.valid() && static_cast<std::int32_t>(op.thread.index()) == thread &&
-        g.us(op.start) < first && g.us(op.end()) > first)
-      open.push_back(static_cast<std::int32_t>(i));
+  for (const std::int32_t i : ops) {
+    const CpuOp& op = r.cpu_ops[static_cast<std::size_t>(i)];
+    if (g.us(op.start) < first && g.us(op.end()) > first) open.push_back(i);
   }
   double now = first;
   bool started = is_main;
@@ -149,6 +155,11 @@ void find_wait_sources(const RankGraph& g, CpuLanes& lanes) {
   const auto ended_work = [&](std::int32_t stream, double before_us, double end_us) {
     return last_ended(g, last_launched_before(g, stream, before_us), end_us + kClockToleranceUs);
   };
+  std::unordered_multimap<std::int64_t, std::int64_t> syncs;  // correlation of the call -> stream
+  for (const StreamSync& sync : g.recorded->stream_syncs) {
+    if (sync.kind == StreamSync::Kind::stream_sync && sync.correlation >= 0)
+      syncs.emplace(sync.correlation, sync.stream);
+  }
   for (const std::int32_t thread : lanes.threads) {
     std::int32_t last_stream = kNone;
     std::int32_t last_before_record = kNone, last_launch = kNone;
@@ -173,12 +184,10 @@ void find_wait_sources(const RankGraph& g, CpuLanes& lanes) {
           std::int32_t stream = last_stream;
           const std::int64_t correlation = g.recorded->runtime_calls[call.recorded].correlation;
           wait.inferred = true;
-          for (const StreamSync& sync : g.recorded->stream_syncs) {
-            if (sync.kind != StreamSync::Kind::stream_sync || sync.correlation != correlation ||
-                correlation < 0)
-              continue;
+          const auto [first_sync, last_sync] = syncs.equal_range(correlation);
+          for (auto sync = first_sync; sync != last_sync; ++sync) {
             for (std::size_t s = 0; s < g.streams.size(); ++s) {
-              if (g.streams[s].number == sync.stream) {
+              if (g.streams[s].number == sync->second) {
                 stream = static_cast<std::int32_t>(s);
                 wait.inferred = false;
               }
@@ -213,9 +222,11 @@ CpuLanes cut_cpu_lanes(const RankGraph& g) {
   CpuLanes lanes;
   const std::size_t thread_count = g.recorded->threads.size();
   std::vector<bool> has_work(thread_count, false);
-  for (const CpuOp& op : g.recorded->cpu_ops) {
-    if (op.thread.valid() && g.us(op.start) < g.window.end_us && g.us(op.end()) > g.window.start_us)
-      has_work[op.thread.index()] = true;
+  for (std::size_t t = 0; t < thread_count; ++t) {
+    const std::vector<std::int32_t> ops = ops_of_window(g, t);
+    has_work[t] = std::any_of(ops.begin(), ops.end(), [&](std::int32_t i) {
+      return g.us(g.recorded->cpu_ops[static_cast<std::size_t>(i)].end()) > g.window.start_us;
+    });
   }
   for (const Call& c : g.calls) {
     if (c.kind == CallKind::launch) has_work[c.thread] = true;

@@ -4,11 +4,9 @@
 #include <map>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
+#include <utility>
 
 #include <fmt/format.h>
-
-#include "stepcast/trace/trace_summary.h"
 
 namespace stepcast::detail {
 namespace {
@@ -33,53 +31,12 @@ bool waits_for_own_copy(std::string_view call_name, std::string_view gpu_name, M
   return call_name == "cudaMemcpy" || call_name == "hipMemcpyWithStream" || call_name == "hipMemcpy";
 }
 
-// Enclosing op of every op and of every call, per thread. Ops are sorted by (start, -duration); on one thread
-// they nest but for rounding and a few odd annotations, for which the op that began last and has not ended
-// counts as the enclosing one.
-struct Nesting {
-  std::vector<std::int32_t> parent_of_op;
-  std::vector<std::int32_t> op_of_call;
-};
-
-Nesting nest(const RecordedRank& r) {
-  Nesting n;
-  n.parent_of_op.assign(r.cpu_ops.size(), kNone);
-  n.op_of_call.assign(r.runtime_calls.size(), kNone);
-  std::vector<std::vector<std::int32_t>> open(r.threads.size());
-  const auto close_until = [&](std::vector<std::int32_t>& stack, Nanoseconds start, Nanoseconds end) {
-    // An op that ended before `start` is closed; of two ops meeting in one instant the second is a sibling.
-    std::erase_if(stack, [&](std::int32_t i) {
-      const CpuOp& op = r.cpu_ops[static_cast<std::size_t>(i)];
-      return op.end() < start || (op.end() == start && end > start);
-    });
-  };
-  std::size_t c = 0;
-  const auto nest_call = [&](std::size_t index) {
-    const RuntimeCall& call = r.runtime_calls[index];
-    if (!call.thread.valid()) return;
-    auto& stack = open[call.thread.index()];
-    close_until(stack, call.start, call.end());
-    if (!stack.empty()) n.op_of_call[index] = stack.back();
-  };
-  for (std::size_t i = 0; i < r.cpu_ops.size(); ++i) {
-    const CpuOp& op = r.cpu_ops[i];
-    while (c < r.runtime_calls.size() && r.runtime_calls[c].start < op.start) nest_call(c++);
-    if (!op.thread.valid()) continue;
-    auto& stack = open[op.thread.index()];
-    close_until(stack, op.start, op.end());
-    if (!stack.empty()) n.parent_of_op[i] = stack.back();
-    stack.push_back(static_cast<std::int32_t>(i));
-  }
-  while (c < r.runtime_calls.size()) nest_call(c++);
-  return n;
-}
-
 struct OpContext {
   std::int32_t comm_op = kNone;
   bool in_library_annotation = false;
 };
 
-OpContext context_of(const RecordedRank& r, const std::vector<std::int32_t>& parent_of_op, std::int32_t op,
+OpContext context_of(const RecordedRank& r, std::span<const std::int32_t> parent_of_op, std::int32_t op,
                      std::unordered_map<std::uint32_t, std::uint8_t>& name_role) {
   // 1: record_param_comms, 2: nccl:* annotation, 0: anything else
   const auto role = [&](NameId name) {
@@ -104,89 +61,20 @@ OpContext context_of(const RecordedRank& r, const std::vector<std::int32_t>& par
 
 }  // namespace
 
-std::vector<RecordedStep> find_steps(const RecordedRank& r) {
-  std::vector<RecordedStep> steps;
-  for (const CpuOp& op : r.cpu_ops) {
-    if (op.kind != CpuOp::Kind::step || op.duration <= Nanoseconds{0} || !op.thread.valid()) continue;
-    const auto number = profiler_step_number(r.names.text(op.name));
-    if (!number) continue;
-    steps.push_back({*number, op.start, op.end(), static_cast<std::int32_t>(op.thread.index())});
-  }
-  return steps;
-}
-
-bool launches_gpu_work(const RecordedRank& r, const RecordedStep& step) {
-  std::unordered_set<std::int64_t> called;
-  for (const RuntimeCall& call : r.runtime_calls) {
-    if (call.start >= step.start && call.start < step.end && call.correlation >= 0)
-      called.insert(call.correlation);
-  }
-  return std::any_of(r.gpu_ops.begin(), r.gpu_ops.end(),
-                     [&](const GpuOp& op) { return called.contains(op.correlation); });
-}
-
-RecordedStep whole_file(const RecordedRank& r) {
-  RecordedStep step;
-  step.start = Nanoseconds::max();
-  step.end = Nanoseconds::min();
-  std::vector<std::size_t> ops_on(r.threads.size(), 0);
-  const auto cover = [&step](Nanoseconds start, Nanoseconds end) {
-    step.start = std::min(step.start, start);
-    step.end = std::max(step.end, end);
-  };
-  for (const CpuOp& op : r.cpu_ops) {
-    cover(op.start, op.end());
-    if (op.thread.valid()) ++ops_on[op.thread.index()];
-  }
-  // Threads that only poll have no part in the step: the calls of those that launch or hold ops count.
-  std::unordered_set<std::int64_t> started_work;
-  for (const GpuOp& g : r.gpu_ops) started_work.insert(g.correlation);
-  std::vector<bool> works(r.threads.size(), false);
-  for (std::size_t t = 0; t < works.size(); ++t) works[t] = ops_on[t] > 0;
-  for (const RuntimeCall& call : r.runtime_calls) {
-    if (call.thread.valid() && call.correlation >= 0 && started_work.contains(call.correlation))
-      works[call.thread.index()] = true;
-  }
-  const bool nobody_works = std::find(works.begin(), works.end(), true) == works.end();
-  for (const RuntimeCall& call : r.runtime_calls) {
-    if (!nobody_works && !(call.thread.valid() && works[call.thread.index()])) continue;
-    cover(call.start, call.end());
-    if (call.thread.valid() && r.cpu_ops.empty()) ++ops_on[call.thread.index()];
-  }
-  if (r.cpu_ops.empty() && r.runtime_calls.empty()) {
-    for (const GpuOp& g : r.gpu_ops) cover(g.start, g.end());
-  }
-  if (!ops_on.empty())
-    step.main_thread =
-        static_cast<std::int32_t>(std::max_element(ops_on.begin(), ops_on.end()) - ops_on.begin());
-  return step;
-}
-
 namespace {
 
 // Operators of calls and GPU work that lie inside none on their thread, from "External id" where that names the
 // operator: calls of helper threads, launches that are not in the file.
 void link_operators(RankGraph& g) {
   const RecordedRank& r = *g.recorded;
-  const auto external_id_of = [&](const GpuWork& w) { return r.gpu_ops[w.recorded].external_id; };
   for (GpuWork& w : g.gpu) {
     if (w.call != kNone) w.op = g.calls[static_cast<std::size_t>(w.call)].op;
-  }
-  const bool all_known = std::all_of(
-      g.gpu.begin(), g.gpu.end(), [&](const GpuWork& w) { return w.op != kNone || external_id_of(w) == -1; });
-  if (all_known || external_id_meaning(r) != ExternalIdMeaning::op) return;
-  std::unordered_map<std::int64_t, std::int32_t> op_of_id;
-  for (std::size_t i = 0; i < r.cpu_ops.size(); ++i) {
-    if (r.cpu_ops[i].external_id != -1)
-      op_of_id.emplace(r.cpu_ops[i].external_id, static_cast<std::int32_t>(i));
   }
   std::unordered_map<std::uint32_t, std::uint8_t> name_role;
   for (GpuWork& w : g.gpu) {
     if (w.op != kNone) continue;
-    const auto op = op_of_id.find(external_id_of(w));
-    if (op == op_of_id.end()) continue;
-    w.op = op->second;
-    if (w.call == kNone) continue;
+    w.op = g.index->op_with_external_id(r.gpu_ops[w.recorded].external_id);
+    if (w.op == kNone || w.call == kNone) continue;
     Call& call = g.calls[static_cast<std::size_t>(w.call)];
     const OpContext context = context_of(r, g.parent_of_op, w.op, name_role);
     call.op = w.op;
@@ -195,62 +83,47 @@ void link_operators(RankGraph& g) {
   }
 }
 
-// Older profilers write whole microseconds.
-double gpu_clock_step_us(const RecordedRank& r) {
-  const bool whole = std::all_of(r.gpu_ops.begin(), r.gpu_ops.end(), [](const GpuOp& op) {
-    return op.start.count() % 1000 == 0 && op.duration.count() % 1000 == 0;
-  });
-  return whole ? kClockToleranceUs : 1e-3;
-}
-
 }  // namespace
 
-RankGraph link_rank(const RecordedRank& r, const RecordedStep& step, Nanoseconds origin) {
+RankGraph link_rank(std::shared_ptr<const TraceIndex> index, const RecordedStep& step, Nanoseconds origin) {
+  const RecordedRank& r = index->recorded();
   RankGraph g;
   g.recorded = &r;
   g.origin = origin;
   g.rank = r.rank.value_or(0);
   g.window = {step.number, g.us(step.start), g.us(step.end), step.main_thread};
-
-  Nesting nesting = nest(r);
-  g.parent_of_op = std::move(nesting.parent_of_op);
+  g.parent_of_op = index->parent_of_op();
   g.calls_of_thread.resize(r.threads.size());
-
-  g.begins_with_file = true;
-  g.clock_step_us = gpu_clock_step_us(r);
+  g.begins_with_file = !index->shows_work_before(step.start);
+  g.clock_step_us = index->clock_step_us();
 
   // Calls of the window. A call that spans the window's begin belongs to the time before.
   std::unordered_map<std::int64_t, std::int32_t> call_of_correlation;
-  std::unordered_map<std::int64_t, bool> launched_elsewhere;  // correlation -> launched after the window
   std::unordered_map<std::uint32_t, std::uint8_t> name_role;
-  for (std::size_t i = 0; i < r.runtime_calls.size(); ++i) {
+  const IndexRange in_window = index->calls_of(step);
+  for (std::size_t i = in_window.first; i < in_window.last; ++i) {
     const RuntimeCall& call = r.runtime_calls[i];
     if (!call.thread.valid()) continue;
-    if (call.start < step.start || call.start >= step.end) {
-      if (call.correlation >= 0) launched_elsewhere[call.correlation] = call.start >= step.end;
-      continue;
-    }
     Call c;
     c.recorded = static_cast<std::uint32_t>(i);
     c.thread = call.thread.index();
     c.kind = kind_of_call(r.names.text(call.name));
     c.start_us = g.us(call.start);
     c.end_us = g.us(call.end());
-    c.op = nesting.op_of_call[i];
+    c.op = index->op_of_call()[i];
     const OpContext context = context_of(r, g.parent_of_op, c.op, name_role);
     c.comm_op = context.comm_op;
     c.in_library_annotation = context.in_library_annotation;
-    const auto index = static_cast<std::int32_t>(g.calls.size());
+    const auto number = static_cast<std::int32_t>(g.calls.size());
     // A correlation may be shared by two calls (hipArray3DCreate + hipMemsetAsync): the later one is the
     // launch.
-    if (call.correlation >= 0) call_of_correlation[call.correlation] = index;
-    g.calls_of_thread[c.thread].push_back(index);
+    if (call.correlation >= 0) call_of_correlation[call.correlation] = number;
+    g.calls_of_thread[c.thread].push_back(number);
     g.calls.push_back(std::move(c));
   }
 
   // GPU work launched in the window, and what is left over from before. Work launched after it does not
   // belong here.
-  std::vector<std::size_t> left_over;
   double last_end_us = g.window.end_us;
   const auto add = [&](std::size_t i, std::int32_t call) {
     const GpuOp& op = r.gpu_ops[i];
@@ -270,28 +143,28 @@ RankGraph link_rank(const RecordedRank& r, const RecordedStep& step, Nanoseconds
     last_end_us = std::max(last_end_us, w.end_us);
     g.gpu.push_back(w);
   };
-  for (std::size_t i = 0; i < r.gpu_ops.size(); ++i) {
-    const GpuOp& op = r.gpu_ops[i];
-    const auto it = call_of_correlation.find(op.correlation);
-    if (op.correlation >= 0 && it != call_of_correlation.end()) {
+  std::vector<std::pair<std::size_t, std::int32_t>> launched;  // GPU work and its call
+  for (const auto& [correlation, call] : call_of_correlation) {
+    for (const auto& [same, i] : index->work_of(correlation)) {
       // Integer clocks may show GPU work a little before its launch, never much: else the correlation was
       // reused.
-      if (g.us(op.start) + kClockToleranceUs >= g.calls[static_cast<std::size_t>(it->second)].start_us) {
-        add(i, it->second);
-        continue;
-      }
+      const GpuOp& op = r.gpu_ops[static_cast<std::size_t>(i)];
+      if (g.us(op.start) + kClockToleranceUs >= g.calls[static_cast<std::size_t>(call)].start_us)
+        launched.emplace_back(static_cast<std::size_t>(i), call);
     }
-    left_over.push_back(i);
   }
-  for (const std::size_t i : left_over) {
+  std::sort(launched.begin(), launched.end());
+  for (const auto& [i, call] : launched) add(i, call);
+  auto next_launched = launched.begin();
+  for (std::size_t i = index->first_work_running_at(step.start); i < r.gpu_ops.size(); ++i) {
     const GpuOp& op = r.gpu_ops[i];
-    const auto elsewhere = launched_elsewhere.find(op.correlation);
-    const bool launched_before = elsewhere != launched_elsewhere.end() && !elsewhere->second;
-    if (op.end() <= step.start || launched_before) g.begins_with_file = false;
-    if (op.end() <= step.start || g.us(op.start) >= last_end_us) continue;
-    if (elsewhere != launched_elsewhere.end() && elsewhere->second) continue;  // launched after the window
-    if (elsewhere == launched_elsewhere.end() && op.start >= step.end)
-      continue;  // no launch in the file, runs after it
+    if (g.us(op.start) >= last_end_us) break;
+    while (next_launched != launched.end() && next_launched->first < i) ++next_launched;
+    if (next_launched != launched.end() && next_launched->first == i) continue;
+    if (op.end() <= step.start) continue;
+    const auto elsewhere = index->call_outside(op.correlation, in_window);
+    if (elsewhere && r.runtime_calls[*elsewhere].start >= step.end) continue;  // launched after the window
+    if (!elsewhere && op.start >= step.end) continue;  // no launch in the file, runs after it
     add(i, kNone);
   }
 
@@ -327,8 +200,13 @@ RankGraph link_rank(const RecordedRank& r, const RecordedStep& step, Nanoseconds
       call.blocking_copy = true;
     }
   }
+  g.index = std::move(index);
   link_operators(g);
   return g;
+}
+
+RankGraph link_rank(const RecordedRank& recorded, const RecordedStep& step, Nanoseconds origin) {
+  return link_rank(std::make_shared<const TraceIndex>(recorded), step, origin);
 }
 
 bool runs_beside(const RankGraph& g, const GpuWork& running, const GpuWork& next) {

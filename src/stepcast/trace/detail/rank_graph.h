@@ -6,6 +6,8 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,7 @@
 #include "stepcast/base/result.h"
 #include "stepcast/operation/kernel_class.h"
 #include "stepcast/program/block.h"
+#include "stepcast/trace/detail/trace_index.h"
 #include "stepcast/trace/recorded_program.h"
 #include "stepcast/trace/recorded_rank.h"
 
@@ -93,7 +96,8 @@ struct RankGraph {
   const ExecutionTrace* execution_trace = nullptr;
   std::int32_t rank = 0;
   StepWindow window;
-  std::vector<std::int32_t> parent_of_op;         // [cpu op] -> enclosing op on the thread, whole file
+  std::shared_ptr<const TraceIndex> index;
+  std::span<const std::int32_t> parent_of_op;     // [cpu op] -> enclosing op on the thread, whole file
   std::vector<std::int32_t> et_node_of_op;        // [cpu op] -> ET node; empty without ET
   std::vector<std::int32_t> et_repetition_of_op;  // [cpu op] EtJoin::repetition_of_op; empty without ET
   std::vector<Call> calls;                        // in the window, by start
@@ -108,24 +112,10 @@ struct RankGraph {
   Nanoseconds origin{};  // common clock's zero
 };
 
-// The chosen step of a rank on its own clock: ProfilerStep#N, or first to last event where the file has no
-// steps.
-struct RecordedStep {
-  std::int64_t number = -1;
-  Nanoseconds start{}, end{};
-  std::int32_t main_thread = kNone;
-};
-
-// Every complete ProfilerStep of the file, by start.
-[[nodiscard]] std::vector<RecordedStep> find_steps(const RecordedRank& recorded);
-// First to last event, on the thread with most ops.
-[[nodiscard]] RecordedStep whole_file(const RecordedRank& recorded);
-
-// True when a call inside the step started GPU work.
-[[nodiscard]] bool launches_gpu_work(const RecordedRank& recorded, const RecordedStep& step);
-
 // Links ops, calls and GPU work inside the step: op nesting per thread, call to GPU work by correlation,
 // streams by start.
+[[nodiscard]] RankGraph link_rank(std::shared_ptr<const TraceIndex> index, const RecordedStep& step,
+                                  Nanoseconds origin);
 [[nodiscard]] RankGraph link_rank(const RecordedRank& recorded, const RecordedStep& step, Nanoseconds origin);
 // True when `next` begins while `running` still runs, by more than the clock resolves.
 [[nodiscard]] bool runs_beside(const RankGraph& graph, const GpuWork& running, const GpuWork& next);
