@@ -31,12 +31,9 @@ std::size_t deciding_member(const Collective& collective, const std::vector<Coll
   return last;
 }
 
-std::vector<PathShare> sorted(std::map<std::string, PathShare> shares) {
+std::vector<PathShare> sorted(const std::map<std::string, PathShare>& shares) {
   std::vector<PathShare> list;
-  for (auto& [what, share] : shares) {
-    share.what = what;
-    list.push_back(std::move(share));
-  }
+  for (const auto& [what, share] : shares) list.push_back({what, share.time_us, share.steps});
   std::stable_sort(list.begin(), list.end(),
                    [](const PathShare& a, const PathShare& b) { return a.time_us > b.time_us; });
   return list;
@@ -54,7 +51,7 @@ std::vector<PathShare> share_by(const CriticalPath& path, const Key& key, const 
     share->time_us += step.time.length_us();
     ++share->steps;
   }
-  return sorted(std::move(shares));
+  return sorted(shares);
 }
 
 // Of step_class().
