@@ -58,7 +58,7 @@ Factor over(const Estimate& target, const Estimate& origin) {
 class Pricing {
  public:
   Pricing(const RecordedProgram& recorded, const RecordedPricing& how)
-      : recorded_(recorded), program_(recorded.program), how_(how) {
+      : program_(recorded.program), how_(how) {
     const auto all = static_cast<std::int64_t>(std::max<std::uint64_t>(1, program_.rank_count()));
     const auto world = recorded.files.empty() ? std::nullopt : recorded.files.front().world_size;
     const std::int64_t ranks = std::max<std::int64_t>(all, world.value_or(0));
@@ -237,7 +237,6 @@ class Pricing {
     std::uint64_t tasks = 0;
     double time_us = 0;
   };
-  const RecordedProgram& recorded_;
   const Program& program_;
   const RecordedPricing& how_;
   std::vector<GroupPlacement> places_, origin_places_;  // [GroupId]

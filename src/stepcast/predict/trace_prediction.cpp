@@ -45,10 +45,6 @@ void level_ranks(RecordedProgram& recorded, Costs& costs) {
       if (recorded.program.works.host(block.tasks()[t].work) != nullptr) host[c] += us[t];
     }
   }
-  const auto median = [](std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    return nearest_rank_quantile(values, 0.5);
-  };
   const double all_computation = median(computation), all_host = median(host);
   for (std::size_t c = 0; c < n; ++c) {
     const Block& block = recorded.program.block(block_id(recorded, c));

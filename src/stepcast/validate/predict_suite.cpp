@@ -12,7 +12,7 @@
 
 #include <fmt/format.h>
 
-#include "stepcast/base/parallel.h"
+#include "stepcast/base/statistics.h"
 #include "stepcast/platform/platform_choice.h"
 #include "stepcast/predict/host_prices.h"
 #include "stepcast/predict/recorded_prices.h"
@@ -20,6 +20,7 @@
 #include "stepcast/predict/untimed_program.h"
 #include "stepcast/trace/recorded_program.h"
 #include "stepcast/trace/trace_set.h"
+#include "stepcast/validate/recorded_job.h"
 #include "stepcast/validate/recorded_sets.h"
 
 namespace stepcast {
@@ -28,58 +29,12 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double kUsPerMs = 1e3;
-// Steps of a longer recording that are rebuilt: enough for means, and a file of thousands stays affordable.
-constexpr std::size_t kMostSteps = 12;
-// A step differs by no more than this from the ones behind it where a job is under way.
-constexpr double kSteadyWithin = 0.2;
-// Two recordings are of one workload if they share this much of their operators' calls.
-constexpr double kSameWorkload = 0.9;
 // Standard deviations from the mean to the 10th and 90th percentile of a normal distribution.
 constexpr double kTenthPercentile = 1.2816;
-
-struct RecordedJob {
-  std::string name, folder, device;
-  std::vector<RecordedProgram> steps;    // at least one
-  std::vector<HostTimes> host_of_steps;  // [step]
-  // Host time of each rank alone, last step. [rank class]
-  std::vector<HostTimes> host_of_ranks;
-  // Which operators the first rank calls in the whole file, with their shapes, and how often.
-  std::map<std::string, std::uint64_t> operators;
-};
-
-std::vector<RankClassId> all_classes(const RecordedProgram& recorded) {
-  std::vector<RankClassId> classes;
-  for (std::size_t c = 0; c < recorded.facts.size(); ++c) classes.emplace_back(c);
-  return classes;
-}
 
 std::string row_name(const RecordedStepFacts& facts) {
   return facts.step_number >= 0 ? fmt::format("rank {} step {}", facts.rank, facts.step_number)
                                 : fmt::format("rank {}", facts.rank);
-}
-
-std::map<std::string, std::uint64_t> operators_of(const RecordedRank& rank) {
-  std::map<std::string, std::uint64_t> operators;
-  for (const CpuOp& op : rank.cpu_ops) {
-    if (op.kind != CpuOp::Kind::op) continue;
-    std::string call{rank.names.text(op.name)};
-    if (op.input_shapes.valid()) call += rank.names.text(op.input_shapes);
-    ++operators[std::move(call)];
-  }
-  return operators;
-}
-
-// Share of the calls that two recordings have in common, 0 to 1.
-double common_share(const std::map<std::string, std::uint64_t>& a,
-                    const std::map<std::string, std::uint64_t>& b) {
-  std::uint64_t both = 0, any = 0;
-  for (const auto& [op, n] : a) {
-    const auto other = b.find(op);
-    both += std::min(n, other == b.end() ? 0 : other->second);
-    any += std::max(n, other == b.end() ? 0 : other->second);
-  }
-  for (const auto& [op, n] : b) any += a.contains(op) ? 0 : n;
-  return any > 0 ? static_cast<double>(both) / static_cast<double>(any) : 0;
 }
 
 // Mean of the values and the half-width of the band that a further one lies in with 80 %.
@@ -204,56 +159,6 @@ void own_overheads(Scores& scores, const RecordedJob& job) {
   }
 }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t n = values.size();
-  return n == 0 ? 0 : n % 2 == 1 ? values[n / 2] : 0.5 * (values[n / 2 - 1] + values[n / 2]);
-}
-
-bool is_data_loader(const RecordedProgram& recorded, const TaskInfo& task) {
-  const OpStacks& stacks = recorded.program.stacks;
-  for (StackId s = task.stack; s.valid(); s = stacks.parent(s)) {
-    if (recorded.program.names.text(stacks.name(s)).starts_with("enumerate(DataLoader)")) return true;
-  }
-  return false;
-}
-
-// What the data loader took is an input, not a property of the host: its recorded time, times `factor`.
-void scale_data_loader(const RecordedProgram& recorded, RankClassId c, Costs& costs, double factor) {
-  const BlockId id = recorded.program.rank_class(c).instances.front().block;
-  const Block& block = recorded.program.block(id);
-  for (std::uint32_t t = 0; t < block.task_count(); ++t) {
-    if (is_data_loader(recorded, block.tasks()[t]))
-      costs.duration_us(id)[t] = block.duration_us()[t] * factor;
-  }
-}
-
-// Time that the thread of the data loader's calls spent in them.
-double loader_us(const RecordedProgram& recorded, RankClassId c) {
-  const Block& block = recorded.program.block_of(c, InstanceId{0});
-  double us = 0;
-  for (std::uint32_t t = 0; t < block.task_count(); ++t) {
-    if (is_data_loader(recorded, block.tasks()[t])) us += block.duration_us()[t];
-  }
-  return us;
-}
-
-// Steps before the job is under way: the first ones, while they are far from the median of those behind them.
-// The CPU runs ahead of an empty GPU there, or caches are cold.
-std::size_t first_steady_step(const RecordedJob& job) {
-  std::size_t first = 0;
-  for (; first + 3 < job.steps.size(); ++first) {
-    std::vector<double> behind;
-    for (std::size_t s = first + 1; s < job.steps.size(); ++s) {
-      behind.push_back(job.steps[s].facts.front().step_us.length_us());
-    }
-    const double typical = median(behind);
-    if (std::abs(job.steps[first].facts.front().step_us.length_us() - typical) <= kSteadyWithin * typical)
-      break;
-  }
-  return first;
-}
-
 // The step as each of the others had it, its data loader's time given: their median.
 void cross_step(Scores& scores, const RecordedJob& job, std::vector<Skipped>& skipped) {
   const std::size_t first = first_steady_step(job);
@@ -271,7 +176,7 @@ void cross_step(Scores& scores, const RecordedJob& job, std::vector<Skipped>& sk
       const RecordedProgram& structure = job.steps[o];
       Costs costs{structure.program};
       for (const RankClassId c : all_classes(structure)) {
-        const double own = loader_us(structure, c), given = loader_us(job.steps[s], c);
+        const double own = data_loader_us(structure, c), given = data_loader_us(job.steps[s], c);
         if (own > 0 && given > 0) scale_data_loader(structure, c, costs, given / own);
       }
       const Result<ReplayScores> result = score_replay(structure, costs);
@@ -296,12 +201,6 @@ void cross_step(Scores& scores, const RecordedJob& job, std::vector<Skipped>& sk
           {row, measured / kUsPerMs, median(recorded_us[c]) / kUsPerMs, std::nullopt, std::nullopt, {}});
     }
   }
-}
-
-HostTimes host_of_job(const RecordedJob& job) {
-  HostTimes times;
-  for (const HostTimes& of_step : job.host_of_steps) times.add(of_step);
-  return times;
 }
 
 // Scores the last step of `job` with these host times.
@@ -335,7 +234,7 @@ void between_jobs(Scores& scores, std::span<const RecordedJob> jobs) {
     for (const RecordedJob& other : jobs) {
       if (&other == &job) continue;
       if (other.folder == job.folder && other.device == job.device && !job.device.empty() &&
-          common_share(other.operators, job.operators) >= kSameWorkload) {
+          same_workload(other, job)) {
         captures.add(host_of_job(other));
         n_captures += other.steps.size();
       } else if (other.device == job.device) {
@@ -516,42 +415,6 @@ void execution_traces_alone(Scores& scores, const RecordedJob& job, const TraceS
 
 // ---------------------------------------------------------------------------------------------------------
 
-Result<RecordedJob> rebuild(const TraceSet& set, const std::string& name, unsigned threads) {
-  RecordedJob job;
-  job.name = name;
-  job.folder = fs::path{name}.parent_path().generic_string();
-  std::vector<std::optional<std::int64_t>> steps;
-  for (const std::int64_t step : common_steps(set)) steps.emplace_back(step);
-  if (steps.empty()) steps.emplace_back();
-  if (steps.size() > kMostSteps) steps.erase(steps.begin(), steps.end() - kMostSteps);
-  const std::vector<RecordedInput> inputs = set.inputs();
-  std::vector<std::optional<Result<RecordedProgram>>> programs(steps.size());
-  STEPCAST_TRY(parallel_for(steps.size(), threads, [&](std::size_t i) -> Status {
-    programs[i].emplace(
-        rebuild_program(inputs, {.step = steps[i], .own_delays = false, .tf32_allowed = false}));
-    return Ok{};
-  }));
-  std::optional<Error> problem;
-  for (auto& program : programs) {
-    if (program->ok()) {
-      job.steps.push_back(std::move(program->value()));
-    } else {
-      problem = program->error();
-    }
-  }
-  if (job.steps.empty()) return *problem;
-  for (const RecordedProgram& step : job.steps) {
-    job.host_of_steps.push_back(HostTimes::learn(step, all_classes(step)));
-  }
-  const RecordedProgram& last = job.steps.back();
-  for (const RankClassId c : all_classes(last)) {
-    job.host_of_ranks.push_back(HostTimes::learn(last, std::span{&c, 1}));
-  }
-  job.operators = operators_of(set.ranks.front());
-  job.device = last.files.front().device;
-  return job;
-}
-
 }  // namespace
 
 Result<SuiteResult> validate_predict(const fs::path& data, const SuiteOptions& options) {
@@ -573,7 +436,7 @@ Result<SuiteResult> validate_predict(const fs::path& data, const SuiteOptions& o
     for (const TraceSet& set :
          read_trace_sets(*listing, {.ranks = {}, .threads = options.threads}, not_read)) {
       const std::string name = relative_name(set.name, data);
-      Result<RecordedJob> job = rebuild(set, name, options.threads);
+      Result<RecordedJob> job = rebuild_job(set, name, options.threads);
       if (job.ok()) {
         execution_traces_alone(scores, *job, set, devices);
         jobs.push_back(std::move(*job));
@@ -596,7 +459,7 @@ Result<SuiteResult> validate_predict(const fs::path& data, const SuiteOptions& o
   for (const RecordedJob& from : jobs) {
     for (const RecordedJob& to : jobs) {
       if (from.device != to.device && from.steps.back().facts.size() == 1 && from.operators.size() > 5 &&
-          common_share(from.operators, to.operators) >= kSameWorkload) {
+          same_workload(from, to)) {
         cross_device(scores, from, to, devices);
       }
     }

@@ -1,0 +1,46 @@
+// A recorded job with what the predict suite asks of it more than once: its rebuilt steps and their host times.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "stepcast/base/result.h"
+#include "stepcast/predict/host_prices.h"
+#include "stepcast/trace/recorded_program.h"
+#include "stepcast/trace/trace_set.h"
+
+namespace stepcast {
+
+struct RecordedJob {
+  std::string name, folder, device;
+  std::vector<RecordedProgram> steps;    // at least one
+  std::vector<HostTimes> host_of_steps;  // [step]
+  // Host time of each rank alone, last step. [rank class]
+  std::vector<HostTimes> host_of_ranks;
+  // Which operators the first rank calls in the whole file, with their shapes, and how often.
+  std::map<std::string, std::uint64_t> operators;
+};
+
+// The last steps of the set, or the whole traces where they mark none; those that cannot be rebuilt are left out. An
+// error: none can.
+[[nodiscard]] Result<RecordedJob> rebuild_job(const TraceSet& set, const std::string& name, unsigned threads);
+
+[[nodiscard]] std::vector<RankClassId> all_classes(const RecordedProgram& recorded);
+// True if the two call the same operators with the same shapes, but for a tenth.
+[[nodiscard]] bool same_workload(const RecordedJob& a, const RecordedJob& b);
+// Of all steps together.
+[[nodiscard]] HostTimes host_of_job(const RecordedJob& job);
+// The first step of a job that is under way: those before it differ by more than kSteadyWithin from the median of
+// the ones behind them. The CPU runs ahead of an empty GPU there, or caches are cold.
+inline constexpr double kSteadyWithin = 0.2;
+[[nodiscard]] std::size_t first_steady_step(const RecordedJob& job);
+
+// Time of the rank in calls of the data loader. It is an input, not a property of the host.
+[[nodiscard]] double data_loader_us(const RecordedProgram& recorded, RankClassId c);
+// Its recorded time, times `factor`.
+void scale_data_loader(const RecordedProgram& recorded, RankClassId c, Costs& costs, double factor);
+
+}  // namespace stepcast
