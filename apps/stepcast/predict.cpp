@@ -165,6 +165,9 @@ Verb predict_verb() {
             ->capture_default_str();
         app.add_option("--gpus", options->request.job.n_gpus,
                        "GPUs in all; what the layout leaves is data parallel");
+        app.add_option(
+            "--gpus-per-node", options->request.job.gpus_per_node,
+            "GPUs that the fast links of a node join, where they are not as many as the platform has");
         app.add_option("--tp,--tensor-model-parallel-size", options->request.job.settings.tensor,
                        "tensor parallel degree");
         app.add_option("--pp,--pipeline-model-parallel-size", options->request.job.settings.pipeline,

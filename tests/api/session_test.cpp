@@ -44,6 +44,26 @@ TEST(Session, PredictsAJob) {
   EXPECT_NEAR(path, f->step_time_ms, 1e-6 * path);
 }
 
+TEST(Session, NodesAreAsLargeAsTheCallerSays) {
+  const Session session;
+  PredictRequest request{.job = {.model = "llama-3-8b", .n_gpus = 16}, .platform = "dgx-h100"};
+  request.job.settings.tensor = 8;
+  const auto shipped = session.predict(request);
+  ASSERT_TRUE(shipped.ok()) << shipped.error().message();
+  request.job.gpus_per_node = 4;
+  const auto small = session.predict(request);
+  ASSERT_TRUE(small.ok()) << small.error().message();
+  // Tensor parallelism of 8 then goes over the network.
+  EXPECT_GT(small->step_time_ms, 1.2 * shipped->step_time_ms);
+  EXPECT_THAT(small->notes, ::testing::Contains("nodes of 4 GPUs as described; dgx-h100 has 8"));
+  request.job.gpus_per_node = 8;
+  EXPECT_EQ(session.predict(request)->step_time_ms, shipped->step_time_ms);
+  request.job.gpus_per_node = 0;
+  const auto none = session.predict(request);
+  ASSERT_FALSE(none.ok());
+  EXPECT_THAT(none.error().message(), HasSubstr("the GPUs of a node, found 0, expected 1 to 1024"));
+}
+
 TEST(Session, PredictsRecordedRanksUnderOtherCircumstances) {
   const Session session;
   const std::filesystem::path traces = test::source_dir() / "examples/dlrm_4gpu";

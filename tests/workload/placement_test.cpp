@@ -269,5 +269,28 @@ TEST(Placement, IsQuickForManyRanks) {
   EXPECT_THAT(refused.error().message(), HasSubstr("nodes of 7 GPUs"));
 }
 
+TEST(Placement, FillsSegmentsWhereGroupsWouldStraddleWholeNodes) {
+  const auto placed = [](std::int64_t tensor, std::int64_t data) {
+    Layout layout;
+    layout.degrees.tensor = tensor;
+    layout.degrees.data = data;
+    return *place(layout, 72, 64);
+  };
+  // 64 ranks fit one rack of 72.
+  EXPECT_EQ(placed(8, 8).gpus_per_node, 72);
+  EXPECT_EQ(placed(8, 8).world.n_nodes, 1);
+  // 128 ranks: 9 of 16 data-parallel ranks in one rack and 7 in the next, or 8 and 8.
+  EXPECT_EQ(placed(8, 16).gpus_per_node, 64);
+  EXPECT_EQ(placed(8, 16).n_nodes, 2);
+  EXPECT_EQ(placed(8, 16).data.ranks_per_node, 8);
+  EXPECT_EQ(placed(8, 16).data.min_ranks_per_node, 8);
+  EXPECT_EQ(placed(64, 2).tensor.n_nodes, 1);  // on ranks 0 to 63, not over racks
+  // 144 ranks as 8 x 18 fill two whole racks: 9 data-parallel ranks each.
+  EXPECT_EQ(placed(8, 18).gpus_per_node, 72);
+  EXPECT_EQ(placed(8, 18).data.ranks_per_node, 9);
+  // Neither fits: as without segments.
+  EXPECT_EQ(placed(5, 30).gpus_per_node, 72);
+}
+
 }  // namespace
 }  // namespace stepcast

@@ -114,6 +114,13 @@ std::string recorded_device(const TraceSet& traces) {
   return {};
 }
 
+// How many GPUs a node has where somebody says so: who asks, or the launcher of the job. A launcher counts those of a
+// host, of which a node that is used in segments (a rack behind one switch) has several.
+std::optional<std::int64_t> node_size(const Job& asked, const ResolvedJob& job, const Platform& platform) {
+  if (asked.gpus_per_node) return asked.gpus_per_node;
+  return platform.node.segment ? std::nullopt : job.gpus_per_node;
+}
+
 }  // namespace
 
 // A StepModel serves one thread at a time: every call takes one that is free, or makes one, and leaves it for
@@ -128,10 +135,12 @@ struct Session::Impl {
     return shared;
   }
 
-  Result<std::unique_ptr<PricedPlatform>> take(const std::string& name) {
+  // With nodes of so many GPUs; nothing: as the platform has.
+  Result<std::unique_ptr<PricedPlatform>> take(const std::string& name,
+                                               std::optional<std::int64_t> gpus_per_node) {
     {
       const std::scoped_lock lock{mutex};
-      std::vector<std::unique_ptr<PricedPlatform>>& of_name = free[name];
+      std::vector<std::unique_ptr<PricedPlatform>>& of_name = free[{name, gpus_per_node}];
       if (!of_name.empty()) {
         std::unique_ptr<PricedPlatform> taken = std::move(of_name.back());
         of_name.pop_back();
@@ -139,18 +148,27 @@ struct Session::Impl {
       }
     }
     STEPCAST_ASSIGN(std::shared_ptr<const Platform> of_name, platform(name));
+    if (gpus_per_node && of_name->node.gpus_per_node != *gpus_per_node) {
+      Platform adapted = *of_name;
+      std::string note;
+      adapt_to({.gpus_per_node = *gpus_per_node}, adapted, note);
+      STEPCAST_TRY(adapted.check());
+      of_name = std::make_shared<const Platform>(std::move(adapted));
+    }
     StepModel steps{*of_name};
     return std::make_unique<PricedPlatform>(PricedPlatform{std::move(of_name), std::move(steps)});
   }
 
-  void give_back(const std::string& name, std::unique_ptr<PricedPlatform> priced) {
+  void give_back(const std::string& name, std::optional<std::int64_t> gpus_per_node,
+                 std::unique_ptr<PricedPlatform> priced) {
     const std::scoped_lock lock{mutex};
-    free[name].push_back(std::move(priced));
+    free[{name, gpus_per_node}].push_back(std::move(priced));
   }
 
   std::mutex mutex;
   std::map<std::string, std::shared_ptr<const Platform>> platforms;
-  std::map<std::string, std::vector<std::unique_ptr<PricedPlatform>>> free;
+  std::map<std::pair<std::string, std::optional<std::int64_t>>, std::vector<std::unique_ptr<PricedPlatform>>>
+      free;
 };
 
 Session::Session() : impl_(std::make_unique<Impl>()) {}
@@ -162,7 +180,9 @@ Result<Forecast> Session::predict(const PredictRequest& request) const {
   STEPCAST_ASSIGN(const ResolvedJob job, resolve(request.job));
   StepAssumptions assumptions;
   STEPCAST_TRY(apply_what_if(request.what_if, assumptions));
-  STEPCAST_ASSIGN(std::unique_ptr<PricedPlatform> priced, impl_->take(request.platform));
+  STEPCAST_ASSIGN(const std::shared_ptr<const Platform> as_shipped, impl_->platform(request.platform));
+  const std::optional<std::int64_t> gpus_per_node = node_size(request.job, job, *as_shipped);
+  STEPCAST_ASSIGN(std::unique_ptr<PricedPlatform> priced, impl_->take(request.platform, gpus_per_node));
   STEPCAST_ASSIGN(const std::optional<OutputFile> timeline,
                   output_at(request.timeline, files_of(request.job, *priced->platform)));
   StepModel& steps = priced->steps;
@@ -175,6 +195,11 @@ Result<Forecast> Session::predict(const PredictRequest& request) const {
                      .published = request.published,
                      .forecast = {.collectives = request.collectives, .path_steps = request.path_steps}}));
   std::vector<std::string> notes = job.notes;
+  if (as_shipped->node.gpus_per_node != priced->platform->node.gpus_per_node) {
+    notes.push_back(fmt::format("nodes of {} GPUs as described; {} has {}",
+                                priced->platform->node.gpus_per_node, request.platform,
+                                as_shipped->node.gpus_per_node));
+  }
   for (const std::string& setting : job.not_modelled) {
     notes.push_back(fmt::format("not modelled: {}", setting));
   }
@@ -185,7 +210,7 @@ Result<Forecast> Session::predict(const PredictRequest& request) const {
   forecast.notes = std::move(notes);
   STEPCAST_TRY(add_training(forecast, request.budget));
   if (timeline) STEPCAST_TRY(write_step_timeline(*timeline, step));
-  impl_->give_back(request.platform, std::move(priced));
+  impl_->give_back(request.platform, gpus_per_node, std::move(priced));
   return forecast;
 }
 

@@ -157,6 +157,12 @@ Result<ConfigText> read_config_text(const std::filesystem::path& file) {
 
 Result<ResolvedJob> resolve(const Job& job) {
   STEPCAST_TRY(check_files(job));
+  constexpr std::int64_t kMostGpusPerNode = 1024;
+  if (job.gpus_per_node && (*job.gpus_per_node < 1 || *job.gpus_per_node > kMostGpusPerNode)) {
+    return Error{"the GPUs of a node"}
+        .found(fmt::format("{}", *job.gpus_per_node))
+        .expected(fmt::format("1 to {}", kMostGpusPerNode));
+  }
   STEPCAST_ASSIGN(const std::optional<Transformer> base, base_model(job));
   if (!job.torchtitan) return resolve_settings(job, base);
   STEPCAST_TRY(detail::check_numbers(job.settings));

@@ -101,7 +101,8 @@ struct Job {
   std::string model;  // a preset (presets.h) or the path of a Hugging Face config.json; empty: see below
   std::optional<Transformer> transformer;  // instead of `model`
   std::optional<std::int64_t> n_gpus;
-  std::optional<Framework> framework;  // whose habits; nothing: of the file, or Megatron-LM's
+  std::optional<std::int64_t> gpus_per_node;  // nothing: as the launcher says, or else as the platform has
+  std::optional<Framework> framework;         // whose habits; nothing: of the file, or Megatron-LM's
   // A whole command line of Megatron-LM, with its launcher: what it does not say has Megatron's defaults.
   std::optional<std::string> command_line;
   std::optional<ConfigText> torchtitan;  // not together with the others
@@ -117,8 +118,8 @@ struct ResolvedJob {
   // As the launcher says, or the caller; nothing: not said, and layout.degrees.data is what the description
   // says, or 1.
   std::optional<std::int64_t> n_gpus;
-  std::optional<std::int64_t> gpus_per_node;
-  std::vector<std::string> notes;  // what nobody said and was filled in
+  std::optional<std::int64_t> gpus_per_node;  // as the launcher says: of a host
+  std::vector<std::string> notes;             // what nobody said and was filled in
   // Settings that change time or memory and that no model covers, as they are spelled: "--rampup-batch-size",
   // "parallelism.enable_async_tensor_parallel". For the user to see.
   std::vector<std::string> not_modelled;

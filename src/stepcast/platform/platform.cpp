@@ -76,6 +76,11 @@ Status check_links(const Node& node) {
 Status check_node(const Node& node) {
   STEPCAST_TRY(check_figures(node, detail::node_figures(), "node"));
   const IntraNode& intra = node.intra;
+  if (node.segment && *node.segment > node.gpus_per_node) {
+    return wrong("node.segment", "more than the node has")
+        .found(fmt::format("{}", *node.segment))
+        .expected(fmt::format("at most {} GPUs", node.gpus_per_node));
+  }
   if (node.gpus_per_node > 1 && intra.kind == LinkKind::none) {
     return wrong("node.intra.kind", "missing")
         .expected("nvswitch, nvlink_mesh, xgmi_mesh, pcie or mixed")

@@ -119,6 +119,9 @@ struct Network {
 
 struct Node {
   std::uint32_t gpus_per_node = 1;
+  // GPUs that a job uses of each node where its groups do not fit all of them: 64 of a rack of 72, whose groups of
+  // powers of two then stay inside. Nothing: all.
+  std::optional<std::uint32_t> segment;
   IntraNode intra;
   std::optional<Network> network;  // nothing: nodes cannot talk, or nobody said how
   Sources sources;

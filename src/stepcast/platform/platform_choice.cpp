@@ -79,6 +79,7 @@ Result<Platform> by_gpu(const MachineDescription& machine,
 void adapt_to(const MachineDescription& machine, Platform& platform, std::string& note) {
   if (machine.gpus_per_node > 0 && platform.node.gpus_per_node != machine.gpus_per_node) {
     platform.node.gpus_per_node = static_cast<std::uint32_t>(machine.gpus_per_node);
+    platform.node.segment.reset();  // of the node that ships
     note += fmt::format("{} GPUs per node as described; ", machine.gpus_per_node);
   }
   if (!machine.node_bandwidth_Gbps || !platform.node.network) return;

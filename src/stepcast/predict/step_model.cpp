@@ -60,7 +60,8 @@ struct StepModel::Impl {
 // `layout` with its software's choices.
 Status StepModel::Impl::price(const Transformer& model, const Layout& layout, PricedStep& step) {
   STEPCAST_ASSIGN(step.work, step_work(model, layout, layers));
-  STEPCAST_ASSIGN(step.placement, place(layout, pricer.platform().node.gpus_per_node));
+  const Node& node = pricer.platform().node;
+  STEPCAST_ASSIGN(step.placement, place(layout, node.gpus_per_node, node.segment));
   const StepAssumptions& assume = pricer.assumptions();
   step.compiled = layout.layer.fused.compiled;
   step.launch_us = step.compiled ? assume.compiled_host_launch_us : assume.host_launch_us;

@@ -127,14 +127,25 @@ Status check_rank_order(const Layout& layout) {
   return Ok{};
 }
 
-Result<Placement> place(const Layout& layout, std::int64_t gpus_per_node) {
+Result<Placement> place(const Layout& layout, std::int64_t gpus_per_node,
+                        std::optional<std::int64_t> segment) {
   if (gpus_per_node < 1) {
     return Error::at("", "gpus_per_node").found(fmt::format("{}", gpus_per_node)).expected("at least 1");
   }
   STEPCAST_ASSIGN(const std::vector<Axis> order, parse_rank_order(layout));
-  STEPCAST_ASSIGN(std::vector<GridAxis> axes, dense_axes(layout, order));
-  const RankGrid dense{std::move(axes), gpus_per_node};
-  const RankGrid experts{expert_axes(layout, order), gpus_per_node};
+  STEPCAST_ASSIGN(const std::vector<GridAxis> axes, dense_axes(layout, order));
+  const std::vector<GridAxis> of_experts = expert_axes(layout, order);
+  RankGrid dense{axes, gpus_per_node};
+  RankGrid experts{of_experts, gpus_per_node};
+  const bool straddles = dense.n_ranks() > gpus_per_node && !(dense.nodes_fit() && experts.nodes_fit());
+  if (segment && straddles) {
+    RankGrid dense_in_segments{axes, *segment}, experts_in_segments{of_experts, *segment};
+    if (dense_in_segments.nodes_fit() && experts_in_segments.nodes_fit()) {
+      gpus_per_node = *segment;
+      dense = std::move(dense_in_segments);
+      experts = std::move(experts_in_segments);
+    }
+  }
   if (!dense.can_place()) return too_many_ranks(dense, gpus_per_node);
   if (experts.n_ranks() != dense.n_ranks()) {
     return Error::at(

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "stepcast/base/result.h"
@@ -42,8 +43,11 @@ struct Placement {
   std::vector<GroupPlacement> boundaries;
 };
 
-// An error if the rank order does not name the degrees or shard groups do not fit the order.
-[[nodiscard]] Result<Placement> place(const Layout& layout, std::int64_t gpus_per_node);
+// An error if the rank order does not name the degrees or shard groups do not fit the order. Where the layout needs
+// several nodes and groups would straddle those of `gpus_per_node` GPUs but not those of `segment` of them, ranks fill
+// the segment of every node.
+[[nodiscard]] Result<Placement> place(const Layout& layout, std::int64_t gpus_per_node,
+                                      std::optional<std::int64_t> segment = std::nullopt);
 
 // "tp-cp-ep-dp-pp" in any order, each at most once; a degree of 1 may be left out.
 [[nodiscard]] Status check_rank_order(const Layout& layout);

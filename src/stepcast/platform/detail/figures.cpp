@@ -147,8 +147,10 @@ std::span<const Figure<Device>> device_figures() {
 }
 
 std::span<const Figure<Node>> node_figures() {
-  static const std::vector<Figure<Node>> kFigures =
-      Table<Node>{}.count("gpus_per_node", 1024, &Node::gpus_per_node).rows;
+  static const std::vector<Figure<Node>> kFigures = Table<Node>{}
+                                                        .count("gpus_per_node", 1024, &Node::gpus_per_node)
+                                                        .optional_count("segment", 1024, &Node::segment)
+                                                        .rows;
   return kFigures;
 }
 

@@ -37,6 +37,8 @@ class RankGrid {
 
   // Above this many ranks nodes must cut the grid along its axes.
   static constexpr std::int64_t kMostEnumerated = std::int64_t{1} << 20;
+  // Nodes cut the grid along its axes, so that no group lies on a node in part.
+  [[nodiscard]] bool nodes_fit() const { return nodes_fit_; }
   [[nodiscard]] bool can_place() const { return nodes_fit_ || n_ranks_ <= kMostEnumerated; }
 
  private:
