@@ -19,6 +19,7 @@
 #include "stepcast/calibrate/collective_measurements.h"
 #include "stepcast/calibrate/curve_plot.h"
 #include "stepcast/calibrate/moved_curve.h"
+#include "stepcast/calibrate/protocol_switch.h"
 #include "stepcast/cost/related_systems.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/report/text_table.h"
@@ -57,6 +58,7 @@ struct Remarks {
   std::vector<std::string> refused;
   std::vector<UnusedRows> unused;
   std::vector<std::string> missing;  // commands
+  std::vector<std::string> denser;   // commands for sizes where NCCL changes protocol
 };
 
 // What a reader of the curve should know about where it is weak.
@@ -126,6 +128,9 @@ std::string report_json(const Platform& platform, const std::vector<Fitted>& fit
     json.end_object();
   }
   json.end_array();
+  json.key("denser_sizes").begin_array();
+  for (const std::string& d : remarks.denser) json.value(d);
+  json.end_array();
   json.key("not_measured").begin_array();
   for (const std::string& m : remarks.missing) json.value(m);
   json.end_array();
@@ -171,6 +176,10 @@ std::string report_text(const std::vector<Fitted>& fitted, const Remarks& remark
   for (const std::string& r : remarks.refused) text += fmt::format("  {}\n", r);
   for (const UnusedRows& u : remarks.unused)
     text += fmt::format("  {} rows of {} left out: {}\n", u.n, u.what, u.why);
+  if (!remarks.denser.empty()) {
+    text += "\nNCCL changes protocol between sizes that are a factor of 2 apart. To see where:\n";
+  }
+  for (const std::string& d : remarks.denser) text += fmt::format("  {}\n", d);
   if (!remarks.missing.empty())
     text += "\nNot measured; predictions will scale other curves and say so. To measure:\n";
   for (const std::string& m : remarks.missing) text += fmt::format("  {}\n", m);
@@ -260,8 +269,14 @@ Result<int> run(const Options& options) {
     return Error{"no curve could be fitted"}.advice(refused.empty() ? "" : refused.front());
   }
   STEPCAST_TRY(output.write(calibrated, base));
+  std::vector<std::string> denser;
+  for (const Fitted& f : fitted) {
+    std::string command = denser_sizes_command(*f.measured, base.device, base.node);
+    if (!command.empty() && std::ranges::find(denser, command) == denser.end())
+      denser.push_back(std::move(command));
+  }
   const Remarks remarks{std::move(moved), std::move(refused), std::move(all.unused),
-                        missing_commands(base, fitted)};
+                        missing_commands(base, fitted), std::move(denser)};
   if (options.json) {
     fmt::print("{}", report_json(calibrated, fitted, remarks));
   } else {

@@ -86,5 +86,17 @@ TEST(NcclFabric, RingsOfMixedNodesTakeTheLinksThatJoinThem) {
   EXPECT_NEAR(nccl_fabric(device, node, 4).link_GBps, 40, 1e-9);
 }
 
+TEST(NcclFabric, MeshesUseTheLinksInsideAGroup) {
+  Device device;
+  device.architecture = "ampere";
+  Node node;
+  node.gpus_per_node = 4;
+  node.intra.kind = LinkKind::nvlink_mesh;
+  node.intra.bandwidth_per_gpu = BytesPerSecond{300e9};
+  // Four GPUs with 100 GB/s to each other one: a pair has 0.8 x 100, all four 0.8 x 300.
+  EXPECT_NEAR(nccl_fabric(device, node, 2).link_GBps, 80, 1e-9);
+  EXPECT_NEAR(nccl_fabric(device, node, 4).link_GBps, 240, 1e-9);
+}
+
 }  // namespace
 }  // namespace stepcast

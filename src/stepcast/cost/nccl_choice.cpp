@@ -141,10 +141,16 @@ NcclFabric::Generation generation_of(std::string_view architecture) {
 }
 
 // What a GPU of a ring over the first GPUs of a node has to its neighbours; nothing if they have to go through PCIe.
-std::optional<BytesPerSecond> links_of_ring(const IntraNode& intra, std::uint32_t n_gpus) {
-  if (intra.kind != LinkKind::mixed || n_gpus < 2) return intra.bandwidth_per_gpu;
-  if (intra.links.empty()) {  // one linked island is a pair
-    if (n_gpus > 2) return std::nullopt;
+std::optional<BytesPerSecond> links_of_ring(const Node& node, std::uint32_t n_gpus) {
+  const IntraNode& intra = node.intra;
+  const bool is_direct = intra.kind == LinkKind::mixed || intra.kind == LinkKind::nvlink_mesh;
+  if (!is_direct || n_gpus < 2) return intra.bandwidth_per_gpu;
+  if (intra.links.empty()) {
+    if (intra.kind == LinkKind::nvlink_mesh) {  // links to GPUs outside of the group carry nothing
+      const double peers = std::max(node.gpus_per_node, n_gpus) - 1.0;
+      return BytesPerSecond{intra.bandwidth_per_gpu.value() * (n_gpus - 1.0) / peers};
+    }
+    if (n_gpus > 2) return std::nullopt;  // one linked island is a pair
     return intra.bandwidth_per_gpu;
   }
   std::vector<double> of_gpu(n_gpus, 0.0);
@@ -178,7 +184,7 @@ NcclFabric nccl_fabric(const Device& device, const Node& node, std::uint32_t ran
   NcclFabric fabric;
   fabric.generation = generation_of(device.architecture);
   const IntraNode& intra = node.intra;
-  const auto links = links_of_ring(intra, ranks_per_node);
+  const auto links = links_of_ring(node, ranks_per_node);
   fabric.nvlink = intra.kind != LinkKind::pcie && links.has_value();
   const BytesPerSecond link = links ? *links : intra.pcie_bandwidth_per_gpu.value_or(intra.bandwidth_per_gpu);
   fabric.switched = intra.kind == LinkKind::nvswitch;
