@@ -9,6 +9,7 @@
 #include "stepcast/base/version.h"
 #include "stepcast/report/forecast_json.h"
 #include "stepcast/report/replay_report.h"
+#include "stepcast/report/replay_verdict.h"
 
 namespace stepcast {
 namespace {
@@ -24,6 +25,7 @@ class JsonReport {
     json_.key("global_window_ms");
     pair(a_.global_window);
     spread("kernel_start_error_us", a_.kernel_start);
+    json_.field("verdict", replay_verdict(a_));
     json_.field("warning", a_.warning);
     inputs();
     ranks();

@@ -18,6 +18,7 @@
 #include "stepcast/base/version.h"
 #include "stepcast/report/forecast_text.h"
 #include "stepcast/report/replay_report.h"
+#include "stepcast/report/replay_verdict.h"
 #include "stepcast/report/text_table.h"
 
 namespace stepcast {
@@ -159,6 +160,7 @@ class TextReport {
     }
     const std::optional<std::int64_t> step = a_.simulated.step;
     line("Replay of {}", a_.simulated.traces.value_or(""));
+    line("  {}", replay_verdict(a_));
     std::string what = plural(a_.inputs.size(), "rank", "ranks");
     if (worlds.size() == 1 && *worlds.begin() > 1) {
       what = fmt::format("{} of {} ranks", a_.inputs.size(), *worlds.begin());
