@@ -126,7 +126,8 @@ TEST(CollectiveFit, BandIsOfOctavesThatNothingInItSaw) {
   // Start-up 20 us, then the bandwidth: sizes on the curve leave a band of little more than its floor ...
   const auto even = fit_collective(line(20, 150));
   ASSERT_TRUE(even.ok());
-  for (const ResidualQuantiles& q : even->records({})[0].residuals) {
+  const std::vector<CollectiveCurve> records = even->records({});
+  for (const ResidualQuantiles& q : records[0].residuals) {
     EXPECT_LT(q.log_p90 - q.log_p10, 0.08) << q.message_bytes_min;
   }
   // ... and a last octave that is half as slow again lies by about that outside of what the others say, although a

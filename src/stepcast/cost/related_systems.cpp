@@ -12,8 +12,8 @@
 namespace stepcast {
 namespace {
 
-// Shares of the mean. Chosen once over all machines and generations left out in turn (docs/collectives.md); half or
-// twice of each moves their mean error by less than two points.
+// Shares of the mean. Chosen for the mean error over all machines and generations left out in turn
+// (docs/collectives.md).
 constexpr double kOwnFamily = 16;
 constexpr double kSameLinks = 1;
 constexpr double kOtherLinks = 0.5;
