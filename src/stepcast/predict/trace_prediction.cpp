@@ -234,9 +234,9 @@ Result<TracePrediction> predict_untimed(std::span<const UntimedRank> ranks,
   from_models.kernels = KernelGround::models;
   from_models.host = HostGround::overheads;
   STEPCAST_ASSIGN(TracePrediction result, predict_program(std::move(untimed), from_models));
-  result.notes.insert(result.notes.begin(),
-                      "no profiler trace: host times are means of the platform's overheads, kernel times "
-                      "those of its models");
+  result.notes.emplace_back(
+      "no profiler trace: host times are means of the platform's overheads, kernel times those of its "
+      "models");
   return result;
 }
 
