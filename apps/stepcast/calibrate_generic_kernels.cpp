@@ -5,12 +5,15 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "stepcast/calibrate/generic_fit.h"
 #include "stepcast/calibrate/kernel_measurements.h"
+#include "stepcast/calibrate/kernel_rows.h"
+#include "stepcast/cost/sustained_clock.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/report/text_table.h"
 
@@ -25,32 +28,58 @@ struct Options {
   std::string output, document;
 };
 
+// One device with its rows.
+struct DeviceRows {
+  Platform platform;
+  std::vector<KernelMeasurement> rows;
+};
+
+// Rows of short runs become what they are in a long one, where the platform knows how much slower that is:
+// devices that nobody measured are asked for steps.
+Status to_long_runs(DeviceRows& device) {
+  const ModelRecord* record = device.platform.find_model(kSustainedClockKind);
+  if (record == nullptr) return Ok{};
+  STEPCAST_ASSIGN(const SustainedClock clock, SustainedClock::read(record->parameters));
+  for (KernelMeasurement& m : device.rows) {
+    const KernelClass kernel_class = kernel_class_of(m.operation);
+    if (kernel_class != KernelClass::gemm && kernel_class != KernelClass::attention) continue;
+    m.time = m.time * clock.factor(kernel_class, m.operation.dtype, work_of(m.operation).flops,
+                                   m.regime == Regime::sustained);
+  }
+  return Ok{};
+}
+
 Result<int> run(const Options& options) {
   const std::vector<std::filesystem::path> files(options.files.begin(), options.files.end());
   std::optional<OutputFile> output;
   if (!options.output.empty()) {
     STEPCAST_ASSIGN(output, OutputFile::at(options.output, input_files(files)));
   }
-  STEPCAST_ASSIGN(const KernelMeasurements all, read_kernel_measurements(files));
-  std::map<std::string, MeasuredDevice> devices;
+  STEPCAST_ASSIGN(KernelMeasurements all, read_kernel_measurements(files));
+  std::map<std::string, DeviceRows> devices;
   std::map<std::string, std::string> device_of;  // [gpu]; empty: none ships
   std::map<std::string, std::size_t> unknown;
-  for (const KernelMeasurement& m : all.rows) {
+  for (KernelMeasurement& m : all.rows) {
     const auto [at, is_new] = device_of.emplace(m.gpu, std::string{});
     if (is_new) {
       if (auto platform = load_device(m.gpu)) {
         at->second = platform->device.name;
-        devices.try_emplace(at->second, MeasuredDevice{platform->device, {}});
+        devices.try_emplace(at->second, DeviceRows{*std::move(platform), {}});
       }
     }
     if (at->second.empty()) {
       ++unknown[m.gpu];
     } else {
-      devices.at(at->second).rows.push_back(&m);
+      devices.at(at->second).rows.push_back(std::move(m));
     }
   }
   std::vector<MeasuredDevice> measured;
-  for (auto& [name, device] : devices) measured.push_back(std::move(device));
+  for (auto& [name, device] : devices) {
+    keep_one_regime(device.rows);
+    STEPCAST_TRY(to_long_runs(device));
+    MeasuredDevice& of_device = measured.emplace_back(MeasuredDevice{device.platform.device, {}});
+    for (const KernelMeasurement& m : device.rows) of_device.rows.push_back(&m);
+  }
   if (measured.empty()) return Error{"no row was measured on a device that ships"};
   STEPCAST_ASSIGN(GenericFit fit, fit_generic_models(measured));
   if (fit.records.empty()) return Error{"no model could be fitted"};

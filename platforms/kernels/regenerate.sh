@@ -8,6 +8,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 data=${STEPCAST_DATA:?the folder with kernels/*.csv}/kernels
 stepcast=${STEPCAST:-stepcast}
 wanted=" $* "
+scratch=$(mktemp -d)
+trap 'rm -r "$scratch"' EXIT
 
 # fit NAME DOCUMENT SOFTWARE FILE...: the rows of these files that were measured on the device of platforms/NAME.json
 fit() {
@@ -15,7 +17,17 @@ fit() {
   shift 3
   case $wanted in *" $name "* | "  ") ;; *) return 0 ;; esac
   files=
-  for file in "$@"; do files="$files $data/$file"; done
+  for file in "$@"; do
+    # FILE:TYPE is the rows of one type.
+    case $file in
+    *:*)
+      part=$scratch/${file##*:}_$(basename "${file%%:*}" .gz)
+      gzip -dc "$data/${file%%:*}" | awk -F, -v type="${file##*:}" 'NR == 1 || $2 == type' >"$part"
+      files="$files $part"
+      ;;
+    *) files="$files $data/$file" ;;
+    esac
+  done
   # shellcheck disable=SC2086  # the names have no blanks
   "$stepcast" calibrate kernels $files --platform "$name" --models-only --name "$name-kernels" \
     --document "$document" --software "$software" -o "$here/$name.json"
@@ -24,12 +36,21 @@ fit() {
 ett='github.com/DebarghaG/estimate-train-time 1ac4d5e (MIT), operators'
 aic='github.com/ai-dynamo/aiconfigurator 095f58a (Apache-2.0), GEMM and attention'
 neusight='github.com/sitar-lab/NeuSight 6945927 (MIT), training set'
+modern='github.com/ai-dynamo/aiconfigurator 095f58a (Apache-2.0), GEMM and attention by type'
 simumax='github.com/MooreThreads/SimuMax 4dcaae5 (Apache-2.0), A100-PCIe efficiencies'
 
 fit a100-sxm4-80gb "$ett; $aic" 'PyTorch profiler; SGLang 0.5.10' \
   operators_fwd_bwd_a100_80gb.csv gemm_bf16_fwd.csv attention_prefill_bf16_fwd.csv
 fit gh200-96gb "$ett" 'PyTorch profiler' operators_fwd_bwd_gh200.csv
-fit h100-sxm5-80gb "$aic" 'SGLang 0.5.10' gemm_bf16_fwd.csv attention_prefill_bf16_fwd.csv
+# By type and regime, long runs where they reach as far as short ones. bf16 attention of the H100 stays that of
+# FlashAttention 3, which training runs; H200 takes it from there.
+gemm=../modern/kernels/gemm_by_dtype.csv.gz attention=../modern/kernels/attention_by_dtype.csv.gz
+fit h100-sxm5-80gb "$modern; $aic" 'TensorRT-LLM 1.3.0rc20; bf16 attention: SGLang 0.5.10' \
+  "$gemm" attention_prefill_bf16_fwd.csv "$attention:fp8"
+fit h200-sxm-141gb "$modern" 'TensorRT-LLM 1.3.0rc20' "$gemm" "$attention:fp8"
+for name in b200-sxm-180gb gb200-186gb l40s rtx-pro-6000; do
+  fit "$name" "$modern" 'TensorRT-LLM 1.3.0rc15 to rc20' "$gemm" "$attention"
+done
 vector='neusight_train_matmul_fp32.csv neusight_train_vector_fp32.csv'
 # shellcheck disable=SC2086
 {
@@ -48,13 +69,16 @@ extend() {
   sed -i "/^  \"description\"/a\\  \"extends\": \"$2.json\"," "$here/$1.json"
 }
 extend h100-sxm5-80gb gh200-96gb
+extend h200-sxm-141gb h100-sxm5-80gb
 extend a100-pcie-80gb a100-sxm4-80gb
 # What those do not cover is answered by the models of all devices together.
-for root in gh200-96gb a100-sxm4-80gb a100-pcie-40gb p4 p100-pcie-16gb t4 v100-pcie-32gb; do extend "$root" generic; done
+for root in gh200-96gb a100-sxm4-80gb a100-pcie-40gb p4 p100-pcie-16gb t4 v100-pcie-32gb b200-sxm-180gb gb200-186gb \
+  l40s rtx-pro-6000; do extend "$root" generic; done
 
 # Models for GPUs that nobody measured, from all of them.
 case $wanted in *" generic "* | "  ")
-  "$stepcast" calibrate generic-kernels "$data" --document "$ett; $aic; $neusight; $simumax" -o "$here/generic.json" ;;
+  "$stepcast" calibrate generic-kernels "$data" "$data/$gemm" "$data/$attention" \
+    --document "$ett; $aic; $modern; $neusight; $simumax" -o "$here/generic.json" ;;
 esac
 # Who extends these also takes the collectives of measured nodes, for nodes that nobody measured.
 extend generic ../curves/related-systems

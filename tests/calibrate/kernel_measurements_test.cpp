@@ -17,6 +17,7 @@
 namespace stepcast {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -123,6 +124,25 @@ TEST(KernelMeasurements, ReadsGemmAndAttentionSweeps) {
       ElementsAre("attention bf16 forward batch=2 query_length=128 key_length=128 heads=8 "
                   "key_value_heads=2 head_dim=64 causal",
                   "attention bf16 forward batch=2 query_length=128 key_length=128 heads=8 head_dim=64"));
+}
+
+TEST(KernelMeasurements, ReadsTablesByTypeAndRegime) {
+  const auto gemms = read(
+      "gpu,dtype,m,n,k,time_us,regime,power_W,kernel,source\n"
+      "x,fp8_block,3,32,64,2.4,sustained,300,deepgemm,s\nx,nvfp4,3,32,64,2.4,burst,,torch_flow,s\n");
+  EXPECT_THAT(described(gemms),
+              ElementsAre("gemm fp8_block forward m=3 n=32 k=64 tn", "gemm fp4 forward m=3 n=32 k=64 tn"));
+  EXPECT_EQ(gemms.rows[0].regime, Regime::sustained);
+  EXPECT_EQ(gemms.rows[1].regime, Regime::burst);
+  EXPECT_EQ(gemms.rows[1].label, "gemm_fp4");
+  const std::string header =
+      "gpu,dtype,causal,batch,seq_len_tokens,n_heads,n_kv_heads,head_dim,window_tokens,time_us,regime\n";
+  const auto windows = read(header + "x,fp8,1,2,4096,8,2,64,1024,13,burst\n");
+  EXPECT_THAT(described(windows),
+              ElementsAre("attention fp8 forward batch=2 query_length=4096 key_length=4096 heads=8 "
+                          "key_value_heads=2 head_dim=64 causal window=1024"));
+  EXPECT_THAT(refused(header + "x,fp8,1,2,4096,8,2,64,0,13,hot\n"),
+              AllOf(HasSubstr("line 2, column regime"), HasSubstr("`hot`"), HasSubstr("burst or sustained")));
 }
 
 TEST(KernelMeasurements, ReadsTheTrainingSetOfNeuSight) {

@@ -40,6 +40,30 @@ TEST(KernelRows, RowsFasterThanTheDeviceAreTakenOutAndCounted) {
   EXPECT_EQ(skipped[0].n, 2U);
 }
 
+TEST(KernelRows, LongRunsStandForShortOnesOfTheSameSizes) {
+  const auto row = [](std::int64_t n, DType dtype, Regime regime) {
+    KernelMeasurement m = measured(gemm({.m = 1024, .n = n, .k = 1024}, dtype), 100);
+    m.regime = regime;
+    return m;
+  };
+  // fp8: long runs reach a quarter of the columns of the short ones and replace them; bf16: they reach less.
+  std::vector<KernelMeasurement> rows{
+      row(4096, DType::fp8, Regime::burst),     row(8192, DType::fp8, Regime::burst),
+      row(2048, DType::fp8, Regime::sustained), row(4096, DType::bf16, Regime::burst),
+      row(512, DType::bf16, Regime::sustained), row(64, DType::fp16, Regime::unstated)};
+  const auto skipped = keep_one_regime(rows);
+  ASSERT_EQ(rows.size(), 3U);
+  EXPECT_EQ(rows[0].regime, Regime::sustained);
+  EXPECT_EQ(rows[1].operation.dtype, DType::bf16);
+  EXPECT_EQ(rows[1].regime, Regime::burst);
+  EXPECT_EQ(rows[2].regime, Regime::unstated);
+  ASSERT_EQ(skipped.size(), 2U);
+  EXPECT_EQ(skipped[0].n, 2U);
+  EXPECT_EQ(skipped[0].why, "of short runs, where the same device has long ones");
+  EXPECT_EQ(skipped[1].n, 1U);
+  EXPECT_EQ(skipped[1].why, "of long runs that reach less than a quarter of the sizes of short ones");
+}
+
 TEST(KernelRows, NamesSetsAndRecords) {
   KernelMeasurement m =
       measured(gemm({.batch = 2, .m = 1, .n = 1, .k = 1}, DType::fp16, Direction::backward), 1);

@@ -33,39 +33,63 @@ ModelRecord record_of(std::string_view kind, JsonValue parameters) {
 const Operation kProduct = gemm({.m = 8192, .n = 8192, .k = 8192}, DType::bf16);
 const Operation kNorm = {NormShape{.rows = 8192, .cols = 8192}, DType::bf16, Direction::forward};
 
-TEST(SustainedClock, FadesWithTheLogarithmOfTheTime) {
-  const SustainedClock clock{1.1, Microseconds{400}, Microseconds{1600}, 1.2};
-  EXPECT_DOUBLE_EQ(clock.factor(Microseconds{10}), 1.1 * 1.2);
-  EXPECT_DOUBLE_EQ(clock.factor(Microseconds{400}), 1.1 * 1.2);
-  // 800 is half of the way from 400 to 1600 in ln.
-  EXPECT_NEAR(clock.factor(Microseconds{800}), 1.05 * 1.2, 1e-12);
-  EXPECT_DOUBLE_EQ(clock.factor(Microseconds{1600}), 1.2);
-  EXPECT_DOUBLE_EQ(clock.factor(Microseconds{1e6}), 1.2);
-  EXPECT_DOUBLE_EQ(SustainedClock{}.factor(Microseconds{1}), 1);
+SustainedClock made_clock() {
+  SustainedClock clock;
+  clock.curves.push_back(
+      {KernelClass::gemm, {DType::bf16, DType::fp16}, {Flops{1e11}, Flops{4e11}}, {1.2, 1.1}});
+  clock.power_factor = 1.5;
+  clock.log_band = 0.05;
+  return clock;
+}
+
+TEST(SustainedClock, FollowsTheWorkOfWhatWasMeasuredInShortRuns) {
+  const SustainedClock clock = made_clock();
+  const auto factor = [&](double flops) {
+    return clock.factor(KernelClass::gemm, DType::bf16, Flops{flops}, false);
+  };
+  EXPECT_DOUBLE_EQ(factor(1e9), 1.2 * 1.5);
+  EXPECT_DOUBLE_EQ(factor(1e11), 1.2 * 1.5);
+  // 2e11 is half of the way from 1e11 to 4e11 in ln.
+  EXPECT_NEAR(factor(2e11), 1.15 * 1.5, 1e-12);
+  EXPECT_DOUBLE_EQ(factor(1e13), 1.1 * 1.5);
+  // Long runs, other types and other kernels know of no curve.
+  EXPECT_DOUBLE_EQ(clock.factor(KernelClass::gemm, DType::bf16, Flops{1e11}, true), 1.5);
+  EXPECT_DOUBLE_EQ(clock.factor(KernelClass::gemm, DType::fp8, Flops{1e11}, false), 1.5);
+  EXPECT_DOUBLE_EQ(clock.factor(KernelClass::attention, DType::bf16, Flops{1e11}, false), 1.5);
+  EXPECT_DOUBLE_EQ(SustainedClock{}.factor(KernelClass::gemm, DType::bf16, Flops{1}, false), 1);
 }
 
 TEST(SustainedClock, ReadsWhatItWrites) {
-  const SustainedClock clock{1.1, Microseconds{400}, Microseconds{1600}, 1.2};
-  const auto back = SustainedClock::read(clock.write());
+  const auto back = SustainedClock::read(made_clock().write());
   ASSERT_TRUE(back.ok()) << back.error().message();
-  EXPECT_EQ(back->time_factor, 1.1);
-  EXPECT_EQ(back->full_below.value(), 400);
-  EXPECT_EQ(back->none_above.value(), 1600);
-  EXPECT_EQ(back->power_factor, 1.2);
+  ASSERT_EQ(back->curves.size(), 1U);
+  EXPECT_EQ(back->curves[0].kernel_class, KernelClass::gemm);
+  EXPECT_THAT(back->curves[0].dtypes, ElementsAre(DType::bf16, DType::fp16));
+  EXPECT_THAT(back->curves[0].work, ElementsAre(Flops{1e11}, Flops{4e11}));
+  EXPECT_THAT(back->curves[0].factor, ElementsAre(1.2, 1.1));
+  EXPECT_EQ(back->power_factor, 1.5);
+  EXPECT_EQ(back->log_band, 0.05);
 }
 
 TEST(SustainedClock, RefusesWhatCannotBe) {
-  const auto message = [](const SustainedClock& clock) {
+  const auto message = [](auto change) {
+    SustainedClock clock = made_clock();
+    change(clock);
     const auto read = SustainedClock::read(clock.write());
     return read.ok() ? std::string{} : read.error().message();
   };
-  EXPECT_THAT(message({0.9, Microseconds{1}, Microseconds{2}, 1}), HasSubstr("`time_factor` is 0.9"));
-  EXPECT_THAT(message({1.1, Microseconds{2}, Microseconds{2}, 1}),
-              HasSubstr("must be above `full_below_us`"));
-  EXPECT_THAT(message({1.1, Microseconds{1}, Microseconds{2}, 0.5}), HasSubstr("`power_factor` is 0.5"));
+  EXPECT_THAT(message([](SustainedClock& c) { c.curves[0].factor[1] = 0.9; }), HasSubstr("`factor` is 0.9"));
+  EXPECT_THAT(message([](SustainedClock& c) { c.curves[0].work[1] = Flops{1e11}; }),
+              HasSubstr("`work_TFLOP` must rise"));
+  EXPECT_THAT(message([](SustainedClock& c) { c.curves[0].dtypes.clear(); }),
+              HasSubstr("must list element types"));
+  EXPECT_THAT(message([](SustainedClock& c) { c.curves[0].kernel_class = KernelClass::reduction; }),
+              HasSubstr("must be gemm or attention"));
+  EXPECT_THAT(message([](SustainedClock& c) { c.power_factor = 0.5; }), HasSubstr("`power_factor` is 0.5"));
+  EXPECT_THAT(message([](SustainedClock& c) { c.log_band = 2; }), HasSubstr("`log_band` is 2"));
   const auto empty = SustainedClock::read(JsonValue::object());
   ASSERT_FALSE(empty.ok());
-  EXPECT_THAT(empty.error().message(), HasSubstr("`time_factor` is missing"));
+  EXPECT_THAT(empty.error().message(), HasSubstr("`curves` is missing"));
 }
 
 TEST(StepFactors, ReadWhatTheyWrite) {
@@ -123,15 +147,19 @@ TEST(TrainingKernels, FactorsOfCallerAndPlatformMultiply) {
 TEST(TrainingKernels, MatrixWorkRunsAtTheSustainedClock) {
   Platform platform = bare();
   const KernelModel alone{platform};
-  const SustainedClock clock{1.1, Microseconds{1e6}, Microseconds{2e6}, 1.2};
-  ModelRecord record = record_of(kSustainedClockKind, clock.write());
+  ModelRecord record = record_of(kSustainedClockKind, made_clock().write());
   record.provenance.source = FigureSource::assumed;
   platform.set(record);
   TrainingKernels kernels{platform};
-  EXPECT_NEAR(kernels.price(kProduct).time.time / alone.estimate(kProduct).time, 1.32, 1e-12);
+  EXPECT_NEAR(kernels.price(kProduct).time.time / alone.estimate(kProduct).time, 1.1 * 1.5, 1e-12);
   EXPECT_EQ(kernels.price(kNorm).time.time, alone.estimate(kNorm).time);
+  EXPECT_EQ(kernels.clock_band(), 0.05);
   EXPECT_TRUE(kernels.clock_is_assumed());
-  EXPECT_FALSE(TrainingKernels{bare()}.clock_is_assumed());
+  record.provenance.source = FigureSource::fitted;
+  platform.set(record);
+  EXPECT_FALSE(TrainingKernels{platform}.clock_is_assumed());
+  // Nobody measured a product of the device.
+  EXPECT_TRUE(TrainingKernels{bare()}.clock_is_assumed());
 }
 
 TEST(TrainingKernels, WeightGradientsTakeLonger) {

@@ -177,8 +177,9 @@ TEST(ShippedPlatforms, CoverTheFamiliesThatTheDocumentationNames) {
   EXPECT_EQ(load("hpc-4xa100").node.gpus_per_node, 4U);
   EXPECT_EQ(load("gh200-1gpu").node.gpus_per_node, 1U);
   for (const char* name :
-       {"V100", "A100", "A100-40GB", "a100_pcie", "H100", "h100_pcie", "H200", "b200", "GB200", "GH200",
-        "L40S", "P100", "P4", "T4", "MI250X", "MI300X", "rtx_pro_6000"}) {
+       {"V100",         "A100",  "A100-40GB", "a100_pcie", "H100",   "h100_pcie", "H200",   "b200",
+        "GB200",        "GH200", "L40S",      "P100",      "P4",     "T4",        "MI250X", "MI300X",
+        "rtx_pro_6000", "B300",  "GB300",     "MI325X",    "MI350X", "MI355X",    "H20",    "H800"}) {
     const auto device = load_device(name, dirs());
     EXPECT_TRUE(device.ok()) << device.error().message();
   }

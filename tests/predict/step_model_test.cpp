@@ -133,6 +133,27 @@ TEST(StepModelProperties, WhatIsRememberedChangesNothing) {
 }
 
 // A layer, the embedding and the head: once for each place of their tensor-parallel groups.
+TEST(StepModel, RefusesTypesThatTheDeviceHasNoUnitsFor) {
+  StepModel steps{load("dgx-a100")};
+  Layout layout = layout_of(1, 1, 8);
+  layout.layer.precision = precision_for(DType::fp8);
+  const auto refused = steps.predict(gpt(), layout);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message(), AllOf(HasSubstr("A100-SXM4-80GB"), HasSubstr("found fp8"),
+                                               HasSubstr("has no units"), HasSubstr("choose bf16 or fp16")));
+}
+
+// Nobody measured a B300: its kernels err together and its clock is assumed, so that its band is wider than that
+// of the B200.
+TEST(StepModel, BandsOfUnmeasuredDevicesAreWide) {
+  const auto width = [](const char* name) {
+    StepModel steps{load(name)};
+    const StepPrediction p = predicted(steps, gpt(), layout_of(1, 1, 8));
+    return (p.step.p90 - p.step.p10) / p.step.time;
+  };
+  EXPECT_GT(width("dgx-b300"), 1.5 * width("dgx-b200"));
+}
+
 TEST(StepModel, PricesALayerOnce) {
   StepModel steps{platform()};
   predicted(steps, gpt(), layout_of(4, 2, 4));

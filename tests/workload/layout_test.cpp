@@ -70,7 +70,7 @@ TEST(Layout, NamesWhatDoesNotDivideAndWhatWould) {
   EXPECT_THAT(message_of(layout), AllOf(HasSubstr("data_parallel"), HasSubstr("found 0")));
   layout = layout_64();
   layout.layer.precision.compute = DType::int8;
-  EXPECT_THAT(message_of(layout), AllOf(HasSubstr("int8"), HasSubstr("fp32, tf32, fp16, bf16 or fp8")));
+  EXPECT_THAT(message_of(layout), AllOf(HasSubstr("int8"), HasSubstr("fp32, tf32, fp16, bf16, fp8 or fp4")));
   layout = layout_64();
   layout.rank_order = "tp-tp-pp";
   EXPECT_THAT(message_of(layout), HasSubstr("rank_order"));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -547,25 +548,56 @@ TEST(StepWorkContext, KeysAndValuesGoAroundTheRing) {
 
 // -------------------------------------------------------------------------------------- fp8 and optimizer
 
-TEST(StepWorkPrecision, Fp8CastsOperandsAndLeavesLogitsIn16Bit) {
-  Layout layout = layout_of(1);
-  layout.layer.precision = precision_for(DType::fp8);
-  const StepWork work = work_for(llama(), layout);
+struct NarrowWork {
   int products = 0, casts = 0;
+  double cast_bytes = 0;
+  std::set<DType> types;
+};
+NarrowWork narrow_work(const Layout& layout) {
+  NarrowWork out;
+  const StepWork work = work_for(llama(), layout);
   for (const WorkItem& item : work.layer_kinds[0]->forward) {
-    if (item.name.starts_with("cast")) ++casts;
-    if (item.operation() != nullptr && std::holds_alternative<GemmShape>(item.operation()->shape)) {
-      ++products;
-      EXPECT_EQ(item.operation()->dtype, DType::fp8) << item.name;
+    if (item.operation() == nullptr) continue;
+    if (item.name.starts_with("cast")) {
+      ++out.casts;
+      out.cast_bytes += work_of(*item.operation()).bytes().value();
+    }
+    if (std::holds_alternative<GemmShape>(item.operation()->shape)) {
+      ++out.products;
+      out.types.insert(item.operation()->dtype);
     }
   }
-  EXPECT_EQ(products, 4);
-  EXPECT_EQ(casts, 4);  // of the inputs
   for (const WorkItem& item : work.head->forward) {
     if (item.name == "logits") {
       EXPECT_EQ(item.operation()->dtype, DType::bf16);
     }
   }
+  return out;
+}
+
+TEST(StepWorkPrecision, NarrowProductsHoldTheCastAndLeaveLogitsIn16Bit) {
+  Layout layout = layout_of(1);
+  layout.layer.precision = precision_for(DType::fp8);
+  Fp8Recipe& recipe = layout.layer.precision.fp8;
+  const NarrowWork delayed = narrow_work(layout);
+  EXPECT_EQ(delayed.products, 4);
+  EXPECT_EQ(delayed.types, std::set{DType::fp8});
+  EXPECT_EQ(delayed.casts, 0);
+  // A maximum of every input; weights read twice and written with their transpose, unless they come cast.
+  recipe.scaling = Fp8Scaling::dynamic;
+  const NarrowWork dynamic = narrow_work(layout);
+  EXPECT_EQ(dynamic.casts, 8);
+  recipe.gather_weights = true;
+  const NarrowWork gathered = narrow_work(layout);
+  EXPECT_EQ(gathered.casts, 4);
+  EXPECT_LT(gathered.cast_bytes, dynamic.cast_bytes);
+  recipe.gather_weights = false;
+  recipe.scaling = Fp8Scaling::blockwise;
+  const NarrowWork blocks = narrow_work(layout);
+  EXPECT_EQ(blocks.types, std::set{DType::fp8_block});
+  EXPECT_EQ(blocks.casts, 4);  // of the weights
+  layout.layer.precision = precision_for(DType::fp4);
+  EXPECT_EQ(narrow_work(layout).types, std::set{DType::fp4});
 }
 
 TEST(StepWorkOptimizer, ReadsAndWritesTheStatesOfAdam) {

@@ -49,6 +49,7 @@ struct Point {
   GenericTerms terms{};
   double analytic_us = 0, kernel_floor_us = 0;  // time and the floor that is in it
   double log_us = 0;                            // measured
+  double share_of_bound = 0;                    // bound over measured
   double log_trees = 0;                         // what they say
   KernelFeatureSet set = KernelFeatureSet::none;
   GenericFeatures features{};  // of operations on matrix units
@@ -64,6 +65,7 @@ std::optional<Point> point_of(const KernelMeasurement& row, const AnalyticModel&
   p.analytic_us = analytic.time.value();
   p.kernel_floor_us = model.figures().kernel_floor_us;
   p.log_us = std::log(us);
+  p.share_of_bound = analytic.lower_bound.value() / us;
   if (analytic.work.matrix) {
     p.set = kernel_feature_set_of(row.operation);
     generic_features(row.operation, analytic, model.figures(), p.features);
@@ -200,6 +202,15 @@ double usual_floor(const Group& group) {
   return std::max(0.0, least);
 }
 
+// Of the fastest hundredth: single rows may be mistakes.
+double nearest_bound(const std::vector<Point>& points) {
+  std::vector<double> shares;
+  for (const Point& p : points) shares.push_back(p.share_of_bound);
+  const auto at = shares.begin() + static_cast<std::ptrdiff_t>((shares.size() - 1) * 99 / 100);
+  std::nth_element(shares.begin(), at, shares.end());
+  return std::clamp(rounded(*at), 1e-3, 1.0);
+}
+
 using Places = std::map<std::string, DevicePlace>;
 
 // One record in the making.
@@ -215,7 +226,7 @@ Status fit_family(Family& family, const Places& places) {
   GenericParameters centre{};
   centre[0] = kernel.log_usual_floor;
   for (const auto& [device, points] : family.points)
-    kernel.devices.push_back({device, places.at(device), {}, points.size()});
+    kernel.devices.push_back({device, places.at(device), {}, points.size(), nearest_bound(points)});
   const KernelFeatureSet set = family.points.begin()->second.front().set;
   const int passes = set != KernelFeatureSet::none && detail::have_xgboost() ? kTreePasses : 0;
   for (int pass = 0;; ++pass) {
@@ -414,6 +425,7 @@ Result<std::vector<ModelRecord>> adapt_generic_models(std::span<const ModelRecor
     m.device = device.name;
     m.place = place;
     m.n_rows = few.size();
+    m.nearest_bound = kernel.nearest_bound_at(place);
     m.parameters = fit_parameters(few, kernel.parameters_at(place), inverse(kernel.spread_at(place)),
                                   kAdaptVariance, 40);
     for (double& p : m.parameters) p = rounded(p);

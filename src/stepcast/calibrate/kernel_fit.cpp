@@ -37,6 +37,7 @@ Result<KernelFit> fit_kernel_models(std::span<const KernelMeasurement> rows, con
     if (us < analytic.lower_bound(row.operation).value()) continue;
     detail::KernelRows& group =
         groups[kernel_record_name(family_of(row.operation), row.operation.dtype, row.operation.direction)];
+    group.sustained = row.regime == Regime::sustained;
     group.operations.push_back(&row.operation);
     group.log_us.push_back(std::log(us));
     group.model_size.push_back(static_cast<double>(row.hidden_size));

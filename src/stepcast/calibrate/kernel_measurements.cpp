@@ -8,12 +8,16 @@
 
 #include "stepcast/base/csv_rows.h"
 #include "stepcast/base/file.h"
+#include "stepcast/base/names.h"
 #include "stepcast/calibrate/detail/kernel_layouts.h"
 
 namespace stepcast {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr auto kRegimeNames = names<Regime>(
+    {{Regime::unstated, "unstated"}, {Regime::burst, "burst"}, {Regime::sustained, "sustained"}});
 
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
 
@@ -64,6 +68,9 @@ bool is_csv(const fs::path& path) {
 }
 
 }  // namespace
+
+std::string_view to_string(Regime regime) { return kRegimeNames[regime]; }
+std::optional<Regime> parse_regime(std::string_view text) { return kRegimeNames.find(text); }
 
 Result<KernelMeasurements> parse_kernel_measurements(std::string_view text, const std::string& name) {
   KernelMeasurements measurements;

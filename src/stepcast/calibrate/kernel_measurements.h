@@ -19,12 +19,22 @@
 
 namespace stepcast {
 
+// How long the device had worked when a time was taken.
+enum class Regime : std::uint8_t {
+  unstated,
+  burst,      // short repetitions, above the clock that the power limit sustains
+  sustained,  // runs of a second and more: the clock that training sees
+};
+[[nodiscard]] std::string_view to_string(Regime regime);
+[[nodiscard]] std::optional<Regime> parse_regime(std::string_view text);
+
 struct KernelMeasurement {
   Operation operation;
   std::string gpu;    // as written: "A100-SXM4-80GB"
   std::string label;  // operator as the source calls it: "linear1", "bmm", "gemm"
   Microseconds time;
   std::optional<Microseconds> p10, p90;
+  Regime regime = Regime::unstated;
   std::uint64_t n = 1;                                // repetitions behind the time
   std::int64_t hidden_size = 0, sequence_length = 0;  // of the model, where the source has them; else 0
   std::uint32_t file = 0;                             // index into KernelMeasurements::files

@@ -19,6 +19,11 @@ inline constexpr double kImpossibleShareOfBound = 0.95;
 [[nodiscard]] std::vector<SkippedRows> remove_impossible_rows(std::vector<KernelMeasurement>& rows,
                                                               const AnalyticModel& device);
 
+// Leaves rows of one regime for each family, type and direction, as both together would say two things about
+// one shape: the sustained ones, for a step is one long run, unless they reach less than a quarter of the
+// extents of the others. `rows`: of one device. Those taken out are returned as above.
+std::vector<SkippedRows> keep_one_regime(std::vector<KernelMeasurement>& rows);
+
 // "A100-SXM4-80GB/linear1/backward": how reports call the rows of one operator.
 [[nodiscard]] std::string kernel_set_name(const KernelMeasurement& measurement);
 

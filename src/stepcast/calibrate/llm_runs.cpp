@@ -153,7 +153,7 @@ Result<DType> compute_type(const CsvRows& rows) {
   if (text.starts_with("fp8") || text.starts_with("float8")) return DType::fp8;  // "float8 rowwise"
   const DType dtype = parse_dtype(text);
   if (dtype == DType::unknown) {
-    return rows.error("dtype", "an unknown type").expected("fp32, tf32, fp16, bf16, fp8 or float8");
+    return rows.error("dtype", "an unknown type").expected("fp32, tf32, fp16, bf16, fp8, float8 or fp4");
   }
   return dtype;
 }

@@ -61,7 +61,7 @@ struct PlainTime {
   DType dtype;
   Direction direction;
   const Work work;
-  double element = std::max(element_size(dtype).value(), 1.0);
+  double element = element_size(dtype).value() > 0 ? element_size(dtype).value() : 1.0;
 
   [[nodiscard]] bool forward() const { return direction == Direction::forward; }
 

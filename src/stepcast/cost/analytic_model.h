@@ -13,7 +13,7 @@ namespace stepcast {
 
 // Fitted models hold ratios to the analytic time: a record that was fitted to another revision of the
 // formulas does not fit this one.
-inline constexpr int kAnalyticRevision = 1;
+inline constexpr int kAnalyticRevision = 2;
 
 // The same questions answered at once, for callers that count nanoseconds.
 struct AnalyticTime {

@@ -24,11 +24,13 @@ double per_us(BytesPerSecond rate) { return rate.value() * 1e-6; }
 double sustained_teraflops_per_watt(std::string_view architecture) {
   // gemm_bf16_fwd.csv: H100 falls from 763 to 703 TFLOP/s at 700 W as products grow.
   if (architecture == "hopper" || architecture == "ada") return 1.03;
-  if (architecture == "blackwell") return 1.6;  // assumed
+  // gemm_by_dtype.csv.gz, long runs: GB200 1.18 to 1.25 at 1,170 W, B200 1.3 to 1.35 at 1,000 W.
+  if (architecture == "blackwell") return 1.3;
   // simumax_a100_pcie_efficiency.csv: A100 at 300 W reaches 0.74 of its peak in large products, where
   // operators_fwd_bwd_a100_80gb.csv has 0.82 to 0.91 at 400 W.
   if (architecture == "ampere") return 0.80;
   if (architecture == "volta" || architecture == "turing") return 0.45;  // assumed
+  if (architecture == "cdna4") return 1.1;                               // assumed
   return 0.8;                                                            // assumed
 }
 
@@ -86,6 +88,9 @@ DeviceFigures figures_of(const Device& device) {
   if (bf16_units) borrow(DType::bf16, DType::fp16, 1);
   borrow(DType::fp16, DType::bf16, 1);
   borrow(DType::fp8, DType::fp16, 1);  // stored as fp8, multiplied as fp16
+  borrow(DType::fp8_block, DType::fp8, 1);
+  borrow(DType::fp8_block, DType::fp16, 1);
+  borrow(DType::fp4, DType::fp8, 1);
   borrow(DType::int8, DType::fp8, 1);
   for (std::size_t i = 0; i < kDTypeCount; ++i)
     out.matrix_units[i] = out.matrix[i].per_us > kOverPeakIsMatrixUnits * out.vector.per_us;

@@ -18,6 +18,8 @@ constexpr double kMemoryDistance = 1.2;  // between stacked memory and chips bes
 constexpr double kVendorDistance = 0.8;  // assumed
 constexpr double kOwnVariance = 0.4;     // of a device against devices at the same place
 constexpr double kAnalyticWeight = 1;    // of the uncorrected analytic model, in devices
+constexpr double kRelativeLikeness =
+    0.8;  // of the nearest device's, from which others are relatives: assumed
 
 // Sum of squares of three differences of places.
 double squared_distance(const DevicePlace& a, const DevicePlace& b) {
@@ -35,7 +37,8 @@ double year_of(std::string_view architecture) {
   if (architecture == "cdna") return 2020.9;
   if (architecture == "cdna2") return 2021.9;
   if (architecture == "hopper" || architecture == "ada") return 2022.6;
-  if (architecture == "cdna3" || architecture == "blackwell") return 2023.5;  // no farther than the next one
+  if (architecture == "cdna3" || architecture == "cdna4" || architecture == "blackwell")
+    return 2023.5;  // no farther than the next one
   return 2020.4;
 }
 
@@ -212,6 +215,16 @@ GenericParameters GenericKernel::parameters_at(const DevicePlace& place,
   return out;
 }
 
+double GenericKernel::nearest_bound_at(const DevicePlace& place) const {
+  double nearest = 0;
+  for (const Measured& m : devices) nearest = std::max(nearest, likeness(place, m.place));
+  double share = 0;
+  for (const Measured& m : devices) {
+    if (likeness(place, m.place) >= kRelativeLikeness * nearest) share = std::max(share, m.nearest_bound);
+  }
+  return share > 0 ? share : 1;
+}
+
 std::vector<double> GenericKernel::spread_at(const DevicePlace& place,
                                              std::optional<std::size_t> left_out) const {
   std::vector<const Measured*> known;
@@ -295,6 +308,7 @@ JsonValue GenericKernel::write() const {
     for (std::size_t j = 1; j < kParameters; ++j) factors.add(JsonValue{m.parameters[j]});
     entry.add("factors", std::move(factors));
     entry.add("n_rows", JsonValue{static_cast<double>(m.n_rows)});
+    entry.add("nearest_bound", JsonValue{m.nearest_bound});
     list.add(std::move(entry));
   }
   out.add("devices", std::move(list));
@@ -359,6 +373,9 @@ Result<GenericKernel> GenericKernel::read(const JsonValue& parameters) {
     if (const JsonValue* rows = entry.find("n_rows");
         rows != nullptr && rows->is_number() && rows->number() >= 0)
       m.n_rows = static_cast<std::size_t>(std::min(rows->number(), 1e15));
+    STEPCAST_ASSIGN(m.nearest_bound, number_of(entry, "nearest_bound"));
+    if (!(m.nearest_bound > 0 && m.nearest_bound <= 1))
+      return Error{fmt::format("`nearest_bound` of {} is {:g}", m.device, m.nearest_bound)};
     out.devices.push_back(std::move(m));
   }
   if (const JsonValue* trees = parameters.find("trees")) {
@@ -379,7 +396,7 @@ Status GenericKernels::add(const ModelRecord& record) {
   const auto read = [place = place_](const JsonValue& parameters) -> Result<Prepared> {
     STEPCAST_ASSIGN(GenericKernel kernel, GenericKernel::read(parameters));
     return Prepared{kernel.parameters_at(place), kernel.adapted ? kernel.inside : kernel.unseen,
-                    kernel.features, std::move(kernel.trees)};
+                    kernel.nearest_bound_at(place), kernel.features, std::move(kernel.trees)};
   };
   // A record that was adapted to this device stands before the one it came from.
   const auto same = std::ranges::find_if(kernels_, [&](const auto& k) {
@@ -434,7 +451,7 @@ std::optional<Estimate> GenericKernels::estimate(const Operation& operation,
     us *= std::exp(tree_correction(*k->trees, features));
   }
   if (!std::isfinite(us)) return std::nullopt;
-  const Microseconds time = std::max(Microseconds{us}, analytic.lower_bound);
+  const Microseconds time = std::max(Microseconds{us}, analytic.lower_bound / k->nearest_bound);
   const Microseconds low =
       std::max(time * std::exp(std::clamp(k->band.low, -kMostBand, 0.0)), analytic.lower_bound);
   return Estimate{time, low, time * std::exp(std::clamp(k->band.high, 0.0, kMostBand)),

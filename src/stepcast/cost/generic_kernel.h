@@ -5,7 +5,8 @@
 // with few terms, dimensionless, that mean the same on every device (generic_terms). A record holds floor and
 // b of each measured GPU, and trees that learned what is left of all of them together. For another GPU, floor
 // and b are averaged by kriging over the likeness of devices: generation, kind of memory, vendor. Few
-// measured points of a GPU move them further (calibrate/generic_fit).
+// measured points of a GPU move them further (calibrate/generic_fit). No answer comes nearer to the bound of the
+// device than rows of its relatives came to theirs.
 #pragma once
 
 #include <array>
@@ -87,6 +88,7 @@ struct GenericKernel : GenericRecordHeader {
     DevicePlace place;
     GenericParameters parameters{};
     std::size_t n_rows = 0;
+    double nearest_bound = 1;  // share of the bound of the device that its fastest rows reach
   };
 
   double log_usual_floor = 1;  // of the family, where devices say little
@@ -103,6 +105,9 @@ struct GenericKernel : GenericRecordHeader {
   // away: the covariance (row by row, kMostGenericTerms + 1 squared) of what a device at `place` may have.
   [[nodiscard]] std::vector<double> spread_at(const DevicePlace& place,
                                               std::optional<std::size_t> left_out = std::nullopt) const;
+
+  // The largest share of its bound that a relative reached: of the devices nearest to `place`.
+  [[nodiscard]] double nearest_bound_at(const DevicePlace& place) const;
 
   [[nodiscard]] static Result<GenericKernel> read(const JsonValue& parameters);
   [[nodiscard]] JsonValue write() const;
@@ -133,6 +138,7 @@ class GenericKernels {
   struct Prepared {
     GenericParameters parameters;
     GenericBand band;
+    double nearest_bound;
     KernelFeatureSet features;
     std::optional<GradientTrees> trees;
   };

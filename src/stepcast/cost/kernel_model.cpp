@@ -65,6 +65,7 @@ struct Answer {
   bool extrapolated = false;
   bool of_another_value = false;  // as in FittedTime
   bool layout_measured = false;   // as in ExplainedEstimate
+  bool sustained = false;         // as in ExplainedEstimate
 
   [[nodiscard]] Answer scaled(double factor, double wider) const {
     Answer out = *this;
@@ -85,6 +86,7 @@ Answer sum(const Answer& a, const Answer& b) {
   out.extrapolated = a.extrapolated || b.extrapolated;
   out.of_another_value = a.of_another_value || b.of_another_value;
   out.layout_measured = a.layout_measured && b.layout_measured;
+  out.sustained = a.sustained && b.sustained;
   return out;
 }
 
@@ -185,6 +187,7 @@ Answer KernelModel::Impl::to_answer(std::size_t record, const FittedTime& time,
                 EstimateSource::fitted,
                 record,
                 time.distance > 0};
+  answer.sustained = fitted.kernel(record).sustained;
   const auto* product = std::get_if<GemmShape>(&operation.shape);
   answer.layout_measured = product != nullptr && product->layout != GemmLayout::any &&
                            !time.of_another_value && !fitted.kernel(record).measured_values.values().empty();
@@ -386,7 +389,7 @@ ExplainedEstimate KernelModel::explain(const Operation& operation) const {
                                       ? std::string_view{impl_->fitted.name_of_another_value(answer.record)}
                                       : std::string_view{impl_->fitted.name(answer.record)};
   const ExplainedEstimate explained{impl_->to_estimate(operation, answer), record, answer.extrapolated,
-                                    answer.layout_measured};
+                                    answer.layout_measured, answer.sustained};
   impl_->memo.store(operation, hash, explained);
   return explained;
 }
@@ -431,6 +434,12 @@ void KernelModel::estimate(std::span<const Operation> operations, std::span<Esti
 }
 
 const AnalyticModel& KernelModel::analytic() const { return impl_->analytic; }
+bool KernelModel::has_measured_products() const {
+  for (std::size_t i = 0; i < kDTypeCount; ++i) {
+    if (impl_->fitted.find("gemm", static_cast<DType>(i), Direction::forward) != kNoRecord) return true;
+  }
+  return false;
+}
 std::vector<std::string> KernelModel::skipped() const {
   std::vector<std::string> out = impl_->skipped;
   for (auto& unreadable : {impl_->generic.unreadable(), impl_->fitted.unreadable()})

@@ -31,6 +31,8 @@ struct ExplainedEstimate {
   bool extrapolated = false;  // outside of the range the record was fitted on
   // The record was fitted on products in the layout that the operation names, at such amounts of work.
   bool layout_measured = false;
+  // At the clock that the power limit sustains: of a record of long runs, or of devices measured so.
+  bool sustained = false;
 };
 
 class KernelModel {
@@ -50,6 +52,8 @@ class KernelModel {
   void estimate(std::span<const Operation> operations, std::span<Estimate> out) const;
 
   [[nodiscard]] const AnalyticModel& analytic() const;
+  // Matrix products of the device, or of a sibling, were measured in some type.
+  [[nodiscard]] bool has_measured_products() const;
   // "model gemm/fp32/forward: the reason". Reads every record.
   [[nodiscard]] std::vector<std::string> skipped() const;
 

@@ -1,6 +1,8 @@
 #include "stepcast/cost/sustained_clock.h"
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -9,44 +11,103 @@
 namespace stepcast {
 namespace {
 
-Result<double> slowdown(const JsonValue& parameters, std::string_view key) {
-  STEPCAST_ASSIGN(const double value, finite_number(parameters, key));
+constexpr double kTera = 1e12;
+
+Status check_slowdown(double value, std::string_view key) {
   if (!(value >= 1)) return Error{fmt::format("`{}` is {:g} (must be 1 or more)", key, value)};
-  return value;
+  return Ok{};
+}
+
+double at(const SustainedClock::Curve& curve, Flops work) {
+  if (!(work > curve.work.front())) return curve.factor.front();
+  if (!(work < curve.work.back())) return curve.factor.back();
+  const auto above = std::upper_bound(curve.work.begin(), curve.work.end(), work);
+  const auto i = static_cast<std::size_t>(above - curve.work.begin());
+  const double share = std::log(work / curve.work[i - 1]) / std::log(curve.work[i] / curve.work[i - 1]);
+  return curve.factor[i - 1] + (curve.factor[i] - curve.factor[i - 1]) * share;
+}
+
+Result<SustainedClock::Curve> read_curve(const JsonValue& value) {
+  if (!value.is_object()) return Error{"`curves` must hold objects"};
+  SustainedClock::Curve curve;
+  const JsonValue* kernels = value.find("kernels");
+  const std::string_view name =
+      kernels != nullptr && kernels->is_text() ? kernels->text() : std::string_view{};
+  if (name == to_string(KernelClass::attention)) {
+    curve.kernel_class = KernelClass::attention;
+  } else if (name != to_string(KernelClass::gemm)) {
+    return Error{"`kernels` of a curve must be gemm or attention"};
+  }
+  const JsonValue* dtypes = value.find("dtypes");
+  if (dtypes == nullptr || !dtypes->is_array() || dtypes->items().empty())
+    return Error{"`dtypes` of a curve must list element types"};
+  for (const JsonValue& item : dtypes->items()) {
+    const DType dtype = item.is_text() ? parse_dtype(item.text()) : DType::unknown;
+    if (dtype == DType::unknown) return Error{"`dtypes` of a curve holds a type that is not known"};
+    curve.dtypes.push_back(dtype);
+  }
+  STEPCAST_ASSIGN(const std::vector<double> work, finite_numbers(value, "work_TFLOP"));
+  if (work.empty() || !(work.front() > 0)) return Error{"`work_TFLOP` must hold numbers above 0"};
+  for (const double w : work) {
+    if (!curve.work.empty() && !(Flops{w * kTera} > curve.work.back()))
+      return Error{"`work_TFLOP` must rise"};
+    curve.work.emplace_back(w * kTera);
+  }
+  STEPCAST_ASSIGN(curve.factor, finite_numbers(value, "factor", work.size()));
+  for (const double factor : curve.factor) STEPCAST_TRY(check_slowdown(factor, "factor"));
+  return curve;
 }
 
 }  // namespace
 
-double SustainedClock::factor(Microseconds time) const {
-  if (time_factor <= 1 || time >= none_above) return power_factor;
-  if (time <= full_below) return time_factor * power_factor;
-  const double faded = std::log(time / full_below) / std::log(none_above / full_below);
-  return (time_factor + (1 - time_factor) * faded) * power_factor;
+double SustainedClock::factor(KernelClass kernel_class, DType dtype, Flops work, bool sustained) const {
+  if (sustained) return power_factor;
+  for (const Curve& curve : curves) {
+    if (curve.kernel_class != kernel_class) continue;
+    if (std::ranges::find(curve.dtypes, dtype) == curve.dtypes.end()) continue;
+    return at(curve, work) * power_factor;
+  }
+  return power_factor;
 }
 
 Result<SustainedClock> SustainedClock::read(const JsonValue& parameters) {
   SustainedClock clock;
-  STEPCAST_ASSIGN(clock.time_factor, slowdown(parameters, "time_factor"));
-  STEPCAST_ASSIGN(const double full_below_us, positive_number(parameters, "full_below_us"));
-  STEPCAST_ASSIGN(const double none_above_us, positive_number(parameters, "none_above_us"));
-  if (!(none_above_us > full_below_us)) {
-    return Error{fmt::format("`none_above_us` is {:g} (must be above `full_below_us`, {:g})", none_above_us,
-                             full_below_us)};
+  const JsonValue* curves = parameters.find("curves");
+  if (curves == nullptr || !curves->is_array()) return Error{"`curves` is missing (an array)"};
+  for (const JsonValue& item : curves->items()) {
+    STEPCAST_ASSIGN(Curve curve, read_curve(item));
+    clock.curves.push_back(std::move(curve));
   }
-  clock.full_below = Microseconds{full_below_us};
-  clock.none_above = Microseconds{none_above_us};
   if (parameters.find("power_factor") != nullptr) {
-    STEPCAST_ASSIGN(clock.power_factor, slowdown(parameters, "power_factor"));
+    STEPCAST_ASSIGN(clock.power_factor, finite_number(parameters, "power_factor"));
+    STEPCAST_TRY(check_slowdown(clock.power_factor, "power_factor"));
+  }
+  if (parameters.find("log_band") != nullptr) {
+    STEPCAST_ASSIGN(clock.log_band, finite_number(parameters, "log_band"));
+    if (!(clock.log_band >= 0 && clock.log_band <= 1))
+      return Error{fmt::format("`log_band` is {:g} (must be from 0 to 1)", clock.log_band)};
   }
   return clock;
 }
 
 JsonValue SustainedClock::write() const {
   JsonValue value = JsonValue::object();
-  value.add("time_factor", JsonValue{time_factor});
-  value.add("full_below_us", JsonValue{full_below.value()});
-  value.add("none_above_us", JsonValue{none_above.value()});
+  JsonValue list = JsonValue::array();
+  for (const Curve& curve : curves) {
+    JsonValue item = JsonValue::object();
+    item.add("kernels", JsonValue{to_string(curve.kernel_class)});
+    JsonValue dtypes = JsonValue::array();
+    for (const DType dtype : curve.dtypes) dtypes.add(JsonValue{to_string(dtype)});
+    item.add("dtypes", std::move(dtypes));
+    JsonValue work = JsonValue::array();
+    for (const Flops w : curve.work) work.add(JsonValue{w.value() / kTera});
+    item.add("work_TFLOP", std::move(work));
+    item.add("factor", number_array(curve.factor));
+    list.add(std::move(item));
+  }
+  value.add("curves", std::move(list));
   if (power_factor != 1) value.add("power_factor", JsonValue{power_factor});
+  if (log_band != 0) value.add("log_band", JsonValue{log_band});
   return value;
 }
 

@@ -41,8 +41,9 @@ const ModelRecord* read_record(const Platform& platform, std::string_view kind, 
 TrainingKernels::TrainingKernels(const Platform& platform, const TrainingKernelOptions& options)
     : model_(std::make_shared<const KernelModel>(platform)),
       has_fp8_peak_(platform.device.peak(DType::fp8).has_value()) {
-  if (const ModelRecord* record = read_record(platform, kSustainedClockKind, clock_, skipped_))
-    clock_is_assumed_ = record->provenance.source == FigureSource::assumed;
+  const ModelRecord* clock = read_record(platform, kSustainedClockKind, clock_, skipped_);
+  clock_is_assumed_ =
+      clock != nullptr ? clock->provenance.source == FigureSource::assumed : !model_->has_measured_products();
   read_record(platform, kStepFactorsKind, factors_, skipped_);
   set_options(options);
 }
@@ -62,7 +63,7 @@ const PricedOperation& TrainingKernels::price(const Operation& operation) {
   return place->second;
 }
 
-// No fp8 product is measured: as in 16 bit, faster by an assumed ratio.
+// No such product is measured, here or on other devices: as in 16 bit, faster by an assumed ratio.
 ExplainedEstimate TrainingKernels::in_fp8(const Operation& operation, const ExplainedEstimate& alone) const {
   Operation sixteen_bit = operation;
   sixteen_bit.dtype = DType::bf16;
@@ -83,8 +84,10 @@ ExplainedEstimate TrainingKernels::in_fp8(const Operation& operation, const Expl
 PricedOperation TrainingKernels::compute(const Operation& operation) const {
   ExplainedEstimate alone = model_->explain(operation);
   const auto* product = std::get_if<GemmShape>(&operation.shape);
-  if (product != nullptr && operation.dtype == DType::fp8 && has_fp8_peak_ &&
-      !is_measured(alone.estimate.source)) {
+  const bool narrow =
+      operation.dtype == DType::fp8 || operation.dtype == DType::fp8_block || operation.dtype == DType::fp4;
+  if (product != nullptr && narrow && has_fp8_peak_ && !is_measured(alone.estimate.source) &&
+      alone.record.empty()) {
     alone = in_fp8(operation, alone);
   }
   Estimate time = alone.estimate;
@@ -97,11 +100,12 @@ PricedOperation TrainingKernels::compute(const Operation& operation) const {
     time = time.scaled(options_.weight_gradient_factor);
   }
   const KernelClass kernel_class = kernel_class_of(operation);
-  if (is_matrix_work(kernel_class)) time = time.scaled(clock_.factor(time.time));
+  const Work work = work_of(operation);
+  if (is_matrix_work(kernel_class))
+    time = time.scaled(clock_.factor(kernel_class, operation.dtype, work.flops, alone.sustained));
   const double factor = kernel_class == KernelClass::gemm        ? options_.gemm_factor
                         : kernel_class == KernelClass::attention ? options_.attention_factor
                                                                  : options_.memory_bound_factor;
-  const Work work = work_of(operation);
   return {time.scaled(factor), kernel_class, static_cast<double>(work.kernels),
           is_matrix_work(kernel_class) ? work.flops.value() : 0.0, alone.record};
 }

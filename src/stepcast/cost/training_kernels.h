@@ -5,8 +5,9 @@
 //   p.time.time, p.time.p10, p.time.p90, p.record
 //
 // A step adds, in this order: an fp8 product where none is measured takes its share of the bf16 time; a
-// weight gradient takes longer than the forward product of its shape; matrix work runs at the clock that the
-// device sustains; factors by class of kernel, of the caller and of the platform's record "step_factors".
+// weight gradient takes longer than the forward product of its shape; matrix work that was measured in short
+// runs runs at the clock that the device sustains; factors by class of kernel, of the caller and of the
+// platform's record "step_factors".
 #pragma once
 
 #include <memory>
@@ -59,8 +60,11 @@ class TrainingKernels {
   [[nodiscard]] const KernelModel& model() const { return *model_; }
   // Factors of the platform's record "step_factors". Those of collectives are for the caller to apply.
   [[nodiscard]] const StepFactors& platform_factors() const { return factors_; }
-  // The clock that this device sustains under load was not measured on it.
+  // Nothing says what clock this device sustains under load: neither a record nor products that were measured
+  // on it or on a sibling.
   [[nodiscard]] bool clock_is_assumed() const { return clock_is_assumed_; }
+  // Half-width in ln of what the clock of matrix work may be off where it was carried over from other devices.
+  [[nodiscard]] double clock_band() const { return clock_.log_band; }
   // Records "sustained_clock" and "step_factors" that cannot be read, and why. They count as missing.
   [[nodiscard]] const std::vector<std::string>& skipped() const { return skipped_; }
 

@@ -1,6 +1,7 @@
 #include "stepcast/operation/dtype.h"
 
 #include <string>
+#include <utility>
 
 #include "stepcast/base/names.h"
 
@@ -35,6 +36,11 @@ constexpr Spelling kSpellings[] = {
     {"fp8", DType::fp8},
     {"float8", DType::fp8},
     {"f8", DType::fp8},
+    {"fp8block", DType::fp8_block},
+    {"fp4", DType::fp4},
+    {"float4", DType::fp4},
+    {"nvfp4", DType::fp4},
+    {"mxfp4", DType::fp4},
     {"long", DType::int64},
     {"longint", DType::int64},
     {"longlong", DType::int64},
@@ -68,7 +74,9 @@ constexpr Spelling kSpellings[] = {
     {"boolean", DType::boolean},
 };
 
-constexpr std::string_view kFp8Prefixes[] = {"float8e"sv, "fp8e"sv, "f8e"sv, "e4m3"sv, "e5m2"sv};
+constexpr std::pair<std::string_view, DType> kPrefixes[] = {
+    {"float8e"sv, DType::fp8}, {"fp8e"sv, DType::fp8}, {"f8e"sv, DType::fp8},     {"e4m3"sv, DType::fp8},
+    {"e5m2"sv, DType::fp8},    {"e2m1"sv, DType::fp4}, {"float4e"sv, DType::fp4}, {"fp4e"sv, DType::fp4}};
 
 constexpr auto kDTypeNames = names<DType>({{DType::unknown, "unknown"},
                                            {DType::fp64, "fp64"},
@@ -77,6 +85,8 @@ constexpr auto kDTypeNames = names<DType>({{DType::unknown, "unknown"},
                                            {DType::fp16, "fp16"},
                                            {DType::bf16, "bf16"},
                                            {DType::fp8, "fp8"},
+                                           {DType::fp8_block, "fp8_block"},
+                                           {DType::fp4, "fp4"},
                                            {DType::int64, "int64"},
                                            {DType::int32, "int32"},
                                            {DType::int16, "int16"},
@@ -112,8 +122,8 @@ DType parse_dtype(std::string_view text) {
   if (const DType dtype = find(word); dtype != DType::unknown) return dtype;
   if (text.ends_with("_t"sv))
     return find(std::string_view{word}.substr(0, word.size() - 1));  // int64_t, int8_t
-  for (const std::string_view prefix : kFp8Prefixes) {
-    if (word.starts_with(prefix)) return DType::fp8;
+  for (const auto& [prefix, dtype] : kPrefixes) {
+    if (word.starts_with(prefix)) return dtype;
   }
   return DType::unknown;
 }
@@ -130,8 +140,10 @@ Bytes element_size(DType dtype) {
     case DType::bf16:
     case DType::int16: return Bytes{2};
     case DType::fp8:
+    case DType::fp8_block:
     case DType::int8:
     case DType::boolean: return Bytes{1};
+    case DType::fp4: return Bytes{0.5};
   }
   return Bytes{0};
 }

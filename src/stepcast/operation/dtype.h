@@ -15,7 +15,9 @@ enum class DType : std::uint8_t {
   tf32,
   fp16,
   bf16,
-  fp8,
+  fp8,        // one scale per tensor or row
+  fp8_block,  // fp8 with a scale per block: kernels of their own
+  fp4,        // with a scale per 16 or 32 elements
   int64,
   int32,
   int16,

@@ -59,8 +59,9 @@ struct Device {
 
   Sources sources;  // keys: "peak_fp16_TFLOPs", "memory_bandwidth_GBps", ...
 
+  // fp8 with a scale per block runs on the units of fp8.
   [[nodiscard]] std::optional<FlopsPerSecond> peak(DType dtype) const {
-    return matrix_peak[static_cast<std::size_t>(dtype)];
+    return matrix_peak[static_cast<std::size_t>(dtype == DType::fp8_block ? DType::fp8 : dtype)];
   }
   [[nodiscard]] std::optional<FlopsPerSecond> vector(DType dtype) const {
     return vector_peak[static_cast<std::size_t>(dtype)];

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "stepcast/predict/step_transfers.h"
 #include "stepcast/workload/framework_habits.h"
 #include "stepcast/workload/layer_work_cache.h"
@@ -37,6 +39,16 @@ void fill_units(PricedStep& step) {
   }
 }
 
+// Products in a narrow type need units that multiply it.
+Status check_units(const Device& device, DType compute) {
+  if ((compute != DType::fp8 && compute != DType::fp4) || device.peak(compute)) return Ok{};
+  return Error::at(device.name, "the type of matrix products")
+      .found(fmt::format("{}, for which this device has no units", to_string(compute)))
+      .expected("a type of which the platform states a peak")
+      .advice(
+          fmt::format("choose bf16 or fp16, another platform, or state peak_{}_TFLOPs", to_string(compute)));
+}
+
 }  // namespace
 
 Layout with_software_choices(Layout layout, const Device& device) {
@@ -59,6 +71,7 @@ struct StepModel::Impl {
 
 // `layout` with its software's choices.
 Status StepModel::Impl::price(const Transformer& model, const Layout& layout, PricedStep& step) {
+  STEPCAST_TRY(check_units(pricer.platform().device, layout.layer.precision.compute));
   STEPCAST_ASSIGN(step.work, step_work(model, layout, layers));
   const Node& node = pricer.platform().node;
   STEPCAST_ASSIGN(step.placement, place(layout, node.gpus_per_node, node.segment));

@@ -100,12 +100,21 @@ StepPrediction step_prediction(const PricedStep& step, const StepTimes& times, c
   for (std::size_t i = 0; i < 4; ++i) {
     result.source_shares[i] = known > 0 ? passes.source_us[i] / known : 0;
   }
-  // Errors of many kernels cancel in part. What rests on assumptions may be off as a whole.
+  // Errors of many kernels cancel in part, unless nobody measured kernels of the device: those are one error.
+  // What rests on assumptions may be off as a whole, and so may the clock of all matrix work.
+  const double unmeasured = result.source_shares[static_cast<std::size_t>(EstimateSource::analytic)] +
+                            result.source_shares[static_cast<std::size_t>(EstimateSource::assumed)];
+  const double correlated = kCorrelatedShare + (1 - kCorrelatedShare) * unmeasured;
+  const double matrix_us = shares.class_us[static_cast<std::size_t>(KernelClass::gemm)] +
+                           shares.class_us[static_cast<std::size_t>(KernelClass::attention)];
+  const double clock = time > 0 ? prices.kernels().clock_band() * matrix_us / time : 0;
   const double guessed =
       assume.structure_assumed * result.source_shares[static_cast<std::size_t>(EstimateSource::assumed)] +
       (prices.kernels().clock_is_assumed() ? assume.structure_assumed : 0);
-  const double down = std::min(0.9, std::hypot(kCorrelatedShare * low, assume.structure_low, guessed));
-  const double up = std::hypot(kCorrelatedShare * high, assume.structure_high, kSlowSideOfAssumed * guessed);
+  const double down =
+      std::min(0.9, std::hypot(std::hypot(correlated * low, clock), assume.structure_low, guessed));
+  const double up =
+      std::hypot(std::hypot(correlated * high, clock), assume.structure_high, kSlowSideOfAssumed * guessed);
   EstimateSource source = EstimateSource::fitted;
   if (result.source_shares[2] > 0.5) source = EstimateSource::analytic;
   if (result.source_shares[3] > 0.5) source = EstimateSource::assumed;

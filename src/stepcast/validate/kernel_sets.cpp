@@ -56,8 +56,8 @@ Result<std::optional<Platform>> find_platform(const std::string& gpu, const Suit
 
 Result<std::vector<DeviceRows>> rows_by_device(KernelMeasurements all, const SuiteOptions& options,
                                                std::vector<Skipped>& skipped) {
-  std::map<std::string, std::optional<std::string>> device_of;  // [gpu]
-  std::map<std::string, DeviceRows> by_device;
+  std::map<std::string, std::optional<std::string>> device_of;   // [gpu]
+  std::map<std::pair<std::string, bool>, DeviceRows> by_device;  // [device, by type]
   std::map<std::string, std::uint64_t> unknown;
   for (KernelMeasurement& m : all.rows) {
     const auto [at, is_new] = device_of.emplace(m.gpu, std::nullopt);
@@ -65,14 +65,15 @@ Result<std::vector<DeviceRows>> rows_by_device(KernelMeasurements all, const Sui
       STEPCAST_ASSIGN(std::optional<Platform> platform, find_platform(m.gpu, options));
       if (platform) {
         at->second = platform->device.name;
-        by_device.try_emplace(*at->second, DeviceRows{std::move(*platform), {}});
+        for (const bool by_type : {false, true})
+          by_device.try_emplace({*at->second, by_type}, DeviceRows{*platform, {}, by_type});
       }
     }
     if (!at->second) {
       ++unknown[m.gpu];
       continue;
     }
-    by_device.at(*at->second).rows.push_back(std::move(m));
+    by_device.at({*at->second, m.regime != Regime::unstated}).rows.push_back(std::move(m));
   }
   for (const auto& [gpu, n] : unknown) {
     skipped.push_back({gpu, "no shipped platform has a device of this name: give --platform GPU=FILE", n});
@@ -83,6 +84,7 @@ Result<std::vector<DeviceRows>> rows_by_device(KernelMeasurements all, const Sui
     for (const SkippedRows& s : remove_impossible_rows(device.rows, analytic)) {
       skipped.push_back({s.what, s.why, s.n});
     }
+    for (const SkippedRows& s : keep_one_regime(device.rows)) skipped.push_back({s.what, s.why, s.n});
     if (!device.rows.empty()) devices.push_back(std::move(device));
   }
   return devices;
@@ -108,6 +110,7 @@ std::string kernel_group(const KernelMeasurement& m) {
     return "transformer operators fp16";
   }
   const std::string_view dtype = to_string(m.operation.dtype);
+  if (m.regime != Regime::unstated) return fmt::format("{} by type {}", family_of(m.operation), dtype);
   if (std::holds_alternative<ElementwiseShape>(m.operation.shape))
     return fmt::format("element-wise {}", dtype);
   return fmt::format("{} {}", m.label, dtype);
@@ -154,7 +157,11 @@ TestScore KernelSets::test(std::string name, std::string protocol) && {
     for (const ScoredRow& row : set.rows) {
       if (row.measured > kLongKernel_us) longer.push_back(row);
     }
-    if (!longer.empty()) set.extras.push_back({"mape_above_100us", score(longer).mape});
+    if (!longer.empty()) {
+      const Metrics of_longer = score(longer);
+      set.extras.push_back({"mape_above_100us", of_longer.mape});
+      set.extras.push_back({"bias_above_100us", of_longer.bias});
+    }
     if (entry.published) {
       set.extras.push_back({"published_mape", *entry.published});
       set.extras.push_back({"better_than_published_pct", metrics.mape < *entry.published ? 100.0 : 0.0});

@@ -20,10 +20,12 @@
 
 namespace stepcast {
 
-// The rows of one device, which may be called by several names in the data.
+// The rows of one device, which may be called by several names in the data. Rows that say in which regime they
+// were measured are of tables by type, taken by other software than the rest: they stand apart.
 struct DeviceRows {
   Platform platform;
   std::vector<KernelMeasurement> rows;
+  bool by_type = false;
 };
 
 // A prediction for a row that was tested.
@@ -43,7 +45,7 @@ struct Tested {
                                               const std::vector<std::size_t>& rows);
 
 // The kind of a row, whose sets one number should stand for: "transformer operators fp16" (of the
-// measurements by parameters of a model), "gemm bf16".
+// measurements by parameters of a model), "gemm bf16", "gemm by type fp8".
 [[nodiscard]] std::string kernel_group(const KernelMeasurement& measurement);
 
 // One prediction per tested row becomes one set per operator.

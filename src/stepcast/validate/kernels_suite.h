@@ -1,4 +1,5 @@
-// Scores kernel models against measured kernel times (files of kernel_measurements.h, or folders of them).
+// Scores kernel models against measured kernel times (files of kernel_measurements.h, or folders of them; to a
+// folder `kernels` belongs a folder `modern/kernels` beside it).
 //
 // Under the protocol `refit` models are fitted to the rows of a device that are not held out. Five folds:
 //   held_out_rows              (primary) by shape: no shape that is tested was fitted to, in any direction
@@ -12,7 +13,8 @@
 //   unseen_gpu                 every GPU in turn from at least two others that measured the same family: fp32
 //                              and what else is not 16 bits
 //   unseen_gpu_20_points       the same with 20 measured points of each operator of the new GPU
-//   unseen_gpu_half            16-bit types, from at least one other GPU
+//   unseen_gpu_half            tables by type: the whole generation of a GPU left out, from others' tables
+//   unseen_gpu_half_siblings   16-bit types, from at least one other GPU, which may be of its generation
 // Under the protocol `shipped`:
 //   shipped                    the shipped platform of the row's GPU, on rows that it was not fitted on
 //

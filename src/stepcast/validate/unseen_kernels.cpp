@@ -26,7 +26,7 @@ std::string generic_group(const Operation& op) {
 }
 
 struct UnseenTests {
-  std::vector<Tested> figures_alone, few_points, half;
+  std::vector<Tested> figures_alone, few_points, half, half_siblings;
   std::map<std::string, double>
       n_others;  // [set] rows of other devices that its generic record was fitted to
 };
@@ -40,7 +40,7 @@ Result<UnseenTests> test_unseen(const std::vector<DeviceRows>& devices, std::siz
   std::map<std::string, double> n_rows_of;  // [group] of other devices
   std::vector<MeasuredDevice> others;
   for (std::size_t o = 0; o < devices.size(); ++o) {
-    if (o == d) continue;
+    if (devices[o].platform.device.name == device.name) continue;
     MeasuredDevice other{devices[o].platform.device, {}};
     for (const KernelMeasurement& m : devices[o].rows) {
       const auto group = measured_by.find(generic_group(m.operation));
@@ -62,7 +62,7 @@ Result<UnseenTests> test_unseen(const std::vector<DeviceRows>& devices, std::siz
     const bool half = dtype_class(op.dtype) == "half";
     if (measured_by[generic_group(op)].size() < (half ? 1U : 2U) || !has_generic_model(fit.records, op))
       continue;
-    (half ? out.half : out.figures_alone).push_back({i, model.estimate(op)});
+    (half ? out.half_siblings : out.figures_alone).push_back({i, model.estimate(op)});
     out.n_others[kernel_set_name(rows[i])] = n_rows_of[generic_group(op)];
     if (!half) sets[kernel_set_name(rows[i])].push_back(i);
   }
@@ -81,6 +81,31 @@ Result<UnseenTests> test_unseen(const std::vector<DeviceRows>& devices, std::siz
   return out;
 }
 
+// Products and attention of the tables by type, from the tables of other generations.
+Result<std::vector<Tested>> test_unseen_generation(const std::vector<DeviceRows>& devices, std::size_t d) {
+  const Device& device = devices[d].platform.device;
+  std::vector<Tested> out;
+  if (!devices[d].by_type) return out;
+  std::set<std::string> asked;
+  for (const KernelMeasurement& m : devices[d].rows) asked.insert(generic_group(m.operation));
+  std::vector<MeasuredDevice> others;
+  for (const DeviceRows& other : devices) {
+    if (!other.by_type || same_name(other.platform.device.architecture, device.architecture)) continue;
+    MeasuredDevice& measured = others.emplace_back(MeasuredDevice{other.platform.device, {}});
+    for (const KernelMeasurement& m : other.rows) {
+      if (asked.contains(generic_group(m.operation))) measured.rows.push_back(&m);
+    }
+  }
+  if (others.empty()) return out;
+  STEPCAST_ASSIGN(const GenericFit fit, fit_generic_models(others));
+  const KernelModel model{device, fit.records};
+  for (std::size_t i = 0; i < devices[d].rows.size(); ++i) {
+    const Operation& op = devices[d].rows[i].operation;
+    if (has_generic_model(fit.records, op)) out.push_back({i, model.estimate(op)});
+  }
+  return out;
+}
+
 }  // namespace
 
 Result<std::vector<TestScore>> score_unseen_gpus(const std::vector<DeviceRows>& devices,
@@ -90,6 +115,10 @@ Result<std::vector<TestScore>> score_unseen_gpus(const std::vector<DeviceRows>& 
   std::vector<UnseenTests> results(devices.size());
   STEPCAST_TRY(parallel_for(devices.size(), threads, [&](std::size_t d) -> Status {
     STEPCAST_ASSIGN(results[d], test_unseen(devices, d));
+    STEPCAST_ASSIGN(results[d].half, test_unseen_generation(devices, d));
+    // All of them were fitted to rows of others; how many does not matter here.
+    for (const Tested& t : results[d].half)
+      results[d].n_others.try_emplace(kernel_set_name(devices[d].rows[t.row]), 1);
     return Ok{};
   }));
   // n_fit counts rows of the GPU itself where there are some, else those of the others.
@@ -113,6 +142,7 @@ Result<std::vector<TestScore>> score_unseen_gpus(const std::vector<DeviceRows>& 
   add("unseen_gpu", &UnseenTests::figures_alone, std::nullopt);
   add("unseen_gpu_20_points", &UnseenTests::few_points, static_cast<double>(kFewPoints));
   add("unseen_gpu_half", &UnseenTests::half, std::nullopt);
+  add("unseen_gpu_half_siblings", &UnseenTests::half_siblings, std::nullopt);
   return tests;
 }
 

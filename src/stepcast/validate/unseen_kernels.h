@@ -10,7 +10,7 @@
 
 namespace stepcast {
 
-// unseen_gpu, unseen_gpu_20_points and unseen_gpu_half, as far as the data go.
+// unseen_gpu, unseen_gpu_20_points, unseen_gpu_half and unseen_gpu_half_siblings, as far as the data go.
 [[nodiscard]] Result<std::vector<TestScore>> score_unseen_gpus(
     const std::vector<DeviceRows>& devices, const std::vector<std::filesystem::path>& files,
     const PublishedErrors& published, unsigned threads);

@@ -276,13 +276,13 @@ Status check_sharding(const Layout& layout) {
 }
 
 Status check_precision(const Precision& precision) {
-  constexpr std::array kCompute{DType::fp32, DType::tf32, DType::fp16, DType::bf16, DType::fp8};
+  constexpr std::array kCompute{DType::fp32, DType::tf32, DType::fp16, DType::bf16, DType::fp8, DType::fp4};
   for (const DType dtype : kCompute) {
     if (precision.compute == dtype) return Ok{};
   }
   return Error::at("", "precision")
       .found(std::string{to_string(precision.compute)})
-      .expected("fp32, tf32, fp16, bf16 or fp8");
+      .expected("fp32, tf32, fp16, bf16, fp8 or fp4");
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "stepcast/base/units.h"
+#include "stepcast/workload/detail/narrow_types.h"
 #include "stepcast/workload/framework_habits.h"
 #include "stepcast/workload/pipeline_schedule.h"
 
@@ -29,8 +30,9 @@ class ActivationCount {
   ActivationCount(const Transformer& model, const Layout& layout)
       : model_(model),
         layout_(layout),
-        element_(element_size(layout.layer.precision.compute == DType::fp8 ? layout.layer.precision.other
-                                                                           : layout.layer.precision.compute)
+        element_(element_size(detail::is_narrow(layout.layer.precision.compute)
+                                  ? layout.layer.precision.other
+                                  : layout.layer.precision.compute)
                      .value()),
         tp_(number(layout.degrees.tensor)),
         tokens_(number(layout.batch.micro_batch_sequences) * number(layout.batch.seq_len_tokens) /
@@ -61,7 +63,7 @@ class ActivationCount {
   }
   // What a linear layer keeps of its input: with fp8 one byte an element.
   [[nodiscard]] double linear_input(double bytes, bool fp8_linear) const {
-    return fp8_linear && layout_.layer.precision.compute == DType::fp8 ? bytes / element_ : bytes;
+    return fp8_linear && detail::is_narrow(layout_.layer.precision.compute) ? bytes / element_ : bytes;
   }
   [[nodiscard]] double attention() const {
     return hidden() + linear_input(hidden(), layout_.layer.precision.fp8.attention_linears) +

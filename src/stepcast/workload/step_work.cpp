@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "stepcast/workload/detail/known_layers.h"
+#include "stepcast/workload/detail/narrow_types.h"
 #include "stepcast/workload/layer_work_cache.h"
 
 namespace stepcast {
@@ -96,7 +97,7 @@ GradientTraffic gradient_traffic(const Layout& layout) {
   const bool sixteen_bit =
       layout.layer.precision.compute != DType::fp32 && layout.layer.precision.compute != DType::tf32;
   traffic.gather_bytes_per_parameter = sixteen_bit ? 2 : 4;
-  if (layout.layer.precision.compute == DType::fp8 && layout.layer.precision.fp8.gather_weights) {
+  if (detail::is_narrow(layout.layer.precision.compute) && layout.layer.precision.fp8.gather_weights) {
     traffic.gather_bytes_per_parameter = 1;
   }
   return traffic;

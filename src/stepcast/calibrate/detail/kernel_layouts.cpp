@@ -50,6 +50,11 @@ Status MeasurementSink::add(KernelMeasurement measurement) const {
         .found(std::move(problem))
         .expected("extents that the operation can have");
   }
+  if (const std::string_view regime = rows_.cell("regime"); !regime.empty()) {
+    const std::optional<Regime> known = parse_regime(regime);
+    if (!known) return rows_.error("regime").expected("burst or sustained");
+    measurement.regime = *known;
+  }
   measurement.line = rows_.line();
   std::vector<std::string_view> cells;
   cells.reserve(identity_.size() + 1);
@@ -74,7 +79,8 @@ Result<DType> MeasurementSink::dtype(DType otherwise) const {
   const std::string_view cell = rows_.cell("dtype");
   if (cell.empty() && otherwise != DType::unknown) return otherwise;
   const DType dtype = parse_dtype(cell);
-  if (dtype == DType::unknown) return rows_.error("dtype").expected("fp32, tf32, fp16, bf16, fp8, int8, ...");
+  if (dtype == DType::unknown)
+    return rows_.error("dtype").expected("fp32, tf32, fp16, bf16, fp8, fp8_block, fp4, int8, ...");
   return dtype;
 }
 

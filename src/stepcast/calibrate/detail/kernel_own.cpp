@@ -385,7 +385,7 @@ KernelLayout own_kernel_layout() {
   KernelLayout layout{"kernel measurements",
                       [](const CsvRows& h) { return h.has("op") && h.has("direction"); },
                       {"gpu", "op", "direction", "dtype", "time_us"},
-                      {"label", "hidden_size", "sequence_length_tokens"},
+                      {"label", "hidden_size", "sequence_length_tokens", "regime"},
                       read};
   for (const std::string_view column : shape_columns()) layout.optional.push_back(column);
   return layout;

@@ -33,6 +33,8 @@ Status read_rows(CsvRows& rows, const KernelLayout& layout, KernelMeasurements& 
     }
     m.time = *time;
     STEPCAST_ASSIGN(m.operation, make(std::as_const(m), dtype));
+    // Tables by regime hold several types: one set of rows each.
+    if (rows.has("regime")) m.label += fmt::format("_{}", to_string(dtype));
     STEPCAST_TRY(sink.add(std::move(m)));
   }
 }
@@ -51,7 +53,9 @@ Result<GemmShape> gemm_of(const CsvRows& rows, bool with_batch) {
 Status read_gemm(CsvRows& rows, const KernelLayout& layout, KernelMeasurements& out) {
   return read_rows(rows, layout, out, "gemm", DType::unknown,
                    [&](const KernelMeasurement&, DType dtype) -> Result<Operation> {
-                     STEPCAST_ASSIGN(const GemmShape shape, gemm_of(rows, true));
+                     STEPCAST_ASSIGN(GemmShape shape, gemm_of(rows, true));
+                     // The tables by regime are of linear layers, whose weight is [out, in].
+                     if (rows.has("regime")) shape.layout = GemmLayout::tn;
                      return gemm(shape, dtype);
                    });
 }
@@ -67,6 +71,7 @@ Status read_attention(CsvRows& rows, const KernelLayout& layout, KernelMeasureme
                      STEPCAST_ASSIGN(s.key_value_heads, rows.extent("n_kv_heads"));
                      STEPCAST_ASSIGN(s.head_dim, rows.extent("head_dim"));
                      STEPCAST_ASSIGN(s.causal, rows.truth("causal", true));
+                     STEPCAST_ASSIGN(s.window, rows.extent("window_tokens", 0, 0));
                      return attention(s, dtype);
                    });
 }
@@ -176,7 +181,7 @@ KernelLayout gemm_layout() {
   return {"GEMM measurements",
           [](const CsvRows& h) { return !h.has("op") && int{h.has("m")} + h.has("n") + h.has("k") >= 2; },
           {"gpu", "dtype", "m", "n", "k", "time_us"},
-          {"batch"},
+          {"batch", "regime"},
           read_gemm};
 }
 
@@ -186,7 +191,7 @@ KernelLayout attention_layout() {
             return !h.has("op") && int{h.has("seq_len_tokens")} + h.has("n_heads") + h.has("head_dim") >= 2;
           },
           {"gpu", "dtype", "batch", "seq_len_tokens", "n_heads", "n_kv_heads", "head_dim", "time_us"},
-          {"causal"},
+          {"causal", "window_tokens", "regime"},
           read_attention};
 }
 

@@ -341,6 +341,7 @@ Result<TrainedKernel> train_kernel(const KernelRows& rows, const Device& device,
   kernel.family = family_of(example);
   kernel.dtype = example.dtype;
   kernel.direction = example.direction;
+  kernel.sustained = rows.sustained;
   kernel.features = kernel_feature_set_of(example);
   const bool matrix = kernel.features == KernelFeatureSet::matrix ||
                       kernel.features == KernelFeatureSet::attention ||

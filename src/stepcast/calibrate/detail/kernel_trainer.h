@@ -22,6 +22,7 @@ struct KernelRows {
   std::vector<double> log_us;
   // What larger models have more of; 0 where not known. Decides what is the outer shell.
   std::vector<double> model_size;
+  bool sustained = false;  // all of them, as FittedKernel::sustained
 };
 
 struct TrainedKernel {

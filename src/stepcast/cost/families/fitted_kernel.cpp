@@ -188,6 +188,13 @@ Result<FittedKernel> FittedKernel::read(const JsonValue& parameters) {
     out.fastest_flops_per_us = fastest_TFLOPs * 1e6;
   }
 
+  if (parameters.find("regime") != nullptr) {
+    STEPCAST_ASSIGN(const std::string regime, text_of(parameters, "regime"));
+    out.sustained = regime == "sustained";
+    if (!out.sustained && regime != "burst")
+      return Error{fmt::format("`regime` is `{}` (burst or sustained)", regime)};
+  }
+
   const JsonValue* corrections = parameters.find("corrections");
   if (corrections == nullptr || !corrections->is_array()) return Error{"`corrections` is missing (an array)"};
   if (corrections->items().size() > 8) return Error{"more than 8 corrections"};
@@ -228,6 +235,7 @@ JsonValue FittedKernel::write() const {
   if (!measured_values.values().empty()) value.add("measured_values", measured_values.write());
   if (fastest_flops_per_us > 0)
     value.add("fastest_TFLOPs", JsonValue{rounded(fastest_flops_per_us / 1e6, 6)});
+  value.add("regime", JsonValue{sustained ? "sustained" : "burst"});
   JsonValue all = JsonValue::array();
   for (const Correction& correction : corrections) all.add(write_correction(correction));
   value.add("corrections", std::move(all));

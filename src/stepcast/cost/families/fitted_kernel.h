@@ -70,6 +70,8 @@ class FittedKernel : public KernelRecordHeader {
   MeasuredValues measured_values;         // of discrete features; empty: not known, it answers for all
   // Products: FLOPs per microsecond of the fastest row. No product is predicted to run faster. 0: not known.
   double fastest_flops_per_us = 0;
+  // Measured in runs of a second and more, at the clock that the power limit sustains; else in short ones.
+  bool sustained = false;
   std::vector<Correction> corrections;
   ResidualBand band;
   std::vector<AttentionKernel> attention_kernels;  // that were measured; empty: not known

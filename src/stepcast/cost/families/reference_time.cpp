@@ -153,7 +153,7 @@ ReferenceTerms reference_terms(const Operation& operation, const ReferenceParame
         real(step->parameters) * std::max(1.0, static_cast<double>(step->bytes_read_per_parameter) +
                                                    static_cast<double>(step->bytes_written_per_parameter));
   }
-  const double size = std::max(element_size(operation.dtype).value(), 1.0);
+  const double size = element_size(operation.dtype).value() > 0 ? element_size(operation.dtype).value() : 1.0;
   terms.bytes_us = (elements * size + extra_bytes) / (device.bandwidth_GBps * 1e3);
   terms.flops_us = flops / (device.peak_TFLOPs * 1e6);
   return terms;

@@ -91,8 +91,8 @@ class Table {
 
 std::vector<Figure<Device>> make_device_figures() {
   Table<Device> table;
-  for (const DType dtype :
-       {DType::fp64, DType::fp32, DType::tf32, DType::fp16, DType::bf16, DType::fp8, DType::int8}) {
+  for (const DType dtype : {DType::fp64, DType::fp32, DType::tf32, DType::fp16, DType::bf16, DType::fp8,
+                            DType::fp4, DType::int8}) {
     table.peak("peak", dtype, &Device::matrix_peak);
   }
   for (const DType dtype : {DType::fp64, DType::fp32, DType::fp16, DType::bf16}) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "stepcast/workload/detail/layer_lists.h"
+#include "stepcast/workload/detail/narrow_types.h"
 
 namespace stepcast::detail {
 
@@ -172,7 +173,7 @@ void LayerLists::attention_core(WorkList& list, const LayerVariant& variant, Dir
 }
 
 void LayerLists::attention_forward(WorkList& list, const LayerVariant& variant) const {
-  const bool fp8 = layout_.layer.precision.compute == DType::fp8 &&
+  const bool fp8 = is_narrow(layout_.layer.precision.compute) &&
                    layout_.layer.precision.fp8.attention_linears && !variant.sixteen_bit;
   const std::int64_t h = model_.hidden_size, t = tokens_;
   gather_tokens(list, "gather_attention_input", layout_.layer.overlap.tensor_parallel);
@@ -233,7 +234,7 @@ void LayerLists::attention_forward(WorkList& list, const LayerVariant& variant) 
 }
 
 void LayerLists::attention_backward(WorkList& list, const LayerVariant& variant) const {
-  const bool fp8 = layout_.layer.precision.compute == DType::fp8 &&
+  const bool fp8 = is_narrow(layout_.layer.precision.compute) &&
                    layout_.layer.precision.fp8.attention_linears && !variant.sixteen_bit;
   const std::int64_t h = model_.hidden_size, t = tokens_;
   add_linear_gradients(list,

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "stepcast/workload/detail/narrow_types.h"
+
 namespace stepcast::detail {
 namespace {
 
@@ -24,8 +26,8 @@ void hold_back_weight_gradients(LayerWork& layer) {
 LayerLists::LayerLists(const Transformer& model, const Layout& layout)
     : model_(model),
       layout_(layout),
-      dtype_(layout.layer.precision.compute == DType::fp8 ? layout.layer.precision.other
-                                                          : layout.layer.precision.compute),
+      dtype_(is_narrow(layout.layer.precision.compute) ? layout.layer.precision.other
+                                                       : layout.layer.precision.compute),
       element_bytes_(element_size(dtype_).value()),
       tp_(layout.degrees.tensor),
       cp_(layout.degrees.context),
@@ -43,7 +45,7 @@ LayerVariant LayerLists::variant(std::int64_t layer, std::int64_t in_chunk) cons
   v.recomputed = is_recomputed(layout_, in_chunk);
   v.holds_back_weight_gradients = layout_.pipeline.schedule == PipelineSchedule::zero_bubble_h1;
   v.window_tokens = model_.window_tokens(layer);
-  v.sixteen_bit = layout_.layer.precision.compute == DType::fp8 &&
+  v.sixteen_bit = is_narrow(layout_.layer.precision.compute) &&
                   (layer < layout_.layer.precision.fp8.first_layers ||
                    layer >= model_.n_layers - layout_.layer.precision.fp8.last_layers);
   return v;
@@ -70,20 +72,32 @@ void LayerLists::add_norm(WorkList& list, std::string_view name, Direction direc
                              dtype_, direction)});
 }
 
-// An fp8 operand and its transpose for the weight gradient; dynamic scaling reads once more for the maximum.
-void LayerLists::add_cast(WorkList& list, std::string_view name, double elements) const {
-  const bool delayed = layout_.layer.precision.fp8.scaling == Fp8Scaling::delayed;
-  list.push_back({name, amount(elements * element_bytes_ * (delayed ? 1 : 2), elements * 2,
+// What quantising an operand costs beside its product. The times of single products in fp8 hold the cast of
+// their first operand (docs/kernels.md); that of the weight gradient stands for the transposed copies that the
+// other casts write. Left is what dynamic scaling reads to find the maximum. Products of experts and weights are
+// cast by kernels of their own, into the operand and its transpose.
+void LayerLists::add_cast(WorkList& list, std::string_view name, double elements, bool in_product) const {
+  const bool dynamic = layout_.layer.precision.fp8.scaling == Fp8Scaling::dynamic;
+  const double reads = (dynamic ? 1 : 0) + (in_product ? 0 : 1);
+  if (reads == 0) return;
+  list.push_back({name, amount(elements * element_bytes_ * reads, in_product ? 0 : elements * 2,
                                KernelClass::elementwise, dtype_)});
 }
 
+DType LayerLists::narrow_type() const {
+  if (layout_.layer.precision.compute != DType::fp8) return layout_.layer.precision.compute;
+  return layout_.layer.precision.fp8.scaling == Fp8Scaling::blockwise ? DType::fp8_block : DType::fp8;
+}
+
 void LayerLists::add_linear(WorkList& list, const Linear& linear) const {
-  const DType compute = linear.fp8 ? DType::fp8 : dtype_;
+  const DType compute = linear.fp8 ? narrow_type() : dtype_;
   const auto experts = static_cast<double>(linear.experts);
   if (linear.fp8) {
-    add_cast(list, "cast_input", experts * static_cast<double>(linear.tokens * linear.k));
-    if (layout_.layer.precision.fp8.scaling != Fp8Scaling::delayed) {
-      add_cast(list, "cast_weight", experts * static_cast<double>(linear.n * linear.k));
+    add_cast(list, "cast_input", experts * static_cast<double>(linear.tokens * linear.k),
+             linear.experts == 1);
+    const Fp8Recipe& recipe = layout_.layer.precision.fp8;
+    if (recipe.scaling != Fp8Scaling::delayed && !recipe.gather_weights) {
+      add_cast(list, "cast_weight", experts * static_cast<double>(linear.n * linear.k), false);
     }
   }
   list.push_back({linear.name, gemm({.batch = linear.experts,
@@ -98,15 +112,18 @@ void LayerLists::add_linear(WorkList& list, const Linear& linear) const {
 
 void LayerLists::add_linear_gradients(WorkList& list, const Linear& linear, Edge edge) const {
   const bool fp8 = linear.fp8;
-  const DType compute = fp8 ? DType::fp8 : dtype_;
-  const DType weight_compute = fp8 && layout_.layer.precision.fp8.weight_gradients ? DType::fp8 : dtype_;
+  const DType compute = fp8 ? narrow_type() : dtype_;
+  const DType weight_compute = fp8 && layout_.layer.precision.fp8.weight_gradients ? compute : dtype_;
   const auto experts = static_cast<double>(linear.experts);
   const bool split = tp_ > 1 && linear.experts == 1;
   // The gradient of a row-split product's output has to be complete on every rank first.
   if (split && edge == Edge::row && layout_.layer.sequence_parallel) {
     gather_tokens(list, "gather_output_gradient", layout_.layer.overlap.tensor_parallel);
   }
-  if (fp8) add_cast(list, "cast_output_gradient", experts * static_cast<double>(linear.tokens * linear.n));
+  if (fp8) {
+    add_cast(list, "cast_output_gradient", experts * static_cast<double>(linear.tokens * linear.n),
+             linear.experts == 1);
+  }
   const bool asynchronous = layout_.layer.overlap.sequence_parallel_weight_gradient;
   // The weight gradient of a column-split product needs the whole input again.
   if (split && edge == Edge::column && layout_.layer.sequence_parallel) {
@@ -222,7 +239,7 @@ void LayerLists::activation(WorkList& list, double elements, Direction direction
 // -------------------------------------------------------------------------------------------- whole layers
 
 LayerWork LayerLists::layer(const LayerVariant& variant) const {
-  const bool fp8_ffn = layout_.layer.precision.compute == DType::fp8 &&
+  const bool fp8_ffn = is_narrow(layout_.layer.precision.compute) &&
                        layout_.layer.precision.fp8.ffn_linears && !variant.sixteen_bit;
   const auto feed_forward = [&](WorkList& list, Direction direction) {
     const bool forward = direction == Direction::forward;
@@ -323,7 +340,7 @@ WorkList LayerLists::head(Direction direction) const {
   WorkList list;
   list.reserve(8);
   const std::int64_t h = model_.hidden_size, vocab = share(padded_vocab_, tp_);
-  const bool fp8 = layout_.layer.precision.compute == DType::fp8 && layout_.layer.precision.fp8.logits;
+  const bool fp8 = is_narrow(layout_.layer.precision.compute) && layout_.layer.precision.fp8.logits;
   const Operation loss{
       CrossEntropyShape{tokens_, vocab, layout_.layer.fused.cross_entropy || layout_.layer.fused.compiled},
       dtype_, direction};

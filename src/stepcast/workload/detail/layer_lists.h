@@ -57,7 +57,10 @@ class LayerLists {
 
   void add_linear(WorkList& list, const Linear& linear) const;
   void add_linear_gradients(WorkList& list, const Linear& linear, Edge edge) const;
-  void add_cast(WorkList& list, std::string_view name, double elements) const;
+  // `in_product`: the time of the product that reads it holds the cast itself.
+  void add_cast(WorkList& list, std::string_view name, double elements, bool in_product) const;
+  // What narrow products run in: Precision::compute, or its kernels with scales per block.
+  [[nodiscard]] DType narrow_type() const;
   void add_norm(WorkList& list, std::string_view name, Direction direction, double tokens) const;
   void add_elementwise(WorkList& list, std::string_view name, ElementwiseFunction function, double elements,
                        double reads, double writes, Direction direction = Direction::forward) const;
