@@ -23,7 +23,7 @@ T value_of(Result<T> result) {
 }
 
 StepModel& steps() {
-  static const Platform kPlatform = value_of(load_platform("dgx-a100"));
+  static const Platform kPlatform = value_of(load_platform("dgx-h100"));
   static StepModel model{kPlatform};
   return model;
 }
