@@ -134,7 +134,8 @@ TEST(StepModelProperties, WhatIsRememberedChangesNothing) {
 
 // A layer, the embedding and the head: once for each place of their tensor-parallel groups.
 TEST(StepModel, RefusesTypesThatTheDeviceHasNoUnitsFor) {
-  StepModel steps{load("dgx-a100")};
+  const Platform a100 = load("dgx-a100");
+  StepModel steps{a100};
   Layout layout = layout_of(1, 1, 8);
   layout.layer.precision = precision_for(DType::fp8);
   const auto refused = steps.predict(gpt(), layout);
@@ -147,7 +148,8 @@ TEST(StepModel, RefusesTypesThatTheDeviceHasNoUnitsFor) {
 // of the B200.
 TEST(StepModel, BandsOfUnmeasuredDevicesAreWide) {
   const auto width = [](const char* name) {
-    StepModel steps{load(name)};
+    const Platform platform = load(name);
+    StepModel steps{platform};
     const StepPrediction p = predicted(steps, gpt(), layout_of(1, 1, 8));
     return (p.step.p90 - p.step.p10) / p.step.time;
   };
