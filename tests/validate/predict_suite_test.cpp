@@ -72,8 +72,7 @@ TEST(PredictSuite, OfTheRecordedRecommendationModel) {
   ASSERT_NE(find_test(*result, "own_overheads"), nullptr);
   EXPECT_LE(find_test(*result, "own_overheads")->pooled.max_ape, 1.5);
   ASSERT_NE(find_test(*result, "gpu_active"), nullptr);
-  EXPECT_LE(find_test(*result, "gpu_active")->pooled.mape, 45)
-      << "0.2 is the aim; launches of the host made it 270";
+  EXPECT_LE(find_test(*result, "gpu_active")->pooled.mape, 20);
 }
 
 }  // namespace

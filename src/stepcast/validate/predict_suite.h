@@ -13,8 +13,8 @@
 //   two_captures_loader_learned   the same with the data loader's time from the other capture
 //   foreign_overheads  host times learned from all other jobs on the same GPU, times the factor by which
 //                      operators that both know are slower here
-//   execution_traces_alone   a rank's step from the execution traces of all ranks: structure and kernel times
-//                      without any recorded time, host times and launches of the other ranks
+//   execution_traces_alone   a rank's step from the execution traces of all ranks: its own recorded time
+//                      gives no more than when it began; host times and launches of the other ranks
 //   gpu_active         kernel time from models alone against the recorded one, without communication, table
 //                      lookups and what has no known operation; ms
 //   gpu_active_by_class   the same by class of kernel, lookups too
