@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/validate/collectives_suite.h"
+#include "stepcast/validate/dlrm_suite.h"
 #include "stepcast/validate/iterations_suite.h"
 #include "stepcast/validate/kernels_suite.h"
 #include "stepcast/validate/predict_suite.h"
@@ -120,8 +121,8 @@ Result<SuiteResult> run_suite(const Suite& suite, const std::filesystem::path& d
 }
 
 std::span<const Suite> builtin_suites() {
-  static const std::array<Suite, 5> kSuites{replay_suite(), predict_suite(), collectives_suite(),
-                                            kernels_suite(), iterations_suite()};
+  static const std::array<Suite, 6> kSuites{replay_suite(),  predict_suite(),    collectives_suite(),
+                                            kernels_suite(), iterations_suite(), dlrm_suite()};
   return kSuites;
 }
 

@@ -1,0 +1,186 @@
+#include "stepcast/cost/access_pattern.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+namespace stepcast {
+namespace {
+
+// Ranks of a power law are taken one by one up to here, and then in groups whose ends differ by this factor.
+constexpr double kSingleRanks = 16, kRankRatio = 1.35;
+constexpr double kMostRows = 1e15;
+
+// Mean reuse factor of the rows of a bin, where only the bin is known: the middle of (2^(k-1), 2^k].
+double middle_of_bin(std::size_t bin) { return bin == 0 ? 1 : 0.75 * std::exp2(static_cast<double>(bin)); }
+
+// Sum over n = from .. to - 1 of n^-s by the midpoint rule.
+double power_sum(double from, double to, double s) {
+  const double a = from - 0.5, b = to - 0.5;
+  if (std::abs(s - 1) < 1e-9) return std::log(b / a);
+  return (std::pow(b, 1 - s) - std::pow(a, 1 - s)) / (1 - s);
+}
+
+}  // namespace
+
+std::size_t reuse_bin(std::uint64_t times) {
+  if (times <= 1) return 0;
+  return std::min<std::size_t>(static_cast<std::size_t>(std::bit_width(times - 1)), kReuseBins - 1);
+}
+
+Result<ReuseFactors> reuse_factors(std::span<const std::int64_t> indices, std::int64_t rows) {
+  std::unordered_map<std::int64_t, std::uint64_t> times;
+  times.reserve(indices.size() / 4);
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    if (indices[i] < 0 || indices[i] >= rows) {
+      return Error::at("", fmt::format("index {}", i))
+          .found(fmt::format("{}", indices[i]))
+          .expected(fmt::format("a row of the table, 0 to {}", rows - 1));
+    }
+    ++times[indices[i]];
+  }
+  ReuseFactors reuse;
+  reuse.lookups = indices.size();
+  reuse.distinct_rows = times.size();
+  for (const auto& [row, n] : times) {
+    reuse.of_rows[reuse_bin(n)] += 1;
+    reuse.of_lookups[reuse_bin(n)] += static_cast<double>(n);
+    reuse.hottest = std::max(reuse.hottest, n);
+  }
+  for (std::size_t k = 0; k < kReuseBins && !times.empty(); ++k) {
+    reuse.of_rows[k] /= static_cast<double>(reuse.distinct_rows);
+    reuse.of_lookups[k] /= static_cast<double>(reuse.lookups);
+  }
+  return reuse;
+}
+
+AccessPattern AccessPattern::zipf(double rows, double exponent) {
+  AccessPattern pattern;
+  pattern.rows_ = std::clamp(std::floor(rows), 1.0, kMostRows);
+  if (exponent <= 0) {
+    pattern.groups_ = {{pattern.rows_, 1 / pattern.rows_}};
+    return pattern;
+  }
+  double total = 0;
+  for (double first = 1; first <= pattern.rows_;) {
+    double next = first < kSingleRanks ? first + 1 : std::floor(first * kRankRatio);
+    next = std::min(next, pattern.rows_ + 1);
+    const double weight = next == first + 1 ? std::pow(first, -exponent) : power_sum(first, next, exponent);
+    pattern.groups_.push_back({next - first, weight / (next - first)});
+    total += weight;
+    first = next;
+  }
+  for (Group& group : pattern.groups_) group.probability /= total;
+  return pattern;
+}
+
+AccessPattern AccessPattern::from_reuse(const ReuseFactors& batch, double rows) {
+  AccessPattern pattern;
+  pattern.rows_ = std::clamp(rows, 1.0, kMostRows);
+  pattern.observed_lookups_ = static_cast<double>(batch.lookups);
+  const auto distinct = static_cast<double>(batch.distinct_rows);
+  for (std::size_t k = kReuseBins; k-- > 0;) {
+    const double n = batch.of_rows[k] * distinct;
+    const double lookups = batch.of_lookups[k] * pattern.observed_lookups_;
+    if (n <= 0 || lookups <= 0) continue;
+    pattern.groups_.push_back({n, lookups / n / pattern.observed_lookups_});
+  }
+  // A lookup less takes a distinct row away if it was the only one of its row.
+  const double only_once = batch.of_rows[0] * distinct;
+  pattern.growth_ = distinct > 0 ? only_once / distinct : 0;
+  return pattern;
+}
+
+AccessPattern AccessPattern::from_reuse(const ReuseHistogram& of_rows, double lookups, double rows) {
+  double sum = 0, mean = 0;
+  for (std::size_t k = 0; k < kReuseBins; ++k) {
+    sum += of_rows[k];
+    mean += of_rows[k] * middle_of_bin(k);
+  }
+  AccessPattern pattern;
+  pattern.rows_ = std::clamp(rows, 1.0, kMostRows);
+  if (!(sum > 0) || !(lookups > 0)) return uniform(rows);
+  mean /= sum;
+  pattern.observed_lookups_ = lookups;
+  const double distinct = std::min(lookups / mean, pattern.rows_);
+  for (std::size_t k = kReuseBins; k-- > 0;) {
+    const double n = of_rows[k] / sum * distinct;
+    if (n > 0) pattern.groups_.push_back({n, middle_of_bin(k) / mean / distinct});
+  }
+  pattern.growth_ = of_rows[0] / sum;
+  return pattern;
+}
+
+// Expected number of the group's rows that a batch touches.
+double AccessPattern::first_lookups(const Group& group, double lookups) const {
+  if (observed_lookups_ <= 0) {
+    if (group.probability >= 1) return group.rows * (lookups > 0 ? 1 : 0);
+    return group.rows * -std::expm1(lookups * std::log1p(-group.probability));
+  }
+  const double times = group.probability * observed_lookups_;
+  const double share = lookups / observed_lookups_;
+  if (share < 1) return group.rows * -std::expm1(times * std::log1p(-share));
+  return group.rows * std::pow(share, growth_);
+}
+
+double AccessPattern::distinct_rows(double lookups) const {
+  if (lookups <= 0) return 0;
+  double distinct = 0;
+  for (const Group& group : groups_) distinct += first_lookups(group, lookups);
+  return std::min({distinct, rows_, lookups});
+}
+
+double AccessPattern::hits(double lookups, double cached_rows) const {
+  if (lookups <= 0 || cached_rows <= 0) return 0;
+  const double distinct = distinct_rows(lookups);
+  if (distinct <= cached_rows) return lookups - distinct;
+  // The number of lookups after which a row that was not looked up again has left the cache: those in which as many
+  // rows are touched as are cached.
+  double low = 0, high = lookups;
+  for (int i = 0; i < 50 && high - low > 1e-5 * high; ++i) {
+    const double middle = (low + high) / 2;
+    (distinct_rows(middle) < cached_rows ? low : high) = middle;
+  }
+  const double window = high;
+  double share = 0;  // of later lookups that find their row
+  for (const Group& g : groups_) {
+    // One lookup of a row that a batch showed is its first.
+    const double again =
+        observed_lookups_ > 0 ? 1 - 1 / std::max(1.0, g.probability * observed_lookups_) : 1.0;
+    share += g.rows * g.probability * again * -std::expm1(-g.probability * window);
+  }
+  // Until then nothing leaves the cache.
+  const double hits = window - cached_rows + (lookups - window) * share;
+  return std::clamp(hits, 0.0, lookups - distinct);
+}
+
+double AccessPattern::hottest(double lookups) const {
+  return groups_.empty() ? 0 : std::max(lookups > 0 ? 1.0 : 0.0, groups_.front().probability * lookups);
+}
+
+ReuseHistogram AccessPattern::reuse_of_rows(double lookups) const {
+  ReuseHistogram shares{};
+  for (const Group& g : groups_) {
+    const double touched = first_lookups(g, lookups);
+    const double mean = g.probability * lookups;
+    if (observed_lookups_ > 0 || mean > 200) {
+      shares[reuse_bin(static_cast<std::uint64_t>(std::clamp(std::round(mean), 1.0, 1e18)))] += touched;
+      continue;
+    }
+    // Poisson counts of a row.
+    double probability = std::exp(-mean);
+    for (std::uint64_t times = 1; times < 400; ++times) {
+      probability *= mean / static_cast<double>(times);
+      shares[reuse_bin(times)] += g.rows * probability;
+    }
+  }
+  double sum = 0;
+  for (const double share : shares) sum += share;
+  for (double& share : shares) share = sum > 0 ? share / sum : 0;
+  return shares;
+}
+
+}  // namespace stepcast

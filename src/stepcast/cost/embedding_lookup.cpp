@@ -1,0 +1,129 @@
+#include "stepcast/cost/embedding_lookup.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace stepcast {
+namespace {
+
+constexpr double kStreamShare = 0.82;       // of the memory bandwidth, for outputs and indices
+constexpr double kCacheShare = 0.9;         // of the last-level cache that holds rows
+constexpr double kWarpsPerSm = 32;          // resident, of the forward kernel
+constexpr double kIndexBytes = 8;           // 64-bit indices and offsets
+constexpr double kNarrowestRowBytes = 128;  // what a lookup of a narrower row costs all the same
+constexpr double kWarpColumns = 128;        // a warp of the backward works on so many columns at once
+// Bytes of the backward per lookup: linearised index, four passes of a radix sort over index and position, ends of
+// the segments.
+constexpr double kLinearizeBytes = 20, kSortBytes = 128, kSegmentBytes = 8;
+constexpr double kForwardRampUs = 6.45;  // until the memory streams
+constexpr double kRowLatencyUs = 0.25;   // one row after the other in one bag, four of them in flight
+// A gradient of one row, added up by one block; blocks share what is more.
+constexpr double kHotRowUs = 0.02, kMostOfOneBlock = 1024;
+constexpr double kBand = 0.18, kAssumedBand = 0.6;  // half-widths in ln
+
+}  // namespace
+
+std::string_view to_string(TablePlacement placement) {
+  switch (placement) {
+    case TablePlacement::hbm: return "hbm";
+    case TablePlacement::uvm: return "uvm";
+    case TablePlacement::uvm_cached: return "uvm_cached";
+  }
+  return "hbm";
+}
+
+LookupCost& LookupCost::operator+=(const LookupCost& other) {
+  forward_us += other.forward_us;
+  backward_us += other.backward_us;
+  sort_us += other.sort_us;
+  longest_bag_us = std::max(longest_bag_us, other.longest_bag_us);
+  hottest_row_us = std::max(hottest_row_us, other.hottest_row_us);
+  lookups += other.lookups;
+  distinct_rows += other.distinct_rows;
+  hits += other.hits;
+  gathered_bytes += other.gathered_bytes;
+  return *this;
+}
+
+LookupModel::LookupModel(const Device& device, const LookupConstants& constants) : constants_(constants) {
+  const DeviceFigures figures = figures_of(device);
+  stream_per_us_ = figures.memory.per_us * kStreamShare;
+  memory_per_us_ = figures.memory.per_us * constants.memory_share;
+  backward_per_us_ = figures.memory.per_us * constants.backward_memory_share;
+  gather_per_us_ = figures.memory.per_us * constants.gather_share;
+  host_per_us_ = figures.host_link.per_us * constants.memory_share;
+  cache_bytes_ = kCacheShare * figures.l2_bytes;
+  resident_warps_ = figures.sm_count * kWarpsPerSm;
+  floor_us_ = figures.kernel_floor_us;
+  assumed_ = figures.memory.assumed || figures.l2_bytes <= 0;
+}
+
+LookupCost LookupModel::cost(const TableLookup& t) const {
+  LookupCost cost;
+  cost.lookups = t.bags * t.pooling;
+  const double row = t.dim * t.weight_bytes;
+  const double output = t.bags * t.dim * t.gradient_bytes;
+  const double indices =
+      kIndexBytes * (cost.lookups + (t.one_to_one ? 0 : t.bags)) + (t.weighted ? 4 * cost.lookups : 0);
+  cost.gathered_bytes = cost.lookups * t.dim * t.weight_bytes;
+  if (cost.lookups <= 0) {
+    cost.forward_us = (output + indices) / stream_per_us_;
+    return cost;
+  }
+  // Bags are worked on table after table: those of several tables are in flight where batches are small.
+  const double tables_in_flight = std::max(1.0, std::ceil(resident_warps_ / std::max(t.bags, 1.0)));
+  const double cached_rows = cache_bytes_ / tables_in_flight / row;
+  const AccessPattern fallback = t.pattern == nullptr ? AccessPattern::uniform(t.rows) : AccessPattern{};
+  const AccessPattern& pattern = t.pattern == nullptr ? fallback : *t.pattern;
+  cost.distinct_rows = pattern.distinct_rows(cost.lookups);
+  cost.hits = pattern.hits(cost.lookups, cached_rows);
+  const double misses = cost.lookups - cost.hits;
+  const double moved_row = std::max(row, kNarrowestRowBytes);
+
+  double missed_us = misses * moved_row / memory_per_us_;
+  double update_per_us = backward_per_us_;
+  if (t.placement != TablePlacement::hbm) {
+    const double on_host =
+        t.placement == TablePlacement::uvm
+            ? misses
+            : cost.lookups - std::max(cost.hits, pattern.hits(cost.lookups, t.cached_share * t.rows));
+    missed_us =
+        (misses - std::min(misses, on_host)) * moved_row / memory_per_us_ + on_host * row / host_per_us_;
+    update_per_us = t.placement == TablePlacement::uvm ? host_per_us_ : backward_per_us_;
+  }
+  cost.forward_us = cost.hits * moved_row / gather_per_us_ + missed_us + (output + indices) / stream_per_us_;
+  cost.longest_bag_us = t.longest_bag * kRowLatencyUs;
+
+  cost.sort_us = cost.lookups * (kLinearizeBytes + kSortBytes + kSegmentBytes) / backward_per_us_;
+  // A warp adds up gradient after gradient: what it waits for is no faster from the cache.
+  const double gradient_row = std::max(t.dim, kWarpColumns) * t.gradient_bytes;
+  double update = 2 * (row + t.state_bytes_per_row + t.dim * t.state_bytes_per_element);
+  double gradients_us =
+      cost.lookups * gradient_row / backward_per_us_ + cost.distinct_rows * update / update_per_us;
+  if (t.weighted) {
+    // Gradients of the weights: row times gradient, lookup by lookup.
+    gradients_us += cost.lookups * t.dim * (t.weight_bytes + t.gradient_bytes) / gather_per_us_;
+  }
+  cost.backward_us = cost.sort_us + gradients_us;
+  cost.hottest_row_us = std::min(pattern.hottest(cost.lookups), kMostOfOneBlock) * kHotRowUs;
+  return cost;
+}
+
+double LookupModel::forward_us(const LookupCost& tables) const {
+  if (tables.forward_us <= 0) return 0;
+  return floor_us_ + kForwardRampUs + std::max(tables.forward_us, tables.longest_bag_us);
+}
+
+double LookupModel::backward_us(const LookupCost& tables) const {
+  if (tables.lookups <= 0) return 0;
+  return constants_.backward_start_us + tables.backward_us + tables.hottest_row_us;
+}
+
+Estimate LookupModel::estimate(double time_us, bool in_host_memory) const {
+  const bool guess = assumed_ || in_host_memory;
+  const double band = std::exp(guess ? kAssumedBand : kBand);
+  return {Microseconds{time_us}, Microseconds{time_us / band}, Microseconds{time_us * band},
+          guess ? EstimateSource::assumed : EstimateSource::analytic};
+}
+
+}  // namespace stepcast
