@@ -70,15 +70,35 @@ std::string above_zero(const std::string& text) {
 }
 
 // Options that mean something with --trace; all others describe a step.
-constexpr std::array<std::string_view, 18> kOfTraces = {
-    "--trace",        "--platform",      "--recorded-on",      "--kernels",        "--host",
-    "--step",         "--ranks",         "--like-median-rank", "--what-if",        "--samples-per-step",
-    "--train-tokens", "--train-samples", "--train-iterations", "--gpu-hour-price", "--gpu-power-watts",
-    "--timeline",     "--json",          "--tokens-per-step"};
+constexpr std::array<std::string_view, 19> kOfTraces = {"--trace",
+                                                        "--platform",
+                                                        "--recorded-on",
+                                                        "--kernels",
+                                                        "--host",
+                                                        "--step",
+                                                        "--ranks",
+                                                        "--like-median-rank",
+                                                        "--what-if",
+                                                        "--samples-per-step",
+                                                        "--train-tokens",
+                                                        "--train-samples",
+                                                        "--train-iterations",
+                                                        "--gpu-hour-price",
+                                                        "--gpu-power-watts",
+                                                        "--timeline",
+                                                        "--json",
+                                                        "--tokens-per-step",
+                                                        "--published-algorithm"};
 // Of these, the ones that mean nothing without.
-constexpr std::array<std::string_view, 8> kOfTracesAlone = {
-    "--recorded-on",      "--kernels",          "--host",           "--step", "--ranks",
-    "--like-median-rank", "--samples-per-step", "--tokens-per-step"};
+constexpr std::array<std::string_view, 9> kOfTracesAlone = {"--recorded-on",
+                                                            "--kernels",
+                                                            "--host",
+                                                            "--step",
+                                                            "--ranks",
+                                                            "--like-median-rank",
+                                                            "--samples-per-step",
+                                                            "--tokens-per-step",
+                                                            "--published-algorithm"};
 
 Status check_options(const Options& options) {
   const bool traces = !options.traces.places.empty();
@@ -211,6 +231,9 @@ Verb predict_verb() {
         app.add_option("--ranks", options->ranks, "--trace: only these ranks, e.g. 0,2-5");
         app.add_flag("--like-median-rank", options->traces.median_ranks,
                      "--trace: no stragglers, every rank computes and launches as fast as the median rank");
+        app.add_flag(
+            "--published-algorithm", options->traces.published_algorithm,
+            "--trace: Algorithm 1 of Lin et al. (TPDS 2024) by its own rules instead, from execution traces");
         app.add_option("--samples-per-step", options->traces.samples_per_step,
                        "--trace: samples that all ranks take per step")
             ->check(above_zero);

@@ -48,6 +48,28 @@ TEST(PredictSuite, LeavesEveryRankOutInTurn) {
   ASSERT_NE(find_test(*result, "cross_step"), nullptr);
   EXPECT_EQ(find_test(*result, "cross_step")->sets[0].rows.size(), 9U) << "3 steps of 3 ranks";
   ASSERT_NE(find_test(*result, "median_of_others"), nullptr);
+  // Simpler models beside the rows; the published algorithm needs execution traces, which are not here.
+  for (const char* simpler : {"speed_of_light", "overlap_factor"}) {
+    ASSERT_NE(find_test(*result, simpler), nullptr) << simpler;
+    EXPECT_EQ(find_test(*result, simpler)->sets[0].rows.size(), 3U) << simpler;
+  }
+  EXPECT_LT(find_test(*result, "speed_of_light")->sets[0].rows[0].predicted, steps.sets[0].rows[0].measured);
+  EXPECT_EQ(find_test(*result, "overlap_factor")->sets[0].n_fit, 2U) << "the other ranks";
+  EXPECT_EQ(find_test(*result, "published_algorithm"), nullptr);
+}
+
+// One value says nothing of how far apart values are.
+TEST(PredictSuite, HasNoBandFromASingleOtherRank) {
+  const TraceFolder folder;
+  test::GeneratorOptions options;
+  options.ranks = 2;
+  const test::GeneratedJob job = test::generate_job(options);
+  for (std::size_t r = 0; r < 2; ++r)
+    folder.write("job/rank" + std::to_string(r) + ".json.gz", job.ranks[r].recorded);
+  const Result<SuiteResult> result = validate_predict(folder.path(), {.threads = 1, .protocol = {}});
+  ASSERT_TRUE(result.ok()) << result.error().message();
+  ASSERT_EQ(result->tests.front().sets.size(), 1U);
+  EXPECT_FALSE(result->tests.front().sets[0].rows[0].p10 || result->tests.front().sets[0].rows[0].p90);
 }
 
 TEST(PredictSuite, SaysWhatIsWrong) {

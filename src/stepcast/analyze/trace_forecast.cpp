@@ -1,6 +1,7 @@
 #include "stepcast/analyze/trace_forecast.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,7 @@ namespace {
 
 std::vector<Setting> settings_of(const TracePredictionOptions& options) {
   std::vector<Setting> settings;
+  if (options.published) settings.push_back({"published_algorithm", true});
   settings.push_back({"kernels", std::string{to_string(options.kernels)}});
   settings.push_back({"host", std::string{to_string(options.host)}});
   if (options.recorded_on != nullptr) settings.push_back({"recorded_on", options.recorded_on->name});
@@ -53,8 +55,10 @@ Forecast trace_forecast(const TraceForecastInput& input, const FlatProgram& flat
   asked.throughput.tokens_per_step = input.tokens_per_step;
   asked.coverage = forecast_coverage(p.coverage);
   if (measured_us > 0) {
+    // Without a "-0.0".
+    const double change = std::round(1e3 * (p.step.time.value() / measured_us - 1)) / 10;
     asked.notes.push_back(fmt::format("recorded step {:.3f} ms; predicted {:+.1f} %", measured_us * 1e-3,
-                                      100 * (p.step.time.value() / measured_us - 1)));
+                                      change == 0 ? 0.0 : change));
   }
   asked.notes.insert(asked.notes.end(), p.notes.begin(), p.notes.end());
   asked.notes.insert(asked.notes.end(), recorded.notes.begin(), recorded.notes.end());

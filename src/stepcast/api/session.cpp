@@ -10,6 +10,8 @@
 #include "stepcast/analyze/trace_forecast.h"
 #include "stepcast/api/stepcast.h"
 #include "stepcast/base/output_file.h"
+#include "stepcast/calibrate/overhead_fit.h"
+#include "stepcast/calibrate/published_overheads.h"
 #include "stepcast/platform/platform_choice.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/predict/predicted_step.h"
@@ -112,6 +114,65 @@ std::string recorded_device(const TraceSet& traces) {
     if (!rank.devices.empty() && !rank.devices.front().name.empty()) return rank.devices.front().name;
   }
   return {};
+}
+
+Result<std::shared_ptr<const Platform>> platform_that_recorded(const TraceSet& traces) {
+  const std::string gpu = recorded_device(traces);
+  Result<PlatformChoice> choice = platform_for(
+      {.name = {}, .gpu = gpu, .gpus_per_node = 0, .network_kind = {}, .node_bandwidth_Gbps = {}});
+  if (!choice.ok()) {
+    return Error{"no platform has the GPU that recorded the traces"}
+        .found(gpu.empty() ? "no name of a GPU" : fmt::format("\"{}\"", gpu))
+        .advice(
+            "name one that stands for it with --recorded-on, or take the times of models with --kernels "
+            "models");
+  }
+  return std::make_shared<const Platform>(std::move(choice->platform));
+}
+
+// What the published algorithm has no place for.
+Status check_published(const PredictTraceRequest& request) {
+  const auto refuse = [](std::string_view flag) {
+    return Error{
+        fmt::format("--published-algorithm goes by its own rules; {} changes something it does not have",
+                    flag)}
+        .advice("leave one of the two out");
+  };
+  if (!request.kernels.empty() && request.kernels != "models") return refuse("--kernels");
+  if (!request.what_if.empty()) return refuse("--what-if");
+  if (request.median_ranks) return refuse("--like-median-rank");
+  return Ok{};
+}
+
+// By the published algorithm, from execution traces alone: with the platform's overheads.
+Result<TracePrediction> published_of(const std::vector<ExecutionTrace>& traces,
+                                     const TracePredictionOptions& how) {
+  HostOverheads overheads;
+  if (how.platform != nullptr) {
+    STEPCAST_ASSIGN(overheads, HostOverheads::of(*how.platform));
+  }
+  return predict_published(untimed_ranks(traces), overheads, how);
+}
+
+// The same with the overheads of the profiler traces beside them, extracted by the published rules.
+Result<TracePrediction> published_of(const TraceSet& traces, const TracePredictionOptions& how) {
+  STEPCAST_ASSIGN(const RecordedProgram recorded, rebuild_program(traces.inputs(), how.rebuild));
+  OverheadSamples samples;
+  std::vector<UntimedRank> ranks;
+  for (std::size_t r = 0; r < traces.ranks.size(); ++r) {
+    const RecordedStepFacts& facts = recorded.facts[r];
+    if (!traces.execution_traces[r]) {
+      return Error::at(recorded.files[r].profiler, "", "no execution trace belongs to this profiler trace")
+          .advice(
+              "the published algorithm reads the operators from execution traces; record them with "
+              "ExecutionTraceObserver");
+    }
+    samples.add(published_overheads(traces.ranks[r]));
+    ranks.push_back(
+        {&*traces.execution_traces[r], facts.rank, facts.step_us.start_us, facts.step_us.length_us()});
+  }
+  STEPCAST_ASSIGN(const HostOverheads overheads, published_host_overheads(samples));
+  return predict_published(ranks, overheads, how);
 }
 
 // How many GPUs a node has where somebody says so: who asks, or the launcher of the job. A launcher counts those of a
@@ -221,6 +282,12 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request) const {
   STEPCAST_TRY(apply_what_if(request.what_if, how.assumptions));
   how.rebuild.step = request.step;
   how.median_ranks = request.median_ranks;
+  how.published = request.published_algorithm;
+  if (how.published) {
+    STEPCAST_TRY(check_published(request));
+    how.kernels = KernelGround::models;
+    how.host = HostGround::overheads;
+  }
   STEPCAST_ASSIGN(const TraceListing listing, list_traces(request.places));
   std::vector<std::filesystem::path> files = listing.profiler;
   files.insert(files.end(), listing.execution.begin(), listing.execution.end());
@@ -248,6 +315,10 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request) const {
   };
   if (listing.profiler.empty() && !listing.execution.empty()) {
     STEPCAST_ASSIGN(const std::vector<ExecutionTrace> traces, read_execution_traces(listing, request.ranks));
+    if (request.published_algorithm) {
+      STEPCAST_ASSIGN(const TracePrediction prediction, published_of(traces, how));
+      return forecast_of(prediction, listing.name, {});
+    }
     how.kernels = KernelGround::models;
     how.host = HostGround::overheads;
     STEPCAST_ASSIGN(const TracePrediction prediction, predict_untimed(untimed_ranks(traces), how));
@@ -257,18 +328,13 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request) const {
                   read_trace_set(listing, {.ranks = request.ranks, .threads = request.threads}));
   if (!request.recorded_on.empty()) {
     STEPCAST_ASSIGN(recorded_on, impl_->platform(request.recorded_on));
-  } else if (how.kernels == KernelGround::ratio) {
-    const std::string gpu = recorded_device(traces);
-    Result<PlatformChoice> choice = platform_for(
-        {.name = {}, .gpu = gpu, .gpus_per_node = 0, .network_kind = {}, .node_bandwidth_Gbps = {}});
-    if (!choice.ok()) {
-      return Error{"no platform has the GPU that recorded the traces"}
-          .found(gpu.empty() ? "no name of a GPU" : fmt::format("\"{}\"", gpu))
-          .advice(
-              "name one that stands for it with --recorded-on, or take the times of models with --kernels "
-              "models");
-    }
-    recorded_on = std::make_shared<const Platform>(std::move(choice->platform));
+  } else if (how.kernels == KernelGround::ratio || (request.published_algorithm && how.platform == nullptr)) {
+    STEPCAST_ASSIGN(recorded_on, platform_that_recorded(traces));
+  }
+  if (request.published_algorithm) {
+    if (how.platform == nullptr) how.platform = recorded_on.get();
+    STEPCAST_ASSIGN(const TracePrediction prediction, published_of(traces, how));
+    return forecast_of(prediction, traces.name, traces.notes);
   }
   how.recorded_on = recorded_on.get();
   STEPCAST_ASSIGN(const TracePrediction prediction, predict_trace(traces.inputs(), how));

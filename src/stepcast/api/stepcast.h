@@ -78,10 +78,13 @@ struct PredictTraceRequest {
   std::string host = "recorded";     // times of CPU threads: "recorded", "overheads" (of the platform)
   std::vector<std::string> what_if;  // "gemm=2x", "host=1.5x", see predict/what_if.h
   bool median_ranks = false;         // every rank as fast as the median rank
-  bool path_steps = false;           // every step of the critical path
-  std::size_t collectives = 256;     // to list, those that cost most; 0 is all
-  unsigned threads = 0;              // to read with; 0: one per hardware thread
-  TrainingBudget budget;             // what training would cost
+  // The published algorithm (predict/published_algorithm.h) instead of all of this: from execution traces, with
+  // overheads by its own rules from the profiler traces beside them, else those of the platform.
+  bool published_algorithm = false;
+  bool path_steps = false;                                  // every step of the critical path
+  std::size_t collectives = 256;                            // to list, those that cost most; 0 is all
+  unsigned threads = 0;                                     // to read with; 0: one per hardware thread
+  TrainingBudget budget;                                    // what training would cost
   std::optional<double> samples_per_step, tokens_per_step;  // of all ranks, where known
   std::filesystem::path timeline{};                         // as for a description
 };

@@ -114,6 +114,12 @@ void OverheadFit::write_to(Platform& platform, const Provenance& provenance) con
   platform.set(std::move(model));
 }
 
+Result<HostOverheads> published_host_overheads(const OverheadSamples& samples) {
+  Platform holder;
+  fit_overheads(samples, {.profiler_cost_us = 0, .published_rules = true}).write_to(holder, {});
+  return HostOverheads::of(holder);
+}
+
 HostTimeOfStep host_time_of_step(const RecordedProgram& recorded, RankClassId rank,
                                  const HostOverheads& host) {
   HostTimeOfStep time;

@@ -40,6 +40,9 @@ struct OverheadFit {
 [[nodiscard]] OverheadFit fit_overheads(const OverheadSamples& samples,
                                         const OverheadFitOptions& options = {});
 
+// Samples by the published rules (published_overheads.h) as the published algorithm asks for them.
+[[nodiscard]] Result<HostOverheads> published_host_overheads(const OverheadSamples& samples);
+
 // Host time of a recorded step, summed over its CPU threads, waiting left out.
 struct HostTimeOfStep {
   double recorded_us = 0;

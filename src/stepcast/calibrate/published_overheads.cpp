@@ -1,12 +1,14 @@
 #include "stepcast/calibrate/published_overheads.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
+
+#include "stepcast/cost/host_overheads.h"
+#include "stepcast/trace/published_labels.h"
 
 namespace stepcast {
 namespace {
@@ -15,23 +17,6 @@ constexpr double kEventCostUs = 2;
 constexpr double kShortestGapUs = 2;
 constexpr double kLongestGapUs = 200;
 constexpr double kCallUs = 4;  // 10 us of a launch less 2 us for its event and 4 us for that of the kernel
-
-// The list of the published code, without names of modules of single workloads; data loading is no operator.
-constexpr std::array<std::string_view, 15> kLabels = {"##",
-                                                      "__",
-                                                      "module::",
-                                                      "DLRM ",
-                                                      "DistributedDataParallel",
-                                                      "Profiler",
-                                                      "forward",
-                                                      "backward",
-                                                      "Optimizer.step",
-                                                      "Optimizer.zero_grad",
-                                                      "c10d::",
-                                                      "split_with_sizes",
-                                                      "chunk",
-                                                      "All2All_Pooled_",
-                                                      "enumerate(DataLoader)"};
 
 constexpr std::int32_t kNone = -1;
 
@@ -45,8 +30,7 @@ struct Event {
 };
 
 bool is_label(const CpuOp& op, std::string_view name) {
-  return op.kind != CpuOp::Kind::op ||
-         std::any_of(kLabels.begin(), kLabels.end(), [&](auto label) { return name.starts_with(label); });
+  return op.kind != CpuOp::Kind::op || is_published_label(name);
 }
 
 bool is_launch(const Event& event) {
@@ -178,8 +162,9 @@ class RankExtractor {
       if (name != "aten::to" || op.size() > 1) add(OverheadType::t5, length_us, op.size() - 1);
       return;
     }
-    if (!name.starts_with("Optimizer") && !samples_.launches.contains(name)) {
-      samples_.launches[std::string{name}][std::move(calls)] = 1;  // the first of the trace
+    const std::string_view called = overhead_name(name);
+    if (!name.starts_with("Optimizer") && !samples_.launches.contains(called)) {
+      samples_.launches[std::string{called}][std::move(calls)] = 1;  // the first of the trace
     }
     add(OverheadType::t2, op[launches.front()].start_us - op.front().start_us, launches.front() - 1);
     add(OverheadType::t3, op.front().end_us - op[launches.back()].end_us, op.size() - 1 - launches.back());

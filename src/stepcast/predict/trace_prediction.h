@@ -7,8 +7,8 @@
 //   p.ranks[3].step.simulated_us               // of one rank; measured_us beside it
 //
 // Structure, order and learned delays are those of the record (trace/recorded_program.h); the times of GPU work
-// come from recorded_prices.h, those of the host from host_prices.h. The published algorithm (Lin et al., TPDS
-// 2024) is the case of models and overheads, with rules of its own for both.
+// come from recorded_prices.h, those of the host from host_prices.h. predict_published() is the published algorithm
+// (Lin et al., TPDS 2024) with its own rules for both.
 #pragma once
 
 #include <cstdint>
@@ -49,6 +49,7 @@ struct TracePredictionOptions {
   StepAssumptions assumptions{};
   // Every rank computes and launches as fast as the median rank and starts with it: no stragglers.
   bool median_ranks = false;
+  bool published = false;  // what predict_published() was asked for; for reports
 };
 
 struct TracePrediction : ReplayScores {
@@ -64,6 +65,12 @@ struct TracePrediction : ReplayScores {
 // TimePair::measured_us is 0.
 [[nodiscard]] Result<TracePrediction> predict_untimed(std::span<const UntimedRank> ranks,
                                                       const TracePredictionOptions& options);
+
+// By the published algorithm (published_algorithm.h) alone: kernel times of `platform`'s models, `overheads` by the
+// published rules. It gives no band. Errors: those of published_step(); no platform.
+[[nodiscard]] Result<TracePrediction> predict_published(std::span<const UntimedRank> ranks,
+                                                        const HostOverheads& overheads,
+                                                        const TracePredictionOptions& options);
 
 // Errors: those of rebuild_program() and price_recorded(); host overheads that the platform does not have.
 [[nodiscard]] Result<TracePrediction> predict_trace(std::span<const RecordedInput> inputs,

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -13,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/operation/framework_ops.h"
+#include "stepcast/predict/detail/untimed_ranks.h"
 #include "stepcast/trace/traced_operations.h"
 
 namespace stepcast {
@@ -134,13 +134,7 @@ class RankBuilder {
     return Ok{};
   }
 
-  struct JoinedTask {
-    CollectiveOp op;
-    NameId name;
-    double message_bytes;
-    TaskId task;
-  };
-  [[nodiscard]] const std::vector<JoinedTask>& collectives() const { return collectives_; }
+  [[nodiscard]] const std::vector<detail::JoinedTask>& collectives() const { return collectives_; }
   [[nodiscard]] TaskId last_cpu() const { return last_cpu_; }
   BlockBuilder take() { return std::move(block_); }
 
@@ -354,81 +348,23 @@ class RankBuilder {
   std::vector<TaskId> awaited_;                           // by the next piece of computation
   std::unordered_map<std::int64_t, TaskId> written_by_;   // [storage] -> collective
   std::unordered_map<std::int64_t, TaskId> by_sequence_;  // of collectives
-  std::vector<JoinedTask> collectives_;
+  std::vector<detail::JoinedTask> collectives_;
 };
 
 }  // namespace
 
 Result<RecordedProgram> untimed_program(std::span<const UntimedRank> ranks, const LaunchTable& launches) {
-  if (ranks.empty()) return Error{"no execution trace was given; give one file per rank"};
-  std::set<std::int32_t> seen;
-  RankGroup all{"all ranks", {}};
-  for (const UntimedRank& rank : ranks) {
-    if (!seen.insert(rank.rank).second) {
-      return Error::at(rank.trace->file, "rank")
-          .found(fmt::format("{} a second time", rank.rank))
-          .expected("one file per rank");
-    }
-    all.ranks.push_back(static_cast<std::uint32_t>(std::max(rank.rank, 0)));
-  }
-  std::sort(all.ranks.begin(), all.ranks.end());
-
+  STEPCAST_ASSIGN(const RankGroup all, detail::all_ranks(ranks));
   RecordedProgram out;
-  std::vector<std::vector<RankBuilder::JoinedTask>> collectives;
+  std::vector<detail::UntimedBlock> blocks;
   for (const UntimedRank& rank : ranks) {
     RankBuilder builder{out.program, rank, launches};
     STEPCAST_TRY(builder.run(all));
-    std::vector<RankBuilder::JoinedTask> of_rank = builder.collectives();
+    std::vector<detail::JoinedTask> collectives = builder.collectives();
     const TaskId last = builder.last_cpu();
-    BlockBuilder block = builder.take();
-    RankClass rank_class;
-    rank_class.name = fmt::format("rank {}", rank.rank);
-    rank_class.lanes.assign(block.lanes().begin(), block.lanes().end());
-    rank_class.recorded_rank = rank.rank;
-    auto finished = std::move(block).finish_with_map();
-    if (!finished.ok()) return std::move(finished).error().in_file(rank.trace->file);
-    for (RankBuilder::JoinedTask& c : of_rank) c.task = finished->new_id[c.task.index()];
-    collectives.push_back(std::move(of_rank));
-    RecordedStepFacts facts;
-    facts.rank = rank.rank;
-    facts.step_us = {rank.start_us, rank.start_us};
-    facts.gpu_window_end_us = rank.start_us;
-    facts.step_end_task = finished->new_id[last.index()];
-    out.facts.push_back(facts);
-    out.measured.emplace_back(finished->block.task_count(), Interval{rank.start_us, rank.start_us});
-    out.start_offset_us.push_back(rank.start_us);
-    RecordedFileFacts files;
-    files.execution_trace = rank.trace->file;
-    out.files.push_back(std::move(files));
-    const BlockId id = out.program.add_block(std::move(finished->block));
-    out.program.add_instance(out.program.add_rank_class(std::move(rank_class)), {.block = id});
+    blocks.push_back({builder.take(), std::move(collectives), last});
   }
-  const bool agree = std::all_of(collectives.begin(), collectives.end(), [&](const auto& of_rank) {
-    return std::equal(of_rank.begin(), of_rank.end(), collectives.front().begin(), collectives.front().end(),
-                      [](const auto& a, const auto& b) { return a.op == b.op; });
-  });
-  if (!agree)
-    out.notes.emplace_back(
-        "the ranks' collectives differ in number or order: nobody waits for others in them");
-  const auto add = [&](const RankBuilder::JoinedTask& c, std::vector<CollectiveMember> members) {
-    Collective collective;
-    collective.op = c.op;
-    collective.name = c.name;
-    collective.message_bytes = c.message_bytes;
-    collective.members = std::move(members);
-    out.program.add_collective(std::move(collective));
-  };
-  const auto member = [&](std::size_t r, std::size_t i) {
-    return CollectiveMember{RankClassId{r}, InstanceId{0}, collectives[r][i].task};
-  };
-  for (std::size_t r = 0; r < (agree ? 1 : collectives.size()); ++r) {
-    for (std::size_t i = 0; i < collectives[r].size(); ++i) {
-      std::vector<CollectiveMember> members{member(r, i)};
-      for (std::size_t other = 1; agree && other < collectives.size(); ++other)
-        members.push_back(member(other, i));
-      add(collectives[r][i], std::move(members));
-    }
-  }
+  STEPCAST_TRY(detail::join_untimed(ranks, std::move(blocks), out));
   return out;
 }
 

@@ -27,7 +27,8 @@ namespace stepcast {
 struct UntimedRank {
   const ExecutionTrace* trace = nullptr;
   std::int32_t rank = 0;
-  double start_us = 0;  // when its step begins, on a clock of all ranks
+  double start_us = 0;          // when its step begins, on a clock of all ranks
+  double recorded_step_us = 0;  // for comparison, where a profiler trace has it
 };
 
 // Collectives are joined by their operation and order; where ranks do not agree on how many there were, each keeps

@@ -22,6 +22,7 @@
 #include "stepcast/trace/trace_set.h"
 #include "stepcast/validate/recorded_job.h"
 #include "stepcast/validate/recorded_sets.h"
+#include "stepcast/validate/trace_baselines.h"
 
 namespace stepcast {
 namespace {
@@ -37,9 +38,11 @@ std::string row_name(const RecordedStepFacts& facts) {
                                 : fmt::format("rank {}", facts.rank);
 }
 
-// Mean of the values and the half-width of the band that a further one lies in with 80 %.
+// Mean of the values and the half-width of the band that a further one lies in with 80 %; none of a single value,
+// which says nothing of how far apart they are.
 struct Spread {
-  double mean = 0, half_width = 0;
+  double mean = 0;
+  std::optional<double> half_width;
 };
 Spread spread_of(std::span<const double> values) {
   Spread spread;
@@ -51,6 +54,17 @@ Spread spread_of(std::span<const double> values) {
   const auto n = static_cast<double>(values.size());
   spread.half_width = kTenthPercentile * std::sqrt(squares / (n - 1) * (1 + 1 / n));
   return spread;
+}
+
+// A row with the band of `spread` around what was predicted, where it has one.
+ScoredRow row_of(std::string name, double measured_us, double predicted_us, const Spread& spread = {}) {
+  ScoredRow row{std::move(name), measured_us / kUsPerMs, predicted_us / kUsPerMs,
+                std::nullopt,    std::nullopt,           {}};
+  if (spread.half_width) {
+    row.p10 = (predicted_us - *spread.half_width) / kUsPerMs;
+    row.p90 = (predicted_us + *spread.half_width) / kUsPerMs;
+  }
+  return row;
 }
 
 class Scores {
@@ -126,15 +140,10 @@ void leave_one_rank_out(Scores& scores, const RecordedJob& job) {
       (void)job.host_of_ranks[o.index()].apply(recorded, RankClassId{c}, of_one);
       if (const auto one = step_us(recorded, of_one, c)) alone.push_back(*one);
     }
-    const double half = spread_of(alone).half_width;
     const double measured = recorded.facts[c].step_us.length_us();
     const std::string row = row_name(recorded.facts[c]);
-    scores.add(
-        "step_time", job.name,
-        {row, measured / kUsPerMs, *us / kUsPerMs, (*us - half) / kUsPerMs, (*us + half) / kUsPerMs, {}},
-        others.size());
-    scores.add("mean_of_others", job.name,
-               {row, measured / kUsPerMs, mean / kUsPerMs, std::nullopt, std::nullopt, {}});
+    scores.add("step_time", job.name, row_of(row, measured, *us, spread_of(alone)), others.size());
+    scores.add("mean_of_others", job.name, row_of(row, measured, mean));
   }
 }
 
@@ -190,15 +199,10 @@ void cross_step(Scores& scores, const RecordedJob& job, std::vector<Skipped>& sk
       if (predicted[c].empty()) continue;
       const double measured = job.steps[s].facts[c].step_us.length_us();
       const double us = median(predicted[c]);
-      const double half = spread_of(predicted[c]).half_width;
       const std::string row = row_name(job.steps[s].facts[c]);
-      scores.add(
-          "cross_step", job.name,
-          {row, measured / kUsPerMs, us / kUsPerMs, (us - half) / kUsPerMs, (us + half) / kUsPerMs, {}},
-          predicted[c].size());
-      scores.add(
-          "median_of_others", job.name,
-          {row, measured / kUsPerMs, median(recorded_us[c]) / kUsPerMs, std::nullopt, std::nullopt, {}});
+      scores.add("cross_step", job.name, row_of(row, measured, us, spread_of(predicted[c])),
+                 predicted[c].size());
+      scores.add("median_of_others", job.name, row_of(row, measured, median(recorded_us[c])));
     }
   }
 }
@@ -415,6 +419,22 @@ void execution_traces_alone(Scores& scores, const RecordedJob& job, const TraceS
 
 // ---------------------------------------------------------------------------------------------------------
 
+void baselines(Scores& scores, const RecordedJob& job, const TraceSet& set, Devices& devices) {
+  const auto add = [&](std::string_view test, const std::vector<BaselineStep>& steps) {
+    for (const BaselineStep& step : steps) {
+      const RecordedStepFacts& facts = job.steps.back().facts[step.rank_class];
+      scores.add(test, job.name, row_of(row_name(facts), facts.step_us.length_us(), step.step_us),
+                 step.n_fit);
+    }
+  };
+  if (job.steps.back().facts.front().step_number < 0) return;
+  add("overlap_factor", overlap_factor(job));
+  StepPricer* prices = devices.find(job.device);
+  if (prices == nullptr) return;
+  add("speed_of_light", speed_of_light(job, prices->platform()));
+  add("published_algorithm", published_algorithm(job, set, *prices));
+}
+
 }  // namespace
 
 Result<SuiteResult> validate_predict(const fs::path& data, const SuiteOptions& options) {
@@ -439,6 +459,7 @@ Result<SuiteResult> validate_predict(const fs::path& data, const SuiteOptions& o
       Result<RecordedJob> job = rebuild_job(set, name, options.threads);
       if (job.ok()) {
         execution_traces_alone(scores, *job, set, devices);
+        baselines(scores, *job, set, devices);
         jobs.push_back(std::move(*job));
       } else {
         result.skipped.push_back({name, message_without_file(job.error())});

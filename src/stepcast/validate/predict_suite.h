@@ -4,6 +4,8 @@
 //                      needed for the same operators; its GPU work as recorded, the other ranks as recorded,
 //                      start offsets given; ms
 //   mean_of_others     the mean of the other ranks' steps instead: what knowing nothing of the rank comes to
+//   published_algorithm, speed_of_light, overlap_factor   what others' models say of the same steps
+//                      (trace_baselines.h)
 //   own_overheads      every rank with the mean host times of its own step, all ranks together
 //   cross_step         the median of what the other steps of the file take with this step's data loader time;
 //                      without the steps before the job is under way, which are named
