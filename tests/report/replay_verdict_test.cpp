@@ -19,16 +19,24 @@ ReplayAnalysis two_ranks() {
     facts.rank = rank;
     a.facts.push_back(facts);
   }
-  // Last: rank 1 by 300 us, rank 0 by 100 us, rank 1 by 50 us, which is a tie.
-  const auto collective = [](std::uint32_t last, double by_us) {
-    ForecastCollective c;
-    c.came_last = last;
-    c.total_wait_us = by_us;
-    c.members = {{.rank_class = last, .arrival_us = 1000 + by_us},
-                 {.rank_class = 1 - last, .arrival_us = 1000}};
-    return c;
-  };
-  a.simulated.collectives = {collective(1, 300), collective(0, 100), collective(1, 50)};
+  // Of 3 collectives and 450 us of waiting rank 1 came last in one by 300 us, rank 0 in one by 100 us.
+  a.culprits.collectives = 3;
+  a.culprits.ties = 1;
+  a.culprits.ranks.resize(2);
+  for (RankCulprits& rank : a.culprits.ranks) {
+    rank.step_us = 10000;
+    rank.own_us[static_cast<std::size_t>(Culprit::host)] = 4000;
+    rank.own_us[static_cast<std::size_t>(Culprit::gpu)] = 5000;
+  }
+  RankCulprits &zero = a.culprits.ranks[0], &one = a.culprits.ranks[1];
+  one.rank_class = RankClassId{std::size_t{1}};
+  zero.came_last = one.came_last = 1;
+  zero.caused_wait_us = 100;
+  one.caused_wait_us = 300;
+  zero.waited_us = 350;
+  one.waited_us = 100;
+  // 1,000 us of rank 0 are waiting for what held rank 1: half of the mean step's 1,000.
+  zero.through_others_us[static_cast<std::size_t>(Culprit::data_skew)] = 1000;
   return a;
 }
 
@@ -43,17 +51,17 @@ TEST(ReplayVerdict, NamesWhatHoldsTheStepBackAndWhoComesLast) {
 TEST(ReplayVerdict, AStepThatMostlyComputesIsGpuBound) {
   ReplayAnalysis a = two_ranks();
   for (ForecastClass& c : a.simulated.classes) c.computation_ms = 5;
-  a.simulated.collectives.clear();
+  a.culprits = {};
   EXPECT_EQ(replay_verdict(a),
             "GPU-bound: GPUs compute 50.0 % of the step, idle 40.0 % (4.000 ms) for the CPU");
 }
 
-TEST(ReplayVerdict, TiesHaveNoLast) {
-  const std::vector<Straggling> ranks = straggling(two_ranks());
-  ASSERT_EQ(ranks.size(), 2U);
-  EXPECT_EQ(ranks[0].came_last, 1U);
-  EXPECT_EQ(ranks[1].came_last, 1U);
-  EXPECT_DOUBLE_EQ(ranks[1].caused_wait_us, 300);
+TEST(ReplayVerdict, TheMeanStepIsSharedOutAmongCulprits) {
+  EXPECT_EQ(
+      culprit_sentence(two_ranks()),
+      "of the mean step of 10.000 ms: GPU 5.000 ms, host 4.000 ms, data skew 0.500 ms; waiting for another "
+      "rank counts for what held that one");
+  EXPECT_EQ(culprit_sentence(ReplayAnalysis{}), "");
 }
 
 }  // namespace

@@ -190,6 +190,10 @@ CriticalPath critical_path(const FlatProgram& flat, const TaskTimes& times, cons
       }
       break;
     }
+    if (options.from_us && until <= *options.from_us) {
+      path.time.start_us = std::max(first_start, until);
+      break;
+    }
     through = binding.source.from_end;
     at.task = binding.source.task;
   }

@@ -59,6 +59,8 @@ struct CriticalPathOptions {
   std::optional<std::size_t> to_task;
   // ... to the start of that task.
   bool to_start = false;
+  // Only back to the first step that begins at or before this time.
+  std::optional<double> from_us{};
 };
 
 // Among several candidates that are equally late the first wins: the lowest rank class, the lane before the

@@ -14,6 +14,8 @@
 namespace stepcast {
 namespace {
 
+constexpr std::size_t kOperatorsCompared = 50;
+
 std::vector<ReplayInput> inputs_of(const RecordedProgram& recorded) {
   std::vector<ReplayInput> inputs;
   for (std::size_t c = 0; c < recorded.files.size(); ++c) {
@@ -153,6 +155,18 @@ Result<ReplayAnalysis> analyze_replay(const TraceSet& traces, const Replay& repl
                                      .rank_start_us = starts,
                                      .path = to_end_of_step(recorded, times.flat, measured_steps)},
                                     std::move(as_measured), options.forecast);
+  analysis.culprits = find_culprits({.flat = times.flat,
+                                     .times = times.simulated,
+                                     .costs = times.costs,
+                                     .windows = simulated_steps,
+                                     .rank_start_us = starts});
+  analysis.operators =
+      compare_operators(operator_times(times.flat, times.simulated, simulated_steps), kOperatorsCompared);
+  analysis.awaited = awaited_operators(times.flat, times.simulated, times.costs, simulated_steps, starts);
+  analysis.groups = traffic_by_group(analysis.simulated, options.platform);
+  analysis.rates =
+      achieved_rates(times.flat, times.simulated, simulated_steps, analysis.simulated, options.platform);
+  if (options.platform != nullptr) analysis.platform = options.platform->name;
   analysis.ranks = replay.ranks;
   analysis.facts = recorded.facts;
   analysis.warning = warning_of(replay);

@@ -10,8 +10,12 @@
 #include <string_view>
 #include <vector>
 
+#include "stepcast/analyze/achieved_rates.h"
+#include "stepcast/analyze/awaited_operators.h"
+#include "stepcast/analyze/culprits.h"
 #include "stepcast/analyze/forecast.h"
 #include "stepcast/analyze/make_forecast.h"
+#include "stepcast/analyze/operator_times.h"
 #include "stepcast/base/result.h"
 #include "stepcast/predict/replay.h"
 #include "stepcast/trace/trace_set.h"
@@ -44,6 +48,14 @@ struct ReplayAnalysis {
   std::vector<ReplayInput> inputs;       // [rank class]
   std::vector<ReplayedRank> ranks;       // [rank class]
   std::vector<RecordedStepFacts> facts;  // [rank class]
+  // What holds the simulated step back.
+  StepCulprits culprits;
+  std::vector<OperatorComparison> operators{};  // that differ most across ranks
+  std::vector<AwaitedOperator> awaited{};       // CPU operators that GPUs wait for
+  std::vector<GroupTraffic> groups{};           // collectives by process group
+  AchievedRates rates;
+  // The platform that peaks and links are of: the shipped one with the GPU that recorded.
+  std::optional<std::string> platform{};
   // One sentence where ranks are far off their record (is_far_off), with what is not explained of the worst.
   std::optional<std::string> warning{};
   TimePair global_window;                        // earliest step start to the last end
@@ -77,6 +89,7 @@ struct ReplayTimes {
 
 struct ReplayAnalysisOptions {
   std::optional<double> samples_per_step{}, tokens_per_step{};  // of all ranks, where known
+  const Platform* platform = nullptr;                           // the machine that recorded; null: not known
   ForecastOptions forecast{.collectives = 0, .path_names = 0};  // all of them
 };
 [[nodiscard]] Result<ReplayAnalysis> analyze_replay(const TraceSet& traces, const Replay& replay,

@@ -354,11 +354,18 @@ Result<Replayed> Session::replay(const ReplayRequest& request) const {
   how.smallest_handoff = request.smallest_handoff;
   STEPCAST_ASSIGN(const Replay result, stepcast::replay(traces.inputs(), how));
   STEPCAST_ASSIGN(const ReplayTimes times, replay_times(result));
+  // Peaks and links stand beside what was achieved where a platform has that GPU.
+  const Result<PlatformChoice> platform = platform_for({.name = {},
+                                                        .gpu = recorded_device(traces),
+                                                        .gpus_per_node = 0,
+                                                        .network_kind = {},
+                                                        .node_bandwidth_Gbps = {}});
   STEPCAST_ASSIGN(
       ReplayAnalysis analysis,
       analyze_replay(traces, result, times,
                      {.samples_per_step = request.samples_per_step,
                       .tokens_per_step = request.tokens_per_step,
+                      .platform = platform.ok() ? &platform->platform : nullptr,
                       .forecast = {.collectives = 0, .path_names = 0, .path_steps = request.path_steps}}));
   for (Forecast* forecast : {&analysis.simulated, &analysis.measured}) {
     STEPCAST_TRY(add_training(*forecast, request.budget));

@@ -8,6 +8,7 @@
 #include "stepcast/base/json_writer.h"
 #include "stepcast/base/version.h"
 #include "stepcast/report/forecast_json.h"
+#include "stepcast/report/replay_diagnosis.h"
 #include "stepcast/report/replay_report.h"
 #include "stepcast/report/replay_verdict.h"
 
@@ -26,6 +27,7 @@ class JsonReport {
     pair(a_.global_window);
     spread("kernel_start_error_us", a_.kernel_start);
     json_.field("verdict", replay_verdict(a_));
+    write_diagnosis(json_, a_);
     json_.field("warning", a_.warning);
     inputs();
     ranks();

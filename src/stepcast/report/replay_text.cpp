@@ -17,6 +17,7 @@
 #include "stepcast/base/statistics.h"
 #include "stepcast/base/version.h"
 #include "stepcast/report/forecast_text.h"
+#include "stepcast/report/replay_diagnosis.h"
 #include "stepcast/report/replay_report.h"
 #include "stepcast/report/replay_verdict.h"
 #include "stepcast/report/text_table.h"
@@ -98,6 +99,7 @@ class TextReport {
     ranks();
     kernels();
     collectives();
+    text_ += diagnosis_text(a_, options_.verbose);
     path();
     explained();
     if (options_.verbose) {
@@ -161,6 +163,7 @@ class TextReport {
     const std::optional<std::int64_t> step = a_.simulated.step;
     line("Replay of {}", a_.simulated.traces.value_or(""));
     line("  {}", replay_verdict(a_));
+    if (const std::string culprits = culprit_sentence(a_); !culprits.empty()) line("  {}", culprits);
     std::string what = plural(a_.inputs.size(), "rank", "ranks");
     if (worlds.size() == 1 && *worlds.begin() > 1) {
       what = fmt::format("{} of {} ranks", a_.inputs.size(), *worlds.begin());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -21,31 +22,7 @@ double mean_over_ranks(const std::vector<ForecastClass>& classes, const auto& ti
   return classes.empty() ? 0 : sum / static_cast<double>(classes.size());
 }
 
-bool is_tie(const ForecastCollective& collective) {
-  double last = -1, before = -1;
-  for (const ForecastMember& member : collective.members) {
-    if (member.arrival_us > last) {
-      before = std::exchange(last, member.arrival_us);
-    } else {
-      before = std::max(before, member.arrival_us);
-    }
-  }
-  return collective.members.size() < 2 || last - before <= kTieUs;
-}
-
 }  // namespace
-
-std::vector<Straggling> straggling(const ReplayAnalysis& analysis) {
-  std::vector<Straggling> ranks;
-  for (const RecordedStepFacts& facts : analysis.facts) ranks.push_back({.rank = facts.rank});
-  for (const ForecastCollective& collective : analysis.simulated.collectives) {
-    if (is_tie(collective) || collective.came_last >= ranks.size()) continue;
-    Straggling& last = ranks[collective.came_last];
-    ++last.came_last;
-    last.caused_wait_us += collective.total_wait_us;
-  }
-  return ranks;
-}
 
 std::string replay_verdict(const ReplayAnalysis& analysis) {
   const std::vector<ForecastClass>& classes = analysis.simulated.classes;
@@ -71,24 +48,53 @@ std::string replay_verdict(const ReplayAnalysis& analysis) {
   if (largest.time_ms > 0) {
     text += ", " + fmt::format(fmt::runtime(largest.text), percent(largest.time_ms), largest.time_ms);
   }
-  const std::vector<Straggling> ranks = straggling(analysis);
+  const std::vector<RankCulprits>& ranks = analysis.culprits.ranks;
   const auto worst = std::max_element(
       ranks.begin(), ranks.end(),
-      [](const Straggling& a, const Straggling& b) { return a.caused_wait_us < b.caused_wait_us; });
-  double all_us = 0;
-  std::uint64_t joined = 0;
-  for (const ForecastCollective& collective : analysis.simulated.collectives) {
-    all_us += collective.total_wait_us;
-    if (collective.members.size() > 1) ++joined;
-  }
+      [](const RankCulprits& a, const RankCulprits& b) { return a.caused_wait_us < b.caused_wait_us; });
+  const double all_us = analysis.culprits.all_waiting_us();
   if (worst != ranks.end() && worst->caused_wait_us > 0 && all_us > 0) {
     text += fmt::format(
         "; rank {} comes last in {} of {} collectives and causes {:.1f} % of the waiting for other ranks "
         "({:.3f} ms)",
-        worst->rank, worst->came_last, joined, 100 * worst->caused_wait_us / all_us,
-        worst->caused_wait_us * 1e-3);
+        analysis.facts[worst->rank_class.index()].rank, worst->came_last, analysis.culprits.collectives,
+        100 * worst->caused_wait_us / all_us, worst->caused_wait_us * 1e-3);
   }
   return text;
+}
+
+std::string culprit_sentence(const ReplayAnalysis& analysis) {
+  const StepCulprits& found = analysis.culprits;
+  std::vector<std::pair<double, Culprit>> parts;
+  for (std::size_t k = 0; k < kCulpritCount; ++k) {
+    const auto culprit = static_cast<Culprit>(k);
+    if (found.of(culprit) >= 0.5) parts.emplace_back(found.of(culprit), culprit);
+  }
+  if (parts.empty()) return {};
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::string text = fmt::format("of the {} of {:.3f} ms: ", found.ranks.size() > 1 ? "mean step" : "step",
+                                 found.step_us() * 1e-3);
+  bool first = true;
+  for (const auto& [us, culprit] : parts) {
+    text += fmt::format("{}{} {:.3f} ms", first ? "" : ", ", culprit_name(culprit), us * 1e-3);
+    first = false;
+  }
+  if (found.collectives > 0) text += "; waiting for another rank counts for what held that one";
+  return text;
+}
+
+std::string_view culprit_name(Culprit culprit) {
+  switch (culprit) {
+    case Culprit::gpu: return "GPU";
+    case Culprit::host: return "host";
+    case Culprit::pcie: return "PCIe";
+    case Culprit::network: return "network";
+    case Culprit::data_skew: return "data skew";
+    case Culprit::late_start: return "late start";
+    case Culprit::rest: break;
+  }
+  return "no cause found";
 }
 
 }  // namespace stepcast

@@ -1,28 +1,23 @@
 // What holds a replayed step back, in one sentence, and who lets the others wait.
 #pragma once
 
-#include <cstdint>
 #include <string>
-#include <vector>
+#include <string_view>
 
 #include "stepcast/analyze/replay_analysis.h"
 
 namespace stepcast {
 
-// Arrivals at a collective that are this close are a tie: nobody came last.
-inline constexpr double kTieUs = 50;
-
-struct Straggling {
-  std::int32_t rank = 0;
-  std::uint64_t came_last = 0;  // collectives, ties left out
-  double caused_wait_us = 0;    // waiting of the others in them
-};
-// [rank class], from the simulated collectives.
-[[nodiscard]] std::vector<Straggling> straggling(const ReplayAnalysis& analysis);
-
 // "host-bound: GPUs compute 35.0 % of the step, idle 40.0 % (4.000 ms) for the CPU; rank 3 comes last in 5 of 8
 // collectives and causes 60.0 % of the waiting for other ranks (1.200 ms)". Shares are means over ranks. GPU-bound is a step
 // of which GPUs compute at least half.
 [[nodiscard]] std::string replay_verdict(const ReplayAnalysis& analysis);
+
+// "of the mean step of 10.000 ms: host 6.100 ms, GPU 2.900 ms, network 1.000 ms; ..." (Culprit), longest first;
+// waiting for another rank counts for what held that one. Empty where nothing was looked for.
+[[nodiscard]] std::string culprit_sentence(const ReplayAnalysis& analysis);
+
+// As people call it: "GPU", "data skew".
+[[nodiscard]] std::string_view culprit_name(Culprit culprit);
 
 }  // namespace stepcast

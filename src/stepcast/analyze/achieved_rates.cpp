@@ -1,0 +1,169 @@
+#include "stepcast/analyze/achieved_rates.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <set>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "stepcast/cost/collective_curve.h"
+#include "stepcast/operation/operation.h"
+
+namespace stepcast {
+namespace {
+
+std::string_view link_name(LinkKind kind) {
+  switch (kind) {
+    case LinkKind::none: return "";
+    case LinkKind::nvswitch: return "NVSwitch";
+    case LinkKind::nvlink_mesh: return "NVLink mesh";
+    case LinkKind::xgmi_mesh: return "xGMI mesh";
+    case LinkKind::pcie: return "PCIe";
+    case LinkKind::mixed: break;
+  }
+  return "NVLink and PCIe";
+}
+
+// The narrowest link that a group of these world ranks has to use.
+void add_link(const Platform& platform, std::span<const std::int64_t> ranks, GroupTraffic& traffic) {
+  const auto per_node = static_cast<std::int64_t>(std::max<std::uint32_t>(1, platform.node.gpus_per_node));
+  std::set<std::int64_t> nodes;
+  for (const std::int64_t rank : ranks) nodes.insert(rank / per_node);
+  if (nodes.size() > 1) {
+    if (!platform.node.network) return;
+    traffic.link = platform.node.network->kind;
+    traffic.link_GBps =
+        platform.node.network->bandwidth_per_node().value() * 1e-9 / static_cast<double>(per_node);
+    return;
+  }
+  const IntraNode& intra = platform.node.intra;
+  if (intra.kind == LinkKind::none) return;
+  traffic.link = link_name(intra.kind);
+  traffic.link_GBps = intra.bandwidth_per_gpu.value() * 1e-9;
+}
+
+std::optional<double> bus_GBps(std::string_view operation, std::uint32_t n_ranks, double bytes, double us) {
+  if (bytes <= 0 || us <= 0) return std::nullopt;
+  const double factor = bus_factor(parse_collective_op(operation), n_ranks);
+  if (factor <= 0) return std::nullopt;
+  return factor * bytes / us * 1e-3;
+}
+
+// The type in which most of the FLOPs of matrix work are done; of all work where there is none.
+std::optional<std::pair<DType, bool>> main_type(const std::map<std::pair<DType, bool>, double>& flops) {
+  std::optional<std::pair<DType, bool>> most;
+  for (const bool matrix : {true, false}) {
+    double largest = 0;
+    for (const auto& [type, n] : flops) {
+      if (type.second != matrix || n <= largest) continue;
+      largest = n;
+      most = type;
+    }
+    if (most) return most;
+  }
+  return most;
+}
+
+}  // namespace
+
+std::vector<GroupTraffic> traffic_by_group(const Forecast& forecast, const Platform* platform) {
+  std::map<std::tuple<std::string, std::string, std::size_t>, GroupTraffic> groups;
+  for (const ForecastCollective& collective : forecast.collectives) {
+    const std::size_t n = collective.members.size();
+    if (n < 2) continue;
+    const auto [it, fresh] = groups.try_emplace({collective.group, collective.operation, n});
+    GroupTraffic& traffic = it->second;
+    if (fresh) {
+      traffic.group = collective.group;
+      traffic.operation = collective.operation;
+      traffic.n_ranks = static_cast<std::uint32_t>(n);
+      std::vector<std::int64_t> ranks;
+      for (const ForecastMember& member : collective.members) {
+        const ForecastClass& c = forecast.classes[member.rank_class];
+        ranks.push_back(c.rank.value_or(static_cast<std::int64_t>(member.rank_class)));
+      }
+      if (platform != nullptr) add_link(*platform, ranks, traffic);
+    }
+    ++traffic.n;
+    traffic.wait_us += collective.total_wait_us / static_cast<double>(n);
+    if (!collective.message_bytes) continue;
+    traffic.message_bytes += *collective.message_bytes;
+    traffic.transfer_us += collective.transfer_us;
+    if (*collective.message_bytes > traffic.largest_message_bytes) {
+      traffic.largest_message_bytes = *collective.message_bytes;
+      traffic.largest_bus_GBps =
+          bus_GBps(traffic.operation, traffic.n_ranks, *collective.message_bytes, collective.transfer_us);
+    }
+  }
+  std::vector<GroupTraffic> all;
+  for (auto& [key, traffic] : groups) {
+    traffic.bus_GBps =
+        bus_GBps(traffic.operation, traffic.n_ranks, traffic.message_bytes, traffic.transfer_us);
+    all.push_back(std::move(traffic));
+  }
+  std::stable_sort(all.begin(), all.end(), [](const GroupTraffic& a, const GroupTraffic& b) {
+    return a.transfer_us + a.wait_us > b.transfer_us + b.wait_us;
+  });
+  return all;
+}
+
+AchievedRates achieved_rates(const FlatProgram& flat, const TaskTimes& times,
+                             std::span<const Interval> windows, const Forecast& forecast,
+                             const Platform* platform) {
+  const Program& program = flat.program();
+  AchievedRates rates;
+  std::array<ClassRate, kKernelClassCount> classes{};
+  std::map<std::pair<DType, bool>, double> flops_of_type;
+  for (std::size_t c = 0; c < flat.class_count(); ++c) {
+    const RankClassId id{c};
+    RankUtilization& rank = rates.ranks.emplace_back();
+    rank.step_us = windows[c].length_us();
+    rank.busy_us = 1e3 * forecast.classes[c].gpu_active_ms;
+    rank.computing_us = 1e3 * forecast.classes[c].computation_ms;
+    for (std::size_t t = 0; t < flat.task_count(id); ++t) {
+      const TaskInfo& info = flat.info(id, t);
+      if (info.kind != TaskKind::kernel || info.kernel_class == KernelClass::communication) continue;
+      const Interval& at = times.at(id, t);
+      // Whole kernels: one that begins in the step counts with all of its work.
+      if (at.start_us < windows[c].start_us || at.start_us >= windows[c].end_us) continue;
+      const double us = at.length_us();
+      ClassRate& of_class = classes[static_cast<std::size_t>(info.kernel_class)];
+      of_class.kernel_class = info.kernel_class;
+      of_class.time_us += us;
+      rank.kernel_us += us;
+      const Operation* operation = program.works.operation(info.work);
+      if (operation == nullptr) continue;
+      const Work work = work_of(*operation);
+      const double flops = work.flops.value() * info.work_times,
+                   bytes = work.bytes().value() * info.work_times;
+      flops_of_type[{operation->dtype, work.matrix}] += flops;
+      of_class.known_us += us;
+      of_class.flops += flops;
+      of_class.bytes += bytes;
+      rank.known_us += us;
+      rank.flops += flops;
+      rank.bytes += bytes;
+    }
+  }
+  for (const ClassRate& of_class : classes) {
+    if (of_class.time_us > 0) rates.classes.push_back(of_class);
+  }
+  std::stable_sort(rates.classes.begin(), rates.classes.end(),
+                   [](const ClassRate& a, const ClassRate& b) { return a.time_us > b.time_us; });
+  if (platform == nullptr) return rates;
+  if (platform->device.memory_bandwidth.value() > 0)
+    rates.peak_GBps = platform->device.memory_bandwidth.value() * 1e-9;
+  if (const auto type = main_type(flops_of_type)) {
+    const std::optional<FlopsPerSecond> peak =
+        type->second ? platform->device.peak(type->first) : platform->device.vector(type->first);
+    if (peak) {
+      rates.peak_tflops = peak->value() * 1e-12;
+      rates.peak_type = to_string(type->first);
+    }
+  }
+  return rates;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,88 @@
+#include "stepcast/analyze/operator_times.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "stepcast/base/statistics.h"
+#include "stepcast/operation/operation.h"
+
+namespace stepcast {
+
+std::string_view operator_of(const Program& program, const TaskInfo& info) {
+  return info.stack.valid() ? program.names.text(program.stacks.name(info.stack)) : std::string_view{};
+}
+
+std::vector<OperatorTimes> operator_times(const FlatProgram& flat, const TaskTimes& times,
+                                          std::span<const Interval> windows) {
+  const Program& program = flat.program();
+  const std::size_t n = flat.class_count();
+  std::map<std::string_view, OperatorTimes> by_op;
+  for (std::size_t c = 0; c < n; ++c) {
+    const RankClassId id{c};
+    for (std::size_t t = 0; t < flat.task_count(id); ++t) {
+      const TaskInfo& info = flat.info(id, t);
+      const bool on_gpu = flat.lane_of(id, t).kind == LaneKind::gpu_stream;
+      const bool sends = info.kind == TaskKind::collective || info.kernel_class == KernelClass::communication;
+      if (info.kind == TaskKind::wait || (on_gpu && sends)) continue;
+      const Interval& all = times.at(id, t);
+      const double us = std::min(all.end_us, windows[c].end_us) - std::max(all.start_us, windows[c].start_us);
+      if (us < 0 || (us == 0 && all.length_us() > 0)) continue;
+      OperatorTimes& op = by_op[operator_of(program, info)];
+      if (op.gpu_us.empty()) {
+        for (std::vector<double>* v : {&op.gpu_us, &op.host_us, &op.flops, &op.bytes}) v->resize(n, 0.0);
+      }
+      (on_gpu ? op.gpu_us : op.host_us)[c] += us;
+      const Operation* operation = on_gpu ? program.works.operation(info.work) : nullptr;
+      if (operation == nullptr) continue;
+      const Work work = work_of(*operation);
+      op.flops[c] += work.flops.value() * info.work_times;
+      op.bytes[c] += work.bytes().value() * info.work_times;
+    }
+  }
+  std::vector<OperatorTimes> all;
+  for (auto& [name, op] : by_op) {
+    op.op = name;
+    all.push_back(std::move(op));
+  }
+  return all;
+}
+
+double work_ratio(const OperatorTimes& op, std::size_t rank_class) {
+  double ratio = 0;
+  bool known = false;
+  for (const std::vector<double>* amounts : {&op.flops, &op.bytes}) {
+    const double own = (*amounts)[rank_class], middle = median(*amounts);
+    if (own <= 0 && middle <= 0) continue;
+    known = true;
+    ratio = std::max(ratio, middle > 0 ? own / middle : std::numeric_limits<double>::infinity());
+  }
+  return known ? ratio : 1;
+}
+
+std::vector<OperatorComparison> compare_operators(std::span<const OperatorTimes> operators,
+                                                  std::size_t most) {
+  std::vector<OperatorComparison> all;
+  for (const OperatorTimes& op : operators) {
+    for (const bool on_gpu : {true, false}) {
+      OperatorComparison one;
+      one.op = op.op;
+      one.on_gpu = on_gpu;
+      one.times_us = on_gpu ? op.gpu_us : op.host_us;
+      if (one.times_us.size() < 2) continue;
+      one.median_us = median(one.times_us);
+      const auto slowest = std::max_element(one.times_us.begin(), one.times_us.end());
+      one.slowest = static_cast<std::size_t>(slowest - one.times_us.begin());
+      if (on_gpu) one.work_ratio = work_ratio(op, one.slowest);
+      if (one.excess_us() > 0) all.push_back(std::move(one));
+    }
+  }
+  std::stable_sort(all.begin(), all.end(), [](const OperatorComparison& a, const OperatorComparison& b) {
+    return a.excess_us() > b.excess_us();
+  });
+  if (most != 0 && all.size() > most) all.resize(most);
+  return all;
+}
+
+}  // namespace stepcast
