@@ -102,8 +102,17 @@ Status inspect(const std::string& file, const Options& options, std::string& tex
       return Error::at(file, "")
           .found("JSON that is no trace")
           .expected("a profiler trace (\"traceEvents\") or an execution trace (\"nodes\")");
+    case TraceFormat::chakra_protobuf: {
+      STEPCAST_ASSIGN(OperationGraph graph, read_chakra(file));
+      if (options.operations) {
+        return Error{"--operations is for execution traces and profiler traces"}.in_file(file).found(
+            "a Chakra trace");
+      }
+      if (!graph.rank) graph.rank = rank_in_name(std::filesystem::path{file}.filename().string());
+      show(graph);
+      return Ok{};
+    }
     case TraceFormat::kineto:
-    case TraceFormat::chakra_protobuf:  // the reader says what to do
     case TraceFormat::unknown: break;
   }
   STEPCAST_ASSIGN(const RecordedRank rank, read_kineto(file));
@@ -158,21 +167,21 @@ Result<int> run(const Options& options) {
 }  // namespace
 
 Verb inspect_verb() {
-  return {
-      "inspect", "say what is in a trace file and whether it is usable", [](CLI::App& app) {
-        auto options = std::make_shared<Options>();
-        app.add_option("FILE", options->files, "profiler traces or PyTorch execution traces, plain or gzip")
-            ->required();
-        app.add_flag("--json", options->json, "print one JSON object");
-        auto* operations =
-            app.add_flag("--operations", options->operations,
-                         "list the work of the operators of an execution trace, and what has no model; with "
-                         "their times where the profiler trace of the rank lies beside");
-        app.add_option("--profiler-trace", options->profiler_trace, "take the times from this file")
-            ->needs(operations);
-        app.add_flag("--tf32", options->tf32, "fp32 products ran on TF32 units")->needs(operations);
-        return [options] { return run(*options); };
-      }};
+  return {"inspect", "say what is in a trace file and whether it is usable", [](CLI::App& app) {
+            auto options = std::make_shared<Options>();
+            app.add_option("FILE", options->files,
+                           "profiler traces, PyTorch execution traces or Chakra traces, plain or gzip")
+                ->required();
+            app.add_flag("--json", options->json, "print one JSON object");
+            auto* operations = app.add_flag(
+                "--operations", options->operations,
+                "list the work of the operators of an execution trace, and what has no model; with "
+                "their times where the profiler trace of the rank lies beside");
+            app.add_option("--profiler-trace", options->profiler_trace, "take the times from this file")
+                ->needs(operations);
+            app.add_flag("--tf32", options->tf32, "fp32 products ran on TF32 units")->needs(operations);
+            return [options] { return run(*options); };
+          }};
 }
 
 }  // namespace stepcast::cli

@@ -35,8 +35,12 @@ Result<int> run(const Options& options) {
   }
   const Session session;
   STEPCAST_ASSIGN(const Replayed replayed, session.replay(request));
-  const ReplayAnalysis& analysis = *replayed.analysis;
-  fmt::print("{}", options.json ? replay_json(analysis) : replay_text(analysis, options.report));
+  if (replayed.analysis == nullptr) {
+    fmt::print("{}", options.json ? forecast_json(replayed.simulated) : forecast_text(replayed.simulated));
+  } else {
+    const ReplayAnalysis& analysis = *replayed.analysis;
+    fmt::print("{}", options.json ? replay_json(analysis) : replay_text(analysis, options.report));
+  }
   if (!options.timeline.empty() && !options.json) {
     fmt::print("\nTimeline written to {}: open it at https://ui.perfetto.dev\n", options.timeline);
   }
@@ -55,7 +59,8 @@ Verb replay_verb() {
       "replay", "simulate recorded ranks and compare with the measured step", [](CLI::App& app) {
         auto options = std::make_shared<Options>();
         app.add_option("DIR|FILES", options->request.places,
-                       "a folder with one profiler trace per rank (and their execution traces), or the files")
+                       "a folder with one profiler trace per rank (and their execution traces) or one Chakra "
+                       "trace per rank, or the files")
             ->required();
         app.add_option("--step", options->request.step,
                        "number N of ProfilerStep#N (default: the last that all ranks have)");

@@ -62,6 +62,8 @@ TEST(Schemas, Inspect) {
     const std::string document = printed({"inspect", "--json", (folder / file).string()});
     EXPECT_THAT(violations_of("inspect.json", document), IsEmpty()) << file;
   }
+  const std::string chakra = (source_dir() / "fuzz" / "corpus" / "chakra" / "step.et").string();
+  EXPECT_THAT(violations_of("inspect.json", printed({"inspect", "--json", chakra})), IsEmpty());
   const std::string operations =
       printed({"inspect", "--operations", "--json", (folder / "et_rank0.json.gz").string()});
   EXPECT_THAT(violations_of("inspect.json", operations), IsEmpty());

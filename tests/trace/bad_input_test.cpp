@@ -73,11 +73,11 @@ TEST(BadInput, LfsPointerInPlaceOfTheData) {
 }
 
 TEST(BadInput, ChakraProtobuf) {
-  EXPECT_EQ(et_error("\x08\x0a\x06"
-                     "0.0.4 \x12\x08\x01"sv),
-            "et.json: found a Chakra execution trace (protobuf), expected a trace in JSON; this format is "
-            "not supported yet; take "
-            "the PyTorch execution trace it was converted from");
+  EXPECT_EQ(
+      et_error("\x08\x0a\x06"
+               "0.0.4 \x12\x08\x01"sv),
+      "et.json: found a Chakra execution trace (protobuf), expected a trace in JSON; `stepcast inspect` "
+      "says what is in it");
 }
 
 TEST(BadInput, NegativeDuration) {

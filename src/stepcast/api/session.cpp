@@ -20,6 +20,7 @@
 #include "stepcast/predict/trace_prediction.h"
 #include "stepcast/predict/what_if.h"
 #include "stepcast/report/perfetto.h"
+#include "stepcast/trace/graph_program.h"
 #include "stepcast/trace/readers.h"
 #include "stepcast/trace/trace_set.h"
 #include "stepcast/workload/nearest_layout.h"
@@ -289,9 +290,7 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request) const {
     how.host = HostGround::overheads;
   }
   STEPCAST_ASSIGN(const TraceListing listing, list_traces(request.places));
-  std::vector<std::filesystem::path> files = listing.profiler;
-  files.insert(files.end(), listing.execution.begin(), listing.execution.end());
-  STEPCAST_ASSIGN(const std::optional<OutputFile> timeline, output_at(request.timeline, files));
+  STEPCAST_ASSIGN(const std::optional<OutputFile> timeline, output_at(request.timeline, listing.files()));
   std::shared_ptr<const Platform> platform, recorded_on;
   if (!request.platform.empty()) {
     STEPCAST_ASSIGN(platform, impl_->platform(request.platform));
@@ -313,6 +312,20 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request) const {
     if (timeline) STEPCAST_TRY(write_perfetto(*timeline, flat, prediction.costs, times));
     return forecast;
   };
+  if (listing.is_chakra()) {
+    // The GPU that a Chakra trace comes from is not in the file.
+    if (request.kernels.empty() && request.recorded_on.empty()) how.kernels = KernelGround::recorded;
+    if (!request.recorded_on.empty()) {
+      STEPCAST_ASSIGN(recorded_on, impl_->platform(request.recorded_on));
+      how.recorded_on = recorded_on.get();
+    }
+    how.price_unrecorded = true;
+    STEPCAST_ASSIGN(const std::vector<OperationGraph> graphs,
+                    read_operation_graphs(listing, {.ranks = request.ranks, .threads = request.threads}));
+    STEPCAST_ASSIGN(RecordedProgram recorded, graph_program(graphs));
+    STEPCAST_ASSIGN(const TracePrediction prediction, predict_recorded(std::move(recorded), how));
+    return forecast_of(prediction, listing.name, {});
+  }
   if (listing.profiler.empty() && !listing.execution.empty()) {
     STEPCAST_ASSIGN(const std::vector<ExecutionTrace> traces, read_execution_traces(listing, request.ranks));
     if (request.published_algorithm) {
@@ -341,11 +354,31 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request) const {
   return forecast_of(prediction, traces.name, traces.notes);
 }
 
+// Graphs of operations hold no measured step to compare with.
+Result<Replayed> Session::replay_graphs(const ReplayRequest& request) const {
+  PredictTraceRequest as_recorded;
+  as_recorded.places = request.places;
+  as_recorded.ranks = request.ranks;
+  as_recorded.path_steps = request.path_steps;
+  as_recorded.threads = request.threads;
+  as_recorded.budget = request.budget;
+  as_recorded.samples_per_step = request.samples_per_step;
+  as_recorded.tokens_per_step = request.tokens_per_step;
+  as_recorded.timeline = request.timeline;
+  Replayed replayed;
+  STEPCAST_ASSIGN(replayed.simulated, predict(as_recorded));
+  replayed.simulated.kind = "replay";
+  if (replayed.simulated.coverage.measured <= 0) {
+    replayed.simulated.notes.emplace_back(
+        "nothing here was timed: `stepcast predict --trace ... --platform NAME` takes times from models");
+  }
+  return replayed;
+}
+
 Result<Replayed> Session::replay(const ReplayRequest& request) const {
   STEPCAST_ASSIGN(const TraceListing listing, list_traces(request.places));
-  std::vector<std::filesystem::path> files = listing.profiler;
-  files.insert(files.end(), listing.execution.begin(), listing.execution.end());
-  STEPCAST_ASSIGN(const std::optional<OutputFile> timeline, output_at(request.timeline, files));
+  if (listing.is_chakra()) return replay_graphs(request);
+  STEPCAST_ASSIGN(const std::optional<OutputFile> timeline, output_at(request.timeline, listing.files()));
   STEPCAST_ASSIGN(const TraceSet traces,
                   read_trace_set(listing, {.ranks = request.ranks, .threads = request.threads}));
   ReplayOptions how;

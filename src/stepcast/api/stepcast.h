@@ -48,14 +48,15 @@ struct PredictRequest {
 
 // Recorded ranks, with simulated waiting.
 struct ReplayRequest {
-  std::vector<std::filesystem::path> places;  // a folder of profiler (and execution) traces, or the files
-  std::optional<std::int64_t> step;           // N of ProfilerStep#N; otherwise the last that all ranks have
-  std::vector<std::int32_t> ranks;            // only these; empty: all
-  bool own_delays = false;                    // each operation's own launch delay where small
-  bool smallest_handoff = false;              // the smallest latency over ranks between CPU threads
-  bool path_steps = false;                    // every step of the critical path
-  unsigned threads = 0;                       // to read with; 0: one per hardware thread
-  TrainingBudget budget;                      // what training would cost at the simulated step time
+  // A folder of profiler (and execution) traces or of Chakra traces, or the files.
+  std::vector<std::filesystem::path> places;
+  std::optional<std::int64_t> step;  // N of ProfilerStep#N; otherwise the last that all ranks have
+  std::vector<std::int32_t> ranks;   // only these; empty: all
+  bool own_delays = false;           // each operation's own launch delay where small
+  bool smallest_handoff = false;     // the smallest latency over ranks between CPU threads
+  bool path_steps = false;           // every step of the critical path
+  unsigned threads = 0;              // to read with; 0: one per hardware thread
+  TrainingBudget budget;             // what training would cost at the simulated step time
   std::optional<double> samples_per_step, tokens_per_step;  // of all ranks, where known
   std::filesystem::path timeline{};                         // as above
   bool timeline_with_measured = false;                      // the recorded times beside the simulated ones
@@ -63,7 +64,8 @@ struct ReplayRequest {
 
 // The step of recorded ranks under other circumstances.
 struct PredictTraceRequest {
-  // As for a replay; execution traces alone will do where the platform has host overheads.
+  // As for a replay; execution traces alone will do where the platform has host overheads. Of Chakra traces,
+  // recorded durations stay ("ratio" where `recorded_on` is named), and the platform prices the rest.
   std::vector<std::filesystem::path> places;
   std::optional<std::int64_t> step;
   std::vector<std::int32_t> ranks;
@@ -91,7 +93,8 @@ struct PredictTraceRequest {
 
 struct Replayed {
   Forecast simulated, measured;
-  // What a comparison with the record adds (analyze/replay_analysis.h); not part of what stays as it is.
+  // What a comparison with the record adds (analyze/replay_analysis.h); not part of what stays as it is. Null for
+  // Chakra traces, which hold no measured step; `measured` is empty then.
   std::shared_ptr<const ReplayAnalysis> analysis;
 };
 
@@ -113,6 +116,7 @@ class Session {
   [[nodiscard]] Result<Replayed> replay(const ReplayRequest& request) const;
 
  private:
+  [[nodiscard]] Result<Replayed> replay_graphs(const ReplayRequest& request) const;
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

@@ -116,11 +116,12 @@ class Pricing {
   }
 
   Times times_of(const TaskInfo& task, double recorded_us) {
-    if (how_.kernels == KernelGround::recorded) return scaled(recorded_us, what_if(task));
+    const bool from_models = how_.price_unrecorded && recorded_us <= 0;
+    if (how_.kernels == KernelGround::recorded && !from_models) return scaled(recorded_us, what_if(task));
     if (!task.work.valid()) return without_model(task, recorded_us, "no operation is known");
     const PricedOnce& work = price(task.work);
     if (!work.target || work.target->time.value() <= 0) return without_model(task, recorded_us, work.why);
-    if (how_.kernels == KernelGround::ratio) {
+    if (how_.kernels == KernelGround::ratio && !from_models) {
       if (work.origin && work.origin->time.value() > 0)
         return scaled(recorded_us, over(*work.target, *work.origin));
       return without_model(task, recorded_us, work.why);

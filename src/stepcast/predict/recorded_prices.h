@@ -40,6 +40,8 @@ struct RecordedPricing {
   StepPricer* origin = nullptr;
   // What-if factors on recorded times, where no model is asked.
   StepAssumptions assumptions{};
+  // Work without a recorded time takes that of the target's models whatever the ground.
+  bool price_unrecorded = false;
   std::int64_t gpus_per_node = 0;         // of the target; 0: all recorded ranks share a node
   std::int64_t origin_gpus_per_node = 0;  // of the recorded job; 0: as above
 };

@@ -101,6 +101,7 @@ void copy_host(const RecordedProgram& recorded, const Costs& from, Costs& to) {
 EstimateSource weakest(const Coverage& coverage, const TracePredictionOptions& options) {
   EstimateSource source =
       options.kernels == KernelGround::recorded ? EstimateSource::measured : EstimateSource::fitted;
+  if (coverage.gpu_share(EstimateSource::fitted) > 0.5) source = EstimateSource::fitted;
   if (coverage.gpu_share(EstimateSource::analytic) > 0.5) source = EstimateSource::analytic;
   if (coverage.gpu_share(EstimateSource::assumed) > 0.5) source = EstimateSource::assumed;
   if (options.host == HostGround::overheads) source = weaker(source, EstimateSource::fitted);
@@ -128,9 +129,7 @@ std::string_view to_string(HostGround ground) {
   return ground == HostGround::recorded ? "recorded" : "overheads";
 }
 
-namespace {
-
-Result<TracePrediction> predict_program(RecordedProgram program, const TracePredictionOptions& options) {
+Result<TracePrediction> predict_recorded(RecordedProgram program, const TracePredictionOptions& options) {
   TracePrediction result;
   result.recorded = std::move(program);
   RecordedProgram& recorded = result.recorded;
@@ -145,6 +144,7 @@ Result<TracePrediction> predict_program(RecordedProgram program, const TracePred
   how.target = target.get();
   how.origin = origin.get();
   how.assumptions = options.assumptions;
+  how.price_unrecorded = options.price_unrecorded && target != nullptr;
   if (options.platform != nullptr) how.gpus_per_node = options.platform->node.gpus_per_node;
   if (options.recorded_on != nullptr) how.origin_gpus_per_node = options.recorded_on->node.gpus_per_node;
   STEPCAST_ASSIGN(RecordedPrices prices, price_recorded(recorded, how));
@@ -188,7 +188,7 @@ Result<TracePrediction> predict_program(RecordedProgram program, const TracePred
   const double step = longest_step(result);
   double down = kStructureBand, up = kStructureBand;
   for (Costs* edge : {&prices.low, &prices.high}) {
-    if (options.kernels == KernelGround::recorded) break;
+    if (options.kernels == KernelGround::recorded && !how.price_unrecorded) break;
     copy_host(recorded, result.costs, *edge);
     STEPCAST_ASSIGN(const ReplayScores scores, score_replay(recorded, *edge));
     double& side = edge == &prices.low ? down : up;
@@ -215,12 +215,10 @@ Result<TracePrediction> predict_program(RecordedProgram program, const TracePred
   return result;
 }
 
-}  // namespace
-
 Result<TracePrediction> predict_trace(std::span<const RecordedInput> inputs,
                                       const TracePredictionOptions& options) {
   STEPCAST_ASSIGN(RecordedProgram recorded, rebuild_program(inputs, options.rebuild));
-  return predict_program(std::move(recorded), options);
+  return predict_recorded(std::move(recorded), options);
 }
 
 Result<TracePrediction> predict_untimed(std::span<const UntimedRank> ranks,
@@ -234,7 +232,7 @@ Result<TracePrediction> predict_untimed(std::span<const UntimedRank> ranks,
   TracePredictionOptions from_models = options;
   from_models.kernels = KernelGround::models;
   from_models.host = HostGround::overheads;
-  STEPCAST_ASSIGN(TracePrediction result, predict_program(std::move(untimed), from_models));
+  STEPCAST_ASSIGN(TracePrediction result, predict_recorded(std::move(untimed), from_models));
   result.notes.emplace_back(
       "no profiler trace: host times are means of the platform's overheads, kernel times those of its "
       "models");

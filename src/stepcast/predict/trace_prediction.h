@@ -50,6 +50,8 @@ struct TracePredictionOptions {
   // Every rank computes and launches as fast as the median rank and starts with it: no stragglers.
   bool median_ranks = false;
   bool published = false;  // what predict_published() was asked for; for reports
+  // Work that was recorded without a time (Chakra traces) takes that of the platform's models.
+  bool price_unrecorded = false;
 };
 
 struct TracePrediction : ReplayScores {
@@ -71,6 +73,10 @@ struct TracePrediction : ReplayScores {
 [[nodiscard]] Result<TracePrediction> predict_published(std::span<const UntimedRank> ranks,
                                                         const HostOverheads& overheads,
                                                         const TracePredictionOptions& options);
+
+// The same of a Program that was made elsewhere (trace/graph_program.h).
+[[nodiscard]] Result<TracePrediction> predict_recorded(RecordedProgram recorded,
+                                                       const TracePredictionOptions& options);
 
 // Errors: those of rebuild_program() and price_recorded(); host overheads that the platform does not have.
 [[nodiscard]] Result<TracePrediction> predict_trace(std::span<const RecordedInput> inputs,

@@ -171,6 +171,60 @@ std::string inspect_text(const ExecutionTrace& trace) {
   return out;
 }
 
+std::string inspect_text(const OperationGraph& graph) {
+  const OperationGraphSummary s = summarize(graph);
+  const std::size_t n = graph.nodes.size();
+  std::string out = graph.file + "\n";
+  line(out, "format",
+       graph.schema.empty() ? "Chakra execution trace"
+                            : fmt::format("Chakra execution trace, schema {}", graph.schema));
+  line(out, "rank", optional_number(graph.rank));
+  std::string kinds;
+  for (const auto& [kind, count] : s.nodes_by_kind)
+    kinds += fmt::format("{}{} {}", kinds.empty() ? "" : ", ", table_count(count), kind);
+  line(out, "nodes", fmt::format("{}: {}", table_count(n), kinds));
+  line(out, "dependencies", table_count(graph.dependencies.size()));
+  std::map<std::string, std::uint64_t> skipped;
+  if (graph.dangling > 0) skipped["dependencies on nodes that are not in the file"] = graph.dangling;
+  if (graph.callers > 0) skipped["control dependencies on callers"] = graph.callers;
+  if (graph.metadata_nodes > 0) skipped["metadata nodes"] = graph.metadata_nodes;
+  line(out, "skipped", skips_of(skipped));
+  line(out, "durations",
+       fmt::format("{} of {} nodes, {} ms of GPU work", table_count(s.with_duration), table_count(n),
+                   table_number(s.recorded_gpu_ms, 3)));
+  std::string collectives;
+  for (const auto& [op, count] : s.collectives)
+    collectives += fmt::format("{}{} {}", collectives.empty() ? "" : ", ", count, to_string(op));
+  line(out, "collectives", collectives.empty() ? "none" : collectives);
+  line(out, "transfers", fmt::format("{} MiB", table_number(s.transfer_bytes / (1024 * 1024), 1)));
+  const std::size_t unknown = n - s.with_duration - s.with_amounts;
+  std::string usable = s.with_amounts > 0    ? "yes, with a platform: some nodes have a size and no duration"
+                       : s.with_duration > 0 ? "yes"
+                                             : "its order alone: no node has a duration or a size";
+  if (unknown > 0 && s.with_duration + s.with_amounts > 0)
+    usable += fmt::format("; {} nodes have neither duration nor size", table_count(unknown));
+  line(out, "usable", usable);
+  return out;
+}
+
+void inspect_json(const OperationGraph& graph, JsonWriter& json) {
+  const OperationGraphSummary s = summarize(graph);
+  json.begin_object();
+  json.field("file", graph.file).field("format", "chakra").field("schema", graph.schema);
+  json.field("rank", graph.rank).field("nodes", graph.nodes.size());
+  json.key("nodes_by_kind").begin_object();
+  for (const auto& [kind, count] : s.nodes_by_kind) json.field(kind, count);
+  json.end_object();
+  json.field("dependencies", graph.dependencies.size());
+  json.field("dangling_dependencies", graph.dangling).field("caller_dependencies", graph.callers);
+  json.field("nodes_with_duration", s.with_duration).field("nodes_with_amounts", s.with_amounts);
+  json.fixed_field("recorded_gpu_ms", s.recorded_gpu_ms, 6);
+  json.key("collectives").begin_object();
+  for (const auto& [op, count] : s.collectives) json.field(to_string(op), count);
+  json.end_object();
+  json.field("transfer_bytes", s.transfer_bytes).end_object();
+}
+
 void inspect_json(const RecordedRank& rank, JsonWriter& json) {
   const RankSummary s = summarize(rank);
   json.begin_object();

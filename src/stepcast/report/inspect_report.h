@@ -4,15 +4,18 @@
 #include <string>
 
 #include "stepcast/base/json_writer.h"
+#include "stepcast/trace/operation_graph.h"
 #include "stepcast/trace/trace_summary.h"
 
 namespace stepcast {
 
 [[nodiscard]] std::string inspect_text(const RecordedRank& rank);
 [[nodiscard]] std::string inspect_text(const ExecutionTrace& trace);
+[[nodiscard]] std::string inspect_text(const OperationGraph& graph);
 
 // One object.
 void inspect_json(const RecordedRank& rank, JsonWriter& json);
 void inspect_json(const ExecutionTrace& trace, JsonWriter& json);
+void inspect_json(const OperationGraph& graph, JsonWriter& json);
 
 }  // namespace stepcast

@@ -11,6 +11,7 @@
 
 #include "stepcast/base/result.h"
 #include "stepcast/trace/execution_trace.h"
+#include "stepcast/trace/operation_graph.h"
 #include "stepcast/trace/recorded_rank.h"
 
 namespace stepcast {
@@ -35,9 +36,12 @@ struct ReadOptions {
                                                const ReadOptions& options = {});
 [[nodiscard]] Result<ExecutionTrace> read_execution_trace(const std::filesystem::path& file,
                                                           const ReadOptions& options = {});
+[[nodiscard]] Result<OperationGraph> read_chakra(const std::filesystem::path& file,
+                                                 const ReadOptions& options = {});
 
-// The same from memory (plain JSON or gzip), for tests and fuzzing; `name` stands for the file in errors.
+// The same from memory (plain or gzip), for tests and fuzzing; `name` stands for the file in errors.
 [[nodiscard]] Result<RecordedRank> parse_kineto(std::string_view content, std::string name);
 [[nodiscard]] Result<ExecutionTrace> parse_execution_trace(std::string_view content, std::string name);
+[[nodiscard]] Result<OperationGraph> parse_chakra(std::string_view content, std::string name);
 
 }  // namespace stepcast

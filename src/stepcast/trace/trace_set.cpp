@@ -83,17 +83,16 @@ Status sort_in(const fs::path& file, bool asked_for, TraceListing& listing) {
   switch (*format) {
     case TraceFormat::kineto: listing.profiler.push_back(file); return Ok{};
     case TraceFormat::execution_trace: listing.execution.push_back(file); return Ok{};
-    case TraceFormat::chakra_protobuf:
+    case TraceFormat::chakra_protobuf: listing.chakra.push_back(file); return Ok{};
     case TraceFormat::other_json:
     case TraceFormat::unknown: break;
   }
   if (asked_for) {
     return Error::at(file.string(), "content")
         .found(std::string{to_string(*format)})
-        .expected("a PyTorch profiler trace (traceEvents) or execution trace (nodes)");
+        .expected("a PyTorch profiler trace (traceEvents), execution trace (nodes) or a Chakra trace");
   }
-  listing.others.push_back(
-      {file, fmt::format("is no PyTorch profiler or execution trace: {}", to_string(*format))});
+  listing.others.push_back({file, fmt::format("is no profiler or execution trace: {}", to_string(*format))});
   return Ok{};
 }
 
@@ -275,6 +274,60 @@ Result<TraceListing> list_traces(std::span<const fs::path> places) {
   return listing;
 }
 
+std::vector<fs::path> TraceListing::files() const {
+  std::vector<fs::path> all = profiler;
+  all.insert(all.end(), execution.begin(), execution.end());
+  all.insert(all.end(), chakra.begin(), chakra.end());
+  return all;
+}
+
+Result<std::vector<OperationGraph>> read_operation_graphs(const TraceListing& listing,
+                                                          const TraceSetOptions& options) {
+  const auto asked_for = [&](std::int32_t rank) {
+    return options.ranks.empty() ||
+           std::find(options.ranks.begin(), options.ranks.end(), rank) != options.ranks.end();
+  };
+  struct File {
+    fs::path path;
+    std::optional<std::int32_t> rank;  // by its name
+  };
+  std::vector<File> files;
+  for (std::size_t i = 0; i < listing.chakra.size(); ++i) {
+    const fs::path& path = listing.chakra[i];
+    const std::optional<std::int32_t> rank = rank_in_name(path.filename().string());
+    if (!rank || asked_for(*rank)) files.push_back({path, rank});
+  }
+  std::vector<std::optional<OperationGraph>> read(files.size());
+  std::vector<std::optional<Error>> problems(files.size());
+  STEPCAST_TRY(parallel_for(files.size(), options.threads, [&](std::size_t i) -> Status {
+    Result<OperationGraph> graph = read_chakra(files[i].path);
+    if (graph.ok()) {
+      read[i] = std::move(graph).value();
+    } else {
+      problems[i] = std::move(graph).error();
+    }
+    return Ok{};
+  }));
+  for (std::optional<Error>& problem : problems) {
+    if (problem) return *std::move(problem);
+  }
+  std::vector<OperationGraph> graphs;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    OperationGraph& graph = *read[i];
+    if (!graph.rank) graph.rank = files[i].rank;
+    if (!graph.rank) graph.rank = static_cast<std::int32_t>(i);
+    if (asked_for(*graph.rank)) graphs.push_back(std::move(graph));
+  }
+  std::stable_sort(graphs.begin(), graphs.end(),
+                   [](const OperationGraph& a, const OperationGraph& b) { return *a.rank < *b.rank; });
+  for (const std::int32_t rank : options.ranks) {
+    const bool here =
+        std::any_of(graphs.begin(), graphs.end(), [&](const OperationGraph& g) { return *g.rank == rank; });
+    if (!here) return Error::at(listing.name, fmt::format("rank {} is not here", rank));
+  }
+  return graphs;
+}
+
 std::vector<RecordedInput> TraceSet::inputs() const {
   std::vector<RecordedInput> inputs;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
@@ -290,6 +343,9 @@ Result<TraceSet> read_trace_set(const TraceListing& listing, const TraceSetOptio
       return std::move(error)
           .found(fmt::format("{} execution traces, which hold no times", listing.execution.size()))
           .expected("one Kineto trace per rank");
+    }
+    if (!listing.chakra.empty()) {
+      return std::move(error).found(fmt::format("{} Chakra traces", listing.chakra.size()));
     }
     if (!listing.others.empty()) {
       return std::move(error).found(fmt::format("{} ({})", listing.others.front().file.filename().string(),

@@ -22,6 +22,7 @@
 
 #include "stepcast/base/result.h"
 #include "stepcast/trace/execution_trace.h"
+#include "stepcast/trace/operation_graph.h"
 #include "stepcast/trace/recorded_program.h"
 #include "stepcast/trace/recorded_rank.h"
 
@@ -31,14 +32,20 @@ struct TraceListing {
   std::string name;                              // what was asked for: a folder, or the first file
   std::vector<std::filesystem::path> profiler;   // sorted by name
   std::vector<std::filesystem::path> execution;  // sorted by name
+  std::vector<std::filesystem::path> chakra;     // sorted by name
   struct Other {
     std::filesystem::path file;
     std::string why;
   };
-  std::vector<Other> others;  // files that are no traces of these two formats
+  std::vector<Other> others;  // files that are no traces of these formats
+
+  // All that are traces.
+  [[nodiscard]] std::vector<std::filesystem::path> files() const;
+  // Chakra traces and nothing that holds more: they are what to read.
+  [[nodiscard]] bool is_chakra() const { return profiler.empty() && execution.empty() && !chakra.empty(); }
 };
 
-// `places` are files or folders; sub-folders are not searched. In a folder only *.json, *.json.gz and *.gz
+// `places` are files or folders; sub-folders are not searched. In a folder only *.json, *.gz and *.et
 // files are looked at. Errors: a place that does not exist, a named file that is no such trace.
 [[nodiscard]] Result<TraceListing> list_traces(std::span<const std::filesystem::path> places);
 
@@ -70,6 +77,12 @@ struct TraceSet {
 [[nodiscard]] std::vector<TraceSet> read_trace_sets(const TraceListing& listing,
                                                     const TraceSetOptions& options,
                                                     std::vector<TraceListing::Other>& skipped);
+
+// The Chakra traces of the listing, in ascending order of their ranks: what the file says, else its name, else its
+// place. Of `options.ranks` no other file is read where its name tells its rank. Errors: a file that cannot be read,
+// two files of one rank, a rank asked for that is not there.
+[[nodiscard]] Result<std::vector<OperationGraph>> read_operation_graphs(const TraceListing& listing,
+                                                                        const TraceSetOptions& options = {});
 
 // The rank that a file name shows.
 [[nodiscard]] std::optional<std::int32_t> rank_in_name(std::string_view file_name);

@@ -65,8 +65,7 @@ Error not_json_error(LeadingBytes what, std::string_view start, std::string file
       case LeadingBytes::apple_double:
         return {"macOS metadata (AppleDouble)", "take the file of the same name without the leading \"._\""};
       case LeadingBytes::chakra_protobuf:
-        return {"a Chakra execution trace (protobuf)",
-                "this format is not supported yet; take the PyTorch execution trace it was converted from"};
+        return {"a Chakra execution trace (protobuf)", "`stepcast inspect` says what is in it"};
       case LeadingBytes::tar: return {"a tar archive", "unpack it first"};
       case LeadingBytes::zip: return {"a zip archive", "unpack it first"};
       case LeadingBytes::zstd: return {"zstd data", "decompress it first"};

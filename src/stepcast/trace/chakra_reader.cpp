@@ -1,0 +1,435 @@
+// Reads Chakra execution traces: protobuf messages, each behind its length; the first is the global metadata, in old
+// files a node already. Fields as in mlcommons/chakra, schema/protobuf/et_def.proto.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "stepcast/base/byte_source.h"
+#include "stepcast/trace/detail/leading_bytes.h"
+#include "stepcast/trace/detail/protobuf.h"
+#include "stepcast/trace/readers.h"
+
+namespace stepcast {
+namespace {
+
+using detail::ProtobufFields;
+using detail::take_varint;
+
+// A node names at most some thousand others, metadata hold at most a few configuration files.
+constexpr std::uint64_t kLongestMessage = std::uint64_t{1} << 28;
+constexpr std::size_t kLongestVarint = 10;
+constexpr std::size_t kBlock = std::size_t{1} << 16;
+constexpr std::int64_t kLongestTimeUs = 1'000'000'000'000'000;  // thirty years
+constexpr std::size_t kLongestSchema = 64;
+
+// Field numbers of the .proto file.
+enum NodeField : std::uint8_t {
+  kId = 1,
+  kName = 2,
+  kType = 3,
+  kControlDependencies = 4,
+  kDataDependencies = 5,
+  kStartTime = 6,
+  kDuration = 7,
+  kNodeAttributes = 10,
+};
+enum NodeType : std::uint8_t {
+  kInvalid = 0,
+  kMetadata = 1,
+  kMemoryLoad = 2,
+  kMemoryStore = 3,
+  kComputation = 4,
+  kSend = 5,
+  kReceive = 6,
+  kCollective = 7,
+};
+
+CollectiveOp collective_op(std::int64_t comm_type) {
+  switch (comm_type) {
+    case 0: return CollectiveOp::all_reduce;
+    case 1: return CollectiveOp::reduce;
+    case 2: return CollectiveOp::all_gather;
+    case 3: return CollectiveOp::gather;
+    case 4: return CollectiveOp::scatter;
+    case 5: return CollectiveOp::broadcast;
+    case 6: return CollectiveOp::all_to_all;
+    case 7:
+    case 8: return CollectiveOp::reduce_scatter;
+    case 9: return CollectiveOp::barrier;
+    default: return CollectiveOp::unknown;
+  }
+}
+
+struct Attribute {
+  std::string_view name;
+  std::string_view text;  // of strings and bytes
+  double number = 0;
+  std::int64_t integer = 0;  // 0 for what is no whole number
+  bool has_number = false;
+};
+
+std::int64_t zigzag(std::uint64_t value) {
+  return static_cast<std::int64_t>(value >> 1) ^ -static_cast<std::int64_t>(value & 1);
+}
+
+// The value stands in the field of its type; lists are of no use here.
+bool read_attribute(std::string_view message, Attribute& attribute) {
+  ProtobufFields f{message};
+  const auto whole = [&](std::int64_t value) {
+    attribute.has_number = true;
+    attribute.integer = value;
+    attribute.number = static_cast<double>(value);
+  };
+  while (f.next()) {
+    if (f.is_bytes()) {
+      if (f.number() == 1) attribute.name = f.bytes();
+      if (f.number() == 29 || f.number() == 31) attribute.text = f.bytes();
+      continue;
+    }
+    switch (f.number()) {
+      case 3:
+        attribute.has_number = true;
+        attribute.number = std::bit_cast<double>(f.value());
+        break;
+      case 5:
+        attribute.has_number = true;
+        attribute.number = static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(f.value())));
+        break;
+      case 7:
+      case 9:
+      case 11:
+      case 19:
+      case 25:
+      case 27: whole(static_cast<std::int64_t>(f.value())); break;
+      case 13:
+      case 21:
+        whole(static_cast<std::int64_t>(f.value()));
+        attribute.number = static_cast<double>(f.value());
+        break;
+      case 15:
+      case 17: whole(zigzag(f.value())); break;
+      case 23: whole(static_cast<std::int32_t>(static_cast<std::uint32_t>(f.value()))); break;
+      default: break;
+    }
+  }
+  return !f.damaged();
+}
+
+bool read_ids(const ProtobufFields& f, std::vector<std::uint64_t>& ids) {
+  if (!f.is_bytes()) {
+    ids.push_back(f.value());
+    return true;
+  }
+  for (std::string_view rest = f.bytes(); !rest.empty();) {
+    const auto id = take_varint(rest);
+    if (!id) return false;
+    ids.push_back(*id);
+  }
+  return true;
+}
+
+// Metadata hold texts in fields 1 and 2 alone; a node has a number in field 1 or fields from 3 on.
+bool is_metadata(std::string_view message) {
+  ProtobufFields f{message};
+  while (f.next()) {
+    if (!f.is_bytes() || f.number() > 2) return false;
+  }
+  return !f.damaged();
+}
+
+class GraphBuilder {
+ public:
+  explicit GraphBuilder(std::string file) { graph_.file = std::move(file); }
+
+  Status add(std::string_view message) {
+    ++messages_;
+    if (messages_ == 1 && is_metadata(message)) return add_metadata(message);
+    return add_node(message);
+  }
+
+  Result<OperationGraph> finish() {
+    if (graph_.nodes.empty()) {
+      return Error::at(graph_.file, "the nodes").found("none").expected("operations of a rank");
+    }
+    std::vector<std::uint32_t> found;
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
+      found.clear();
+      const Links& links = links_[n];
+      const auto resolve = [&](std::uint64_t id) {
+        const auto node = position_.find(id);
+        if (node == position_.end()) {
+          ++graph_.dangling;
+        } else {
+          found.push_back(node->second);
+        }
+      };
+      for (std::size_t i = links.first; i < links.first_control; ++i) resolve(ids_[i]);
+      for (std::size_t i = links.first_control; i < links.end; ++i) {
+        if (from_pytorch_) {
+          ++graph_.callers;
+        } else {
+          resolve(ids_[i]);
+        }
+      }
+      std::sort(found.begin(), found.end());
+      found.erase(std::unique(found.begin(), found.end()), found.end());
+      // A converter leaves out times that round to nothing.
+      if (from_pytorch_ && graph_.nodes[n].duration_us < 0) graph_.nodes[n].duration_us = 0;
+      graph_.nodes[n].first_dependency = graph_.dependencies.size();
+      graph_.dependencies.insert(graph_.dependencies.end(), found.begin(), found.end());
+      graph_.nodes[n].end_dependency = graph_.dependencies.size();
+    }
+    return std::move(graph_);
+  }
+
+ private:
+  struct Links {
+    std::size_t first = 0, first_control = 0, end = 0;  // in ids_
+  };
+
+  [[nodiscard]] Error damaged(std::string_view what) const {
+    return Error::at(graph_.file, fmt::format("message {}", messages_))
+        .found(fmt::format("{} that does not follow the protobuf format", what))
+        .expected("a node of a Chakra execution trace")
+        .advice("copy the file again, or write it anew");
+  }
+  [[nodiscard]] Error wrong(const GraphNode& node, std::string_view field, double value,
+                            std::string_view expected) const {
+    return Error::at(graph_.file, fmt::format("node {}, {}", node.id, field))
+        .found(fmt::format("{:g}", value))
+        .expected(std::string{expected});
+  }
+
+  Status add_metadata(std::string_view message) {
+    for (ProtobufFields f{message}; f.next();) {
+      if (f.number() == 1) {
+        graph_.schema = f.bytes().substr(0, kLongestSchema);
+        continue;
+      }
+      Attribute attribute;
+      if (!read_attribute(f.bytes(), attribute)) return damaged("metadata");
+      if (attribute.name == "schema") graph_.schema = attribute.text.substr(0, kLongestSchema);
+      if (attribute.name == "rank" && attribute.has_number && attribute.integer >= 0 &&
+          attribute.integer <= kHighestRank) {
+        graph_.rank = static_cast<std::int32_t>(attribute.integer);
+      }
+    }
+    return Ok{};
+  }
+
+  Status add_node(std::string_view message) {
+    GraphNode node;
+    Links links{.first = ids_.size(), .first_control = 0, .end = 0};
+    std::string_view name;
+    std::uint64_t type = kInvalid;
+    bool has_collective_type = false;
+    control_.clear();
+    ProtobufFields f{message};
+    while (f.next()) {
+      const bool text = f.is_bytes();
+      switch (f.number()) {
+        case kId:
+          if (text) return damaged("an id");
+          node.id = f.value();
+          break;
+        case kName:
+          if (!text) return damaged("a name");
+          name = f.bytes();
+          break;
+        case kType:
+          if (text) return damaged("a type");
+          type = f.value();
+          break;
+        case kControlDependencies:
+          if (!read_ids(f, control_)) return damaged("a list of dependencies");
+          break;
+        case kDataDependencies:
+          if (!read_ids(f, ids_)) return damaged("a list of dependencies");
+          break;
+        case kStartTime:
+          if (text) return damaged("a start time");
+          if (f.value() > 0) node.start_us = static_cast<double>(f.value());
+          break;
+        case kDuration:
+          if (text) return damaged("a duration");
+          node.duration_us = static_cast<double>(f.value());
+          break;
+        case kNodeAttributes: {
+          Attribute attribute;
+          if (!text || !read_attribute(f.bytes(), attribute)) return damaged("an attribute");
+          has_collective_type |= attribute.name == "comm_type";
+          STEPCAST_TRY(take(attribute, node));
+          break;
+        }
+        default: break;  // inputs, outputs, and what later schemas add
+      }
+    }
+    if (f.damaged()) return damaged("a field");
+    if (type == kMetadata) {
+      ++graph_.metadata_nodes;
+      ids_.resize(links.first);
+      return Ok{};
+    }
+    STEPCAST_TRY(set_kind(type, has_collective_type, node));
+    if (node.duration_us > static_cast<double>(kLongestTimeUs))
+      return wrong(node, "duration_micros", node.duration_us, "below 1e15");
+    if (node.start_us > 10 * static_cast<double>(kLongestTimeUs))
+      return wrong(node, "start_time_micros", node.start_us, "below 1e16");
+    node.name = graph_.names.intern(name.empty() ? to_string(node.kind) : name);
+    if (!position_.emplace(node.id, static_cast<std::uint32_t>(graph_.nodes.size())).second) {
+      return Error::at(graph_.file, fmt::format("message {}", messages_))
+          .found(fmt::format("a second node with id {}", node.id))
+          .expected("ids that differ");
+    }
+    links.first_control = ids_.size();
+    ids_.insert(ids_.end(), control_.begin(), control_.end());
+    links.end = ids_.size();
+    links_.push_back(links);
+    graph_.nodes.push_back(node);
+    return Ok{};
+  }
+
+  Status set_kind(std::uint64_t type, bool has_collective_type, GraphNode& node) const {
+    using Kind = GraphNode::Kind;
+    switch (type) {
+      // A type that is left out is the first of the enumeration.
+      case kInvalid: node.kind = has_collective_type ? Kind::collective : Kind::computation; break;
+      case kMemoryLoad: node.kind = Kind::memory_load; break;
+      case kMemoryStore: node.kind = Kind::memory_store; break;
+      case kComputation: node.kind = Kind::computation; break;
+      case kSend: node.kind = Kind::send; break;
+      case kReceive: node.kind = Kind::receive; break;
+      case kCollective: node.kind = Kind::collective; break;
+      default: return wrong(node, "type", static_cast<double>(type), "a node type from 0 to 7");
+    }
+    const bool transfer =
+        node.kind == Kind::collective || node.kind == Kind::send || node.kind == Kind::receive;
+    // The operator that asks for a transfer; the transfer is a node of its own.
+    if (transfer && node.on_cpu && !has_collective_type) node.kind = Kind::computation;
+    if (node.kind != Kind::collective) node.op = CollectiveOp::unknown;
+    if (node.kind == Kind::collective && !has_collective_type) node.op = CollectiveOp::all_reduce;
+    if (node.kind != Kind::computation) node.on_cpu = false;
+    return Ok{};
+  }
+
+  // Attributes of nodes, by the names that converters and generators write.
+  Status take(const Attribute& attribute, GraphNode& node) {
+    const auto amount = [&](double& to) -> Status {
+      if (!attribute.has_number || !(attribute.number >= 0) || std::isinf(attribute.number)) {
+        return wrong(node, attribute.name, attribute.number, "a number from 0 on");
+      }
+      to = attribute.number;
+      return Ok{};
+    };
+    const std::string_view name = attribute.name;
+    if (name == "is_cpu_op") node.on_cpu = attribute.integer != 0;
+    if (name == "rf_id" || name == "op_schema") from_pytorch_ = true;
+    if (name == "stream" || (name == "tid" && node.lane < 0))
+      node.lane = std::max<std::int64_t>(attribute.integer, -1);
+    if (name == "num_ops") return amount(node.flops);
+    if (name == "tensor_size" || name == "comm_size") return amount(node.bytes);
+    if (name == "comm_type") node.op = collective_op(attribute.integer);
+    if (name == "comm_tag") node.tag = attribute.integer;
+    if ((name == "comm_src" && peer_is_source(node)) || name == "comm_dst") {
+      if (attribute.integer < 0 || attribute.integer > kHighestRank)
+        return wrong(node, name, attribute.number, "a rank");
+      node.peer = static_cast<std::int32_t>(attribute.integer);
+    }
+    if (name == "pg_name") {
+      node.group = graph_.names.intern(attribute.text.empty() && attribute.has_number
+                                           ? std::string_view{scratch_ = std::to_string(attribute.integer)}
+                                           : attribute.text);
+    }
+    return Ok{};
+  }
+
+  // Some writers give both ends; the source is the peer where no destination was named before.
+  static bool peer_is_source(const GraphNode& node) { return node.peer < 0; }
+
+  static constexpr std::int64_t kHighestRank = std::int64_t{1} << 20;
+
+  OperationGraph graph_;
+  std::uint64_t messages_ = 0;
+  bool from_pytorch_ = false;
+  std::unordered_map<std::uint64_t, std::uint32_t> position_;  // by id
+  std::vector<Links> links_;                                   // [node]
+  std::vector<std::uint64_t> ids_, control_;
+  std::string scratch_;
+};
+
+Result<OperationGraph> read(ByteSource source) {
+  const std::string file = source.name();
+  GraphBuilder builder{file};
+  std::string buffer;
+  std::size_t at = 0;          // of the next byte in `buffer`
+  std::uint64_t consumed = 0;  // bytes before `buffer`
+  bool ended = false;
+  // True if `n` bytes stand ready; false where the file ends before.
+  const auto ensure = [&](std::size_t n) -> Result<bool> {
+    while (buffer.size() - at < n && !ended) {
+      if (at > 0) {
+        consumed += at;
+        buffer.erase(0, at);
+        at = 0;
+      }
+      const std::size_t old = buffer.size();
+      buffer.resize(old + kBlock);
+      STEPCAST_ASSIGN(const std::size_t got, source.read(buffer.data() + old, kBlock));
+      buffer.resize(old + got);
+      ended = got == 0;
+    }
+    return buffer.size() - at >= n;
+  };
+  STEPCAST_TRY(ensure(512));
+  const std::string_view start = std::string_view{buffer}.substr(0, 512);
+  if (const detail::LeadingBytes what = detail::recognise_leading_bytes(start);
+      what != detail::LeadingBytes::chakra_protobuf) {
+    return detail::not_json_error(what, start, file).expected("a Chakra execution trace");
+  }
+  for (;;) {
+    STEPCAST_TRY(ensure(kLongestVarint));
+    std::string_view rest = std::string_view{buffer}.substr(at);
+    if (rest.empty()) break;
+    const std::size_t before = rest.size();
+    const auto length = take_varint(rest);
+    const std::uint64_t place = consumed + at;
+    if (!length || *length > kLongestMessage) {
+      return Error::at(file, fmt::format("byte {}", place))
+          .found(length ? fmt::format("a message of {} bytes", *length) : "no length of a message")
+          .expected("a Chakra execution trace, messages behind their lengths");
+    }
+    at += before - rest.size();
+    STEPCAST_ASSIGN(const bool whole, ensure(static_cast<std::size_t>(*length)));
+    if (!whole) {
+      return Error::at(file, fmt::format("byte {}", place))
+          .found(fmt::format("{} of {} bytes of a message", buffer.size() - at, *length))
+          .expected("the whole message")
+          .advice("the file is incomplete: copy it again");
+    }
+    STEPCAST_TRY(builder.add(std::string_view{buffer}.substr(at, static_cast<std::size_t>(*length))));
+    at += static_cast<std::size_t>(*length);
+  }
+  return builder.finish();
+}
+
+}  // namespace
+
+Result<OperationGraph> read_chakra(const std::filesystem::path& file, const ReadOptions& options) {
+  STEPCAST_ASSIGN(ByteSource source, ByteSource::open(file, {.progress = options.progress,
+                                                             .max_bytes = options.max_inflated_bytes}));
+  return read(std::move(source));
+}
+
+Result<OperationGraph> parse_chakra(std::string_view content, std::string name) {
+  return read(ByteSource::from_memory(content, std::move(name)));
+}
+
+}  // namespace stepcast
