@@ -44,12 +44,15 @@ Result<Job> job_of(const Options& options) {
     if (job.framework == Framework::unknown) {
       return Error::at("", "--framework")
           .found(fmt::format("`{}`", options.framework))
-          .expected("megatron, nemo, torchtitan, fsdp, deepspeed or libai");
+          .expected("megatron, nemo, torchtitan, fsdp, deepspeed, neox, pytorch or libai");
     }
   }
   if (!options.dtype.empty()) {
     job.settings.fp8 = options.dtype == "fp8";
-    job.settings.dtype = options.dtype == "fp8" ? DType::bf16 : parse_dtype(options.dtype);
+    job.settings.fp4 = options.dtype == "fp4";
+    job.settings.dtype = options.dtype.starts_with("fp8") || options.dtype.starts_with("fp4")
+                             ? DType::bf16
+                             : parse_dtype(options.dtype);
   }
   STEPCAST_ASSIGN(MegatronWords words, parse_megatron_flags(options.app->remaining()));
   job.settings = over(words.settings, job.settings);
@@ -202,10 +205,17 @@ Verb predict_verb() {
                        "sequences per step");
         app.add_option("--seq,--seq-length", options->request.job.settings.seq_len_tokens,
                        "tokens per sequence");
-        app.add_option("--dtype", options->dtype, "bf16, fp16, fp32 or fp8 (hybrid, on top of bf16)")
-            ->check(CLI::IsMember({"bf16", "fp16", "fp32", "fp8"}));
-        app.add_option("--framework", options->framework,
-                       "whose kernels and overlaps: megatron, nemo, torchtitan, fsdp, deepspeed, libai");
+        app.add_option("--lora-rank", options->request.job.settings.lora_rank,
+                       "rank of low-rank adapters (LoRA) on attention; the weights of the model are frozen");
+        app.add_option("--packed-mean-tokens", options->request.job.settings.packed_mean_tokens,
+                       "mean length of the sequences that are packed into one of --seq tokens");
+        app.add_option("--dtype", options->dtype,
+                       "bf16, fp16, fp32, or fp8 or fp4 (products alone, on top of bf16)")
+            ->check(CLI::IsMember({"bf16", "fp16", "fp32", "fp8", "fp4"}));
+        app.add_option(
+            "--framework", options->framework,
+            "whose kernels and overlaps: megatron, nemo, torchtitan, fsdp, deepspeed, neox, pytorch, "
+            "libai");
         app.add_option("--command-line", options->command_line,
                        "a whole Megatron-LM command line; flags beside it hold against it");
         app.add_option("--torchtitan", options->torchtitan,

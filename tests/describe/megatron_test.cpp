@@ -73,6 +73,7 @@ TEST(MegatronCommandLine, DescribesGpt3) {
       .software = {.framework = Framework::megatron}};
   expected.sharding.overlap_gradient_reduce = true;
   expected.pipeline.overlap = true;
+  expected.layer.precision.fp8.fused_maxima = expected.layer.precision.fp8.gather_activations = true;
   EXPECT_EQ(job.layout, expected);
 }
 
@@ -136,6 +137,43 @@ TEST(MegatronCommandLine, FlagsChangeAGivenModel) {
   EXPECT_TRUE(changed.model.gated_ffn);
 }
 
+TEST(MegatronCommandLine, SettingsOfTodaysRecipes) {
+  const LayerChoices layer =
+      job_of(small("--bf16 --fp8-format hybrid --fp8-recipe mxfp8 --recompute-granularity selective "
+                   "--recompute-modules layernorm mlp --cuda-graph-impl transformer_engine "
+                   "--cuda-graph-scope attn "
+                   "mlp --moe-token-dispatcher-type flex --moe-flex-dispatcher-backend hybridep "
+                   "--delay-wgrad-compute --cpu-offloading-num-layers 3 --lora-rank 8 --lora-target-modules "
+                   "linear_qkv --packed-mean-tokens 300 --exp-avg-dtype bf16"))
+          .layout.layer;
+  EXPECT_EQ(layer.precision.fp8.scaling, Fp8Scaling::mxfp8);
+  EXPECT_EQ(layer.precision.moments, DType::bf16);
+  EXPECT_EQ(layer.recompute.kind, Recompute::selective);
+  EXPECT_EQ(layer.recompute.modules,
+            (RecomputedModules{.core_attention = false, .norms = true, .ffn = true}));
+  EXPECT_EQ(layer.cuda_graphs, (CudaGraphs{.attention = true, .ffn = true}));
+  EXPECT_EQ(layer.dispatcher, TokenDispatcher::hybridep);
+  EXPECT_TRUE(layer.overlap.delayed_weight_gradient && layer.activation_offload && layer.frozen_base);
+  EXPECT_EQ(layer.activation_offload_layers, 3);
+  EXPECT_EQ(layer.adapters, (Adapters{.rank = 8, .attention_output = false}));
+  EXPECT_EQ(layer.packed_mean_tokens, 300);
+}
+
+TEST(MegatronCommandLine, RefusesAdaptersWithoutARankAndNothingToTrain) {
+  EXPECT_THAT(message_of(small("--bf16 --lora-target-modules linear_qkv")), HasSubstr("--lora-rank"));
+  EXPECT_THAT(message_of(small("--bf16 --frozen-base")), HasSubstr("leaves nothing to train"));
+}
+
+// 24 layers on 2 x 2 stages, the last with the loss alone.
+TEST(MegatronCommandLine, ReadsALayoutOfStages) {
+  const Layout layout =
+      job_of(small("--bf16 --pipeline-model-parallel-size 2 --pipeline-model-parallel-layout "
+                   "Et*7|t*8|t*9|L --global-batch-size 64"))
+          .layout;
+  EXPECT_EQ(layout.degrees.virtual_stages, 2);
+  EXPECT_THAT(layout.pipeline.layers_per_stage, ElementsAre(7, 8, 9, 0));
+}
+
 TEST(MegatronCommandLine, KnowsOldSpellings) {
   const ResolvedJob job =
       job_of(small("--model-parallel-size 2 --checkpoint-activations --checkpoint-num-layers 2 "
@@ -147,7 +185,8 @@ TEST(MegatronCommandLine, KnowsOldSpellings) {
   EXPECT_EQ(job.layout.layer.recompute.kind, Recompute::full);
   EXPECT_EQ(job.layout.layer.recompute.chunk_layers, 2);
   EXPECT_EQ(job.layout.layer.attention, AttentionMethod::unfused);
-  EXPECT_EQ(job.layout.layer.precision, precision_for(DType::fp16));
+  EXPECT_EQ(job.layout.layer.precision.compute, DType::fp16);
+  EXPECT_EQ(job.layout.layer.precision.gradients, DType::fp16);
   EXPECT_FALSE(job.layout.pipeline.p2p_scatter_gather);
   EXPECT_EQ(parameter_count(job.model).total(), 354'823'168);  // GPT-2 medium
 }

@@ -87,6 +87,7 @@ TEST(TorchTitanConfig, DescribesLlama3) {
       .software = {.framework = Framework::torchtitan}};
   expected.optimizer.kind = OptimizerKind::adamw;
   expected.layer.precision.fp8.scaling = Fp8Scaling::dynamic;
+  expected.layer.precision.fp8.gather_activations = true;
   expected.layer.fused = {.softmax = false,
                           .bias_activation = false,
                           .bias_dropout_add = false,

@@ -17,9 +17,9 @@ TEST(FrameworkHabits, AttentionKernelFollowsFrameworkDateAndDevice) {
 
 // 40 million until 40 data-parallel ranks, then a million for each.
 TEST(FrameworkHabits, BucketsGrowWithTheRanks) {
-  EXPECT_EQ(usual_bucket_parameters(1), 40'000'000);
-  EXPECT_EQ(usual_bucket_parameters(40), 40'000'000);
-  EXPECT_EQ(usual_bucket_parameters(64), 64'000'000);
+  EXPECT_EQ(usual_bucket_parameters(Framework::megatron, 1), 40'000'000);
+  EXPECT_EQ(usual_bucket_parameters(Framework::megatron, 40), 40'000'000);
+  EXPECT_EQ(usual_bucket_parameters(Framework::megatron, 64), 64'000'000);
 }
 
 // 16-bit logits and an fp32 softmax: 2 + 4 bytes. TorchTitan: 16, compiled 13, since 2025 8.

@@ -117,7 +117,9 @@ TEST(Layout, ChunksFollowTheModel) {
   EXPECT_THAT(message_of(layout), AllOf(HasSubstr("31 layers in all"), HasSubstr("n_layers 30")));
   layout.pipeline.layers_per_stage = {15, 15};
   EXPECT_THAT(message_of(layout), AllOf(HasSubstr("2 entries"), HasSubstr("= 4")));
-  layout.pipeline.layers_per_stage = {10, 10, 10, 0};
+  layout.pipeline.layers_per_stage = {10, 10, 10, 0};  // the loss alone
+  EXPECT_EQ(message_of(layout), "no error");
+  layout.pipeline.layers_per_stage = {10, 0, 10, 10};
   EXPECT_THAT(message_of(layout), HasSubstr("at least one layer"));
 }
 

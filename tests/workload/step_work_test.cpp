@@ -332,6 +332,94 @@ TEST(StepWorkTotals, OverlappedTransfersMoveTheSameBytes) {
   EXPECT_DOUBLE_EQ(exposed.transferred_bytes, overlapped.transferred_bytes);
 }
 
+// Transformer Engine sums the parts of a row-split product while it is computed: three quarters of 2 MiB beside it.
+TEST(StepWork, SumsOfRowSplitProductsArePipelined) {
+  Layout layout = layout_of(2, true);
+  layout.layer.overlap.tensor_parallel = true;
+  const std::vector<std::string> forward = texts(work_for(gpt(), layout).layer_kinds[0]->forward);
+  const auto product =
+      std::find(forward.begin(), forward.end(), "4 times attention_output gemm 256x1024x512");
+  ASSERT_NE(product, forward.end());
+  EXPECT_EQ(*(product - 1), "reduce_attention_output reduce_scatter tensor 1572864 B beside");
+  EXPECT_EQ(*(product + 1), "reduce_attention_output reduce_scatter tensor 524288 B");
+}
+
+// Gathers of what fp8 products read carry one byte an element; sums stay in 16 bit.
+TEST(StepWork, ActivationsAreGatheredInTheTypeOfTheProducts) {
+  Layout layout = layout_of(2, true);
+  layout.layer.precision = precision_for(DType::fp8);
+  layout.layer.precision.fp8.gather_activations = true;
+  const StepWork work = work_for(llama(), layout);
+  for (const WorkList* list : {&work.layer_kinds[0]->forward, &work.layer_kinds[0]->backward}) {
+    for (const WorkItem& item : *list) {
+      if (const Transfer* t = item.transfer()) {
+        EXPECT_EQ(t->message.value(), t->op == CollectiveOp::all_gather ? 1048576 : 2097152) << text(item);
+      }
+    }
+  }
+}
+
+// Adapters of rank 8 on attention, two ranks: 4 of 8 rows of the first matrix of qkv (1024 in, 384 + 384 out of
+// which a rank has 512 + 2 x 128), and of the output projection 512 in, 1024 out of which a rank has half.
+TEST(StepWork, FrozenWeightsHaveNoGradients) {
+  Layout layout = layout_of(2, true);
+  const StepWork trained = work_for(llama(), layout);
+  layout.layer.frozen_base = true;
+  layout.layer.adapters.rank = 8;
+  const StepWork work = work_for(llama(), layout);
+  const LayerWork& layer = *work.layer_kinds[0];
+  EXPECT_EQ(layer.trained_dense_parameters, 8 * (512 + 768 + 512 + 512));
+  EXPECT_EQ(layer.dense_parameters - trained.layer_kinds[0]->dense_parameters,
+            layer.trained_dense_parameters);
+  EXPECT_EQ(layer.trained_expert_parameters, 0);
+  EXPECT_TRUE(work.embedding->backward.empty());
+  EXPECT_EQ(work.head->trained_dense_parameters, 0);
+  for (const WorkItem& item : layer.backward) {
+    EXPECT_TRUE(!item.weight_gradient || item.name.starts_with("adapter")) << text(item);
+  }
+  const std::vector<std::string> forward = texts(layer.forward);
+  const auto qkv = std::find(forward.begin(), forward.end(), "qkv gemm 1024x768x1024");
+  ASSERT_NE(qkv, forward.end());
+  EXPECT_EQ(*(qkv + 1), "adapter_down gemm 1024x4x1024");
+  EXPECT_EQ(*(qkv + 3), "adapter_up gemm 1024x768x8");
+}
+
+// Sequences of 128 tokens in rows of 512: attention of 8 instead of 2, and a vocabulary layer for 15 % of 1024.
+TEST(StepWork, PackedRows) {
+  Layout layout = layout_of(1);
+  layout.layer.packed_mean_tokens = 128;
+  layout.layer.predicted_token_share = 0.15;
+  const StepWork work = work_for(gpt(), layout);
+  EXPECT_THAT(texts(work.layer_kinds[0]->forward),
+              testing::Contains("attention attention batch 8 q 128 k 128 heads 16/16 dim 64"));
+  EXPECT_THAT(texts(work.head->forward), testing::Contains("logits gemm 154x51200x1024"));
+}
+
+TEST(StepWork, GraphsCaptureWhatTheirScopeSays) {
+  Layout layout = layout_of(2, true);
+  layout.layer.cuda_graphs.attention = true;
+  const StepWork work = work_for(gpt(), layout);
+  std::map<std::string_view, bool> captured;
+  for (const WorkItem& item : work.layer_kinds[0]->forward) captured[item.name] = item.captured;
+  EXPECT_TRUE(captured["attention_norm"] && captured["qkv"] && captured["attention_output"]);
+  EXPECT_FALSE(captured["ffn_norm"] || captured["ffn_down"]);
+  layout.layer.cuda_graphs = {.full_iteration = true};
+  const StepWork all = work_for(gpt(), layout);
+  for (const WorkList* list :
+       {&all.layer_kinds[0]->forward, &all.layer_kinds[0]->backward, &all.head->forward}) {
+    for (const WorkItem& item : *list) EXPECT_TRUE(item.captured) << text(item);
+  }
+}
+
+TEST(StepWork, SelectiveRecomputationComputesItsModulesAgain) {
+  Layout layout = layout_of(1);
+  layout.layer.recompute = {.kind = Recompute::selective, .modules = {.norms = true, .ffn = true}};
+  const std::vector<std::string> backward = texts(work_for(gpt(), layout).layer_kinds[0]->backward);
+  EXPECT_EQ(backward[0], "attention_norm norm 1024x1024");
+  EXPECT_EQ(backward[1], "ffn_norm norm 1024x1024");
+  EXPECT_EQ(backward[2], "ffn_up gemm 1024x4096x1024");
+}
+
 TEST(StepWorkTotals, FullRecomputationAddsExactlyOneForward) {
   Layout layout = layout_of(2, true);
   layout.degrees.pipeline = 2;

@@ -10,6 +10,7 @@
 #include "stepcast/base/csv_rows.h"
 #include "stepcast/base/file.h"
 #include "stepcast/base/text.h"
+#include "stepcast/calibrate/run_recipe.h"
 #include "stepcast/describe/presets.h"
 #include "stepcast/describe/software_defaults.h"
 
@@ -171,6 +172,26 @@ Recompute recompute_of(std::string_view text, LlmRun& run) {
   return Recompute::none;
 }
 
+// Layers that do not divide into the stages, unless something said how they are dealt out.
+void deal_out_layers(LlmRun& run) {
+  if (!run.layout.pipeline.layers_per_stage.empty()) return;
+  const std::int64_t chunks = run.layout.degrees.pipeline * run.layout.degrees.virtual_stages;
+  if (run.embedding_and_loss_as_layers && chunks > 1) {
+    run.layout.pipeline.layers_per_stage = layers_counting_embedding_and_output(run.model.n_layers, chunks);
+    return;
+  }
+  // More chunks than layers, or than there can be: check() says so when the run is predicted.
+  constexpr std::int64_t kMostChunks = 100'000;
+  if (chunks <= std::min(run.model.n_layers, kMostChunks) && run.model.n_layers % chunks != 0) {
+    // As even as possible, as TorchTitan and DeepSpeed split.
+    for (std::int64_t c = 0; c < chunks; ++c) {
+      run.layout.pipeline.layers_per_stage.push_back(run.model.n_layers / chunks +
+                                                     (c < run.model.n_layers % chunks ? 1 : 0));
+    }
+    run.assumed.emplace_back("layers per stage: as even as possible");
+  }
+}
+
 Result<LlmRun> run_of(const CsvRows& rows) {
   LlmRun run;
   run.line = rows.line();
@@ -246,6 +267,7 @@ Result<LlmRun> run_of(const CsvRows& rows) {
     if (compute == DType::fp8) {
       layout.layer.precision.fp8.scaling = contains(dtype, "row") ? Fp8Scaling::rowwise : Fp8Scaling::dynamic;
       layout.layer.precision.fp8.gather_weights = true;
+      layout.layer.precision.fp8.gather_activations = !contains(dtype, "row");
     }
   }
   if (contains(note, "precision pure")) layout.layer.precision.reduction = DType::bf16;
@@ -263,19 +285,39 @@ Result<LlmRun> run_of(const CsvRows& rows) {
     layout.batch.micro_batch_sequences = 1;
     run.assumed.emplace_back("micro-batches of a pipeline that the source does not state: 1 sequence");
   }
-  const std::int64_t chunks = layout.degrees.pipeline * layout.degrees.virtual_stages;
-  // More chunks than layers, or than there can be: check() says so when the run is predicted.
-  constexpr std::int64_t kMostChunks = 100'000;
-  if (chunks <= std::min(run.model.n_layers, kMostChunks) && run.model.n_layers % chunks != 0) {
-    // As even as possible, as TorchTitan and DeepSpeed split.
-    for (std::int64_t c = 0; c < chunks; ++c) {
-      layout.pipeline.layers_per_stage.push_back(run.model.n_layers / chunks +
-                                                 (c < run.model.n_layers % chunks ? 1 : 0));
-    }
-    run.assumed.emplace_back("layers per stage: as even as possible");
-  }
+  STEPCAST_TRY(apply_recipe_columns(rows, run));
+  apply_note_phrases(run.note, run);
   run.apart = layout.degrees.context >= 4 || contains(dtype, "row");
   return run;
+}
+
+Status apply_recipes(const RunRecipes& recipes, std::vector<LlmRun>& runs) {
+  STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(recipes.text, recipes.name));
+  STEPCAST_TRY(rows.check_names());
+  if (!rows.has("run_line")) {
+    return Error::at(recipes.name, "the header", "lacks the column run_line")
+        .expected("in each row the line of the run that it belongs to");
+  }
+  for (;;) {
+    STEPCAST_ASSIGN(const bool more, rows.next());
+    if (!more) return Ok{};
+    STEPCAST_ASSIGN(const std::int64_t line, rows.extent("run_line"));
+    const auto run = std::lower_bound(runs.begin(), runs.end(), line,
+                                      [](const LlmRun& r, std::int64_t at) { return r.line < at; });
+    if (run == runs.end() || run->line != line) return rows.error("run_line", "no run stands in that line");
+    STEPCAST_TRY(apply_recipe_columns(rows, *run));
+    apply_note_phrases(rows.cell("note"), *run);
+  }
+}
+
+// NAME_recipes.csv beside NAME_runs.csv.
+std::filesystem::path recipes_beside(const std::filesystem::path& path) {
+  constexpr std::string_view kRuns = "_runs.csv";
+  std::string name = path.filename().string();
+  const std::size_t at = name.rfind(kRuns);
+  if (at == std::string::npos) return {};
+  name.replace(at, kRuns.size(), "_recipes.csv");
+  return path.parent_path() / name;
 }
 
 }  // namespace
@@ -285,7 +327,8 @@ bool looks_like_llm_runs(std::string_view text) {
   return contains(header, "tensor_parallel") && contains(header, "iter_time_ms");
 }
 
-Result<std::vector<LlmRun>> parse_llm_runs(std::string_view text, const std::string& name) {
+Result<std::vector<LlmRun>> parse_llm_runs(std::string_view text, const std::string& name,
+                                           const RunRecipes* recipes) {
   STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(text, name));
   STEPCAST_TRY(rows.check_names());
   for (const char* column : kNeeded) {
@@ -300,12 +343,21 @@ Result<std::vector<LlmRun>> parse_llm_runs(std::string_view text, const std::str
     STEPCAST_ASSIGN(LlmRun run, run_of(rows));
     runs.push_back(std::move(run));
   }
+  if (recipes != nullptr) STEPCAST_TRY(apply_recipes(*recipes, runs));
+  for (LlmRun& run : runs) deal_out_layers(run);
   return runs;
 }
 
 Result<std::vector<LlmRun>> read_llm_runs(const std::filesystem::path& path) {
   STEPCAST_ASSIGN(const std::string text, read_file(path));
-  return parse_llm_runs(text, path.string());
+  const std::filesystem::path beside = recipes_beside(path);
+  std::error_code ignored;
+  if (beside.empty() || !std::filesystem::is_regular_file(beside, ignored)) {
+    return parse_llm_runs(text, path.string());
+  }
+  STEPCAST_ASSIGN(std::string recipes, read_file(beside));
+  const RunRecipes table{std::move(recipes), beside.string()};
+  return parse_llm_runs(text, path.string(), &table);
 }
 
 }  // namespace stepcast

@@ -26,14 +26,23 @@ struct LlmRun {
   std::optional<double> peer_predicted_ms;
   std::optional<double> memory_GiB;  // peak, where the note says it
   std::uint32_t line = 0;
-  std::vector<std::string> assumed;  // fields that the row leaves open and what stands in for them
+  std::vector<std::string> assumed;           // fields that the row leaves open and what stands in for them
+  bool embedding_and_loss_as_layers = false;  // each counts as a layer when layers are dealt out to stages
   // Known to behave unlike the rest: row-wise float8 with plain tensor parallelism, context parallelism >= 4.
   bool apart = false;
 };
 
-// Errors name line and column: a missing column, a number that is none, a step that takes no time.
+// A second table, whose column `run_line` is the line of the run it belongs to (the header is line 1), with further
+// columns of that run.
+struct RunRecipes {
+  std::string text, name;
+};
+
+// Errors name line and column: a missing column, a number that is none, a step that takes no time, a recipe of no
+// run. Of a file NAME_runs.csv, the recipes are NAME_recipes.csv beside it, if there is one.
 [[nodiscard]] Result<std::vector<LlmRun>> read_llm_runs(const std::filesystem::path& path);
-[[nodiscard]] Result<std::vector<LlmRun>> parse_llm_runs(std::string_view text, const std::string& name);
+[[nodiscard]] Result<std::vector<LlmRun>> parse_llm_runs(std::string_view text, const std::string& name,
+                                                         const RunRecipes* recipes = nullptr);
 
 // True if the file's header is that of LLM runs.
 [[nodiscard]] bool looks_like_llm_runs(std::string_view text);

@@ -137,7 +137,8 @@ JobSettings over(const JobSettings& lower, const JobSettings& upper) {
   replace_together(&S::sharding, &S::distributed_optimizer, &S::fully_sharded, &S::zero_stage);
   replace_together(&S::virtual_stages, &S::layers_per_virtual_stage);
   replace_together(&S::first_stage_layers, &S::last_stage_layers, &S::count_embedding_as_layer,
-                   &S::count_output_as_layer);
+                   &S::count_output_as_layer, &S::pipeline_layout);
+  replace_together(&S::cuda_graph_implementation, &S::cuda_graph_scope, &S::cuda_graph_layers);
   replace_together(&S::attention, &S::flash_attention, &S::legacy_models, &S::transformer_implementation);
   replace_together(&S::position, &S::rotary_positions);
   replace_together(&S::vocab_size, &S::padded_vocab_size, &S::tokenizer);

@@ -45,6 +45,7 @@ struct JobSettings {
   std::optional<std::int64_t> tensor, pipeline, context, data, expert, expert_tensor;
   std::optional<std::int64_t> virtual_stages, layers_per_virtual_stage;
   std::optional<std::int64_t> first_stage_layers, last_stage_layers;
+  std::optional<std::string> pipeline_layout;  // layers of every stage: "Et*3|(tt|)*29,m|L"
   std::optional<bool> count_embedding_as_layer, count_output_as_layer;  // when layers are spread over stages
   std::optional<bool> pipeline_before_data;                             // rank order tp-cp-ep-pp-dp
 
@@ -53,8 +54,9 @@ struct JobSettings {
 
   // Element types.
   std::optional<DType> dtype;  // fp32, fp16 or bf16; with fp8 what is left in more bits
-  std::optional<bool> fp8;
-  std::optional<DType> gradient_dtype;  // gradients are kept and reduced in
+  std::optional<bool> fp8, fp4;
+  std::optional<DType> master_dtype, moments_dtype;  // of master weights, of Adam's moments
+  std::optional<DType> gradient_dtype;               // gradients are kept and reduced in
   std::optional<Fp8Scaling> fp8_scaling;
   std::optional<bool> fp8_weight_gradients, fp8_gather_weights, fp8_attention;
   std::optional<bool> fp8_spares_end_layers;  // so many at either end stay in dtype; 1 and 1 unless said
@@ -71,9 +73,22 @@ struct JobSettings {
   std::optional<bool> recompute_attention, checkpoint_layers;  // older ways to say selective and full
   std::optional<bool> recompute_by_block;                      // the first layers of a stage; false: uniform
   std::optional<std::int64_t> recompute_layers;
+  std::optional<std::string> recompute_modules;          // "core_attn layernorm moe_act": selective
+  std::optional<std::string> cuda_graph_implementation;  // "none", "local", "transformer_engine"
+  std::optional<std::string> cuda_graph_scope;  // "attn moe_router", "full_iteration"; nothing: layers
+  std::optional<bool> cuda_graph_layers;        // older ways to say graphs of whole layers
+  std::optional<std::int64_t> activation_offload_layers;  // of a stage, to the CPU
   std::optional<bool> fuse_softmax, fuse_bias_activation, fuse_bias_dropout, fuse_rotary, fuse_cross_entropy;
   std::optional<bool> fuse_gradient_accumulation;
   std::optional<bool> overlap_tensor_parallel, overlap_expert, overlap_sequence_parallel_weight_gradient;
+  std::optional<bool> delay_weight_gradient;
+  std::optional<TokenDispatcher> dispatcher, flex_dispatcher;  // the second: which, if the first is "flex"
+
+  // What is trained, and on what. Without flags of Megatron-LM.
+  std::optional<bool> frozen_base;          // the weights of the model do not change
+  std::optional<std::int64_t> lora_rank;    // with adapters of this rank; freezes the base
+  std::optional<std::string> lora_targets;  // "linear_qkv linear_proj linear_fc1 linear_fc2"
+  std::optional<double> packed_mean_tokens, predicted_token_share;
 
   // Pipeline, data parallelism, optimizer.
   std::optional<bool> overlap_p2p, p2p_scatter_gather, overlap_gradient_reduce, overlap_parameter_gather;

@@ -87,6 +87,15 @@ Status set(const GivenFlag& flag, std::optional<Value> JobSettings::*field, JobS
   return Ok{};
 }
 
+Status set(const GivenFlag& flag, const detail::MegatronWordList& known, JobSettings& settings) {
+  if (flag.values.empty()) return wrong_value(flag, "one word or several");
+  std::string words;
+  for (const std::string_view value : flag.values)
+    words += fmt::format("{}{}", words.empty() ? "" : " ", value);
+  settings.*known.field = std::move(words);
+  return Ok{};
+}
+
 template <class Value>
 Status set(const GivenFlag& flag, const detail::MegatronSwitch<Value>& known, JobSettings& settings) {
   if (!flag.values.empty()) return wrong_value(flag, "no value");
@@ -124,8 +133,7 @@ Error unknown_flag(std::string_view name) {
 
 // Values that the setting of their flag cannot hold.
 bool is_value_not_modelled(const GivenFlag& flag) {
-  constexpr std::pair<std::string_view, std::string_view> kValues[] = {
-      {"--cp-comm-type", "a2a+p2p"}, {"--moe-token-dispatcher-type", "allgather"}};
+  constexpr std::pair<std::string_view, std::string_view> kValues[] = {{"--cp-comm-type", "a2a+p2p"}};
   return std::any_of(std::begin(kValues), std::end(kValues), [&](const auto& known) {
     return known.first == flag.name && flag.values.size() == 1 && flag.values.front() == known.second;
   });

@@ -26,8 +26,10 @@ Framework parse_framework(std::string_view text) {
   if (has("torchtitan")) return Framework::torchtitan;
   if (has("megatron")) return Framework::megatron;
   if (has("libai")) return Framework::libai;
-  if (has("deepspeed") || has("neox")) return Framework::deepspeed;
+  if (has("neox")) return Framework::neox;
+  if (has("deepspeed")) return Framework::deepspeed;
   if (has("fsdp") || has("foundry") || has("composer")) return Framework::fsdp;
+  if (name == "pytorch" || has("hugging") || has("eager") || has("ddp")) return Framework::pytorch;
   return Framework::unknown;
 }
 
@@ -36,6 +38,10 @@ void set_software_defaults(Layout& layout, Framework framework, DType compute) {
   layout.layer.precision = precision_for(compute);
   layout.layer.fused = FusedKernels{};
   layout.layer.overlap = LayerOverlap{};
+  layout.layer.precision.fp8.fused_maxima = framework == Framework::nemo || framework == Framework::megatron;
+  // Transformer Engine and TorchTitan cast first and gather then.
+  layout.layer.precision.fp8.gather_activations =
+      framework == Framework::nemo || framework == Framework::megatron || framework == Framework::torchtitan;
   layout.pipeline.overlap = layout.sharding.overlap_gradient_reduce =
       layout.sharding.overlap_parameter_gather = false;
   switch (framework) {
@@ -65,6 +71,16 @@ void set_software_defaults(Layout& layout, Framework framework, DType compute) {
       // Composer's default; PyTorch's own is `pre`.
       layout.sharding.backward_prefetch = Prefetch::post;
       break;
+    case Framework::pytorch:
+      // DistributedDataParallel reduces buckets beside the last backward pass; autocast keeps fp32 gradients.
+      layout.layer.fused = kEager;
+      layout.sharding.overlap_gradient_reduce = true;
+      layout.layer.overlap.sequence_parallel_weight_gradient = false;
+      break;
+    case Framework::neox:
+      // Its own norms and rotation are written out; softmax and bias-GELU kernels are Megatron's of 2021.
+      layout.layer.fused.norm = layout.layer.fused.rotary = false;
+      [[fallthrough]];
     case Framework::deepspeed:
       layout.sharding.overlap_gradient_reduce = true;
       layout.layer.overlap.sequence_parallel_weight_gradient = false;

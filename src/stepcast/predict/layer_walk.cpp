@@ -89,8 +89,12 @@ Status lay_out(const WorkList& list, StepPricer& prices, const Placement& placem
   const double overlap_slowdown = prices.assumptions().overlap_slowdown;
   double now_us = 0;
   TransfersBeside beside;
+  bool in_graph = false;
   for (const WorkItem& item : list) {
     const auto count = static_cast<double>(item.count);
+    // The first item of a CUDA graph stands for the launch of all of it.
+    const double launches = !item.captured ? count : in_graph ? 0.0 : 1.0;
+    in_graph = item.captured;
     if (const Transfer* transfer = item.transfer()) {
       STEPCAST_ASSIGN(const Estimate once, prices.price(*transfer, placement));
       if (once.time.value() <= 0 || count <= 0) continue;
@@ -104,7 +108,7 @@ Status lay_out(const WorkList& list, StepPricer& prices, const Placement& placem
         continue;
       }
       placed.start_us = now_us;
-      placed.kernels = count;
+      placed.kernels = launches;
       placed.exposed_us = placed.duration_us;
       placed.exposed_low_us = placed.alone.p10.value();
       placed.exposed_high_us = placed.alone.p90.value();
@@ -116,7 +120,7 @@ Status lay_out(const WorkList& list, StepPricer& prices, const Placement& placem
     placed.item = &item;
     placed.alone = priced.time.scaled(count);
     placed.kernel_class = priced.kernel_class;
-    placed.kernels = count * priced.kernels;
+    placed.kernels = item.captured ? launches : count * priced.kernels;
     placed.flops = count * priced.matrix_flops;
     placed.start_us = now_us;
     const double alone_us = placed.alone.time.value();

@@ -42,7 +42,7 @@ struct PlacedItem {
   // Transfers: what the computation waits for, in the middle and if everything is fast or slow.
   double exposed_us = 0, exposed_low_us = 0, exposed_high_us = 0;
   KernelClass kernel_class = KernelClass::communication;
-  double kernels = 0;  // launched
+  double kernels = 0;  // launched by the host: 1 for all of a CUDA graph
   double flops = 0;    // of matrix products and attention
   [[nodiscard]] double hidden_us() const {
     return item->transfer() != nullptr ? duration_us - exposed_us : 0;

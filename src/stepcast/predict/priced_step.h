@@ -53,7 +53,7 @@ struct PricedStep {
 
   // The end of a step on one rank.
   struct Update {
-    double dense_parameters = 0, expert_parameters = 0;  // of all its chunks, not divided by shards
+    double dense_parameters = 0, expert_parameters = 0;  // trained, of all its chunks, not divided by shards
     WorkList work;                                       // clipping, update, casts: of the rank's shard
     PricedList price;
     DataTransfers whole;  // all gradients and weights at once

@@ -26,8 +26,12 @@ class TransferPricing {
   // their neighbours.
   Result<BulkTransfer> bulk(CollectiveOp op, GroupKind group, double bytes, double bucket_bytes);
   Status add(BulkTransfers& transfers, CollectiveOp op, GroupKind group, double bytes, double bucket_bytes);
+  // Parameters of one rank: all, and those that have gradients.
+  struct Parameters {
+    double dense = 0, expert = 0, trained_dense = 0, trained_expert = 0;
+  };
   // Weights and gradients of so many parameters of one rank; `whole`: all of the rank's at once.
-  Result<DataTransfers> data_transfers(double dense, double expert, bool whole);
+  Result<DataTransfers> data_transfers(const Parameters& parameters, bool whole);
 
   const Layout& layout_;
   StepPricer& prices_;
@@ -51,36 +55,39 @@ Status TransferPricing::add(BulkTransfers& transfers, CollectiveOp op, GroupKind
   return Ok{};
 }
 
-Result<DataTransfers> TransferPricing::data_transfers(double dense, double expert, bool whole) {
+Result<DataTransfers> TransferPricing::data_transfers(const Parameters& all, bool whole) {
   const GradientTraffic traffic = gradient_traffic(layout_);
   const ShardingChoices& sharding = layout_.sharding;
   double bucket = 0;
   if (!whole) {
-    bucket = static_cast<double>(
-        sharding.bucket_parameters.value_or(usual_bucket_parameters(layout_.degrees.data)));
+    bucket = static_cast<double>(sharding.bucket_parameters.value_or(
+        usual_bucket_parameters(layout_.software.framework, layout_.degrees.data)));
     // FSDP moves the weights of a layer together, whatever their size.
     if (sharding.kind == Sharding::zero3 || sharding.kind == Sharding::zero2) bucket = 0;
   }
   DataTransfers result;
-  const auto add_parameters = [&](double parameters, GroupKind holders) -> Status {
+  const auto add_parameters = [&](double parameters, double trained, GroupKind holders) -> Status {
     if (parameters <= 0) return Ok{};
+    // Weights that do not change travel only where every rank keeps a part of them.
+    if (sharding.kind != Sharding::zero3) parameters = trained;
     // Hybrid sharding: weights are gathered within a copy of them, gradients scattered within it, and their
     // shards summed over the copies.
     const bool hybrid = sharded_ && step_.placement.replicate.n_ranks > 1 && holders == GroupKind::data;
     const GroupKind group = hybrid ? GroupKind::shard : holders;
     const double reduced = traffic.reduce_bytes_per_parameter, gathered = traffic.gather_bytes_per_parameter;
     const CollectiveOp reduce = sharded_ ? CollectiveOp::reduce_scatter : CollectiveOp::all_reduce;
-    STEPCAST_TRY(add(result.reduce, reduce, group, parameters * reduced, bucket * reduced));
+    STEPCAST_TRY(add(result.reduce, reduce, group, trained * reduced, bucket * reduced));
     if (!sharded_) return Ok{};
     if (hybrid) {
       const double part = reduced / static_cast<double>(layout_.shard_group());
-      STEPCAST_TRY(add(result.reduce, CollectiveOp::all_reduce, GroupKind::replicate, parameters * part,
-                       bucket * part));
+      STEPCAST_TRY(
+          add(result.reduce, CollectiveOp::all_reduce, GroupKind::replicate, trained * part, bucket * part));
     }
     return add(result.gather, CollectiveOp::all_gather, group, parameters * gathered, bucket * gathered);
   };
-  STEPCAST_TRY(add_parameters(dense, GroupKind::data));
-  STEPCAST_TRY(add_parameters(expert, layout_.degrees.expert > 1 ? GroupKind::expert_data : GroupKind::data));
+  STEPCAST_TRY(add_parameters(all.dense, all.trained_dense, GroupKind::data));
+  STEPCAST_TRY(add_parameters(all.expert, all.trained_expert,
+                              layout_.degrees.expert > 1 ? GroupKind::expert_data : GroupKind::data));
   return result;
 }
 
@@ -117,13 +124,16 @@ void TransferPricing::choose_overlap() {
 Status TransferPricing::per_unit() {
   if (!data_parallel_) return Ok{};
   const StepWork& work = step_.work;
+  const auto parameters_of = [](const LayerWork& layer) {
+    return Parameters{layer.dense_parameters, layer.expert_parameters, layer.trained_dense_parameters,
+                      layer.trained_expert_parameters};
+  };
   for (std::size_t kind = 0; kind < work.layer_kinds.size(); ++kind) {
     const LayerWork& layer = *work.layer_kinds[kind];
-    STEPCAST_ASSIGN(step_.layers[kind].transfers,
-                    data_transfers(layer.dense_parameters, layer.expert_parameters, false));
+    STEPCAST_ASSIGN(step_.layers[kind].transfers, data_transfers(parameters_of(layer), false));
   }
-  STEPCAST_ASSIGN(step_.embedding.transfers, data_transfers(work.embedding->dense_parameters, 0, false));
-  STEPCAST_ASSIGN(step_.head.transfers, data_transfers(work.head->dense_parameters, 0, false));
+  STEPCAST_ASSIGN(step_.embedding.transfers, data_transfers(parameters_of(*work.embedding), false));
+  STEPCAST_ASSIGN(step_.head.transfers, data_transfers(parameters_of(*work.head), false));
   for (std::size_t c = 0; c < work.chunks.size(); ++c) {
     const ChunkWork& chunk = work.chunks[c];
     auto unit = step_.schedule.chunks[c].units.begin();
@@ -155,11 +165,15 @@ Status TransferPricing::per_stage() {
   const double dense_shards = shards(layout_.shard_group());
   const double expert_shards = shards(layout_.expert_data_parallel());
   for (std::uint32_t s = 0; s < stages; ++s) {
-    double dense = 0, expert = 0;
+    Parameters all;
     for (std::size_t c = s; c < step_.work.chunks.size(); c += stages) {
-      dense += step_.work.chunks[c].dense_parameters;
-      expert += step_.work.chunks[c].expert_parameters;
+      const ChunkWork& chunk = step_.work.chunks[c];
+      all.dense += chunk.dense_parameters;
+      all.expert += chunk.expert_parameters;
+      all.trained_dense += chunk.trained_dense_parameters;
+      all.trained_expert += chunk.trained_expert_parameters;
     }
+    const double dense = all.trained_dense, expert = all.trained_expert;
     const bool as_before = !step_.updates.empty() && step_.updates.back().dense_parameters == dense &&
                            step_.updates.back().expert_parameters == expert;
     if (!as_before) {
@@ -167,7 +181,7 @@ Status TransferPricing::per_stage() {
       update.dense_parameters = dense;
       update.expert_parameters = expert;
       if (data_parallel_) {
-        STEPCAST_ASSIGN(update.whole, data_transfers(dense, expert, true));
+        STEPCAST_ASSIGN(update.whole, data_transfers(all, true));
       }
       update.work = optimizer_work(layout_, dense / dense_shards, expert / expert_shards);
       STEPCAST_ASSIGN(update.price, prices_.price(update.work, step_.placement));
@@ -195,7 +209,7 @@ Status TransferPricing::between_stages(const Transformer& model) {
                                              part * static_cast<double>(degrees.tensor), 0));
   }
   schedule.boundary_us = schedule.boundary_wrap_us = step_.boundary.time_us + step_.put_together.time_us;
-  if (!model.tied_embeddings) return Ok{};
+  if (!model.tied_embeddings || layout_.layer.frozen_base) return Ok{};
   const double bytes = static_cast<double>(padded_vocab_size(model, layout_)) /
                        static_cast<double>(degrees.tensor) * static_cast<double>(model.hidden_size) *
                        gradient_traffic(layout_).reduce_bytes_per_parameter;

@@ -214,10 +214,11 @@ Result<std::vector<LlmRun>> read_all(const std::filesystem::path& data, std::vec
   for (const std::filesystem::path& file : files) {
     STEPCAST_ASSIGN(const std::string text, read_file(file));
     if (!looks_like_llm_runs(text)) {
+      if (file.filename().string().find("_recipes.csv") != std::string::npos) continue;  // read with its runs
       skipped.push_back({file.filename().string(), "not the columns of LLM runs", 1});
       continue;
     }
-    STEPCAST_ASSIGN(std::vector<LlmRun> more, parse_llm_runs(text, file.string()));
+    STEPCAST_ASSIGN(std::vector<LlmRun> more, read_llm_runs(file));
     std::move(more.begin(), more.end(), std::back_inserter(runs));
   }
   if (runs.empty()) {

@@ -6,14 +6,18 @@ namespace stepcast {
 
 AttentionKernel usual_attention_kernel(const Software& software, bool hopper) {
   switch (software.framework) {
-    // Transformer Engine takes cuDNN's fused attention on Hopper.
+    // Transformer Engine takes cuDNN's fused attention on Hopper, which uses its new units since cuDNN 9 (2024).
     case Framework::nemo:
-    case Framework::megatron: return hopper ? AttentionKernel::flash3 : AttentionKernel::flash2;
+    case Framework::megatron:
+      return hopper && (software.date.empty() || software.date >= "2024") ? AttentionKernel::flash3
+                                                                          : AttentionKernel::flash2;
     // LLM Foundry and Composer of 2023: Triton or FlashAttention 1.
+    case Framework::neox: return AttentionKernel::flash1;
     case Framework::fsdp: return software.date >= "2024" ? AttentionKernel::flash2 : AttentionKernel::flash1;
     // PyTorch's scaled_dot_product_attention.
     case Framework::torchtitan:
     case Framework::deepspeed:
+    case Framework::pytorch:
     case Framework::libai:
     case Framework::unknown: return AttentionKernel::flash2;
   }
@@ -21,12 +25,15 @@ AttentionKernel usual_attention_kernel(const Software& software, bool hopper) {
 }
 
 std::int64_t usual_vocabulary_multiple(Framework framework) {
-  const bool pads = framework != Framework::torchtitan && framework != Framework::fsdp;
+  const bool pads =
+      framework != Framework::torchtitan && framework != Framework::fsdp && framework != Framework::pytorch;
   return pads ? 128 : 1;  // Megatron-LM's --make-vocab-size-divisible-by
 }
 
-std::int64_t usual_bucket_parameters(std::int64_t data_parallel) {
-  // Megatron Core's default, whatever the framework.
+std::int64_t usual_bucket_parameters(Framework framework, std::int64_t data_parallel) {
+  // DistributedDataParallel: 25 MiB of fp32 gradients (bucket_cap_mb).
+  if (framework == Framework::pytorch) return 25 * 1024 * 1024 / 4;
+  // Megatron Core's default, for all others.
   return std::max<std::int64_t>(40'000'000, 1'000'000 * data_parallel);
 }
 

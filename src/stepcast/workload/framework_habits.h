@@ -16,7 +16,7 @@ namespace stepcast {
 [[nodiscard]] std::int64_t usual_vocabulary_multiple(Framework framework);
 
 // Parameters whose gradients travel together, unless said otherwise.
-[[nodiscard]] std::int64_t usual_bucket_parameters(std::int64_t data_parallel);
+[[nodiscard]] std::int64_t usual_bucket_parameters(Framework framework, std::int64_t data_parallel);
 
 // Bytes per logit at the worst moment of the loss, with logits of `element_bytes`.
 [[nodiscard]] double loss_bytes_per_logit(const Software& software, bool compiled, double element_bytes);

@@ -53,6 +53,8 @@ std::string_view to_string(Framework framework) {
     case Framework::torchtitan: return "torchtitan";
     case Framework::fsdp: return "fsdp";
     case Framework::deepspeed: return "deepspeed";
+    case Framework::neox: return "neox";
+    case Framework::pytorch: return "pytorch";
     case Framework::libai: return "libai";
   }
   return "?";
@@ -81,6 +83,17 @@ std::string_view to_string(Fp8Scaling scaling) {
     case Fp8Scaling::dynamic: return "dynamic";
     case Fp8Scaling::rowwise: return "rowwise";
     case Fp8Scaling::blockwise: return "blockwise";
+    case Fp8Scaling::mxfp8: return "mxfp8";
+  }
+  return "?";
+}
+
+std::string_view to_string(TokenDispatcher dispatcher) {
+  switch (dispatcher) {
+    case TokenDispatcher::all_to_all: return "all_to_all";
+    case TokenDispatcher::all_gather: return "all_gather";
+    case TokenDispatcher::deepep: return "deepep";
+    case TokenDispatcher::hybridep: return "hybridep";
   }
   return "?";
 }

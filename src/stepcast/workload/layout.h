@@ -63,7 +63,9 @@ enum class Framework : std::uint8_t {
   nemo,        // NeMo on Megatron Core and Transformer Engine
   torchtitan,  // FSDP2, DTensor, torch.compile
   fsdp,        // PyTorch FSDP: Composer, LLM Foundry
-  deepspeed,   // ZeRO engine; GPT-NeoX
+  deepspeed,   // ZeRO engine
+  neox,        // GPT-NeoX: Megatron's layers, unfused norms and rotation, on DeepSpeed
+  pytorch,     // eager PyTorch with DDP; Hugging Face Trainer
   libai,       // OneFlow LiBai
 };
 [[nodiscard]] std::string_view to_string(Framework framework);
@@ -86,7 +88,9 @@ enum class Fp8Scaling : std::uint8_t {
   delayed,    // from the maxima of former steps: cast in one pass (Transformer Engine's default)
   dynamic,    // from this tensor: a pass for the maximum and one for the cast
   rowwise,    // dynamic, a scale per row
-  blockwise,  // dynamic, a scale per 1x128 or 128x128 block (DeepSeek-V3), MXFP8 per 32
+  blockwise,  // dynamic, a scale per 1x128 or 128x128 block (DeepSeek-V3)
+  mxfp8,  // a scale per 32 elements, which the units of Blackwell apply themselves; tensors are cast twice,
+          // along either axis, in one pass without a maximum of the whole
 };
 [[nodiscard]] std::string_view to_string(Fp8Scaling scaling);
 
@@ -101,6 +105,11 @@ struct Fp8Recipe {
   bool gather_weights =
       false;               // sharded weights travel as fp8 (TorchTitan's fp8 all-gather, --fp8-param-gather)
   bool attention = false;  // fp8 inside fused attention
+  // Dynamic scaling: norms and activations find the maximum of what they write (Transformer Engine).
+  bool fused_maxima = false;
+  // Tensor-parallel ranks gather activations and output gradients as fp8 (Transformer Engine, TorchTitan with
+  // scales per tensor).
+  bool gather_activations = false;
   std::int64_t first_layers = 0;  // layers at either end that stay in Precision::other
   std::int64_t last_layers = 0;
   friend bool operator==(const Fp8Recipe&, const Fp8Recipe&) = default;
@@ -112,6 +121,7 @@ struct Precision {
   DType gradients = DType::fp32;  // they are accumulated in (Megatron with bf16: fp32, with fp16: fp16)
   DType reduction = DType::fp32;  // gradients travel in
   bool master_weights = true;     // fp32 weights beside those of the computation
+  DType master = DType::fp32;     // type of the master weights
   DType moments = DType::fp32;    // Adam's
   bool loss_scaling = false;      // fp16: scale, unscale, check for infinities
   Fp8Recipe fp8;                  // used if compute is fp8
@@ -164,8 +174,21 @@ struct Batch {
   friend bool operator==(const Batch&, const Batch&) = default;
 };
 
+// Parts of a layer that selective recomputation computes again (--recompute-modules).
+struct RecomputedModules {
+  bool core_attention = true;  // scores to weighted values; nothing to do where attention is flash
+  bool norms = false;
+  bool ffn = false;                 // dense ones
+  bool latent_projections = false;  // from the latent vectors up: queries, keys, values (mla_up_proj)
+  bool experts = false;             // whole expert layers
+  bool expert_activation = false;   // moe_act
+  bool shared_experts = false;
+  friend bool operator==(const RecomputedModules&, const RecomputedModules&) = default;
+};
+
 struct Recomputation {
   Recompute kind = Recompute::none;
+  RecomputedModules modules;  // under selective recomputation
   // Under full recomputation: the last of every n layers is recomputed (TorchTitan's selective_ac_option).
   std::int64_t every_n_layers = 1;
   // Under full recomputation: only the first n layers of every (virtual) stage (--recompute-method block).
@@ -181,7 +204,39 @@ struct LayerOverlap {
   bool sequence_parallel_weight_gradient =
       true;             // async all-gather of --sequence-parallel beside the product
   bool expert = false;  // all-to-all beside shared experts or other micro-batches
+  // Weight gradients are computed later than those of the inputs, beside the exchange of tokens
+  // (--delay-wgrad-compute).
+  bool delayed_weight_gradient = false;
   friend bool operator==(const LayerOverlap&, const LayerOverlap&) = default;
+};
+
+// What is launched as one CUDA graph, so that its kernels cost the host nothing (--cuda-graph-scope).
+struct CudaGraphs {
+  bool attention = false;
+  bool ffn = false;              // dense ones
+  bool router = false;           // moe_router
+  bool expert_dispatch = false;  // moe_preprocess
+  bool experts = false;
+  bool full_iteration = false;  // all of forward and backward
+  friend bool operator==(const CudaGraphs&, const CudaGraphs&) = default;
+};
+// Graphs of whole layers.
+[[nodiscard]] constexpr CudaGraphs graphs_of_layers() { return {true, true, true, true, true, false}; }
+
+// Who moves tokens to their experts (--moe-token-dispatcher-type).
+enum class TokenDispatcher : std::uint8_t {
+  all_to_all,  // NCCL
+  all_gather,  // NCCL; every rank sees all tokens
+  deepep,      // flex: DeepEP
+  hybridep,    // flex: HybridEP
+};
+[[nodiscard]] std::string_view to_string(TokenDispatcher dispatcher);
+
+// Low-rank adapters (LoRA) beside frozen weights: products with matrices of `rank` columns and rows.
+struct Adapters {
+  std::int64_t rank = 0;  // 0: none
+  bool qkv = true, attention_output = true, ffn_up = false, ffn_down = false;
+  friend bool operator==(const Adapters&, const Adapters&) = default;
 };
 
 // How one layer is computed. Together with degrees and micro-batch this is all that its operations depend on
@@ -201,8 +256,19 @@ struct LayerChoices {
   Precision precision;
   FusedKernels fused;
   Recomputation recompute;
-  bool activation_offload = false;  // kept activations go to the CPU
+  bool activation_offload = false;             // kept activations go to the CPU,
+  std::int64_t activation_offload_layers = 0;  // those of the first layers of a stage; 0: of all
   LayerOverlap overlap;
+  CudaGraphs cuda_graphs;
+  TokenDispatcher dispatcher = TokenDispatcher::all_to_all;
+  // The weights of the model do not change: no gradients, no optimizer states, no reduction for them.
+  bool frozen_base = false;
+  Adapters adapters;
+  // Rows of seq_len_tokens are packs of sequences of so many tokens on average, and attention does not cross
+  // their borders; 0: every row is one sequence.
+  double packed_mean_tokens = 0;
+  // Share of the tokens that the vocabulary layer and the loss see: masked ones of an encoder.
+  double predicted_token_share = 1;
   friend bool operator==(const LayerChoices&, const LayerChoices&) = default;
 };
 

@@ -39,6 +39,8 @@ Status check_ranges(const Layout& layout) {
       {"recompute_every_n_layers", layout.layer.recompute.every_n_layers, 1, kDegree},
       {"recompute_layers_per_stage", layout.layer.recompute.layers_per_stage.value_or(0), 0, kDegree},
       {"recompute_chunk_layers", layout.layer.recompute.chunk_layers, 1, kDegree},
+      {"activation_offload_layers", layout.layer.activation_offload_layers, 0, kDegree},
+      {"lora_rank", layout.layer.adapters.rank, 0, kDegree},
       {"vocab_divisible_by", layout.software.vocab_divisible_by, 0, kDegree},
       {"fp8.first_layers", layout.layer.precision.fp8.first_layers, 0, kDegree},
       {"fp8.last_layers", layout.layer.precision.fp8.last_layers, 0, kDegree},
@@ -61,6 +63,17 @@ Status check_ranges(const Layout& layout) {
     return Error::at("", "expert_imbalance")
         .found(fmt::format("{}", layout.layer.expert_imbalance))
         .expected("the load of the busiest rank over the mean, 1 or more");
+  }
+  const LayerChoices& layer = layout.layer;
+  if (!(layer.packed_mean_tokens >= 0) || layer.packed_mean_tokens > 1e9) {
+    return Error::at("", "packed_mean_tokens")
+        .found(fmt::format("{}", layer.packed_mean_tokens))
+        .expected("mean tokens of a packed sequence, or 0");
+  }
+  if (!(layer.predicted_token_share > 0) || layer.predicted_token_share > 1) {
+    return Error::at("", "predicted_token_share")
+        .found(fmt::format("{}", layer.predicted_token_share))
+        .expected("a share above 0, at most 1");
   }
   if (layout.layer.expert_capacity_factor && !(*layout.layer.expert_capacity_factor > 0)) {
     return Error::at("", "expert_capacity_factor")
@@ -144,8 +157,11 @@ Status check_uneven_stages(const Layout& layout, const Transformer& model) {
                               layout.degrees.virtual_stages, n_chunks));
   }
   std::int64_t sum = 0;
-  for (const std::int64_t n : layout.pipeline.layers_per_stage) {
-    if (n < 1 || n > model.n_layers) {
+  for (std::size_t i = 0; i < layout.pipeline.layers_per_stage.size(); ++i) {
+    const std::int64_t n = layout.pipeline.layers_per_stage[i];
+    // The first and the last may hold embedding and loss alone.
+    const bool at_end = i == 0 || i + 1 == layout.pipeline.layers_per_stage.size();
+    if (n < (at_end && n_chunks > 1 ? 0 : 1) || n > model.n_layers) {
       return Error::at("", "layers_per_stage")
           .found(fmt::format("{}", n))
           .expected("at least one layer in each stage");

@@ -87,6 +87,30 @@ class ActivationCount {
     bytes += matrices * tokens_ * number(moe.n_shared_experts * moe.shared_ffn_hidden_size) / tp_ * element_;
     return bytes;
   }
+  // What selective recomputation of `modules` does not keep.
+  [[nodiscard]] double recomputed(const RecomputedModules& modules, bool experts) const {
+    double bytes = 0;
+    if (modules.core_attention && layout_.layer.attention == AttentionMethod::unfused) {
+      bytes += attention_core();
+    }
+    // Results of the norms; their inputs stay.
+    if (modules.norms) {
+      bytes += linear_input(hidden(), layout_.layer.precision.fp8.attention_linears) +
+               linear_input(hidden(), layout_.layer.precision.fp8.ffn_linears);
+    }
+    if (modules.latent_projections && model_.latent_attention) bytes += queries_keys_values();
+    if (!experts) return bytes + (modules.ffn ? ffn(false) - hidden() : 0);
+    const MixtureOfExperts& moe = *model_.moe;
+    const double visits = tokens_ / tp_ * number(moe.experts_per_token) * layout_.layer.expert_imbalance;
+    const double wide = visits * number(moe.expert_ffn_hidden_size) * element_;
+    if (modules.experts) return bytes + ffn(true) - hidden();
+    if (modules.expert_activation) bytes += wide;  // its result, the input of the second product
+    if (modules.shared_experts) {
+      bytes += (model_.gated_ffn ? 3 : 2) * tokens_ *
+               number(moe.n_shared_experts * moe.shared_ffn_hidden_size) / tp_ * element_;
+    }
+    return bytes;
+  }
   // Products of one layer, as kept by per-op selective recomputation: every second one.
   [[nodiscard]] double kept_products(bool experts) const {
     const double up =
@@ -109,16 +133,16 @@ class ActivationCount {
 
 double kept(const ActivationCount& count, const Transformer& model, const Layout& layout, std::int64_t layer,
             std::int64_t in_chunk) {
-  if (layout.layer.activation_offload) return 0;
+  const std::int64_t offloaded = layout.layer.activation_offload_layers;
+  if (layout.layer.activation_offload && (offloaded == 0 || in_chunk < offloaded)) return 0;
   const bool experts = model.has_experts(layer);
   if (is_recomputed(layout, in_chunk)) {
     return count.hidden() /
            static_cast<double>(std::max<std::int64_t>(1, layout.layer.recompute.chunk_layers));
   }
   double bytes = count.attention() + count.ffn(experts);
-  if (layout.layer.recompute.kind == Recompute::selective &&
-      layout.layer.attention == AttentionMethod::unfused) {
-    bytes -= count.attention_core();
+  if (layout.layer.recompute.kind == Recompute::selective) {
+    bytes -= count.recomputed(layout.layer.recompute.modules, experts);
   }
   if (layout.layer.recompute.kind == Recompute::selective_ops) {
     bytes = count.hidden() + count.attention_output() + count.attention_core() + count.kept_products(experts);
@@ -157,7 +181,9 @@ Result<MemoryForecast> memory_forecast(const StepWork& work, const Transformer& 
   const bool sixteen_bit =
       layout.layer.precision.compute != DType::fp32 && layout.layer.precision.compute != DType::tf32;
   const double weight = sixteen_bit ? 2 : 4;
-  const double master = sixteen_bit && layout.layer.precision.master_weights ? 4 : 0;
+  const double master = sixteen_bit && layout.layer.precision.master_weights
+                            ? element_size(layout.layer.precision.master).value()
+                            : 0;
   const double moments = layout.optimizer.kind == OptimizerKind::sgd ? 0
                          : layout.optimizer.kind == OptimizerKind::momentum_sgd ||
                                  layout.optimizer.kind == OptimizerKind::adagrad
@@ -172,13 +198,15 @@ Result<MemoryForecast> memory_forecast(const StepWork& work, const Transformer& 
   MemoryForecast forecast;
   forecast.available = available;
   for (std::uint32_t s = 0; s < work.stages; ++s) {
-    double dense = 0, expert = 0, largest_layer = 0;
+    double dense = 0, expert = 0, trained_dense = 0, trained_expert = 0, largest_layer = 0;
     double per_micro_batch = 0, one_layer = 0;
     bool has_head = false;
     for (std::size_t c = s; c < work.chunks.size(); c += work.stages) {
       const ChunkWork& chunk = work.chunks[c];
       dense += chunk.dense_parameters;
       expert += chunk.expert_parameters;
+      trained_dense += chunk.trained_dense_parameters;
+      trained_expert += chunk.trained_expert_parameters;
       has_head = has_head || chunk.has_head;
       for (const ChunkWork::Run& run : chunk.runs) {
         const LayerWork& layer = *work.layer_kinds[run.kind];
@@ -194,26 +222,27 @@ Result<MemoryForecast> memory_forecast(const StepWork& work, const Transformer& 
       per_micro_batch += of_chunk / number(layout.degrees.virtual_stages);
     }
     StageMemory m;
-    const auto share = [&](double per_parameter) {
-      return per_parameter * (dense / shards + expert / expert_shards);
+    const auto share = [&](double per_parameter) {  // of what is trained
+      return per_parameter * (trained_dense / shards + trained_expert / expert_shards);
     };
-    const double all = dense + expert;
+    const double frozen = dense / shards + expert / expert_shards - share(1);
+    const double all = dense + expert, trained = trained_dense + trained_expert;
     const double states = layout.optimizer.cpu_offload ? 0 : 1;
     if (layout.sharding.kind == Sharding::zero3) {
       // FSDP keeps one sharded copy, in fp32, and casts it while it gathers.
-      m.weights = Bytes{share(master > 0 ? master : weight)};
+      m.weights = Bytes{share(master > 0 ? master : weight) + frozen * weight};
       // With a pipeline they are reduced after the last micro-batch and whole until then.
-      m.gradients = Bytes{work.stages > 1 ? all * weight : share(sixteen_bit ? 4 : gradient)};
+      m.gradients = Bytes{work.stages > 1 ? trained * weight : share(sixteen_bit ? 4 : gradient)};
       // Two layers are gathered at a time, and one layer's whole gradient; with a pipeline all layers are.
       const double gathered = work.stages > 1 ? all : 2 * largest_layer;
       m.working += Bytes{gathered * weight + largest_layer * weight};
     } else {
-      const double master_bytes = sharded ? share(master) : master * all;
+      const double master_bytes = sharded ? share(master) : master * trained;
       m.weights = Bytes{weight * all + states * master_bytes};
-      m.gradients = Bytes{layout.sharding.kind == Sharding::zero2 ? share(gradient) : gradient * all};
+      m.gradients = Bytes{layout.sharding.kind == Sharding::zero2 ? share(gradient) : gradient * trained};
       if (layout.sharding.kind == Sharding::zero2) m.working += Bytes{largest_layer * gradient};
     }
-    m.optimizer = Bytes{states * (sharded ? share(moment) : moment * all)};
+    m.optimizer = Bytes{states * (sharded ? share(moment) : moment * trained)};
     const std::uint32_t held = peak_activations_held(shape, s);
     m.micro_batches_held = held;
     m.activations = Bytes{per_micro_batch * held};

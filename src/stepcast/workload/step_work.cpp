@@ -74,16 +74,25 @@ Result<StepWork> step_work(const Transformer& model, const Layout& layout, Layer
       const std::uint32_t kind = kind_of(lists.variant(stage.first_layer + i, i));
       chunk.dense_parameters += work.layer_kinds[kind]->dense_parameters;
       chunk.expert_parameters += work.layer_kinds[kind]->expert_parameters;
+      chunk.trained_dense_parameters += work.layer_kinds[kind]->trained_dense_parameters;
+      chunk.trained_expert_parameters += work.layer_kinds[kind]->trained_expert_parameters;
       add_run(chunk, kind);
     }
-    chunk.has_embedding = stage.first_layer == 0;
-    chunk.has_head = stage.first_layer + stage.n_layers == model.n_layers;
-    if (chunk.has_embedding) chunk.dense_parameters += work.embedding->dense_parameters;
+    chunk.has_embedding = &stage == &stages.front();
+    chunk.has_head = &stage == &stages.back();
+    const auto add = [&](double parameters, double trained) {
+      chunk.dense_parameters += parameters;
+      chunk.trained_dense_parameters += trained;
+    };
+    if (chunk.has_embedding) {
+      add(work.embedding->dense_parameters, work.embedding->trained_dense_parameters);
+    }
     if (chunk.has_head) {
-      chunk.dense_parameters += work.head->dense_parameters;
+      add(work.head->dense_parameters, work.head->trained_dense_parameters);
       // A tied output matrix on a stage of its own is a copy of the embedding.
       if (model.tied_embeddings && layout.degrees.pipeline > 1) {
-        chunk.dense_parameters += lists.word_embedding_parameters();
+        const double copy = lists.word_embedding_parameters();
+        add(copy, layout.layer.frozen_base ? 0 : copy);
       }
     }
     work.chunks.push_back(std::move(chunk));
@@ -137,7 +146,8 @@ WorkList optimizer_work(const Layout& layout, double dense_parameters, double ex
   const double state = moments * element_size(layout.layer.precision.moments).value();
   const bool sixteen_bit =
       layout.layer.precision.compute != DType::fp32 && layout.layer.precision.compute != DType::tf32;
-  const double master = layout.layer.precision.master_weights || !sixteen_bit ? 4 : 2;
+  const double master_bytes = element_size(layout.layer.precision.master).value();
+  const double master = !sixteen_bit ? 4 : layout.layer.precision.master_weights ? master_bytes : 2;
   OptimizerShape shape;
   shape.kind = layout.optimizer.kind;
   shape.implementation = layout.optimizer.implementation;
@@ -147,7 +157,7 @@ WorkList optimizer_work(const Layout& layout, double dense_parameters, double ex
   shape.bytes_read_per_parameter = static_cast<float>(gradient + master + state);
   shape.bytes_written_per_parameter = static_cast<float>(master + state);
   list.push_back({"optimizer_step", Operation{shape, DType::fp32}});
-  if (sixteen_bit && layout.layer.precision.master_weights) amount("weights_to_16_bit", 4, 2);
+  if (sixteen_bit && layout.layer.precision.master_weights) amount("weights_to_16_bit", master, 2);
   amount("zero_gradients", 0, gradient);
   return list;
 }

@@ -53,6 +53,7 @@ struct WorkItem {
   std::int64_t count = 1;        // times, back to back
   bool beside_next = false;      // a transfer that runs beside the item behind it
   bool weight_gradient = false;  // nothing of the backward pass waits for it
+  bool captured = false;         // in a CUDA graph: launched together with what stands before it
   [[nodiscard]] const Operation* operation() const { return std::get_if<Operation>(&what); }
   [[nodiscard]] const Transfer* transfer() const { return std::get_if<Transfer>(&what); }
   friend bool operator==(const WorkItem&, const WorkItem&) = default;
@@ -67,6 +68,8 @@ struct LayerWork {
   bool recomputed = false;
   double dense_parameters = 0;   // of this rank, without sharding over data-parallel ranks
   double expert_parameters = 0;  // of this rank
+  // Of these, what is trained: has gradients and optimizer states. Less where the base is frozen.
+  double trained_dense_parameters = 0, trained_expert_parameters = 0;
   friend bool operator==(const LayerWork&, const LayerWork&) = default;
 };
 
@@ -80,6 +83,7 @@ struct ChunkWork {
   bool has_embedding = false, has_head = false;
   double dense_parameters = 0;  // of this rank: layers, embedding, head
   double expert_parameters = 0;
+  double trained_dense_parameters = 0, trained_expert_parameters = 0;
 };
 
 // Layers are shared with the LayerWorkCache they come from, and so with other layouts.
@@ -95,7 +99,7 @@ struct StepWork {
 // For a layout that passes check(); returns its error otherwise. Many layouts: layer_work_cache.h.
 [[nodiscard]] Result<StepWork> step_work(const Transformer& model, const Layout& layout);
 
-// The optimizer on `dense_parameters` and `expert_parameters` of a rank: clipping, update, casts. Transfers
+// The optimizer on so many trained parameters of a rank: clipping, update, casts. Transfers
 // of gradients and weights are not in it.
 [[nodiscard]] WorkList optimizer_work(const Layout& layout, double dense_parameters,
                                       double expert_parameters);

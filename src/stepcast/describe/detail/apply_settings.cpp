@@ -9,6 +9,7 @@
 
 #include "stepcast/describe/detail/megatron_flags.h"
 #include "stepcast/describe/detail/moe_layer_pattern.h"
+#include "stepcast/workload/layer_words.h"
 
 namespace stepcast::detail {
 namespace {
@@ -148,7 +149,21 @@ Status apply_uneven_stages(const JobSettings& s, std::int64_t n_layers, Layout& 
   return Ok{};
 }
 
+// The number of stages of a layout string decides the virtual ones.
+Status apply_pipeline_layout(const JobSettings& s, Layout& layout) {
+  STEPCAST_ASSIGN(layout.pipeline.layers_per_stage, parse_pipeline_layout(*s.pipeline_layout));
+  const auto n_chunks = static_cast<std::int64_t>(layout.pipeline.layers_per_stage.size());
+  if (n_chunks % layout.degrees.pipeline != 0) {
+    return bad_value("--pipeline-model-parallel-layout", *s.pipeline_layout,
+                     fmt::format("a multiple of {} stages, not {}", layout.degrees.pipeline, n_chunks));
+  }
+  layout.degrees.virtual_stages = n_chunks / layout.degrees.pipeline;
+  if (layout.degrees.virtual_stages > 1) layout.pipeline.schedule = PipelineSchedule::interleaved;
+  return Ok{};
+}
+
 Status apply_stages(const JobSettings& s, std::int64_t n_layers, Layout& layout) {
+  if (s.pipeline_layout) return apply_pipeline_layout(s, layout);
   const std::int64_t pp = layout.degrees.pipeline, per_stage = s.layers_per_virtual_stage.value_or(0);
   if (s.virtual_stages.value_or(0) > 0) layout.degrees.virtual_stages = *s.virtual_stages;
   if (per_stage > 0) {
@@ -162,22 +177,67 @@ Status apply_stages(const JobSettings& s, std::int64_t n_layers, Layout& layout)
   return apply_uneven_stages(s, n_layers, layout);
 }
 
-void apply_recompute(const JobSettings& s, Recomputation& recompute) {
+Status apply_recompute(const JobSettings& s, Recomputation& recompute) {
   if (s.recompute_attention.value_or(false)) recompute.kind = Recompute::selective;
   if (s.checkpoint_layers.value_or(false)) recompute.kind = Recompute::full;
   assign(s.recompute, recompute.kind);
   if (s.recompute_by_block && recompute.kind == Recompute::none) recompute.kind = Recompute::full;
-  if (recompute.kind != Recompute::full || (!s.recompute_by_block && !s.recompute_layers)) return;
+  if (s.recompute_modules && recompute.kind != Recompute::full) {
+    recompute.kind = Recompute::selective;
+    STEPCAST_ASSIGN(recompute.modules, parse_recomputed_modules(*s.recompute_modules));
+  }
+  if (recompute.kind != Recompute::full || (!s.recompute_by_block && !s.recompute_layers)) return Ok{};
   const std::int64_t layers = s.recompute_layers.value_or(1);  // Megatron's default
   const bool by_block = s.recompute_by_block.value_or(recompute.layers_per_stage.has_value());
   recompute.layers_per_stage = by_block ? std::optional{layers} : std::nullopt;
   recompute.chunk_layers = by_block ? 1 : layers;
+  return Ok{};
+}
+
+// Graphs, offload, exchange of tokens, frozen weights with adapters, packed rows.
+Status apply_layer_choices(const JobSettings& s, LayerChoices& layer) {
+  const bool graphs =
+      s.cuda_graph_layers.value_or(false) || s.cuda_graph_implementation || s.cuda_graph_scope;
+  if (graphs) {
+    STEPCAST_ASSIGN(layer.cuda_graphs, parse_cuda_graphs(s.cuda_graph_implementation.value_or(""),
+                                                         s.cuda_graph_scope.value_or("")));
+  }
+  if (s.activation_offload_layers.value_or(0) > 0) {
+    layer.activation_offload = true;
+    layer.activation_offload_layers = *s.activation_offload_layers;
+  }
+  assign(s.dispatcher, layer.dispatcher);
+  if (s.flex_dispatcher && s.dispatcher.value_or(TokenDispatcher::deepep) == TokenDispatcher::deepep) {
+    layer.dispatcher = *s.flex_dispatcher;
+  }
+  assign(s.overlap_tensor_parallel, layer.overlap.tensor_parallel);
+  assign(s.overlap_expert, layer.overlap.expert);
+  assign(s.delay_weight_gradient, layer.overlap.delayed_weight_gradient);
+  assign(s.overlap_sequence_parallel_weight_gradient, layer.overlap.sequence_parallel_weight_gradient);
+  if (s.lora_targets) {
+    STEPCAST_ASSIGN(layer.adapters, parse_adapter_targets(*s.lora_targets));
+  }
+  if (s.lora_rank.value_or(0) > 0) {
+    layer.adapters.rank = *s.lora_rank;
+    layer.frozen_base = true;
+  } else if (s.lora_targets) {
+    return Error::at("", "--lora-target-modules", "is of no use without --lora-rank");
+  }
+  assign(s.frozen_base, layer.frozen_base);
+  if (layer.frozen_base && layer.adapters.rank == 0) {
+    return Error::at("", "--frozen-base", "leaves nothing to train").advice("add --lora-rank");
+  }
+  assign(s.packed_mean_tokens, layer.packed_mean_tokens);
+  assign(s.predicted_token_share, layer.predicted_token_share);
+  return Ok{};
 }
 
 void apply_precision(const JobSettings& s, Precision& precision) {
   if (s.gradient_dtype) precision.gradients = precision.reduction = *s.gradient_dtype;
-  if (s.fp8.value_or(false)) {
-    precision.compute = DType::fp8;
+  assign(s.master_dtype, precision.master);
+  assign(s.moments_dtype, precision.moments);
+  if (s.fp8.value_or(false) || s.fp4.value_or(false)) {
+    precision.compute = s.fp4.value_or(false) ? DType::fp4 : DType::fp8;
     if (precision.other == DType::fp32) precision.other = DType::bf16;
   }
   Fp8Recipe& recipe = precision.fp8;
@@ -312,13 +372,11 @@ Status apply_choices(const JobSettings& s, Layout& layout) {
   assign(s.sequence_parallel, layout.layer.sequence_parallel);
   if (s.expert_capacity_factor.value_or(0) > 0)
     layout.layer.expert_capacity_factor = *s.expert_capacity_factor;
-  apply_recompute(s, layout.layer.recompute);
+  STEPCAST_TRY(apply_recompute(s, layout.layer.recompute));
   apply_precision(s, layout.layer.precision);
   apply_attention(s, layout.layer);
   apply_fusion(s, layout.layer.fused);
-  assign(s.overlap_tensor_parallel, layout.layer.overlap.tensor_parallel);
-  assign(s.overlap_expert, layout.layer.overlap.expert);
-  assign(s.overlap_sequence_parallel_weight_gradient, layout.layer.overlap.sequence_parallel_weight_gradient);
+  STEPCAST_TRY(apply_layer_choices(s, layout.layer));
   assign(s.overlap_p2p, layout.pipeline.overlap);
   assign(s.p2p_scatter_gather, layout.pipeline.p2p_scatter_gather);
   STEPCAST_TRY(apply_sharding(s, layout.sharding));

@@ -19,7 +19,15 @@ constexpr Words<bool> kFp8Formats[] = {{"e4m3", true}, {"hybrid", true}};
 constexpr Words<Fp8Scaling> kFp8Recipes[] = {{"delayed", Fp8Scaling::delayed},
                                              {"tensorwise", Fp8Scaling::dynamic},
                                              {"blockwise", Fp8Scaling::blockwise},
-                                             {"mxfp8", Fp8Scaling::blockwise}};
+                                             {"mxfp8", Fp8Scaling::mxfp8}};
+constexpr Words<bool> kFp4Formats[] = {{"e2m1", true}};
+constexpr Words<TokenDispatcher> kDispatchers[] = {{"alltoall", TokenDispatcher::all_to_all},
+                                                   {"allgather", TokenDispatcher::all_gather},
+                                                   {"flex", TokenDispatcher::deepep}};
+constexpr Words<TokenDispatcher> kFlexDispatchers[] = {{"deepep", TokenDispatcher::deepep},
+                                                       {"hybridep", TokenDispatcher::hybridep}};
+constexpr Words<DType> kStateTypes[] = {
+    {"fp32", DType::fp32}, {"bf16", DType::bf16}, {"fp16", DType::fp16}, {"fp8", DType::fp8}};
 // auto: Transformer Engine takes a fused kernel.
 constexpr Words<AttentionMethod> kAttentionBackends[] = {{"auto", AttentionMethod::flash},
                                                          {"flash", AttentionMethod::flash},
@@ -87,6 +95,7 @@ constexpr MegatronSettingFlag kSettings[] = {
     {"--num-layers-per-virtual-pipeline-stage", &S::layers_per_virtual_stage},
     {"--decoder-first-pipeline-num-layers", &S::first_stage_layers},
     {"--decoder-last-pipeline-num-layers", &S::last_stage_layers},
+    {"--pipeline-model-parallel-layout", &S::pipeline_layout},
     {"--account-for-embedding-in-pipeline-split", MegatronSwitch<bool>{&S::count_embedding_as_layer, true}},
     {"--account-for-loss-in-pipeline-split", MegatronSwitch<bool>{&S::count_output_as_layer, true}},
     {"--use-tp-pp-dp-mapping", MegatronSwitch<bool>{&S::pipeline_before_data, true}},
@@ -110,6 +119,10 @@ constexpr MegatronSettingFlag kSettings[] = {
     {"--first-last-layers-bf16", MegatronSwitch<bool>{&S::fp8_spares_end_layers, true}},
     {"--num-layers-at-start-in-bf16", &S::fp8_spared_first_layers},
     {"--num-layers-at-end-in-bf16", &S::fp8_spared_last_layers},
+    {"--fp4-format", MegatronChoice<bool>{&S::fp4, kFp4Formats}},
+    {"--main-grads-dtype", MegatronChoice<DType>{&S::gradient_dtype, kStateTypes}},
+    {"--main-params-dtype", MegatronChoice<DType>{&S::master_dtype, kStateTypes}},
+    {"--exp-avg-dtype", MegatronChoice<DType>{&S::moments_dtype, kStateTypes}},
     {"--sequence-parallel", MegatronSwitch<bool>{&S::sequence_parallel, true}},
     {"--cp-comm-type", MegatronChoice<ContextParallelKind>{&S::context_parallel_kind, kContextKinds}},
     {"--moe-expert-capacity-factor", &S::expert_capacity_factor},
@@ -122,6 +135,7 @@ constexpr MegatronSettingFlag kSettings[] = {
     {"--recompute-activations", MegatronSwitch<bool>{&S::recompute_attention, true}},
     {"--checkpoint-activations", MegatronSwitch<bool>{&S::checkpoint_layers, true}},
     {"--deepspeed-activation-checkpointing", MegatronSwitch<bool>{&S::checkpoint_layers, true}},
+    {"--recompute-modules", MegatronWordList{&S::recompute_modules}},
     {"--recompute-method", MegatronChoice<bool>{&S::recompute_by_block, kRecomputeMethods}},
     {"--activations-checkpoint-method", MegatronChoice<bool>{&S::recompute_by_block, kRecomputeMethods}},
     {"--recompute-num-layers", &S::recompute_layers},
@@ -136,6 +150,15 @@ constexpr MegatronSettingFlag kSettings[] = {
     {"--cross-entropy-loss-fusion", MegatronSwitch<bool>{&S::fuse_cross_entropy, true}},
     {"--no-gradient-accumulation-fusion", MegatronSwitch<bool>{&S::fuse_gradient_accumulation, false}},
     {"--tp-comm-overlap", MegatronSwitch<bool>{&S::overlap_tensor_parallel, true}},
+    {"--delay-wgrad-compute", MegatronSwitch<bool>{&S::delay_weight_gradient, true}},
+    {"--moe-token-dispatcher-type", MegatronChoice<TokenDispatcher>{&S::dispatcher, kDispatchers}},
+    {"--moe-flex-dispatcher-backend", MegatronChoice<TokenDispatcher>{&S::flex_dispatcher, kFlexDispatchers}},
+    {"--moe-enable-deepep", MegatronSwitch<TokenDispatcher>{&S::flex_dispatcher, TokenDispatcher::deepep}},
+    {"--cuda-graph-impl", &S::cuda_graph_implementation},
+    {"--cuda-graph-scope", MegatronWordList{&S::cuda_graph_scope}},
+    {"--enable-cuda-graph", MegatronSwitch<bool>{&S::cuda_graph_layers, true}},
+    {"--external-cuda-graph", MegatronSwitch<bool>{&S::cuda_graph_layers, true}},
+    {"--cpu-offloading-num-layers", &S::activation_offload_layers},
     {"--moe-shared-expert-overlap", MegatronSwitch<bool>{&S::overlap_expert, true}},
     {"--overlap-moe-expert-parallel-comm", MegatronSwitch<bool>{&S::overlap_expert, true}},
     {"--no-async-tensor-model-parallel-allreduce",
@@ -157,6 +180,11 @@ constexpr MegatronSettingFlag kSettings[] = {
     {"--optimizer-cpu-offload", MegatronSwitch<bool>{&S::optimizer_offload, true}},
     {"--cpu-optimizer", MegatronSwitch<bool>{&S::optimizer_offload, true}},
     {"--clip-grad", &S::clip_gradients},
+    {"--frozen-base", MegatronSwitch<bool>{&S::frozen_base, true}},
+    {"--lora-rank", &S::lora_rank},
+    {"--lora-target-modules", MegatronWordList{&S::lora_targets}},
+    {"--packed-mean-tokens", &S::packed_mean_tokens},
+    {"--predicted-token-share", &S::predicted_token_share},
 };
 
 // They change time or memory, and nothing here follows them.
@@ -164,25 +192,15 @@ constexpr std::string_view kNotModelled[] = {
     "--rampup-batch-size",
     "--distribute-saved-activations",
     "--distribute-checkpointed-activations",
-    "--recompute-modules",
     "--fp32-residual-connection",
     "--deterministic-mode",
     "--deepspeed",
     "--deepspeed_config",
-    "--cpu-offloading-num-layers",
     "--fine-grained-activation-offloading",
     "--optimizer-offload-fraction",
     "--overlap-cpu-optimizer-d2h-h2d",
     "--use-precision-aware-optimizer",
-    "--main-grads-dtype",
-    "--main-params-dtype",
-    "--exp-avg-dtype",
     "--exp-avg-sq-dtype",
-    "--enable-cuda-graph",
-    "--external-cuda-graph",
-    "--cuda-graph-impl",
-    "--cuda-graph-scope",
-    "--delay-wgrad-compute",
     "--defer-embedding-wgrad-compute",
     "--wgrad-deferral-limit",
     "--disable-tp-comm-overlap-ag",
@@ -204,7 +222,6 @@ constexpr std::string_view kNotModelled[] = {
     "--use-sharp",
     "--empty-unused-memory-level",
     "--moe-pad-expert-input-to-capacity",
-    "--moe-enable-deepep",
     "--moe-layer-recompute",
     "--moe-router-padding-for-fp8",
     "--moe-permute-fusion",
@@ -215,7 +232,6 @@ constexpr std::string_view kNotModelled[] = {
     "--num-distributed-optimizer-instances",
     "--microbatch-group-size-per-virtual-pipeline-stage",
     "--pipeline-model-parallel-split-rank",
-    "--pipeline-model-parallel-layout",
     "--encoder-tensor-model-parallel-size",
     "--encoder-pipeline-model-parallel-size",
     "--standalone-embedding-stage",
@@ -240,7 +256,6 @@ constexpr std::string_view kNotModelled[] = {
 
 // Learning, data, tokenizers, checkpoints, logs, initialisation.
 constexpr std::string_view kPassedOver[] = {
-    "--moe-token-dispatcher-type",
     "--train-iters",
     "--train-samples",
     "--lr",

@@ -25,6 +25,10 @@ struct MegatronChoice {
   std::optional<Value> JobSettings::*field;
   std::span<const std::pair<std::string_view, Value>> words;
 };
+// One word or several, kept as text with blanks between them.
+struct MegatronWordList {
+  std::optional<std::string> JobSettings::*field;
+};
 // A number or text is its member alone.
 using MegatronSetting =
     std::variant<std::optional<std::int64_t> JobSettings::*, std::optional<double> JobSettings::*,
@@ -32,7 +36,8 @@ using MegatronSetting =
                  MegatronChoice<bool>, MegatronChoice<PositionEncoding>, MegatronChoice<NormKind>,
                  MegatronChoice<Fp8Scaling>, MegatronChoice<AttentionMethod>,
                  MegatronChoice<ContextParallelKind>, MegatronChoice<Recompute>, MegatronChoice<Sharding>,
-                 MegatronChoice<OptimizerKind>>;
+                 MegatronChoice<OptimizerKind>, MegatronChoice<DType>, MegatronChoice<TokenDispatcher>,
+                 MegatronSwitch<TokenDispatcher>, MegatronWordList>;
 
 struct MegatronSettingFlag {
   std::string_view name;

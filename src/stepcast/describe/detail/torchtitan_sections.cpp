@@ -208,6 +208,7 @@ Status read_float8(ObjectReader& keys, TorchTitanSettings& s, ResolvedJob& job) 
   STEPCAST_TRY(keys.optional("recipe_name", name));
   if (name == "rowwise" || name == "rowwise_with_gw_hp") {
     recipe.scaling = Fp8Scaling::rowwise;
+    recipe.gather_activations = false;
     recipe.weight_gradients = name == "rowwise";
   } else if (!name.empty() && name != "tensorwise") {
     return keys.error("recipe_name")

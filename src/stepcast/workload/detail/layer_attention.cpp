@@ -28,6 +28,12 @@ AttentionShape LayerLists::attention_shape(const LayerVariant& variant) const {
   AttentionShape shape;
   shape.batch = layout_.batch.micro_batch_sequences;
   shape.query_length = shape.key_length = layout_.batch.seq_len_tokens;
+  const double packed = layout_.layer.packed_mean_tokens;
+  if (packed > 0 && packed < static_cast<double>(layout_.batch.seq_len_tokens)) {
+    shape.query_length = shape.key_length = std::max<std::int64_t>(1, rounded(packed));
+    shape.batch = std::max<std::int64_t>(
+        1, rounded(static_cast<double>(shape.batch * layout_.batch.seq_len_tokens) / packed));
+  }
   shape.heads = heads_;
   shape.key_value_heads = model_.latent_attention ? heads_ : kv_heads_;
   shape.head_dim = model_.qk_head_dim();
@@ -108,6 +114,9 @@ void LayerLists::ring_attention(WorkList& list, const LayerVariant& variant, Dir
 
 void LayerLists::attention_core(WorkList& list, const LayerVariant& variant, Direction direction) const {
   const bool forward = direction == Direction::forward;
+  const bool fp8 = is_narrow(layout_.layer.precision.compute) && layout_.layer.precision.fp8.attention &&
+                   !variant.sixteen_bit;
+  const DType dtype = fp8 ? DType::fp8 : dtype_;
   const AttentionShape whole = attention_shape(variant);
   if (layout_.layer.attention == AttentionMethod::unfused) return unfused_attention(list, direction);
   const std::string_view name = forward ? "attention" : "attention_gradient";
@@ -124,7 +133,7 @@ void LayerLists::attention_core(WorkList& list, const LayerVariant& variant, Dir
     } else {
       move("unpad_output_gradient", MovementKind::gather, outputs);
     }
-    list.push_back({name, attention(whole, dtype_, direction)});
+    list.push_back({name, attention(whole, dtype, direction)});
     // Padded again: zeros, into which the values go; backward joins the three gradients.
     move(forward ? "zero_output" : "zero_input_gradients", MovementKind::fill, forward ? outputs : inputs);
     move(forward ? "pad_output" : "pad_input_gradients", MovementKind::scatter, forward ? outputs : inputs);
@@ -147,7 +156,7 @@ void LayerLists::attention_core(WorkList& list, const LayerVariant& variant, Dir
             {what, Transfer{CollectiveOp::all_to_all, GroupKind::context, Bytes{elements * element_bytes_}}});
       };
       exchange("sequence_to_heads", forward ? projections : outputs);
-      list.push_back({name, attention(heads_split, dtype_, direction)});
+      list.push_back({name, attention(heads_split, dtype, direction)});
       exchange("heads_to_sequence", forward ? outputs : projections);
       return;
     }
@@ -162,7 +171,7 @@ void LayerLists::attention_core(WorkList& list, const LayerVariant& variant, Dir
                                 element_bytes_;
       list.push_back(
           {"gather_keys_values", Transfer{CollectiveOp::all_gather, GroupKind::context, Bytes{key_values}}});
-      list.push_back({name, attention(queries_split, dtype_, direction)});
+      list.push_back({name, attention(queries_split, dtype, direction)});
       if (!forward) {
         list.push_back({"reduce_key_value_gradients",
                         Transfer{CollectiveOp::reduce_scatter, GroupKind::context, Bytes{key_values}}});
@@ -176,37 +185,31 @@ void LayerLists::attention_forward(WorkList& list, const LayerVariant& variant) 
   const bool fp8 = is_narrow(layout_.layer.precision.compute) &&
                    layout_.layer.precision.fp8.attention_linears && !variant.sixteen_bit;
   const std::int64_t h = model_.hidden_size, t = tokens_;
-  gather_tokens(list, "gather_attention_input", layout_.layer.overlap.tensor_parallel);
+  gather_tokens(list, "gather_attention_input", layout_.layer.overlap.tensor_parallel, fp8);
   if (model_.latent_attention) {
     const LatentAttention& latent = *model_.latent_attention;
-    const std::int64_t queries = heads_ * (latent.qk_nope_head_dim + latent.qk_rope_head_dim);
     if (latent.q_lora_rank > 0) {
       add_linear(list, {"query_down", {}, {}, {}, t, latent.q_lora_rank, h, false, fp8});
-      list.push_back({"query_norm", norm({NormKind::rms_norm, t, latent.q_lora_rank}, dtype_)});
-      add_linear(list, {"query_up", {}, {}, {}, t, queries, latent.q_lora_rank, false, fp8});
     } else {
+      const std::int64_t queries = heads_ * (latent.qk_nope_head_dim + latent.qk_rope_head_dim);
       add_linear(list, {"query", {}, {}, {}, t, queries, h, false, fp8});
     }
     add_linear(
         list,
         {"key_value_down", {}, {}, {}, t, latent.kv_lora_rank + latent.qk_rope_head_dim, h, false, fp8});
-    list.push_back({"key_value_norm", norm({NormKind::rms_norm, t, latent.kv_lora_rank}, dtype_)});
-    add_linear(list, {"key_value_up",
-                      {},
-                      {},
-                      {},
-                      t,
-                      heads_ * (latent.qk_nope_head_dim + latent.v_head_dim),
-                      latent.kv_lora_rank,
-                      false,
-                      fp8});
-    // Rotated and plain parts are put together.
-    add_elementwise(list, "assemble_heads", ElementwiseFunction::other,
-                    static_cast<double>(t * heads_ * (latent.qk_nope_head_dim + latent.qk_rope_head_dim) * 2),
-                    1, 1);
+    latent_projections(list, fp8);
   } else {
     const std::int64_t n = (heads_ + kv_heads_) * model_.qk_head_dim() + kv_heads_ * model_.value_head_dim();
-    add_linear(list, {"qkv", {}, {}, {}, t, n, h, model_.qkv_bias, fp8});
+    const Linear qkv{.name = "qkv",
+                     .tokens = t,
+                     .n = n,
+                     .k = h,
+                     .bias = model_.qkv_bias,
+                     .fp8 = fp8,
+                     .input_of_kernel = true,
+                     .parts = parts_of_gathered()};
+    add_linear(list, qkv);
+    add_adapter(list, qkv, Edge::column);
   }
   const double queries_keys = static_cast<double>(t * (heads_ + kv_heads_) * model_.qk_head_dim());
   if (model_.qk_norm) {
@@ -220,17 +223,41 @@ void LayerLists::attention_forward(WorkList& list, const LayerVariant& variant) 
     add_elementwise(list, "split_heads", ElementwiseFunction::other, queries_keys, 1, 1);
   }
   attention_core(list, variant, Direction::forward);
-  add_linear(list, {"attention_output",
+  // A parallel residual adds both parts before their sum is reduced (GPT-NeoX): once, behind the FFN.
+  add_row_product(list,
+                  {"attention_output",
+                   {},
+                   {},
+                   {},
+                   t,
+                   h,
+                   heads_ * model_.value_head_dim(),
+                   model_.attention_output_bias && !layout_.layer.fused.bias_dropout_add,
+                   fp8},
+                  model_.parallel_residual ? std::string_view{} : "reduce_attention_output");
+}
+
+// From the latent vectors to queries, keys and values.
+void LayerLists::latent_projections(WorkList& list, bool fp8) const {
+  const LatentAttention& latent = *model_.latent_attention;
+  const std::int64_t t = tokens_, queries = heads_ * (latent.qk_nope_head_dim + latent.qk_rope_head_dim);
+  if (latent.q_lora_rank > 0) {
+    list.push_back({"query_norm", norm({NormKind::rms_norm, t, latent.q_lora_rank}, dtype_)});
+    add_linear(list, {"query_up", {}, {}, {}, t, queries, latent.q_lora_rank, false, fp8});
+  }
+  list.push_back({"key_value_norm", norm({NormKind::rms_norm, t, latent.kv_lora_rank}, dtype_)});
+  add_linear(list, {"key_value_up",
                     {},
                     {},
                     {},
                     t,
-                    h,
-                    heads_ * model_.value_head_dim(),
-                    model_.attention_output_bias && !layout_.layer.fused.bias_dropout_add,
+                    heads_ * (latent.qk_nope_head_dim + latent.v_head_dim),
+                    latent.kv_lora_rank,
+                    false,
                     fp8});
-  // A parallel residual adds both parts before their sum is reduced (GPT-NeoX): once, behind the FFN.
-  if (!model_.parallel_residual) reduce_tokens(list, "reduce_attention_output", false);
+  // Rotated and plain parts are put together.
+  add_elementwise(list, "assemble_heads", ElementwiseFunction::other, static_cast<double>(t * queries * 2), 1,
+                  1);
 }
 
 void LayerLists::attention_backward(WorkList& list, const LayerVariant& variant) const {
@@ -238,15 +265,9 @@ void LayerLists::attention_backward(WorkList& list, const LayerVariant& variant)
                    layout_.layer.precision.fp8.attention_linears && !variant.sixteen_bit;
   const std::int64_t h = model_.hidden_size, t = tokens_;
   add_linear_gradients(list,
-                       {{},
-                        "attention_output_input_gradient",
-                        "attention_output_weight_gradient",
-                        "attention_output_bias_gradient",
-                        t,
-                        h,
-                        heads_ * model_.value_head_dim(),
-                        model_.attention_output_bias,
-                        fp8},
+                       {"attention_output", "attention_output_input_gradient",
+                        "attention_output_weight_gradient", "attention_output_bias_gradient", t, h,
+                        heads_ * model_.value_head_dim(), model_.attention_output_bias, fp8},
                        model_.parallel_residual ? Edge::none : Edge::row);
   attention_core(list, variant, Direction::backward);
   const double rotated = rotated_elements();
@@ -285,10 +306,10 @@ void LayerLists::attention_backward(WorkList& list, const LayerVariant& variant)
     return;
   }
   const std::int64_t n = (heads_ + kv_heads_) * model_.qk_head_dim() + kv_heads_ * model_.value_head_dim();
-  add_linear_gradients(
-      list,
-      {{}, "qkv_input_gradient", "qkv_weight_gradient", "qkv_bias_gradient", t, n, h, model_.qkv_bias, fp8},
-      Edge::column);
+  add_linear_gradients(list,
+                       {"qkv", "qkv_input_gradient", "qkv_weight_gradient", "qkv_bias_gradient", t, n, h,
+                        model_.qkv_bias, fp8},
+                       Edge::column);
 }
 
 }  // namespace stepcast::detail

@@ -7,47 +7,39 @@ namespace stepcast::detail {
 
 void LayerLists::ffn_forward(WorkList& list, std::int64_t ffn, bool fp8, bool communicate) const {
   const std::int64_t h = model_.hidden_size, t = tokens_, width = share(ffn, tp_);
-  if (communicate) gather_tokens(list, "gather_ffn_input", layout_.layer.overlap.tensor_parallel);
-  add_linear(list, {"ffn_up",
-                    {},
-                    {},
-                    {},
-                    t,
-                    width * (model_.gated_ffn ? 2 : 1),
-                    h,
-                    model_.ffn_bias && !layout_.layer.fused.bias_activation,
-                    fp8});
+  if (communicate) gather_tokens(list, "gather_ffn_input", layout_.layer.overlap.tensor_parallel, fp8);
+  const Linear up{.name = "ffn_up",
+                  .tokens = t,
+                  .n = width * (model_.gated_ffn ? 2 : 1),
+                  .k = h,
+                  .bias = model_.ffn_bias && !layout_.layer.fused.bias_activation,
+                  .fp8 = fp8,
+                  .input_of_kernel = true,
+                  .parts = communicate ? parts_of_gathered() : 1};
+  add_linear(list, up);
+  add_adapter(list, up, Edge::column);
   activation(list, static_cast<double>(t * width), Direction::forward);
-  add_linear(
-      list,
-      {"ffn_down", {}, {}, {}, t, h, width, model_.ffn_bias && !layout_.layer.fused.bias_dropout_add, fp8});
-  if (communicate) reduce_tokens(list, "reduce_ffn_output", false);
+  add_row_product(list,
+                  {.name = "ffn_down",
+                   .tokens = t,
+                   .n = h,
+                   .k = width,
+                   .bias = model_.ffn_bias && !layout_.layer.fused.bias_dropout_add,
+                   .fp8 = fp8,
+                   .input_of_kernel = true},
+                  communicate ? "reduce_ffn_output" : std::string_view{});
 }
 
 void LayerLists::ffn_backward(WorkList& list, std::int64_t ffn, bool fp8, bool communicate) const {
   const std::int64_t h = model_.hidden_size, t = tokens_, width = share(ffn, tp_);
   add_linear_gradients(list,
-                       {{},
-                        "ffn_down_input_gradient",
-                        "ffn_down_weight_gradient",
-                        "ffn_down_bias_gradient",
-                        t,
-                        h,
-                        width,
-                        model_.ffn_bias,
-                        fp8},
+                       {"ffn_down", "ffn_down_input_gradient", "ffn_down_weight_gradient",
+                        "ffn_down_bias_gradient", t, h, width, model_.ffn_bias, fp8},
                        communicate ? Edge::row : Edge::none);
   activation(list, static_cast<double>(t * width), Direction::backward);
   add_linear_gradients(list,
-                       {{},
-                        "ffn_up_input_gradient",
-                        "ffn_up_weight_gradient",
-                        "ffn_up_bias_gradient",
-                        t,
-                        width * (model_.gated_ffn ? 2 : 1),
-                        h,
-                        model_.ffn_bias,
-                        fp8},
+                       {"ffn_up", "ffn_up_input_gradient", "ffn_up_weight_gradient", "ffn_up_bias_gradient",
+                        t, width * (model_.gated_ffn ? 2 : 1), h, model_.ffn_bias, fp8, 1, false, true},
                        communicate ? Edge::column : Edge::none);
 }
 

@@ -44,11 +44,14 @@ class LayerLists {
  private:
   // A matrix product with weights: tokens x n x k.
   struct Linear {
-    std::string_view name, input_gradient, weight_gradient, bias_gradient;
-    std::int64_t tokens, n, k;
+    std::string_view name = {}, input_gradient = {}, weight_gradient = {}, bias_gradient = {};
+    std::int64_t tokens = 1, n = 1, k = 1;
     bool bias = false;
     bool fp8 = false;
     std::int64_t experts = 1;  // products of this size, one per local expert
+    // Its input, or the gradient of its output, comes from a norm or an activation.
+    bool input_of_kernel = false, gradient_of_kernel = false;
+    std::int64_t parts = 1;  // one after the other, of equal numbers of tokens
   };
   [[nodiscard]] WorkList embedding(Direction direction) const;
   [[nodiscard]] WorkList head(Direction direction) const;
@@ -58,20 +61,38 @@ class LayerLists {
   void add_linear(WorkList& list, const Linear& linear) const;
   void add_linear_gradients(WorkList& list, const Linear& linear, Edge edge) const;
   // `in_product`: the time of the product that reads it holds the cast itself.
-  void add_cast(WorkList& list, std::string_view name, double elements, bool in_product) const;
+  // `of_kernel`: a norm or an activation writes it.
+  void add_cast(WorkList& list, std::string_view name, double elements, bool in_product,
+                bool of_kernel = false) const;
   // What narrow products run in: Precision::compute, or its kernels with scales per block.
   [[nodiscard]] DType narrow_type() const;
   void add_norm(WorkList& list, std::string_view name, Direction direction, double tokens) const;
   void add_elementwise(WorkList& list, std::string_view name, ElementwiseFunction function, double elements,
                        double reads, double writes, Direction direction = Direction::forward) const;
   // What every rank of the tensor-parallel group has to get of its input, and give of its output.
-  void gather_tokens(WorkList& list, std::string_view name, bool beside_next) const;
+  void gather_tokens(WorkList& list, std::string_view name, bool beside_next, bool fp8 = false) const;
+  // The product that row-split `linear` ends with, and the sum of its parts over the group: one after the other,
+  // or, with overlap of tensor-parallel transfers, pipelined over parts.
+  void add_row_product(WorkList& list, Linear linear, std::string_view reduction) const;
   void reduce_tokens(WorkList& list, std::string_view name, bool beside_next) const;
-  void add_overlapped(WorkList& list, std::string_view name, CollectiveOp op) const;
+  // Into so many a product is cut whose operand is gathered from the tensor-parallel group meanwhile.
+  [[nodiscard]] std::int64_t parts_of_gathered() const;
+  void add_part_of_reduction(WorkList& list, std::string_view name, bool beside) const;
+  void add_overlapped(WorkList& list, std::string_view name, double message) const;
+  // Low-rank adapters of a product, as far as it has some: behind the product, and beside its gradients.
+  [[nodiscard]] bool has_adapter(std::string_view linear) const;
+  void add_adapter(WorkList& list, const Linear& linear, Edge edge) const;
+  void add_adapter_gradients(WorkList& list, const Linear& linear, Edge edge) const;
+  [[nodiscard]] double adapter_parameters(bool experts) const;
+  // Marks what was added since `first`.
+  static void capture(WorkList& list, std::size_t first, bool captured);
+  // What selective recomputation computes again before the backward pass of a layer.
+  void recompute_modules(WorkList& list, const LayerVariant& variant, bool fp8_ffn) const;
 
   void attention_forward(WorkList& list, const LayerVariant& variant) const;
   void attention_backward(WorkList& list, const LayerVariant& variant) const;
   void attention_core(WorkList& list, const LayerVariant& variant, Direction direction) const;
+  void latent_projections(WorkList& list, bool fp8) const;
   void ring_attention(WorkList& list, const LayerVariant& variant, Direction direction) const;
   void unfused_attention(WorkList& list, Direction direction) const;
   void ffn_forward(WorkList& list, std::int64_t ffn, bool fp8, bool communicate) const;
@@ -105,6 +126,7 @@ class LayerLists {
   double norm_tokens_;             // where sequence parallelism spreads them
   std::int64_t heads_, kv_heads_;  // of this rank
   std::int64_t padded_vocab_;
+  std::int64_t predicted_tokens_;  // that the vocabulary layer and the loss see
 };
 
 }  // namespace stepcast::detail
