@@ -90,6 +90,27 @@ TEST(ProfiledOperators, FindTheStrideOfAConvolutionBehindIt) {
                           "stride=2 padding=3 dilation=1 groups=1"));
 }
 
+// The list of index tensors has no shapes. The view of the source inside shows that two rows of 512 x 1024 are
+// taken 256 times each: 512 rows come out.
+TEST(ProfiledOperators, FindWhatIndexingGivesBackInTheViewInside) {
+  const auto recorded = parse_kineto(R"J({"schemaVersion": 1, "traceEvents": [
+  {"ph": "X", "cat": "cpu_op", "name": "aten::index", "pid": 1, "tid": 1, "ts": 100, "dur": 50, "args": {"External id": 1,
+    "Input Dims": [[2, 512, 1024], []], "Input type": ["c10::BFloat16", ""], "Concrete Inputs": ["", ""]}},
+  {"ph": "X", "cat": "cpu_op", "name": "aten::as_strided", "pid": 1, "tid": 1, "ts": 105, "dur": 1, "args": {"External id": 2,
+    "Input Dims": [[2, 512, 1024], [], [], []], "Input type": ["c10::BFloat16", "ScalarList", "ScalarList", ""],
+    "Concrete Inputs": ["", "[512, 512, 1024]", "[0, 1024, 1]", ""]}},
+  {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": 120, "dur": 5, "args": {"correlation": 9}},
+  {"ph": "X", "cat": "kernel", "name": "vectorized_gather_kernel", "pid": 0, "tid": 7, "ts": 130, "dur": 20,
+    "args": {"stream": 7, "correlation": 9, "External id": 1}}]})J",
+                                     "trace.json");
+  ASSERT_TRUE(recorded.ok()) << recorded.error().message();
+  const auto operators = profiled_operators(*recorded);
+  ASSERT_TRUE(operators.ok()) << operators.error().message();
+  const TracedOperations traced = traced_operations(operators->trace);
+  ASSERT_EQ(traced.operations.size(), 1);
+  EXPECT_EQ(describe(traced.operations[0].operation), "gather bf16 forward elements=268435456");
+}
+
 // Both views of one iteration: the profiler trace lacks the shapes of lists of tensors, all else is the same.
 TEST(ProfiledOperators, AgreeWithTheExecutionTraceOfTheSameRun) {
   SKIP_WITHOUT_DATA();

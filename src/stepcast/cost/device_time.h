@@ -4,18 +4,22 @@
 // long as the launch (12 to 90 us in the tables that records were fitted to). A trace has the launches as host
 // time already, so a kernel priced with them would pay twice.
 //
-//   const DeviceTime device{kernels.model()};
+//   DeviceTime device{kernels.model(), platform.device};
 //   device.of(operation, kernels.price(operation))
 //
-// The floor of a record is what it answers for next to no work. An answer of twice the floor and more is taken
-// as it is; at the floor nothing is known but the closed form of the analytic model; between them times go over
-// into each other in proportion to the logarithm.
+// The floor of a record is what it answers for next to no work: the launch and the shortest kernel. The launch is
+// taken off. Near the floor nothing is left but the closed form of the analytic model; up to a kernel as long as
+// the launch times go over into each other in proportion to the logarithm.
+//
+// Where a trace names the kernels (kernel_implementation.h), what they are decides further: convolutions have a
+// closed form per algorithm (convolution_time.h), pooling and batch norm their own rates.
 #pragma once
 
 #include <cstddef>
 #include <map>
 #include <string>
 
+#include "stepcast/cost/kernel_implementation.h"
 #include "stepcast/cost/kernel_model.h"
 #include "stepcast/cost/training_kernels.h"
 #include "stepcast/operation/estimate.h"
@@ -27,14 +31,19 @@ namespace stepcast {
 class DeviceTime {
  public:
   // `model` must outlive this.
-  explicit DeviceTime(const KernelModel& model) : model_(&model) {}
+  DeviceTime(const KernelModel& model, const Device& device)
+      : model_(&model), made_by_amd_(device.vendor == "AMD") {}
 
-  [[nodiscard]] Estimate of(const Operation& operation, const PricedOperation& priced);
+  // `seen`: the kernels that a trace shows for it; none: not known.
+  [[nodiscard]] Estimate of(const Operation& operation, const PricedOperation& priced,
+                            const SeenKernels& seen = {});
 
  private:
+  [[nodiscard]] Estimate without_launch(const Operation& operation, const PricedOperation& priced);
   [[nodiscard]] double floor_us(const Operation& operation, std::string_view record);
 
   const KernelModel* model_;
+  bool made_by_amd_;
   std::map<std::string, double, std::less<>> floors_;  // by record and family
 };
 

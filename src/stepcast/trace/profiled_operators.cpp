@@ -118,6 +118,24 @@ std::vector<std::int64_t> output_of_convolution(const RecordedRank& recorded, st
   return {};
 }
 
+// The extents of what `aten::index` number `i` gives back: it looks at its source as a tensor of them, through
+// an `aten::as_strided` of its own. The index tensors are a list, which has no shapes in the trace.
+std::vector<std::int64_t> output_of_indexing(const RecordedRank& recorded, std::size_t i) {
+  const CpuOp& op = recorded.cpu_ops[i];
+  if (recorded.names.text(op.name) != "aten::index") return {};
+  for (std::size_t next = i + 1; next < recorded.cpu_ops.size(); ++next) {
+    const CpuOp& inside = recorded.cpu_ops[next];
+    if (inside.thread != op.thread) continue;
+    if (inside.start >= op.end()) break;
+    if (recorded.names.text(inside.name) != "aten::as_strided" || !inside.input_values.valid()) continue;
+    const std::vector<std::string_view> values =
+        detail::list_elements(recorded.names.text(inside.input_values));
+    if (values.size() < 2) return {};
+    return extents(fmt::format("[{}]", list(inside_quotes(values[1])).value), 0);
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<ProfiledOperators> profiled_operators(const RecordedRank& recorded) {
@@ -182,7 +200,9 @@ ProfiledOperators profiled_operators(const detail::RankGraph& graph) {
       }
     }
     node.first_output = static_cast<std::uint32_t>(out.trace.tensors.size());
-    if (const std::vector<std::int64_t> y = output_of_convolution(recorded, i); !y.empty()) {
+    std::vector<std::int64_t> y = output_of_convolution(recorded, i);
+    if (y.empty()) y = output_of_indexing(recorded, i);
+    if (!y.empty()) {
       const Texts texts = translate(recorded.names.text(op.input_types), {}, {});
       const std::vector<std::string_view> types = detail::list_elements(texts.types);
       node.output_shapes = out.trace.names.intern(fmt::format("[[{}]]", fmt::join(y, ",")));
