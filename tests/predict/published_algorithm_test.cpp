@@ -91,7 +91,7 @@ TEST(PublishedAlgorithm, FollowsThePublishedRules) {
   ASSERT_TRUE(step.recorded.program.check().ok()) << step.recorded.program.check().error().message();
   const ReplayScores scores = value_of(score_replay(step.recorded, Costs{step.recorded.program}));
 
-  DeviceTime device{prices.kernels().model()};
+  DeviceTime device{prices.kernels().model(), prices.platform().device};
   const auto kernel_us = [&](const Operation& operation) {
     return device.of(operation, prices.kernels().price(operation)).time.value() + 5;
   };

@@ -310,6 +310,16 @@ double HostTimes::factor_of(const HostTimes& times) const {
   return ours > 0 && theirs > 0 ? theirs / ours : 1;
 }
 
+double HostTimes::share_known(const HostTimes& times) const {
+  double known = 0, all = 0;
+  for (const auto& [key, statistic] : times.by_op_) {
+    if (!key.after.empty()) continue;
+    all += static_cast<double>(statistic.n);
+    if (find(key) != nullptr) known += static_cast<double>(statistic.n);
+  }
+  return all > 0 ? known / all : 0;
+}
+
 AppliedHostTimes apply_host_overheads(const HostOverheads& overheads, const RecordedProgram& recorded,
                                       RankClassId rank_class, Costs& costs, double factor) {
   AppliedHostTimes applied;

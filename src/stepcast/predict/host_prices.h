@@ -63,6 +63,8 @@ class HostTimes {
   // Time of `times` on operators that both know, over what these statistics say of as many: how much slower
   // that host is. 1 where they have nothing in common.
   [[nodiscard]] double factor_of(const HostTimes& times) const;
+  // Share of the occurrences in `times` that are of operators and calls these statistics know themselves, 0 to 1.
+  [[nodiscard]] double share_known(const HostTimes& times) const;
 
  private:
   struct Statistic {

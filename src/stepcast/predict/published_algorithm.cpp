@@ -405,7 +405,7 @@ Result<PublishedStep> published_step(std::span<const UntimedRank> ranks, const H
   }
   STEPCAST_ASSIGN(const RankGroup all, detail::all_ranks(ranks));
   PublishedStep out;
-  DeviceTime device{prices.kernels().model()};
+  DeviceTime device{prices.kernels().model(), prices.platform().device};
   const GroupId group = out.recorded.program.add_group(all);
   std::vector<RankBuilder> builders;
   builders.reserve(ranks.size());

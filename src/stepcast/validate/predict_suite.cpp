@@ -33,6 +33,12 @@ constexpr double kUsPerMs = 1e3;
 // Standard deviations from the mean to the 10th and 90th percentile of a normal distribution.
 constexpr double kTenthPercentile = 1.2816;
 
+// Bands of a step, as factors to either side: with the host times of another capture or rank of the job; of a
+// related job; of one with other operators. Assumed; the first two are those of `stepcast predict --trace`.
+constexpr double kOverheadBand = 1.08, kOtherHostBand = 1.2, kUnrelatedBand = 2;
+// A job is related to another if its host times know this share of the other's calls.
+constexpr double kRelated = 0.6;
+
 std::string row_name(const RecordedStepFacts& facts) {
   return facts.step_number >= 0 ? fmt::format("rank {} step {}", facts.rank, facts.step_number)
                                 : fmt::format("rank {}", facts.rank);
@@ -142,7 +148,9 @@ void leave_one_rank_out(Scores& scores, const RecordedJob& job) {
     }
     const double measured = recorded.facts[c].step_us.length_us();
     const std::string row = row_name(recorded.facts[c]);
-    scores.add("step_time", job.name, row_of(row, measured, *us, spread_of(alone)), others.size());
+    Spread spread = spread_of(alone);
+    if (!spread.half_width) spread.half_width = (kOverheadBand - 1) * *us;
+    scores.add("step_time", job.name, row_of(row, measured, *us, spread), others.size());
     scores.add("mean_of_others", job.name, row_of(row, measured, mean));
   }
 }
@@ -207,51 +215,109 @@ void cross_step(Scores& scores, const RecordedJob& job, std::vector<Skipped>& sk
   }
 }
 
-// Scores the last step of `job` with these host times.
-void with_host_of(Scores& scores, std::string_view test, const RecordedJob& job, const HostTimes& times,
-                  double factor, std::size_t n_fit, bool loader_given = false) {
-  const RecordedProgram& recorded = job.steps.back();
-  Costs costs{recorded.program};
-  for (const RankClassId c : all_classes(recorded)) {
-    (void)times.apply(recorded, c, costs, factor);
-    if (loader_given) scale_data_loader(recorded, c, costs, 1);
+// Steps of one rank with these host times: [rank class][step], measured and predicted.
+std::vector<std::vector<TimePair>> steps_with_host_of(const RecordedJob& job, const HostTimes& times,
+                                                      double factor, bool loader_given) {
+  std::vector<std::vector<TimePair>> pairs;
+  for (const RecordedProgram& recorded : job.steps) {
+    Costs costs{recorded.program};
+    for (const RankClassId c : all_classes(recorded)) {
+      (void)times.apply(recorded, c, costs, factor);
+      if (loader_given) scale_data_loader(recorded, c, costs, 1);
+    }
+    const Result<ReplayScores> result = score_replay(recorded, costs);
+    if (!result.ok()) continue;
+    pairs.resize(std::max(pairs.size(), result->ranks.size()));
+    for (std::size_t r = 0; r < result->ranks.size(); ++r) {
+      pairs[r].push_back(result->ranks[r].step);
+    }
   }
-  const Result<ReplayScores> result = score_replay(recorded, costs);
-  if (!result.ok()) return;
-  for (const ReplayedRank& rank : result->ranks) {
-    scores.add(test, job.name,
-               {row_name(recorded.facts[rank.rank_class.index()]),
-                rank.step.measured_us / kUsPerMs,
-                rank.step.simulated_us / kUsPerMs,
-                std::nullopt,
-                std::nullopt,
-                {}},
-               n_fit);
+  return pairs;
+}
+// Means of host times predict the mean of the steps.
+TimePair mean_of(std::span<const TimePair> pairs) {
+  TimePair mean;
+  for (const TimePair& pair : pairs) {
+    mean.measured_us += pair.measured_us / static_cast<double>(pairs.size());
+    mean.simulated_us += pair.simulated_us / static_cast<double>(pairs.size());
+  }
+  return mean;
+}
+std::string mean_row_name(const RecordedJob& job, std::size_t r, std::size_t n) {
+  const RecordedStepFacts& facts = job.steps.back().facts[r];
+  return n == 1 ? row_name(facts) : fmt::format("rank {} mean of {} steps", facts.rank, n);
+}
+
+// The mean step of `job` with these host times; `band`: to either side, a factor.
+void with_host_of(Scores& scores, std::string_view test, const RecordedJob& job, const HostTimes& times,
+                  double factor, std::size_t n_fit, double band, bool loader_given = false) {
+  const auto pairs = steps_with_host_of(job, times, factor, loader_given);
+  for (std::size_t r = 0; r < pairs.size() && r < job.steps.back().facts.size(); ++r) {
+    const TimePair mean = mean_of(pairs[r]);
+    const double ms = mean.simulated_us / kUsPerMs;
+    scores.add(
+        test, job.name,
+        {mean_row_name(job, r, pairs[r].size()), mean.measured_us / kUsPerMs, ms, ms / band, ms * band, {}},
+        n_fit);
+  }
+}
+
+// Every step of `job` alone, with the host times of another capture.
+void each_step_of_two_captures(Scores& scores, const RecordedJob& job, const HostTimes& times,
+                               std::size_t n_fit) {
+  const auto pairs = steps_with_host_of(job, times, 1, true);
+  for (std::size_t r = 0; r < pairs.size(); ++r) {
+    for (std::size_t s = 0; s < pairs[r].size(); ++s) {
+      const double ms = pairs[r][s].simulated_us / kUsPerMs;
+      scores.add(
+          "two_captures_each_step", job.name,
+          {fmt::format("rank {} step {} of {}", job.steps.back().facts[r].rank, s + 1, pairs[r].size()),
+           pairs[r][s].measured_us / kUsPerMs,
+           ms,
+           ms / kOverheadBand,
+           ms * kOverheadBand,
+           {}},
+          n_fit);
+    }
   }
 }
 
 void between_jobs(Scores& scores, std::span<const RecordedJob> jobs) {
+  std::vector<HostTimes> host_of_jobs;
+  host_of_jobs.reserve(jobs.size());
+  for (const RecordedJob& job : jobs) host_of_jobs.push_back(host_of_job(job));
   for (const RecordedJob& job : jobs) {
     if (job.steps.back().facts.front().step_number < 0) continue;
-    HostTimes foreign, captures;
-    std::size_t n_foreign = 0, n_captures = 0;
-    for (const RecordedJob& other : jobs) {
+    const HostTimes& own = host_of_jobs[static_cast<std::size_t>(&job - jobs.data())];
+    HostTimes captures;
+    std::size_t n_captures = 0;
+    // Of all others, whatever their GPU, the one whose host times know most of this job's calls.
+    std::size_t nearest = jobs.size();
+    double most = 0;
+    for (std::size_t o = 0; o < jobs.size(); ++o) {
+      const RecordedJob& other = jobs[o];
       if (&other == &job) continue;
       if (other.folder == job.folder && other.device == job.device && !job.device.empty() &&
           same_workload(other, job)) {
-        captures.add(host_of_job(other));
+        captures.add(host_of_jobs[o]);
         n_captures += other.steps.size();
-      } else if (other.device == job.device) {
-        foreign.add(host_of_job(other));
-        n_foreign += other.steps.size();
+      } else if (!same_workload(other, job)) {
+        const double known = host_of_jobs[o].share_known(own);
+        if (known <= most) continue;
+        most = known;
+        nearest = o;
       }
     }
     if (n_captures > 0) {
-      with_host_of(scores, "two_captures", job, captures, 1, n_captures, true);
-      with_host_of(scores, "two_captures_loader_learned", job, captures, 1, n_captures);
+      with_host_of(scores, "two_captures", job, captures, 1, n_captures, kOverheadBand, true);
+      with_host_of(scores, "two_captures_loader_learned", job, captures, 1, n_captures, kOtherHostBand);
+      each_step_of_two_captures(scores, job, captures, n_captures);
     }
-    if (n_foreign > 0) {
-      with_host_of(scores, "foreign_overheads", job, foreign, foreign.factor_of(host_of_job(job)), n_foreign);
+    if (nearest < jobs.size()) {
+      const HostTimes& foreign = host_of_jobs[nearest];
+      const std::string_view test = most >= kRelated ? "foreign_overheads" : "foreign_overheads_unrelated";
+      with_host_of(scores, test, job, foreign, foreign.factor_of(own), jobs[nearest].steps.size(),
+                   most >= kRelated ? kOtherHostBand : kUnrelatedBand);
     }
   }
 }

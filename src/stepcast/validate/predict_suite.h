@@ -11,10 +11,13 @@
 //                      without the steps before the job is under way, which are named
 //   median_of_others   the median of the other steps as they are
 //   two_captures       one capture's structure and GPU work with the host times of another capture of the same
-//                      job (a trace set beside it with the same operators); the data loader's time as recorded
-//   two_captures_loader_learned   the same with the data loader's time from the other capture
-//   foreign_overheads  host times learned from all other jobs on the same GPU, times the factor by which
-//                      operators that both know are slower here
+//                      job (a trace set beside it with the same operators); the data loader's time as recorded;
+//                      the mean of its steps
+//   two_captures_each_step        the same, every step alone
+//   two_captures_loader_learned   the mean step with the data loader's time from the other capture
+//   foreign_overheads  host times of the job that knows most of this one's calls, another workload on whatever
+//                      GPU, times the factor by which operators that both know are slower here; mean step
+//   foreign_overheads_unrelated   the same where that job knows less than 60 % of the calls
 //   execution_traces_alone   a rank's step from the execution traces of all ranks: its own recorded time
 //                      gives no more than when it began; host times and launches of the other ranks
 //   gpu_active         kernel time from models alone against the recorded one, without communication, table
