@@ -58,8 +58,8 @@ TEST(PredictSuite, LeavesEveryRankOutInTurn) {
   EXPECT_EQ(find_test(*result, "published_algorithm"), nullptr);
 }
 
-// One value says nothing of how far apart values are.
-TEST(PredictSuite, HasNoBandFromASingleOtherRank) {
+// One value says nothing of how far apart ranks are: the band of host times from means, 8 %, stands in.
+TEST(PredictSuite, AssumesTheBandFromASingleOtherRank) {
   const TraceFolder folder;
   test::GeneratorOptions options;
   options.ranks = 2;
@@ -69,7 +69,10 @@ TEST(PredictSuite, HasNoBandFromASingleOtherRank) {
   const Result<SuiteResult> result = validate_predict(folder.path(), {.threads = 1, .protocol = {}});
   ASSERT_TRUE(result.ok()) << result.error().message();
   ASSERT_EQ(result->tests.front().sets.size(), 1U);
-  EXPECT_FALSE(result->tests.front().sets[0].rows[0].p10 || result->tests.front().sets[0].rows[0].p90);
+  const ScoredRow& row = result->tests.front().sets[0].rows[0];
+  ASSERT_TRUE(row.p10 && row.p90);
+  EXPECT_NEAR(*row.p10, 0.92 * row.predicted, 1e-9);
+  EXPECT_NEAR(*row.p90, 1.08 * row.predicted, 1e-9);
 }
 
 TEST(PredictSuite, SaysWhatIsWrong) {
