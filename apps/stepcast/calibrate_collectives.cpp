@@ -25,6 +25,7 @@
 #include "stepcast/report/text_table.h"
 
 #include "calibrate.h"
+#include "option_values.h"
 #include "outputs.h"
 
 namespace stepcast::cli {
@@ -278,10 +279,10 @@ Result<int> run(const Options& options) {
   const Remarks remarks{std::move(moved), std::move(refused), std::move(all.unused),
                         missing_commands(base, fitted), std::move(denser)};
   if (options.json) {
-    fmt::print("{}", report_json(calibrated, fitted, remarks));
+    print("{}", report_json(calibrated, fitted, remarks));
   } else {
-    fmt::print("{}", report_text(fitted, remarks, !options.no_plot));
-    if (!options.output.empty()) fmt::print("\n{}\n", output.note());
+    print("{}", report_text(fitted, remarks, !options.no_plot));
+    if (!options.output.empty()) print("\n{}\n", output.note());
   }
   return kSuccess;
 }
@@ -303,9 +304,11 @@ Calibration collectives_calibration() {
         app.add_option("--measured-on", options->measured_on,
                        "take only rows of this platform from CSV files");
         app.add_option("--collective", options->collective, "what was measured, where a log does not say it");
-        app.add_option("--ranks", options->ranks, "how many ranks took part, where a log does not say it");
+        app.add_option("--ranks", options->ranks, "how many ranks took part, where a log does not say it")
+            ->check(above_zero);
         app.add_option("--gpus-per-node", options->gpus_per_node,
-                       "ranks per node, where a log does not say it");
+                       "ranks per node, where a log does not say it")
+            ->check(above_zero);
         app.add_option("--document", options->document,
                        "where the measurements are from, for the provenance");
         app.add_option("--date", options->date, "when they were made: 2024, 2024-05 or 2024-05-31");

@@ -92,8 +92,8 @@ Result<int> run(const Options& options) {
     table.row({note.record, table_count(note.n_rows), table_number(note.unseen_mape_percent, 1),
                fmt::format("{}", fmt::join(note.devices, ", "))});
   }
-  fmt::print("{}", table.text());
-  for (const auto& [gpu, n] : unknown) fmt::print("{}: {} rows; no device that ships is called so\n", gpu, n);
+  print("{}", table.text());
+  for (const auto& [gpu, n] : unknown) print("{}: {} rows; no device that ships is called so\n", gpu, n);
   if (!output) return kSuccess;
   Platform part;
   part.name = "generic-kernels";
@@ -104,7 +104,7 @@ Result<int> run(const Options& options) {
     part.set(std::move(record));
   }
   STEPCAST_TRY(output->write(platform_extension_json(part, Platform{}, {})));
-  fmt::print("\nWritten to {}\n", options.output);
+  print("\nWritten to {}\n", options.output);
   return kSuccess;
 }
 

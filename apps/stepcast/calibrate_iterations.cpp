@@ -12,6 +12,7 @@
 #include "stepcast/base/version.h"
 #include "stepcast/calibrate/iteration_fit.h"
 #include "stepcast/calibrate/llm_runs.h"
+#include "stepcast/platform/platform_choice.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/report/text_table.h"
 
@@ -27,17 +28,52 @@ struct Options {
   bool json = false;
 };
 
+// A fit that does not even explain its own steps is no calibration, and forecasts that are off by orders of magnitude
+// say that the times are in another unit.
+Status check_plausible(const IterationFit& fit) {
+  constexpr double kMostError = 50;                        // percent, on the steps that were fitted
+  constexpr double kFarTooLong = 5000, kFarTooShort = 98;  // percent, before the fit
+  if (fit.median_before > kFarTooLong) {
+    return Error{"the measured steps are far shorter than any forecast"}
+        .found(fmt::format("a median error of {:.0f} %", fit.median_before))
+        .expected("iter_time_ms in milliseconds")
+        .advice("are the times in seconds?");
+  }
+  if (fit.median_before > kFarTooShort && fit.mape_after > kMostError) {
+    return Error{"the measured steps are far longer than any forecast"}
+        .found(fmt::format("a median error of {:.0f} %", fit.median_before))
+        .expected("iter_time_ms in milliseconds")
+        .advice("are the times in microseconds?");
+  }
+  if (fit.mape_after > kMostError) {
+    return Error{"no few factors explain these steps"}
+        .found(fmt::format("a mean error of {:.0f} % on the steps themselves after the fit", fit.mape_after))
+        .expected(fmt::format("at most {:.0f} %", kMostError))
+        .advice("check layouts, sizes and the platform of the rows; nothing was written");
+  }
+  return Ok{};
+}
+
 Result<int> run(const Options& options) {
   STEPCAST_ASSIGN(const Platform base, load_platform(options.base));
   STEPCAST_ASSIGN(const PlatformOutput output,
                   PlatformOutput::at(options.output, options.base, base, options.files));
   std::vector<MeasuredStep> steps;
+  std::vector<std::string> left_out;  // rows that could not be read
   for (const std::string& file : options.files) {
-    STEPCAST_ASSIGN(std::vector<LlmRun> runs, read_llm_runs(file));
-    for (LlmRun& run : runs)
+    STEPCAST_ASSIGN(std::vector<LlmRun> runs, read_llm_runs(file, &left_out));
+    for (LlmRun& run : runs) {
+      if (!run.gpu.empty() && !may_be_called(run.gpu, base.device)) {
+        return Error::at(file, fmt::format("line {}, column gpu", run.line))
+            .found(fmt::format("`{}`", run.gpu))
+            .expected(fmt::format("the GPU of {}, {}", base.name, base.device.name))
+            .advice("name the platform that the steps ran on with --platform");
+      }
       steps.push_back({std::move(run.model), std::move(run.layout), &base, run.iter_time_ms});
+    }
   }
   STEPCAST_ASSIGN(const IterationFit fit, fit_iterations(steps));
+  STEPCAST_TRY(check_plausible(fit));
 
   Platform platform = output.begin(base, options.name);
   ModelRecord record = step_factors_record(fit.assumptions);
@@ -65,19 +101,21 @@ Result<int> run(const Options& options) {
     for (const FittedFactor& f : fitted_factors()) json.field(f.name, fit.assumptions.*(f.member));
     json.end_object();
     json.key("skipped").begin_array();
+    for (const std::string& what : left_out) json.value(what);
     for (const std::string& what : fit.skipped) json.value(what);
     json.end_array().end_object();
-    fmt::print("{}", std::move(json).text());
+    print("{}", std::move(json).text());
     return kSuccess;
   }
   TextTable table{{{"factor", TextTable::Align::left}, {"times"}}};
   for (const FittedFactor& f : fitted_factors()) {
     table.row({std::string{f.name}, table_number(fit.assumptions.*(f.member), 3)});
   }
-  fmt::print("{}\n{} steps: mean |error| {:.1f} % before, {:.1f} % after; median {:.1f} %, {:.1f} %\n",
-             table.text(), fit.n, fit.mape_before, fit.mape_after, fit.median_before, fit.median_after);
-  for (const std::string& what : fit.skipped) fmt::print("left out: {}\n", what);
-  fmt::print("{}\n", output.note());
+  print("{}\n{} steps: mean |error| {:.1f} % before, {:.1f} % after; median {:.1f} %, {:.1f} %\n",
+        table.text(), fit.n, fit.mape_before, fit.mape_after, fit.median_before, fit.median_after);
+  for (const std::string& what : left_out) print("left out: {}\n", what);
+  for (const std::string& what : fit.skipped) print("left out: {}\n", what);
+  print("{}\n", output.note());
   return kSuccess;
 }
 

@@ -227,10 +227,10 @@ Result<int> run(const Options& options) {
     STEPCAST_TRY(output.write(calibrated, base));
   }
   if (options.json) {
-    fmt::print("{}", report_json(calibrated, fit, chosen));
+    print("{}", report_json(calibrated, fit, chosen));
   } else {
-    fmt::print("{}", report_text(fit, chosen));
-    if (!options.output.empty()) fmt::print("\n{}\n", output.note());
+    print("{}", report_text(fit, chosen));
+    if (!options.output.empty()) print("\n{}\n", output.note());
   }
   return kSuccess;
 }

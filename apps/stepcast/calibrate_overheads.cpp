@@ -252,10 +252,10 @@ Result<int> run(const Options& options) {
     STEPCAST_TRY(output.write(platform, base));
   }
   if (options.json) {
-    fmt::print("{}", report_json(fit, traces, notes, platform, options));
+    print("{}", report_json(fit, traces, notes, platform, options));
   } else {
-    fmt::print("{}", report_text(fit, traces, notes, options));
-    if (!options.output.empty()) fmt::print("\n{}\n", output.note());
+    print("{}", report_text(fit, traces, notes, options));
+    if (!options.output.empty()) print("\n{}\n", output.note());
   }
   return kSuccess;
 }

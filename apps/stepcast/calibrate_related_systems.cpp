@@ -64,8 +64,8 @@ Result<int> run(const Options& options) {
     table.row({s.name, s.device.architecture, std::string{to_string(s.node.intra.kind)},
                table_count(s.curves.size())});
   }
-  fmt::print("{}", table.text());
-  for (const std::string& name : unknown) fmt::print("{}: no platform that ships is called so\n", name);
+  print("{}", table.text());
+  for (const std::string& name : unknown) print("{}: no platform that ships is called so\n", name);
   if (!output) return kSuccess;
   Platform part;
   part.name = "related-systems";
@@ -79,7 +79,7 @@ Result<int> run(const Options& options) {
   record.provenance.n_rows = n_rows;
   part.set(std::move(record));
   STEPCAST_TRY(output->write(platform_extension_json(part, Platform{}, {})));
-  fmt::print("\nWritten to {}\n", options.output);
+  print("\nWritten to {}\n", options.output);
   return kSuccess;
 }
 

@@ -153,12 +153,12 @@ Result<int> run(const Options& options) {
       if (!first_error) first_error = std::move(status).error();
     }
     if (text.empty()) continue;
-    fmt::print("{}{}", printed ? "\n" : "", text);
+    print("{}{}", printed ? "\n" : "", text);
     printed = true;
   }
   if (options.json && (!first_error || options.files.size() > 1)) {
     json.end_array().end_object();
-    fmt::print("{}", std::move(json).text());
+    print("{}", std::move(json).text());
   }
   if (first_error) return *std::move(first_error);
   return kSuccess;

@@ -32,9 +32,7 @@ std::string reference_from(const OutputFile& file, const std::string& reference)
 
 CLI::Option* add_output_option(CLI::App& app, const std::string& flags, std::string& file,
                                const std::string& help) {
-  return app.add_option(flags, file, help)->check([](const std::string& name) {
-    return name.empty() ? std::string{"found an empty name, expected a file to write"} : std::string{};
-  });
+  return app.add_option(flags, file, help)->type_name("FILE");
 }
 
 std::vector<fs::path> input_files(std::span<const fs::path> places) {

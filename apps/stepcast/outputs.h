@@ -16,7 +16,7 @@
 
 namespace stepcast::cli {
 
-// An option that names a file to write. An empty name, as of a shell variable that is not set, is an error.
+// An option that names a file to write.
 CLI::Option* add_output_option(CLI::App& app, const std::string& flags, std::string& file,
                                const std::string& help);
 

@@ -23,7 +23,7 @@ using Align = TextTable::Align;
 
 struct Options {
   std::string platform;
-  bool json = false;
+  bool json = false, names = false;
 };
 
 void write_texts(JsonWriter& json, std::string_view key, const std::vector<std::string>& texts) {
@@ -32,13 +32,23 @@ void write_texts(JsonWriter& json, std::string_view key, const std::vector<std::
   json.end_array();
 }
 
-std::string listing_json(const std::vector<PlatformListing>& all) {
+std::string_view role_word(PlatformListing::Role role) {
+  switch (role) {
+    case PlatformListing::Role::device: return "device";
+    case PlatformListing::Role::node: return "node";
+    case PlatformListing::Role::benchmark: return "benchmark";
+  }
+  return "node";
+}
+
+std::string listing_json(const PlatformListings& all) {
   JsonWriter json{JsonWriter::Layout::indented};
   json.begin_object().field("schema", "stepcast.platforms/1").field("version", version());
   json.key("platforms").begin_array();
-  for (const PlatformListing& p : all) {
+  for (const PlatformListing& p : all.platforms) {
     json.begin_object();
     json.field("name", p.name);
+    json.field("role", role_word(p.role));
     json.field("description", p.description);
     write_texts(json, "aliases", p.aliases);
     json.field("device", p.device);
@@ -48,26 +58,42 @@ std::string listing_json(const std::vector<PlatformListing>& all) {
     json.end_object();
   }
   json.end_array();
+  write_texts(json, "unreadable", all.unreadable);
   json.end_object();
   return std::move(json).text();
 }
 
-std::string listing_text(const std::vector<PlatformListing>& all) {
-  TextTable table{{{"platform", Align::left},
-                   {"device", Align::left},
-                   {"GPUs\nper node"},
-                   {"curves"},
-                   {"models"},
-                   {"over-\nheads"},
-                   {"description", Align::left}}};
-  for (const PlatformListing& p : all) {
-    table.row({p.name, p.device, std::to_string(p.gpus_per_node),
-               table_number_or_blank(static_cast<double>(p.n_curves), 0),
-               table_number_or_blank(static_cast<double>(p.n_models), 0),
-               table_number_or_blank(static_cast<double>(p.n_overheads), 0), p.description});
+std::string listing_text(const PlatformListings& all) {
+  constexpr std::pair<PlatformListing::Role, std::string_view> kGroups[] = {
+      {PlatformListing::Role::node, "Nodes, of which any number can be asked for"},
+      {PlatformListing::Role::device, "GPUs alone; with several GPUs a GPU stands for its usual node"},
+      {PlatformListing::Role::benchmark, "Machines of published measurements, as they were described"}};
+  std::string out;
+  for (const auto& [role, title] : kGroups) {
+    TextTable table{{{"platform", Align::left},
+                     {"device", Align::left},
+                     {"GPUs\nper node"},
+                     {"curves"},
+                     {"models"},
+                     {"over-\nheads"},
+                     {"description", Align::left}}};
+    for (const PlatformListing& p : all.platforms) {
+      if (p.role != role) continue;
+      table.row({p.name, p.device, std::to_string(p.gpus_per_node),
+                 table_number_or_blank(static_cast<double>(p.n_curves), 0),
+                 table_number_or_blank(static_cast<double>(p.n_models), 0),
+                 table_number_or_blank(static_cast<double>(p.n_overheads), 0), p.description});
+    }
+    out += fmt::format("{}\n\n{}\n", title, table.text());
   }
-  return fmt::format("{}\n`stepcast platforms NAME` shows one with the source of every figure.\n",
-                     table.text());
+  for (const std::string& problem : all.unreadable) out += fmt::format("left out: {}\n", problem);
+  return out + "`stepcast platforms NAME` shows one with the source of every figure.\n";
+}
+
+std::string listing_names(const PlatformListings& all) {
+  std::string out;
+  for (const PlatformListing& p : all.platforms) out += p.name + "\n";
+  return out;
 }
 
 // Each source once, with a number that the figures refer to.
@@ -187,12 +213,19 @@ std::string platform_text(const Platform& platform) {
 
 Result<int> run(const Options& options) {
   if (options.platform.empty()) {
-    STEPCAST_ASSIGN(const std::vector<PlatformListing> all, list_platforms(platform_search_dirs()));
-    fmt::print("{}", options.json ? listing_json(all) : listing_text(all));
+    const std::vector<std::filesystem::path> dirs = platform_search_dirs();
+    const PlatformListings all = list_platforms(dirs);
+    if (all.platforms.empty() && all.unreadable.empty()) {
+      return Error{"no platforms were found"}.advice(
+          "set STEPCAST_PLATFORMS to the folder `platforms` of the checkout, or to share/stepcast/platforms "
+          "of the "
+          "installation");
+    }
+    print("{}", options.json ? listing_json(all) : options.names ? listing_names(all) : listing_text(all));
     return kSuccess;
   }
   STEPCAST_ASSIGN(const Platform platform, load_platform(options.platform));
-  fmt::print("{}", options.json ? platform_json(platform) : platform_text(platform));
+  print("{}", options.json ? platform_json(platform) : platform_text(platform));
   return kSuccess;
 }
 
@@ -204,6 +237,7 @@ Verb platforms_verb() {
         auto options = std::make_shared<Options>();
         app.add_option("NAME|FILE", options->platform,
                        "a platform to show: a name or alias, or a file; without it all are listed");
+        app.add_flag("--names", options->names, "print names alone, one a line");
         app.add_flag(
             "--json", options->json,
             "print JSON: the list, or the platform file with all that it extends (docs/platform-file.md)");

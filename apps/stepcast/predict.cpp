@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
+#include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -18,8 +20,10 @@
 #include "stepcast/describe/megatron.h"
 #include "stepcast/describe/software_defaults.h"
 #include "stepcast/operation/dtype.h"
+#include "stepcast/platform/platform_file.h"
 #include "stepcast/trace/trace_set.h"
 
+#include "option_values.h"
 #include "outputs.h"
 #include "verbs.h"
 
@@ -32,7 +36,8 @@ struct Options {
   PredictRequest request;
   PredictTraceRequest traces;
   std::string ranks;
-  bool json = false;
+  bool json = false, require_fit = false;
+  std::optional<std::int64_t> nodes;
   std::string timeline;
   CLI::App* app = nullptr;  // holds the flags that Megatron knows and we pass on
 };
@@ -54,10 +59,27 @@ Result<Job> job_of(const Options& options) {
                              ? DType::bf16
                              : parse_dtype(options.dtype);
   }
-  STEPCAST_ASSIGN(MegatronWords words, parse_megatron_flags(options.app->remaining()));
+  const std::vector<std::string> left = options.app->remaining();
+  if (!left.empty() && !left.front().starts_with("-")) {
+    return Error{fmt::format("`{}` stands without a flag", left.front().substr(0, 80))}.advice(
+        fmt::format("write --model {}", left.front().substr(0, 80)));
+  }
+  STEPCAST_ASSIGN(MegatronWords words, parse_megatron_flags(left));
+  if (!options.dtype.empty() && words.settings.dtype && words.settings.dtype != job.settings.dtype) {
+    return Error::at("", "--dtype", fmt::format("given together with --{}", to_string(*words.settings.dtype)))
+        .advice("choose one");
+  }
   job.settings = over(words.settings, job.settings);
   job.not_modelled = std::move(words.not_modelled);
-  if (!options.command_line.empty()) job.command_line = options.command_line;
+  if (!options.command_line.empty()) {
+    job.command_line = options.command_line;
+    std::error_code ignored;
+    if (options.command_line.find(' ') == std::string::npos &&
+        std::filesystem::is_regular_file(options.command_line, ignored)) {
+      STEPCAST_ASSIGN(ConfigText script, read_config_text(options.command_line));
+      job.command_line = std::move(script.text);
+    }
+  }
   if (!options.torchtitan.empty()) {
     STEPCAST_ASSIGN(job.torchtitan, read_config_text(options.torchtitan));
   }
@@ -67,9 +89,46 @@ Result<Job> job_of(const Options& options) {
   return job;
 }
 
-std::string above_zero(const std::string& text) {
-  return std::strtod(text.c_str(), nullptr) > 0 ? std::string{}
-                                                : fmt::format("found {}, expected a number above 0", text);
+// --nodes 4: so many GPUs as four nodes have.
+Status count_nodes(const Options& options, PredictRequest& request) {
+  if (!options.nodes) return Ok{};
+  if (request.job.n_gpus)
+    return Error{"--nodes and --gpus say the same thing"}.advice("leave one of the two out");
+  constexpr std::int64_t kMost = 1'000'000;
+  if (*options.nodes < 1 || *options.nodes > kMost) {
+    return Error::at("", "--nodes").found(fmt::format("{}", *options.nodes)).expected("1 to 1e6");
+  }
+  std::int64_t in_node = request.job.gpus_per_node.value_or(0);
+  if (in_node < 1) {
+    STEPCAST_ASSIGN(const Platform platform, load_platform(request.platform));
+    in_node = platform.node.gpus_per_node;
+  }
+  request.job.n_gpus = *options.nodes * in_node;
+  return Ok{};
+}
+
+// What the command line left to us and what it may have meant otherwise, before everything else.
+void add_notes(const Options& options, Forecast& forecast) {
+  std::vector<std::string> notes;
+  if (options.app->get_option("--platform")->count() == 0) {
+    notes.push_back(fmt::format("platform not given: {}", options.request.platform));
+  }
+  const TrainingBudget& budget = options.request.budget;
+  if ((budget.price_per_gpu_hour || budget.power_per_gpu_W) && !budget.asked()) {
+    notes.emplace_back("--gpu-hour-price and --gpu-power-watts price a training: add --train-tokens");
+  }
+  constexpr double kFewTokens = 1e6;
+  if (budget.tokens && *budget.tokens < kFewTokens) {
+    notes.push_back(
+        fmt::format("--train-tokens {:.0f} is less than a training; 15T are 15e12", *budget.tokens));
+  }
+  constexpr double kLittlePower = 50;
+  if (budget.power_per_gpu_W && *budget.power_per_gpu_W < kLittlePower) {
+    notes.push_back(fmt::format("--gpu-power-watts {:g} is less than any GPU takes; kilowatts?",
+                                *budget.power_per_gpu_W));
+  }
+  notes.insert(notes.end(), forecast.notes.begin(), forecast.notes.end());
+  forecast.notes = std::move(notes);
 }
 
 // Options that mean something with --trace; all others describe a step.
@@ -141,27 +200,70 @@ Result<int> run(const Options& options) {
   if (!options.traces.places.empty()) {
     const Session session;
     STEPCAST_ASSIGN(const Forecast forecast, forecast_of_traces(options, session));
-    fmt::print("{}", options.json ? forecast_json(forecast) : forecast_text(forecast));
+    print("{}", options.json ? forecast_json(forecast) : forecast_text(forecast));
     if (!options.timeline.empty() && !options.json) {
-      fmt::print("\nTimeline written to {}: open it at https://ui.perfetto.dev\n", options.timeline);
+      print("\nTimeline written to {}: open it at https://ui.perfetto.dev\n", options.timeline);
     }
     return kSuccess;
   }
   PredictRequest request = options.request;
   request.timeline = options.timeline;
   STEPCAST_ASSIGN(request.job, job_of(options));
+  STEPCAST_TRY(count_nodes(options, request));
   const Session session;
-  STEPCAST_ASSIGN(const Forecast forecast, session.predict(request));
+  STEPCAST_ASSIGN(Forecast forecast, session.predict(request));
+  add_notes(options, forecast);
+  const bool fits = !forecast.memory || forecast.memory->margin_GiB >= 0;
+  const int code = options.require_fit && !fits ? kDoesNotFit : kSuccess;
   if (options.json) {
-    fmt::print("{}", forecast_json(forecast));
-    return kSuccess;
+    print("{}", forecast_json(forecast));
+    return code;
   }
-  if (request.explained) fmt::print("{}\n", explained_text(forecast));
-  fmt::print("{}", forecast_text(forecast));
+  if (request.explained) print("{}\n", explained_text(forecast));
+  print("{}", forecast_text(forecast));
   if (!options.timeline.empty()) {
-    fmt::print("\nTimeline written to {}: open it at https://ui.perfetto.dev\n", options.timeline);
+    print("\nTimeline written to {}: open it at https://ui.perfetto.dev\n", options.timeline);
   }
-  return kSuccess;
+  return code;
+}
+
+// Under headings in --help; what is not named here stands under the last one.
+void group_options(CLI::App& app) {
+  constexpr std::string_view kTrace = "Recorded traces on another machine";
+  constexpr std::pair<std::string_view, std::string_view> kGroups[] = {
+      {"model", "What is trained, and where"},
+      {"platform", "What is trained, and where"},
+      {"gpus", "What is trained, and where"},
+      {"nodes", "What is trained, and where"},
+      {"gpus-per-node", "What is trained, and where"},
+      {"framework", "What is trained, and where"},
+      {"dtype", "What is trained, and where"},
+      {"command-line", "Descriptions of other software"},
+      {"torchtitan", "Descriptions of other software"},
+      {"deepspeed", "Descriptions of other software"},
+      {"train-tokens", "A whole training"},
+      {"train-samples", "A whole training"},
+      {"train-iterations", "A whole training"},
+      {"gpu-hour-price", "A whole training"},
+      {"gpu-power-watts", "A whole training"},
+      {"json", "Result"},
+      {"explain", "Result"},
+      {"published", "Result"},
+      {"timeline", "Result"},
+      {"require-fit", "Result"},
+      {"what-if", "Result"}};
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_lnames().empty() || option->get_name() == "--help") continue;
+    const auto is_in = [&](std::string_view name) { return option->check_lname(std::string{name}); };
+    option->group("Layout and batch");
+    for (const auto& [name, group] : kGroups) {
+      if (is_in(name)) option->group(std::string{group});
+    }
+    for (const std::string_view name : kOfTracesAlone) {
+      if (is_in(name.substr(2))) option->group(std::string{kTrace});
+    }
+    if (is_in("trace")) option->group(std::string{kTrace});
+  }
 }
 
 }  // namespace
@@ -174,12 +276,25 @@ Verb predict_verb() {
         options->app = &app;
         app.allow_extras();
         app.footer(
-            "Flags of Megatron-LM that are not listed here are understood as they are. What is said in "
-            "several\n"
-            "places holds in this order, the later the stronger: the model and our defaults, the habits of\n"
-            "--framework, --command-line, --torchtitan or --deepspeed, flags. Example:\n"
-            "  stepcast predict --model llama-3-70b --platform dgx-h100 --gpus 512 --tp 4 --pp 4 \\\n"
-            "    --global-batch-size 512 --sequence-parallel --use-distributed-optimizer\n"
+            "Memory, as flags of Megatron-LM, of which all that change a step are understood as they are\n"
+            "(`stepcast reference megatron-flags`):\n"
+            "  --use-distributed-optimizer                 ZeRO-1: optimizer states are sharded\n"
+            "  --zero-stage 0|1|2|3, --use-megatron-fsdp   ZeRO, FSDP: gradients and weights, too (or "
+            "--framework fsdp)\n"
+            "  --recompute-granularity full|selective      recompute layers, or the core of attention\n"
+            "  --sequence-parallel                         with --tp: norms are split as well\n"
+            "  --optimizer-cpu-offload                     optimizer states in the memory of the host\n"
+            "Without any of these and without a degree, the usual layout that needs least and fits is taken "
+            "and named.\n"
+            "Numbers: 8k is 8192, 15T is 15e12, 1e3 is 1000. What is said in several places holds in this "
+            "order, the\n"
+            "later the stronger: the model and our defaults, the habits of --framework, --command-line, "
+            "--torchtitan\n"
+            "or --deepspeed, flags. Exit code 3: --require-fit and it does not fit. Examples:\n"
+            "  stepcast predict --model llama-3-8b --gpus 8\n"
+            "  stepcast predict --model llama-3-70b --platform dgx-h100 --gpus 512 --tp 4 --pp 4 --gbs 512 "
+            "\\\n"
+            "    --sequence-parallel --use-distributed-optimizer\n"
             "  stepcast predict --trace traces/ --platform 8xmi300x --what-if host=1.5x");
         app.add_option("--model", options->request.job.model,
                        "name of a preset, or a Hugging Face config.json");
@@ -188,6 +303,7 @@ Verb predict_verb() {
             ->capture_default_str();
         app.add_option("--gpus", options->request.job.n_gpus,
                        "GPUs in all; what the layout leaves is data parallel");
+        app.add_option("--nodes", options->nodes, "nodes of the platform, instead of --gpus");
         app.add_option(
             "--gpus-per-node", options->request.job.gpus_per_node,
             "GPUs that the fast links of a node join, where they are not as many as the platform has");
@@ -200,11 +316,14 @@ Verb predict_verb() {
         app.add_option("--ep,--expert-model-parallel-size", options->request.job.settings.expert,
                        "expert parallel degree");
         app.add_option("--mbs,--micro-batch-size", options->request.job.settings.micro_batch_sequences,
-                       "sequences per micro-batch");
+                       "sequences per micro-batch")
+            ->check(above_zero);
         app.add_option("--gbs,--global-batch-size", options->request.job.settings.global_batch_sequences,
-                       "sequences per step");
+                       "sequences per step")
+            ->check(above_zero);
         app.add_option("--seq,--seq-length", options->request.job.settings.seq_len_tokens,
-                       "tokens per sequence");
+                       "tokens per sequence")
+            ->check(above_zero);
         app.add_option("--lora-rank", options->request.job.settings.lora_rank,
                        "rank of low-rank adapters (LoRA) on attention; the weights of the model are frozen");
         app.add_option("--packed-mean-tokens", options->request.job.settings.packed_mean_tokens,
@@ -217,21 +336,20 @@ Verb predict_verb() {
             "whose kernels and overlaps: megatron, nemo, torchtitan, fsdp, deepspeed, neox, pytorch, "
             "libai");
         app.add_option("--command-line", options->command_line,
-                       "a whole Megatron-LM command line; flags beside it hold against it");
+                       "a whole Megatron-LM command line, or the launch script that holds it; flags beside "
+                       "it hold against it");
         app.add_option("--torchtitan", options->torchtitan,
                        "a TorchTitan job config (TOML); flags beside it hold against it");
         app.add_option("--deepspeed", options->deepspeed,
                        "a DeepSpeed config (JSON); flags beside it hold against it");
         app.add_option("--trace", options->traces.places,
                        "predict recorded ranks instead: a folder with their traces, or the files");
-        app.add_option(
-            "--recorded-on", options->traces.recorded_on,
-            "--trace: the platform that stands for the machine that recorded (default: the one with "
-            "its GPU)");
-        app.add_option(
-               "--kernels", options->traces.kernels,
-               "--trace: times of GPU work as recorded, from models of the platform, or recorded times the "
-               "ratio of the models (default: ratio with --platform, recorded without)")
+        app.add_option("--recorded-on", options->traces.recorded_on,
+                       "--trace: the platform that stands for the machine that recorded (default: the one "
+                       "with its GPU)");
+        app.add_option("--kernels", options->traces.kernels,
+                       "--trace: times of GPU work as recorded, from models of the platform, or recorded "
+                       "times the ratio of the models (default: ratio with --platform, recorded without)")
             ->check(CLI::IsMember({"recorded", "models", "ratio"}));
         app.add_option("--host", options->traces.host,
                        "--trace: times of CPU threads as recorded, or from the overheads of the platform")
@@ -272,9 +390,12 @@ Verb predict_verb() {
                      "the operations of a layer with times and sources");
         app.add_flag("--published", options->request.published,
                      "beside ours, the composition of the published operator-level method");
+        app.add_flag("--require-fit", options->require_fit,
+                     "exit with code 3 if the memory does not suffice");
         add_output_option(app, "--timeline", options->timeline,
                           "write the step as Chrome trace JSON, compressed if the name ends in .gz");
         app.add_flag("--json", options->json, "print one JSON object (docs/json.md)");
+        group_options(app);
         return [options] { return run(*options); };
       }};
 }

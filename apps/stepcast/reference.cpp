@@ -29,7 +29,7 @@ Result<int> run(const Options& options) {
   if (page == nullptr) {
     return Error{fmt::format("there is no reference page '{}'", options.page)}.expected(page_names());
   }
-  fmt::print("{}", page->text());
+  print("{}", page->text());
   return kSuccess;
 }
 

@@ -1,6 +1,5 @@
 // stepcast replay: simulate recorded ranks, compare with the measured step, show where the time goes.
 
-#include <cstdlib>
 #include <memory>
 #include <string>
 
@@ -10,6 +9,7 @@
 #include "stepcast/report/replay_report.h"
 #include "stepcast/trace/trace_set.h"
 
+#include "option_values.h"
 #include "outputs.h"
 #include "verbs.h"
 
@@ -36,20 +36,15 @@ Result<int> run(const Options& options) {
   const Session session;
   STEPCAST_ASSIGN(const Replayed replayed, session.replay(request));
   if (replayed.analysis == nullptr) {
-    fmt::print("{}", options.json ? forecast_json(replayed.simulated) : forecast_text(replayed.simulated));
+    print("{}", options.json ? forecast_json(replayed.simulated) : forecast_text(replayed.simulated));
   } else {
     const ReplayAnalysis& analysis = *replayed.analysis;
-    fmt::print("{}", options.json ? replay_json(analysis) : replay_text(analysis, options.report));
+    print("{}", options.json ? replay_json(analysis) : replay_text(analysis, options.report));
   }
   if (!options.timeline.empty() && !options.json) {
-    fmt::print("\nTimeline written to {}: open it at https://ui.perfetto.dev\n", options.timeline);
+    print("\nTimeline written to {}: open it at https://ui.perfetto.dev\n", options.timeline);
   }
   return kSuccess;
-}
-
-std::string above_zero(const std::string& text) {
-  return std::strtod(text.c_str(), nullptr) > 0 ? std::string{}
-                                                : fmt::format("found {}, expected a number above 0", text);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/platform/platform_file.h"
 #include "stepcast/report/accuracy_page.h"
 #include "stepcast/report/validation_report.h"
 #include "stepcast/validate/suite.h"
@@ -82,6 +83,7 @@ Result<SuiteOptions> suite_options(const Options& options) {
           "GPU=FILE, the name of a GPU in the data and its platform");
     }
     how.platforms.emplace_back(text.substr(0, sign), text.substr(sign + 1));
+    STEPCAST_TRY(load_platform(how.platforms.back().second.string()));
   }
   return how;
 }
@@ -124,11 +126,11 @@ Result<int> run(const Options& options) {
   if (rows) STEPCAST_TRY(rows->write(validation_rows_csv(results)));
   if (page) STEPCAST_TRY(write_accuracy(results, options.data, *page));
   if (options.json) {
-    fmt::print("{}", all ? validation_json(results) : validation_json(results.front()));
+    print("{}", all ? validation_json(results) : validation_json(results.front()));
     return kSuccess;
   }
-  for (const SuiteResult& result : results) fmt::print("{}", validation_text(result));
-  if (page) fmt::print("\nWritten to {}\n", output);
+  for (const SuiteResult& result : results) print("{}", validation_text(result));
+  if (page) print("\nWritten to {}\n", output);
   return kSuccess;
 }
 

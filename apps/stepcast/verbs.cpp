@@ -1,6 +1,32 @@
 #include "verbs.h"
 
+#include <cstddef>
+#include <cstdio>
+
 namespace stepcast::cli {
+namespace {
+
+// Control characters but line breaks and tabs become `?`: those of one byte and the two-byte ones of UTF-8
+// (U+0080 to U+009F).
+std::string without_controls(std::string_view text) {
+  std::string out{text};
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    const auto at = [&](std::size_t k) { return k < out.size() ? static_cast<unsigned char>(out[k]) : 0U; };
+    if (at(i) == 0xC2 && at(i + 1) >= 0x80 && at(i + 1) <= 0x9F) {
+      out.replace(i, 2, "?");
+    } else if ((at(i) < 0x20 && out[i] != '\n' && out[i] != '\t') || at(i) == 0x7F) {
+      out[i] = '?';
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+void print_text(std::string_view text) {
+  const std::string safe = without_controls(text);
+  std::fwrite(safe.data(), 1, safe.size(), stdout);
+}
 
 std::vector<Verb> builtin_verbs() {
   return {

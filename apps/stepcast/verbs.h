@@ -27,9 +27,12 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "stepcast/base/result.h"
 
@@ -39,6 +42,15 @@ namespace stepcast::cli {
 inline constexpr int kSuccess = 0;
 inline constexpr int kInternalError = 1;  // a bug, or the machine ran out of memory or disk
 inline constexpr int kBadInput = 2;       // wrong usage, or a file that cannot be used
+inline constexpr int kDoesNotFit = 3;     // predict --require-fit: not into the memory of the GPUs
+
+// Writes to standard output what `fmt::format` gives, without what a terminal would obey: texts out of traces and
+// platform files may hold escape sequences. Whether all of it could be written is seen at the end (main.cpp).
+void print_text(std::string_view text);
+template <class... Arguments>
+void print(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+  print_text(fmt::format(format, std::forward<Arguments>(arguments)...));
+}
 
 using Action = std::function<Result<int>()>;
 

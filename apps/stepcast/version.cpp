@@ -9,7 +9,7 @@ namespace stepcast::cli {
 Verb version_verb() {
   return {"version", "print the version", [](CLI::App&) {
             return [] {
-              fmt::print("stepcast {}\n", version());
+              print("stepcast {}\n", version());
               return Result<int>{kSuccess};
             };
           }};

@@ -144,7 +144,7 @@ TEST(Outputs, APlatformIsBroughtUpToDateInPlace) {
 
 TEST(Outputs, AnEmptyNameIsAnError) {
   const auto result = stepcast_with({"predict", "--model", "gpt2", "--timeline", ""});
-  expect_one_line(result, 2, "--timeline: found an empty name, expected a file to write");
+  expect_one_line(result, 2, "--timeline: found an empty value; is a shell variable not set?");
 }
 
 TEST(Outputs, AFullDiskIsOneLineAndExitCodeOne) {

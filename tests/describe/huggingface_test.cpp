@@ -172,10 +172,60 @@ TEST(HuggingfaceConfig, BertHeadsFollowTheArchitecture) {
               HasSubstr("BertForPreTraining"));
 }
 
+// Configs in the form of the released files, with what they leave out; counts of the model cards' safetensors.
+TEST(HuggingfaceConfig, CountsParametersOfReleasedModels) {
+  const struct {
+    const char* config;
+    std::int64_t parameters;
+  } kModels[] = {
+      // Phi-3-mini-4k
+      {R"({"model_type": "phi3", "architectures": ["Phi3ForCausalLM"], "hidden_size": 3072, "intermediate_size": 8192,
+        "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 32, "vocab_size": 32064,
+        "max_position_embeddings": 4096, "original_max_position_embeddings": 4096, "sliding_window": 2047,
+        "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attention_bias": false, "tie_word_embeddings": false,
+        "rope_scaling": null, "hidden_act": "silu", "rms_norm_eps": 1e-05})",
+       3821079552},
+      // Phi-4
+      {R"({"model_type": "phi3", "hidden_size": 5120, "intermediate_size": 17920, "num_hidden_layers": 40,
+        "num_attention_heads": 40, "num_key_value_heads": 10, "vocab_size": 100352, "max_position_embeddings": 16384,
+        "original_max_position_embeddings": 16384, "sliding_window": null, "rope_theta": 250000,
+        "tie_word_embeddings": false})",
+       14659507200},
+      // Falcon 7B
+      {R"({"model_type": "falcon", "hidden_size": 4544, "num_hidden_layers": 32, "num_attention_heads": 71,
+        "vocab_size": 65024, "multi_query": true, "parallel_attn": true, "bias": false, "alibi": false,
+        "new_decoder_architecture": false, "apply_residual_connection_post_layernorm": false, "hidden_dropout": 0.0})",
+       6921720704},
+      // Bloom 176B
+      {R"({"model_type": "bloom", "n_layer": 70, "hidden_size": 14336, "n_head": 112, "vocab_size": 250880,
+        "seq_length": 2048, "attention_softmax_in_fp32": true, "masked_softmax_fusion": true,
+        "bias_dropout_fusion": true, "offset_alibi": 100, "skip_bias_add": true, "skip_bias_add_qkv": false,
+        "slow_but_exact": false, "pretraining_tp": 4, "unk_token_id": 0})",
+       176247271424},
+      // GPT-J 6B
+      {R"({"model_type": "gptj", "n_layer": 28, "n_embd": 4096, "n_head": 16, "n_positions": 2048, "n_inner": null,
+        "rotary_dim": 64, "vocab_size": 50400, "activation_function": "gelu_new", "tie_word_embeddings": false,
+        "embd_pdrop": 0.0, "attn_pdrop": 0.0, "resid_pdrop": 0.0, "scale_attn_weights": true})",
+       6050882784},
+      // Gemma 3 1B, as a file that leaves out the library's defaults and was written again by a trainer
+      {R"({"model_type": "gemma3_text", "hidden_size": 1152, "intermediate_size": 6912, "num_attention_heads": 4,
+        "num_key_value_heads": 1, "head_dim": 256, "sliding_window": 512, "vocab_size": 262144,
+        "max_position_embeddings": 32768, "unsloth_fixed": true})",
+       999885952}};
+  for (const auto& model : kModels) {
+    const auto read = parse_huggingface_config(model.config, "config.json");
+    ASSERT_TRUE(read.ok()) << read.error().message();
+    EXPECT_EQ(parameter_count(*read).total(), model.parameters) << model.config;
+  }
+}
+
 TEST(HuggingfaceConfig, RefusesUnknownArchitectures) {
-  EXPECT_THAT(
-      message_of(R"({"model_type": "mamba"})"),
-      AllOf(HasSubstr("line 1: model_type: unknown architecture"), HasSubstr("`mamba`"), HasSubstr("llama")));
+  EXPECT_THAT(message_of(R"({"model_type": "strange"})"),
+              AllOf(HasSubstr("line 1: model_type: unknown architecture"), HasSubstr("`strange`"),
+                    HasSubstr("llama")));
+  EXPECT_THAT(message_of(R"({"model_type": "mamba"})"), HasSubstr("state-space"));
+  EXPECT_THAT(message_of(R"({"model_type": "t5"})"), HasSubstr("encoder-decoders are not modelled"));
+  EXPECT_THAT(message_of(R"({"model_type": "vit"})"), HasSubstr("vision models are not modelled"));
   EXPECT_THAT(message_of(R"({"model_type": "lama"})"), HasSubstr("did you mean `llama`?"));
   EXPECT_THAT(message_of(R"({"model_type": "gemma3"})"), HasSubstr("text_config"));
   EXPECT_THAT(message_of(R"({"hidden_size": 4})"), HasSubstr("`model_type` is missing"));

@@ -13,6 +13,7 @@ namespace stepcast {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -47,13 +48,33 @@ Job with(Job job, Framework framework) {
 TEST(Job, FillsInWhatNobodySaid) {
   const ResolvedJob job = resolved(asked());
   EXPECT_THAT(job.notes, ElementsAre("micro-batch size not given: 1", "sequence length not given: 8192",
-                                     "type of the computation not given: bf16"));
+                                     "type of the computation not given: bf16",
+                                     "global batch not given: 64, one micro-batch per data-parallel rank",
+                                     "framework not given: Megatron-LM's kernels and overlaps"));
   EXPECT_EQ(job.layout.degrees.data, 64);
   EXPECT_EQ(job.layout.batch.global_batch_sequences, 64);
   EXPECT_EQ(job.layout.layer.precision.compute, DType::bf16);
   EXPECT_EQ(job.layout.software.framework, Framework::megatron);
-  const Job full = asked({"--micro-batch-size", "2", "--seq-length", "4096", "--fp16"});
+  Job full =
+      asked({"--micro-batch-size", "2", "--global-batch-size", "128", "--seq-length", "4096", "--fp16"});
+  full.framework = Framework::megatron;
   EXPECT_THAT(resolved(full).notes, IsEmpty());
+}
+
+TEST(Job, FsdpAndTorchtitanShardWhereNothingElseIsSaid) {
+  for (const Framework framework : {Framework::fsdp, Framework::torchtitan}) {
+    Job job = asked();
+    job.framework = framework;
+    EXPECT_EQ(resolved(job).layout.sharding.kind, Sharding::zero3);
+    job.settings.zero_stage = 0;
+    EXPECT_EQ(resolved(job).layout.sharding.kind, Sharding::none);
+  }
+}
+
+TEST(Job, SaysWhereABatchLooksLikeTokens) {
+  Job job = asked();
+  job.settings.global_batch_sequences = 131072;  // x 8192 tokens
+  EXPECT_THAT(resolved(job).notes, Contains(HasSubstr("counts sequences, not tokens")));
 }
 
 TEST(Job, SettingsReachTheLayoutWithoutWords) {

@@ -362,8 +362,8 @@ TEST(PlatformFile, NamesAndAliasesAreFound) {
   EXPECT_EQ(device->name, "dgx-one");
   EXPECT_FALSE(load_device("cluster", dirs).ok());
   const auto all = list_platforms(dirs);
-  ASSERT_TRUE(all.ok());
-  EXPECT_EQ(all->size(), 2U);
+  EXPECT_EQ(all.platforms.size(), 2U);
+  EXPECT_TRUE(all.unreadable.empty());
 }
 
 TEST(PlatformFile, ReadsOnlyRegularFiles) {

@@ -99,6 +99,7 @@ std::vector<Setting> settings_of(const Layout& layout) {
   truth("overlap_gradient_reduce", layout.sharding.overlap_gradient_reduce);
   truth("overlap_parameter_gather", layout.sharding.overlap_parameter_gather);
   truth("overlap_tensor_parallel", layout.layer.overlap.tensor_parallel);
+  word("attention", to_string(layout.layer.attention));
   word("framework", to_string(layout.software.framework));
   return settings;
 }

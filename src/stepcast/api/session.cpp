@@ -12,6 +12,7 @@
 #include "stepcast/base/output_file.h"
 #include "stepcast/calibrate/overhead_fit.h"
 #include "stepcast/calibrate/published_overheads.h"
+#include "stepcast/describe/layout_choice.h"
 #include "stepcast/platform/platform_choice.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/predict/predicted_step.h"
@@ -23,7 +24,6 @@
 #include "stepcast/trace/graph_program.h"
 #include "stepcast/trace/readers.h"
 #include "stepcast/trace/trace_set.h"
-#include "stepcast/workload/nearest_layout.h"
 
 namespace stepcast {
 
@@ -35,12 +35,82 @@ struct PricedPlatform {
   StepModel steps;  // refers to *platform
 };
 
-std::string memory_note(const Platform& platform, const ResolvedJob& job) {
-  const std::optional<NearestLayout> nearest =
-      nearest_layout_that_fits(job.model, job.layout, platform.device.memory_size);
-  return fmt::format("does not fit into the memory of {}; {}", platform.device.name,
-                     nearest ? "nearest layout that does: " + nearest->change
-                             : std::string{"no layout on as many GPUs does that was tried"});
+constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
+constexpr std::int64_t kUsualTensorParallel = 8;  // even where a rack of 72 GPUs is one node
+
+std::string filling(const MemoryForecast& memory) {
+  return fmt::format("{:.1f} of {:.1f} GiB", memory.peak().value() / kGiB, memory.available.value() / kGiB);
+}
+
+LayoutSearch layouts_of(const Job& asked, const ResolvedJob& job, const Platform& platform) {
+  Job with_gpus = asked;
+  with_gpus.n_gpus = job.n_gpus.value_or(job.layout.world_size());
+  const std::int64_t in_node = platform.node.gpus_per_node;
+  return {std::move(with_gpus),
+          {.memory = platform.device.memory_size, .gpus_per_node = std::min(in_node, kUsualTensorParallel)}};
+}
+
+// What somebody asked for who did not say how it is spread: in the usual way that fits.
+void fill_in_layout(const Job& asked, const Platform& platform, ResolvedJob& job) {
+  const LayoutSearch layouts = layouts_of(asked, job, platform);
+  std::optional<LayoutChoice> chosen = layouts.usual();
+  const bool fits = chosen.has_value();
+  if (!fits) chosen = layouts.smallest();
+  if (!chosen || chosen->flags.empty()) return;
+  job = std::move(chosen->job);
+  job.notes.push_back(fmt::format("layout not given: {} ({}, {} of memory)", chosen->flags,
+                                  fits ? "the least that fits" : "nothing usual fits, this needs least",
+                                  filling(chosen->memory)));
+}
+
+// Nobody accumulates over so many; each of them is a row of tasks in the Program of the step.
+Status check_micro_batches(const Layout& layout) {
+  constexpr std::int64_t kMost = 8192;
+  if (layout.micro_batches() <= kMost) return Ok{};
+  return Error{fmt::format("{} micro-batches per step", layout.micro_batches())}
+      .expected(fmt::format("at most {}", kMost))
+      .advice(
+          "global_batch_sequences (--gbs) counts sequences, not tokens; or raise the micro-batch size or the "
+          "GPUs");
+}
+
+// bf16 is the default, and older GPUs have no units for it.
+void note_types(DType compute, const Device& device, std::vector<std::string>& notes) {
+  if (compute == DType::fp32 || compute == DType::tf32 || device.peak(compute) || !device.peak(DType::fp16))
+    return;
+  notes.push_back(
+      fmt::format("{} has no matrix units for {}: products run several times slower than in fp16; say "
+                  "--dtype fp16",
+                  device.name, to_string(compute)));
+}
+
+// The nearest layout that fits, predicted to be sure.
+std::optional<std::string> nearest_that_fits(const Job& asked, const ResolvedJob& job,
+                                             const Platform& platform, StepModel& steps) {
+  constexpr std::size_t kMost = 4;  // to predict until one can run on the platform
+  const LayoutSearch layouts = layouts_of(asked, job, platform);
+  const auto described = [&](const LayoutChoice& choice) -> std::optional<std::string> {
+    const Result<StepPrediction> step = steps.predict(choice.job.model, choice.job.layout);
+    if (!step) return std::nullopt;
+    return fmt::format("{} ({}, {:.1f} ms)", choice.flags, filling(choice.memory),
+                       step->step.time.value() / 1e3);
+  };
+  for (const LayoutChoice& choice : layouts.nearest(kMost)) {
+    if (std::optional<std::string> text = described(choice)) return text;
+  }
+  const std::optional<LayoutChoice> larger = layouts.on_more_gpus();
+  return larger ? described(*larger) : std::nullopt;
+}
+
+// A GPU by its own name stands for the node that it is usually sold in where there are several of it.
+Result<std::string> node_of(const std::string& name, const Platform& platform, const ResolvedJob& job,
+                            std::vector<std::string>& notes) {
+  const std::int64_t n_gpus = job.n_gpus.value_or(job.layout.world_size());
+  if (n_gpus < 2 || platform.node.gpus_per_node > 1 || platform.node.network) return name;
+  Result<std::string> node = usual_node_of(platform.device.name);
+  if (!node) return name;
+  notes.push_back(fmt::format("{} is a GPU: taken in a {}, its usual node", name, *node));
+  return node;
 }
 
 // One rank of every class: the others do the same.
@@ -239,14 +309,20 @@ Session& Session::operator=(Session&&) noexcept = default;
 Session::~Session() = default;
 
 Result<Forecast> Session::predict(const PredictRequest& request) const {
-  STEPCAST_ASSIGN(const ResolvedJob job, resolve(request.job));
+  STEPCAST_ASSIGN(ResolvedJob job, resolve(request.job));
   StepAssumptions assumptions;
   STEPCAST_TRY(apply_what_if(request.what_if, assumptions));
-  STEPCAST_ASSIGN(const std::shared_ptr<const Platform> as_shipped, impl_->platform(request.platform));
+  std::vector<std::string> notes;
+  STEPCAST_ASSIGN(std::shared_ptr<const Platform> as_shipped, impl_->platform(request.platform));
+  STEPCAST_ASSIGN(const std::string name, node_of(request.platform, *as_shipped, job, notes));
+  STEPCAST_ASSIGN(as_shipped, impl_->platform(name));
   const std::optional<std::int64_t> gpus_per_node = node_size(request.job, job, *as_shipped);
-  STEPCAST_ASSIGN(std::unique_ptr<PricedPlatform> priced, impl_->take(request.platform, gpus_per_node));
+  STEPCAST_ASSIGN(std::unique_ptr<PricedPlatform> priced, impl_->take(name, gpus_per_node));
   STEPCAST_ASSIGN(const std::optional<OutputFile> timeline,
                   output_at(request.timeline, files_of(request.job, *priced->platform)));
+  const bool is_open = leaves_layout_open(request.job);
+  if (is_open) fill_in_layout(request.job, *priced->platform, job);
+  STEPCAST_TRY(check_micro_batches(job.layout));
   StepModel& steps = priced->steps;
   steps.set_assumptions(assumptions);
   STEPCAST_ASSIGN(const PredictedStep step, predict_step(job.model, job.layout, steps));
@@ -256,23 +332,28 @@ Result<Forecast> Session::predict(const PredictRequest& request) const {
                     {.explained = request.explained,
                      .published = request.published,
                      .forecast = {.collectives = request.collectives, .path_steps = request.path_steps}}));
-  std::vector<std::string> notes = job.notes;
+  notes.insert(notes.end(), job.notes.begin(), job.notes.end());
   if (as_shipped->node.gpus_per_node != priced->platform->node.gpus_per_node) {
     notes.push_back(fmt::format("nodes of {} GPUs as described; {} has {}",
-                                priced->platform->node.gpus_per_node, request.platform,
-                                as_shipped->node.gpus_per_node));
+                                priced->platform->node.gpus_per_node, name, as_shipped->node.gpus_per_node));
   }
+  for (const std::string& problem : steps.pricer().kernels().model().skipped()) {
+    notes.push_back(fmt::format("left out of the platform: {}", problem));
+  }
+  note_types(job.layout.layer.precision.compute, priced->platform->device, notes);
   for (const std::string& setting : job.not_modelled) {
     notes.push_back(fmt::format("not modelled: {}", setting));
   }
   notes.insert(notes.end(), forecast.notes.begin(), forecast.notes.end());
   if (forecast.memory && forecast.memory->verdict == to_string(MemoryVerdict::does_not_fit)) {
-    notes.push_back(memory_note(*priced->platform, job));
+    const std::optional<std::string> nearest = nearest_that_fits(request.job, job, *priced->platform, steps);
+    notes.push_back(fmt::format("does not fit into the memory of {}; {}", priced->platform->device.name,
+                                nearest ? "nearest that fits: " + *nearest : "nothing that was tried fits"));
   }
   forecast.notes = std::move(notes);
   STEPCAST_TRY(add_training(forecast, request.budget));
   if (timeline) STEPCAST_TRY(write_step_timeline(*timeline, step));
-  impl_->give_back(request.platform, gpus_per_node, std::move(priced));
+  impl_->give_back(name, gpus_per_node, std::move(priced));
   return forecast;
 }
 

@@ -317,10 +317,10 @@ Result<std::size_t> ByteSource::read(char* to, std::size_t capacity) {
   s.delivered += *got;
   if (s.delivered > s.options.max_bytes) {
     s.ended = true;
-    return Error::at(s.name, "compressed byte " + std::to_string(s.offset()))
+    return Error::at(s.name,
+                     (s.inflater != nullptr ? "compressed byte " : "byte ") + std::to_string(s.offset()))
         .found("more than " + std::to_string(s.options.max_bytes) + " bytes of content")
-        .expected("at most that many")
-        .advice("a larger limit must be asked for, if the file can be trusted");
+        .expected("at most that many");
   }
   if (*got == 0) {
     s.ended = true;

@@ -5,6 +5,7 @@
 #include <system_error>
 #include <utility>
 
+#include <fmt/format.h>
 #include <zlib.h>
 
 #include "stepcast/base/byte_source.h"
@@ -12,22 +13,29 @@
 namespace stepcast {
 
 Result<std::string> read_file(const std::filesystem::path& file, std::uint64_t max_bytes) {
-  ByteSource::Options options;
-  options.max_bytes = max_bytes;
-  STEPCAST_ASSIGN(ByteSource source, ByteSource::open(file, std::move(options)));
+  STEPCAST_ASSIGN(ByteSource source, ByteSource::open(file, {}));
   // One byte more than a plain file holds, so that its end shows without another block. Sizes may lie.
   constexpr std::uintmax_t kLeast = std::uintmax_t{1} << 12, kMost = std::uintmax_t{1} << 24;
   std::error_code unknown;
   const std::uintmax_t on_disk = std::filesystem::file_size(file, unknown);
+  const auto too_large = [&] {
+    return Error::at(file.string(), "the file")
+        .found(fmt::format("more than {} MiB of content", max_bytes >> 20U))
+        .expected("at most that much")
+        .advice("is this the file that was meant? larger tables can be cut into several files");
+  };
+  if (!unknown && on_disk > max_bytes) return too_large();
   std::string content;
   content.resize(unknown ? kLeast : std::clamp(on_disk + 1, kLeast, kMost));
   std::size_t size = 0;
   for (;;) {
-    if (content.size() == size) content.resize(content.size() * 2);
+    if (size > max_bytes) return too_large();
+    if (content.size() == size) content.resize(std::min<std::uintmax_t>(content.size() * 2, max_bytes + 1));
     STEPCAST_ASSIGN(const std::size_t n, source.read(content.data() + size, content.size() - size));
     if (n == 0) break;
     size += n;
   }
+  if (size > max_bytes) return too_large();
   content.resize(size);
   return content;
 }

@@ -13,7 +13,7 @@ namespace stepcast {
 // The content of a file, decompressed if it is gzip. Larger (decompressed) content than `max_bytes` is an
 // error.
 [[nodiscard]] Result<std::string> read_file(const std::filesystem::path& file,
-                                            std::uint64_t max_bytes = std::uint64_t{1} << 32);
+                                            std::uint64_t max_bytes = std::uint64_t{1} << 27);
 
 // `content` as one gzip member without name and time, so that equal content gives equal bytes. Level 1 (fast)
 // to 9.

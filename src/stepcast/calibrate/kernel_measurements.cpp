@@ -19,8 +19,6 @@ namespace fs = std::filesystem;
 constexpr auto kRegimeNames = names<Regime>(
     {{Regime::unstated, "unstated"}, {Regime::burst, "burst"}, {Regime::sustained, "sustained"}});
 
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
-
 // `n` is an extent of a matrix product and, behind the times, the number of repetitions.
 void tell_repetitions(CsvRows& rows) {
   const std::size_t time = rows.find("time_us");
@@ -80,7 +78,7 @@ Result<KernelMeasurements> parse_kernel_measurements(std::string_view text, cons
 }
 
 Result<KernelMeasurements> read_kernel_measurements(const fs::path& path) {
-  STEPCAST_ASSIGN(const std::string text, read_file(path, kMostBytes));
+  STEPCAST_ASSIGN(const std::string text, read_file(path));
   return parse_kernel_measurements(text, path.generic_string());
 }
 
@@ -102,7 +100,7 @@ Result<KernelMeasurements> read_kernel_measurements(const std::vector<fs::path>&
     }
     std::size_t n_read = 0;
     for (const fs::path& file : files) {
-      STEPCAST_ASSIGN(const std::string text, read_file(file, kMostBytes));
+      STEPCAST_ASSIGN(const std::string text, read_file(file));
       auto known = read_into(text, file.generic_string(), all);
       if (!known) return std::move(known).error();
       if (*known) {

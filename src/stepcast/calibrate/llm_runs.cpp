@@ -159,8 +159,62 @@ Result<DType> compute_type(const CsvRows& rows) {
   return dtype;
 }
 
-Recompute recompute_of(std::string_view text, LlmRun& run) {
-  if (text == "full") return Recompute::full;
+// Words of a column, and what they mean; the first that is held counts.
+template <class Value, std::size_t N>
+Result<Value> word_of(const CsvRows& rows, std::string_view column,
+                      const std::array<std::pair<std::string_view, Value>, N>& words, Value otherwise) {
+  const std::string text = lower(rows.cell(column));
+  if (text.empty()) return otherwise;
+  std::string allowed;
+  for (const auto& [word, value] : words) {
+    if (contains(text, word)) return value;
+    allowed += fmt::format("{}{}", allowed.empty() ? "" : ", ", word);
+  }
+  return rows.error(column, "an unknown word").expected(fmt::format("one of {}, or nothing", allowed));
+}
+
+constexpr std::array<std::pair<std::string_view, Sharding>, 12> kShardings{{{"zero1", Sharding::zero1},
+                                                                            {"zero-1", Sharding::zero1},
+                                                                            {"distributed", Sharding::zero1},
+                                                                            {"zero2", Sharding::zero2},
+                                                                            {"zero-2", Sharding::zero2},
+                                                                            {"zero3", Sharding::zero3},
+                                                                            {"zero-3", Sharding::zero3},
+                                                                            {"fsdp", Sharding::zero3},
+                                                                            {"zero0", Sharding::none},
+                                                                            {"none", Sharding::none},
+                                                                            {"no", Sharding::none},
+                                                                            {"ddp", Sharding::none}}};
+constexpr std::array<std::pair<std::string_view, PipelineSchedule>, 6> kSchedules{
+    {{"gpipe", PipelineSchedule::gpipe},
+     {"interleaved", PipelineSchedule::interleaved},
+     {"vpp", PipelineSchedule::interleaved},
+     {"zero", PipelineSchedule::zero_bubble_h1},
+     {"1f1b", PipelineSchedule::one_f_one_b},
+     {"none", PipelineSchedule::one_f_one_b}}};
+constexpr std::array<std::pair<std::string_view, AttentionMethod>, 3> kAttentions{
+    {{"unfused", AttentionMethod::unfused},
+     {"flash", AttentionMethod::flash},
+     {"fused", AttentionMethod::flash}}};
+constexpr std::array<std::string_view, 18> kArchitectures{
+    "gpt",   "llama",  "mpt",  "bert",    "moe",     "neox",  "mla",  "deepseek", "opt",
+    "bloom", "falcon", "qwen", "mistral", "mixtral", "gemma", "grok", "nemotron", "transformer"};
+
+Status check_architecture(const CsvRows& rows) {
+  const std::string text = lower(rows.cell("architecture"));
+  if (text.empty()) return Ok{};
+  std::string allowed;
+  for (const std::string_view word : kArchitectures) {
+    if (contains(text, word)) return Ok{};
+    allowed += fmt::format("{}{}", allowed.empty() ? "" : ", ", word);
+  }
+  return rows.error("architecture", "an unknown kind of model").expected(allowed);
+}
+
+Result<Recompute> recompute_of(const CsvRows& rows, LlmRun& run) {
+  const std::string text = lower(rows.cell("recompute"));
+  if (text.empty() || text == "none" || text == "no" || text == "off") return Recompute::none;
+  if (text == "full" || text == "uniform" || text == "block") return Recompute::full;
   if (contains(text, "config default")) {
     run.assumed.emplace_back("recompute: TorchTitan's default, per-op selective");
     return Recompute::selective_ops;
@@ -169,7 +223,8 @@ Recompute recompute_of(std::string_view text, LlmRun& run) {
   if (contains(text, "selective")) {
     return run.layout.software.framework == Framework::torchtitan ? Recompute::full : Recompute::selective;
   }
-  return Recompute::none;
+  return rows.error("recompute", "an unknown word")
+      .expected("none, selective, per-op selective, full, config default, or nothing");
 }
 
 // Layers that do not divide into the stages, unless something said how they are dealt out.
@@ -232,29 +287,25 @@ Result<LlmRun> run_of(const CsvRows& rows) {
   layout.software.date = date_in(run.note);
   const std::string framework = lower(run.framework), dtype = lower(run.dtype), note = lower(run.note);
 
-  const std::string_view sharding = rows.cell("sharding");
-  layout.sharding.kind = sharding == "zero1"   ? Sharding::zero1
-                         : sharding == "zero2" ? Sharding::zero2
-                         : sharding == "zero3" ? Sharding::zero3
-                                               : Sharding::none;
-  const std::string schedule = lower(rows.cell("pipeline_schedule"));
-  if (contains(schedule, "gpipe")) layout.pipeline.schedule = PipelineSchedule::gpipe;
-  if (contains(schedule, "interleaved") || layout.degrees.virtual_stages > 1) {
+  STEPCAST_TRY(check_architecture(rows));
+  STEPCAST_ASSIGN(layout.sharding.kind, word_of(rows, "sharding", kShardings, Sharding::none));
+  STEPCAST_ASSIGN(layout.pipeline.schedule,
+                  word_of(rows, "pipeline_schedule", kSchedules, PipelineSchedule::one_f_one_b));
+  if (layout.degrees.virtual_stages > 1 && layout.pipeline.schedule != PipelineSchedule::zero_bubble_h1) {
     layout.pipeline.schedule = PipelineSchedule::interleaved;
   }
-  if (contains(schedule, "zero")) layout.pipeline.schedule = PipelineSchedule::zero_bubble_h1;
   if (layout.pipeline.schedule == PipelineSchedule::interleaved && layout.degrees.virtual_stages == 1 &&
       layout.degrees.pipeline > 1) {
     layout.pipeline.schedule = PipelineSchedule::one_f_one_b;
     run.assumed.emplace_back("interleaved schedule without its virtual stages: 1F1B");
   }
-  layout.layer.recompute.kind = recompute_of(rows.cell("recompute"), run);
+  STEPCAST_ASSIGN(layout.layer.recompute.kind, recompute_of(rows, run));
   if (layout.software.framework == Framework::torchtitan && rows.cell("recompute") == "selective") {
     layout.layer.recompute.every_n_layers = 2;
     run.assumed.emplace_back("selective recomputation: every second layer");
   }
   const std::string_view attention = rows.cell("attention");
-  layout.layer.attention = attention == "unfused" ? AttentionMethod::unfused : AttentionMethod::flash;
+  STEPCAST_ASSIGN(layout.layer.attention, word_of(rows, "attention", kAttentions, AttentionMethod::flash));
   if (attention.empty()) {
     const bool old = layout.software.framework == Framework::libai ||
                      (layout.software.framework == Framework::megatron && compute == DType::fp16);
@@ -291,7 +342,8 @@ Result<LlmRun> run_of(const CsvRows& rows) {
   return run;
 }
 
-Status apply_recipes(const RunRecipes& recipes, std::vector<LlmRun>& runs) {
+// `rows_missing`: some runs could not be read, and their recipes belong to nobody.
+Status apply_recipes(const RunRecipes& recipes, bool rows_missing, std::vector<LlmRun>& runs) {
   STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(recipes.text, recipes.name));
   STEPCAST_TRY(rows.check_names());
   if (!rows.has("run_line")) {
@@ -304,7 +356,10 @@ Status apply_recipes(const RunRecipes& recipes, std::vector<LlmRun>& runs) {
     STEPCAST_ASSIGN(const std::int64_t line, rows.extent("run_line"));
     const auto run = std::lower_bound(runs.begin(), runs.end(), line,
                                       [](const LlmRun& r, std::int64_t at) { return r.line < at; });
-    if (run == runs.end() || run->line != line) return rows.error("run_line", "no run stands in that line");
+    if (run == runs.end() || run->line != line) {
+      if (rows_missing) continue;
+      return rows.error("run_line", "no run stands in that line");
+    }
     STEPCAST_TRY(apply_recipe_columns(rows, *run));
     apply_note_phrases(rows.cell("note"), *run);
   }
@@ -328,7 +383,7 @@ bool looks_like_llm_runs(std::string_view text) {
 }
 
 Result<std::vector<LlmRun>> parse_llm_runs(std::string_view text, const std::string& name,
-                                           const RunRecipes* recipes) {
+                                           const RunRecipes* recipes, std::vector<std::string>* left_out) {
   STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(text, name));
   STEPCAST_TRY(rows.check_names());
   for (const char* column : kNeeded) {
@@ -337,27 +392,40 @@ Result<std::vector<LlmRun>> parse_llm_runs(std::string_view text, const std::str
         .expected("the columns of llm_runs.csv (docs/iterations.md)");
   }
   std::vector<LlmRun> runs;
+  std::optional<Error> first_problem;
   for (;;) {
     STEPCAST_ASSIGN(const bool more, rows.next());
     if (!more) break;
-    STEPCAST_ASSIGN(LlmRun run, run_of(rows));
-    runs.push_back(std::move(run));
+    Result<LlmRun> run = run_of(rows);
+    if (run) {
+      runs.push_back(*std::move(run));
+    } else if (left_out == nullptr) {
+      return std::move(run).error();
+    } else {
+      left_out->push_back(run.error().message());
+      if (!first_problem) first_problem = std::move(run).error();
+    }
   }
-  if (recipes != nullptr) STEPCAST_TRY(apply_recipes(*recipes, runs));
+  if (runs.empty()) {
+    if (first_problem) return *std::move(first_problem);
+    return Error::at(name, "behind the header", "no row").expected("one measured step a line");
+  }
+  if (recipes != nullptr) STEPCAST_TRY(apply_recipes(*recipes, first_problem.has_value(), runs));
   for (LlmRun& run : runs) deal_out_layers(run);
   return runs;
 }
 
-Result<std::vector<LlmRun>> read_llm_runs(const std::filesystem::path& path) {
+Result<std::vector<LlmRun>> read_llm_runs(const std::filesystem::path& path,
+                                          std::vector<std::string>* left_out) {
   STEPCAST_ASSIGN(const std::string text, read_file(path));
   const std::filesystem::path beside = recipes_beside(path);
   std::error_code ignored;
   if (beside.empty() || !std::filesystem::is_regular_file(beside, ignored)) {
-    return parse_llm_runs(text, path.string());
+    return parse_llm_runs(text, path.string(), nullptr, left_out);
   }
   STEPCAST_ASSIGN(std::string recipes, read_file(beside));
   const RunRecipes table{std::move(recipes), beside.string()};
-  return parse_llm_runs(text, path.string(), &table);
+  return parse_llm_runs(text, path.string(), &table, left_out);
 }
 
 }  // namespace stepcast

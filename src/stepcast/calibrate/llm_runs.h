@@ -38,11 +38,14 @@ struct RunRecipes {
   std::string text, name;
 };
 
-// Errors name line and column: a missing column, a number that is none, a step that takes no time, a recipe of no
-// run. Of a file NAME_runs.csv, the recipes are NAME_recipes.csv beside it, if there is one.
-[[nodiscard]] Result<std::vector<LlmRun>> read_llm_runs(const std::filesystem::path& path);
+// Errors name line and column: a missing column, a number or word that is none, a step that takes no time, no row at
+// all, a recipe of no run. With `left_out` a row that cannot be read is left out, its error put there, and only a file
+// without a good row is an error. Of a file NAME_runs.csv, the recipes are NAME_recipes.csv beside it, if there is one.
+[[nodiscard]] Result<std::vector<LlmRun>> read_llm_runs(const std::filesystem::path& path,
+                                                        std::vector<std::string>* left_out = nullptr);
 [[nodiscard]] Result<std::vector<LlmRun>> parse_llm_runs(std::string_view text, const std::string& name,
-                                                         const RunRecipes* recipes = nullptr);
+                                                         const RunRecipes* recipes = nullptr,
+                                                         std::vector<std::string>* left_out = nullptr);
 
 // True if the file's header is that of LLM runs.
 [[nodiscard]] bool looks_like_llm_runs(std::string_view text);

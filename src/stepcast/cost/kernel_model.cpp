@@ -14,6 +14,9 @@
 #include "stepcast/cost/detail/kernel_records.h"
 #include "stepcast/cost/families/fitted_kernel.h"
 #include "stepcast/cost/generic_kernel.h"
+#include "stepcast/cost/related_systems.h"
+#include "stepcast/cost/step_factors.h"
+#include "stepcast/cost/sustained_clock.h"
 
 namespace stepcast {
 namespace {
@@ -160,8 +163,11 @@ struct KernelModel::Impl {
 };
 
 void KernelModel::Impl::add(const ModelRecord& record) {
-  if (!record.kind.starts_with("kernel_") && record.kind != kGenericRecordKind)
-    return;  // slow-down factors and the like have readers of their own
+  // These have readers of their own.
+  for (const std::string_view other :
+       {kStepFactorsKind, kSustainedClockKind, kHostLaunchesKind, RelatedSystems::kRecordKind}) {
+    if (record.kind == other) return;
+  }
   Status added = record.kind == kGenericRecordKind ? generic.add(record)
                  : record.kind == kKernelRecordKind
                      ? fitted.add(record)

@@ -221,6 +221,13 @@ Status read_batches(ObjectReader& root, const JobSettings& said, ResolvedJob& jo
   STEPCAST_TRY(read_unless_auto(root, "train_batch_size", global));
   STEPCAST_TRY(read_unless_auto(root, "train_micro_batch_size_per_gpu", micro));
   STEPCAST_TRY(read_unless_auto(root, "gradient_accumulation_steps", steps));
+  for (const auto& [key, value] :
+       {std::pair{"train_batch_size", global}, std::pair{"train_micro_batch_size_per_gpu", micro},
+        std::pair{"gradient_accumulation_steps", steps}}) {
+    const JsonValue* given = root.take(key);
+    if (given != nullptr && given->is_number() && value == 0)
+      return root.error(key).found("0").expected("1 or more");
+  }
   constexpr std::int64_t kMost = 1'000'000'000;
   const std::int64_t dp = layout.degrees.data;
   if (global > kMost || micro > kMost || steps > kMost) return root.error("", "a batch above 1e9 sequences");

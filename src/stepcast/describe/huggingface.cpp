@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -16,14 +17,74 @@ namespace {
 
 using detail::foreign_object;
 
+// Models that many people try and that are no decoder or BERT of attention and feed-forward layers.
+constexpr std::string_view kEncoderDecoder = "encoder-decoders are not modelled";
+constexpr std::string_view kVision = "vision models are not modelled";
+constexpr std::string_view kStateSpace = "state-space and recurrent layers are not modelled";
+constexpr std::string_view kTower =
+    "vision and audio towers are not modelled; for the language model alone give its `text_config` as a file";
+constexpr std::pair<std::string_view, std::string_view> kNotRead[] = {{"t5", kEncoderDecoder},
+                                                                      {"mt5", kEncoderDecoder},
+                                                                      {"umt5", kEncoderDecoder},
+                                                                      {"bart", kEncoderDecoder},
+                                                                      {"mbart", kEncoderDecoder},
+                                                                      {"pegasus", kEncoderDecoder},
+                                                                      {"marian", kEncoderDecoder},
+                                                                      {"m2m_100", kEncoderDecoder},
+                                                                      {"whisper", kEncoderDecoder},
+                                                                      {"vit", kVision},
+                                                                      {"deit", kVision},
+                                                                      {"swin", kVision},
+                                                                      {"dinov2", kVision},
+                                                                      {"convnext", kVision},
+                                                                      {"resnet", kVision},
+                                                                      {"clip", kVision},
+                                                                      {"siglip", kVision},
+                                                                      {"mamba", kStateSpace},
+                                                                      {"mamba2", kStateSpace},
+                                                                      {"falcon_mamba", kStateSpace},
+                                                                      {"jamba", kStateSpace},
+                                                                      {"bamba", kStateSpace},
+                                                                      {"zamba2", kStateSpace},
+                                                                      {"rwkv", kStateSpace},
+                                                                      {"recurrent_gemma", kStateSpace},
+                                                                      {"nemotron_h", kStateSpace},
+                                                                      {"falcon_h1", kStateSpace},
+                                                                      {"granitemoehybrid", kStateSpace},
+                                                                      {"qwen3_next", kStateSpace},
+                                                                      {"lfm2", kStateSpace},
+                                                                      {"gemma3", kTower},
+                                                                      {"gemma3n", kTower},
+                                                                      {"llama4", kTower},
+                                                                      {"mllama", kTower},
+                                                                      {"llava", kTower},
+                                                                      {"llava_next", kTower},
+                                                                      {"qwen2_vl", kTower},
+                                                                      {"qwen2_5_vl", kTower},
+                                                                      {"qwen3_vl", kTower},
+                                                                      {"internvl", kTower},
+                                                                      {"idefics3", kTower},
+                                                                      {"mistral3", kTower},
+                                                                      {"phi4_multimodal", kTower},
+                                                                      {"phi3_v", kTower}};
+
+std::string_view why_not_read(std::string_view model_type) {
+  for (const auto& [name, why] : kNotRead) {
+    if (name == model_type) return why;
+  }
+  return {};
+}
+
 Error unknown_family(const ObjectReader& keys, const std::string& model_type) {
   const std::vector<std::string> known = huggingface_model_types();
   std::string list;
   for (const std::string& name : known) list += fmt::format("{}{}", list.empty() ? "" : ", ", name);
+  if (const std::string_view why = why_not_read(model_type); !why.empty()) {
+    return keys.error("model_type", std::string{why}).found(fmt::format("`{}`", model_type.substr(0, 60)));
+  }
   Error error = keys.error("model_type", "unknown architecture")
                     .found(fmt::format("`{}`", model_type.substr(0, 60)))
                     .expected(fmt::format("one of {}", list));
-  if (model_type == "gemma3") return std::move(error).advice("give its `text_config` as a file of its own");
   if (const auto meant = nearest_word(model_type, known)) {
     return std::move(error).advice(fmt::format("did you mean `{}`?", *meant));
   }

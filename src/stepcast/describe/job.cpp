@@ -63,6 +63,42 @@ void fill_in(const std::optional<Transformer>& model, bool has_deepspeed, JobSet
   }
 }
 
+// Sizes that follow from what was said, where they were not said themselves.
+void note_sizes(const JobSettings& s, const Job& job, ResolvedJob& result) {
+  const Layout& layout = result.layout;
+  if (!result.n_gpus && !s.data && layout.world_size() == 1) result.notes.emplace_back("GPUs not given: 1");
+  if (!s.global_batch_sequences && !job.deepspeed) {
+    result.notes.push_back(fmt::format("global batch not given: {}, one micro-batch per data-parallel rank",
+                                       layout.batch.global_batch_sequences));
+  }
+  if (!job.framework && !job.deepspeed && s.zero_stage.value_or(0) == 0) {
+    result.notes.emplace_back("framework not given: Megatron-LM's kernels and overlaps");
+  }
+}
+
+// 4194304 is a batch in tokens.
+void note_batch_in_tokens(const Layout& layout, std::vector<std::string>& notes) {
+  constexpr double kMostTokens = 1e9;  // per step; the largest published batches have some 1e8
+  const double tokens = static_cast<double>(layout.batch.global_batch_sequences) *
+                        static_cast<double>(layout.batch.seq_len_tokens);
+  if (tokens < kMostTokens) return;
+  notes.push_back(
+      fmt::format("--gbs counts sequences, not tokens: {} of {} tokens are {:.2g} tokens per step",
+                  layout.batch.global_batch_sequences, layout.batch.seq_len_tokens, tokens));
+}
+
+// Who names FSDP means weights that are sharded; TorchTitan does nothing else.
+void shard_as_framework_does(const Job& job, const Layout& layout, JobSettings& s,
+                             std::vector<std::string>& notes) {
+  const bool shards = job.framework == Framework::fsdp || job.framework == Framework::torchtitan;
+  if (!shards || job.command_line || job.deepspeed) return;
+  if (s.sharding || s.distributed_optimizer || s.fully_sharded || s.zero_stage) return;
+  if (layout.degrees.data * layout.degrees.context < 2) return;
+  s.fully_sharded = true;
+  notes.push_back(fmt::format("sharding not given: weights, gradients and optimizer states, as {} does",
+                              to_string(*job.framework)));
+}
+
 Result<Transformer> model_of(const std::optional<Transformer>& base, bool is_bert,
                              const JobSettings& settings) {
   Transformer model;
@@ -93,6 +129,10 @@ Result<ResolvedJob> resolve_settings(const Job& job, const std::optional<Transfo
     settings = over(line.settings, job.settings);
     is_bert = line.is_bert;
     result.gpus_per_node = line.gpus_per_node;
+    if (result.n_gpus && line.n_gpus && *result.n_gpus != *line.n_gpus) {
+      result.notes.push_back(
+          fmt::format("{} GPUs as said, where the launcher has {}", *result.n_gpus, *line.n_gpus));
+    }
     if (!result.n_gpus) result.n_gpus = line.n_gpus;
     result.not_modelled.insert(result.not_modelled.begin(), line.not_modelled.begin(),
                                line.not_modelled.end());
@@ -109,6 +149,9 @@ Result<ResolvedJob> resolve_settings(const Job& job, const std::optional<Transfo
   STEPCAST_ASSIGN(result.model, model_of(base, is_bert, settings));
   STEPCAST_TRY(detail::apply_to_degrees(settings, result));
   Layout& layout = result.layout;
+  if (!job.command_line) note_sizes(settings, job, result);
+  note_batch_in_tokens(layout, result.notes);
+  shard_as_framework_does(job, layout, settings, result.notes);
   layout.layer.sequence_parallel = settings.sequence_parallel.value_or(false);  // habits depend on it
   set_software_defaults(layout,
                         job.framework.value_or(job.deepspeed ? Framework::deepspeed : Framework::megatron),

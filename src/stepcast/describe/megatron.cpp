@@ -9,7 +9,7 @@
 
 #include "stepcast/base/nearest_word.h"
 #include "stepcast/describe/detail/megatron_flags.h"
-#include "stepcast/describe/detail/shell_words.h"
+#include "stepcast/describe/detail/shell_script.h"
 
 namespace stepcast {
 namespace {
@@ -124,6 +124,14 @@ bool contains(std::span<const std::string_view> names, std::string_view name) {
 Error unknown_flag(std::string_view name) {
   std::vector<std::string> known;
   for (const MegatronFlag& flag : megatron_flags()) known.emplace_back(flag.name);
+  constexpr std::string_view kOtherWork[] = {"inference", "serv", "generat", "decode",
+                                             "rlhf",      "ppo",  "grpo",    "reward"};
+  if (std::any_of(std::begin(kOtherWork), std::end(kOtherWork),
+                  [&](std::string_view word) { return name.find(word) != std::string_view::npos; })) {
+    return Error::at(
+        "", std::string{name.substr(0, 80)},
+        "inference and reinforcement learning are not modelled: a forecast is of a training step");
+  }
   Error error = Error::at("", std::string{name.substr(0, 80)}, "unknown flag");
   if (const auto meant = nearest_word(name, known)) {
     return std::move(error).advice(fmt::format("did you mean `{}`?", *meant));
@@ -166,7 +174,7 @@ Status apply(const GivenFlag& flag, MegatronWords& words) {
 // What stands in front of the script.
 struct Launch {
   std::optional<std::int64_t> nodes, gpus_per_node;
-  std::string script;
+  std::string script, elastic;  // elastic: what is not modelled of a number of nodes that may change
   std::span<const std::string> flags;
 };
 
@@ -194,6 +202,13 @@ Result<Launch> split_launcher(std::span<const std::string> words) {
       flag.values.push_back(words[i + 1]);
     }
     std::int64_t n = 0;
+    const std::string_view value = flag.values.empty() ? std::string_view{} : flag.values.front();
+    if (!is_nodes && (value == "gpu" || value == "auto"))
+      continue;  // as many as there are: who runs it says how many
+    if (const std::size_t colon = value.find(':'); is_nodes && colon != std::string_view::npos) {
+      launch.elastic = fmt::format("--nnodes {}: the most of them are taken", value.substr(0, 40));
+      flag.values.front() = value.substr(colon + 1);
+    }
     STEPCAST_TRY(read_value(flag, n));
     constexpr std::int64_t kMost = 10'000'000;
     if (n < 1 || n > kMost) return wrong_value(flag, "1 or more");
@@ -222,11 +237,12 @@ Result<MegatronWords> parse_megatron_flags(std::span<const std::string> words) {
 }
 
 Result<MegatronWords> parse_megatron_command_line(std::string_view line) {
-  STEPCAST_ASSIGN(const std::vector<std::string> words, detail::split_shell_words(line));
+  STEPCAST_ASSIGN(const std::vector<std::string> words, detail::launch_words(line));
   STEPCAST_ASSIGN(const Launch launch, split_launcher(words));
   const std::string_view script = std::string_view{launch.script}.substr(launch.script.rfind('/') + 1);
   STEPCAST_TRY(check_script(script));
   STEPCAST_ASSIGN(MegatronWords result, parse_megatron_flags(launch.flags));
+  if (!launch.elastic.empty()) result.not_modelled.push_back(launch.elastic);
   result.is_bert = script == "pretrain_bert.py";
   result.gpus_per_node = launch.gpus_per_node;
   if (launch.gpus_per_node) result.n_gpus = *launch.gpus_per_node * launch.nodes.value_or(1);

@@ -31,13 +31,13 @@ std::string plain(std::string_view text) {
 }
 
 // "B200-SXM-180GB" means a device that is called B200.
-bool holds_name_of(std::string_view gpu, const Device& device) {
+bool holds_name_of(std::string_view gpu, const std::string& name, const std::vector<std::string>& aliases) {
   const std::string text = plain(gpu);
-  const auto held = [&](const std::string& name) {
-    const std::string wanted = plain(name);
+  const auto held = [&](const std::string& called) {
+    const std::string wanted = plain(called);
     return wanted.size() >= 3 && text.find(wanted) != std::string::npos;
   };
-  return held(device.name) || std::any_of(device.aliases.begin(), device.aliases.end(), held);
+  return held(name) || std::any_of(aliases.begin(), aliases.end(), held);
 }
 
 // How well a platform stands for a machine: compared from the first member on, larger is better.
@@ -46,7 +46,8 @@ using Fit = std::tuple<bool, bool, bool, bool, bool, double>;
 std::optional<Fit> fit_of(const Platform& platform, const MachineDescription& machine) {
   if (!platform.node.network) return std::nullopt;
   const bool called = platform.device.is_called(machine.gpu);
-  if (!called && !holds_name_of(machine.gpu, platform.device)) return std::nullopt;
+  if (!called && !holds_name_of(machine.gpu, platform.device.name, platform.device.aliases))
+    return std::nullopt;
   const Network& network = *platform.node.network;
   const bool same_node = machine.gpus_per_node > 0 && platform.node.gpus_per_node == machine.gpus_per_node;
   const bool same_kind = !machine.network_kind.empty() && network.kind.starts_with(machine.network_kind);
@@ -60,10 +61,13 @@ std::optional<Fit> fit_of(const Platform& platform, const MachineDescription& ma
 
 Result<Platform> by_gpu(const MachineDescription& machine,
                         std::span<const std::filesystem::path> search_dirs) {
-  STEPCAST_ASSIGN(const std::vector<PlatformListing> all, list_platforms(search_dirs));
   std::optional<Fit> best;
   Result<Platform> chosen = Error{"no platform"};
-  for (const PlatformListing& listing : all) {
+  for (const PlatformListing& listing : list_platforms(search_dirs).platforms) {
+    const bool called = same_name(listing.device, machine.gpu) ||
+                        std::any_of(listing.device_aliases.begin(), listing.device_aliases.end(),
+                                    [&](const std::string& alias) { return same_name(alias, machine.gpu); });
+    if (!called && !holds_name_of(machine.gpu, listing.device, listing.device_aliases)) continue;
     Result<Platform> candidate = load_platform(listing.name, search_dirs);
     if (!candidate) continue;
     const std::optional<Fit> fit = fit_of(*candidate, machine);
@@ -89,6 +93,31 @@ void adapt_to(const MachineDescription& machine, Platform& platform, std::string
   network.bandwidth_per_nic = BytesPerSecond{stated / network.nics_per_node};
   std::erase_if(platform.curves, [](const CollectiveCurve& c) { return c.n_nodes > 1; });
   note += fmt::format("{} Gb/s between nodes as described; ", *machine.node_bandwidth_Gbps);
+}
+
+bool may_be_called(std::string_view gpu, const Device& device) {
+  if (device.is_called(gpu) || holds_name_of(gpu, device.name, device.aliases)) return true;
+  const std::string word = plain(gpu);
+  return word.size() >= 2 && plain(device.name).find(word) != std::string::npos;
+}
+
+Result<std::string> usual_node_of(std::string_view gpu, std::span<const std::filesystem::path> search_dirs) {
+  const PlatformListings all = list_platforms(search_dirs);
+  const PlatformListing* best = nullptr;
+  const auto rank = [](const PlatformListing& p) {
+    return p.name.starts_with("dgx") ? 0 : p.name.starts_with("8x") ? 1 : 2;
+  };
+  for (const PlatformListing& p : all.platforms) {
+    if (p.role != PlatformListing::Role::node || p.gpus_per_node < 2 || !same_name(p.device, gpu)) continue;
+    if (best == nullptr || rank(p) < rank(*best)) best = &p;
+  }
+  if (best == nullptr) return Error{fmt::format("no node that ships holds several {}", gpu)};
+  return best->name;
+}
+
+Result<std::string> usual_node_of(std::string_view gpu) {
+  const std::vector<std::filesystem::path> dirs = platform_search_dirs();
+  return usual_node_of(gpu, dirs);
 }
 
 Result<PlatformChoice> platform_for(const MachineDescription& machine,

@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "stepcast/base/result.h"
 #include "stepcast/platform/platform.h"
@@ -37,6 +38,16 @@ struct PlatformChoice {
 [[nodiscard]] Result<PlatformChoice> platform_for(const MachineDescription& machine,
                                                   std::span<const std::filesystem::path> search_dirs);
 [[nodiscard]] Result<PlatformChoice> platform_for(const MachineDescription& machine);
+
+// The name of the node that this GPU is usually bought or rented in: of the shipped ones that hold several of it a
+// vendor's own system (DGX), then one that is called after the GPU (8x...), then the first by name.
+[[nodiscard]] Result<std::string> usual_node_of(std::string_view gpu,
+                                                std::span<const std::filesystem::path> search_dirs);
+[[nodiscard]] Result<std::string> usual_node_of(std::string_view gpu);
+
+// Whether measurements that call their GPU so may be of this device: "H100", "NVIDIA H100 80GB HBM3" of an
+// "H100-SXM5-80GB".
+[[nodiscard]] bool may_be_called(std::string_view gpu, const Device& device);
 
 // The second half alone: `platform` with the node size and bandwidth of `machine`; appends to `note`.
 void adapt_to(const MachineDescription& machine, Platform& platform, std::string& note);

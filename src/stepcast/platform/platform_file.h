@@ -61,17 +61,25 @@ struct PlatformFigure {
 
 // One line of `stepcast platforms`.
 struct PlatformListing {
+  // A GPU without a node; a node that one can buy or rent; the machine of a published benchmark.
+  enum class Role : std::uint8_t { device, node, benchmark };
+  Role role = Role::device;
   std::string name;
   std::string description;
   std::vector<std::string> aliases;
   std::string device;
+  std::vector<std::string> device_aliases;
   std::uint32_t gpus_per_node = 1;
   std::size_t n_curves = 0, n_models = 0, n_overheads = 0;
   std::filesystem::path file;
 };
-// Every platform in `search_dirs`, by name; where two folders have a file of the same name, the first counts.
-// A file that cannot be read is an error.
-[[nodiscard]] Result<std::vector<PlatformListing>> list_platforms(
-    std::span<const std::filesystem::path> search_dirs);
+// What could not be read of a folder of platforms, and why.
+struct PlatformListings {
+  std::vector<PlatformListing> platforms;  // by name
+  std::vector<std::string> unreadable;     // an error each
+};
+// Every platform in `search_dirs`; where two folders have a file of the same name, the first counts. Models are not
+// looked into: that is left to who loads a platform.
+[[nodiscard]] PlatformListings list_platforms(std::span<const std::filesystem::path> search_dirs);
 
 }  // namespace stepcast

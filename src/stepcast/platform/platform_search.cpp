@@ -34,7 +34,7 @@ bool is_folder(const fs::path& path) {
 // The names by which a file can be asked for, as it says them itself.
 struct Names {
   fs::path file;
-  std::string name;
+  std::string name, role;
   std::vector<std::string> aliases;
   std::vector<std::string> devices;  // only if the device is named here and not taken from another file
 };
@@ -56,6 +56,8 @@ Result<Names> read_names(const fs::path& file) {
   names.name = file.stem().string();
   if (const JsonValue* name = root.find("name"); name != nullptr && name->is_text())
     names.name = name->text();
+  if (const JsonValue* role = root.find("role"); role != nullptr && role->is_text())
+    names.role = role->text();
   add_texts(names.aliases, root.find("aliases"));
   const JsonValue* device = root.find("device");
   // A file may extend another one for its models and still say itself what the device is.
@@ -95,19 +97,25 @@ bool any_same(const std::vector<std::string>& names, std::string_view text) {
 std::string joined(std::span<const fs::path> dirs) {
   std::string text;
   for (const fs::path& dir : dirs) text += fmt::format("{}{}", text.empty() ? "" : ", ", dir.string());
-  return text.empty() ? "no folder" : text;
+  return text;
 }
 
 // Files that are called `name`, by the best kind of match there is.
 struct Matches {
   std::vector<fs::path> by_name, by_alias, by_device;
   std::vector<std::string> known;  // for a suggestion
+  std::string unreadable;          // what is wrong with the first file that could not be read
 };
 
 Result<Matches> find_matches(std::string_view name, std::span<const fs::path> dirs) {
   Matches matches;
   for (const fs::path& file : platform_files(dirs)) {
-    STEPCAST_ASSIGN(Names names, read_names(file));
+    Result<Names> read = read_names(file);
+    if (!read) {  // another file's trouble, unless nothing else has the name
+      if (matches.unreadable.empty()) matches.unreadable = read.error().message();
+      continue;
+    }
+    Names& names = *read;
     if (same_name(names.name, name) || same_name(file.stem().string(), name)) {
       matches.by_name.push_back(file);
     } else if (any_same(names.aliases, name)) {
@@ -123,8 +131,17 @@ Result<Matches> find_matches(std::string_view name, std::span<const fs::path> di
 
 Error not_found(std::string_view kind, std::string_view name, const Matches& matches,
                 std::span<const fs::path> dirs) {
+  if (matches.known.empty()) {
+    return Error{fmt::format("no platforms were found{}{}", dirs.empty() ? "" : " in ", joined(dirs))}.advice(
+        "set STEPCAST_PLATFORMS to the folder `platforms` of the checkout, or to share/stepcast/platforms of "
+        "the "
+        "installation");
+  }
   const auto meant = nearest_word(name, matches.known);
-  return Error::at("", "", fmt::format("no {} named `{}` in {}", kind, name, joined(dirs)))
+  std::string problem = fmt::format("no {} named `{}` in {}", kind, name.substr(0, 80), joined(dirs));
+  if (!matches.unreadable.empty())
+    problem += fmt::format(" (one file there is broken: {})", matches.unreadable);
+  return Error::at("", "", std::move(problem))
       .advice(meant ? fmt::format("did you mean `{}`? `stepcast platforms` lists all", *meant)
                     : "`stepcast platforms` lists those that ship; a file's path ends in .json");
 }
@@ -208,16 +225,26 @@ Result<Platform> load_device(std::string_view device_name) {
   return load_device(device_name, platform_search_dirs());
 }
 
-Result<std::vector<PlatformListing>> list_platforms(std::span<const fs::path> search_dirs) {
-  std::vector<PlatformListing> all;
-  detail::PlatformReader reader{search_dirs};
+PlatformListings list_platforms(std::span<const fs::path> search_dirs) {
+  PlatformListings all;
+  detail::PlatformReader reader{search_dirs, detail::PlatformReader::Models::names};
   for (const fs::path& file : platform_files(search_dirs)) {
-    STEPCAST_ASSIGN(const Platform platform, reader.read_file(file));
-    all.push_back({platform.name, platform.description, platform.aliases, platform.device.name,
-                   platform.node.gpus_per_node, platform.curves.size(), platform.models.size(),
-                   platform.overheads.size(), file});
+    const Result<Platform> read = reader.read_file(file);
+    if (!read) {
+      all.unreadable.push_back(read.error().message());
+      continue;
+    }
+    const Platform& p = *read;
+    const bool is_node = p.node.gpus_per_node > 1 || p.node.network.has_value();
+    PlatformListing::Role role = is_node ? PlatformListing::Role::node : PlatformListing::Role::device;
+    if (const Result<Names> names = read_names(file); names && names->role == detail::kBenchmarkRole) {
+      role = PlatformListing::Role::benchmark;
+    }
+    all.platforms.push_back({role, p.name, p.description, p.aliases, p.device.name, p.device.aliases,
+                             p.node.gpus_per_node, p.curves.size(), p.models.size(), p.overheads.size(),
+                             file});
   }
-  std::sort(all.begin(), all.end(),
+  std::sort(all.platforms.begin(), all.platforms.end(),
             [](const PlatformListing& a, const PlatformListing& b) { return a.name < b.name; });
   return all;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -48,6 +49,22 @@ std::string layout_line(const Forecast& f) {
       number(f, "context_parallel"), number(f, "data_parallel"),
       expert > 1 ? fmt::format(", expert {}", expert) : "", number(f, "micro_batch_sequences"),
       number(f, "seq_len_tokens"), number(f, "global_batch_sequences"));
+}
+
+std::string_view word(const Forecast& f, std::string_view name) {
+  for (const Setting& setting : f.layout) {
+    const std::string* value = std::get_if<std::string>(&setting.value);
+    if (setting.name == name && value != nullptr) return *value;
+  }
+  return {};
+}
+
+// Whose software was assumed: what decides as much as the layout does and nobody thinks of.
+std::string software_line(const Forecast& f) {
+  if (word(f, "framework").empty()) return {};
+  return fmt::format("as {} runs it, in {}, {} attention, sharding {}, recomputation {}\n",
+                     word(f, "framework"), word(f, "dtype"), word(f, "attention"), word(f, "sharding"),
+                     word(f, "recompute"));
 }
 
 std::string breakdown(const Forecast& f) {
@@ -121,16 +138,18 @@ std::string coverage(const ForecastCoverage& c) {
   return text;
 }
 
+// Whether it fits: what somebody has to know before the time.
 std::string memory(const ForecastMemory& m) {
   if (m.worst_stage >= m.stages.size()) return {};
   const ForecastStageMemory& s = m.stages[m.worst_stage];
   const auto gib = [](double value) { return table_number(value, 1); };
   return fmt::format(
-      "\nMemory: {}; {} GiB of {} GiB on stage {} (weights {}, gradients {}, optimizer {}, activations {}, "
-      "working {}, buffers and reserve {}); margin {} GiB\n",
-      m.verdict, gib(m.peak_memory_GiB), gib(m.available_GiB), m.worst_stage, gib(s.weights_GiB),
-      gib(s.gradients_GiB), gib(s.optimizer_GiB), gib(s.activations_GiB), gib(s.working_GiB),
-      gib(s.communication_GiB + s.reserve_GiB), gib(m.margin_GiB));
+      "\nMemory: {}; {} GiB of {} GiB on stage {}, {} GiB {}\n  (weights {}, gradients {}, optimizer {}, "
+      "activations {}, working {}, buffers and reserve {})\n",
+      m.verdict, gib(m.peak_memory_GiB), gib(m.available_GiB), m.worst_stage, gib(std::abs(m.margin_GiB)),
+      m.margin_GiB < 0 ? "too many" : "to spare", gib(s.weights_GiB), gib(s.gradients_GiB),
+      gib(s.optimizer_GiB), gib(s.activations_GiB), gib(s.working_GiB),
+      gib(s.communication_GiB + s.reserve_GiB));
 }
 
 std::string training(const ForecastTraining& t) {
@@ -168,21 +187,22 @@ std::string training_text(const Forecast& forecast) {
 
 std::string forecast_text(const Forecast& f) {
   std::string out = subject(f) + "\n";
-  if (number(f, "tensor_parallel") > 0) out += layout_line(f) + "\n";
+  if (number(f, "tensor_parallel") > 0) out += layout_line(f) + "\n" + software_line(f);
+  if (f.memory) out += memory(*f.memory);
+  // What a number rests on stands before it.
+  if (!f.notes.empty()) out += "\n";
+  for (const std::string& note : f.notes) out += fmt::format("note: {}\n", note);
   out += fmt::format("\nStep time {} ms (p10 {}, p90 {}); {}\n\n", table_number(f.step_time_ms, 1),
                      table_number(f.step_time_p10_ms, 1), table_number(f.step_time_p90_ms, 1),
                      to_string(f.source));
   if (!f.classes.empty()) out += breakdown(f) + "\n";
   if (const std::string table = ranks(f); !table.empty()) out += table + "\n";
   out += throughput(f.throughput) + coverage(f.coverage);
-  if (f.memory) out += memory(*f.memory);
   if (f.published) {
     out += fmt::format("\nComposed as published from the same prices (docs/published-method.md): {} ms\n",
                        table_number(f.published->step_time_ms, 1));
   }
   if (f.training) out += training(*f.training);
-  if (!f.notes.empty()) out += "\n";
-  for (const std::string& note : f.notes) out += fmt::format("note: {}\n", note);
   return out;
 }
 

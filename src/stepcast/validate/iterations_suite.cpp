@@ -201,7 +201,16 @@ Result<TestScore> leave_model_out(const std::vector<LlmRun>& runs, RunPlatforms&
 
 Result<std::vector<LlmRun>> read_all(const std::filesystem::path& data, std::vector<Skipped>& skipped) {
   std::error_code ignored;
-  if (!std::filesystem::is_directory(data, ignored)) return read_llm_runs(data);
+  std::vector<std::string> left_out;
+  const auto note_rows = [&] {
+    for (const std::string& problem : left_out) skipped.push_back({"a row", problem, 1});
+    left_out.clear();
+  };
+  if (!std::filesystem::is_directory(data, ignored)) {
+    STEPCAST_ASSIGN(std::vector<LlmRun> runs, read_llm_runs(data, &left_out));
+    note_rows();
+    return runs;
+  }
   std::vector<LlmRun> runs;
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(data, ignored)) {
@@ -218,7 +227,8 @@ Result<std::vector<LlmRun>> read_all(const std::filesystem::path& data, std::vec
       skipped.push_back({file.filename().string(), "not the columns of LLM runs", 1});
       continue;
     }
-    STEPCAST_ASSIGN(std::vector<LlmRun> more, read_llm_runs(file));
+    STEPCAST_ASSIGN(std::vector<LlmRun> more, read_llm_runs(file, &left_out));
+    note_rows();
     std::move(more.begin(), more.end(), std::back_inserter(runs));
   }
   if (runs.empty()) {
@@ -250,6 +260,11 @@ std::vector<std::string> worst_rows(const TestScore& test, std::size_t n) {
 Result<SuiteResult> run_iterations(const std::filesystem::path& data, const SuiteOptions& options) {
   SuiteResult result;
   result.suite = "iterations";
+  if (!options.protocol.empty() && options.protocol != "shipped" && options.protocol != "refit") {
+    return Error::at("", "--protocol")
+        .found(fmt::format("`{}`", options.protocol))
+        .expected("shipped or refit");
+  }
   STEPCAST_ASSIGN(const std::vector<LlmRun> runs, read_all(data, result.skipped));
   RunPlatforms platforms{options.platforms};
   const std::vector<PredictedRun> predicted = predict_runs(runs, platforms, result.skipped);

@@ -41,8 +41,11 @@ Result<Platform> RunPlatforms::choose(const LlmRun& run) const {
 Result<StepModel*> RunPlatforms::model_for(const LlmRun& run) {
   const std::string key = key_of(run);
   if (const auto found = entries_.find(key); found != entries_.end()) return found->second->model.get();
+  if (const auto known = failures_.find(key); known != failures_.end()) return known->second;
   auto entry = std::make_unique<Entry>();
-  STEPCAST_ASSIGN(entry->platform, choose(run));
+  Result<Platform> chosen = choose(run);
+  if (!chosen) return failures_.emplace(key, std::move(chosen).error()).first->second;
+  entry->platform = *std::move(chosen);
   entry->model = std::make_unique<StepModel>(entry->platform, assumptions_);
   StepModel* model = entry->model.get();
   entries_.emplace(key, std::move(entry));

@@ -41,6 +41,7 @@ class RunPlatforms {
   std::vector<std::pair<std::string, std::filesystem::path>> overrides_;
   StepAssumptions assumptions_;
   std::map<std::string, std::unique_ptr<Entry>> entries_;
+  std::map<std::string, Error> failures_;  // of machines that no platform stands for: looked for once
 };
 
 // One run with its forecast.

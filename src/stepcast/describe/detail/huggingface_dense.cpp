@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <string>
 
 #include <fmt/format.h>
@@ -191,6 +192,100 @@ Status read_mpt(ObjectReader& keys, Transformer& model) {
     STEPCAST_TRY(ffn->finish());
   }
   return Ok{};
+}
+
+namespace {
+
+// The first of these keys that is there.
+Status read_first(ObjectReader& keys, std::initializer_list<std::string_view> names, std::int64_t& out) {
+  for (const std::string_view name : names) {
+    if (!keys.has(name)) continue;
+    for (const std::string_view other : names) keys.ignore(std::array{other});
+    return keys.optional(name, out);
+  }
+  return keys.required(*names.begin(), out);
+}
+
+}  // namespace
+
+Status read_bloom(ObjectReader& keys, Transformer& model) {
+  STEPCAST_TRY(read_first(keys, {"n_layer", "num_hidden_layers"}, model.n_layers));
+  STEPCAST_TRY(read_first(keys, {"hidden_size", "n_embed"}, model.hidden_size));
+  STEPCAST_TRY(read_first(keys, {"n_head", "num_attention_heads"}, model.n_heads));
+  STEPCAST_TRY(keys.required("vocab_size", model.vocab_size));
+  constexpr std::int64_t kLargest = 100'000'000;
+  model.ffn_hidden_size = 4 * std::min(model.hidden_size, kLargest);
+  model.position = PositionEncoding::alibi;
+  model.embedding_norm = true;
+  model.max_position = 2048;
+  STEPCAST_TRY(keys.optional("seq_length", model.max_position));
+  STEPCAST_TRY(keys.optional("hidden_dropout", model.hidden_dropout));
+  STEPCAST_TRY(keys.optional("attention_dropout", model.attention_dropout));
+  STEPCAST_TRY(keys.optional("tie_word_embeddings", model.tied_embeddings));
+  return refuse_if_true(keys, "apply_residual_connection_post_layernorm",
+                        "residuals behind the norm are not supported");
+}
+
+Status read_falcon(ObjectReader& keys, Transformer& model) {
+  STEPCAST_TRY(read_first(keys, {"num_hidden_layers", "n_layer"}, model.n_layers));
+  STEPCAST_TRY(keys.required("hidden_size", model.hidden_size));
+  STEPCAST_TRY(read_first(keys, {"num_attention_heads", "n_head"}, model.n_heads));
+  STEPCAST_TRY(keys.required("vocab_size", model.vocab_size));
+  constexpr std::int64_t kLargest = 100'000'000;
+  model.ffn_hidden_size = 4 * std::min(model.hidden_size, kLargest);
+  STEPCAST_TRY(keys.optional("ffn_hidden_size", model.ffn_hidden_size));
+  bool alibi = false, multi_query = true, grouped = false, bias = false;
+  STEPCAST_TRY(keys.optional("alibi", alibi));
+  STEPCAST_TRY(keys.optional("multi_query", multi_query));
+  STEPCAST_TRY(keys.optional("new_decoder_architecture", grouped));
+  STEPCAST_TRY(keys.optional("bias", bias));
+  model.parallel_residual = true;
+  STEPCAST_TRY(keys.optional("parallel_attn", model.parallel_residual));
+  std::int64_t kv_heads = model.n_heads;
+  if (keys.has("num_kv_heads") || keys.has("n_head_kv")) {
+    STEPCAST_TRY(read_first(keys, {"num_kv_heads", "n_head_kv"}, kv_heads));
+  }
+  model.n_kv_heads = grouped ? kv_heads : multi_query ? 1 : model.n_heads;
+  // Attention and FFN read one norm; in the newer ones a norm each, unless the file says that they share one.
+  std::int64_t norms = grouped ? 2 : 1;
+  STEPCAST_TRY(keys.optional("num_ln_in_parallel_attn", norms));
+  model.norms_per_layer = model.parallel_residual ? norms : 2;
+  model.position = alibi ? PositionEncoding::alibi : PositionEncoding::rotary;
+  model.qkv_bias = model.attention_output_bias = model.ffn_bias = bias;
+  model.max_position = 2048;
+  STEPCAST_TRY(keys.optional("max_position_embeddings", model.max_position));
+  STEPCAST_TRY(read_activation(keys, "activation", model.activation));
+  STEPCAST_TRY(keys.optional("hidden_dropout", model.hidden_dropout));
+  STEPCAST_TRY(keys.optional("attention_dropout", model.attention_dropout));
+  STEPCAST_TRY(keys.optional("tie_word_embeddings", model.tied_embeddings));
+  return refuse_if_true(keys, "apply_residual_connection_post_layernorm",
+                        "residuals behind the norm are not supported");
+}
+
+Status read_gptj(ObjectReader& keys, Transformer& model) {
+  STEPCAST_TRY(keys.required("n_layer", model.n_layers));
+  STEPCAST_TRY(keys.required("n_embd", model.hidden_size));
+  STEPCAST_TRY(keys.required("n_head", model.n_heads));
+  STEPCAST_TRY(keys.required("vocab_size", model.vocab_size));
+  STEPCAST_TRY(keys.required("n_positions", model.max_position));
+  constexpr std::int64_t kLargest = 100'000'000;
+  std::int64_t width = 0, rotary = 64;
+  STEPCAST_TRY(keys.optional("n_inner", width));
+  model.ffn_hidden_size = width > 0 ? width : 4 * std::min(model.hidden_size, kLargest);
+  STEPCAST_TRY(keys.optional("rotary_dim", rotary));
+  model.position = PositionEncoding::rotary;
+  const std::int64_t head = model.n_heads > 0 ? model.hidden_size / model.n_heads : 0;
+  model.rotary_fraction =
+      head > 0 ? std::min(1.0, static_cast<double>(rotary) / static_cast<double>(head)) : 1;
+  model.parallel_residual = true;
+  model.norms_per_layer = 1;
+  model.qkv_bias = model.attention_output_bias = false;
+  model.tied_embeddings = false;
+  model.head_bias = true;
+  STEPCAST_TRY(read_activation(keys, "activation_function", model.activation));
+  STEPCAST_TRY(keys.optional("resid_pdrop", model.hidden_dropout));
+  STEPCAST_TRY(keys.optional("attn_pdrop", model.attention_dropout));
+  return keys.optional("tie_word_embeddings", model.tied_embeddings);
 }
 
 }  // namespace stepcast::detail

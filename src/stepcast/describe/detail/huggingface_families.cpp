@@ -11,6 +11,9 @@ constexpr HuggingfaceFamily kFamilies[] = {
     {"bert", read_bert},
     {"opt", read_opt},
     {"mpt", read_mpt},
+    {"bloom", read_bloom},
+    {"falcon", read_falcon},
+    {"gptj", read_gptj},
     {"llama", read_llama},
     {"mistral", read_mistral},
     {"mixtral", read_mixtral},
@@ -22,6 +25,7 @@ constexpr HuggingfaceFamily kFamilies[] = {
     {"gemma2", read_gemma2},
     {"gemma3_text", read_gemma3_text},
     {"nemotron", read_nemotron},
+    {"phi3", read_phi3},
     {"deepseek_v2", read_deepseek},
     {"deepseek_v3", read_deepseek},
 };

@@ -61,7 +61,7 @@ Status read_qwen3(ObjectReader& keys, Transformer& model) {
 }
 
 Status read_gemma(ObjectReader& keys, Transformer& model) {
-  STEPCAST_TRY(require_kv_heads(keys));
+  if (model.n_kv_heads == 0) STEPCAST_TRY(require_kv_heads(keys));
   model.head_dim = 256;
   STEPCAST_TRY(read_llama_like(keys, model));
   model.activation = Activation::gelu;  // the first configs said gelu in hidden_act and meant its tanh form
@@ -97,6 +97,14 @@ Status read_gemma2(ObjectReader& keys, Transformer& model) {
 }
 
 Status read_gemma3_text(ObjectReader& keys, Transformer& model) {
+  // The released files leave out what is the library's default.
+  model.n_layers = 26;
+  model.hidden_size = 2304;
+  model.ffn_hidden_size = 9216;
+  model.n_heads = 8;
+  model.n_kv_heads = 4;
+  model.vocab_size = 262208;
+  model.max_position = 131072;
   STEPCAST_TRY(read_gemma(keys, model));
   model.norms_per_layer = 4;
   model.qk_norm = true;
@@ -122,6 +130,16 @@ Status read_nemotron(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(keys.optional("attention_bias", attention_bias));
   model.qkv_bias = model.attention_output_bias = attention_bias;
   return keys.optional("mlp_bias", model.ffn_bias);
+}
+
+Status read_phi3(ObjectReader& keys, Transformer& model) {
+  STEPCAST_TRY(read_llama_like(keys, model));
+  STEPCAST_TRY(keys.optional("resid_pdrop", model.hidden_dropout));
+  bool attention_bias = false;
+  STEPCAST_TRY(keys.optional("attention_bias", attention_bias));
+  model.qkv_bias = model.attention_output_bias = attention_bias;
+  STEPCAST_TRY(keys.optional("mlp_bias", model.ffn_bias));
+  return keys.optional("sliding_window", model.sliding_window_tokens);
 }
 
 }  // namespace stepcast::detail

@@ -14,7 +14,7 @@ namespace stepcast::detail {
 // Features that no Transformer has: refused unless they are off.
 [[nodiscard]] Status refuse_if_true(ObjectReader& keys, std::string_view key, std::string_view why);
 [[nodiscard]] Status refuse_if_false(ObjectReader& keys, std::string_view key, std::string_view why);
-// num_hidden_layers and so on, as most families name them.
+// num_hidden_layers and so on, as most families name them. A size that `model` has already is the default.
 [[nodiscard]] Status read_sizes(ObjectReader& keys, Transformer& model);
 // RMS norm, rotary positions, gated FFN, no biases.
 [[nodiscard]] Status read_llama_like(ObjectReader& keys, Transformer& model);
@@ -29,6 +29,9 @@ namespace stepcast::detail {
 [[nodiscard]] Status read_bert(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_opt(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_mpt(ObjectReader& keys, Transformer& model);
+[[nodiscard]] Status read_bloom(ObjectReader& keys, Transformer& model);
+[[nodiscard]] Status read_falcon(ObjectReader& keys, Transformer& model);
+[[nodiscard]] Status read_gptj(ObjectReader& keys, Transformer& model);
 
 // Models like Llama (huggingface_llama_like.cpp).
 [[nodiscard]] Status read_llama(ObjectReader& keys, Transformer& model);
@@ -39,6 +42,7 @@ namespace stepcast::detail {
 [[nodiscard]] Status read_gemma2(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_gemma3_text(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_nemotron(ObjectReader& keys, Transformer& model);
+[[nodiscard]] Status read_phi3(ObjectReader& keys, Transformer& model);
 
 // Models with experts (huggingface_experts.cpp).
 [[nodiscard]] Status read_mixtral(ObjectReader& keys, Transformer& model);

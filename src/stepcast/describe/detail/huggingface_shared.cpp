@@ -1,4 +1,7 @@
+#include <cstdint>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -40,12 +43,16 @@ Status refuse_if_false(ObjectReader& keys, std::string_view key, std::string_vie
 }
 
 Status read_sizes(ObjectReader& keys, Transformer& model) {
-  STEPCAST_TRY(keys.required("num_hidden_layers", model.n_layers));
-  STEPCAST_TRY(keys.required("hidden_size", model.hidden_size));
-  STEPCAST_TRY(keys.required("intermediate_size", model.ffn_hidden_size));
-  STEPCAST_TRY(keys.required("num_attention_heads", model.n_heads));
-  STEPCAST_TRY(keys.required("vocab_size", model.vocab_size));
-  STEPCAST_TRY(keys.required("max_position_embeddings", model.max_position));
+  const std::pair<std::string_view, std::int64_t*> sizes[] = {
+      {"num_hidden_layers", &model.n_layers},
+      {"hidden_size", &model.hidden_size},
+      {"intermediate_size", &model.ffn_hidden_size},
+      {"num_attention_heads", &model.n_heads},
+      {"vocab_size", &model.vocab_size},
+      {"max_position_embeddings", &model.max_position}};
+  for (const auto& [key, size] : sizes) {
+    STEPCAST_TRY(*size > 0 ? keys.optional(key, *size) : keys.required(key, *size));
+  }
   return Ok{};
 }
 
@@ -59,8 +66,14 @@ Status read_llama_like(ObjectReader& keys, Transformer& model) {
   model.qkv_bias = model.attention_output_bias = model.ffn_bias = false;
   STEPCAST_TRY(read_sizes(keys, model));
   STEPCAST_TRY(read_activation(keys, "hidden_act", model.activation));
-  STEPCAST_TRY(keys.optional("num_key_value_heads", model.n_kv_heads));
-  STEPCAST_TRY(keys.optional("head_dim", model.head_dim));
+  for (const auto& [key, size] :
+       {std::pair{"num_key_value_heads", &model.n_kv_heads}, std::pair{"head_dim", &model.head_dim}}) {
+    const bool is_given = keys.has(key);
+    STEPCAST_TRY(keys.optional(key, *size));
+    if (is_given && *size == 0 && keys.take(key)->is_number()) {
+      return keys.error(key).found("0").expected("1 or more, or nothing");
+    }
+  }
   STEPCAST_TRY(keys.optional("tie_word_embeddings", model.tied_embeddings));
   STEPCAST_TRY(keys.optional("attention_dropout", model.attention_dropout));
   STEPCAST_TRY(keys.optional("partial_rotary_factor", model.rotary_fraction));

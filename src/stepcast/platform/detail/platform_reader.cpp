@@ -61,9 +61,9 @@ Status read_inherit(ObjectReader& root, std::string_view key, const auto& forget
   return Ok{};
 }
 
-// The models fitted on the device of `other` in place of those fitted on the device so far.
+// The models that `other` uses for its device, which may have been fitted on a sister of it, in place of those of the
+// device so far.
 void take_models(Platform& platform, Platform& other) {
-  std::erase_if(other.models, [&](const ModelRecord& m) { return m.device != other.device.name; });
   std::set<std::string> replaced;
   for (const ModelRecord& model : other.models) replaced.insert(model.name);
   std::erase_if(platform.models, [&](const ModelRecord& m) {
@@ -72,6 +72,13 @@ void take_models(Platform& platform, Platform& other) {
   std::move(other.models.begin(), other.models.end(), std::back_inserter(platform.models));
   std::sort(platform.models.begin(), platform.models.end(),
             [](const ModelRecord& a, const ModelRecord& b) { return a.name < b.name; });
+}
+
+// What a list groups a platform by (list_platforms); it says nothing of the machine.
+Status check_role(ObjectReader& o) {
+  const JsonValue* role = o.take("role");
+  if (role == nullptr || (role->is_text() && role->text() == kBenchmarkRole)) return Ok{};
+  return o.wrong_kind("role", *role, fmt::format("`{}`, or nothing", kBenchmarkRole));
 }
 
 fs::path identity_of(const fs::path& file) {
@@ -120,7 +127,7 @@ Result<Platform> PlatformReader::read_file(const fs::path& file) {
 Result<Platform> PlatformReader::read_root(const JsonValue& root, const fs::path& file) {
   files_read_ = 0;
   auto platform = read_unchecked(root, file);
-  if (!platform.ok()) return platform;
+  if (!platform.ok() || models_ == Models::names) return platform;
   if (auto status = platform->check(); !status.ok()) return std::move(status).error().in_file(file.string());
   return platform;
 }
@@ -209,6 +216,7 @@ Result<Platform> PlatformReader::read_unchecked(const JsonValue& root, const fs:
   STEPCAST_TRY(o.optional("name", platform.name));
   STEPCAST_TRY(o.optional("description", platform.description));
   STEPCAST_TRY(o.optional("aliases", platform.aliases));
+  STEPCAST_TRY(check_role(o));
   STEPCAST_ASSIGN(const Documents documents, read_documents(o.take("documents"), name));
 
   if (const JsonValue* member = o.take("device")) {
@@ -250,7 +258,8 @@ Result<Platform> PlatformReader::read_unchecked(const JsonValue& root, const fs:
   STEPCAST_TRY(read_inherit(o, "inherit_overheads", [&] { platform.overheads.clear(); }));
   STEPCAST_TRY(read_records(o, "collective_curves", platform.curves, documents, read_curve,
                             [](const CollectiveCurve& c) { return c.key(); }));
-  STEPCAST_TRY(read_records(o, "models", platform.models, documents, read_model,
+  STEPCAST_TRY(read_records(o, "models", platform.models, documents,
+                            models_ == Models::whole ? read_model : read_model_names,
                             [](const ModelRecord& m) { return m.name; }));
   STEPCAST_TRY(read_records(o, "overheads", platform.overheads, documents, read_overhead,
                             [](const OverheadRecord& r) { return r.key(); }));

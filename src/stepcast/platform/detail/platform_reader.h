@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <span>
@@ -18,7 +19,10 @@ namespace stepcast::detail {
 // One reader may read many platforms: each file that they extend is parsed once.
 class PlatformReader {
  public:
-  explicit PlatformReader(std::span<const std::filesystem::path> search_dirs) : search_dirs_(search_dirs) {}
+  // What is read of fitted models: all, or name, kind and device, which is quick and enough for a list.
+  enum class Models : std::uint8_t { whole, names };
+  explicit PlatformReader(std::span<const std::filesystem::path> search_dirs, Models models = Models::whole)
+      : search_dirs_(search_dirs), models_(models) {}
 
   [[nodiscard]] Result<Platform> read_text(std::string_view text, const std::filesystem::path& file);
   [[nodiscard]] Result<Platform> read_file(const std::filesystem::path& file);
@@ -31,12 +35,16 @@ class PlatformReader {
                              const std::filesystem::path& file);
 
   std::span<const std::filesystem::path> search_dirs_;
+  Models models_;
   std::vector<std::filesystem::path> open_;  // files that are being read, the outermost first
   std::size_t files_read_ = 0;
   std::map<std::filesystem::path, JsonValue> parsed_;  // [identity] of files that were extended
 };
 
 inline constexpr JsonLimits kPlatformLimits{};
+
+// The `role` of a file that describes the machine of a published benchmark.
+inline constexpr std::string_view kBenchmarkRole = "benchmark";
 
 // "x.json" or "dir/x": a path. Anything else: a name.
 [[nodiscard]] bool is_path(std::string_view name_or_path);

@@ -136,6 +136,14 @@ Result<ModelRecord> read_model(ObjectReader& o, const Documents& documents) {
   return model;
 }
 
+Result<ModelRecord> read_model_names(ObjectReader& o, const Documents& /*documents*/) {
+  ModelRecord model;
+  STEPCAST_TRY(o.optional("name", model.name));
+  STEPCAST_TRY(o.optional("kind", model.kind));
+  STEPCAST_TRY(o.optional("device", model.device));
+  return model;
+}
+
 Result<OverheadRecord> read_overhead(ObjectReader& o, const Documents& documents) {
   OverheadRecord overhead;
   std::string word;

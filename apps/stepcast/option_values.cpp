@@ -1,0 +1,126 @@
+#include "option_values.h"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace stepcast::cli {
+namespace {
+
+// "8k" as 8 and 'k'; the letter is 0 where there is none.
+struct Spelled {
+  double value = 0;
+  char letter = '\0';
+};
+
+// Digits, at most one point, an exponent, one letter. from_chars alone would take "inf" and "nan".
+bool read(std::string_view text, Spelled& out) {
+  const char* end = text.data() + text.size();
+  const std::size_t first = text.starts_with('-') ? 1 : 0;
+  if (text.size() <= first || ((text[first] < '0' || text[first] > '9') && text[first] != '.')) return false;
+  const auto [rest, problem] = std::from_chars(text.data(), end, out.value);
+  if (problem != std::errc{} || !std::isfinite(out.value)) return false;
+  if (rest == end) return true;
+  out.letter = *rest;
+  return rest + 1 == end;
+}
+
+constexpr double kMostWhole = 1e18, kMostNumber = 1e24;
+
+}  // namespace
+
+std::string spell_out_whole(std::string& text) {
+  constexpr std::string_view kExpected =
+      "expected a whole number of 0 or more, such as 8192, 8k (8192) or 1e3";
+  Spelled spelled;
+  const auto wrong = [&] { return fmt::format("found `{}`, {}", text.substr(0, 40), kExpected); };
+  if (!read(text, spelled)) return wrong();
+  double value = spelled.value;
+  switch (spelled.letter) {
+    case '\0': break;
+    case 'k':
+    case 'K': value *= 1024; break;
+    case 'm':
+    case 'M': value *= 1024.0 * 1024.0; break;
+    default: return wrong();
+  }
+  if (value < 0 || value > kMostWhole || value != std::floor(value)) return wrong();
+  // Digits alone may have more of them than a double holds.
+  std::uint64_t exact = 0;
+  const auto [rest, problem] = std::from_chars(text.data(), text.data() + text.size(), exact);
+  const bool is_digits = problem == std::errc{} && rest == text.data() + text.size();
+  text = std::to_string(is_digits ? exact : static_cast<std::uint64_t>(value));
+  return {};
+}
+
+std::string spell_out_number(std::string& text) {
+  constexpr std::array<std::pair<char, double>, 7> kLetters{
+      {{'k', 1e3}, {'K', 1e3}, {'M', 1e6}, {'B', 1e9}, {'G', 1e9}, {'T', 1e12}, {'\0', 1}}};
+  Spelled spelled;
+  if (read(text, spelled)) {
+    for (const auto& [letter, factor] : kLetters) {
+      if (letter != spelled.letter) continue;
+      const double value = spelled.value * factor;
+      if (std::abs(value) > kMostNumber) break;
+      text = fmt::format("{}", value);
+      return {};
+    }
+  }
+  return fmt::format("found `{}`, expected a number, such as 0.5, 1e12 or 15T (k, M, B, T)",
+                     text.substr(0, 40));
+}
+
+std::string above_zero(const std::string& text) {
+  double value = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (problem == std::errc{} && end == text.data() + text.size() && value > 0) return {};
+  return fmt::format("found {}, expected a number above 0", text.substr(0, 40));
+}
+
+std::string check_date(const std::string& text) {
+  constexpr std::array<int, 12> kDays = {31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+  std::array<int, 3> parts{0, 1, 1};
+  const char* at = text.data();
+  const char* end = at + text.size();
+  std::size_t n = 0;
+  bool good = text.size() == 4 || text.size() == 7 || text.size() == 10;
+  for (; good && n < parts.size() && at != end; ++n) {
+    const std::ptrdiff_t width = n == 0 ? 4 : 2;
+    if (n > 0) good = *at++ == '-';
+    const auto read = std::from_chars(at, at + width, parts[n]);
+    good = good && read.ec == std::errc{} && read.ptr == at + width;
+    at += width;
+  }
+  good = good && at == end && parts[0] >= 1970 && parts[1] >= 1 && parts[1] <= 12 && parts[2] >= 1 &&
+         parts[2] <= kDays[static_cast<std::size_t>(parts[1] - 1)];
+  if (good) return {};
+  return fmt::format("found `{}`, expected a date: 2024, 2024-05 or 2024-05-31", text.substr(0, 40));
+}
+
+void make_strict(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_expected_max() == 0) continue;  // a switch
+    const std::string type = option->get_type_name();
+    const bool whole = type.starts_with("INT") || type.starts_with("UINT");
+    if (whole) option->transform(CLI::Validator{spell_out_whole, ""});
+    if (type.starts_with("FLOAT")) option->transform(CLI::Validator{spell_out_number, ""});
+    if (option->check_lname("date")) option->check(check_date);
+    // Added last to the front: looked at first.
+    option->transform(CLI::Validator{[](std::string& text) {
+                                       return text.empty() ? std::string{"found an empty value; is a shell "
+                                                                         "variable not set?"}
+                                                           : std::string{};
+                                     },
+                                     ""});
+  }
+  for (CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) make_strict(*verb);
+}
+
+}  // namespace stepcast::cli

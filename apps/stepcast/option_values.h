@@ -1,0 +1,28 @@
+// What options take as values: numbers as people write them, and nothing that means nothing.
+#pragma once
+
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+namespace stepcast::cli {
+
+// Writes a whole number of 0 or more as digits: "8k" is 8192 (powers of 1024, as sequence lengths are called), "1e3"
+// is 1000, "010" is 10. Returns what is wrong, or nothing.
+[[nodiscard]] std::string spell_out_whole(std::string& text);
+
+// Writes a number without its letter: "15T" is 15000000000000 (k, M, B or G, T: powers of 1000). Infinite ones and
+// those above 1e24 in size are errors.
+[[nodiscard]] std::string spell_out_number(std::string& text);
+
+// For numbers of which none or fewer make no sense.
+[[nodiscard]] std::string above_zero(const std::string& text);
+
+// "2024", "2024-05" or "2024-05-31": a day that there is.
+[[nodiscard]] std::string check_date(const std::string& text);
+
+// Makes every option of `app` and of its subcommands refuse empty values, as of a shell variable that is not set, and
+// read numbers as above. An option called --date takes dates alone.
+void make_strict(CLI::App& app);
+
+}  // namespace stepcast::cli
