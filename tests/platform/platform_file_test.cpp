@@ -250,6 +250,20 @@ TEST(PlatformFile, ExtendingOverridesFieldByFieldAndRecordByKey) {
   EXPECT_THAT(p->files, ElementsAre(folder.path() / "mine.json", folder.path() / "base.json"));
 }
 
+TEST(PlatformFile, ASourceOfAFigureThatIsNotGivenIsDropped) {
+  const auto p = parse_platform(R"({"stepcast_platform": 1, "device": {"name": "G", "peak_fp32_TFLOPs": 10,
+    "memory_bandwidth_GBps": 1000, "memory_GiB": 16, "sources": {"l2_MiB": {"source": "measured"}}},
+    "node": {"gpus_per_node": 2, "intra": {"kind": "pcie", "bandwidth_per_gpu_GBps": 16,
+    "sources": {"links": {"source": "measured"}}}, "network": {"nics_per_node": 1, "nic_bandwidth_Gbps": 100,
+    "sources": {"rail_optimized": {"source": "measured"}}}}})",
+                                "m.json", {});
+  ASSERT_TRUE(p.ok()) << p.error().message();
+  const auto back = parse_platform(platform_json(*p), "m.json", {});
+  ASSERT_TRUE(back.ok()) << back.error().message();
+  EXPECT_EQ(back->device, p->device);
+  EXPECT_EQ(back->node, p->node);
+}
+
 TEST(PlatformFile, AnOverriddenFigureDoesNotKeepItsOldSource) {
   const Folder folder;
   folder.write("base.json", R"({"stepcast_platform": 1, "device": {"name": "G", "peak_fp32_TFLOPs": 10,

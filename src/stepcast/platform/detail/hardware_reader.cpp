@@ -81,11 +81,20 @@ class GroupReader {
         group_.sources.erase(key);
       }
     }
-    for (auto& [key, p] : by_key) group_.sources.set(key, std::move(p));
+    for (auto& [key, p] : by_key) {
+      if (is_given(key)) group_.sources.set(key, std::move(p));
+    }
     return Ok{};
   }
 
  private:
+  // A source of a figure that nobody states says nothing, and could not be written again.
+  [[nodiscard]] bool is_given(std::string_view key) const {
+    for (const Figure<Group>& figure : figures_) {
+      if (figure.key == key) return figure.get(group_).has_value();
+    }
+    return true;
+  }
   [[nodiscard]] std::vector<std::string> known() const {
     std::vector<std::string> keys;
     for (const Figure<Group>& figure : figures_) keys.push_back(figure.key);
@@ -160,6 +169,7 @@ Status read_intra(ObjectReader& o, IntraNode& intra, const Documents& documents)
     }
   }
   STEPCAST_TRY(group.sources(documents));
+  if (intra.links.empty()) intra.sources.erase("links");
   return o.finish();
 }
 
@@ -182,6 +192,7 @@ Status read_network(ObjectReader& o, Network& network, const Documents& document
     }
   }
   STEPCAST_TRY(group.sources(documents));
+  if (!network.rail_optimized) network.sources.erase("rail_optimized");
   return o.finish();
 }
 

@@ -61,9 +61,10 @@ Status read_inherit(ObjectReader& root, std::string_view key, const auto& forget
   return Ok{};
 }
 
-// The models that `other` uses for its device, which may have been fitted on a sister of it, in place of those of the
-// device so far.
+// The models fitted on the device of `other` in place of those fitted on the device so far. Records of a sister of it
+// stay behind: who wants them extends that platform and takes the node of this one.
 void take_models(Platform& platform, Platform& other) {
+  std::erase_if(other.models, [&](const ModelRecord& m) { return m.device != other.device.name; });
   std::set<std::string> replaced;
   for (const ModelRecord& model : other.models) replaced.insert(model.name);
   std::erase_if(platform.models, [&](const ModelRecord& m) {
