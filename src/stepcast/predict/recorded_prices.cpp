@@ -22,7 +22,7 @@ constexpr double kGuessedSpread = 1.5;
 // Shortest kernels of some sorts over the shortest kernel there is: medians of those on less than 200 kB in recorded
 // traces of A100, H100, B300 and MI300X. Reductions take two phases in a block, gathers and scatters a chain of
 // dependent loads, sorting several passes.
-constexpr double kShortestReduction = 2.3, kShortestGather = 2, kShortestIndexing = 3, kShortestSort = 4.4,
+constexpr double kShortestReduction = 2.3, kShortestGather = 2, kShortestIndexing = 3.6, kShortestSort = 4.4,
                  kShortestSelection = 2.8, kShortestConcatenation = 1.6;
 // How far the time of a kernel from models alone may be off, in ln, p10 or p90: long ones, and those as short as
 // any. Three quarters of the classes of kernels of the public traces lie within.

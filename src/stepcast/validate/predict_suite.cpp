@@ -381,6 +381,32 @@ std::map<KernelClass, KernelTimes> kernel_times(const RecordedProgram& recorded,
   return times;
 }
 
+// Convolutions by what decides how libraries run them; empty: none.
+std::string_view convolution_sort(const Operation& operation) {
+  const auto* shape = std::get_if<ConvolutionShape>(&operation.shape);
+  if (shape == nullptr) return {};
+  if (shape->stride > 1) return "strided";
+  if (shape->groups > 1) return "grouped";
+  return shape->kernel_height == 1 && shape->kernel_width == 1 ? "1x1" : "larger than 1x1";
+}
+// All kernels of convolutions, copies between layouts too.
+std::map<std::string_view, KernelTimes> convolution_times(const RecordedProgram& recorded,
+                                                          const RecordedPrices& prices, std::size_t c) {
+  std::map<std::string_view, KernelTimes> times;
+  const BlockId id = recorded.program.rank_class(RankClassId{c}).instances.front().block;
+  const Block& block = recorded.program.block(id);
+  for (std::uint32_t t = 0; t < block.task_count(); ++t) {
+    const TaskInfo& task = block.tasks()[t];
+    const Operation* operation = recorded.program.works.operation(task.work);
+    if (task.kind != TaskKind::kernel || operation == nullptr) continue;
+    const std::string_view sort = convolution_sort(*operation);
+    if (sort.empty()) continue;
+    times[sort].add(block.duration_us()[t], prices.costs.duration_us(id)[t], prices.low.duration_us(id)[t],
+                    prices.high.duration_us(id)[t]);
+  }
+  return times;
+}
+
 ScoredRow kernel_row(std::string name, const KernelTimes& times) {
   return {std::move(name),         times.recorded_us / kUsPerMs, times.predicted_us / kUsPerMs,
           times.low_us / kUsPerMs, times.high_us / kUsPerMs,     {}};
@@ -405,6 +431,10 @@ void gpu_active(Scores& scores, const RecordedJob& job, Devices& devices, std::v
       if (!lookups) all.add(of_class.recorded_us, of_class.predicted_us, of_class.low_us, of_class.high_us);
       scores.add("gpu_active_by_class", fmt::format("{} {}", job.name, name),
                  kernel_row(row_name(recorded.facts[c]), of_class), 0, name);
+    }
+    for (const auto& [sort, of_sort] : convolution_times(recorded, *priced, c)) {
+      scores.add("gpu_active_of_convolutions", fmt::format("{} {}", job.name, sort),
+                 kernel_row(row_name(recorded.facts[c]), of_sort), 0, std::string{sort});
     }
     if (all.recorded_us > 0) {
       scores.add("gpu_active", job.name, kernel_row(row_name(recorded.facts[c]), all));

@@ -23,6 +23,7 @@
 //   gpu_active         kernel time from models alone against the recorded one, without communication, table
 //                      lookups and what has no known operation; ms
 //   gpu_active_by_class   the same by class of kernel, lookups too
+//   gpu_active_of_convolutions   the same of convolutions: 1x1, larger, strided, grouped
 //   cross_device       kernel time of a workload recorded on two GPUs: one predicted from the other by the
 //                      ratio of the models
 //   cross_device_models, cross_device_unchanged   the same from models alone, and with the recorded time
