@@ -21,6 +21,7 @@
 #include "stepcast/describe/software_defaults.h"
 #include "stepcast/operation/dtype.h"
 #include "stepcast/platform/platform_file.h"
+#include "stepcast/report/batch_series.h"
 #include "stepcast/trace/trace_set.h"
 
 #include "option_values.h"
@@ -38,6 +39,7 @@ struct Options {
   std::string ranks;
   bool json = false, require_fit = false;
   std::optional<std::int64_t> nodes;
+  std::vector<std::int64_t> batches, recorded_batches;
   std::string timeline;
   CLI::App* app = nullptr;  // holds the flags that Megatron knows and we pass on
 };
@@ -51,6 +53,9 @@ Result<Job> job_of(const Options& options) {
           .found(fmt::format("`{}`", options.framework))
           .expected("megatron, nemo, torchtitan, fsdp, deepspeed, neox, pytorch or libai");
     }
+  }
+  if (options.dtype == "tf32") {
+    return Error::at("", "--dtype").found("`tf32`").expected("bf16, fp16, fp32 or fp8 for a described step");
   }
   if (!options.dtype.empty()) {
     job.settings.fp8 = options.dtype == "fp8";
@@ -131,44 +136,38 @@ void add_notes(const Options& options, Forecast& forecast) {
   forecast.notes = std::move(notes);
 }
 
-// Options that mean something with --trace; all others describe a step.
-constexpr std::array<std::string_view, 19> kOfTraces = {"--trace",
-                                                        "--platform",
-                                                        "--recorded-on",
-                                                        "--kernels",
-                                                        "--host",
-                                                        "--step",
-                                                        "--ranks",
-                                                        "--like-median-rank",
-                                                        "--what-if",
-                                                        "--samples-per-step",
-                                                        "--train-tokens",
-                                                        "--train-samples",
-                                                        "--train-iterations",
-                                                        "--gpu-hour-price",
-                                                        "--gpu-power-watts",
-                                                        "--timeline",
-                                                        "--json",
-                                                        "--tokens-per-step",
-                                                        "--published-algorithm"};
-// Of these, the ones that mean nothing without.
-constexpr std::array<std::string_view, 9> kOfTracesAlone = {"--recorded-on",
-                                                            "--kernels",
-                                                            "--host",
-                                                            "--step",
-                                                            "--ranks",
-                                                            "--like-median-rank",
-                                                            "--samples-per-step",
-                                                            "--tokens-per-step",
-                                                            "--published-algorithm"};
+// Options that mean something with --trace alone, and those that mean something with it, too; all others describe a
+// step.
+constexpr std::array<std::string_view, 16> kOfTracesAlone = {"--recorded-on",
+                                                             "--kernels",
+                                                             "--host",
+                                                             "--step",
+                                                             "--ranks",
+                                                             "--batch",
+                                                             "--recorded-batch",
+                                                             "--second-trace",
+                                                             "--like-median-rank",
+                                                             "--tokens-per-step",
+                                                             "--overlap",
+                                                             "--data-parallel-ranks",
+                                                             "--samples-per-step",
+                                                             "--links-of",
+                                                             "--rank-platform",
+                                                             "--published-algorithm"};
+constexpr std::array<std::string_view, 11> kOfBoth = {"--trace",          "--platform",
+                                                      "--what-if",        "--train-tokens",
+                                                      "--train-samples",  "--train-iterations",
+                                                      "--gpu-hour-price", "--gpu-power-watts",
+                                                      "--timeline",       "--json",
+                                                      "--dtype"};
 
 Status check_options(const Options& options) {
   const bool traces = !options.traces.places.empty();
   for (const CLI::Option* option : options.app->get_options()) {
     if (option->count() == 0 || option->get_lnames().empty()) continue;
     const std::string name = "--" + option->get_lnames().front();
-    const bool of_traces = std::find(kOfTraces.begin(), kOfTraces.end(), name) != kOfTraces.end();
     const bool alone = std::find(kOfTracesAlone.begin(), kOfTracesAlone.end(), name) != kOfTracesAlone.end();
+    const bool of_traces = alone || std::find(kOfBoth.begin(), kOfBoth.end(), name) != kOfBoth.end();
     if (traces && !of_traces && name != "--help") {
       return Error{fmt::format("{} describes a step; with --trace the step is the recorded one", name)}
           .advice("leave one of the two out");
@@ -182,24 +181,60 @@ Status check_options(const Options& options) {
   return Ok{};
 }
 
-Result<Forecast> forecast_of_traces(const Options& options, const Session& session) {
+Result<PredictTraceRequest> request_of_traces(const Options& options) {
   PredictTraceRequest request = options.traces;
   request.timeline = options.timeline;
   request.what_if = options.request.what_if;
   request.budget = options.request.budget;
+  request.dtype = options.dtype;
   const bool platform_named = options.app->get_option("--platform")->count() > 0;
   if (platform_named) request.platform = options.request.platform;
   if (!options.ranks.empty()) {
     STEPCAST_ASSIGN(request.ranks, parse_ranks(options.ranks));
   }
-  return session.predict(request);
+  for (const auto& [flag, batches] :
+       {std::pair{"--batch", options.batches}, std::pair{"--recorded-batch", options.recorded_batches}}) {
+    for (const std::int64_t batch : batches) {
+      if (batch < 1)
+        return Error::at("", flag).found(fmt::format("{}", batch)).expected("samples per rank, from 1 on");
+    }
+  }
+  if (options.recorded_batches.size() > 2) {
+    return Error::at("", "--recorded-batch")
+        .found(fmt::format("{} batches", options.recorded_batches.size()))
+        .expected("that of --trace, and that of --second-trace behind a comma");
+  }
+  if (!options.recorded_batches.empty()) request.recorded_batch = options.recorded_batches[0];
+  if (options.recorded_batches.size() == 2) request.second_batch = options.recorded_batches[1];
+  if (options.batches.size() == 1) request.batch = options.batches.front();
+  return request;
+}
+
+// One forecast for each batch, in ascending order.
+Result<int> predict_batches(const Options& options, PredictTraceRequest request, const Session& session) {
+  if (!request.timeline.empty()) {
+    return Error{"a time line shows one batch"}.advice("name one with --batch, or leave out --timeline");
+  }
+  std::vector<std::int64_t> batches = options.batches;
+  std::sort(batches.begin(), batches.end());
+  batches.erase(std::unique(batches.begin(), batches.end()), batches.end());
+  std::vector<BatchForecast> series;
+  for (const std::int64_t batch : batches) {
+    request.batch = batch;
+    STEPCAST_ASSIGN(Forecast forecast, session.predict(request));
+    series.push_back({batch, std::move(forecast)});
+  }
+  print("{}", options.json ? batch_series_json(series) : batch_series_text(series));
+  return kSuccess;
 }
 
 Result<int> run(const Options& options) {
   STEPCAST_TRY(check_options(options));
   if (!options.traces.places.empty()) {
     const Session session;
-    STEPCAST_ASSIGN(const Forecast forecast, forecast_of_traces(options, session));
+    STEPCAST_ASSIGN(const PredictTraceRequest request, request_of_traces(options));
+    if (options.batches.size() > 1) return predict_batches(options, request, session);
+    STEPCAST_ASSIGN(const Forecast forecast, session.predict(request));
     print("{}", options.json ? forecast_json(forecast) : forecast_text(forecast));
     if (!options.timeline.empty() && !options.json) {
       print("\nTimeline written to {}: open it at https://ui.perfetto.dev\n", options.timeline);
@@ -329,8 +364,8 @@ Verb predict_verb() {
         app.add_option("--packed-mean-tokens", options->request.job.settings.packed_mean_tokens,
                        "mean length of the sequences that are packed into one of --seq tokens");
         app.add_option("--dtype", options->dtype,
-                       "bf16, fp16, fp32, or fp8 or fp4 (products alone, on top of bf16)")
-            ->check(CLI::IsMember({"bf16", "fp16", "fp32", "fp8", "fp4"}));
+                       "bf16, fp16, fp32, or fp8 or fp4 (products alone, on top of bf16); --trace: tf32, too")
+            ->check(CLI::IsMember({"bf16", "fp16", "fp32", "fp8", "fp4", "tf32"}));
         app.add_option(
             "--framework", options->framework,
             "whose kernels and overlaps: megatron, nemo, torchtitan, fsdp, deepspeed, neox, pytorch, "
@@ -359,6 +394,29 @@ Verb predict_verb() {
         app.add_option("--ranks", options->ranks, "--trace: only these ranks, e.g. 0,2-5");
         app.add_flag("--like-median-rank", options->traces.median_ranks,
                      "--trace: no stragglers, every rank computes and launches as fast as the median rank");
+        app.add_option(
+               "--batch", options->batches,
+               "--trace: samples per rank instead of the recorded ones; several, as 64,128,256, are shown "
+               "side by side")
+            ->delimiter(',');
+        app.add_option(
+               "--recorded-batch", options->recorded_batches,
+               "--trace: samples per rank that were recorded (default: as the shapes show), and behind a "
+               "comma those of --second-trace")
+            ->delimiter(',');
+        app.add_option("--second-trace", options->traces.second_places,
+                       "--trace: the same ranks recorded at another batch, a folder or files");
+        app.add_option(
+               "--overlap", options->traces.overlap,
+               "--trace: none (no computation beside a transfer) or perfect (nothing waits for transfers)")
+            ->check(CLI::IsMember({"none", "perfect"}));
+        app.add_option("--data-parallel-ranks", options->traces.data_parallel_ranks,
+                       "--trace: so many ranks join the transfers that all recorded ranks share");
+        app.add_option("--links-of", options->traces.links_of,
+                       "--trace: transfers go over the links of this platform, PCIe instead of NVLink say");
+        app.add_option(
+            "--rank-platform", options->traces.rank_platforms,
+            "--trace: RANK=PLATFORM, this rank computes on another device; may be given several times");
         app.add_flag(
             "--published-algorithm", options->traces.published_algorithm,
             "--trace: Algorithm 1 of Lin et al. (TPDS 2024) by its own rules instead, from execution traces");

@@ -56,6 +56,17 @@ TEST(Schemas, Predict) {
   EXPECT_EQ(forecast_json(*read), document);
 }
 
+TEST(Schemas, PredictTraces) {
+  const std::string changed = printed({"predict", "--trace", example(), "--overlap", "none", "--batch",
+                                       "4096", "--rank-platform", "2=t4", "--json"});
+  EXPECT_THAT(violations_of("forecast.json", changed), IsEmpty());
+  EXPECT_THAT(changed, ::testing::HasSubstr(R"("batch_per_rank": 4096)"));
+  EXPECT_THAT(changed, ::testing::HasSubstr(R"("overlap": "none")"));
+  EXPECT_THAT(changed, ::testing::HasSubstr(R"("rank_2": "t4")"));
+  const std::string series = printed({"predict", "--trace", example(), "--batch", "4096,1024", "--json"});
+  EXPECT_THAT(violations_of("batch_series.json", series), IsEmpty());
+}
+
 TEST(Schemas, Inspect) {
   const std::filesystem::path folder{example()};
   for (const std::string file : {"et_rank0.json.gz", "kineto_rank0.json.gz"}) {

@@ -21,6 +21,16 @@ std::vector<Setting> settings_of(const TracePredictionOptions& options) {
   if (options.recorded_on != nullptr) settings.push_back({"recorded_on", options.recorded_on->name});
   if (options.assumptions.host_factor != 1)
     settings.push_back({"host_factor", options.assumptions.host_factor});
+  const WorkChange& change = options.change;
+  if (change.batch) settings.push_back({"batch_per_rank", static_cast<double>(change.batch->wanted)});
+  if (change.dtype != DType::unknown) settings.push_back({"dtype", std::string{to_string(change.dtype)}});
+  if (change.data_parallel_ranks > 0)
+    settings.push_back({"data_parallel_ranks", static_cast<double>(change.data_parallel_ranks)});
+  if (options.overlap != OverlapChange::as_recorded)
+    settings.push_back({"overlap", std::string{to_string(options.overlap)}});
+  if (options.links != nullptr) settings.push_back({"links", options.links->name});
+  for (const RankPlatform& one : options.rank_platforms)
+    settings.push_back({"rank_" + std::to_string(one.rank), one.platform->name});
   if (options.median_ranks) settings.push_back({"median_ranks", true});
   return settings;
 }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -18,12 +19,15 @@
 #include "stepcast/predict/predicted_step.h"
 #include "stepcast/predict/replay.h"
 #include "stepcast/predict/step_model.h"
+#include "stepcast/predict/trace_changes.h"
+#include "stepcast/predict/trace_memory.h"
 #include "stepcast/predict/trace_prediction.h"
 #include "stepcast/predict/what_if.h"
 #include "stepcast/report/perfetto.h"
 #include "stepcast/trace/graph_program.h"
 #include "stepcast/trace/readers.h"
 #include "stepcast/trace/trace_set.h"
+#include "stepcast/workload/memory.h"
 
 namespace stepcast {
 
@@ -212,7 +216,108 @@ Status check_published(const PredictTraceRequest& request) {
   if (!request.kernels.empty() && request.kernels != "models") return refuse("--kernels");
   if (!request.what_if.empty()) return refuse("--what-if");
   if (request.median_ranks) return refuse("--like-median-rank");
+  if (request.batch > 0) return refuse("--batch");
+  if (!request.dtype.empty()) return refuse("--dtype");
+  if (request.data_parallel_ranks > 0) return refuse("--data-parallel-ranks");
+  if (!request.overlap.empty()) return refuse("--overlap");
+  if (!request.links_of.empty()) return refuse("--links-of");
+  if (!request.rank_platforms.empty()) return refuse("--rank-platform");
   return Ok{};
+}
+
+// Samples of all ranks per step: what was said, else the batch of every rank that was asked for.
+std::optional<double> samples_of(const PredictTraceRequest& request, const TracePrediction& prediction) {
+  if (request.samples_per_step || request.batch == 0) return request.samples_per_step;
+  const auto recorded = static_cast<std::int64_t>(prediction.recorded.facts.size());
+  return static_cast<double>(request.batch) *
+         static_cast<double>(request.data_parallel_ranks > 0 ? request.data_parallel_ranks : recorded);
+}
+
+// What of the request stands in options alone; platforms and traces are loaded apart.
+Status read_changes(const PredictTraceRequest& request, TracePredictionOptions& how) {
+  const auto refuse = [](std::string_view flag, std::string found, std::string expected) {
+    return Error::at("", std::string{flag}).found(std::move(found)).expected(std::move(expected));
+  };
+  constexpr std::int64_t kMostSamples = 100'000'000, kMostRanks = 1'000'000;
+  for (const auto& [flag, batch] :
+       {std::pair{"--batch", request.batch}, std::pair{"--recorded-batch", request.recorded_batch},
+        std::pair{"--recorded-batch", request.second_batch}}) {
+    if (batch < 0 || batch > kMostSamples)
+      return refuse(flag, fmt::format("{}", batch), "samples per rank, from 1 on");
+  }
+  if (request.data_parallel_ranks < 0 || request.data_parallel_ranks > kMostRanks) {
+    return refuse("--data-parallel-ranks", fmt::format("{}", request.data_parallel_ranks), "from 1 on");
+  }
+  if (request.batch > 0) how.change.batch = BatchChange{request.recorded_batch, request.batch};
+  if (request.batch == 0 && (request.recorded_batch > 0 || !request.second_places.empty())) {
+    return Error{"--recorded-batch and --second-trace say what a batch is predicted from"}.advice(
+        "name the batch to predict with --batch");
+  }
+  if (request.second_places.empty() != (request.second_batch == 0) ||
+      (!request.second_places.empty() && request.recorded_batch == 0)) {
+    return Error{"two recordings need two recorded batches"}.advice(
+        "as in --trace A --second-trace B --recorded-batch 32,64 --batch 128");
+  }
+  how.second_batch = request.second_batch;
+  how.change.data_parallel_ranks = request.data_parallel_ranks;
+  if (!request.dtype.empty()) {
+    how.change.dtype = parse_dtype(request.dtype);
+    const DType type = how.change.dtype;
+    if (type != DType::bf16 && type != DType::fp16 && type != DType::fp32 && type != DType::tf32)
+      return refuse("--dtype", fmt::format("`{}`", request.dtype),
+                    "bf16, fp16, tf32 or fp32 for recorded work");
+  }
+  for (const OverlapChange overlap : {OverlapChange::none, OverlapChange::perfect}) {
+    if (request.overlap == to_string(overlap)) how.overlap = overlap;
+  }
+  if (!request.overlap.empty() && how.overlap == OverlapChange::as_recorded)
+    return refuse("--overlap", fmt::format("`{}`", request.overlap), "none or perfect");
+  return Ok{};
+}
+
+// "2=fpga.json"
+Result<std::pair<std::int32_t, std::string>> parse_rank_platform(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  std::int32_t rank = -1;
+  const auto read = std::from_chars(text.data(), text.data() + std::min(equals, text.size()), rank);
+  if (equals == std::string::npos || equals + 1 == text.size() || read.ec != std::errc{} ||
+      read.ptr != text.data() + equals || rank < 0) {
+    return Error::at("", "--rank-platform")
+        .found(fmt::format("`{}`", text))
+        .expected("RANK=PLATFORM, such as 2=fpga.json");
+  }
+  return std::pair{rank, text.substr(equals + 1)};
+}
+
+// What the step takes of a GPU's memory at the predicted batch, from the tensors of the execution traces: the rank that
+// takes most. Nothing where there are none.
+std::optional<ForecastMemory> memory_of(const TraceSet& traces, const Platform& platform,
+                                        double batch_ratio) {
+  // What a CUDA context and the libraries take beside the tensors: assumed.
+  constexpr double kContextGiB = 1;
+  std::optional<ForecastMemory> memory;
+  for (const std::optional<ExecutionTrace>& trace : traces.execution_traces) {
+    if (!trace) continue;
+    const TraceMemory of_rank = trace_memory(*trace);
+    if (of_rank.at(1).value() <= 0) continue;
+    ForecastStageMemory parts;
+    parts.weights_GiB = of_rank.persistent.value() / kGiB;
+    parts.gradients_GiB = of_rank.gradients.value() / kGiB;
+    parts.activations_GiB = of_rank.activations.value() * batch_ratio / kGiB;
+    parts.reserve_GiB = kContextGiB;
+    parts.total_GiB = of_rank.at(batch_ratio).value() / kGiB + kContextGiB;
+    if (memory && memory->peak_memory_GiB >= parts.total_GiB) continue;
+    memory.emplace();
+    memory->stages = {parts};
+    memory->peak_memory_GiB = parts.total_GiB;
+  }
+  if (!memory || platform.device.memory_size.value() <= 0) return std::nullopt;
+  memory->available_GiB = platform.device.memory_size.value() / kGiB;
+  memory->margin_GiB = memory->available_GiB - memory->peak_memory_GiB;
+  memory->verdict = to_string(memory->margin_GiB < 0 ? MemoryVerdict::does_not_fit
+                              : memory->margin_GiB < 0.05 * memory->available_GiB ? MemoryVerdict::tight
+                                                                                  : MemoryVerdict::fits);
+  return memory;
 }
 
 // By the published algorithm, from execution traces alone: with the platform's overheads.
@@ -365,6 +470,7 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request) const {
   how.rebuild.step = request.step;
   how.median_ranks = request.median_ranks;
   how.published = request.published_algorithm;
+  STEPCAST_TRY(read_changes(request, how));
   if (how.published) {
     STEPCAST_TRY(check_published(request));
     how.kernels = KernelGround::models;
@@ -377,6 +483,19 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request) const {
     STEPCAST_ASSIGN(platform, impl_->platform(request.platform));
   }
   how.platform = platform.get();
+  std::shared_ptr<const Platform> links;
+  if (!request.links_of.empty()) {
+    STEPCAST_ASSIGN(links, impl_->platform(request.links_of));
+  }
+  how.links = links.get();
+  std::vector<std::shared_ptr<const Platform>> of_ranks;
+  for (const std::string& text : request.rank_platforms) {
+    STEPCAST_ASSIGN(const auto named, parse_rank_platform(text));
+    STEPCAST_ASSIGN(std::shared_ptr<const Platform> of_rank, impl_->platform(named.second));
+    how.rank_platforms.push_back({named.first, of_rank.get()});
+    of_ranks.push_back(std::move(of_rank));
+  }
+  const bool changed = changes_prices(how);
   const auto forecast_of = [&](const TracePrediction& prediction, const std::string& name,
                                const std::vector<std::string>& notes) -> Result<Forecast> {
     const FlatProgram flat{prediction.recorded.program};
@@ -385,7 +504,7 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request) const {
         trace_forecast({.prediction = prediction,
                         .options = how,
                         .traces = name,
-                        .samples_per_step = request.samples_per_step,
+                        .samples_per_step = samples_of(request, prediction),
                         .tokens_per_step = request.tokens_per_step},
                        flat, times, {.collectives = request.collectives, .path_steps = request.path_steps});
     forecast.notes.insert(forecast.notes.end(), notes.begin(), notes.end());
@@ -394,6 +513,11 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request) const {
     return forecast;
   };
   if (listing.is_chakra()) {
+    if (request.published_algorithm || !request.second_places.empty()) {
+      return Error{fmt::format("{} is for traces of PyTorch",
+                               request.published_algorithm ? "--published-algorithm" : "--second-trace")}
+          .found("Chakra traces");
+    }
     // The GPU that a Chakra trace comes from is not in the file.
     if (request.kernels.empty() && request.recorded_on.empty()) how.kernels = KernelGround::recorded;
     if (!request.recorded_on.empty()) {
@@ -408,6 +532,10 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request) const {
     return forecast_of(prediction, listing.name, {});
   }
   if (listing.profiler.empty() && !listing.execution.empty()) {
+    if (changed || how.overlap != OverlapChange::as_recorded) {
+      return Error{"execution traces alone hold no times that other work could be relative to"}.advice(
+          "give the profiler traces of the same ranks, too");
+    }
     STEPCAST_ASSIGN(const std::vector<ExecutionTrace> traces, read_execution_traces(listing, request.ranks));
     if (request.published_algorithm) {
       STEPCAST_ASSIGN(const TracePrediction prediction, published_of(traces, how));
@@ -422,7 +550,8 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request) const {
                   read_trace_set(listing, {.ranks = request.ranks, .threads = request.threads}));
   if (!request.recorded_on.empty()) {
     STEPCAST_ASSIGN(recorded_on, impl_->platform(request.recorded_on));
-  } else if (how.kernels == KernelGround::ratio || (request.published_algorithm && how.platform == nullptr)) {
+  } else if (how.kernels == KernelGround::ratio || changed ||
+             (request.published_algorithm && how.platform == nullptr)) {
     STEPCAST_ASSIGN(recorded_on, platform_that_recorded(traces));
   }
   if (request.published_algorithm) {
@@ -431,8 +560,27 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request) const {
     return forecast_of(prediction, traces.name, traces.notes);
   }
   how.recorded_on = recorded_on.get();
+  std::optional<TraceSet> second;
+  if (!request.second_places.empty()) {
+    STEPCAST_ASSIGN(const TraceListing other, list_traces(request.second_places));
+    STEPCAST_ASSIGN(second, read_trace_set(other, {.ranks = request.ranks, .threads = request.threads}));
+    how.second_inputs = second->inputs();
+  }
   STEPCAST_ASSIGN(const TracePrediction prediction, predict_trace(traces.inputs(), how));
-  return forecast_of(prediction, traces.name, traces.notes);
+  STEPCAST_ASSIGN(Forecast forecast, forecast_of(prediction, traces.name, traces.notes));
+  if (how.change.batch) {
+    const std::int64_t recorded_batch = request.recorded_batch > 0
+                                            ? request.recorded_batch
+                                            : batch_of(prediction.recorded).value_or(request.batch);
+    forecast.memory = memory_of(traces, how.platform != nullptr ? *how.platform : *how.recorded_on,
+                                static_cast<double>(request.batch) / static_cast<double>(recorded_batch));
+    forecast.notes.emplace_back(
+        forecast.memory
+            ? "memory is that of the tensors that the execution trace names, and 1 GiB besides: what kernels "
+              "and the allocator take on top is not in it"
+            : "memory is not known: no execution trace names the tensors of the step");
+  }
+  return forecast;
 }
 
 // Graphs of operations hold no measured step to compare with.

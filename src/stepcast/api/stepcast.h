@@ -80,6 +80,16 @@ struct PredictTraceRequest {
   std::string host = "recorded";     // times of CPU threads: "recorded", "overheads" (of the platform)
   std::vector<std::string> what_if;  // "gemm=2x", "host=1.5x", see predict/what_if.h
   bool median_ranks = false;         // every rank as fast as the median rank
+  // Samples per rank to predict for (0: as recorded), and what the traces took (0: as their shapes show); changed_work.h.
+  std::int64_t batch = 0, recorded_batch = 0;
+  // The same ranks recorded at another batch: what scales is what differs (batch_pair.h). Needs both recorded batches.
+  std::vector<std::filesystem::path> second_places{};
+  std::int64_t second_batch = 0;
+  std::string dtype{};                   // of products: "bf16", "fp16", "tf32", "fp32"; empty: as recorded
+  std::int64_t data_parallel_ranks = 0;  // 0: as recorded
+  std::string overlap{};   // of transfers with computation: "none", "perfect"; empty: as recorded
+  std::string links_of{};  // platform whose links transfers go over; empty: those of the platform
+  std::vector<std::string> rank_platforms{};  // "2=fpga.json": rank 2 computes on that platform
   // The published algorithm (predict/published_algorithm.h) instead of all of this: from execution traces, with
   // overheads by its own rules from the profiler traces beside them, else those of the platform.
   bool published_algorithm = false;

@@ -8,7 +8,9 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/statistics.h"
+#include "stepcast/predict/batch_pair.h"
 #include "stepcast/predict/published_algorithm.h"
+#include "stepcast/predict/trace_changes.h"
 
 namespace stepcast {
 namespace {
@@ -127,6 +129,7 @@ EstimateSource weakest(const Coverage& coverage, const TracePredictionOptions& o
   if (coverage.gpu_share(EstimateSource::fitted) > 0.5) source = EstimateSource::fitted;
   if (coverage.gpu_share(EstimateSource::analytic) > 0.5) source = EstimateSource::analytic;
   if (coverage.gpu_share(EstimateSource::assumed) > 0.5) source = EstimateSource::assumed;
+  if (changes_prices(options)) source = weaker(source, EstimateSource::fitted);
   if (options.host == HostGround::overheads) source = weaker(source, EstimateSource::fitted);
   return source;
 }
@@ -152,9 +155,10 @@ std::string_view to_string(HostGround ground) {
   return ground == HostGround::recorded ? "recorded" : "overheads";
 }
 
-Result<TracePrediction> predict_recorded(RecordedProgram program, const TracePredictionOptions& options) {
+Result<TracePrediction> predict_recorded(RecordedProgram program, const TracePredictionOptions& options,
+                                         const Costs* at_batch) {
   TracePrediction result;
-  result.recorded = std::move(program);
+  { STEPCAST_ASSIGN(result.recorded, with_overlap(std::move(program), options.overlap)); }
   RecordedProgram& recorded = result.recorded;
 
   std::unique_ptr<StepPricer> target, origin;
@@ -171,6 +175,13 @@ Result<TracePrediction> predict_recorded(RecordedProgram program, const TracePre
   if (options.platform != nullptr) how.gpus_per_node = options.platform->node.gpus_per_node;
   if (options.recorded_on != nullptr) how.origin_gpus_per_node = options.recorded_on->node.gpus_per_node;
   STEPCAST_ASSIGN(RecordedPrices prices, price_recorded(recorded, how));
+  STEPCAST_TRY(apply_trace_changes(recorded, options, how, at_batch, prices, result.notes));
+  if (options.overlap != OverlapChange::as_recorded) {
+    result.notes.emplace_back(
+        options.overlap == OverlapChange::none
+            ? "no computation runs beside a transfer of its rank"
+            : "nothing but other transfers and the end of the step waits for a transfer");
+  }
   result.costs = std::move(prices.costs);
   result.coverage = std::move(prices.coverage);
 
@@ -218,7 +229,7 @@ Result<TracePrediction> predict_recorded(RecordedProgram program, const TracePre
   }
   double down = kStructureBand, up = kStructureBand;
   for (Costs* edge : {&prices.low, &prices.high}) {
-    if (options.kernels == KernelGround::recorded && !how.price_unrecorded) break;
+    if (options.kernels == KernelGround::recorded && !how.price_unrecorded && !changes_prices(options)) break;
     copy_host(recorded, result.costs, *edge);
     STEPCAST_ASSIGN(const ReplayScores scores, score_replay(recorded, *edge));
     double& side = edge == &prices.low ? down : up;
@@ -249,7 +260,17 @@ Result<TracePrediction> predict_recorded(RecordedProgram program, const TracePre
 Result<TracePrediction> predict_trace(std::span<const RecordedInput> inputs,
                                       const TracePredictionOptions& options) {
   STEPCAST_ASSIGN(RecordedProgram recorded, rebuild_program(inputs, options.rebuild));
-  return predict_recorded(std::move(recorded), options);
+  if (options.second_inputs.empty()) return predict_recorded(std::move(recorded), options);
+  if (!options.change.batch || options.overlap != OverlapChange::as_recorded) {
+    return Error{"recordings of two batches say how a step grows with the batch, and nothing of its overlap"}
+        .advice("ask for a batch, and for another overlap without the second recording");
+  }
+  STEPCAST_ASSIGN(RecordedProgram second, rebuild_program(options.second_inputs, options.rebuild));
+  const std::int64_t wanted = options.change.batch->wanted;
+  const BatchPair pair{&recorded, options.change.batch->recorded, &second, options.second_batch};
+  STEPCAST_ASSIGN(const Costs at_batch, between_batches(pair, wanted));
+  const bool first = &pair.nearer(wanted) == &recorded;
+  return predict_recorded(std::move(first ? recorded : second), options, &at_batch);
 }
 
 Result<TracePrediction> predict_untimed(std::span<const UntimedRank> ranks,

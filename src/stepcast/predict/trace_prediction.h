@@ -20,8 +20,10 @@
 #include "stepcast/base/result.h"
 #include "stepcast/operation/estimate.h"
 #include "stepcast/platform/platform.h"
+#include "stepcast/predict/changed_work.h"
 #include "stepcast/predict/coverage.h"
 #include "stepcast/predict/host_prices.h"
+#include "stepcast/predict/overlap_change.h"
 #include "stepcast/predict/recorded_prices.h"
 #include "stepcast/predict/replay.h"
 #include "stepcast/predict/step_assumptions.h"
@@ -37,6 +39,12 @@ enum class HostGround : std::uint8_t {
 };
 [[nodiscard]] std::string_view to_string(HostGround ground);
 
+// A rank that computes on another device than the others.
+struct RankPlatform {
+  std::int32_t rank = 0;
+  const Platform* platform = nullptr;
+};
+
 struct TracePredictionOptions {
   RebuildOptions rebuild;
   // To predict on; null: the machine that recorded.
@@ -49,6 +57,15 @@ struct TracePredictionOptions {
   StepAssumptions assumptions{};
   // Every rank computes and launches as fast as the median rank and starts with it: no stragglers.
   bool median_ranks = false;
+  // Other work: batch, types, data-parallel ranks. Without a platform it needs `recorded_on`, and so do the next two.
+  WorkChange change{};
+  OverlapChange overlap = OverlapChange::as_recorded;
+  const Platform* links = nullptr;  // transfers go over its links; null: over those of the platform
+  std::vector<RankPlatform> rank_platforms{};
+  // Recordings of the same ranks at another batch (batch_pair.h); `change.batch` then names the recorded one of the
+  // others, and what is wanted.
+  std::vector<RecordedInput> second_inputs{};
+  std::int64_t second_batch = 0;
   bool published = false;  // what predict_published() was asked for; for reports
   // Work that was recorded without a time (Chakra traces) takes that of the platform's models.
   bool price_unrecorded = false;
@@ -74,11 +91,14 @@ struct TracePrediction : ReplayScores {
                                                         const HostOverheads& overheads,
                                                         const TracePredictionOptions& options);
 
-// The same of a Program that was made elsewhere (trace/graph_program.h).
+// The same of a Program that was made elsewhere (trace/graph_program.h). `at_batch`: times between recordings of two
+// batches (batch_pair.h), or null.
 [[nodiscard]] Result<TracePrediction> predict_recorded(RecordedProgram recorded,
-                                                       const TracePredictionOptions& options);
+                                                       const TracePredictionOptions& options,
+                                                       const Costs* at_batch = nullptr);
 
-// Errors: those of rebuild_program() and price_recorded(); host overheads that the platform does not have.
+// Errors: those of rebuild_program(), price_recorded(), with_overlap(), between_batches() and apply_trace_changes();
+// host overheads that the platform does not have.
 [[nodiscard]] Result<TracePrediction> predict_trace(std::span<const RecordedInput> inputs,
                                                     const TracePredictionOptions& options);
 

@@ -1,0 +1,25 @@
+// Recorded ranks whose transfers overlap with computation otherwise than they did.
+//
+//   STEPCAST_ASSIGN(RecordedProgram serial, with_overlap(std::move(recorded), OverlapChange::none));
+//
+// none      no computation runs beside a transfer of its rank: a transfer waits for all computation that had begun
+//           when it was recorded to begin, and all later computation waits for it
+// perfect   nothing but other transfers and the end of the step waits for a transfer
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "stepcast/base/result.h"
+#include "stepcast/trace/recorded_program.h"
+
+namespace stepcast {
+
+enum class OverlapChange : std::uint8_t { as_recorded, none, perfect };
+[[nodiscard]] std::string_view to_string(OverlapChange change);
+
+// Durations and measured times stay with their tasks. Errors: traces without transfers; ranks whose transfers would
+// wait for each other in a circle.
+[[nodiscard]] Result<RecordedProgram> with_overlap(RecordedProgram recorded, OverlapChange change);
+
+}  // namespace stepcast
