@@ -1142,6 +1142,16 @@ void RankWriter::backward() {
       op(name, {loss_}, {loss_}, [&] { elementwise("at::native::sigmoid_kernel_cuda", 12 * batch); });
     }
   });
+  if (options_.recompute_top) {
+    backward_of("CheckpointFunctionBackward", [&] {
+      Tensor x = tensor({options_.local_batch, top_.front().shape[0]});
+      for (std::size_t i = 0; i < top_.size(); ++i) {
+        const Tensor y = tensor({options_.local_batch, top_[i].shape[1]});
+        linear_forward(x, top_[i], y, i + 1 < top_.size());
+        x = y;
+      }
+    });
+  }
   for (std::size_t i = top_.size(); i-- > 0;) {
     linear_backward(top_[i], batch, i + 1 < top_.size());
     accumulate(top_[i], i == 0 ? std::optional{0} : std::nullopt);

@@ -60,6 +60,8 @@ struct GeneratorOptions {
   double kernel_scale = 1;                // on all kernels and copies; 10 makes the job wait for the GPU
   double start_skew_us = 1500;            // ranks begin up to this much apart
   std::vector<int> late_gpu_ranks = {1};  // their GPU still works on the step before when the window opens
+  bool recompute_top =
+      false;  // the backward pass runs the top MLP's forward again first, as checkpointing does
   int local_batch = 2048;
   std::vector<int> tables = {2, 1, 2, 3};       // embedding tables per rank, cyclic
   std::vector<int> pooling = {20, 20, 20, 60};  // lookups per sample and table, per rank, cyclic
