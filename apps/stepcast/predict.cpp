@@ -138,7 +138,7 @@ void add_notes(const Options& options, Forecast& forecast) {
 
 // Options that mean something with --trace alone, and those that mean something with it, too; all others describe a
 // step.
-constexpr std::array<std::string_view, 16> kOfTracesAlone = {"--recorded-on",
+constexpr std::array<std::string_view, 20> kOfTracesAlone = {"--recorded-on",
                                                              "--kernels",
                                                              "--host",
                                                              "--step",
@@ -153,7 +153,11 @@ constexpr std::array<std::string_view, 16> kOfTracesAlone = {"--recorded-on",
                                                              "--samples-per-step",
                                                              "--links-of",
                                                              "--rank-platform",
-                                                             "--published-algorithm"};
+                                                             "--published-algorithm",
+                                                             "--all-steps",
+                                                             "--scenarios",
+                                                             "--seed",
+                                                             "--jitter"};
 constexpr std::array<std::string_view, 11> kOfBoth = {"--trace",          "--platform",
                                                       "--what-if",        "--train-tokens",
                                                       "--train-samples",  "--train-iterations",
@@ -420,6 +424,16 @@ Verb predict_verb() {
         app.add_flag(
             "--published-algorithm", options->traces.published_algorithm,
             "--trace: Algorithm 1 of Lin et al. (TPDS 2024) by its own rules instead, from execution traces");
+        app.add_flag("--all-steps", options->traces.spread.all_steps,
+                     "--trace: every recorded step by itself: p50, p90, p99, what their spread comes from");
+        app.add_option("--scenarios", options->traces.spread.scenarios,
+                       "--trace: so many straggler scenarios, drawn from the measured steps or ranks")
+            ->check(CLI::Range(1, 10000000));
+        app.add_option("--seed", options->traces.spread.seed, "--trace: of the scenarios")
+            ->capture_default_str();
+        app.add_option("--jitter", options->traces.spread.jitter,
+                       "--trace: draw this instead: 5% (host and GPU), host=10%, gpu=2%, network=20%")
+            ->delimiter(',');
         app.add_option("--samples-per-step", options->traces.samples_per_step,
                        "--trace: samples that all ranks take per step")
             ->check(above_zero);

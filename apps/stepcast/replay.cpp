@@ -79,6 +79,15 @@ Verb replay_verb() {
             "each operation's own recorded launch delay where it is small, instead of the constants");
         app.add_flag("--smallest-handoff", options->request.smallest_handoff,
                      "the smallest latency over ranks for hand-offs between CPU threads");
+        app.add_flag("--all-steps", options->request.spread.all_steps,
+                     "every recorded step by itself: p50, p90, p99, what their spread comes from");
+        app.add_option("--scenarios", options->request.spread.scenarios,
+                       "so many straggler scenarios, drawn from the measured steps or ranks")
+            ->check(CLI::Range(1, 10000000));
+        app.add_option("--seed", options->request.spread.seed, "of the scenarios")->capture_default_str();
+        app.add_option("--jitter", options->request.spread.jitter,
+                       "draw this instead: 5% (host and GPU), host=10%, gpu=2%, network=20%")
+            ->delimiter(',');
         app.add_option("--samples-per-step", options->request.samples_per_step,
                        "samples that all ranks take per step, for throughput and --train-samples")
             ->check(above_zero);

@@ -42,6 +42,8 @@ std::string example() { return (source_dir() / "examples" / "dlrm_4gpu").string(
 TEST(Schemas, Replay) {
   const std::string document = printed({"replay", example(), "--json"});
   EXPECT_THAT(violations_of("replay.json", document), IsEmpty());
+  const std::string spread = printed({"replay", example(), "--all-steps", "--scenarios", "20", "--json"});
+  EXPECT_THAT(violations_of("replay.json", spread), IsEmpty());
 }
 
 TEST(Schemas, Predict) {

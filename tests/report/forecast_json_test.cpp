@@ -73,6 +73,22 @@ Forecast full_forecast() {
                   .gpu_us = 10,
                   .items = {{.name = "qkv", .what = "gemm", .overlapped = true, .record = "h100/gemm"}}}};
   f.published = ForecastPublished{.step_time_ms = 900};
+  const ForecastQuantiles quantiles{
+      .n = 6, .mean_ms = 10, .p50_ms = 9.5, .p90_ms = 12, .p99_ms = 13, .max_ms = 13};
+  f.series =
+      ForecastSeries{.steps = {{.step = 5, .step_time_ms = 30, .measured_ms = 30.5, .left_out = "warm-up"}},
+                     .step = quantiles,
+                     .ranks = {{.rank = 3, .step = quantiles, .host_ms = 8, .data_skew_ms = -0.5}},
+                     .deviation_over_steps_ms = 2,
+                     .spread = {{.what = "host", .over_steps = 0.75, .over_ranks = 0.25}}};
+  f.scenarios = ForecastScenarios{
+      .seed = 7,
+      .drawn_from = "6 steps",
+      .step = quantiles,
+      .ranks = {quantiles},
+      .tail_from_ms = 12,
+      .n_tail = 100,
+      .tail = {{.rank = 3, .what = "host", .scenarios = 90, .share = 0.9, .mean_excess_ms = 1.5}}};
   f.notes = {"micro-batch size not given: 1"};
   return f;
 }

@@ -56,6 +56,53 @@ TEST(Scenarios, EndAsEachDoesAlone) {
   }
 }
 
+// Later starts, and the start and end of every task of the first instances.
+TEST(Scenarios, WatchMomentsOfRanksThatStartLater) {
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    const Program program = random_program(seed, {.max_multiplicity = 3});
+    std::vector<Costs> scenarios;
+    for (std::uint64_t s = 0; s < 9; ++s) scenarios.push_back(scaled(program, 100 * seed + s));
+    ScenarioOptions options;
+    std::vector<TaskRef> tasks;
+    for (std::size_t c = 0; c < program.rank_classes().size(); ++c) {
+      const RankClassId id{c};
+      options.start_offset_us.push_back(static_cast<double>(7 * c));
+      if (program.rank_class(id).instances.empty()) continue;
+      for (std::size_t t = 0; t < program.block_of(id, InstanceId{0U}).task_count(); ++t) {
+        tasks.push_back({id, 0, InstanceId{0U}, TaskId{t}});
+        options.watched.push_back({id, InstanceId{0U}, TaskId{t}, true});
+        options.watched.push_back({id, InstanceId{0U}, TaskId{t}, false});
+      }
+    }
+    const Plan plan = Plan::compile(program).value();
+    const auto ends = plan.simulate(scenarios, options);
+    ASSERT_TRUE(ends.ok()) << ends.error().message();
+    for (std::size_t s = 0; s < scenarios.size(); ++s) {
+      const Timeline alone =
+          plan.simulate(scenarios[s], {.start_offset_us = options.start_offset_us}).value();
+      for (std::size_t t = 0; t < tasks.size(); ++t) {
+        ASSERT_EQ(ends->watched_us(s)[2 * t], alone.at(tasks[t]).start_us) << "seed " << seed;
+        ASSERT_EQ(ends->watched_us(s)[2 * t + 1], alone.at(tasks[t]).end_us) << "seed " << seed;
+      }
+    }
+  }
+}
+
+TEST(Scenarios, RefuseOffsetsAndMomentsOfAnotherProgram) {
+  ProgramSketch s;
+  BlockSketch b{"block", 1};
+  b.work(0, 1);
+  const BlockId block = s.block(b);
+  const RankClassId rank = s.ranks(1, 1, {block});
+  const Plan plan = Plan::compile(s.program).value();
+  const std::vector<Costs> one(1, Costs{s.program});
+  EXPECT_EQ(plan.simulate(one, {.start_offset_us = {0, 0}}).error().message(),
+            "start offsets of scenarios, found 2, expected one per rank class: 1");
+  EXPECT_FALSE(plan.simulate(one, {.start_offset_us = {-1}}).ok());
+  EXPECT_EQ(plan.simulate(one, {.watched = {{rank, InstanceId{0U}, TaskId{1U}}}}).error().message(),
+            "a moment to watch is of no task of the program");
+}
+
 // Rank a works 3 us and joins, rank b joins at once; the transfer takes 2 us; then b works 4 us. Scenario k
 // makes the work of a k times as long: both leave at 3 k + 2, b ends at 3 k + 6.
 TEST(Scenarios, OfALateRankByHand) {
@@ -97,9 +144,9 @@ TEST(Scenarios, NameTheOneThatIsWrong) {
             "finite time that is not negative");
   // One task and one start offset of 16 bytes each.
   scenarios.pop_back();
-  EXPECT_TRUE(plan.simulate(scenarios, 32).ok());
+  EXPECT_TRUE(plan.simulate(scenarios, {.max_bytes = 32}).ok());
   EXPECT_EQ(
-      plan.simulate(scenarios, 31).error().message(),
+      plan.simulate(scenarios, {.max_bytes = 31}).error().message(),
       "too many tasks for scenarios side by side, found 1 tasks, 1 scenarios at once, expected times of "
       "at most 2.89e-08 GiB; fold equal ranks into one class, or raise max_bytes");
 }

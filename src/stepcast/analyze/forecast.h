@@ -231,6 +231,76 @@ struct ForecastPublished {
   friend bool operator==(const ForecastPublished&, const ForecastPublished&) = default;
 };
 
+// Of several times; quantiles by the nearest rank.
+struct ForecastQuantiles {
+  std::uint64_t n = 0;
+  double mean_ms = 0, p50_ms = 0, p90_ms = 0, p99_ms = 0, max_ms = 0;
+  friend bool operator==(const ForecastQuantiles&, const ForecastQuantiles&) = default;
+};
+
+// One recorded step of several.
+struct ForecastSeriesStep {
+  std::int64_t step = 0;
+  double step_time_ms = 0;  // longest of all ranks
+  double measured_ms = 0;   // 0: not known
+  std::string left_out{};   // why the statistics leave it out; empty: they do not
+  friend bool operator==(const ForecastSeriesStep&, const ForecastSeriesStep&) = default;
+};
+
+// A rank over the steps that count. Work times are means of a step.
+struct ForecastSeriesRank {
+  std::optional<std::int64_t> rank{};
+  ForecastQuantiles step, measured;
+  double host_ms = 0;  // CPU time of its threads
+  double gpu_ms = 0;   // kernels, copies and fills
+  // So much more GPU time than the mean rank because its operators have more work, and because the same work takes
+  // longer.
+  double data_skew_ms = 0, hardware_ms = 0;
+  friend bool operator==(const ForecastSeriesRank&, const ForecastSeriesRank&) = default;
+};
+
+// Which share of the variance of step times is this part's: "host", "gpu", ... All sum to 1 (0 where there is no
+// spread). Negative: the part is shorter where steps are longer.
+struct ForecastSpreadShare {
+  std::string what{};
+  double over_steps = 0;  // of a rank
+  double over_ranks = 0;  // of their means
+  friend bool operator==(const ForecastSpreadShare&, const ForecastSpreadShare&) = default;
+};
+
+// Several recorded steps, each by itself.
+struct ForecastSeries {
+  std::vector<ForecastSeriesStep> steps{};
+  ForecastQuantiles step, measured;  // longest of all ranks, of the steps that count
+  std::vector<ForecastSeriesRank> ranks{};
+  double deviation_over_steps_ms = 0;  // standard deviations of the step of a rank
+  double deviation_over_ranks_ms = 0;
+  std::vector<ForecastSpreadShare> spread{};
+  friend bool operator==(const ForecastSeries&, const ForecastSeries&) = default;
+};
+
+// What makes slow scenarios slow.
+struct ForecastTailCause {
+  std::optional<std::int64_t> rank{};  // none: all of them, or nothing
+  std::string what{};                  // "host", "gpu", "network", "none"
+  std::uint64_t scenarios = 0;         // in which nothing lengthens the critical path more
+  double share = 0;                    // of the slow ones
+  double mean_excess_ms = 0;           // on the critical path, against the mean factors
+  friend bool operator==(const ForecastTailCause&, const ForecastTailCause&) = default;
+};
+
+// Straggler scenarios: factors on the times of ranks are drawn.
+struct ForecastScenarios {
+  std::uint64_t seed = 0;
+  std::string drawn_from{};
+  ForecastQuantiles step;                  // longest of all ranks
+  std::vector<ForecastQuantiles> ranks{};  // [rank class]
+  double tail_from_ms = 0;                 // slow are scenarios from here on
+  std::uint64_t n_tail = 0;
+  std::vector<ForecastTailCause> tail{};  // most scenarios first
+  friend bool operator==(const ForecastScenarios&, const ForecastScenarios&) = default;
+};
+
 struct Forecast {
   // What was asked. `kind`: "transformer", "trace", "dlrm" are predictions; "replay" is recorded work with
   // simulated waiting, "measurement" what a trace recorded.
@@ -256,6 +326,8 @@ struct Forecast {
   std::optional<ForecastTraining> training{};
   std::vector<ForecastItemList> explained{};  // where asked for
   std::optional<ForecastPublished> published{};
+  std::optional<ForecastSeries> series{};        // where asked for
+  std::optional<ForecastScenarios> scenarios{};  // where asked for
   std::vector<std::string> notes{};
 
   // The class whose parts explain the step; there must be one.

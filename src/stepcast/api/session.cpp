@@ -2,12 +2,14 @@
 #include <charconv>
 #include <map>
 #include <mutex>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "stepcast/analyze/replay_analysis.h"
 #include "stepcast/analyze/step_forecast.h"
+#include "stepcast/analyze/step_spread.h"
 #include "stepcast/analyze/trace_forecast.h"
 #include "stepcast/api/stepcast.h"
 #include "stepcast/base/output_file.h"
@@ -26,6 +28,7 @@
 #include "stepcast/report/perfetto.h"
 #include "stepcast/trace/graph_program.h"
 #include "stepcast/trace/readers.h"
+#include "stepcast/trace/recorded_steps.h"
 #include "stepcast/trace/trace_set.h"
 #include "stepcast/workload/memory.h"
 
@@ -351,6 +354,26 @@ Result<TracePrediction> published_of(const TraceSet& traces, const TracePredicti
   return predict_published(ranks, overheads, how);
 }
 
+Result<SpreadOptions> spread_options(const SpreadRequest& request, unsigned threads) {
+  SpreadOptions options;
+  options.all_steps = request.all_steps;
+  options.scenarios = static_cast<std::size_t>(request.scenarios);
+  options.seed = request.seed;
+  options.threads = threads;
+  STEPCAST_ASSIGN(options.jitter, parse_jitter(request.jitter));
+  if (options.jitter.any() && options.scenarios == 0) {
+    return Error{"jitter is what straggler scenarios are drawn from"}.advice("say how many with --scenarios");
+  }
+  return options;
+}
+
+// Inputs that are rebuilt step by step.
+std::vector<RecordedInput> indexed_inputs(const TraceSet& traces) {
+  std::vector<RecordedInput> inputs = traces.inputs();
+  for (RecordedInput& input : inputs) input.index = index_trace(input);
+  return inputs;
+}
+
 // How many GPUs a node has where somebody says so: who asks, or the launcher of the job. A launcher counts those of a
 // host, of which a node that is used in segments (a rack behind one switch) has several.
 std::optional<std::int64_t> node_size(const Job& asked, const ResolvedJob& job, const Platform& platform) {
@@ -496,6 +519,9 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request) const {
     of_ranks.push_back(std::move(of_rank));
   }
   const bool changed = changes_prices(how);
+  STEPCAST_ASSIGN(const SpreadOptions spread, spread_options(request.spread, request.threads));
+  std::vector<std::int64_t> steps;  // to predict each by itself, with `predict_step`
+  SimulateStep predict_step;
   const auto forecast_of = [&](const TracePrediction& prediction, const std::string& name,
                                const std::vector<std::string>& notes) -> Result<Forecast> {
     const FlatProgram flat{prediction.recorded.program};
@@ -509,6 +535,7 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request) const {
                        flat, times, {.collectives = request.collectives, .path_steps = request.path_steps});
     forecast.notes.insert(forecast.notes.end(), notes.begin(), notes.end());
     STEPCAST_TRY(add_training(forecast, request.budget));
+    STEPCAST_TRY(add_spread(spread, steps, predict_step, prediction.recorded, prediction.costs, forecast));
     if (timeline) STEPCAST_TRY(write_perfetto(*timeline, flat, prediction.costs, times));
     return forecast;
   };
@@ -566,7 +593,16 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request) const {
     STEPCAST_ASSIGN(second, read_trace_set(other, {.ranks = request.ranks, .threads = request.threads}));
     how.second_inputs = second->inputs();
   }
-  STEPCAST_ASSIGN(const TracePrediction prediction, predict_trace(traces.inputs(), how));
+  const std::vector<RecordedInput> inputs = indexed_inputs(traces);
+  for (const std::int64_t step : common_steps(traces)) steps.push_back(step);
+  predict_step = [&](std::int64_t step, const ShowStep& show) -> Status {
+    TracePredictionOptions of_step = how;
+    of_step.rebuild.step = step;
+    STEPCAST_ASSIGN(const TracePrediction prediction, predict_trace(inputs, of_step));
+    show(prediction.recorded, prediction.costs, prediction);
+    return Ok{};
+  };
+  STEPCAST_ASSIGN(const TracePrediction prediction, predict_trace(inputs, how));
   STEPCAST_ASSIGN(Forecast forecast, forecast_of(prediction, traces.name, traces.notes));
   if (how.change.batch) {
     const std::int64_t recorded_batch = request.recorded_batch > 0
@@ -614,7 +650,9 @@ Result<Replayed> Session::replay(const ReplayRequest& request) const {
   how.rebuild.step = request.step;
   how.rebuild.own_delays = request.own_delays;
   how.smallest_handoff = request.smallest_handoff;
-  STEPCAST_ASSIGN(const Replay result, stepcast::replay(traces.inputs(), how));
+  STEPCAST_ASSIGN(const SpreadOptions spread, spread_options(request.spread, request.threads));
+  const std::vector<RecordedInput> inputs = indexed_inputs(traces);
+  STEPCAST_ASSIGN(const Replay result, stepcast::replay(inputs, how));
   STEPCAST_ASSIGN(const ReplayTimes times, replay_times(result));
   // Peaks and links stand beside what was achieved where a platform has that GPU.
   const Result<PlatformChoice> platform = platform_for({.name = {},
@@ -632,6 +670,17 @@ Result<Replayed> Session::replay(const ReplayRequest& request) const {
   for (Forecast* forecast : {&analysis.simulated, &analysis.measured}) {
     STEPCAST_TRY(add_training(*forecast, request.budget));
   }
+  const std::set<std::int64_t> common = common_steps(traces);
+  const auto replay_step = [&](std::int64_t step, const ShowStep& show) -> Status {
+    ReplayOptions of_step = how;
+    of_step.rebuild.step = step;
+    of_step.compare_variants = false;
+    STEPCAST_ASSIGN(const Replay replay, stepcast::replay(inputs, of_step));
+    show(replay.recorded, replay.costs, replay);
+    return Ok{};
+  };
+  STEPCAST_TRY(add_spread(spread, std::vector<std::int64_t>{common.begin(), common.end()}, replay_step,
+                          result.recorded, result.costs, analysis.simulated));
   if (timeline) {
     STEPCAST_TRY(write_perfetto(*timeline, times.flat, times.costs, times.simulated,
                                 request.timeline_with_measured ? &times.measured : nullptr));

@@ -46,6 +46,15 @@ struct PredictRequest {
   std::filesystem::path timeline{};
 };
 
+// How the step of recorded ranks is distributed.
+struct SpreadRequest {
+  bool all_steps = false;       // every recorded step by itself: Forecast::series
+  std::uint64_t scenarios = 0;  // so many straggler scenarios: Forecast::scenarios
+  std::uint64_t seed = 1;       // of their draws
+  std::vector<std::string>
+      jitter;  // draw these instead of what was measured: "5%", "host=10%", "network=20%"
+};
+
 // Recorded ranks, with simulated waiting.
 struct ReplayRequest {
   // A folder of profiler (and execution) traces or of Chakra traces, or the files.
@@ -58,6 +67,7 @@ struct ReplayRequest {
   unsigned threads = 0;              // to read with; 0: one per hardware thread
   TrainingBudget budget;             // what training would cost at the simulated step time
   std::optional<double> samples_per_step, tokens_per_step;  // of all ranks, where known
+  SpreadRequest spread;                                     // into Replayed::simulated
   std::filesystem::path timeline{};                         // as above
   bool timeline_with_measured = false;                      // the recorded times beside the simulated ones
 };
@@ -98,7 +108,8 @@ struct PredictTraceRequest {
   unsigned threads = 0;                                     // to read with; 0: one per hardware thread
   TrainingBudget budget;                                    // what training would cost
   std::optional<double> samples_per_step, tokens_per_step;  // of all ranks, where known
-  std::filesystem::path timeline{};                         // as for a description
+  SpreadRequest spread;
+  std::filesystem::path timeline{};  // as for a description
 };
 
 struct Replayed {

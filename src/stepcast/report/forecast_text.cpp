@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/report/spread_text.h"
 #include "stepcast/report/text_table.h"
 
 namespace stepcast {
@@ -202,6 +203,8 @@ std::string forecast_text(const Forecast& f) {
     out += fmt::format("\nComposed as published from the same prices (docs/published-method.md): {} ms\n",
                        table_number(f.published->step_time_ms, 1));
   }
+  if (f.series) out += series_text(*f.series);
+  if (f.scenarios) out += scenarios_text(*f.scenarios, f.classes);
   if (f.training) out += training(*f.training);
   return out;
 }

@@ -20,6 +20,7 @@
 #include "stepcast/report/replay_diagnosis.h"
 #include "stepcast/report/replay_report.h"
 #include "stepcast/report/replay_verdict.h"
+#include "stepcast/report/spread_text.h"
 #include "stepcast/report/text_table.h"
 
 namespace stepcast {
@@ -102,6 +103,8 @@ class TextReport {
     text_ += diagnosis_text(a_, options_.verbose);
     path();
     explained();
+    if (a_.simulated.series) text_ += series_text(*a_.simulated.series, options_.verbose);
+    if (a_.simulated.scenarios) text_ += scenarios_text(*a_.simulated.scenarios, classes_);
     if (options_.verbose) {
       streams();
       threads();

@@ -104,10 +104,10 @@ class Plan {
   [[nodiscard]] Status simulate(const Costs& costs, const SimulateOptions& options, Timeline& timeline) const;
 
   // Ends of many scenarios, swept eight at a time over one structure, with the bits that simulate() gives for
-  // each alone and all offsets 0. Errors: as simulate(), with the number of the scenario; more than `max_bytes`
-  // for the times of the eight.
+  // each alone. Errors: as simulate(), with the number of the scenario; a watched moment of no task; more than
+  // `max_bytes` for the times of the eight.
   [[nodiscard]] Result<ScenarioEnds> simulate(std::span<const Costs> scenarios,
-                                              std::size_t max_bytes = std::size_t{16} << 30) const;
+                                              const ScenarioOptions& options = {}) const;
 
   // Memory of the plan itself, without the Program.
   [[nodiscard]] std::size_t memory_bytes() const;

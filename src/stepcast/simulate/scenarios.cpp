@@ -1,6 +1,7 @@
 #include "stepcast/simulate/scenarios.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include <fmt/format.h>
@@ -37,8 +38,9 @@ class ScenarioSweep {
   // `first_interval`, `first_lane`: [class], one more at the end. `times`: 2 * kWidth for each interval of all
   // classes.
   ScenarioSweep(const Plan& plan, std::span<const std::size_t> first_interval,
-                std::span<const std::size_t> first_lane, double* times)
+                std::span<const std::size_t> first_lane, const ScenarioOptions& options, double* times)
       : plan_(plan),
+        options_(options),
         layout_(*plan.layout_),
         first_interval_(first_interval),
         first_lane_(first_lane),
@@ -51,12 +53,15 @@ class ScenarioSweep {
     }
   }
 
-  // kWidth scenarios; writes [scenario, lane of all classes].
-  void run(std::span<const Costs> scenarios, std::span<double> lane_free) {
+  // kWidth scenarios; writes [scenario, lane of all classes] and [scenario, watched moment].
+  void run(std::span<const Costs> scenarios, std::span<double> lane_free, std::span<double> watched) {
     take(scenarios);
-    for (std::size_t c = 0; c < layout_.rank_classes.size(); ++c)
-      std::fill_n(rank_times(static_cast<std::uint32_t>(c)), 2 * kWidth, 0.0);
-    std::fill(lane_free_.begin(), lane_free_.end(), 0.0);
+    for (std::size_t c = 0; c < layout_.rank_classes.size(); ++c) {
+      const double offset = options_.start_offset_us.empty() ? 0.0 : options_.start_offset_us[c];
+      std::fill_n(rank_times(static_cast<std::uint32_t>(c)), 2 * kWidth, offset);
+      std::fill(lane_free_.begin() + static_cast<std::ptrdiff_t>(kWidth * first_lane_[c]),
+                lane_free_.begin() + static_cast<std::ptrdiff_t>(kWidth * first_lane_[c + 1]), offset);
+    }
     for (const OrderStep& step : plan_.order_.steps) {
       switch (step.kind) {
         case OrderStep::Kind::sweep: sweep(step); break;
@@ -67,6 +72,15 @@ class ScenarioSweep {
     const std::size_t lanes = first_lane_.back();
     for (std::size_t s = 0; s < kWidth; ++s) {
       for (std::size_t l = 0; l < lanes; ++l) lane_free[s * lanes + l] = lane_free_[l * kWidth + s];
+    }
+    const std::size_t n = options_.watched.size();
+    for (std::size_t w = 0; w < n; ++w) {
+      const WatchedMoment& moment = options_.watched[w];
+      const std::uint32_t c = moment.rank_class.index();
+      const std::size_t flat = layout_.rank_classes[c].first_instance + moment.instance.index();
+      const double* at = instance_times(c, flat) +
+                         kWidth * (std::size_t{2} * moment.task.index() + (moment.at_start ? 0 : 1));
+      for (std::size_t s = 0; s < kWidth; ++s) watched[s * n + w] = at[s];
     }
   }
 
@@ -191,6 +205,7 @@ class ScenarioSweep {
   }
 
   const Plan& plan_;
+  const ScenarioOptions& options_;
   const TimelineLayout& layout_;
   std::span<const std::size_t> first_interval_, first_lane_;
   double* times_;
@@ -200,8 +215,37 @@ class ScenarioSweep {
 
 }  // namespace detail
 
-Result<ScenarioEnds> Plan::simulate(std::span<const Costs> scenarios, std::size_t max_bytes) const {
+namespace {
+
+Status check_options(const Program& program, const ScenarioOptions& options) {
+  const std::size_t classes = program.rank_classes().size();
+  if (!options.start_offset_us.empty() && options.start_offset_us.size() != classes) {
+    return Error{"start offsets of scenarios"}
+        .found(fmt::format("{}", options.start_offset_us.size()))
+        .expected(fmt::format("one per rank class: {}", classes));
+  }
+  for (const double offset : options.start_offset_us) {
+    if (!std::isfinite(offset) || offset < 0) {
+      return Error{"a start offset of scenarios"}
+          .found(fmt::format("{} us", offset))
+          .expected("a finite time that is not negative");
+    }
+  }
+  for (const WatchedMoment& moment : options.watched) {
+    const bool known =
+        moment.rank_class.index() < classes &&
+        moment.instance.index() < program.rank_class(moment.rank_class).instances.size() &&
+        moment.task.index() < program.block_of(moment.rank_class, moment.instance).task_count();
+    if (!known) return Error{"a moment to watch is of no task of the program"};
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+Result<ScenarioEnds> Plan::simulate(std::span<const Costs> scenarios, const ScenarioOptions& options) const {
   constexpr std::size_t kTile = 8;
+  STEPCAST_TRY(check_options(*program_, options));
   for (std::size_t s = 0; s < scenarios.size(); ++s) {
     if (Status checked = scenarios[s].check(*program_); !checked.ok())
       return Error{fmt::format("scenario {}: {}", s, checked.error().message())};
@@ -217,30 +261,34 @@ Result<ScenarioEnds> Plan::simulate(std::span<const Costs> scenarios, std::size_
     ends.first_lane_.push_back(ends.first_lane_.back() + rank_class.lane_count);
   }
   const std::size_t width = scenarios.size() < kTile ? 1 : kTile;
-  const std::size_t most = max_bytes / (sizeof(Interval) * width);
+  const std::size_t most = options.max_bytes / (sizeof(Interval) * width);
   detail::IntervalStore times;
   if (!fits || first_interval.back() > most || !times.resize(first_interval.back() * width)) {
     return Error{"too many tasks for scenarios side by side"}
         .found(fmt::format("{} tasks, {} scenarios at once", program_->expanded_task_count(), width))
-        .expected(fmt::format("times of at most {:.3g} GiB", static_cast<double>(max_bytes) / 1073741824.0))
+        .expected(
+            fmt::format("times of at most {:.3g} GiB", static_cast<double>(options.max_bytes) / 1073741824.0))
         .advice("fold equal ranks into one class, or raise max_bytes");
   }
   ends.scenarios_ = scenarios.size();
   const std::size_t lanes = ends.first_lane_.back();
   ends.lane_free_.resize(scenarios.size() * lanes);
+  ends.n_watched_ = options.watched.size();
+  ends.watched_.resize(scenarios.size() * ends.n_watched_);
   if (first_interval.back() == 0) return ends;
   std::size_t done = 0;
   const auto run = [&](auto&& sweep, std::size_t at_once) {
     for (; done + at_once <= scenarios.size(); done += at_once) {
       sweep.run(scenarios.subspan(done, at_once),
-                std::span{ends.lane_free_}.subspan(done * lanes, at_once * lanes));
+                std::span{ends.lane_free_}.subspan(done * lanes, at_once * lanes),
+                std::span{ends.watched_}.subspan(done * ends.n_watched_, at_once * ends.n_watched_));
     }
   };
   double* memory = &times.data()->start_us;
   if (width == kTile)
-    run(detail::ScenarioSweep<kTile>{*this, first_interval, ends.first_lane_, memory}, kTile);
+    run(detail::ScenarioSweep<kTile>{*this, first_interval, ends.first_lane_, options, memory}, kTile);
   if (done < scenarios.size())
-    run(detail::ScenarioSweep<1>{*this, first_interval, ends.first_lane_, memory}, 1);
+    run(detail::ScenarioSweep<1>{*this, first_interval, ends.first_lane_, options, memory}, 1);
   return ends;
 }
 

@@ -1,8 +1,6 @@
 #include "stepcast/validate/recorded_sets.h"
 
 #include <algorithm>
-#include <map>
-#include <optional>
 #include <string_view>
 #include <system_error>
 
@@ -29,27 +27,6 @@ Result<std::vector<fs::path>> folders_of(const fs::path& data) {
   if (problem) return Error::at(data.string(), fmt::format("cannot list the folder: {}", problem.message()));
   std::sort(folders.begin(), folders.end());
   return folders;
-}
-
-std::set<std::int64_t> steps_of(const RecordedRank& rank) {
-  std::set<std::int64_t> steps;
-  for (const CpuOp& op : rank.cpu_ops) {
-    if (op.kind != CpuOp::Kind::step) continue;
-    if (const auto number = profiler_step_number(rank.names.text(op.name))) steps.insert(*number);
-  }
-  return steps;
-}
-
-std::set<std::int64_t> common_steps(const TraceSet& set) {
-  std::map<std::int64_t, std::size_t> seen;
-  for (const RecordedRank& rank : set.ranks) {
-    for (const std::int64_t step : steps_of(rank)) ++seen[step];
-  }
-  std::set<std::int64_t> common;
-  for (const auto& [step, n] : seen) {
-    if (n == set.ranks.size()) common.insert(step);
-  }
-  return common;
 }
 
 std::string relative_name(const fs::path& path, const fs::path& data) {

@@ -47,6 +47,20 @@ template <>
 inline constexpr std::string_view kSchemaName<ForecastItemList> = "item_list";
 template <>
 inline constexpr std::string_view kSchemaName<ForecastPublished> = "published";
+template <>
+inline constexpr std::string_view kSchemaName<ForecastQuantiles> = "quantiles";
+template <>
+inline constexpr std::string_view kSchemaName<ForecastSeriesStep> = "series_step";
+template <>
+inline constexpr std::string_view kSchemaName<ForecastSeriesRank> = "series_rank";
+template <>
+inline constexpr std::string_view kSchemaName<ForecastSpreadShare> = "spread_share";
+template <>
+inline constexpr std::string_view kSchemaName<ForecastSeries> = "series";
+template <>
+inline constexpr std::string_view kSchemaName<ForecastTailCause> = "tail_cause";
+template <>
+inline constexpr std::string_view kSchemaName<ForecastScenarios> = "scenarios";
 
 template <class A, class T>
 using Member = typename A::template Of<T>&;
@@ -254,6 +268,73 @@ void fields(A& a, Member<A, ForecastPublished> p) {
 }
 
 template <class A>
+void fields(A& a, Member<A, ForecastQuantiles> q) {
+  a("n", q.n, "times");
+  a("mean_ms", q.mean_ms, "");
+  a("p50_ms", q.p50_ms, "by the nearest rank");
+  a("p90_ms", q.p90_ms, "");
+  a("p99_ms", q.p99_ms, "");
+  a("max_ms", q.max_ms, "");
+}
+
+template <class A>
+void fields(A& a, Member<A, ForecastSeriesStep> s) {
+  a("step", s.step, "number of the recorded step");
+  a("step_time_ms", s.step_time_ms, "longest of all ranks");
+  a("measured_ms", s.measured_ms, "longest of all ranks; 0: not known");
+  a("left_out", s.left_out, "why the statistics leave it out; empty: they do not");
+}
+
+template <class A>
+void fields(A& a, Member<A, ForecastSeriesRank> r) {
+  a("rank", r.rank, "number of the rank");
+  a("step", r.step, "over the steps that count");
+  a("measured", r.measured, "over the steps that count; n is 0 where nothing is known");
+  a("host_ms", r.host_ms, "CPU time of a step, mean");
+  a("gpu_ms", r.gpu_ms, "kernels, copies and fills of a step, mean");
+  a("data_skew_ms", r.data_skew_ms, "so much more than the mean rank because its operators have more work");
+  a("hardware_ms", r.hardware_ms, "so much more than the mean rank because the same work takes longer");
+}
+
+template <class A>
+void fields(A& a, Member<A, ForecastSpreadShare> s) {
+  a("what", s.what, "host, gpu, network, pcie, other_rank, rest: what the rank does or waits for");
+  a("over_steps", s.over_steps, "share of the variance of a rank's step over the steps");
+  a("over_ranks", s.over_ranks, "share of the variance of the ranks' mean steps");
+}
+
+template <class A>
+void fields(A& a, Member<A, ForecastSeries> s) {
+  a("steps", s.steps, "in their order");
+  a("step", s.step, "longest of all ranks, over the steps that count");
+  a("measured", s.measured, "the same as recorded");
+  a("ranks", s.ranks, "in the order of rank_classes");
+  a("deviation_over_steps_ms", s.deviation_over_steps_ms, "standard deviation of a rank's step");
+  a("deviation_over_ranks_ms", s.deviation_over_ranks_ms, "standard deviation of the ranks' mean steps");
+  a("spread", s.spread, "what the variances come from; shares sum to 1");
+}
+
+template <class A>
+void fields(A& a, Member<A, ForecastTailCause> c) {
+  a("rank", c.rank, "number of the rank; null: no single one");
+  a("what", c.what, "host, gpu, network; none: nothing slow is on the critical path");
+  a("scenarios", c.scenarios, "slow ones in which nothing lengthens the critical path more");
+  a("share", c.share, "of the slow scenarios");
+  a("mean_excess_ms", c.mean_excess_ms, "on the critical path, against the mean factors");
+}
+
+template <class A>
+void fields(A& a, Member<A, ForecastScenarios> s) {
+  a("seed", s.seed, "the same seed draws the same scenarios");
+  a("drawn_from", s.drawn_from, "what factors on the times of ranks were drawn from");
+  a("step", s.step, "longest of all ranks");
+  a("ranks", s.ranks, "in the order of rank_classes");
+  a("tail_from_ms", s.tail_from_ms, "slow are scenarios from here on");
+  a("n_tail", s.n_tail, "slow scenarios");
+  a("tail", s.tail, "what makes them slow, most scenarios first");
+}
+
+template <class A>
 void fields(A& a, Member<A, Forecast> f) {
   a("kind", f.kind,
     "transformer, trace, dlrm: predictions; replay: recorded work with simulated waiting; measurement: as "
@@ -281,6 +362,8 @@ void fields(A& a, Member<A, Forecast> f) {
   a("training", f.training, "a whole training at this step time, where asked for");
   a("explained", f.explained, "operations of a layer as they were priced, where asked for");
   a("published", f.published, "composed as the published method does, where asked for");
+  a("series", f.series, "several recorded steps, where asked for");
+  a("scenarios", f.scenarios, "straggler scenarios, where asked for");
   a("notes", f.notes, "what was assumed, what is not modelled");
 }
 

@@ -1,0 +1,293 @@
+#include "stepcast/analyze/step_series.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stepcast/analyze/breakdown.h"
+#include "stepcast/analyze/operator_times.h"
+#include "stepcast/base/statistics.h"
+
+namespace stepcast {
+namespace {
+
+constexpr double kPartial = 0.5;            // of the median step
+constexpr double kSlower = 0.1;             // than the steady steps
+constexpr double kDeviations = 4;           // of the steady steps
+constexpr double kMadToDeviation = 1.4826;  // of a normal distribution
+constexpr std::size_t kFewestSteady = 3;
+
+double& at(std::array<double, kStepPartCount>& parts, StepPart part) {
+  return parts[static_cast<std::size_t>(part)];
+}
+
+// Time of an operator as a linear function of its work, by least squares over ranks and steps; neither part
+// negative. FLOPs and bytes of one operator go up and down together: bytes stand for both.
+class WorkLine {
+ public:
+  void add(double work, double us) { points_.emplace_back(work, us); }
+  void fit() {
+    const auto n = static_cast<double>(points_.size());
+    double mean_x = 0, mean_y = 0, xx = 0, xy = 0;
+    for (const auto& [x, y] : points_) {
+      mean_x += x / n;
+      mean_y += y / n;
+    }
+    for (const auto& [x, y] : points_) {
+      xx += (x - mean_x) * (x - mean_x);
+      xy += (x - mean_x) * (y - mean_y);
+    }
+    slope_ = xx > 0 ? std::max(0.0, xy / xx) : 0;
+    if (slope_ * mean_x > mean_y && mean_x > 0) slope_ = mean_y / mean_x;  // nothing takes less than no time
+    constant_ = mean_y - slope_ * mean_x;
+  }
+  [[nodiscard]] double us(double work) const { return constant_ + slope_ * work; }
+
+ private:
+  std::vector<std::pair<double, double>> points_;
+  double constant_ = 0, slope_ = 0;
+};
+
+double work_in(const OperatorSample& sample) { return sample.bytes > 0 ? sample.bytes : sample.flops; }
+
+std::vector<const StepSample*> counted(std::span<const StepSample> steps) {
+  std::vector<const StepSample*> all;
+  for (const StepSample& step : steps) {
+    if (step.left_out.empty()) all.push_back(&step);
+  }
+  return all;
+}
+
+// Into the ranks of `series`: how far their GPU time is from the mean rank's, by data and by hardware.
+void add_skew(const std::vector<const StepSample*>& steps, ForecastSeries& series) {
+  const std::size_t n_ranks = series.ranks.size();
+  const auto n_steps = static_cast<double>(steps.size());
+  std::map<std::string_view, WorkLine> lines;
+  // Every rank of every step is a point, also those that do not run the operator.
+  for (const StepSample* step : steps) {
+    for (const RankSample& rank : step->ranks) {
+      for (const OperatorSample& op : rank.operators) lines[op.op].add(work_in(op), op.gpu_us);
+    }
+  }
+  for (auto& [op, line] : lines) line.fit();
+  std::vector<double> by_work(n_ranks, 0.0), total(n_ranks, 0.0);
+  for (const StepSample* step : steps) {
+    for (std::size_t c = 0; c < n_ranks; ++c) {
+      for (const OperatorSample& op : step->ranks[c].operators) {
+        by_work[c] += lines.at(op.op).us(work_in(op)) / n_steps;
+        total[c] += op.gpu_us / n_steps;
+      }
+    }
+  }
+  double mean_by_work = 0, mean_total = 0;
+  for (std::size_t c = 0; c < n_ranks; ++c) {
+    mean_by_work += by_work[c] / static_cast<double>(n_ranks);
+    mean_total += total[c] / static_cast<double>(n_ranks);
+  }
+  for (std::size_t c = 0; c < n_ranks; ++c) {
+    series.ranks[c].data_skew_ms = 1e-3 * (by_work[c] - mean_by_work);
+    series.ranks[c].hardware_ms = 1e-3 * (total[c] - mean_total - (by_work[c] - mean_by_work));
+  }
+}
+
+// Variance of the step, and its covariance with every part.
+struct Spread {
+  double variance = 0;
+  std::array<double, kStepPartCount> with{};
+  std::size_t n = 0;
+
+  // `rows`: parts of one step each.
+  void add(const std::vector<std::array<double, kStepPartCount>>& rows) {
+    const auto count = static_cast<double>(rows.size());
+    std::array<double, kStepPartCount> mean{};
+    for (const auto& row : rows) {
+      for (std::size_t k = 0; k < kStepPartCount; ++k) mean[k] += row[k] / count;
+    }
+    for (const auto& row : rows) {
+      double step = 0;
+      for (std::size_t k = 0; k < kStepPartCount; ++k) step += row[k] - mean[k];
+      variance += step * step;
+      for (std::size_t k = 0; k < kStepPartCount; ++k) with[k] += step * (row[k] - mean[k]);
+    }
+    n += rows.size();
+  }
+  [[nodiscard]] double share(std::size_t part) const { return variance > 0 ? with[part] / variance : 0; }
+  [[nodiscard]] double deviation_ms() const {
+    return n > 0 ? 1e-3 * std::sqrt(variance / static_cast<double>(n)) : 0;
+  }
+};
+
+void add_spread(const std::vector<const StepSample*>& steps, ForecastSeries& series) {
+  using Row = std::array<double, kStepPartCount>;
+  const std::size_t n_ranks = series.ranks.size();
+  Spread over_steps, over_ranks;
+  std::vector<Row> means(n_ranks, Row{});
+  for (std::size_t c = 0; c < n_ranks; ++c) {
+    std::vector<Row> rows;
+    for (const StepSample* step : steps) {
+      rows.push_back(step->ranks[c].parts_us);
+      for (std::size_t k = 0; k < kStepPartCount; ++k)
+        means[c][k] += rows.back()[k] / static_cast<double>(steps.size());
+    }
+    over_steps.add(rows);
+  }
+  over_ranks.add(means);
+  series.deviation_over_steps_ms = over_steps.deviation_ms();
+  series.deviation_over_ranks_ms = over_ranks.deviation_ms();
+  for (std::size_t k = 0; k < kStepPartCount; ++k) {
+    series.spread.push_back(
+        {std::string{to_string(static_cast<StepPart>(k))}, over_steps.share(k), over_ranks.share(k)});
+  }
+}
+
+template <class TimeOf>
+ForecastQuantiles quantiles_over(const std::vector<const StepSample*>& steps, const TimeOf& time_of) {
+  std::vector<double> us;
+  for (const StepSample* step : steps) {
+    if (const double time = time_of(*step); time > 0) us.push_back(time);
+  }
+  return quantiles_of(std::move(us));
+}
+
+}  // namespace
+
+std::string_view to_string(StepPart part) {
+  switch (part) {
+    case StepPart::host: return "host";
+    case StepPart::gpu: return "gpu";
+    case StepPart::network: return "network";
+    case StepPart::pcie: return "pcie";
+    case StepPart::other_rank: return "other_rank";
+    case StepPart::rest: break;
+  }
+  return "rest";
+}
+
+double StepSample::simulated_us() const {
+  double us = 0;
+  for (const RankSample& rank : ranks) us = std::max(us, rank.step.simulated_us);
+  return us;
+}
+
+double StepSample::measured_us() const {
+  double us = 0;
+  for (const RankSample& rank : ranks) us = std::max(us, rank.step.measured_us);
+  return us;
+}
+
+StepSample sample_step(const RecordedProgram& recorded, const Costs& costs, const ReplayScores& scores) {
+  StepSample sample;
+  sample.step = recorded.facts.empty() ? -1 : recorded.facts.front().step_number;
+  const FlatProgram flat{recorded.program};
+  const TaskTimes times = TaskTimes::simulated(flat, scores.timeline);
+  std::vector<Interval> windows;
+  for (const ReplayedRank& rank : scores.ranks) windows.push_back(rank.simulated_step);
+  const std::vector<RankBreakdown> parts = break_down(flat, times, costs, windows, recorded.start_offset_us);
+  const std::vector<RankTimes> as_recorded = rank_times(recorded, Costs{recorded.program});
+  const std::vector<RankTimes> simulated = rank_times(recorded, costs);
+  sample.ranks.resize(scores.ranks.size());
+  for (std::size_t c = 0; c < sample.ranks.size(); ++c) {
+    RankSample& rank = sample.ranks[c];
+    const RankBreakdown& b = parts[c];
+    rank.step = scores.ranks[c].step;
+    rank.recorded = as_recorded[c];
+    rank.simulated = simulated[c];
+    at(rank.parts_us, StepPart::host) = b.idle.of(IdleCause::cpu) + b.idle.of(IdleCause::between_steps);
+    at(rank.parts_us, StepPart::gpu) = b.computation_us + b.idle.of(IdleCause::other_stream);
+    at(rank.parts_us, StepPart::network) = b.exposed_comm_us;
+    at(rank.parts_us, StepPart::pcie) = b.exposed_memcpy_us;
+    at(rank.parts_us, StepPart::other_rank) =
+        b.idle.of(IdleCause::other_rank) + b.idle.of(IdleCause::pipeline);
+    double sum = 0;
+    for (const double us : rank.parts_us) sum += us;
+    at(rank.parts_us, StepPart::rest) = b.window.length_us() - sum;
+  }
+  for (const OperatorTimes& op : operator_times(flat, times, windows)) {
+    for (std::size_t c = 0; c < sample.ranks.size(); ++c) {
+      if (op.gpu_us[c] <= 0) continue;
+      sample.ranks[c].operators.push_back({std::string{op.op}, op.gpu_us[c], op.flops[c], op.bytes[c]});
+    }
+  }
+  return sample;
+}
+
+void leave_out_unsteady(std::vector<StepSample>& steps) {
+  std::vector<double> us, whole;
+  for (const StepSample& step : steps) {
+    us.push_back(step.measured_us() > 0 ? step.measured_us() : step.simulated_us());
+    if (step.left_out.empty()) whole.push_back(us.back());
+  }
+  if (whole.size() <= kFewestSteady) return;
+  const double middle = median(whole);
+  for (const std::size_t end : {std::size_t{0}, steps.size() - 1}) {
+    if (steps[end].left_out.empty() && us[end] < kPartial * middle)
+      steps[end].left_out =
+          fmt::format("partial: {:.3f} ms, the median step takes {:.3f}", 1e-3 * us[end], 1e-3 * middle);
+  }
+  for (std::size_t i = 0; i < steps.size() / 2; ++i) {
+    if (!steps[i].left_out.empty()) continue;
+    std::vector<double> later, distance;
+    for (std::size_t k = i + 1; k < steps.size(); ++k) {
+      if (steps[k].left_out.empty()) later.push_back(us[k]);
+    }
+    if (later.size() < kFewestSteady) return;
+    const double steady = median(later);
+    for (const double time : later) distance.push_back(std::abs(time - steady));
+    const double margin = std::max(kSlower * steady, kDeviations * kMadToDeviation * median(distance));
+    if (us[i] <= steady + margin) return;
+    steps[i].left_out =
+        fmt::format("warm-up: {:.3f} ms, the steady steps take {:.3f}", 1e-3 * us[i], 1e-3 * steady);
+  }
+}
+
+ForecastSeries series_of(std::span<const StepSample> steps, std::span<const std::int32_t> ranks) {
+  ForecastSeries series;
+  for (const StepSample& step : steps) {
+    series.steps.push_back({step.step, 1e-3 * step.simulated_us(), 1e-3 * step.measured_us(), step.left_out});
+  }
+  const std::vector<const StepSample*> all = counted(steps);
+  if (all.empty()) return series;
+  series.step = quantiles_over(all, [](const StepSample& s) { return s.simulated_us(); });
+  series.measured = quantiles_over(all, [](const StepSample& s) { return s.measured_us(); });
+  for (std::size_t c = 0; c < ranks.size(); ++c) {
+    ForecastSeriesRank& rank = series.ranks.emplace_back();
+    rank.rank = ranks[c];
+    rank.step = quantiles_over(all, [&](const StepSample& s) { return s.ranks[c].step.simulated_us; });
+    rank.measured = quantiles_over(all, [&](const StepSample& s) { return s.ranks[c].step.measured_us; });
+    for (const StepSample* step : all) {
+      rank.host_ms += 1e-3 * step->ranks[c].simulated.host_us / static_cast<double>(all.size());
+      rank.gpu_ms += 1e-3 * step->ranks[c].simulated.gpu_us / static_cast<double>(all.size());
+    }
+  }
+  add_skew(all, series);
+  add_spread(all, series);
+  return series;
+}
+
+std::vector<std::vector<RankTimes>> recorded_times(std::span<const StepSample> steps) {
+  std::vector<std::vector<RankTimes>> all;
+  for (const StepSample* step : counted(steps)) {
+    std::vector<RankTimes>& ranks = all.emplace_back();
+    for (const RankSample& rank : step->ranks) ranks.push_back(rank.recorded);
+  }
+  return all;
+}
+
+ForecastQuantiles quantiles_of(std::vector<double> times_us) {
+  ForecastQuantiles q;
+  if (times_us.empty()) return q;
+  std::sort(times_us.begin(), times_us.end());
+  q.n = times_us.size();
+  for (const double us : times_us) q.mean_ms += 1e-3 * us / static_cast<double>(q.n);
+  q.p50_ms = 1e-3 * nearest_rank_quantile(times_us, 0.5);
+  q.p90_ms = 1e-3 * nearest_rank_quantile(times_us, 0.9);
+  q.p99_ms = 1e-3 * nearest_rank_quantile(times_us, 0.99);
+  q.max_ms = 1e-3 * times_us.back();
+  return q;
+}
+
+}  // namespace stepcast
