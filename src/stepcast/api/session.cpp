@@ -13,6 +13,7 @@
 #include "stepcast/analyze/trace_forecast.h"
 #include "stepcast/api/stepcast.h"
 #include "stepcast/base/output_file.h"
+#include "stepcast/base/parallel.h"
 #include "stepcast/calibrate/overhead_fit.h"
 #include "stepcast/calibrate/published_overheads.h"
 #include "stepcast/describe/layout_choice.h"
@@ -368,9 +369,12 @@ Result<SpreadOptions> spread_options(const SpreadRequest& request, unsigned thre
 }
 
 // Inputs that are rebuilt step by step.
-std::vector<RecordedInput> indexed_inputs(const TraceSet& traces) {
+Result<std::vector<RecordedInput>> indexed_inputs(const TraceSet& traces, unsigned threads) {
   std::vector<RecordedInput> inputs = traces.inputs();
-  for (RecordedInput& input : inputs) input.index = index_trace(input);
+  STEPCAST_TRY(parallel_for(inputs.size(), threads, [&](std::size_t i) -> Status {
+    inputs[i].index = index_trace(inputs[i]);
+    return Ok{};
+  }));
   return inputs;
 }
 
@@ -593,7 +597,7 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request) const {
     STEPCAST_ASSIGN(second, read_trace_set(other, {.ranks = request.ranks, .threads = request.threads}));
     how.second_inputs = second->inputs();
   }
-  const std::vector<RecordedInput> inputs = indexed_inputs(traces);
+  STEPCAST_ASSIGN(const std::vector<RecordedInput> inputs, indexed_inputs(traces, request.threads));
   for (const std::int64_t step : common_steps(traces)) steps.push_back(step);
   predict_step = [&](std::int64_t step, const ShowStep& show) -> Status {
     TracePredictionOptions of_step = how;
@@ -651,7 +655,7 @@ Result<Replayed> Session::replay(const ReplayRequest& request) const {
   how.rebuild.own_delays = request.own_delays;
   how.smallest_handoff = request.smallest_handoff;
   STEPCAST_ASSIGN(const SpreadOptions spread, spread_options(request.spread, request.threads));
-  const std::vector<RecordedInput> inputs = indexed_inputs(traces);
+  STEPCAST_ASSIGN(const std::vector<RecordedInput> inputs, indexed_inputs(traces, request.threads));
   STEPCAST_ASSIGN(const Replay result, stepcast::replay(inputs, how));
   STEPCAST_ASSIGN(const ReplayTimes times, replay_times(result));
   // Peaks and links stand beside what was achieved where a platform has that GPU.
