@@ -1,6 +1,10 @@
 #include "stepcast/operation/kernel_class.h"
 
+#include <array>
+#include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "stepcast/base/names.h"
 #include "stepcast/base/text.h"
@@ -224,6 +228,31 @@ bool begins_like_nccl(std::string_view name) {
   return name.starts_with("nccl"sv) || name.starts_with("rccl"sv) || name.starts_with("msccl"sv);
 }
 
+// Finds the first pattern of a list that a text contains, in one pass over the text: names of kernels have hundreds
+// of characters, and there are many patterns.
+class PatternSearch {
+ public:
+  explicit PatternSearch(std::span<const Pattern> patterns) : patterns_(patterns) {
+    for (std::size_t p = 0; p < patterns.size(); ++p)
+      by_first_[static_cast<unsigned char>(patterns[p].part.front())].push_back(p);
+  }
+  [[nodiscard]] const Pattern* first_in(std::string_view text) const {
+    std::size_t best = patterns_.size();
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      const std::string_view rest = text.substr(i);
+      for (const std::size_t p : by_first_[static_cast<unsigned char>(text[i])]) {
+        if (p >= best) break;
+        if (rest.starts_with(patterns_[p].part)) best = p;
+      }
+    }
+    return best < patterns_.size() ? &patterns_[best] : nullptr;
+  }
+
+ private:
+  std::span<const Pattern> patterns_;
+  std::array<std::vector<std::size_t>, 256> by_first_;  // ascending
+};
+
 constexpr auto kKernelClassNames = names<KernelClass>({{KernelClass::none, "none"},
                                                        {KernelClass::gemm, "gemm"},
                                                        {KernelClass::attention, "attention"},
@@ -242,9 +271,8 @@ std::string_view to_string(KernelClass kernel_class) { return kKernelClassNames[
 KernelClass classify_kernel(std::string_view kernel_name, std::string_view framework_op) {
   const std::string name = lower(kernel_name);
   if (begins_like_nccl(name)) return KernelClass::communication;
-  for (const Pattern& pattern : kKernelPatterns) {
-    if (name.find(pattern.part) != std::string::npos) return pattern.kernel_class;
-  }
+  static const PatternSearch kernel_patterns{kKernelPatterns};
+  if (const Pattern* found = kernel_patterns.first_in(name)) return found->kernel_class;
   if (!framework_op.empty()) {
     const std::string op = lower(framework_op);
     for (const Pattern& pattern : kOpPatterns) {
