@@ -53,7 +53,9 @@ class BatchScaling {
         if (gemm == nullptr || gemm->batch > 1 || context_of(program, task.stack).backward) continue;
         if (!is_multiple(gemm->m)) continue;
         forward_.insert({gemm->m, std::minmax(gemm->n, gemm->k)});
-        weights_.insert(gemm->n * gemm->k);
+        if (gemm->k > 0 && gemm->n <= std::numeric_limits<std::int64_t>::max() / gemm->k) {
+          weights_.insert(gemm->n * gemm->k);
+        }
       }
     }
   }
@@ -68,8 +70,11 @@ class BatchScaling {
     const bool activations = work.op == CollectiveOp::all_to_all || work.op == CollectiveOp::send ||
                              work.op == CollectiveOp::receive || work.op == CollectiveOp::send_receive ||
                              (work.op == CollectiveOp::all_reduce && !context.backward && !context.optimizer);
-    const auto bytes = static_cast<std::int64_t>(work.message.value());
-    if (!activations || bytes < kSmallBytes || !is_multiple(bytes)) return false;
+    constexpr double kMostBytes = 1e18;
+    if (!activations || !(work.message.value() >= static_cast<double>(kSmallBytes)) ||
+        work.message.value() > kMostBytes || !is_multiple(static_cast<std::int64_t>(work.message.value()))) {
+      return false;
+    }
     work.message = Bytes{work.message.value() * static_cast<double>(to_) / static_cast<double>(from_)};
     return true;
   }

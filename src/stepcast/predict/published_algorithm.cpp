@@ -26,6 +26,8 @@ using Index = std::int32_t;
 // All of the published code: added to every kernel, between kernels of a stream, a childless aten::to in place of T4.
 constexpr double kKernelOverheadUs = 5, kStreamGapUs = 1, kBareCopyUs = 2;
 constexpr std::int64_t kElementBytes = 4;
+// No tensor has more; so that bytes of all ranks together stay within 64 bits.
+constexpr std::int64_t kMostElements = std::int64_t{1} << 44;
 
 // "autograd::engine::evaluate_function: AddmmBackward0" -> "AddmmBackward"
 std::string_view function_of(std::string_view name) {
@@ -340,7 +342,7 @@ class RankBuilder {
       const std::int64_t elements = (backward && collective->elements_out > 0) || collective->elements_in <= 0
                                         ? collective->elements_out
                                         : collective->elements_in;
-      collectives_.push_back({collective->op, std::max<std::int64_t>(elements, 0), task});
+      collectives_.push_back({collective->op, std::clamp<std::int64_t>(elements, 0, kMostElements), task});
       return;
     }
     coverage_.gpu_us[static_cast<std::size_t>(info.kernel_class)][static_cast<std::size_t>(kernel.source)] +=
