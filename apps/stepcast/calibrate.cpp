@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "progress.h"
 #include "verbs.h"
 
 namespace stepcast::cli {
@@ -25,7 +26,10 @@ Verb calibrate_verb() {
               sub->callback([chosen, action = std::move(action)] { *chosen = action; });
             }
             app.require_subcommand(1);
-            return [chosen]() -> Result<int> { return (*chosen)(); };
+            return [chosen]() -> Result<int> {
+              const ProgressLine progress{"calibrate"};
+              return (*chosen)();
+            };
           }};
 }
 

@@ -187,6 +187,30 @@ std::string report_text(const std::vector<Fitted>& fitted, const Remarks& remark
   return text;
 }
 
+// A gigabyte in a tenth of a millisecond is another unit, or another machine: what every GPU receives at least goes
+// through its links.
+Status check_against_links(const CollectiveMeasurements& m, const Platform& base) {
+  constexpr double kLargeBytes = 1 << 24;  // times of less are startup
+  constexpr double kMostTimesTheLink = 2;  // counters and clocks differ; units differ by a thousand
+  const double link = base.node.intra.bandwidth_per_gpu.value();
+  if (!(link > 0) || m.n_ranks < 2) return Ok{};
+  const bool is_split =
+      m.collective == CollectiveOp::all_gather || m.collective == CollectiveOp::all_reduce ||
+      m.collective == CollectiveOp::reduce_scatter || m.collective == CollectiveOp::all_to_all;
+  const double share = is_split ? 1 - 1.0 / m.n_ranks : 1;
+  for (const CollectiveSample& s : m.samples) {
+    const double rate = s.message_bytes * share / (s.time_us * 1e-6);
+    if (s.message_bytes < kLargeBytes || rate <= kMostTimesTheLink * link) continue;
+    return Error::at("", m.name(), "faster than the links of the platform")
+        .found(fmt::format("{} in {:.4g} us, {:.0f} GB/s into every GPU", table_bytes(s.message_bytes),
+                           s.time_us, rate * 1e-9))
+        .expected(
+            fmt::format("at most {} times the {:.0f} GB/s of {}", kMostTimesTheLink, link * 1e-9, base.name))
+        .advice("check the unit of the times and the platform; nothing was written");
+  }
+  return Ok{};
+}
+
 Result<int> run(const Options& options) {
   MeasurementContext context;
   context.n_ranks = options.ranks;
@@ -231,6 +255,7 @@ Result<int> run(const Options& options) {
   Platform calibrated = output.begin(base, options.name);
   for (const CollectiveMeasurements& m : all.curves) {
     if (m.platform != wanted) continue;
+    STEPCAST_TRY(check_against_links(m, base));
     auto fit = fit_collective(m, {.min_sizes = options.min_sizes});
     Provenance provenance;
     provenance.document = options.document;

@@ -26,6 +26,7 @@
 
 #include "option_values.h"
 #include "outputs.h"
+#include "progress.h"
 #include "verbs.h"
 
 namespace stepcast::cli {
@@ -238,7 +239,9 @@ Result<int> run(const Options& options) {
     const Session session;
     STEPCAST_ASSIGN(const PredictTraceRequest request, request_of_traces(options));
     if (options.batches.size() > 1) return predict_batches(options, request, session);
+    std::optional<ProgressLine> progress{std::in_place, "predict from traces"};
     STEPCAST_ASSIGN(const Forecast forecast, session.predict(request));
+    progress.reset();
     print("{}", options.json ? forecast_json(forecast) : forecast_text(forecast));
     if (!options.timeline.empty() && !options.json) {
       print("\nTimeline written to {}: open it at https://ui.perfetto.dev\n", options.timeline);

@@ -1,6 +1,7 @@
 // stepcast replay: simulate recorded ranks, compare with the measured step, show where the time goes.
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <fmt/format.h>
@@ -11,6 +12,7 @@
 
 #include "option_values.h"
 #include "outputs.h"
+#include "progress.h"
 #include "verbs.h"
 
 namespace stepcast::cli {
@@ -34,7 +36,9 @@ Result<int> run(const Options& options) {
         "--with-measured needs --timeline FILE: it puts the measured timeline beside the simulated one"};
   }
   const Session session;
+  std::optional<ProgressLine> progress{std::in_place, "replay"};
   STEPCAST_ASSIGN(const Replayed replayed, session.replay(request));
+  progress.reset();
   if (replayed.analysis == nullptr) {
     print("{}", options.json ? forecast_json(replayed.simulated) : forecast_text(replayed.simulated));
   } else {

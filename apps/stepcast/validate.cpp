@@ -16,6 +16,7 @@
 #include "stepcast/validate/suite.h"
 
 #include "outputs.h"
+#include "progress.h"
 #include "verbs.h"
 
 namespace stepcast::cli {
@@ -106,8 +107,11 @@ Result<int> run(const Options& options) {
     STEPCAST_ASSIGN(page, OutputFile::at(output, inputs));
   }
   std::vector<SuiteResult> results;
+  std::optional<ProgressLine> progress{std::in_place, fmt::format("validate {}", options.suite)};
   if (all) {
     for (const Suite& suite : builtin_suites()) {
+      progress->say(fmt::format("validate {}, suite {} of {}", suite.name, results.size() + 1,
+                                builtin_suites().size()));
       // The folder of all measured data has one folder per kind; any other folder is taken as it is.
       std::error_code ignored;
       std::filesystem::path data = options.data / suite.data_folder;
@@ -123,6 +127,7 @@ Result<int> run(const Options& options) {
     STEPCAST_ASSIGN(SuiteResult result, run_suite(*suite, options.data, how));
     results.push_back(std::move(result));
   }
+  progress.reset();
   if (rows) STEPCAST_TRY(rows->write(validation_rows_csv(results)));
   if (page) STEPCAST_TRY(write_accuracy(results, options.data, *page));
   if (options.json) {

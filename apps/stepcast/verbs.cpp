@@ -4,7 +4,6 @@
 #include <cstdio>
 
 namespace stepcast::cli {
-namespace {
 
 // Control characters but line breaks and tabs become `?`: those of one byte and the two-byte ones of UTF-8
 // (U+0080 to U+009F).
@@ -20,8 +19,6 @@ std::string without_controls(std::string_view text) {
   }
   return out;
 }
-
-}  // namespace
 
 void print_text(std::string_view text) {
   const std::string safe = without_controls(text);

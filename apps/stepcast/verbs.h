@@ -45,8 +45,9 @@ inline constexpr int kBadInput = 2;       // wrong usage, or a file that cannot 
 inline constexpr int kDoesNotFit = 3;     // predict --require-fit: not into the memory of the GPUs
 
 // Writes to standard output what `fmt::format` gives, without what a terminal would obey: texts out of traces and
-// platform files may hold escape sequences. Whether all of it could be written is seen at the end (main.cpp).
+// platform files may hold escape sequences. Whether all of it could be written is seen at the end (command_line.cpp).
 void print_text(std::string_view text);
+[[nodiscard]] std::string without_controls(std::string_view text);
 template <class... Arguments>
 void print(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
   print_text(fmt::format(format, std::forward<Arguments>(arguments)...));

@@ -86,6 +86,8 @@ TEST(Schemas, Platforms) {
   EXPECT_THAT(violations_of("platforms.json", printed({"platforms", "--json"})), IsEmpty());
 }
 
+TEST(Schemas, Models) { EXPECT_THAT(violations_of("models.json", printed({"models", "--json"})), IsEmpty()); }
+
 TEST(Schemas, Validate) {
   EXPECT_THAT(violations_of("validate.json", printed({"validate", "replay", "--data", example(), "--json"})),
               IsEmpty());

@@ -232,7 +232,8 @@ TEST(Job, DeepSpeedConfigHoldsAgainstItsHabitsAndFlagsAgainstIt) {
   EXPECT_FALSE(plain.layout.sharding.overlap_gradient_reduce);                 // the file says so
   EXPECT_FALSE(plain.layout.layer.overlap.sequence_parallel_weight_gradient);  // a habit
   EXPECT_EQ(plain.layout.layer.precision.reduction, DType::bf16);
-  EXPECT_THAT(plain.notes, ElementsAre("sequence length not given: 8192"));
+  EXPECT_THAT(plain.notes,
+              ElementsAre("sequence length not given: 8192", HasSubstr("without fused kernels")));
 
   const Layout changed =
       resolved(with_deepspeed(asked({"--micro-batch-size", "1", "--global-batch-size", "256", "--fp16",

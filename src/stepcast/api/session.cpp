@@ -82,6 +82,20 @@ Status check_micro_batches(const Layout& layout) {
           "GPUs");
 }
 
+// What the memory forecast takes away from the GPU and the time does not charge the host for.
+void note_offload(const Layout& layout, std::vector<std::string>& notes) {
+  if (layout.optimizer.cpu_offload) {
+    notes.emplace_back(
+        "optimizer on the host: neither its update there nor the copies to and from the GPUs are priced, "
+        "which "
+        "often take longer than all the rest; the step is a lower bound");
+  }
+  if (layout.sharding.parameter_offload) {
+    notes.emplace_back(
+        "weights on the host: fetching them in every pass is not priced; the step is a lower bound");
+  }
+}
+
 // bf16 is the default, and older GPUs have no units for it.
 void note_types(DType compute, const Device& device, std::vector<std::string>& notes) {
   if (compute == DType::fp32 || compute == DType::tf32 || device.peak(compute) || !device.peak(DType::fp16))
@@ -473,6 +487,7 @@ Result<Forecast> Session::predict(const PredictRequest& request) const {
     notes.push_back(fmt::format("left out of the platform: {}", problem));
   }
   note_types(job.layout.layer.precision.compute, priced->platform->device, notes);
+  note_offload(job.layout, notes);
   for (const std::string& setting : job.not_modelled) {
     notes.push_back(fmt::format("not modelled: {}", setting));
   }

@@ -22,9 +22,11 @@ namespace {
 Result<std::optional<Transformer>> base_model(const Job& job) {
   if (job.transformer) return std::optional{*job.transformer};
   if (job.model.empty()) return std::optional<Transformer>{};
+  // A name is a preset even where a file is called so.
+  const bool is_path = job.model.find('/') != std::string::npos || job.model.ends_with(".json");
   std::error_code ignored;
-  const bool is_file = job.model.find('/') != std::string::npos || job.model.ends_with(".json") ||
-                       std::filesystem::exists(job.model, ignored);
+  const bool is_file =
+      is_path || (!find_preset(job.model).ok() && std::filesystem::exists(job.model, ignored));
   STEPCAST_ASSIGN(Transformer model, is_file ? read_huggingface_config(job.model) : find_preset(job.model));
   return std::optional{std::move(model)};
 }
@@ -76,6 +78,23 @@ void note_sizes(const JobSettings& s, const Job& job, ResolvedJob& result) {
   }
 }
 
+// Layers that do not divide into the stages, where nothing says how they are dealt out: as evenly as can be, with
+// embedding and output as a layer each (Llama 3 405B: 126 layers on 16 stages are 7, 14 x 8, 7).
+void deal_out_layers(ResolvedJob& job) {
+  Layout& layout = job.layout;
+  constexpr std::int64_t kMostChunks = 100'000;
+  const std::int64_t stages = layout.degrees.pipeline, chunks = stages * layout.degrees.virtual_stages;
+  if (!layout.pipeline.layers_per_stage.empty() || chunks < 2 || chunks > kMostChunks) return;
+  if (job.model.n_layers % chunks == 0) return;
+  layout.pipeline.layers_per_stage = layers_counting_embedding_and_output(job.model.n_layers, chunks);
+  if (layout.pipeline.layers_per_stage.empty()) return;
+  job.notes.push_back(
+      fmt::format("{} layers do not divide into {} stages: dealt out as evenly as can be, with embedding and "
+                  "output as a layer "
+                  "each; --pipeline-model-parallel-layout says otherwise",
+                  job.model.n_layers, chunks));
+}
+
 // 4194304 is a batch in tokens.
 void note_batch_in_tokens(const Layout& layout, std::vector<std::string>& notes) {
   constexpr double kMostTokens = 1e9;  // per step; the largest published batches have some 1e8
@@ -85,6 +104,18 @@ void note_batch_in_tokens(const Layout& layout, std::vector<std::string>& notes)
   notes.push_back(
       fmt::format("--gbs counts sequences, not tokens: {} of {} tokens are {:.2g} tokens per step",
                   layout.batch.global_batch_sequences, layout.batch.seq_len_tokens, tokens));
+}
+
+// DeepSpeed trains whatever model it is given: without Megatron's command line one of Hugging Face, whose layers are
+// PyTorch's own kernels.
+void use_plain_layers(const Job& job, DType compute, Layout& layout, std::vector<std::string>& notes) {
+  if (job.command_line || !(job.deepspeed || job.framework == Framework::deepspeed)) return;
+  Layout plain = layout;
+  set_software_defaults(plain, Framework::pytorch, compute);
+  layout.layer.fused = plain.layer.fused;
+  notes.emplace_back(
+      "DeepSpeed: layers as Hugging Face has them, without fused kernels; for Megatron-DeepSpeed give its "
+      "--command-line");
 }
 
 // Who names FSDP means weights that are sharded; TorchTitan does nothing else.
@@ -149,6 +180,7 @@ Result<ResolvedJob> resolve_settings(const Job& job, const std::optional<Transfo
   STEPCAST_ASSIGN(result.model, model_of(base, is_bert, settings));
   STEPCAST_TRY(detail::apply_to_degrees(settings, result));
   Layout& layout = result.layout;
+  if (!job.command_line) deal_out_layers(result);
   if (!job.command_line) note_sizes(settings, job, result);
   note_batch_in_tokens(layout, result.notes);
   shard_as_framework_does(job, layout, settings, result.notes);
@@ -156,6 +188,7 @@ Result<ResolvedJob> resolve_settings(const Job& job, const std::optional<Transfo
   set_software_defaults(layout,
                         job.framework.value_or(job.deepspeed ? Framework::deepspeed : Framework::megatron),
                         settings.dtype.value_or(DType::fp32));
+  use_plain_layers(job, settings.dtype.value_or(DType::fp32), layout, result.notes);
   if (settings.zero_stage.value_or(0) > 0 && !job.framework) layout.software.framework = Framework::deepspeed;
   STEPCAST_TRY(detail::apply_choices(settings, layout));
   if (job.deepspeed) {

@@ -64,12 +64,15 @@ std::optional<LayoutChoice> LayoutSearch::tried(const JobSettings& settings) con
 }
 
 std::vector<JobSettings> LayoutSearch::usual_settings() const {
-  const std::int64_t n_gpus = job_.n_gpus.value_or(1);
+  const std::int64_t n_gpus = std::min<std::int64_t>(job_.n_gpus.value_or(1), 1'000'000'000);
   std::int64_t n_experts = job_.settings.n_experts.value_or(0);
   if (const std::optional<LayoutChoice> plain = tried({}); plain && plain->job.model.moe) {
     n_experts = plain->job.model.moe->n_experts;
   }
-  const std::int64_t micro_batch = std::max<std::int64_t>(1, job_.settings.micro_batch_sequences.value_or(1));
+  // What is larger is refused by resolve(), whatever the batch that is made of it here.
+  constexpr std::int64_t kMostMicroBatch = 1'000'000;
+  const std::int64_t micro_batch =
+      std::clamp<std::int64_t>(job_.settings.micro_batch_sequences.value_or(1), 1, kMostMicroBatch);
   if (n_gpus == 1) return {{}, {.recompute = Recompute::full}};  // nobody to share with
   std::vector<JobSettings> all;
   const auto add_spread = [&](const JobSettings& sharding, bool recomputes) {

@@ -167,11 +167,14 @@ Status apply_stages(const JobSettings& s, std::int64_t n_layers, Layout& layout)
   const std::int64_t pp = layout.degrees.pipeline, per_stage = s.layers_per_virtual_stage.value_or(0);
   if (s.virtual_stages.value_or(0) > 0) layout.degrees.virtual_stages = *s.virtual_stages;
   if (per_stage > 0) {
-    if (n_layers % (pp * per_stage) != 0) {
+    // Embedding and output may count as a layer each: 126 layers are then 8 stages x 8 chunks x 2.
+    const std::int64_t units = n_layers + (s.count_embedding_as_layer.value_or(false) ? 1 : 0) +
+                               (s.count_output_as_layer.value_or(false) ? 1 : 0);
+    if (units % (pp * per_stage) != 0) {
       return Error::at("", "--num-layers-per-virtual-pipeline-stage",
-                       fmt::format("{} layers are not divisible by {} stages x {}", n_layers, pp, per_stage));
+                       fmt::format("{} layers are not divisible by {} stages x {}", units, pp, per_stage));
     }
-    layout.degrees.virtual_stages = n_layers / (pp * per_stage);
+    layout.degrees.virtual_stages = units / (pp * per_stage);
   }
   if (layout.degrees.virtual_stages > 1) layout.pipeline.schedule = PipelineSchedule::interleaved;
   return apply_uneven_stages(s, n_layers, layout);

@@ -1,0 +1,195 @@
+#include "command_line.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <exception>
+#include <iostream>
+#include <new>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "stepcast/base/nearest_word.h"
+#include "stepcast/base/result.h"
+#include "stepcast/base/version.h"
+
+#include "option_values.h"
+#include "verbs.h"
+
+namespace stepcast::cli {
+namespace {
+
+// Text from a file or from the command line may hold line breaks and terminal controls, and be as long as it likes;
+// an error is one line that one can read.
+std::string one_line(std::string_view text) {
+  constexpr std::size_t kBegin = 1500, kEnd = 400;
+  while (!text.empty() && text.back() == '\n') text.remove_suffix(1);
+  std::string line{text};
+  if (line.size() > kBegin + kEnd) line = line.substr(0, kBegin) + " ... " + line.substr(line.size() - kEnd);
+  for (char& c : line) {
+    if (static_cast<unsigned char>(c) < 0x20) c = ' ';
+  }
+  return without_controls(line);
+}
+
+int fail(int code, std::string_view message) {
+  std::fflush(stdout);
+  fmt::print(stderr, "stepcast: error: {}\n", one_line(message));
+  return code;
+}
+
+// A verb that was asked for and the action that its flags led to.
+struct Declared {
+  CLI::App* app;
+  Action action;
+};
+
+// "predict", "calibrate kernels": the verb that was asked for with its subcommand.
+struct Chosen {
+  const CLI::App* app;
+  std::string path;
+};
+
+Chosen chosen_verb(const CLI::App& root) {
+  Chosen chosen{&root, ""};
+  for (auto next = root.get_subcommands(); !next.empty(); next = chosen.app->get_subcommands()) {
+    chosen.app = next.front();
+    chosen.path += " " + chosen.app->get_name();
+  }
+  return chosen;
+}
+
+std::vector<std::string> names_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(sub->get_name());
+  }
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+std::string unknown_word(const std::string& word, const Chosen& verb, const CLI::App& root) {
+  const bool is_flag = word.starts_with('-');
+  if (verb.app == &root && is_flag) {
+    return fmt::format("{}: flags stand behind the verb, as in `stepcast predict {}`", word.substr(0, 80),
+                       word.substr(0, 80));
+  }
+  std::string text = fmt::format("unknown {} `{}`",
+                                 is_flag             ? "flag"
+                                 : verb.app == &root ? "verb"
+                                                     : "word",
+                                 word.substr(0, 80));
+  const auto meant = nearest_word(word, names_of(*verb.app));
+  return meant ? text + fmt::format("; did you mean `{}`?", *meant) : text;
+}
+
+// CLI11's sentences say what a program does and not what to write.
+std::string usage_error(const CLI::App& root, const CLI::ParseError& problem) {
+  const Chosen verb = chosen_verb(root);
+  const std::string see = fmt::format(" (see `stepcast{} --help`)", verb.path);
+  const std::vector<std::string> unknown = verb.app->remaining();
+  const bool is_extra = dynamic_cast<const CLI::ExtrasError*>(&problem) != nullptr;
+  if (verb.app == &root) {
+    const std::vector<std::string> words = root.remaining(true);
+    if (!words.empty()) return unknown_word(words.front(), verb, root) + see;
+    if (!is_extra) return "no verb given" + see;
+  }
+  if (is_extra) {
+    // What stands in front of the verb is left over by the program itself.
+    const std::vector<std::string> before = root.remaining();
+    if (unknown.empty() && !before.empty()) return unknown_word(before.front(), {&root, ""}, root) + see;
+    if (!unknown.empty()) return unknown_word(unknown.front(), verb, root) + see;
+  }
+  std::string text = one_line(problem.what());
+  const std::size_t colon = text.find(": ");
+  if (text.find("At Most 1 required but received") != std::string::npos && colon != std::string::npos) {
+    text = fmt::format("{}: found several values, expected one", text.substr(0, colon));
+  } else if (text.find("required") != std::string::npos && text.find("missing") != std::string::npos &&
+             colon != std::string::npos) {
+    text = fmt::format("{}: found nothing behind it, expected a value", text.substr(0, colon));
+  }
+  return text + see;
+}
+
+int parse_and_run(int argc, const char* const* argv) {
+  CLI::App app{
+      "stepcast forecasts the time of one training iteration of machine-learning jobs on many GPUs."};
+  app.name("stepcast");
+  app.set_version_flag("-V,--version", fmt::format("stepcast {}", version()));
+  app.footer(
+      "First steps:\n"
+      "  stepcast predict --model llama-3-8b --gpus 8     a forecast; `stepcast models`, `stepcast "
+      "platforms`\n"
+      "  stepcast replay examples/dlrm_4gpu               recorded ranks (in a checkout)\n"
+      "  source <(stepcast completion bash)               completion, also for zsh\n"
+      "Exit codes: 0 done, 1 the machine failed, 2 the input cannot be used, 3 `predict --require-fit` and "
+      "it does\n"
+      "not fit.");
+  app.require_subcommand(1);
+  app.failure_message([](const CLI::App*, const CLI::Error&) { return std::string{}; });
+
+  std::vector<Declared> declared;
+  for (Verb& verb : builtin_verbs()) {
+    CLI::App* sub = app.add_subcommand(verb.name, verb.summary);
+    declared.push_back({sub, verb.declare(*sub)});
+  }
+  make_strict(app);
+  // As many other programs have it.
+  if (argc > 1 && std::string_view{argv[1]} == "help") {
+    std::vector<const char*> words{argv[0]};
+    words.insert(words.end(), argv + 2, argv + argc);
+    words.push_back("--help");
+    return parse_and_run(static_cast<int>(words.size()), words.data());
+  }
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& request) {  // --help and --version arrive as exceptions
+    return app.exit(request);
+  } catch (const CLI::ParseError& problem) {
+    return fail(kBadInput, usage_error(app, problem));
+  }
+
+  for (const Declared& verb : declared) {
+    if (!verb.app->parsed()) continue;
+    const Result<int> result = verb.action();
+    if (!result.ok()) {
+      return fail(result.error().is_of_machine() ? kInternalError : kBadInput, result.error().message());
+    }
+    return result.value();
+  }
+  return fail(kInternalError, "no verb ran");
+}
+
+// What was printed stands in buffers until here. `code`, or that of a result that could not be written.
+int finish(int code) {
+  errno = 0;
+  std::cout.flush();
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout) return code;
+  if (code != kSuccess) return code;
+  const std::string why = errno != 0 ? ": " + std::generic_category().message(errno) : std::string{};
+  return fail(kInternalError, "could not write all of the result to standard output" + why);
+}
+
+}  // namespace
+
+int run_command_line(int argc, const char* const* argv) {
+  try {
+    return finish(parse_and_run(argc, argv));
+  } catch (const std::bad_alloc&) {
+    std::fputs("stepcast: error: out of memory\n", stderr);
+  } catch (const std::exception& bug) {
+    if (std::ferror(stdout) != 0) return finish(kSuccess);  // fmt's way to say it
+    std::fprintf(stderr, "stepcast: error: internal error, please report it: %s\n", bug.what());
+  }
+  return kInternalError;
+}
+
+}  // namespace stepcast::cli

@@ -1,0 +1,10 @@
+// Reads a command line, runs one verb, and turns what can go wrong into one line and an exit code.
+#pragma once
+
+namespace stepcast::cli {
+
+// `argv` as main() gets it. Writes to standard output and standard error; the exit code is one of verbs.h. May be called
+// several times in one process (fuzz/command_line_fuzz.cpp does).
+[[nodiscard]] int run_command_line(int argc, const char* const* argv);
+
+}  // namespace stepcast::cli

@@ -1,0 +1,55 @@
+#include "progress.h"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdio>
+#include <utility>
+
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "verbs.h"
+
+namespace stepcast::cli {
+
+ProgressLine::ProgressLine(std::string what) : what_(std::move(what)) {
+  if (::isatty(STDERR_FILENO) != 0) thread_ = std::thread{[this] { run(); }};
+}
+
+ProgressLine::~ProgressLine() {
+  if (!thread_.joinable()) return;
+  {
+    const std::scoped_lock lock{mutex_};
+    ends_ = true;
+  }
+  wake_.notify_all();
+  thread_.join();
+}
+
+void ProgressLine::say(std::string what) {
+  const std::scoped_lock lock{mutex_};
+  what_ = std::move(what);
+}
+
+void ProgressLine::run() {
+  using std::chrono::milliseconds;
+  constexpr milliseconds kPatience{2000}, kPeriod{500};
+  const auto begin = std::chrono::steady_clock::now();
+  std::size_t shown = 0;  // characters of the line that stands there
+  std::unique_lock lock{mutex_};
+  milliseconds wait = kPatience;
+  while (!wake_.wait_for(lock, wait, [this] { return ends_; })) {
+    const auto passed =
+        std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - begin);
+    const std::string line = without_controls(fmt::format("{}: {} s", what_, passed.count()));
+    fmt::print(stderr, "\r{:<{}}", line, shown);
+    std::fflush(stderr);
+    shown = line.size();
+    wait = kPeriod;
+  }
+  if (shown > 0) fmt::print(stderr, "\r{:<{}}\r", "", shown);
+  std::fflush(stderr);
+}
+
+}  // namespace stepcast::cli

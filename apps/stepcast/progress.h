@@ -1,0 +1,35 @@
+// Says on a terminal what takes long, and for how long already; silent in pipes and files.
+//
+//   const ProgressLine progress{"validate kernels"};
+//   ...                                  // after two seconds: "validate kernels: 3 s"
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace stepcast::cli {
+
+// One line on standard error, from two seconds on and until this object is gone, which leaves nothing of it behind.
+class ProgressLine {
+ public:
+  explicit ProgressLine(std::string what);
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+  ~ProgressLine();
+
+  // What is done now: "validate: kernels, 3 of 7".
+  void say(std::string what);
+
+ private:
+  void run();
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::string what_;
+  bool ends_ = false;
+  std::thread thread_;  // none where standard error is no terminal
+};
+
+}  // namespace stepcast::cli
