@@ -65,6 +65,32 @@ TEST(DeviceTime, KnowsPoolingByItsKernels) {
   EXPECT_LT(device.of(pooling, kernels.price(pooling)).time.value(), 400);
 }
 
+// PyTorch's default from Ampere on. Kernels that were seen decide otherwise; a V100 has no such units.
+TEST(DeviceTime, ConvolvesOnTf32UnitsByDefault) {
+  const ConvolutionShape shape{.batch = 128,
+                               .in_channels = 256,
+                               .out_channels = 256,
+                               .height = 56,
+                               .width = 56,
+                               .kernel_height = 3,
+                               .kernel_width = 3,
+                               .padding = 1};
+  SeenKernels fp32;
+  fp32.add(implementation_of("ampere_scudnn_128x64_relu_xregs_large_nn_v1"), 1000, 1);
+  const auto us = [&](const char* name, DType dtype, const SeenKernels& seen) {
+    const Platform platform = load(name);
+    TrainingKernels kernels{platform};
+    const Operation operation{shape, dtype, Direction::forward};
+    return DeviceTime{kernels.model(), platform.device}
+        .of(operation, kernels.price(operation), seen)
+        .time.value();
+  };
+  EXPECT_EQ(us("dgx-a100", DType::fp32, {}), us("dgx-a100", DType::tf32, {}));
+  EXPECT_GT(us("dgx-a100", DType::fp32, fp32), 2 * us("dgx-a100", DType::fp32, {}));
+  EXPECT_EQ(us("dgx-a100", DType::fp32, fp32.without_convolutions()), us("dgx-a100", DType::fp32, {}));
+  EXPECT_GT(us("dgx-1-v100-32gb", DType::fp32, {}), 2 * us("dgx-a100", DType::fp32, {}));
+}
+
 // No step where launches stop to count: times grow with the work.
 TEST(DeviceTime, GrowsWithTheWork) {
   const Platform platform = load("dgx-1-v100-32gb");

@@ -154,14 +154,20 @@ Estimate DeviceTime::without_launch(const Operation& operation, const PricedOper
   return time;
 }
 
+DType DeviceTime::dtype_as_run(DType dtype, const SeenKernels& seen) const {
+  if (dtype != DType::fp32 || made_by_amd_ || !model_->analytic().figures().has_matrix_units(DType::tf32))
+    return dtype;
+  return seen.times > 0 ? dtype : DType::tf32;
+}
+
 Estimate DeviceTime::of(const Operation& operation, const PricedOperation& priced, const SeenKernels& seen) {
   const DeviceFigures& figures = model_->analytic().figures();
   const auto within = [](double us, double band, EstimateSource source) {
     return Estimate{Microseconds{us}, Microseconds{us / band}, Microseconds{us * band}, source};
   };
   if (const auto* shape = std::get_if<ConvolutionShape>(&operation.shape)) {
-    const double us =
-        convolution_us(*shape, operation.dtype, operation.direction, figures, seen, made_by_amd_);
+    const double us = convolution_us(*shape, dtype_as_run(operation.dtype, seen), operation.direction,
+                                     figures, seen, made_by_amd_);
     if (us > 0 && std::isfinite(us)) return within(us, kClosedFormBand, EstimateSource::analytic);
   }
   Estimate time = without_launch(operation, priced);

@@ -39,6 +39,8 @@ class DeviceTime {
                             const SeenKernels& seen = {});
 
  private:
+  // PyTorch lets cuDNN convolve fp32 tensors on TF32 units where a GPU has them, unless kernels were seen that do not.
+  [[nodiscard]] DType dtype_as_run(DType dtype, const SeenKernels& seen) const;
   [[nodiscard]] Estimate without_launch(const Operation& operation, const PricedOperation& priced);
   [[nodiscard]] double floor_us(const Operation& operation, std::string_view record);
 

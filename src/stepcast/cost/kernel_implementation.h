@@ -24,7 +24,8 @@ enum class KernelImplementation : std::uint8_t {
   pooling_forward,     // windows of an image
   pooling_backward,    // every input looks for the windows that chose it
   channel_statistics,  // batch norm with one block per channel
-  to_channels_last,    // copies around convolutions that want another layout
+  // What libraries of convolutions choose, to the end of the list.
+  to_channels_last,  // copies around convolutions that want another layout
   to_channels_first,
   layout_transpose,  // the same, the name does not say which way
   winograd_fused,    // transforms and products in one kernel, tiles of 2x2 outputs
@@ -46,12 +47,24 @@ inline constexpr std::size_t kKernelImplementationCount =
 struct SeenKernels {
   std::array<double, kKernelImplementationCount> time_us{};  // in total
   std::array<double, kKernelImplementationCount> count{};
-  double times = 0;  // how often the operation was done
+  double times = 0;  // how often the operation was done; 0: on no GPU like the one that is asked for
 
   void add(KernelImplementation implementation, double us, double share) {
     time_us[static_cast<std::size_t>(implementation)] += us;
     count[static_cast<std::size_t>(implementation)] += 1;
     times += share;
+  }
+  // Without what a library of convolutions chose: on another GPU it chooses anew. Kernels of the framework are the
+  // same everywhere.
+  [[nodiscard]] SeenKernels without_convolutions() const {
+    SeenKernels out = *this;
+    out.times = 0;
+    for (auto i = static_cast<std::size_t>(KernelImplementation::to_channels_last);
+         i < kKernelImplementationCount; ++i) {
+      out.time_us[i] = 0;
+      out.count[i] = 0;
+    }
+    return out;
   }
   [[nodiscard]] bool has(KernelImplementation implementation) const {
     return count[static_cast<std::size_t>(implementation)] > 0;

@@ -86,7 +86,7 @@ class Pricing {
     if (how.origin != nullptr)
       origin_time_.emplace(how.origin->kernels().model(), how.origin->platform().device);
     same_library_ = how.origin == nullptr || how.target == nullptr ||
-                    how.origin->platform().device.vendor == how.target->platform().device.vendor;
+                    how.origin->platform().device.architecture == how.target->platform().device.architecture;
     see_kernels();
   }
 
@@ -239,9 +239,8 @@ class Pricing {
     const TaskWork& work = program_.works.of(id);
     if (const auto* operation = std::get_if<Operation>(&work)) {
       const SeenKernels& seen = seen_[id.index()];
-      // Another maker's library chooses for itself.
       once.target = target_time_->of(*operation, how_.target->kernels().price(*operation),
-                                     same_library_ ? seen : SeenKernels{});
+                                     same_library_ ? seen : seen.without_convolutions());
       if (how_.origin != nullptr) {
         once.origin = origin_time_->of(*operation, how_.origin->kernels().price(*operation), seen);
       }
