@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "stepcast/cost/families/fitted_kernel.h"
+#include "stepcast/cost/step_factors.h"
 
 namespace stepcast::test {
 namespace {
@@ -379,14 +380,17 @@ INSTANTIATE_TEST_SUITE_P(
                   "must increase"}),
     [](const auto& test) { return std::string{test.param.name}; });
 
-TEST(KernelModel, LeavesOutRecordsOfOtherDevicesAndIgnoresOtherKinds) {
+TEST(KernelModel, LeavesOutRecordsOfOtherDevicesAndNamesUnknownKinds) {
   ModelRecord other = record_of(plain_kernel(kProduct, 1.5));
   other.device = "Another GPU";
-  ModelRecord slowdown;
+  ModelRecord factors, slowdown;
+  factors.name = "factors";
+  factors.kind = kStepFactorsKind;  // has a reader of its own
   slowdown.name = "overlap";
   slowdown.kind = "overlap_slowdown";
-  const KernelModel model{device(), std::vector{other, slowdown}};
-  EXPECT_THAT(model.skipped(), ElementsAre(HasSubstr("fitted on Another GPU")));
+  const KernelModel model{device(), std::vector{other, factors, slowdown}};
+  EXPECT_THAT(model.skipped(),
+              ElementsAre(HasSubstr("fitted on Another GPU"), HasSubstr("`overlap_slowdown`")));
 }
 
 TEST(KernelModel, ARecordOfASiblingIsGivenTheFiguresOfThisDevice) {
