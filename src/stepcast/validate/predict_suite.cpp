@@ -33,9 +33,10 @@ constexpr double kUsPerMs = 1e3;
 // Standard deviations from the mean to the 10th and 90th percentile of a normal distribution.
 constexpr double kTenthPercentile = 1.2816;
 
-// Bands of a step, as factors to either side: with the host times of another capture or rank of the job; of a
-// related job; of one with other operators. Assumed; the first two are those of `stepcast predict --trace`.
-constexpr double kOverheadBand = 1.08, kOtherHostBand = 1.2, kUnrelatedBand = 2;
+// Bands of a step, as factors to either side: with the host times of another capture or rank of the job; of
+// another host; of a related job, which holds two of three public traces; of one with other operators. Assumed where not
+// said otherwise; the first two are those of `stepcast predict --trace`.
+constexpr double kOverheadBand = 1.08, kOtherHostBand = 1.2, kRelatedBand = 1.45, kUnrelatedBand = 2;
 // A job is related to another if its host times know this share of the other's calls.
 constexpr double kRelated = 0.6;
 
@@ -317,7 +318,7 @@ void between_jobs(Scores& scores, std::span<const RecordedJob> jobs) {
       const HostTimes& foreign = host_of_jobs[nearest];
       const std::string_view test = most >= kRelated ? "foreign_overheads" : "foreign_overheads_unrelated";
       with_host_of(scores, test, job, foreign, foreign.factor_of(own), jobs[nearest].steps.size(),
-                   most >= kRelated ? kOtherHostBand : kUnrelatedBand);
+                   most >= kRelated ? kRelatedBand : kUnrelatedBand);
     }
   }
 }
