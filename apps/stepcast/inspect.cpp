@@ -112,6 +112,15 @@ Status inspect(const std::string& file, const Options& options, std::string& tex
       show(graph);
       return Ok{};
     }
+    case TraceFormat::pipeline_timeline: {
+      STEPCAST_ASSIGN(const PipelineTimeline timeline, read_pipeline_timeline(file));
+      if (options.operations) {
+        return Error{"--operations is for execution traces and profiler traces"}.in_file(file).found(
+            "a timeline of a pipeline");
+      }
+      show(timeline);
+      return Ok{};
+    }
     case TraceFormat::kineto:
     case TraceFormat::unknown: break;
   }

@@ -77,6 +77,9 @@ TEST(Schemas, Inspect) {
   }
   const std::string chakra = (source_dir() / "fuzz" / "corpus" / "chakra" / "step.et").string();
   EXPECT_THAT(violations_of("inspect.json", printed({"inspect", "--json", chakra})), IsEmpty());
+  const std::string pipeline =
+      (source_dir() / "fuzz" / "corpus" / "pipeline_timeline" / "two_ranks.json").string();
+  EXPECT_THAT(violations_of("inspect.json", printed({"inspect", "--json", pipeline})), IsEmpty());
   const std::string operations =
       printed({"inspect", "--operations", "--json", (folder / "et_rank0.json.gz").string()});
   EXPECT_THAT(violations_of("inspect.json", operations), IsEmpty());

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <charconv>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <set>
@@ -28,6 +29,7 @@
 #include "stepcast/predict/what_if.h"
 #include "stepcast/report/perfetto.h"
 #include "stepcast/trace/graph_program.h"
+#include "stepcast/trace/pipeline_program.h"
 #include "stepcast/trace/readers.h"
 #include "stepcast/trace/recorded_steps.h"
 #include "stepcast/trace/trace_set.h"
@@ -199,6 +201,37 @@ std::vector<UntimedRank> untimed_ranks(const std::vector<ExecutionTrace>& traces
   std::vector<UntimedRank> ranks;
   for (const ExecutionTrace& trace : traces) ranks.push_back({&trace, *trace.rank, 0});
   return ranks;
+}
+
+struct PipelineStep {
+  RecordedProgram program;
+  std::int64_t number = 0;
+};
+
+// The step asked for, else the last, with the launch delays of all others.
+Result<PipelineStep> pipeline_step(const TraceListing& listing, std::optional<std::int64_t> asked,
+                                   const std::vector<std::int32_t>& ranks) {
+  if (listing.timelines.size() > 1) {
+    return Error::at(listing.name,
+                     fmt::format("{} timelines of pipelines are here", listing.timelines.size()))
+        .advice("name one of them: each holds all ranks of a job");
+  }
+  if (!ranks.empty()) {
+    return Error::at(listing.timelines.front().string(), "a timeline of a pipeline is replayed as a whole")
+        .advice("leave --ranks out");
+  }
+  STEPCAST_ASSIGN(const PipelineTimeline timeline, read_pipeline_timeline(listing.timelines.front()));
+  PipelineStep step;
+  step.number = asked.value_or(timeline.steps.back());
+  std::vector<std::int64_t> others = timeline.steps;
+  std::erase(others, step.number);
+  STEPCAST_ASSIGN(step.program,
+                  pipeline_program(timeline, step.number, learn_launch_delays(timeline, others)));
+  step.program.notes.push_back(
+      others.empty()
+          ? std::string{"one step alone: launch delays are not known and count as 0"}
+          : fmt::format("launch delays are medians of the other {} steps of the file", others.size()));
+  return step;
 }
 
 // The GPU that recorded, as the first trace that names one has it.
@@ -558,6 +591,16 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request) const {
     if (timeline) STEPCAST_TRY(write_perfetto(*timeline, flat, prediction.costs, times));
     return forecast;
   };
+  if (listing.is_pipeline()) {
+    if (platform != nullptr) {
+      return Error{"a timeline of a pipeline names no work that another GPU could be asked for"}
+          .in_file(listing.timelines.front().string())
+          .advice("leave --platform out; --what-if network=2x and the like work");
+    }
+    STEPCAST_ASSIGN(PipelineStep recorded, pipeline_step(listing, request.step, request.ranks));
+    STEPCAST_ASSIGN(const TracePrediction prediction, predict_recorded(std::move(recorded.program), how));
+    return forecast_of(prediction, listing.name, {});
+  }
   if (listing.is_chakra()) {
     if (request.published_algorithm || !request.second_places.empty()) {
       return Error{fmt::format("{} is for traces of PyTorch",
@@ -638,40 +681,12 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request) const {
   return forecast;
 }
 
-// Graphs of operations hold no measured step to compare with.
-Result<Replayed> Session::replay_graphs(const ReplayRequest& request) const {
-  PredictTraceRequest as_recorded;
-  as_recorded.places = request.places;
-  as_recorded.ranks = request.ranks;
-  as_recorded.path_steps = request.path_steps;
-  as_recorded.threads = request.threads;
-  as_recorded.budget = request.budget;
-  as_recorded.samples_per_step = request.samples_per_step;
-  as_recorded.tokens_per_step = request.tokens_per_step;
-  as_recorded.timeline = request.timeline;
-  Replayed replayed;
-  STEPCAST_ASSIGN(replayed.simulated, predict(as_recorded));
-  replayed.simulated.kind = "replay";
-  if (replayed.simulated.coverage.measured <= 0) {
-    replayed.simulated.notes.emplace_back(
-        "nothing here was timed: `stepcast predict --trace ... --platform NAME` takes times from models");
-  }
-  return replayed;
-}
+namespace {
 
-Result<Replayed> Session::replay(const ReplayRequest& request) const {
-  STEPCAST_ASSIGN(const TraceListing listing, list_traces(request.places));
-  if (listing.is_chakra()) return replay_graphs(request);
-  STEPCAST_ASSIGN(const std::optional<OutputFile> timeline, output_at(request.timeline, listing.files()));
-  STEPCAST_ASSIGN(const TraceSet traces,
-                  read_trace_set(listing, {.ranks = request.ranks, .threads = request.threads}));
-  ReplayOptions how;
-  how.rebuild.step = request.step;
-  how.rebuild.own_delays = request.own_delays;
-  how.smallest_handoff = request.smallest_handoff;
-  STEPCAST_ASSIGN(const SpreadOptions spread, spread_options(request.spread, request.threads));
-  STEPCAST_ASSIGN(const std::vector<RecordedInput> inputs, indexed_inputs(traces, request.threads));
-  STEPCAST_ASSIGN(const Replay result, stepcast::replay(inputs, how));
+// With the comparison, what `add_to` adds to the simulated step, the training that was asked for, and the time line.
+Result<Replayed> analysed(const ReplayRequest& request, const std::optional<OutputFile>& timeline,
+                          const TraceSet& traces, const Replay& result,
+                          const std::function<Status(Forecast&)>& add_to) {
   STEPCAST_ASSIGN(const ReplayTimes times, replay_times(result));
   // Peaks and links stand beside what was achieved where a platform has that GPU.
   const Result<PlatformChoice> platform = platform_for({.name = {},
@@ -689,17 +704,7 @@ Result<Replayed> Session::replay(const ReplayRequest& request) const {
   for (Forecast* forecast : {&analysis.simulated, &analysis.measured}) {
     STEPCAST_TRY(add_training(*forecast, request.budget));
   }
-  const std::set<std::int64_t> common = common_steps(traces);
-  const auto replay_step = [&](std::int64_t step, const ShowStep& show) -> Status {
-    ReplayOptions of_step = how;
-    of_step.rebuild.step = step;
-    of_step.compare_variants = false;
-    STEPCAST_ASSIGN(const Replay replay, stepcast::replay(inputs, of_step));
-    show(replay.recorded, replay.costs, replay);
-    return Ok{};
-  };
-  STEPCAST_TRY(add_spread(spread, std::vector<std::int64_t>{common.begin(), common.end()}, replay_step,
-                          result.recorded, result.costs, analysis.simulated));
+  STEPCAST_TRY(add_to(analysis.simulated));
   if (timeline) {
     STEPCAST_TRY(write_perfetto(*timeline, times.flat, times.costs, times.simulated,
                                 request.timeline_with_measured ? &times.measured : nullptr));
@@ -709,6 +714,69 @@ Result<Replayed> Session::replay(const ReplayRequest& request) const {
   replayed.measured = analysis.measured;
   replayed.analysis = std::make_shared<const ReplayAnalysis>(std::move(analysis));
   return replayed;
+}
+
+// Graphs of operations hold no measured step to compare with.
+Result<Replayed> replay_graphs(const Session& session, const ReplayRequest& request) {
+  PredictTraceRequest as_recorded;
+  as_recorded.places = request.places;
+  as_recorded.ranks = request.ranks;
+  as_recorded.path_steps = request.path_steps;
+  as_recorded.threads = request.threads;
+  as_recorded.budget = request.budget;
+  as_recorded.samples_per_step = request.samples_per_step;
+  as_recorded.tokens_per_step = request.tokens_per_step;
+  as_recorded.timeline = request.timeline;
+  Replayed replayed;
+  STEPCAST_ASSIGN(replayed.simulated, session.predict(as_recorded));
+  replayed.simulated.kind = "replay";
+  if (replayed.simulated.coverage.measured <= 0) {
+    replayed.simulated.notes.emplace_back(
+        "nothing here was timed: `stepcast predict --trace ... --platform NAME` takes times from models");
+  }
+  return replayed;
+}
+
+Result<Replayed> replay_pipeline(const ReplayRequest& request, const TraceListing& listing) {
+  STEPCAST_ASSIGN(const std::optional<OutputFile> timeline, output_at(request.timeline, listing.files()));
+  STEPCAST_ASSIGN(PipelineStep step, pipeline_step(listing, request.step, request.ranks));
+  ReplayOptions how;
+  how.compare_variants = false;  // there are no launches to leave out
+  STEPCAST_ASSIGN(const Replay result, stepcast::replay_recorded(std::move(step.program), how));
+  TraceSet named;
+  named.name = listing.name;
+  return analysed(request, timeline, named, result, [](Forecast&) -> Status { return Ok{}; });
+}
+
+}  // namespace
+
+Result<Replayed> Session::replay(const ReplayRequest& request) const {
+  STEPCAST_ASSIGN(const TraceListing listing, list_traces(request.places));
+  if (listing.is_chakra()) return replay_graphs(*this, request);
+  if (listing.is_pipeline()) return replay_pipeline(request, listing);
+  STEPCAST_ASSIGN(const std::optional<OutputFile> timeline, output_at(request.timeline, listing.files()));
+  STEPCAST_ASSIGN(const TraceSet traces,
+                  read_trace_set(listing, {.ranks = request.ranks, .threads = request.threads}));
+  ReplayOptions how;
+  how.rebuild.step = request.step;
+  how.rebuild.own_delays = request.own_delays;
+  how.smallest_handoff = request.smallest_handoff;
+  STEPCAST_ASSIGN(const SpreadOptions spread, spread_options(request.spread, request.threads));
+  STEPCAST_ASSIGN(const std::vector<RecordedInput> inputs, indexed_inputs(traces, request.threads));
+  STEPCAST_ASSIGN(const Replay result, stepcast::replay(inputs, how));
+  const std::set<std::int64_t> common = common_steps(traces);
+  const auto replay_step = [&](std::int64_t step, const ShowStep& show) -> Status {
+    ReplayOptions of_step = how;
+    of_step.rebuild.step = step;
+    of_step.compare_variants = false;
+    STEPCAST_ASSIGN(const Replay replay, stepcast::replay(inputs, of_step));
+    show(replay.recorded, replay.costs, replay);
+    return Ok{};
+  };
+  return analysed(request, timeline, traces, result, [&](Forecast& simulated) {
+    return add_spread(spread, std::vector<std::int64_t>{common.begin(), common.end()}, replay_step,
+                      result.recorded, result.costs, simulated);
+  });
 }
 
 }  // namespace stepcast

@@ -57,7 +57,7 @@ struct SpreadRequest {
 
 // Recorded ranks, with simulated waiting.
 struct ReplayRequest {
-  // A folder of profiler (and execution) traces or of Chakra traces, or the files.
+  // A folder of profiler (and execution) traces, of Chakra traces or with the timeline of a pipeline; or the files.
   std::vector<std::filesystem::path> places;
   std::optional<std::int64_t> step;  // N of ProfilerStep#N; otherwise the last that all ranks have
   std::vector<std::int32_t> ranks;   // only these; empty: all
@@ -137,7 +137,6 @@ class Session {
   [[nodiscard]] Result<Replayed> replay(const ReplayRequest& request) const;
 
  private:
-  [[nodiscard]] Result<Replayed> replay_graphs(const ReplayRequest& request) const;
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

@@ -194,8 +194,13 @@ Result<ReplayScores> score_replay(const RecordedProgram& recorded, const Costs& 
 }
 
 Result<Replay> replay(std::span<const RecordedInput> inputs, const ReplayOptions& options) {
+  STEPCAST_ASSIGN(RecordedProgram recorded, rebuild_program(inputs, options.rebuild));
+  return replay_recorded(std::move(recorded), options);
+}
+
+Result<Replay> replay_recorded(RecordedProgram program, const ReplayOptions& options) {
   Replay result;
-  { STEPCAST_ASSIGN(result.recorded, rebuild_program(inputs, options.rebuild)); }
+  result.recorded = std::move(program);
   RecordedProgram& recorded = result.recorded;
   result.costs = Costs{recorded.program};
   if (options.smallest_handoff) {

@@ -98,6 +98,9 @@ struct Replay : ReplayScores {
 
 [[nodiscard]] Result<Replay> replay(std::span<const RecordedInput> inputs, const ReplayOptions& options = {});
 
+// The same of a Program that was made elsewhere (trace/pipeline_program.h); `options.rebuild` does not count.
+[[nodiscard]] Result<Replay> replay_recorded(RecordedProgram recorded, const ReplayOptions& options = {});
+
 // GPU work whose launch lies before the window: it enters at its recorded time. [task of the block]
 [[nodiscard]] std::vector<bool> left_over_tasks(const Block& block);
 

@@ -207,6 +207,45 @@ std::string inspect_text(const OperationGraph& graph) {
   return out;
 }
 
+std::string inspect_text(const PipelineTimeline& timeline) {
+  std::string out = timeline.file + "\n";
+  line(out, "format", "operator-level timeline of a pipeline");
+  line(out, "ranks", table_count(timeline.ranks.size()));
+  line(out, "steps",
+       fmt::format("{}: {} to {}", table_count(timeline.steps.size()), timeline.steps.front(),
+                   timeline.steps.back()));
+  std::map<std::string_view, std::pair<std::size_t, double>> kinds;
+  for (const PipelineOp& op : timeline.ops) {
+    auto& [count, us] = kinds[timeline.names.text(op.name)];
+    ++count;
+    us += op.duration_us;
+  }
+  line(out, "operators", table_count(timeline.ops.size()));
+  TextTable table{{{"operator", TextTable::Align::left}, {"count"}, {"mean ms"}}};
+  for (const auto& [name, sum] : kinds) {
+    table.row({std::string{name}, table_count(sum.first),
+               table_number(sum.second * 1e-3 / static_cast<double>(sum.first), 3)});
+  }
+  return out + "\n" + table.text(2);
+}
+
+void inspect_json(const PipelineTimeline& timeline, JsonWriter& json) {
+  json.begin_object();
+  json.field("file", timeline.file).field("format", "pipeline_timeline");
+  json.key("ranks").begin_array();
+  for (const std::int32_t rank : timeline.ranks) json.value(rank);
+  json.end_array();
+  json.key("steps").begin_array();
+  for (const std::int64_t step : timeline.steps) json.value(step);
+  json.end_array();
+  json.key("operators").begin_object();
+  std::map<std::string_view, std::size_t> kinds;
+  for (const PipelineOp& op : timeline.ops) ++kinds[timeline.names.text(op.name)];
+  for (const auto& [name, count] : kinds) json.field(name, count);
+  json.end_object();
+  json.end_object();
+}
+
 void inspect_json(const OperationGraph& graph, JsonWriter& json) {
   const OperationGraphSummary s = summarize(graph);
   json.begin_object();

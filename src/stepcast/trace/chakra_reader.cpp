@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -71,6 +71,7 @@ CollectiveOp collective_op(std::int64_t comm_type) {
 struct Attribute {
   std::string_view name;
   std::string_view text;  // of strings and bytes
+  std::string_view list;  // of int64, as a message
   double number = 0;
   std::int64_t integer = 0;  // 0 for what is no whole number
   bool has_number = false;
@@ -92,6 +93,7 @@ bool read_attribute(std::string_view message, Attribute& attribute) {
     if (f.is_bytes()) {
       if (f.number() == 1) attribute.name = f.bytes();
       if (f.number() == 29 || f.number() == 31) attribute.text = f.bytes();
+      if (f.number() == 10) attribute.list = f.bytes();
       continue;
     }
     switch (f.number()) {
@@ -136,6 +138,14 @@ bool read_ids(const ProtobufFields& f, std::vector<std::uint64_t>& ids) {
   return true;
 }
 
+bool read_list(std::string_view message, std::vector<std::uint64_t>& values) {
+  ProtobufFields f{message};
+  while (f.next()) {
+    if (f.number() == 1 && !read_ids(f, values)) return false;
+  }
+  return !f.damaged();
+}
+
 // Metadata hold texts in fields 1 and 2 alone; a node has a number in field 1 or fields from 3 on.
 bool is_metadata(std::string_view message) {
   ProtobufFields f{message};
@@ -159,32 +169,49 @@ class GraphBuilder {
     if (graph_.nodes.empty()) {
       return Error::at(graph_.file, "the nodes").found("none").expected("operations of a rank");
     }
-    std::vector<std::uint32_t> found;
+    std::vector<std::pair<std::uint32_t, double>> found;  // with their delays
     for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
       found.clear();
       const Links& links = links_[n];
-      const auto resolve = [&](std::uint64_t id) {
+      const bool delayed = links.end_delay > links.first_delay;
+      const std::size_t n_data = links.first_control - links.first;
+      if (delayed && links.end_delay - links.first_delay != n_data) {
+        return Error::at(graph_.file, fmt::format("node {}, delay_nanos", graph_.nodes[n].id))
+            .found(fmt::format("{} numbers", links.end_delay - links.first_delay))
+            .expected(fmt::format("one for each of {} data dependencies", n_data));
+      }
+      const auto resolve = [&](std::uint64_t id, double delay_us) {
         const auto node = position_.find(id);
         if (node == position_.end()) {
           ++graph_.dangling;
         } else {
-          found.push_back(node->second);
+          found.emplace_back(node->second, delay_us);
         }
       };
-      for (std::size_t i = links.first; i < links.first_control; ++i) resolve(ids_[i]);
+      for (std::size_t i = links.first; i < links.first_control; ++i) {
+        const std::size_t delay = links.first_delay + (i - links.first);
+        resolve(ids_[i], delayed ? static_cast<double>(static_cast<std::int64_t>(delays_[delay])) * 1e-3 : 0);
+      }
       for (std::size_t i = links.first_control; i < links.end; ++i) {
         if (from_pytorch_) {
           ++graph_.callers;
         } else {
-          resolve(ids_[i]);
+          resolve(ids_[i], 0);
         }
       }
-      std::sort(found.begin(), found.end());
-      found.erase(std::unique(found.begin(), found.end()), found.end());
+      // Of several on one node, the one that lasts longest.
+      std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
+        return a.first != b.first ? a.first < b.first : a.second > b.second;
+      });
+      const auto same = [](const auto& a, const auto& b) { return a.first == b.first; };
+      found.erase(std::unique(found.begin(), found.end(), same), found.end());
       // A converter leaves out times that round to nothing.
       if (from_pytorch_ && graph_.nodes[n].duration_us < 0) graph_.nodes[n].duration_us = 0;
       graph_.nodes[n].first_dependency = graph_.dependencies.size();
-      graph_.dependencies.insert(graph_.dependencies.end(), found.begin(), found.end());
+      for (const auto& [dependency, delay_us] : found) {
+        graph_.dependencies.push_back(dependency);
+        if (!delays_.empty()) graph_.delays_us.push_back(delay_us);
+      }
       graph_.nodes[n].end_dependency = graph_.dependencies.size();
     }
     return std::move(graph_);
@@ -193,6 +220,7 @@ class GraphBuilder {
  private:
   struct Links {
     std::size_t first = 0, first_control = 0, end = 0;  // in ids_
+    std::size_t first_delay = 0, end_delay = 0;         // in delays_
   };
 
   [[nodiscard]] Error damaged(std::string_view what) const {
@@ -227,10 +255,13 @@ class GraphBuilder {
 
   Status add_node(std::string_view message) {
     GraphNode node;
-    Links links{.first = ids_.size(), .first_control = 0, .end = 0};
+    Links links;
+    links.first = ids_.size();
+    links.first_delay = delays_.size();
     std::string_view name;
     std::uint64_t type = kInvalid;
     bool has_collective_type = false;
+    std::optional<double> exact_us;
     control_.clear();
     ProtobufFields f{message};
     while (f.next()) {
@@ -266,6 +297,9 @@ class GraphBuilder {
           Attribute attribute;
           if (!text || !read_attribute(f.bytes(), attribute)) return damaged("an attribute");
           has_collective_type |= attribute.name == "comm_type";
+          if (attribute.name == "delay_nanos" && !read_list(attribute.list, delays_))
+            return damaged("a list of delays");
+          if (attribute.name == "duration_nanos") exact_us = static_cast<double>(attribute.integer) * 1e-3;
           STEPCAST_TRY(take(attribute, node));
           break;
         }
@@ -276,9 +310,14 @@ class GraphBuilder {
     if (type == kMetadata) {
       ++graph_.metadata_nodes;
       ids_.resize(links.first);
+      delays_.resize(links.first_delay);
       return Ok{};
     }
     STEPCAST_TRY(set_kind(type, has_collective_type, node));
+    if (exact_us) {
+      if (*exact_us < 0) return wrong(node, "duration_nanos", *exact_us * 1e3, "a number from 0 on");
+      node.duration_us = *exact_us;
+    }
     if (node.duration_us > static_cast<double>(kLongestTimeUs))
       return wrong(node, "duration_micros", node.duration_us, "below 1e15");
     if (node.start_us > 10 * static_cast<double>(kLongestTimeUs))
@@ -292,6 +331,7 @@ class GraphBuilder {
     links.first_control = ids_.size();
     ids_.insert(ids_.end(), control_.begin(), control_.end());
     links.end = ids_.size();
+    links.end_delay = delays_.size();
     links_.push_back(links);
     graph_.nodes.push_back(node);
     return Ok{};
@@ -362,6 +402,7 @@ class GraphBuilder {
   std::unordered_map<std::uint64_t, std::uint32_t> position_;  // by id
   std::vector<Links> links_;                                   // [node]
   std::vector<std::uint64_t> ids_, control_;
+  std::vector<std::uint64_t> delays_;  // nanoseconds, as two's complement
   std::string scratch_;
 };
 

@@ -21,6 +21,16 @@ bool looks_like_event(std::string_view element) {
   return element.front() == '{' && element.find("\"ph\"") != std::string_view::npos;
 }
 
+// Operators of a pipeline name their micro-batch; profilers know of none. (null: the output of a simulator.)
+bool looks_like_pipeline_operator(std::string_view element) {
+  constexpr std::string_view kKey = "\"mb_id\":";
+  const std::size_t key = element.find(kKey);
+  if (key == std::string_view::npos || !looks_like_event(element)) return false;
+  const std::size_t value = element.find_first_not_of(" \t\n\r", key + kKey.size());
+  return value != std::string_view::npos &&
+         (element[value] == '-' || (element[value] >= '0' && element[value] <= '9'));
+}
+
 Result<TraceFormat> detect_json(ByteSource& source) {
   JsonSplitter splitter(source, {"traceEvents", "nodes"});
   for (;;) {
@@ -33,6 +43,7 @@ Result<TraceFormat> detect_json(ByteSource& source) {
         if (splitter.key() == "nodes") return TraceFormat::execution_trace;
         break;
       case JsonSplitter::Step::element:
+        if (looks_like_pipeline_operator(splitter.text())) return TraceFormat::pipeline_timeline;
         return looks_like_event(splitter.text()) ? TraceFormat::kineto : TraceFormat::other_json;
       case JsonSplitter::Step::end: return TraceFormat::other_json;
       case JsonSplitter::Step::error: return splitter.take_error();
@@ -47,6 +58,7 @@ std::string_view to_string(TraceFormat format) {
     case TraceFormat::kineto: return "kineto";
     case TraceFormat::execution_trace: return "execution_trace";
     case TraceFormat::chakra_protobuf: return "chakra_protobuf";
+    case TraceFormat::pipeline_timeline: return "pipeline_timeline";
     case TraceFormat::other_json: return "other_json";
     case TraceFormat::unknown: return "unknown";
   }

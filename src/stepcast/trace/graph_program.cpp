@@ -196,6 +196,7 @@ class GraphProgram {
         key.destination = node.kind == Kind::send ? node.peer : rank_number(r);
         key.tag = node.tag;
       }
+      if (node.kind == Kind::collective) key.tag = node.tag;
       key.occurrence = count[key]++;
       key_of_.back().emplace(i, key);
       transfers_[key].push_back({r, i, {}});
@@ -315,13 +316,19 @@ class GraphProgram {
       if (lane == lanes.end()) lane = lanes.emplace(key, block.add_lane(make_lane(key))).first;
       lane_of_node[i] = lane->second;
       task_of_node[i] = block.add_task(lane->second, task_of(r, i), Microseconds{duration_us(r, i)});
-      for (const Index dependency : g.dependencies_of(g.nodes[i])) {
-        if (lane_of_node[dependency] == lane->second) continue;  // the lane's order says as much
+      for (std::size_t d = g.nodes[i].first_dependency; d < g.nodes[i].end_dependency; ++d) {
+        const Index dependency = g.dependencies[d];
+        const double delay_us = g.delays_us.empty() ? 0 : g.delays_us[d];
+        if (lane_of_node[dependency] == lane->second && delay_us <= 0) continue;  // the lane's order says as much
         const bool from_cpu = g.nodes[dependency].on_cpu, on_cpu = g.nodes[i].on_cpu;
         const EdgeOrigin origin = from_cpu && !on_cpu   ? EdgeOrigin::launch
                                   : !from_cpu && on_cpu ? EdgeOrigin::synchronization
                                                         : EdgeOrigin::dependency;
-        block.add_edge(BlockBuilder::end_of(task_of_node[dependency]), task_of_node[i], Microseconds{},
+        // A delay that ends before the node does counts from its start.
+        const TaskId source = task_of_node[dependency];
+        const double from_start_us = std::max(0.0, g.nodes[dependency].duration_us) + delay_us;
+        block.add_edge(delay_us < 0 ? BlockBuilder::start_of(source) : BlockBuilder::end_of(source),
+                       task_of_node[i], Microseconds{delay_us < 0 ? std::max(0.0, from_start_us) : delay_us},
                        {.origin = origin});
       }
     }

@@ -16,7 +16,14 @@
 
 namespace stepcast {
 
-enum class TraceFormat : std::uint8_t { kineto, execution_trace, chakra_protobuf, other_json, unknown };
+enum class TraceFormat : std::uint8_t {
+  kineto,
+  execution_trace,
+  chakra_protobuf,
+  pipeline_timeline,  // pipeline_timeline.h
+  other_json,
+  unknown
+};
 [[nodiscard]] std::string_view to_string(TraceFormat format);
 
 struct ReadOptions {

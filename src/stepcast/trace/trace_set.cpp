@@ -84,6 +84,7 @@ Status sort_in(const fs::path& file, bool asked_for, TraceListing& listing) {
     case TraceFormat::kineto: listing.profiler.push_back(file); return Ok{};
     case TraceFormat::execution_trace: listing.execution.push_back(file); return Ok{};
     case TraceFormat::chakra_protobuf: listing.chakra.push_back(file); return Ok{};
+    case TraceFormat::pipeline_timeline: listing.timelines.push_back(file); return Ok{};
     case TraceFormat::other_json:
     case TraceFormat::unknown: break;
   }
@@ -278,6 +279,7 @@ std::vector<fs::path> TraceListing::files() const {
   std::vector<fs::path> all = profiler;
   all.insert(all.end(), execution.begin(), execution.end());
   all.insert(all.end(), chakra.begin(), chakra.end());
+  all.insert(all.end(), timelines.begin(), timelines.end());
   return all;
 }
 

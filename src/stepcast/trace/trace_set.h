@@ -33,6 +33,7 @@ struct TraceListing {
   std::vector<std::filesystem::path> profiler;   // sorted by name
   std::vector<std::filesystem::path> execution;  // sorted by name
   std::vector<std::filesystem::path> chakra;     // sorted by name
+  std::vector<std::filesystem::path> timelines;  // of pipelines (pipeline_timeline.h), sorted by name
   struct Other {
     std::filesystem::path file;
     std::string why;
@@ -41,8 +42,11 @@ struct TraceListing {
 
   // All that are traces.
   [[nodiscard]] std::vector<std::filesystem::path> files() const;
-  // Chakra traces and nothing that holds more: they are what to read.
+  // Chakra traces, or timelines of pipelines, and nothing that holds more: they are what to read.
   [[nodiscard]] bool is_chakra() const { return profiler.empty() && execution.empty() && !chakra.empty(); }
+  [[nodiscard]] bool is_pipeline() const {
+    return profiler.empty() && execution.empty() && chakra.empty() && !timelines.empty();
+  }
 };
 
 // `places` are files or folders; sub-folders are not searched. In a folder only *.json, *.gz and *.et

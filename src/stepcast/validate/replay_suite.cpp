@@ -14,6 +14,7 @@
 #include "stepcast/trace/recorded_program.h"
 #include "stepcast/trace/trace_set.h"
 #include "stepcast/validate/inference_score.h"
+#include "stepcast/validate/pipeline_score.h"
 #include "stepcast/validate/recorded_sets.h"
 #include "stepcast/validate/round_trip.h"
 
@@ -34,7 +35,8 @@ class Scores {
           Kind{"unexplained_wait", "percent", false}, Kind{"gpu_lateness", "percent", false},
           Kind{"naive", "ms", true}, Kind{"naive_gpu_window", "ms", true},
           Kind{"smallest_handoff", "ms", true}, Kind{"whole_trace", "ms", true},
-          Kind{"round_trip", "ms", true}, Kind{"inferred_events", "edges", false}}) {
+          Kind{"round_trip", "ms", true}, Kind{"inferred_events", "edges", false},
+          Kind{"operator_timeline", "ms", true}, Kind{"operator_timeline_no_delay", "ms", true}}) {
       TestScore test;
       test.test = name;
       test.protocol = "recorded";
@@ -213,6 +215,20 @@ void add_inferred_events(Scores& scores, const std::string& set, const TraceSet&
   }
 }
 
+Status add_pipeline(Scores& scores, const fs::path& file, const fs::path& data) {
+  STEPCAST_ASSIGN(const std::vector<PipelineStepScore> steps, score_pipeline(file));
+  const std::string name = relative_name(file, data);
+  for (const PipelineStepScore& step : steps) {
+    const auto add = [&](std::string_view test, const TimePair& pair) {
+      scores.add(test, name, fmt::format("step {}", step.step), pair.measured_us / kUsPerMs,
+                 pair.simulated_us / kUsPerMs);
+    };
+    add("operator_timeline", step.delayed);
+    if (step.without_delay) add("operator_timeline_no_delay", *step.without_delay);
+  }
+  return Ok{};
+}
+
 }  // namespace
 
 Result<SuiteResult> validate_replay(const fs::path& data, const SuiteOptions& options) {
@@ -231,6 +247,14 @@ Result<SuiteResult> validate_replay(const fs::path& data, const SuiteOptions& op
       if (folder == data) return listing.error();
       result.skipped.push_back({relative_name(folder, data), message_without_file(listing.error())});
       continue;
+    }
+    for (const fs::path& file : listing->timelines) {
+      const Status scored = add_pipeline(scores, file, data);
+      if (scored.ok()) {
+        ++sets_found;
+      } else {
+        result.skipped.push_back({relative_name(file, data), message_without_file(scored.error())});
+      }
     }
     std::vector<TraceListing::Other> not_read;
     const std::vector<TraceSet> sets =

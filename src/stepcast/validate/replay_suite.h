@@ -18,6 +18,10 @@
 //   round_trip         a changed scenario simulated, written as a trace, imported with all inference and changed
 //                      back, against the original: rank ends as errors of the step, kernel starts in extra keys
 //                      (round_trip.h); ms
+//   operator_timeline  steps of operator-level timelines of pipelines, launch delays from the other half of the steps:
+//                      of even positions for odd ones and the other way round; ms
+//   operator_timeline_no_delay   the same without launch delays, against the publishers' own simulation without
+//                      (`step_t_nodelay` of the file result-* beside timeline-*); ms
 //   inferred_events    where the trace records which event a stream waits for: edges inferred without those
 //                      records; counts in extra keys (inference_score.h)
 //
