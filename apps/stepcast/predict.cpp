@@ -41,7 +41,7 @@ struct Options {
   bool json = false, require_fit = false;
   std::optional<std::int64_t> nodes;
   std::vector<std::int64_t> batches, recorded_batches;
-  std::string timeline;
+  std::string timeline, chakra;
   CLI::App* app = nullptr;  // holds the flags that Megatron knows and we pass on
 };
 
@@ -159,12 +159,11 @@ constexpr std::array<std::string_view, 20> kOfTracesAlone = {"--recorded-on",
                                                              "--scenarios",
                                                              "--seed",
                                                              "--jitter"};
-constexpr std::array<std::string_view, 11> kOfBoth = {"--trace",          "--platform",
-                                                      "--what-if",        "--train-tokens",
-                                                      "--train-samples",  "--train-iterations",
-                                                      "--gpu-hour-price", "--gpu-power-watts",
-                                                      "--timeline",       "--json",
-                                                      "--dtype"};
+constexpr std::array<std::string_view, 12> kOfBoth = {
+    "--chakra",           "--trace",          "--platform",
+    "--what-if",          "--train-tokens",   "--train-samples",
+    "--train-iterations", "--gpu-hour-price", "--gpu-power-watts",
+    "--timeline",         "--json",           "--dtype"};
 
 Status check_options(const Options& options) {
   const bool traces = !options.traces.places.empty();
@@ -189,6 +188,7 @@ Status check_options(const Options& options) {
 Result<PredictTraceRequest> request_of_traces(const Options& options) {
   PredictTraceRequest request = options.traces;
   request.timeline = options.timeline;
+  request.chakra = options.chakra;
   request.what_if = options.request.what_if;
   request.budget = options.request.budget;
   request.dtype = options.dtype;
@@ -233,6 +233,11 @@ Result<int> predict_batches(const Options& options, PredictTraceRequest request,
   return kSuccess;
 }
 
+void note_chakra(const Options& options) {
+  if (!options.chakra.empty() && !options.json)
+    print("\nChakra traces written to {}\n", (std::filesystem::path{options.chakra} / "step.*.et").string());
+}
+
 Result<int> run(const Options& options) {
   STEPCAST_TRY(check_options(options));
   if (!options.traces.places.empty()) {
@@ -246,10 +251,12 @@ Result<int> run(const Options& options) {
     if (!options.timeline.empty() && !options.json) {
       print("\nTimeline written to {}: open it at https://ui.perfetto.dev\n", options.timeline);
     }
+    note_chakra(options);
     return kSuccess;
   }
   PredictRequest request = options.request;
   request.timeline = options.timeline;
+  request.chakra = options.chakra;
   STEPCAST_ASSIGN(request.job, job_of(options));
   STEPCAST_TRY(count_nodes(options, request));
   const Session session;
@@ -266,6 +273,7 @@ Result<int> run(const Options& options) {
   if (!options.timeline.empty()) {
     print("\nTimeline written to {}: open it at https://ui.perfetto.dev\n", options.timeline);
   }
+  note_chakra(options);
   return code;
 }
 
@@ -292,6 +300,7 @@ void group_options(CLI::App& app) {
       {"explain", "Result"},
       {"published", "Result"},
       {"timeline", "Result"},
+      {"chakra", "Result"},
       {"require-fit", "Result"},
       {"what-if", "Result"}};
   for (CLI::Option* option : app.get_options()) {
@@ -469,10 +478,34 @@ Verb predict_verb() {
                      "exit with code 3 if the memory does not suffice");
         add_output_option(app, "--timeline", options->timeline,
                           "write the step as Chrome trace JSON, compressed if the name ends in .gz");
+        app.add_option(
+               "--chakra", options->chakra,
+               "write the step as Chakra execution traces into this folder, one per rank or pipeline stage")
+            ->check([](const std::string& folder) {
+              return folder.empty() ? std::string{"found no name, expected a folder"} : std::string{};
+            });
         app.add_flag("--json", options->json, "print one JSON object (docs/json.md)");
         group_options(app);
         return [options] { return run(*options); };
       }};
+}
+
+// A prediction that is asked for its files.
+Verb export_verb() {
+  Verb verb = predict_verb();
+  verb.name = "export";
+  verb.summary = "write a recorded or described step as Chakra execution traces";
+  verb.declare = [declare = verb.declare](CLI::App& app) {
+    Action action = declare(app);
+    app.get_option("--chakra")->required();
+    app.footer(
+        "Takes what `predict` takes. Examples:\n"
+        "  stepcast export --trace traces/ --chakra out/\n"
+        "  stepcast export --model llama-3-8b --platform dgx-h100 --gpus 64 --pp 4 --gbs 128 --seq 8192 "
+        "--chakra out/");
+    return action;
+  };
+  return verb;
 }
 
 }  // namespace stepcast::cli

@@ -134,8 +134,10 @@ TEST(TraceFacts, HoldForEveryFile) {
     const auto detected = detect_trace_format(file);
     if (format == "chrome-json" || format == "chrome-json-list") {
       ASSERT_TRUE(detected.ok());
-      const bool pipeline = facts.at("file") == "bytedance_st/timeline-ST.json.gz";
-      EXPECT_EQ(*detected, pipeline ? TraceFormat::pipeline_timeline : TraceFormat::kineto);
+      const std::string& name = facts.at("file");
+      EXPECT_EQ(*detected, name == "bytedance_st/timeline-ST.json.gz"         ? TraceFormat::pipeline_timeline
+                           : name == "bytedance_st/ideal-timeline-ST.json.gz" ? TraceFormat::other_json
+                                                                              : TraceFormat::kineto);
       const auto rank = read_kineto(file);
       ASSERT_TRUE(rank.ok()) << rank.error().message();
       check_kineto(*rank, facts);

@@ -27,6 +27,7 @@
 #include "stepcast/predict/trace_memory.h"
 #include "stepcast/predict/trace_prediction.h"
 #include "stepcast/predict/what_if.h"
+#include "stepcast/report/chakra_export.h"
 #include "stepcast/report/perfetto.h"
 #include "stepcast/trace/graph_program.h"
 #include "stepcast/trace/pipeline_program.h"
@@ -533,6 +534,11 @@ Result<Forecast> Session::predict(const PredictRequest& request) const {
   forecast.notes = std::move(notes);
   STEPCAST_TRY(add_training(forecast, request.budget));
   if (timeline) STEPCAST_TRY(write_step_timeline(*timeline, step));
+  if (!request.chakra.empty()) {
+    const FlatProgram flat{step.program};
+    STEPCAST_TRY(write_chakra(request.chakra, operation_graphs(flat, step.prices.costs),
+                              files_of(request.job, *priced->platform)));
+  }
   impl_->give_back(name, gpus_per_node, std::move(priced));
   return forecast;
 }
@@ -589,13 +595,18 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request) const {
     STEPCAST_TRY(add_training(forecast, request.budget));
     STEPCAST_TRY(add_spread(spread, steps, predict_step, prediction.recorded, prediction.costs, forecast));
     if (timeline) STEPCAST_TRY(write_perfetto(*timeline, flat, prediction.costs, times));
+    if (!request.chakra.empty()) {
+      STEPCAST_TRY(write_chakra(request.chakra,
+                                operation_graphs(flat, prediction.costs, prediction.recorded.start_offset_us),
+                                listing.files()));
+    }
     return forecast;
   };
   if (listing.is_pipeline()) {
     if (platform != nullptr) {
       return Error{"a timeline of a pipeline names no work that another GPU could be asked for"}
           .in_file(listing.timelines.front().string())
-          .advice("leave --platform out; --what-if network=2x and the like work");
+          .advice("leave --platform out; --what-if nvlink=2x speeds its transfers up");
     }
     STEPCAST_ASSIGN(PipelineStep recorded, pipeline_step(listing, request.step, request.ranks));
     STEPCAST_ASSIGN(const TracePrediction prediction, predict_recorded(std::move(recorded.program), how));

@@ -44,6 +44,8 @@ struct PredictRequest {
   std::size_t collectives = 256;      // to list, those that cost most; 0 is all
   // Also the step as Chrome trace JSON, one rank of every class; compressed if the name ends in .gz.
   std::filesystem::path timeline{};
+  // Also the step as Chakra execution traces in this folder, one of every rank class (report/chakra_export.h).
+  std::filesystem::path chakra{};
 };
 
 // How the step of recorded ranks is distributed.
@@ -109,7 +111,7 @@ struct PredictTraceRequest {
   TrainingBudget budget;                                    // what training would cost
   std::optional<double> samples_per_step, tokens_per_step;  // of all ranks, where known
   SpreadRequest spread;
-  std::filesystem::path timeline{};  // as for a description
+  std::filesystem::path timeline{}, chakra{};  // as for a description
 };
 
 struct Replayed {

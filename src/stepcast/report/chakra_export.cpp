@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -22,10 +23,12 @@ std::uint32_t node_of(std::size_t task) {
 
 class Exporter {
  public:
-  Exporter(const FlatProgram& flat, const Costs& costs) : flat_(flat), program_(flat.program()), costs_(costs) {
+  Exporter(const FlatProgram& flat, const Costs& costs)
+      : flat_(flat), program_(flat.program()), costs_(costs) {
     for (std::size_t i = 0; i < program_.collectives().size(); ++i) {
       std::set<std::uint32_t> classes;
-      for (const CollectiveMember& m : program_.collectives()[i].members) classes.insert(m.rank_class.index());
+      for (const CollectiveMember& m : program_.collectives()[i].members)
+        classes.insert(m.rank_class.index());
       auto [found, is_new] = groups_.emplace(std::move(classes), groups_.size());
       group_of_.push_back(found->second);
     }
@@ -34,7 +37,8 @@ class Exporter {
   OperationGraph graph(RankClassId c, double start_us) {
     OperationGraph graph;
     const RankClass& rank_class = program_.rank_class(c);
-    graph.rank = rank_class.recorded_rank >= 0 ? rank_class.recorded_rank : static_cast<std::int32_t>(c.index());
+    graph.rank =
+        rank_class.recorded_rank >= 0 ? rank_class.recorded_rank : static_cast<std::int32_t>(c.index());
     GraphNode begin;
     begin.id = 1;
     begin.name = graph.names.intern("begin of the step");
@@ -74,7 +78,8 @@ class Exporter {
     graph.nodes.push_back(node);
   }
 
-  void describe(RankClassId c, std::size_t t, const TaskInfo& info, OperationGraph& graph, GraphNode& node) const {
+  void describe(RankClassId c, std::size_t t, const TaskInfo& info, OperationGraph& graph,
+                GraphNode& node) const {
     const CollectiveWork* transfer = program_.works.collective(info.work);
     const CollectiveId joined = flat_.collective_of(c, t);
     if (transfer != nullptr || joined.valid()) {
@@ -83,11 +88,12 @@ class Exporter {
       node.op = transfer != nullptr ? transfer->op : program_.collectives()[joined.index()].op;
       if (transfer != nullptr) node.bytes = put_in(*transfer);
       if (joined.valid() && program_.collectives()[joined.index()].members.size() > 1) {
-        node.group = graph.names.intern(fmt::format("group {}", group_of_[joined.index()]));
+        node.group = graph.names.intern(std::to_string(group_of_[joined.index()]));
         node.tag = static_cast<std::int64_t>(joined.index()) + 1;
       } else {
         const bool named = transfer != nullptr && transfer->group.valid();
-        const std::string label = named ? program_.groups()[transfer->group.index()].label : std::string{"transfers"};
+        const std::string label =
+            named ? program_.groups()[transfer->group.index()].label : std::string{"transfers"};
         node.group = graph.names.intern(fmt::format("{} of {}", label, program_.rank_class(c).name));
       }
       return;

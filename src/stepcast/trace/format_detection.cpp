@@ -1,7 +1,9 @@
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "stepcast/base/byte_source.h"
+#include "stepcast/base/text.h"
 #include "stepcast/trace/detail/json_splitter.h"
 #include "stepcast/trace/detail/leading_bytes.h"
 #include "stepcast/trace/readers.h"
@@ -14,6 +16,7 @@ using detail::LeadingBytes;
 
 // No trace describes itself for longer than this before its list of events begins.
 constexpr std::uint64_t kLongestHeader = std::uint64_t{1} << 26;
+constexpr std::uint64_t kMostNames = 10000;  // of rows, at the begin of a list of events
 
 // Events of Chrome's format have a phase. (A key of an inner object would do as well: this is a guess by
 // content.)
@@ -21,18 +24,26 @@ bool looks_like_event(std::string_view element) {
   return element.front() == '{' && element.find("\"ph\"") != std::string_view::npos;
 }
 
-// Operators of a pipeline name their micro-batch; profilers know of none. (null: the output of a simulator.)
-bool looks_like_pipeline_operator(std::string_view element) {
+bool is_metadata_event(std::string_view element) {
+  return element.find("\"ph\": \"M\"") != std::string_view::npos ||
+         element.find("\"ph\":\"M\"") != std::string_view::npos;
+}
+
+// Operators of a pipeline name their micro-batch; profilers know of none. Simulators that write such timelines leave it
+// null: nothing was recorded there.
+std::optional<TraceFormat> pipeline_format(std::string_view element) {
   constexpr std::string_view kKey = "\"mb_id\":";
   const std::size_t key = element.find(kKey);
-  if (key == std::string_view::npos || !looks_like_event(element)) return false;
+  if (key == std::string_view::npos || !looks_like_event(element)) return std::nullopt;
   const std::size_t value = element.find_first_not_of(" \t\n\r", key + kKey.size());
-  return value != std::string_view::npos &&
-         (element[value] == '-' || (element[value] >= '0' && element[value] <= '9'));
+  const bool recorded =
+      value != std::string_view::npos && (element[value] == '-' || is_digit(element[value]));
+  return recorded ? TraceFormat::pipeline_timeline : TraceFormat::other_json;
 }
 
 Result<TraceFormat> detect_json(ByteSource& source) {
   JsonSplitter splitter(source, {"traceEvents", "nodes"});
+  bool seen_event = false;
   for (;;) {
     switch (splitter.next()) {
       case JsonSplitter::Step::member:
@@ -43,9 +54,12 @@ Result<TraceFormat> detect_json(ByteSource& source) {
         if (splitter.key() == "nodes") return TraceFormat::execution_trace;
         break;
       case JsonSplitter::Step::element:
-        if (looks_like_pipeline_operator(splitter.text())) return TraceFormat::pipeline_timeline;
-        return looks_like_event(splitter.text()) ? TraceFormat::kineto : TraceFormat::other_json;
-      case JsonSplitter::Step::end: return TraceFormat::other_json;
+        if (const auto pipeline = pipeline_format(splitter.text())) return *pipeline;
+        // Names of rows say nothing of who wrote them.
+        seen_event = looks_like_event(splitter.text());
+        if (seen_event && is_metadata_event(splitter.text()) && splitter.index() < kMostNames) break;
+        return seen_event ? TraceFormat::kineto : TraceFormat::other_json;
+      case JsonSplitter::Step::end: return seen_event ? TraceFormat::kineto : TraceFormat::other_json;
       case JsonSplitter::Step::error: return splitter.take_error();
     }
   }

@@ -20,6 +20,8 @@ namespace {
 // The file's times are floating-point microseconds since its begin; ends of transfers agree within 1 us where their
 // starts do, and starts of transfers that have nothing to do with each other are 80 us and more apart.
 constexpr double kSameMomentUs = 5;
+// Operators that wait for a transfer begin up to 8 us before its recorded end, which lies 400 to 800 us behind its start.
+constexpr double kOverrunShare = 0.05;
 constexpr std::size_t kLanes = 5;
 constexpr std::uint32_t kNone = 0xffffffff;
 
@@ -77,7 +79,8 @@ void find_predecessors(Step& step) {
     std::array<bool, kLanes> seen{};
     for (std::size_t j = i; j-- > first;) {
       const Piece& other = step.pieces[j];
-      if (other.end_us() > piece.start_us + kSameMomentUs) continue;
+      if (other.end_us() > piece.start_us + std::max(kSameMomentUs, kOverrunShare * other.duration_us))
+        continue;
       if (std::exchange(seen[other.lane], true)) continue;
       if (piece.before == kNone || other.end_us() > latest) {
         piece.before = static_cast<std::uint32_t>(j);
@@ -149,6 +152,7 @@ class StepProgram {
       : timeline_(timeline), step_(step), delays_(delays) {}
 
   Result<RecordedProgram> run(std::int64_t number) {
+    for (const std::vector<std::uint32_t>& members : step_.transfers) work_.push_back(work_of(members));
     tasks_.resize(step_.pieces.size());
     class_of_.resize(step_.pieces.size());
     for (std::size_t first = 0; first < step_.pieces.size();) {
@@ -178,6 +182,21 @@ class StepProgram {
     return CollectiveOp::unknown;
   }
 
+  // How much was sent is not in the file.
+  WorkId work_of(const std::vector<std::uint32_t>& members) {
+    constexpr std::array<std::string_view, kLanes> kGroups{"", "pipeline", "tensor", "data", ""};
+    const Piece& first = step_.pieces[members.front()];
+    RankGroup group{std::string{kGroups[first.lane]}, {}};
+    for (const std::uint32_t m : members)
+      group.ranks.push_back(static_cast<std::uint32_t>(step_.pieces[m].rank));
+    std::sort(group.ranks.begin(), group.ranks.end());
+    return out_.program.works.intern(
+        CollectiveWork{.op = first.point_to_point ? CollectiveOp::send_receive : op_of(first.name),
+                       .dtype = DType::unknown,
+                       .message = Bytes{},
+                       .group = out_.program.add_group(std::move(group))});
+  }
+
   Status add_rank(std::size_t first, std::size_t end, std::int64_t number) {
     constexpr std::array<std::string_view, kLanes> kLaneNames{
         "computation", "pipeline transfers", "tensor transfers", "data transfers", "other work"};
@@ -200,6 +219,7 @@ class StepProgram {
       info.kernel_class = piece.transfer ? KernelClass::communication : KernelClass::other;
       info.name = out_.program.names.intern(piece.name);
       info.recorded_event = static_cast<std::uint32_t>(i);
+      if (piece.transfer) info.work = work_[piece.transfer_id];
       const TaskId task = block.add_task(lanes[piece.lane], info, Microseconds{piece.duration_us});
       task_of[i - first] = task;
       const auto delay = delays_.find(key_of(step_, piece));
@@ -246,6 +266,7 @@ class StepProgram {
   const Step& step_;
   const LaunchDelays& delays_;
   RecordedProgram out_;
+  std::vector<WorkId> work_;           // [transfer]
   std::vector<TaskId> tasks_;          // [piece]
   std::vector<RankClassId> class_of_;  // [piece]
 };
