@@ -36,7 +36,8 @@ void put_attribute(std::string& out, std::uint64_t message_field, std::string_vi
   put_number(attribute, type, static_cast<std::uint64_t>(value));
   put_text(out, message_field, attribute);
 }
-void put_attribute(std::string& out, std::uint64_t message_field, std::string_view name, std::string_view value) {
+void put_attribute(std::string& out, std::uint64_t message_field, std::string_view name,
+                   std::string_view value) {
   std::string attribute;
   put_text(attribute, 1, name);
   put_text(attribute, kString, value);
@@ -124,11 +125,13 @@ std::string chakra_text(const OperationGraph& graph) {
                            node.kind == GraphNode::Kind::receive;
     if (node.kind == GraphNode::Kind::collective)
       put_attribute(message, kAttribute, "comm_type", collective_type(node.op));
-    if (node.bytes >= 0) put_attribute(message, kAttribute, transfers ? "comm_size" : "tensor_size", whole(node.bytes));
+    if (node.bytes >= 0)
+      put_attribute(message, kAttribute, transfers ? "comm_size" : "tensor_size", whole(node.bytes));
     if (node.flops >= 0) put_attribute(message, kAttribute, "num_ops", whole(node.flops));
     if (node.group.valid()) put_attribute(message, kAttribute, "pg_name", graph.names.text(node.group));
     if (node.peer >= 0)
-      put_attribute(message, kAttribute, node.kind == GraphNode::Kind::send ? "comm_dst" : "comm_src", node.peer);
+      put_attribute(message, kAttribute, node.kind == GraphNode::Kind::send ? "comm_dst" : "comm_src",
+                    node.peer);
     if (transfers && node.tag != 0) put_attribute(message, kAttribute, "comm_tag", node.tag);
     if (delayed) {
       std::string list, attribute;

@@ -319,7 +319,8 @@ class GraphProgram {
       for (std::size_t d = g.nodes[i].first_dependency; d < g.nodes[i].end_dependency; ++d) {
         const Index dependency = g.dependencies[d];
         const double delay_us = g.delays_us.empty() ? 0 : g.delays_us[d];
-        if (lane_of_node[dependency] == lane->second && delay_us <= 0) continue;  // the lane's order says as much
+        if (lane_of_node[dependency] == lane->second && delay_us <= 0)
+          continue;  // the lane's order says as much
         const bool from_cpu = g.nodes[dependency].on_cpu, on_cpu = g.nodes[i].on_cpu;
         const EdgeOrigin origin = from_cpu && !on_cpu   ? EdgeOrigin::launch
                                   : !from_cpu && on_cpu ? EdgeOrigin::synchronization

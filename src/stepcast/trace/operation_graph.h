@@ -46,7 +46,7 @@ struct OperationGraph {
   std::vector<std::uint32_t> dependencies;  // positions in `nodes`
   // [dependency] from the end of the node waited for, in microseconds; negative: before its end. Empty: none.
   std::vector<double> delays_us;
-  std::uint64_t dangling = 0;               // dependencies on nodes that are not in the file
+  std::uint64_t dangling = 0;  // dependencies on nodes that are not in the file
   // Control dependencies that name the caller of an operator instead of what it waits for: converters from
   // PyTorch write them so. Left out.
   std::uint64_t callers = 0;
