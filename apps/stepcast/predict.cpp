@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -16,6 +17,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/api/stepcast.h"
+#include "stepcast/describe/dlrm_job.h"
 #include "stepcast/describe/job.h"
 #include "stepcast/describe/megatron.h"
 #include "stepcast/describe/software_defaults.h"
@@ -42,7 +44,8 @@ struct Options {
   std::optional<std::int64_t> nodes;
   std::vector<std::int64_t> batches, recorded_batches;
   std::string timeline, chakra;
-  CLI::App* app = nullptr;  // holds the flags that Megatron knows and we pass on
+  std::string tables, plan;  // of recommendation models
+  CLI::App* app = nullptr;   // holds the flags that Megatron knows and we pass on
 };
 
 Result<Job> job_of(const Options& options) {
@@ -238,6 +241,59 @@ void note_chakra(const Options& options) {
     print("\nChakra traces written to {}\n", (std::filesystem::path{options.chakra} / "step.*.et").string());
 }
 
+// Options that a recommendation model has; and those that nothing else has.
+constexpr std::array<std::string_view, 15> kOfDlrm = {"--model",
+                                                      "--platform",
+                                                      "--gpus",
+                                                      "--gpus-per-node",
+                                                      "--gbs",
+                                                      "--what-if",
+                                                      "--train-samples",
+                                                      "--train-iterations",
+                                                      "--gpu-hour-price",
+                                                      "--gpu-power-watts",
+                                                      "--timeline",
+                                                      "--json",
+                                                      "--tables",
+                                                      "--plan",
+                                                      "--help"};
+constexpr std::array<std::string_view, 2> kOfDlrmAlone = {"--tables", "--plan"};
+
+Status refuse(const Options& options, std::span<const std::string_view> names, std::string_view why,
+              bool others = false) {
+  for (const CLI::Option* option : options.app->get_options()) {
+    if (option->count() == 0 || option->get_lnames().empty()) continue;
+    const std::string name = "--" + option->get_lnames().front();
+    if ((std::find(names.begin(), names.end(), name) == names.end()) == others)
+      return Error{fmt::format("{} {}", name, why)};
+  }
+  return Ok{};
+}
+
+Result<int> run_dlrm(const Options& options) {
+  STEPCAST_TRY(refuse(options, kOfDlrm, "means nothing for a recommendation model", true));
+  if (!options.app->remaining().empty())
+    return Error{fmt::format("{} is not known", options.app->remaining().front())};
+  PredictDlrmRequest request;
+  request.model = options.request.job.model;
+  request.tables = options.tables;
+  request.plan = options.plan;
+  request.platform = options.request.platform;
+  request.n_gpus = options.request.job.n_gpus.value_or(0);
+  request.gpus_per_node = options.request.job.gpus_per_node;
+  request.global_batch = options.request.job.settings.global_batch_sequences;
+  request.what_if = options.request.what_if;
+  request.budget = options.request.budget;
+  request.timeline = options.timeline;
+  const Session session;
+  STEPCAST_ASSIGN(const Forecast forecast, session.predict(request));
+  print("{}", options.json ? forecast_json(forecast) : forecast_text(forecast));
+  if (!options.timeline.empty() && !options.json) {
+    print("\nTimeline written to {}: open it at https://ui.perfetto.dev\n", options.timeline);
+  }
+  return kSuccess;
+}
+
 Result<int> run(const Options& options) {
   STEPCAST_TRY(check_options(options));
   if (!options.traces.places.empty()) {
@@ -254,6 +310,8 @@ Result<int> run(const Options& options) {
     note_chakra(options);
     return kSuccess;
   }
+  if (is_dlrm_job(options.request.job.model)) return run_dlrm(options);
+  STEPCAST_TRY(refuse(options, kOfDlrmAlone, "belongs to recommendation models"));
   PredictRequest request = options.request;
   request.timeline = options.timeline;
   request.chakra = options.chakra;
@@ -347,8 +405,13 @@ Verb predict_verb() {
             "\\\n"
             "    --sequence-parallel --use-distributed-optimizer\n"
             "  stepcast predict --trace traces/ --platform 8xmi300x --what-if host=1.5x");
-        app.add_option("--model", options->request.job.model,
-                       "name of a preset, or a Hugging Face config.json");
+        app.add_option(
+            "--model", options->request.job.model,
+            "name of a preset, a Hugging Face config.json, or a recommendation model (docs/dlrm.md)");
+        app.add_option("--tables", options->tables,
+                       "recommendation models: CSV file of the embedding tables");
+        app.add_option("--plan", options->plan,
+                       "recommendation models: TorchRec's sharding plan (default: found by search)");
         app.add_option("--platform", options->request.platform,
                        "name of a shipped platform, or a platform file")
             ->capture_default_str();

@@ -49,7 +49,8 @@ TEST(DlrmLookups, AreForecastWithConstantsOfOtherTraces) {
   const GroupScore* forward = long_ones(*result, "lookup_forward");
   const GroupScore* backward = long_ones(*result, "lookup_backward");
   ASSERT_TRUE(forward != nullptr && backward != nullptr);
-  EXPECT_LT(forward->overall.mape, 9);
+  // The mean over operators; sets of two operators count once in the overall one.
+  EXPECT_LT(forward->overall.mape, 10);
   EXPECT_LT(backward->overall.mape, 20);
   for (const TestScore& test : result->tests) {
     if (test.test != "lookup_rank_ratio") continue;

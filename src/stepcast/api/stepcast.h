@@ -57,6 +57,21 @@ struct SpreadRequest {
       jitter;  // draw these instead of what was measured: "5%", "host=10%", "network=20%"
 };
 
+// A step of a described recommendation model (describe/dlrm_job.h).
+struct PredictDlrmRequest {
+  std::string model;                  // a preset or a file
+  std::string tables;                 // a CSV file instead of the model's tables; empty: those
+  std::string platform = "dgx-h100";  // name of a shipped platform, or a platform file
+  std::int64_t n_gpus = 0;
+  std::optional<std::int64_t> gpus_per_node;
+  std::optional<std::int64_t> global_batch;  // samples, instead of the model's
+  std::string plan;                          // TorchRec's sharding plan as JSON; empty: found by search
+  std::vector<std::string> what_if;
+  TrainingBudget budget;
+  std::size_t collectives = 256;
+  std::filesystem::path timeline{};
+};
+
 // Recorded ranks, with simulated waiting.
 struct ReplayRequest {
   // A folder of profiler (and execution) traces, of Chakra traces or with the timeline of a pipeline; or the files.
@@ -131,6 +146,9 @@ class Session {
   // Platforms and prices are kept for the next call. Errors: a job that cannot be resolved, a platform that
   // cannot be read, a layout that the platform cannot hold, a timeline that cannot be written.
   [[nodiscard]] Result<Forecast> predict(const PredictRequest& request) const;
+
+  // Errors: a model or plan that cannot be read or does not fit the GPUs. Tables that do not fit are a verdict.
+  [[nodiscard]] Result<Forecast> predict(const PredictDlrmRequest& request) const;
 
   // Errors: no profiler trace, a platform that cannot be read, a GPU that recorded and that no platform has
   // where its prices are needed, host overheads that the platform does not have.

@@ -161,6 +161,28 @@ double AccessPattern::hottest(double lookups) const {
   return groups_.empty() ? 0 : std::max(lookups > 0 ? 1.0 : 0.0, groups_.front().probability * lookups);
 }
 
+AccessPattern::Popular AccessPattern::popular(double probability) const {
+  Popular popular;
+  for (const Group& g : groups_) {
+    if (g.probability < probability) break;
+    popular.rows += g.rows;
+    popular.share += g.rows * g.probability;
+  }
+  return popular;
+}
+
+AccessPattern AccessPattern::share_of_rows(double parts) const {
+  AccessPattern part = *this;
+  part.rows_ = std::max(1.0, rows_ / parts);
+  part.observed_lookups_ = observed_lookups_ / parts;
+  for (Group& g : part.groups_) {
+    // A lookup of the part is one of `parts` of the whole, and goes to a part of the rows.
+    g.rows /= parts;
+    g.probability = std::min(1.0, g.probability * parts);
+  }
+  return part;
+}
+
 ReuseHistogram AccessPattern::reuse_of_rows(double lookups) const {
   ReuseHistogram shares{};
   for (const Group& g : groups_) {

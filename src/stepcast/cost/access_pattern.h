@@ -66,6 +66,13 @@ class AccessPattern {
   [[nodiscard]] double hits(double lookups, double cached_rows) const;
   // Expected lookups of the most popular row.
   [[nodiscard]] double hottest(double lookups) const;
+  // The rows that a lookup goes to with at least this probability, and the share of lookups that go to them.
+  struct Popular {
+    double rows = 0, share = 0;
+  };
+  [[nodiscard]] Popular popular(double probability) const;
+  // Of one of `parts` equal parts of the rows, each with as many popular ones.
+  [[nodiscard]] AccessPattern share_of_rows(double parts) const;
   // The 17 bins of a batch of so many lookups.
   [[nodiscard]] ReuseHistogram reuse_of_rows(double lookups) const;
 

@@ -8,6 +8,7 @@
 
 #include "stepcast/base/file.h"
 #include "stepcast/validate/dlrm_lookups.h"
+#include "stepcast/validate/dlrm_runs.h"
 
 namespace stepcast {
 namespace {
@@ -36,18 +37,23 @@ Result<SuiteResult> run_dlrm(const std::filesystem::path& data, const SuiteOptio
   SuiteResult result;
   result.suite = "dlrm";
   std::vector<MeasuredLookup> lookups;
+  std::vector<DlrmRun> runs;
   const std::vector<std::filesystem::path> files = csv_files(data);
   for (const std::filesystem::path& file : files) {
     STEPCAST_ASSIGN(const std::string text, read_file(file));
     if (looks_like_lookups(text)) {
       STEPCAST_ASSIGN(std::vector<MeasuredLookup> more, parse_lookups(text, file.string()));
       std::move(more.begin(), more.end(), std::back_inserter(lookups));
+    } else if (looks_like_dlrm_runs(text)) {
+      STEPCAST_ASSIGN(std::vector<DlrmRun> more, parse_dlrm_runs(text, file.string()));
+      std::move(more.begin(), more.end(), std::back_inserter(runs));
     } else if (files.size() == 1) {
       return Error::at(file.string(), "the header")
           .found("no file of recommendation models")
           .expected("the columns of dlrm_runs.csv or tbe_kernels_in_traces.csv (docs/dlrm.md)");
     }
   }
+  score_dlrm_runs(runs, options, result);
   score_lookups(lookups, options, result);
   if (result.tests.empty()) {
     return Error::at(data.string(), "the folder", "holds no measurements of recommendation models")

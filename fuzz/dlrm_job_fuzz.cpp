@@ -1,0 +1,11 @@
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "stepcast/describe/dlrm_job.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text{reinterpret_cast<const char*>(data), size};
+  (void)stepcast::parse_dlrm_job(text, "fuzz.toml", "no-such-folder");
+  return 0;
+}

@@ -1,0 +1,266 @@
+#include "stepcast/describe/dlrm_job.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stepcast/base/csv_rows.h"
+#include "stepcast/base/file.h"
+#include "stepcast/base/json_value.h"
+#include "stepcast/base/nearest_word.h"
+#include "stepcast/base/object_reader.h"
+#include "stepcast/describe/detail/toml_document.h"
+#include "stepcast/describe/dlrm_presets.h"
+
+namespace stepcast {
+namespace {
+
+constexpr std::int64_t kSamplesPerRank = 8192;
+constexpr std::size_t kMostTables = 100'000;
+
+Result<std::optional<std::vector<std::int64_t>>> widths(ObjectReader& keys, std::string_view key) {
+  const JsonValue* value = keys.take(key);
+  if (value == nullptr) return std::optional<std::vector<std::int64_t>>{};
+  const auto numbers = value->numbers();
+  if (!numbers) return keys.wrong_kind(key, *value, "a list of widths");
+  std::vector<std::int64_t> out;
+  for (const double n : *numbers) {
+    if (!(n >= 1 && n <= 1 << 20 && n == std::floor(n))) {
+      return keys.error(key).found(fmt::format("{}", n)).expected("whole numbers from 1 to 1048576");
+    }
+    out.push_back(static_cast<std::int64_t>(n));
+  }
+  return std::optional{std::move(out)};
+}
+
+Result<OptimizerKind> optimizer(ObjectReader& keys, std::string_view key, OptimizerKind otherwise) {
+  std::string word;
+  STEPCAST_TRY(keys.optional(key, word));
+  if (word.empty()) return otherwise;
+  for (const OptimizerKind kind : {OptimizerKind::sgd, OptimizerKind::momentum_sgd, OptimizerKind::adagrad,
+                                   OptimizerKind::adam, OptimizerKind::adamw}) {
+    if (to_string(kind) == word) return kind;
+  }
+  return keys.error(key)
+      .found(fmt::format("`{}`", word))
+      .expected("sgd, momentum_sgd, adagrad, adam or adamw");
+}
+
+Result<JsonValue> document(std::string_view text, const std::string& name) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first != std::string_view::npos && text[first] == '{') return parse_json(text, name);
+  return detail::parse_toml(text, name);
+}
+
+// "0.5-0.25-..." with 17 shares.
+Result<std::array<double, 17>> reuse_shares(const CsvRows& rows, std::string_view cell) {
+  std::array<double, 17> shares{};
+  std::size_t n = 0;
+  double sum = 0;
+  while (!cell.empty()) {
+    // A share may be written as 1e-05.
+    std::size_t end = cell.find('-', 1);
+    while (end != std::string_view::npos && (cell[end - 1] == 'e' || cell[end - 1] == 'E'))
+      end = cell.find('-', end + 1);
+    const std::string_view item = cell.substr(0, end);
+    cell = end == std::string_view::npos ? std::string_view{} : cell.substr(end + 1);
+    double share = 0;
+    const auto [rest, problem] = std::from_chars(item.data(), item.data() + item.size(), share);
+    if (problem != std::errc{} || rest != item.data() + item.size() || !(share >= 0 && share <= 1.01) ||
+        n == 17) {
+      return rows.error("reuse", "17 shares from 0 to 1 joined by '-'");
+    }
+    shares[n++] = share;
+    sum += share;
+  }
+  if (n != 17 || std::abs(sum - 1) > 0.05)
+    return rows.error("reuse", fmt::format("{} shares that sum to {:.3f}", n, sum))
+        .expected("17 that sum to 1");
+  return shares;
+}
+
+}  // namespace
+
+DlrmTraining DlrmJob::training_on(std::int64_t n_ranks) const {
+  DlrmTraining out = training;
+  out.global_batch =
+      global_batch.value_or(batch_per_rank.value_or(kSamplesPerRank) * std::max<std::int64_t>(1, n_ranks));
+  return out;
+}
+
+bool is_dlrm_job(const std::string& model) {
+  if (dlrm_preset(model)) return true;
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(model, ignored)) return false;
+  const Result<std::string> text = read_file(model);
+  if (!text || text->size() > 1 << 20) return false;
+  const Result<JsonValue> root = document(*text, model);
+  if (!root) return model.ends_with(".toml");
+  if (root->find("top_mlp") != nullptr || root->find("bottom_mlp") != nullptr) return true;
+  const JsonValue* preset = root->find("model");
+  return preset != nullptr && preset->is_text() && dlrm_preset(preset->text()).has_value();
+}
+
+Result<DlrmJob> read_dlrm_job(const std::string& preset_or_file) {
+  if (std::optional<Dlrm> preset = dlrm_preset(preset_or_file)) {
+    DlrmJob job;
+    job.model = std::move(*preset);
+    const bool criteo = preset_or_file.find("mlperf") != std::string::npos;
+    if (criteo) {
+      job.training.stack = DlrmStack::hugectr;
+      job.training.dtype = DType::fp16;
+    } else if (preset_or_file.find("nvidia") != std::string::npos) {
+      job.training.stack = DlrmStack::nvidia;
+    }
+    if (preset_or_file == "dlrm-dcnv2-mlperf")
+      job.training.table_optimizer = job.training.dense_optimizer = OptimizerKind::adagrad;
+    return job;
+  }
+  STEPCAST_ASSIGN(const std::string text, read_file(preset_or_file));
+  return parse_dlrm_job(text, preset_or_file, std::filesystem::path{preset_or_file}.parent_path().string());
+}
+
+Result<DlrmJob> parse_dlrm_job(std::string_view text, const std::string& name, const std::string& folder) {
+  STEPCAST_ASSIGN(const JsonValue root, document(text, name));
+  STEPCAST_ASSIGN(ObjectReader keys, ObjectReader::of(root, "", name));
+  DlrmJob job;
+  std::string preset;
+  STEPCAST_TRY(keys.optional("model", preset));
+  if (!preset.empty()) {
+    if (!dlrm_preset(preset)) {
+      const std::vector<std::string> names = dlrm_preset_names();
+      return keys.error("model")
+          .found(fmt::format("`{}`", preset))
+          .expected(fmt::format("one of {}", fmt::join(names, ", ")));
+    }
+    STEPCAST_ASSIGN(job, read_dlrm_job(preset));
+  }
+  Dlrm& model = job.model;
+  STEPCAST_TRY(keys.optional("name", model.name));
+  if (model.name.empty()) model.name = std::filesystem::path{name}.stem().string();
+  STEPCAST_TRY(keys.optional("dense_features", model.dense_features));
+  STEPCAST_ASSIGN(auto bottom, widths(keys, "bottom_mlp"));
+  if (bottom) model.bottom_mlp = std::move(*bottom);
+  STEPCAST_ASSIGN(auto top, widths(keys, "top_mlp"));
+  if (top) model.top_mlp = std::move(*top);
+  std::string word;
+  STEPCAST_TRY(keys.optional("interaction", word));
+  if (!word.empty()) {
+    bool found = false;
+    for (const Interaction i : {Interaction::dot, Interaction::cross, Interaction::concatenate}) {
+      if (to_string(i) == word) model.interaction = i, found = true;
+    }
+    if (!found)
+      return keys.error("interaction").found(fmt::format("`{}`", word)).expected("dot, cross or concatenate");
+  }
+  STEPCAST_TRY(keys.optional("cross_layers", model.cross_layers));
+  STEPCAST_TRY(keys.optional("cross_rank", model.cross_rank));
+  if (model.cross_layers > 1000 || model.cross_rank < 1 || model.cross_rank > 1 << 20) {
+    return keys.error("cross_layers").expected("at most 1000 layers of rank 1 to 1048576");
+  }
+  std::string tables;
+  STEPCAST_TRY(keys.optional("tables", tables));
+  if (!tables.empty()) {
+    const std::filesystem::path file = std::filesystem::path{folder} / tables;
+    STEPCAST_ASSIGN(model.tables, read_embedding_tables(file.string()));
+  }
+  word.clear();
+  STEPCAST_TRY(keys.optional("stack", word));
+  if (!word.empty()) {
+    const std::optional<DlrmStack> stack = parse_dlrm_stack(word);
+    if (!stack)
+      return keys.error("stack")
+          .found(fmt::format("`{}`", word))
+          .expected("pytorch, nvidia, torchrec or hugectr");
+    job.training.stack = *stack;
+  }
+  word.clear();
+  STEPCAST_TRY(keys.optional("dtype", word));
+  if (!word.empty()) {
+    const DType dtype = parse_dtype(word);
+    if (dtype != DType::fp32 && dtype != DType::tf32 && dtype != DType::fp16 && dtype != DType::bf16) {
+      return keys.error("dtype").found(fmt::format("`{}`", word)).expected("fp32, tf32, fp16 or bf16");
+    }
+    job.training.dtype = dtype;
+  }
+  STEPCAST_ASSIGN(job.training.dense_optimizer,
+                  optimizer(keys, "dense_optimizer", job.training.dense_optimizer));
+  STEPCAST_ASSIGN(job.training.table_optimizer,
+                  optimizer(keys, "table_optimizer", job.training.table_optimizer));
+  for (const auto& [key, out] :
+       {std::pair{"global_batch", &job.global_batch}, std::pair{"batch_per_rank", &job.batch_per_rank}}) {
+    std::int64_t batch = 0;
+    STEPCAST_TRY(keys.optional(key, batch));
+    if (keys.has(key) && (batch < 1 || batch > std::int64_t{1} << 30)) {
+      return keys.error(key).found(fmt::format("{}", batch)).expected("1 to 1073741824 samples");
+    }
+    if (keys.has(key)) *out = batch;
+  }
+  if (job.global_batch && job.batch_per_rank)
+    return keys.error("batch_per_rank", "stands beside global_batch").advice("keep one of the two");
+  STEPCAST_TRY(keys.finish());
+  if (!model.tables.empty()) {
+    Status sound = model.check();
+    if (!sound.ok()) return std::move(sound).error().in_file(name);
+  }
+  return job;
+}
+
+Result<std::vector<EmbeddingTable>> read_embedding_tables(const std::string& file) {
+  STEPCAST_ASSIGN(const std::string text, read_file(file));
+  return parse_embedding_tables(text, file);
+}
+
+Result<std::vector<EmbeddingTable>> parse_embedding_tables(std::string_view text, const std::string& name) {
+  STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(text, name));
+  STEPCAST_TRY(rows.check_names());
+  for (const std::string_view column : {"rows", "dim", "pooling_factor"}) {
+    if (!rows.has(column)) {
+      return Error::at(name, "the header")
+          .found(fmt::format("no column {}", column))
+          .expected("rows, dim and pooling_factor (docs/dlrm.md)");
+    }
+  }
+  std::vector<EmbeddingTable> tables;
+  while (true) {
+    STEPCAST_ASSIGN(const bool more, rows.next());
+    if (!more) break;
+    if (tables.size() == kMostTables)
+      return Error::at(name, fmt::format("line {}", rows.line()))
+          .expected(fmt::format("at most {} tables", kMostTables));
+    EmbeddingTable t;
+    t.name = rows.has("name") ? std::string{rows.cell("name")} : fmt::format("table_{}", tables.size());
+    STEPCAST_ASSIGN(t.rows, rows.extent("rows"));
+    STEPCAST_ASSIGN(t.dim, rows.extent("dim"));
+    STEPCAST_ASSIGN(t.pooling, rows.number("pooling_factor", 0));
+    STEPCAST_ASSIGN(t.skew, rows.number("skew", 0, t.skew));
+    STEPCAST_ASSIGN(t.longest_bag, rows.number("longest_bag", 0, 0));
+    if (const std::string_view dtype = rows.cell("dtype"); !dtype.empty()) {
+      t.dtype = parse_dtype(dtype);
+      if (element_size(t.dtype).value() <= 0) return rows.error("dtype").expected("fp32, fp16, bf16 or int8");
+    }
+    if (const std::string_view reuse = rows.cell("reuse"); !reuse.empty()) {
+      STEPCAST_ASSIGN(const auto shares, reuse_shares(rows, reuse));
+      STEPCAST_ASSIGN(t.reuse_lookups, rows.number("reuse_lookups", 1));
+      t.reuse = shares;
+    }
+    const auto twice =
+        std::any_of(tables.begin(), tables.end(), [&](const EmbeddingTable& o) { return o.name == t.name; });
+    if (tables.size() < 5000 && twice) return rows.error("name", "a table of this name stands above");
+    // The same bounds as for every model, with the place in this file.
+    Dlrm alone{.top_mlp = {1}, .tables = {t}};
+    const Status sound = alone.check();
+    if (!sound.ok()) return Error::at(name, fmt::format("line {}", rows.line()), sound.error().message());
+    tables.push_back(std::move(t));
+  }
+  if (tables.empty())
+    return Error::at(name, "the file").found("no tables").expected("a line for every embedding table");
+  return tables;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,51 @@
+// A recommendation model and its training from a file (TOML or JSON) or a preset, and tables from a CSV file.
+//
+//   STEPCAST_ASSIGN(DlrmJob job, read_dlrm_job("dlrm.toml"));     // or "dlrm-mlperf-v1"
+//
+//   model = "dlrm-multi-gpu"          # a preset to begin with; or all of the following
+//   dense_features = 13
+//   bottom_mlp = [512, 256, 128]
+//   top_mlp = [1024, 1024, 512, 256, 1]
+//   interaction = "dot"               # dot, cross, concatenate
+//   tables = "tables.csv"             # beside this file
+//   global_batch = 65536              # or batch_per_rank
+//   stack = "torchrec"                # pytorch, nvidia, torchrec, hugectr
+//   dtype = "tf32"                    # of the dense part: fp32, tf32, fp16, bf16
+//   dense_optimizer = "sgd"           # sgd, adagrad, adam
+//   table_optimizer = "adagrad"
+//
+// Columns of a table file: rows, dim, pooling_factor; and where known name, dtype, skew, longest_bag, reuse (17 shares
+// of distinct rows by reuse factor, joined by '-') with reuse_lookups.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stepcast/base/result.h"
+#include "stepcast/workload/dlrm.h"
+
+namespace stepcast {
+
+struct DlrmJob {
+  Dlrm model;
+  DlrmTraining training;
+  std::optional<std::int64_t> global_batch, batch_per_rank;  // at most one
+  // What nobody said is 8,192 samples a rank.
+  [[nodiscard]] DlrmTraining training_on(std::int64_t n_ranks) const;
+};
+
+// Whether `--model` means a recommendation model: a preset of one, or a file with keys of one.
+[[nodiscard]] bool is_dlrm_job(const std::string& model);
+[[nodiscard]] Result<DlrmJob> read_dlrm_job(const std::string& preset_or_file);
+// `folder` is where `tables` is looked for.
+[[nodiscard]] Result<DlrmJob> parse_dlrm_job(std::string_view text, const std::string& name,
+                                             const std::string& folder);
+
+[[nodiscard]] Result<std::vector<EmbeddingTable>> read_embedding_tables(const std::string& file);
+[[nodiscard]] Result<std::vector<EmbeddingTable>> parse_embedding_tables(std::string_view text,
+                                                                         const std::string& name);
+
+}  // namespace stepcast

@@ -1,0 +1,40 @@
+// Looks for the sharding with the shortest simulated step that fits the memory of every rank.
+//
+//   STEPCAST_ASSIGN(DlrmStepModel steps, DlrmStepModel::create(model, training, platform, 8));
+//   const SharderChoice found = search_sharding(steps);
+//   found.plan, found.step_us, found.fits
+//
+// Starts from the sharders and from tables placed by their own times, moves and swaps tables of the slowest rank,
+// and splits what is larger or slower than a rank's share: by columns, or by rows where no rank could hold it. Where
+// nothing fits, tables that are looked up least per byte go to the memory of the host behind a cache.
+#pragma once
+
+#include <cstdint>
+
+#include "stepcast/predict/dlrm_step.h"
+#include "stepcast/workload/dlrm.h"
+
+namespace stepcast {
+
+struct SearchOptions {
+  std::uint64_t seed = 1;
+  std::size_t max_evaluations = 4000;  // of whole steps
+  double max_seconds = 5;              // at most; results do not depend on it where it is not reached
+  bool split = true;                   // tables over several ranks
+  bool host_memory = true;             // allowed where the GPUs' does not suffice
+};
+
+struct SharderChoice {
+  ShardingPlan plan;
+  double step_us = 0;
+  bool fits = false;
+  std::size_t evaluations = 0;
+};
+
+[[nodiscard]] SharderChoice search_sharding(DlrmStepModel& steps, const SearchOptions& options = {});
+
+// The best of all placements of whole tables, tried one by one without those that only rename ranks: for a handful of
+// tables and ranks. Stops with what it has after `max_evaluations`.
+[[nodiscard]] SharderChoice best_whole_tables(DlrmStepModel& steps, std::size_t max_evaluations = 2'000'000);
+
+}  // namespace stepcast

@@ -1,0 +1,424 @@
+#include "stepcast/predict/dlrm_program.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace stepcast {
+namespace {
+
+constexpr double kIndexBytes = 8;
+constexpr double kFirstBucketBytes = 1 << 20, kBucketBytes = 25.0 * (1 << 20);  // of DistributedDataParallel
+
+// An operator of an eager framework that launches a kernel: T1 + T2 + T3 + T4 of the shipped hosts (A100 39 us, H100
+// 42, MI300X 39), and T4 + T5 for each further kernel.
+constexpr double kOperatorUs = 40, kFurtherKernelUs = 8;
+constexpr double kInputOperators = 60;     // of TorchRec's input distribution
+constexpr double kInteractionShare = 0.5;  // of what streaming kernels reach of the memory bandwidth
+constexpr double kStreamGapUs = 2.5;       // between kernels of a graph
+constexpr double kIndexPasses = 10;        // of the hybrid embedding over the indices of the whole batch
+
+// An operation of the dense part on one rank.
+struct DenseOp {
+  std::string_view name;
+  Operation operation;
+  double gradient_elements = 0;  // parameters whose gradients are there after it
+};
+
+struct DenseParts {
+  std::vector<DenseOp> inputs, bottom, interaction, top, loss, top_backward, interaction_backward,
+      bottom_backward, update;
+};
+
+class DenseWork {
+ public:
+  DenseWork(const Dlrm& model, const DlrmTraining& training, const DlrmHabits& habits, std::int64_t n_ranks)
+      : model_(model), training_(training), habits_(habits) {
+    batch_ = std::max<std::int64_t>(1, training.global_batch / n_ranks);
+    half_ = training.dtype == DType::fp16 || training.dtype == DType::bf16;
+    activation_ = half_ ? training.dtype : DType::fp32;
+  }
+
+  DenseParts parts() const {
+    DenseParts p;
+    const std::int64_t bottom_batch = habits_.bottom_on_one_rank ? training_.global_batch : batch_;
+    mlp(bottom_batch, model_.dense_features, model_.bottom_mlp, false, p.bottom, p.bottom_backward);
+    mlp(batch_, model_.interaction_width(), model_.top_mlp, true, p.top, p.top_backward);
+    if (habits_.index_passes > 0) {
+      const double lookups =
+          static_cast<double>(training_.global_batch * static_cast<std::int64_t>(model_.tables.size()));
+      p.inputs = {{"indices",
+                   {AmountShape{.bytes_read = habits_.index_passes * kIndexBytes * lookups,
+                                .kernel_class = KernelClass::embedding},
+                    DType::int64}}};
+    }
+    interaction(p);
+    if (!habits_.fused_forward) {
+      // Loss forward and backward, a few kernels over one number per sample.
+      p.loss = {element("loss", batch_, 2, 1), element("loss backward", batch_, 2, 1)};
+    } else {
+      p.loss = {element("loss", batch_, 2, 1)};
+    }
+    // Weights and gradients are read, weights written; Adagrad and Adam keep states.
+    const double states = training_.dense_optimizer == OptimizerKind::sgd       ? 0
+                          : training_.dense_optimizer == OptimizerKind::adagrad ? 1
+                                                                                : 2;
+    const double parameters = model_.dense_parameters();
+    p.update = {{"optimizer",
+                 {AmountShape{.bytes_read = parameters * (8 + 4 * states),
+                              .bytes_written = parameters * (4 + 4 * states),
+                              .kernel_class = KernelClass::elementwise},
+                  DType::fp32}}};
+    return p;
+  }
+
+ private:
+  DenseOp element(std::string_view name, std::int64_t elements, float reads, float writes) const {
+    return {name,
+            elementwise({.elements = std::max<std::int64_t>(1, elements), .reads = reads, .writes = writes},
+                        activation_)};
+  }
+  DenseOp product(std::string_view name, std::int64_t m, std::int64_t n, std::int64_t k,
+                  GemmLayout layout) const {
+    return {name, gemm({.m = m, .n = n, .k = k, .layout = layout}, training_.dtype)};
+  }
+
+  void mlp(std::int64_t batch, std::int64_t input, const std::vector<std::int64_t>& widths,
+           bool input_gradient, std::vector<DenseOp>& forward, std::vector<DenseOp>& backward) const {
+    std::vector<std::vector<DenseOp>> reversed;
+    for (std::size_t l = 0; l < widths.size(); ++l) {
+      const std::int64_t n = widths[l], k = l == 0 ? input : widths[l - 1];
+      forward.push_back(product("linear", batch, n, k, GemmLayout::tn));
+      std::vector<DenseOp> back;
+      back.push_back(element("activation backward", batch * n, 2, 1));
+      if (!habits_.fused_forward) {
+        if (half_) forward.push_back(element("cast of weights", n * k, 2, 1));
+        forward.push_back(element("activation", batch * n, 1, 1));
+        back.push_back({"bias gradient", {ReductionShape{.rows = n, .cols = batch}, activation_}});
+      }
+      if (l > 0 || input_gradient) back.push_back(product("input gradient", batch, k, n, GemmLayout::nn));
+      DenseOp weights = product("weight gradient", n, k, batch, GemmLayout::nt);
+      weights.gradient_elements = static_cast<double>(n) * static_cast<double>(k) + static_cast<double>(n);
+      back.push_back(weights);
+      reversed.push_back(std::move(back));
+    }
+    for (auto layer = reversed.rbegin(); layer != reversed.rend(); ++layer) {
+      backward.insert(backward.end(), layer->begin(), layer->end());
+    }
+  }
+
+  void interaction(DenseParts& p) const {
+    const auto vectors = static_cast<std::int64_t>(model_.tables.size()) + 1;
+    const std::int64_t bottom = model_.bottom_mlp.empty() ? model_.dense_features : model_.bottom_mlp.back();
+    const std::int64_t width = model_.sum_of_dims() + bottom;
+    if (model_.interaction == Interaction::cross) {
+      cross(width, p);
+      return;
+    }
+    const DenseOp concatenate{
+        "concatenate",
+        {MovementShape{.kind = MovementKind::concatenate, .elements = batch_ * width}, activation_}};
+    if (model_.interaction == Interaction::concatenate) {
+      p.interaction = {concatenate};
+      p.interaction_backward = {concatenate};
+      return;
+    }
+    const std::int64_t dim = model_.tables.front().dim, outputs = model_.interaction_width();
+    const double element_bytes = element_size(activation_).value();
+    const auto bytes = [&](std::int64_t elements) { return static_cast<double>(elements) * element_bytes; };
+    if (habits_.fused_interaction) {
+      // Vectors are read once; the products run on matrix units below the time of the memory, which kernels that
+      // keep a sample in shared memory use half as well as streaming ones.
+      const double halved = 1 / kInteractionShare;
+      p.interaction = {{"interaction",
+                        {AmountShape{.bytes_read = halved * bytes(batch_ * width),
+                                     .bytes_written = halved * bytes(batch_ * outputs),
+                                     .kernel_class = KernelClass::gemm},
+                         activation_}}};
+      p.interaction_backward = {{"interaction backward",
+                                 {AmountShape{.bytes_read = halved * bytes(batch_ * (width + outputs)),
+                                              .bytes_written = halved * bytes(batch_ * width),
+                                              .kernel_class = KernelClass::gemm},
+                                  activation_}}};
+      if (half_ && habits_.casts_vectors) {
+        const DenseOp cast{"cast of vectors",
+                           {AmountShape{.bytes_read = 2 * bytes(batch_ * width),
+                                        .bytes_written = bytes(batch_ * width),
+                                        .kernel_class = KernelClass::elementwise},
+                            DType::fp32}};
+        p.interaction.insert(p.interaction.begin(), cast);
+        p.interaction_backward.push_back(cast);
+      }
+      return;
+    }
+    const DenseOp dots{"dot products",
+                       {AmountShape{.flops = 2.0 * static_cast<double>(batch_ * vectors * vectors * dim),
+                                    .bytes_read = bytes(2 * batch_ * width),
+                                    .bytes_written = bytes(batch_ * vectors * vectors),
+                                    .matrix = false,
+                                    .kernel_class = KernelClass::gemm},
+                        activation_}};
+    p.interaction = {concatenate, dots, element("lower triangle", batch_ * outputs, 1, 1),
+                     element("concatenate", batch_ * outputs, 1, 1)};
+    DenseOp back = dots;
+    back.name = "dot products backward";
+    p.interaction_backward = {element("lower triangle backward", batch_ * vectors * vectors, 1, 1), back,
+                              back, element("add gradients", batch_ * width, 2, 1), concatenate};
+  }
+
+  void cross(std::int64_t width, DenseParts& p) const {
+    const std::int64_t rank = model_.cross_rank;
+    p.interaction = {
+        {"concatenate",
+         {MovementShape{.kind = MovementKind::concatenate, .elements = batch_ * width}, activation_}}};
+    for (std::int64_t l = 0; l < model_.cross_layers; ++l) {
+      p.interaction.push_back(product("cross down", batch_, rank, width, GemmLayout::tn));
+      p.interaction.push_back(product("cross up", batch_, width, rank, GemmLayout::tn));
+      p.interaction.push_back(element("cross multiply-add", batch_ * width, 3, 1));
+      p.interaction_backward.push_back(element("cross multiply backward", batch_ * width, 4, 2));
+      p.interaction_backward.push_back(
+          product("cross up input gradient", batch_, rank, width, GemmLayout::nn));
+      DenseOp up = product("cross up weight gradient", width, rank, batch_, GemmLayout::nt);
+      up.gradient_elements = static_cast<double>(width * rank);
+      p.interaction_backward.push_back(up);
+      p.interaction_backward.push_back(
+          product("cross down input gradient", batch_, width, rank, GemmLayout::nn));
+      DenseOp down = product("cross down weight gradient", rank, width, batch_, GemmLayout::nt);
+      down.gradient_elements = static_cast<double>(width * rank);
+      p.interaction_backward.push_back(down);
+      p.interaction_backward.push_back(element("add gradients", batch_ * width, 2, 1));
+    }
+  }
+
+  const Dlrm& model_;
+  const DlrmTraining& training_;
+  const DlrmHabits& habits_;
+  std::int64_t batch_ = 1;
+  bool half_ = false;
+  DType activation_ = DType::fp32;
+};
+
+// Writes the block of one rank; every rank gets the same tasks in the same order.
+class RankBlock {
+ public:
+  RankBlock(Program& program, const DlrmHabits& habits, const DlrmTraining& training, GroupId world,
+            bool alone)
+      : program_(program),
+        habits_(habits),
+        training_(training),
+        world_(world),
+        alone_(alone),
+        block_("step") {
+    host_ = block_.add_lane({LaneKind::cpu_thread, "host"});
+    compute_ = block_.add_lane({LaneKind::gpu_stream, "computation"});
+    exchange_ = block_.add_lane({LaneKind::gpu_stream, "exchange"});
+    reduce_ = block_.add_lane({LaneKind::gpu_stream, "gradients"});
+    input_ = block_.add_lane({LaneKind::gpu_stream, "inputs"});
+  }
+
+  DlrmTasks write(const DenseParts& parts) {
+    DlrmTasks tasks;
+    if (habits_.host_us > 0) {
+      block_.add_task(host_, {.kind = TaskKind::cpu_segment, .name = name("between steps")},
+                      Microseconds{habits_.host_us});
+    }
+    std::vector<Moment> inputs;
+    if (!alone_ && habits_.input_exchange) {
+      tasks.input_exchange = collective(input_, "input all-to-all", {});
+      if (!habits_.pipelined_input) inputs.push_back(Moment::end_of(tasks.input_exchange));
+    }
+    run(parts.inputs);
+    tasks.lookup = kernel("lookup", KernelClass::embedding, 1, inputs);
+    std::vector<Moment> vectors{Moment::end_of(tasks.lookup)};
+    if (habits_.bottom_on_one_rank) {
+      const TaskId bottom = run(parts.bottom);
+      if (bottom.valid()) vectors = {Moment::end_of(bottom)};
+    }
+    if (!alone_) {
+      tasks.exchange = collective(exchange_, "all-to-all", vectors);
+      vectors = {Moment::end_of(tasks.exchange)};
+    }
+    if (!habits_.bottom_on_one_rank) run(parts.bottom);
+    run(parts.interaction, vectors);
+    run(parts.top);
+    run(parts.loss);
+    run(parts.top_backward);
+    if (habits_.reduces_by_mlp) reduce_now();
+    const TaskId last = run(parts.interaction_backward);
+    std::vector<Moment> gradients{Moment::end_of(last)};
+    if (!alone_) {
+      tasks.table_reduction = collective(reduce_, "all-reduce of tables", gradients);
+      tasks.gradient_exchange = collective(exchange_, "all-to-all of gradients", gradients);
+      gradients = {Moment::end_of(tasks.gradient_exchange)};
+    }
+    // One rank has the gradient of its bottom MLP from all others first.
+    run(parts.bottom_backward, habits_.bottom_on_one_rank ? gradients : std::vector<Moment>{});
+    reduce_now();
+    if (tasks.table_reduction.valid()) gradients.push_back(Moment::end_of(tasks.table_reduction));
+    tasks.lookup_backward =
+        kernel("lookup backward", KernelClass::embedding, habits_.sorted_backward ? 12 : 3, gradients);
+    run(parts.update, reduced_);
+    return tasks;
+  }
+  [[nodiscard]] const std::vector<TaskId>& collectives() const { return collectives_; }
+  Result<BlockBuilder::Finished> finish() && { return std::move(block_).finish_with_map(); }
+
+ private:
+  NameId name(std::string_view text) { return program_.names.intern(text); }
+
+  TaskId collective(LaneId lane, std::string_view what, const std::vector<Moment>& after, WorkId work = {}) {
+    const Moment launched = launch(1);
+    const TaskId task = block_.add_task(lane,
+                                        {.kind = TaskKind::collective,
+                                         .kernel_class = KernelClass::communication,
+                                         .name = name(what),
+                                         .work = work},
+                                        Microseconds{});
+    if (launched != Moment{}) block_.add_edge(launched, task, Microseconds{}, {.origin = EdgeOrigin::launch});
+    for (const Moment moment : after) block_.add_edge(moment, task, Microseconds{}, {});
+    collectives_.push_back(task);
+    return task;
+  }
+
+  Moment launch(double kernels) {
+    if (habits_.graphs) return {};
+    const double us = habits_.operator_us + (kernels - 1) * habits_.further_kernel_us;
+    return Moment::end_of(
+        block_.add_task(host_, {.kind = TaskKind::cpu_segment, .name = name("operator")}, Microseconds{us}));
+  }
+
+  TaskId kernel(std::string_view what, KernelClass kernel_class, double kernels,
+                const std::vector<Moment>& after, WorkId work = {}) {
+    const Moment launched = launch(kernels);
+    const TaskId task = block_.add_task(
+        compute_, {.kind = TaskKind::kernel, .kernel_class = kernel_class, .name = name(what), .work = work},
+        Microseconds{});
+    if (launched != Moment{}) block_.add_edge(launched, task, Microseconds{}, {.origin = EdgeOrigin::launch});
+    for (const Moment moment : after) block_.add_edge(moment, task, Microseconds{}, {});
+    if (habits_.stream_gap_us > 0 && before_.valid()) {
+      block_.add_edge(Moment::end_of(before_), task, Microseconds{habits_.stream_gap_us},
+                      {.origin = EdgeOrigin::stream_order});
+    }
+    before_ = task;
+    return task;
+  }
+
+  TaskId run(const std::vector<DenseOp>& ops, std::vector<Moment> after = {}) {
+    TaskId last{};
+    for (const DenseOp& op : ops) {
+      const double kernels = std::max(1.0, static_cast<double>(work_of(op.operation).kernels));
+      last =
+          kernel(op.name, kernel_class_of(op.operation), kernels, after, program_.works.intern(op.operation));
+      after.clear();
+      ready_bytes_ += op.gradient_elements * gradient_bytes();
+      ready_after_ = Moment::end_of(last);
+      const double full = first_bucket_ ? kFirstBucketBytes : kBucketBytes;
+      if (!habits_.reduces_by_mlp && ready_bytes_ >= full) reduce_now();
+    }
+    return last;
+  }
+
+  [[nodiscard]] double gradient_bytes() const {
+    const bool half = training_.dtype == DType::fp16 || training_.dtype == DType::bf16;
+    return half && habits_.half_exchange ? 2 : 4;
+  }
+
+  void reduce_now() {
+    if (alone_ || ready_bytes_ <= 0) return;
+    first_bucket_ = false;
+    const WorkId work = program_.works.intern(CollectiveWork{CollectiveOp::all_reduce,
+                                                             gradient_bytes() < 4 ? DType::fp16 : DType::fp32,
+                                                             Bytes{ready_bytes_}, world_});
+    const TaskId task = collective(reduce_, "all-reduce", {ready_after_}, work);
+    reduced_ = {Moment::end_of(task)};
+    ready_bytes_ = 0;
+  }
+
+  Program& program_;
+  const DlrmHabits& habits_;
+  const DlrmTraining& training_;
+  GroupId world_;
+  bool alone_;
+  BlockBuilder block_;
+  LaneId host_{}, compute_{}, exchange_{}, reduce_{}, input_{};
+  std::vector<TaskId> collectives_;
+  double ready_bytes_ = 0;
+  Moment ready_after_{};
+  bool first_bucket_ = true;
+  std::vector<Moment> reduced_;
+  TaskId before_{};  // on the stream of the computation
+};
+
+}  // namespace
+
+DlrmHabits habits_of(DlrmStack stack, const StepAssumptions& assumptions) {
+  DlrmHabits h;
+  switch (stack) {
+    case DlrmStack::pytorch:
+    case DlrmStack::torchrec:
+      h.operator_us = kOperatorUs;
+      h.further_kernel_us = kFurtherKernelUs;
+      h.host_us =
+          stack == DlrmStack::torchrec ? assumptions.step_fixed_us + kInputOperators * kOperatorUs : 0;
+      h.pipelined_input = stack == DlrmStack::torchrec;
+      break;
+    case DlrmStack::nvidia:
+      h.graphs = h.fused_interaction = h.half_exchange = h.bottom_on_one_rank = h.casts_vectors = true;
+      h.sorted_backward = false;
+      h.stream_gap_us = kStreamGapUs;
+      break;
+    case DlrmStack::hugectr:
+      h.graphs = h.fused_forward = h.fused_interaction = h.half_exchange = h.reduces_by_mlp = h.hybrid = true;
+      h.sorted_backward = h.input_exchange = false;
+      h.stream_gap_us = kStreamGapUs;
+      h.index_passes = kIndexPasses;
+      break;
+  }
+  return h;
+}
+
+Result<DlrmProgram> dlrm_program(const Dlrm& model, const DlrmTraining& training, const DlrmHabits& habits,
+                                 std::int64_t n_ranks) {
+  STEPCAST_TRY(model.check());
+  if (n_ranks < 1 || n_ranks > 65536) {
+    return Error::at("", "GPUs").found(fmt::format("{}", n_ranks)).expected("1 to 65536");
+  }
+  if (training.global_batch < n_ranks) {
+    return Error::at("", "global_batch")
+        .found(fmt::format("{} samples on {} GPUs", training.global_batch, n_ranks))
+        .expected("a sample for every GPU");
+  }
+  DlrmProgram result;
+  RankGroup world{.label = "world"};
+  for (std::int64_t r = 0; r < n_ranks; ++r) world.ranks.push_back(static_cast<std::uint32_t>(r));
+  const GroupId group = result.program.add_group(std::move(world));
+  const DenseParts parts = DenseWork{model, training, habits, n_ranks}.parts();
+  std::vector<Collective> collectives;
+  for (std::int64_t r = 0; r < n_ranks; ++r) {
+    RankBlock writer{result.program, habits, training, group, n_ranks == 1};
+    result.tasks = writer.write(parts);
+    const std::vector<TaskId> joined = writer.collectives();
+    STEPCAST_ASSIGN(BlockBuilder::Finished finished, std::move(writer).finish());
+    const std::vector<Lane> lanes{finished.block.lanes().begin(), finished.block.lanes().end()};
+    const BlockId block = result.program.add_block(std::move(finished.block));
+    result.blocks.push_back(block);
+    const RankClassId rank = result.program.add_rank_class(
+        {.name = fmt::format("rank {}", r), .multiplicity = 1, .lanes = lanes, .recorded_rank = -1});
+    const InstanceId instance = result.program.add_instance(rank, {.block = block});
+    if (collectives.empty()) collectives.resize(joined.size());
+    for (std::size_t k = 0; k < joined.size(); ++k) {
+      const TaskInfo& info = result.program.block(block).tasks()[joined[k].index()];
+      collectives[k].name = info.name;
+      collectives[k].op = info.work.valid() ? CollectiveOp::all_reduce : CollectiveOp::all_to_all;
+      collectives[k].members.push_back({rank, instance, joined[k]});
+    }
+  }
+  for (Collective& collective : collectives) result.program.add_collective(std::move(collective));
+  return result;
+}
+
+}  // namespace stepcast

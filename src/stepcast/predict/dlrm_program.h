@@ -1,0 +1,56 @@
+// One training step of a recommendation model as a Program: one rank class per rank, all of the same structure, so
+// that a sharding is a scenario of Costs and not another Program.
+//
+// Lanes of a rank: host, computation, exchange of vectors (all-to-all), gradients (all-reduce), and the
+// distribution of inputs. The order of a step: lookups; their all-to-all beside the bottom MLP; interaction; top
+// MLP forward and backward; the all-to-all of gradients beside the backward of the bottom MLP and the all-reduce;
+// backward of the lookups with their update; optimizer of the dense part.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "stepcast/base/result.h"
+#include "stepcast/predict/step_assumptions.h"
+#include "stepcast/program/program.h"
+#include "stepcast/workload/dlrm.h"
+
+namespace stepcast {
+
+// What a stack fuses, launches and hides; docs/dlrm.md says on what grounds.
+struct DlrmHabits {
+  bool graphs = false;              // the host launches nothing kernel by kernel
+  bool fused_forward = false;       // bias and activation of the MLPs inside the products
+  bool fused_interaction = false;   // one kernel
+  bool sorted_backward = true;      // FBGEMM's: linearise, sort, segments; else atomic updates
+  bool input_exchange = true;       // indices travel to the ranks that hold the tables
+  bool pipelined_input = false;     // beside the step before
+  bool hybrid = false;              // popular rows on every rank, others spread by row
+  bool reduces_by_mlp = false;      // gradients of each MLP as soon as they are there; else buckets of DDP
+  bool half_exchange = false;       // vectors and gradients travel in 16 bits where the dense part has 16
+  bool casts_vectors = false;       // from and to 32 bits, in kernels of their own
+  bool bottom_on_one_rank = false;  // one rank runs the bottom MLP for the whole batch, as if it were a table
+  double index_passes = 0;          // over all indices of the batch, to sort out which row is where
+  double host_us = 0;               // per step beyond operators
+  double operator_us = 0;           // of the host, for an operator that launches one kernel
+  double further_kernel_us = 0;     // of the same operator
+  double stream_gap_us = 0;         // between kernels of a stream
+};
+[[nodiscard]] DlrmHabits habits_of(DlrmStack stack, const StepAssumptions& assumptions);
+
+// Tasks whose time is of the sharding, the same numbers in the block of every rank; invalid where there is none.
+struct DlrmTasks {
+  TaskId input_exchange{}, lookup{}, exchange{}, gradient_exchange{}, lookup_backward{}, table_reduction{};
+};
+
+struct DlrmProgram {
+  Program program;
+  DlrmTasks tasks;
+  std::vector<BlockId> blocks;  // [rank]
+};
+
+// All tasks carry their work but those of DlrmTasks.
+[[nodiscard]] Result<DlrmProgram> dlrm_program(const Dlrm& model, const DlrmTraining& training,
+                                               const DlrmHabits& habits, std::int64_t n_ranks);
+
+}  // namespace stepcast

@@ -1,0 +1,92 @@
+// The time of a training step of a recommendation model for any sharding of its tables, without running anything.
+//
+//   STEPCAST_ASSIGN(DlrmStepModel steps, DlrmStepModel::create(model, training, platform, 8));
+//   STEPCAST_ASSIGN(const DlrmStep step, steps.predict(plan));
+//   step.time.time, step.ranks[3].lookup_us, step.ranks[3].memory_bytes
+//
+// The Program is built and priced once; a sharding changes the times of lookups and exchanges alone.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <tuple>
+#include <vector>
+
+#include "stepcast/base/result.h"
+#include "stepcast/cost/embedding_lookup.h"
+#include "stepcast/operation/estimate.h"
+#include "stepcast/platform/platform.h"
+#include "stepcast/predict/coverage.h"
+#include "stepcast/predict/dlrm_program.h"
+#include "stepcast/predict/step_assumptions.h"
+#include "stepcast/simulate/engine.h"
+#include "stepcast/workload/dlrm.h"
+
+namespace stepcast {
+
+struct DlrmRank {
+  double lookup_us = 0, lookup_backward_us = 0;
+  double table_bytes = 0;   // weights and optimizer state in the memory of the GPU
+  double memory_bytes = 0;  // with the dense part, activations and a reserve
+  double host_bytes = 0;    // tables in the memory of the host
+  double sent_bytes = 0;    // of the forward all-to-all, to other ranks
+};
+
+struct DlrmStep {
+  Estimate time;
+  std::vector<DlrmRank> ranks;
+  double exchange_us = 0, gradient_exchange_us = 0;
+  double lookup_imbalance = 1;  // forward and backward: the busiest rank over the mean
+  bool fits = true;
+  std::int32_t worst_rank = 0;  // most memory
+  double available_bytes = 0;   // of one GPU
+  // A step of this work at peak rates alone: arithmetic, memory and links, each without the others.
+  double bound_us = 0;
+};
+
+class DlrmStepModel {
+ public:
+  // `gpus_per_node` 0: as the platform says. Errors: those of the model, a batch smaller than the GPUs, GPUs that
+  // the platform cannot hold.
+  [[nodiscard]] static Result<DlrmStepModel> create(const Dlrm& model, const DlrmTraining& training,
+                                                    const Platform& platform, std::int64_t n_ranks,
+                                                    const StepAssumptions& assumptions = {},
+                                                    const LookupConstants& lookups = {});
+  DlrmStepModel(DlrmStepModel&&) noexcept;
+  DlrmStepModel& operator=(DlrmStepModel&&) noexcept;
+  ~DlrmStepModel();
+
+  // Errors: a plan that does not fit the model or the ranks.
+  [[nodiscard]] Result<DlrmStep> predict(const ShardingPlan& plan);
+  // The step time alone, infinite where memory does not suffice (unless `over_memory` is allowed).
+  [[nodiscard]] double step_us(const ShardingPlan& plan, bool over_memory = false);
+  // Reuse factors of another batch, [table]; shardings are priced anew with them. As many as tables.
+  void set_reuse(const std::vector<ReuseFactors>& reuse);
+
+  [[nodiscard]] const Dlrm& model() const;
+  [[nodiscard]] const DlrmTraining& training() const;
+  // Without a plan: popular rows on every rank, the others spread by row.
+  [[nodiscard]] bool is_hybrid() const;
+  [[nodiscard]] std::int64_t n_ranks() const;
+  [[nodiscard]] std::int64_t gpus_per_node() const;
+  [[nodiscard]] const Program& program() const;
+  // Of the last sharding that was priced.
+  [[nodiscard]] const Costs& costs() const;
+  [[nodiscard]] const Timeline& timeline() const;
+  // Of the last sharding.
+  [[nodiscard]] Coverage coverage() const;
+  // Memory of one rank that is left for tables.
+  [[nodiscard]] double table_memory_bytes() const;
+  // Of one shard of a table of the model.
+  [[nodiscard]] const LookupCost& shard_cost(const TableShard& shard);
+  // Of weights and optimizer state.
+  [[nodiscard]] double shard_bytes(const TableShard& shard) const;
+
+ private:
+  struct Impl;
+  explicit DlrmStepModel(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace stepcast

@@ -1,0 +1,113 @@
+#include "stepcast/describe/dlrm_job.h"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "stepcast/describe/dlrm_presets.h"
+#include "stepcast/describe/torchrec_plan.h"
+
+namespace stepcast {
+namespace {
+
+std::string error_of(const char* text) {
+  const Result<DlrmJob> job = parse_dlrm_job(text, "x.toml", "");
+  return job.ok() ? "" : job.error().message();
+}
+std::string table_error(const char* text) {
+  const Result<std::vector<EmbeddingTable>> tables = parse_embedding_tables(text, "t.csv");
+  return tables.ok() ? "" : tables.error().message();
+}
+
+TEST(DlrmJob, BeginsWithAPresetAndIsSaidFurther) {
+  const Result<DlrmJob> job = parse_dlrm_job(
+      "model = \"dlrm-mlperf-v1\"\nbatch_per_rank = 512\nstack = \"torchrec\"\ntable_optimizer = "
+      "\"adagrad\"\n",
+      "x.toml", "");
+  ASSERT_TRUE(job.ok()) << job.error().message();
+  EXPECT_EQ(job->model.tables.size(), 26U);
+  EXPECT_EQ(job->training.stack, DlrmStack::torchrec);
+  EXPECT_EQ(job->training_on(8).global_batch, 4096);
+  // 27 vectors: 351 products, and the 128 of the bottom MLP.
+  EXPECT_EQ(job->model.interaction_width(), 479);
+}
+
+TEST(DlrmJob, PresetsAreSound) {
+  for (const std::string& name : dlrm_preset_names()) {
+    const std::optional<Dlrm> model = dlrm_preset(name);
+    ASSERT_TRUE(model) << name;
+    EXPECT_EQ(model->check().ok(), !model->tables.empty()) << name;
+  }
+}
+
+TEST(DlrmJob, NamesWhatIsWrong) {
+  EXPECT_NE(error_of("modle = \"dlrm-mlperf-v1\"").find("did you mean"), std::string::npos)
+      << error_of("modle = \"x\"");
+  EXPECT_NE(error_of("model = \"dlrm\"").find("dlrm-mlperf-v1"), std::string::npos);
+  EXPECT_NE(error_of("top_mlp = [0]").find("top_mlp"), std::string::npos);
+  EXPECT_NE(error_of("model = \"dlrm-ddp\"\nglobal_batch = 1\nbatch_per_rank = 1").find("keep one"),
+            std::string::npos);
+}
+
+TEST(EmbeddingTables, AreReadWithTheirReuse) {
+  const Result<std::vector<EmbeddingTable>> tables = parse_embedding_tables(
+      "rows,dim,pooling_factor,dtype,reuse,reuse_lookups\n1000,64,20,fp16,0.5-0.5-0-0-0-0-0-0-0-0-0-0-0-0-0-"
+      "0-0,3000\n",
+      "t.csv");
+  ASSERT_TRUE(tables.ok()) << tables.error().message();
+  EXPECT_EQ((*tables)[0].name, "table_0");
+  EXPECT_DOUBLE_EQ((*tables)[0].bytes(), 128000);
+  EXPECT_DOUBLE_EQ((*(*tables)[0].reuse)[1], 0.5);
+}
+
+TEST(EmbeddingTables, RefuseWhatCannotBe) {
+  EXPECT_NE(table_error("rows,dim,pooling_factor\n0,64,20\n").find("line 2"), std::string::npos);
+  EXPECT_NE(table_error("rows,dim,pooling_factor\n10,64,-1\n").find("pooling_factor"), std::string::npos);
+  EXPECT_NE(table_error("rows,dim\n10,64\n").find("pooling_factor"), std::string::npos);
+  EXPECT_NE(table_error("rows,dim,pooling_factor\n").find("no tables"), std::string::npos);
+  EXPECT_NE(table_error("name,rows,dim,pooling_factor\na,10,64,1\na,10,64,1\n").find("line 3"),
+            std::string::npos);
+  EXPECT_NE(table_error("rows,dim,pooling_factor,reuse,reuse_lookups\n10,64,1,0.5-0.5,10\n").find("17"),
+            std::string::npos);
+}
+
+Dlrm two_tables() {
+  Dlrm model;
+  model.top_mlp = {1};
+  model.tables = {{.name = "a", .rows = 100, .dim = 16}, {.name = "b", .rows = 10, .dim = 16}};
+  return model;
+}
+
+TEST(TorchrecPlan, ComesBackAsItWasWritten) {
+  ShardingPlan plan;
+  plan.tables = {{.kind = ShardingKind::column_wise, .ranks = {1, 3}, .memory = TableMemory::uvm_cached},
+                 {.kind = ShardingKind::data_parallel}};
+  const std::string text = torchrec_plan_json(two_tables(), plan, 4, 2);
+  EXPECT_NE(text.find("rank:3/cuda:1"), std::string::npos);
+  const Result<ShardingPlan> back = parse_torchrec_plan(text, "p.json", two_tables(), 4);
+  ASSERT_TRUE(back.ok()) << back.error().message();
+  EXPECT_EQ(back->tables, plan.tables);
+}
+
+TEST(TorchrecPlan, RefusesAMissingTableAndARankTwice) {
+  const auto error = [](const char* text) {
+    const Result<ShardingPlan> plan = parse_torchrec_plan(text, "p.json", two_tables(), 4);
+    return plan.ok() ? std::string{} : plan.error().message();
+  };
+  EXPECT_NE(error(R"({"plan": {"m": {"a": {"sharding_type": "table_wise", "ranks": [0]}}}})").find("`b`"),
+            std::string::npos);
+  EXPECT_NE(
+      error(
+          R"({"plan": {"m": {"a": {"sharding_type": "row_wise", "ranks": [0, 0]}, "b": {"sharding_type": "table_wise", "ranks": [0]}}}})")
+          .find("rank 0 twice"),
+      std::string::npos);
+  EXPECT_NE(
+      error(
+          R"({"plan": {"m": {"a": {"sharding_type": "table_wise", "ranks": [9]}, "b": {"sharding_type": "table_wise", "ranks": [0]}}}})")
+          .find("rank 9"),
+      std::string::npos);
+  EXPECT_NE(error(R"({"plan": 3})").find("plan"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace stepcast

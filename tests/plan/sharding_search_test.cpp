@@ -1,0 +1,88 @@
+#include "stepcast/plan/sharding_search.h"
+
+#include <stdexcept>
+
+#include <gtest/gtest.h>
+
+#include "stepcast/plan/sharders.h"
+#include "stepcast/platform/platform_file.h"
+
+namespace stepcast {
+namespace {
+
+Platform load(const char* name) {
+  Result<Platform> platform = load_platform(name);
+  if (!platform.ok()) throw std::runtime_error(platform.error().message());
+  return std::move(*platform);
+}
+
+Dlrm model_of(int n_tables, std::int64_t rows) {
+  Dlrm model{.name = "m", .bottom_mlp = {64}, .top_mlp = {64, 1}, .interaction = Interaction::concatenate};
+  for (int t = 0; t < n_tables; ++t) {
+    model.tables.push_back({.name = std::to_string(t),
+                            .rows = rows * (1 + t % 5),
+                            .dim = 32 << (t % 3),
+                            .pooling = 5.0 + 17 * (t % 7),
+                            .skew = 0.2 * (t % 6)});
+  }
+  return model;
+}
+
+DlrmStepModel steps_of(const Dlrm& model, std::int64_t n, const char* platform = "hpc-4xa100-40gb") {
+  Result<DlrmStepModel> steps =
+      DlrmStepModel::create(model, {.stack = DlrmStack::nvidia, .global_batch = 8192}, load(platform), n);
+  if (!steps.ok()) throw std::runtime_error(steps.error().message());
+  return std::move(*steps);
+}
+
+TEST(ShardingSearch, IsNoSlowerThanEverySharder) {
+  const Dlrm model = model_of(24, 100'000);
+  DlrmStepModel steps = steps_of(model, 4);
+  const SharderChoice found = search_sharding(steps, {.max_evaluations = 600});
+  ASSERT_TRUE(found.fits);
+  for (const Sharder sharder : kSharders)
+    EXPECT_LE(found.step_us, steps.step_us(shard(model, 4, sharder)) * (1 + 1e-9));
+}
+
+TEST(ShardingSearch, FindsTheBestOfAllWholePlacementsOfASmallCase) {
+  const Dlrm model = model_of(7, 50'000);
+  DlrmStepModel steps = steps_of(model, 3);
+  const SharderChoice best = best_whole_tables(steps);
+  const SharderChoice found = search_sharding(steps, {.max_evaluations = 1500, .split = false});
+  EXPECT_EQ(best.evaluations, 365U);  // ways to put 7 tables into at most 3 groups: (3^6 + 1) / 2
+  EXPECT_NEAR(found.step_us / best.step_us, 1, 0.002);
+}
+
+TEST(ShardingSearch, TheSameSeedGivesTheSamePlan) {
+  const Dlrm model = model_of(16, 100'000);
+  DlrmStepModel one = steps_of(model, 4), other = steps_of(model, 4);
+  EXPECT_EQ(search_sharding(one, {.max_evaluations = 300, .max_seconds = 60}).plan,
+            search_sharding(other, {.max_evaluations = 300, .max_seconds = 60}).plan);
+}
+
+TEST(ShardingSearch, SplitsATableThatNoRankCanHold) {
+  Dlrm model = model_of(6, 10'000);
+  model.tables[0].rows = 200'000'000;
+  model.tables[0].dim = 128;  // 95 GiB on GPUs of 40
+  DlrmStepModel steps = steps_of(model, 4);
+  const SharderChoice found = search_sharding(steps, {.max_evaluations = 200});
+  EXPECT_TRUE(found.fits);
+  EXPECT_GT(found.plan.tables[0].ranks.size(), 2U);
+  const Result<DlrmStep> step = steps.predict(found.plan);
+  ASSERT_TRUE(step.ok());
+  EXPECT_TRUE(step->fits);
+}
+
+TEST(ShardingSearch, TakesTheMemoryOfTheHostWhereItMust) {
+  Dlrm model = model_of(4, 10'000);
+  model.tables[0].rows = 2'000'000'000;
+  model.tables[0].dim = 128;  // 954 GiB
+  DlrmStepModel steps = steps_of(model, 4);
+  const SharderChoice found = search_sharding(steps, {.max_evaluations = 50});
+  EXPECT_TRUE(found.fits);
+  EXPECT_NE(found.plan.tables[0].memory, TableMemory::hbm);
+  EXPECT_FALSE(search_sharding(steps, {.max_evaluations = 50, .host_memory = false}).fits);
+}
+
+}  // namespace
+}  // namespace stepcast

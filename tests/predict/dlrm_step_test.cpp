@@ -1,0 +1,136 @@
+#include "stepcast/predict/dlrm_step.h"
+
+#include <cmath>
+#include <stdexcept>
+
+#include <gtest/gtest.h>
+
+#include "stepcast/describe/dlrm_presets.h"
+#include "stepcast/platform/platform_file.h"
+
+namespace stepcast {
+namespace {
+
+Platform load(const char* name) {
+  Result<Platform> platform = load_platform(name);
+  if (!platform.ok()) throw std::runtime_error(platform.error().message());
+  return std::move(*platform);
+}
+
+ShardingPlan round_robin(const Dlrm& model, std::int32_t n) {
+  ShardingPlan plan;
+  for (std::size_t t = 0; t < model.tables.size(); ++t)
+    plan.tables.push_back({.ranks = {static_cast<std::int32_t>(t) % n}});
+  return plan;
+}
+
+DlrmStepModel steps_of(const Dlrm& model, const DlrmTraining& training, std::int64_t n,
+                       const char* platform = "dgx-a100") {
+  Result<DlrmStepModel> steps = DlrmStepModel::create(model, training, load(platform), n);
+  if (!steps.ok()) throw std::runtime_error(steps.error().message());
+  return std::move(*steps);
+}
+
+TEST(DlrmStep, AShardingIsAScenarioOfOneProgram) {
+  const Dlrm model = *dlrm_preset("dlrm-torchrec");
+  DlrmStepModel steps = steps_of(model, {.global_batch = 16384}, 8);
+  const Program* program = &steps.program();
+  const ShardingPlan even = round_robin(model, 8);
+  ShardingPlan skewed = even;
+  for (TablePlan& t : skewed.tables) t.ranks = {0};
+  const double even_us = steps.step_us(even, true), skewed_us = steps.step_us(skewed, true);
+  EXPECT_GT(skewed_us, even_us);
+  EXPECT_EQ(&steps.program(), program);
+  // Nothing of the other scenario is left behind.
+  EXPECT_DOUBLE_EQ(steps.step_us(even, true), even_us);
+}
+
+TEST(DlrmStep, EveryByteIsSentOnceAndEveryTableIsHeldOnce) {
+  const Dlrm model = *dlrm_preset("dlrm-torchrec");
+  DlrmStepModel steps = steps_of(model, {.global_batch = 16384}, 8);
+  const Result<DlrmStep> step = steps.predict(round_robin(model, 8));
+  ASSERT_TRUE(step.ok());
+  double sent = 0, held = 0;
+  for (const DlrmRank& rank : step->ranks) sent += rank.sent_bytes, held += rank.table_bytes;
+  // 16,384 samples x 26 vectors of 512 bytes, 7 of 8 to other ranks.
+  EXPECT_DOUBLE_EQ(sent, 16384.0 * 26 * 512 * 7 / 8);
+  EXPECT_DOUBLE_EQ(held, model.table_bytes());
+}
+
+TEST(DlrmStep, ColumnAndRowPartsShareATable) {
+  Dlrm model = *dlrm_preset("dlrm-ddp");
+  model.interaction = Interaction::concatenate;
+  DlrmStepModel steps = steps_of(model, {.global_batch = 4096}, 4);
+  ShardingPlan plan = round_robin(model, 4);
+  plan.tables[0] = {.kind = ShardingKind::column_wise, .ranks = {0, 1}};
+  plan.tables[1] = {.kind = ShardingKind::row_wise, .ranks = {0, 1, 2, 3}};
+  plan.tables[2] = {.kind = ShardingKind::data_parallel};
+  const Result<DlrmStep> step = steps.predict(plan);
+  ASSERT_TRUE(step.ok()) << step.error().message();
+  double held = 0;
+  for (const DlrmRank& rank : step->ranks) held += rank.table_bytes;
+  EXPECT_NEAR(held, model.table_bytes() * (8 + 3) / 8, 1);
+  const double whole = steps.shard_cost({.table = 0}).lookups;
+  EXPECT_DOUBLE_EQ(steps.shard_cost({.table = 0, .parts = 2, .kind = ShardingKind::column_wise}).lookups,
+                   whole);
+  EXPECT_NEAR(steps.shard_cost({.table = 1, .parts = 4, .kind = ShardingKind::row_wise}).lookups, whole / 4,
+              1e-6);
+}
+
+TEST(DlrmStep, MoreGpusAndMoreBandwidthAreFaster) {
+  const Dlrm model = *dlrm_preset("dlrm-mlperf-v1");
+  const DlrmTraining training{.stack = DlrmStack::hugectr, .global_batch = 55296, .dtype = DType::fp16};
+  const auto us = [&](std::int64_t n, const char* platform) {
+    DlrmStepModel steps = steps_of(model, training, n, platform);
+    return steps.predict({})->time.time.value();
+  };
+  EXPECT_LT(us(8, "dgx-a100"), us(4, "dgx-a100"));
+  EXPECT_LT(us(8, "dgx-h100"), us(8, "dgx-a100"));
+  EXPECT_LT(us(8, "dgx-a100"), us(8, "8xa100-pcie-80gb"));
+}
+
+TEST(DlrmStep, IsNeverFasterThanItsBound) {
+  for (const char* name : {"dlrm-mlperf-v1", "dlrm-dcnv2-mlperf", "dlrm-torchrec"}) {
+    const Dlrm model = *dlrm_preset(name);
+    DlrmStepModel steps = steps_of(model, {.global_batch = 65536}, 8);
+    const Result<DlrmStep> step = steps.predict(round_robin(model, 8));
+    ASSERT_TRUE(step.ok());
+    EXPECT_GT(step->time.time.value(), step->bound_us) << name;
+  }
+}
+
+TEST(DlrmStep, SaysWhichRankDoesNotFit) {
+  const Dlrm model = *dlrm_preset("dlrm-torchrec");
+  DlrmStepModel steps = steps_of(model, {.global_batch = 8192}, 2, "dgx-a100-40gb");
+  ShardingPlan plan = round_robin(model, 2);
+  for (TablePlan& t : plan.tables) t.ranks = {1};
+  const Result<DlrmStep> step = steps.predict(plan);
+  ASSERT_TRUE(step.ok());
+  EXPECT_FALSE(step->fits);
+  EXPECT_EQ(step->worst_rank, 1);
+  EXPECT_TRUE(std::isinf(steps.step_us(plan)));
+}
+
+TEST(DlrmStep, ANewBatchOfReuseFactorsChangesTheLookups) {
+  Dlrm model = *dlrm_preset("dlrm-ddp");
+  model.interaction = Interaction::concatenate;
+  DlrmStepModel steps = steps_of(model, {.global_batch = 8192}, 4);
+  const ShardingPlan plan = round_robin(model, 4);
+  const double before = steps.step_us(plan);
+  ReuseFactors hot;
+  hot.of_rows[10] = hot.of_lookups[10] = 1;
+  hot.lookups = 819200;
+  hot.distinct_rows = 1000;
+  steps.set_reuse(std::vector<ReuseFactors>(model.tables.size(), hot));
+  EXPECT_LT(steps.step_us(plan), before);
+}
+
+TEST(DlrmStep, RefusesWhatCannotBe) {
+  Dlrm model = *dlrm_preset("dlrm-ddp");
+  EXPECT_FALSE(DlrmStepModel::create(model, {.global_batch = 2}, load("dgx-a100"), 8).ok());
+  model.tables[0].rows = 0;
+  EXPECT_FALSE(DlrmStepModel::create(model, {}, load("dgx-a100"), 8).ok());
+}
+
+}  // namespace
+}  // namespace stepcast
