@@ -1,8 +1,10 @@
 // stepcast calibrate iterations: a few global factors from a user's own measured steps.
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -100,6 +102,9 @@ Result<int> run(const Options& options) {
     json.key("factors").begin_object();
     for (const FittedFactor& f : fitted_factors()) json.field(f.name, fit.assumptions.*(f.member));
     json.end_object();
+    json.key("undetermined").begin_array();
+    for (const std::string_view name : fit.undetermined) json.value(name);
+    json.end_array();
     json.key("skipped").begin_array();
     for (const std::string& what : left_out) json.value(what);
     for (const std::string& what : fit.skipped) json.value(what);
@@ -109,7 +114,10 @@ Result<int> run(const Options& options) {
   }
   TextTable table{{{"factor", TextTable::Align::left}, {"times"}}};
   for (const FittedFactor& f : fitted_factors()) {
-    table.row({std::string{f.name}, table_number(fit.assumptions.*(f.member), 3)});
+    const bool open =
+        std::find(fit.undetermined.begin(), fit.undetermined.end(), f.name) != fit.undetermined.end();
+    table.row({std::string{f.name}, open ? "not told apart by these steps: left at 1"
+                                         : table_number(fit.assumptions.*(f.member), 3)});
   }
   print("{}\n{} steps: mean |error| {:.1f} % before, {:.1f} % after; median {:.1f} %, {:.1f} %\n",
         table.text(), fit.n, fit.mape_before, fit.mape_after, fit.median_before, fit.median_after);

@@ -75,6 +75,34 @@ TEST(FitIterations, MovesNothingWhereTheForecastIsRight) {
   }
 }
 
+// One step of a GPU whose kernels nobody measured: they all err together, and it says by how much. Single kinds of
+// kernels it cannot tell apart.
+TEST(FitIterations, OneStepMovesTheCommonFactorOfUnmeasuredKernels) {
+  Platform bare = platform();
+  bare.models.clear();
+  StepAssumptions truth;
+  truth.unmeasured_kernels_factor = 1.4;
+  StepModel steps{bare, truth};
+  std::vector<MeasuredStep> measured = machine(1, 1);
+  measured.resize(1);
+  measured[0].platform = &bare;
+  measured[0].step_time_ms = steps.predict(measured[0].model, measured[0].layout)->step.time.value() / 1e3;
+  const auto fit = fit_iterations(measured);
+  ASSERT_TRUE(fit.ok());
+  EXPECT_NEAR(fit->assumptions.unmeasured_kernels_factor, 1.4, 0.05);
+  EXPECT_THAT(fit->undetermined, ::testing::Contains("attention_factor"));
+  EXPECT_THAT(fit->undetermined, ::testing::Contains("fp8_gemm_factor"));
+  EXPECT_LT(fit->mape_after, 2);
+}
+
+// Steps in bf16 say nothing of fp8.
+TEST(FitIterations, NamesWhatTheStepsCannotTell) {
+  const auto fit = fit_iterations(machine(1.1, 1));
+  ASSERT_TRUE(fit.ok());
+  EXPECT_THAT(fit->undetermined, ::testing::Contains("fp8_gemm_factor"));
+  EXPECT_EQ(fit->assumptions.fp8_gemm_factor, 1);
+}
+
 // Two of twelve runs took twice as long as they should: the factors stay where the others put them.
 TEST(FitIterations, StragglersDoNotDragIt) {
   auto steps = machine(1.1, 1);

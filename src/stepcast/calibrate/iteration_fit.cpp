@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/statistics.h"
+#include "stepcast/calibrate/detail/least_squares.h"
 #include "stepcast/cost/step_factors.h"
 #include "stepcast/predict/step_model.h"
 
@@ -17,19 +18,12 @@ namespace {
 
 // How far apart a good model and a clean run are, in ln. Assumed.
 constexpr double kNoise = 0.03;
-// Factors of one machine move together, so single ones need many rounds; most stop early.
-constexpr int kRounds = 40;
-constexpr double kEnough = 1e-3;  // of the cost, gained by a round
-constexpr int kGoldenSteps = 12;
-
-// Of one residual ln(measured / predicted) in units of the noise. Runs slower than predicted: quadratic up to
-// 2, then as the square root; faster ones cannot be stragglers: quadratic, then linear.
-double loss(double residual) {
-  const double z = residual / kNoise;
-  if (z > 2) return 4 + 4 * (std::sqrt(2 * z) - 2);
-  if (z < -2) return 4 + 4 * (-z - 2);
-  return z * z;
-}
+// Beyond so many times that, errors count linearly. Assumed.
+constexpr double kRobustScale = 1.5;
+// A factor is left alone if the steps leave more than this of its prior uncertainty.
+constexpr double kMostUncertain = 0.85;
+constexpr double kStep = 0.02;  // of a derivative, in ln
+constexpr int kIterations = 12;
 
 // Predicts all steps under given assumptions.
 class Steps {
@@ -87,7 +81,9 @@ Errors errors_of(std::span<const MeasuredStep> steps, const std::vector<double>&
 std::span<const FittedFactor> fitted_factors() {
   using A = StepAssumptions;
   static constexpr std::array kFactors = {
+      FittedFactor{"unmeasured_kernels_factor", &A::unmeasured_kernels_factor, 0.40},
       FittedFactor{"gemm_factor", &A::gemm_factor, 0.10},
+      FittedFactor{"fp8_gemm_factor", &A::fp8_gemm_factor, 0.10},
       FittedFactor{"memory_bound_factor", &A::memory_bound_factor, 0.15},
       FittedFactor{"attention_factor", &A::attention_factor, 0.15},
       FittedFactor{"communication_factor", &A::communication_factor, 0.20},
@@ -95,10 +91,64 @@ std::span<const FittedFactor> fitted_factors() {
   return kFactors;
 }
 
+namespace {
+
+StepAssumptions moved(const StepAssumptions& start, std::span<const FittedFactor> factors,
+                      std::span<const double> logs) {
+  StepAssumptions a = start;
+  for (std::size_t f = 0; f < factors.size(); ++f) a.*(factors[f].member) *= std::exp(logs[f]);
+  return a;
+}
+
+// Which factors the steps say something about: of the others, what is known afterwards is hardly more than the prior.
+// With derivatives J of ln(time), the covariance afterwards is (J^T J / noise^2 + prior^-2)^-1.
+std::vector<FittedFactor> determined(Steps& all, const StepAssumptions& start,
+                                     const std::vector<double>& predicted, IterationFit& fit) {
+  const std::span<const FittedFactor> factors = fitted_factors();
+  const std::size_t n = factors.size();
+  std::vector<double> information(n * n, 0.0);
+  std::vector<std::vector<double>> derivative(n);
+  for (std::size_t f = 0; f < n; ++f) {
+    std::vector<double> logs(n, 0.0);
+    logs[f] = kStep;
+    const std::vector<double> there = all.predict(moved(start, factors, logs));
+    for (std::size_t i = 0; i < there.size(); ++i) {
+      const bool both = there[i] > 0 && predicted[i] > 0;
+      derivative[f].push_back(both ? std::log(there[i] / predicted[i]) / kStep : 0.0);
+    }
+  }
+  for (std::size_t f = 0; f < n; ++f) {
+    for (std::size_t g = 0; g <= f; ++g) {
+      double sum = f == g ? 1 / (factors[f].prior_sd * factors[f].prior_sd) : 0.0;
+      for (std::size_t i = 0; i < predicted.size(); ++i) {
+        sum += derivative[f][i] * derivative[g][i] / (kNoise * kNoise);
+      }
+      information[f * n + g] = sum;
+    }
+  }
+  std::vector<FittedFactor> result;
+  if (!detail::cholesky(information, n)) return {factors.begin(), factors.end()};
+  for (std::size_t f = 0; f < n; ++f) {
+    std::vector<double> unit(n, 0.0);
+    unit[f] = 1;
+    detail::solve_lower(information, n, unit);
+    detail::solve_upper(information, n, unit);
+    if (std::sqrt(unit[f]) < kMostUncertain * factors[f].prior_sd) {
+      result.push_back(factors[f]);
+    } else {
+      fit.undetermined.push_back(factors[f].name);
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
 Result<IterationFit> fit_iterations(std::span<const MeasuredStep> steps, const StepAssumptions& start) {
   IterationFit fit;
   Steps all{steps};
-  const Errors before = errors_of(steps, all.predict(start, &fit.skipped));
+  const std::vector<double> predicted = all.predict(start, &fit.skipped);
+  const Errors before = errors_of(steps, predicted);
   if (before.n == 0) {
     return Error{fit.skipped.empty() ? std::string{"there is no measured step"}
                                      : fmt::format("no step can be predicted: {}", fit.skipped.front())};
@@ -106,57 +156,31 @@ Result<IterationFit> fit_iterations(std::span<const MeasuredStep> steps, const S
   fit.n = before.n;
   fit.mape_before = before.mape;
   fit.median_before = before.median;
+  fit.assumptions = start;
 
-  const auto cost = [&](const StepAssumptions& a) {
-    double sum = 0;
-    for (const FittedFactor& f : fitted_factors()) {
-      const double z = std::log(a.*(f.member) / start.*(f.member)) / f.prior_sd;
-      sum += z * z;
+  const std::vector<FittedFactor> factors = determined(all, start, predicted, fit);
+  if (!factors.empty()) {
+    detail::LeastSquares problem;
+    for (const FittedFactor& f : factors) {
+      problem.low.push_back(-4 * f.prior_sd);
+      problem.high.push_back(4 * f.prior_sd);
+      problem.centre.push_back(0);
+      problem.spread.push_back(f.prior_sd);
     }
-    const std::vector<double> predicted = all.predict(a);
-    for (std::size_t i = 0; i < steps.size(); ++i) {
-      if (predicted[i] > 0) sum += loss(std::log(steps[i].step_time_ms / predicted[i]));
-    }
-    return sum;
-  };
-  // One factor at a time by golden sections, a few rounds over all of them.
-  constexpr double kGolden = 0.6180339887498949;
-  StepAssumptions best = start;
-  for (int round = 0; round < kRounds; ++round) {
-    const double before_round = cost(best);
-    const double reach = round == 0 ? 2.5 : 1.0;
-    for (const FittedFactor& f : fitted_factors()) {
-      const auto at = [&](double log_factor) {
-        StepAssumptions a = best;
-        a.*(f.member) = start.*(f.member) * std::exp(log_factor);
-        return cost(a);
-      };
-      const double here = std::log(best.*(f.member) / start.*(f.member));
-      double low = here - reach * f.prior_sd, high = here + reach * f.prior_sd;
-      double x1 = high - kGolden * (high - low), x2 = low + kGolden * (high - low);
-      double c1 = at(x1), c2 = at(x2);
-      for (int i = 0; i < kGoldenSteps; ++i) {
-        if (c1 <= c2) {
-          high = x2;
-          x2 = x1;
-          c2 = c1;
-          x1 = high - kGolden * (high - low);
-          c1 = at(x1);
-        } else {
-          low = x1;
-          x1 = x2;
-          c1 = c2;
-          x2 = low + kGolden * (high - low);
-          c2 = at(x2);
-        }
+    problem.weights.assign(steps.size(), 1.0);
+    problem.robust_scale = kRobustScale;
+    problem.max_iterations = kIterations;
+    problem.residuals = [&](std::span<const double> logs, std::span<double> residuals) {
+      const std::vector<double> times = all.predict(moved(start, factors, logs));
+      for (std::size_t i = 0; i < times.size(); ++i) {
+        residuals[i] = times[i] > 0 ? std::log(steps[i].step_time_ms / times[i]) / kNoise : 0.0;
       }
-      const double found = c1 <= c2 ? x1 : x2;
-      if (at(found) < cost(best)) best.*(f.member) = start.*(f.member) * std::exp(found);
-    }
-    if (before_round - cost(best) < kEnough) break;
+    };
+    std::vector<double> logs(factors.size(), 0.0);
+    problem.minimise(logs);
+    fit.assumptions = moved(start, factors, logs);
   }
-  const Errors after = errors_of(steps, all.predict(best));
-  fit.assumptions = best;
+  const Errors after = errors_of(steps, all.predict(fit.assumptions));
   fit.mape_after = after.mape;
   fit.median_after = after.median;
   return fit;
@@ -168,6 +192,8 @@ ModelRecord step_factors_record(const StepAssumptions& assumptions) {
   record.kind = kStepFactorsKind;
   StepFactors factors;
   factors.gemm = assumptions.gemm_factor;
+  factors.fp8_gemm = assumptions.fp8_gemm_factor;
+  factors.unmeasured_kernels = assumptions.unmeasured_kernels_factor;
   factors.memory_bound = assumptions.memory_bound_factor;
   factors.attention = assumptions.attention_factor;
   factors.communication = assumptions.communication_factor;

@@ -1,10 +1,10 @@
 // Fits a handful of global factors of the step model to measured steps, for a user who has a few.
 //
 // Kernels and collectives are learned from their own measurements; what steps may still say is by how much
-// all products, memory-bound kernels, attention and transfers of a machine are off together. Each factor is
-// held near 1 by a prior, so three runs move what they can see and no more. Runs that are slower than any
-// model explains (stragglers, allocator retries) hardly count: beyond a few percent to the slow side the loss
-// grows with the square root of the error.
+// all products, those in fp8, memory-bound kernels, attention and transfers of a machine are off together, and all
+// kernels that nobody measured on its device. Each factor is held near 1 by a prior, as wide as what the price
+// rests on is uncertain. A factor that the runs cannot tell from the others stays 1 and is named. Single runs that
+// no model explains (stragglers, allocator retries) pull little: beyond a few percent the loss is linear.
 #pragma once
 
 #include <cstdint>
@@ -32,10 +32,11 @@ struct IterationFit {
   std::size_t n = 0;                       // steps that could be predicted
   double mape_before = 0, mape_after = 0;  // percent, on the steps themselves
   double median_before = 0, median_after = 0;
-  std::vector<std::string> skipped;  // "run 3: the reason"
+  std::vector<std::string> skipped;            // "run 3: the reason"
+  std::vector<std::string_view> undetermined;  // factors that these steps cannot tell apart from the others
 };
 
-// The factors that are fitted, in the order they are tried.
+// The factors that may be fitted.
 struct FittedFactor {
   std::string_view name;
   double StepAssumptions::*member;

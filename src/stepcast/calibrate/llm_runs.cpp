@@ -283,7 +283,9 @@ Result<LlmRun> run_of(const CsvRows& rows) {
   STEPCAST_ASSIGN(layout.layer.sequence_parallel, rows.truth("sequence_parallel", false));
   if (layout.degrees.tensor == 1) layout.layer.sequence_parallel = false;
   STEPCAST_ASSIGN(const DType compute, compute_type(rows));
-  set_software_defaults(layout, parse_framework(run.framework), compute);
+  // A list of everything that a submission contains names no framework.
+  const bool is_list = run.framework.find_first_of(",;") != std::string::npos;
+  set_software_defaults(layout, is_list ? Framework::unknown : parse_framework(run.framework), compute);
   layout.software.date = date_in(run.note);
   const std::string framework = lower(run.framework), dtype = lower(run.dtype), note = lower(run.note);
 

@@ -26,6 +26,7 @@ std::pair<std::string_view, std::string_view> split(std::string_view text) {
 void pack(LlmRun& run, double mean_tokens) {
   run.layout.layer.packed_mean_tokens = mean_tokens;
   if (run.model.mlm_head) run.layout.layer.predicted_token_share = kMaskedShare;
+  run.layout.sharding.overlap_gradient_reduce = true;
   run.layout.layer.fused =
       FusedKernels{};  // rows are packed by software that has kernels of its own for them
 }

@@ -13,6 +13,8 @@ std::span<const StepFactorField> step_factor_fields() {
   using F = StepFactors;
   static constexpr std::array kFields = {
       StepFactorField{"gemm_factor", &F::gemm, 0.2, 5},
+      StepFactorField{"fp8_gemm_factor", &F::fp8_gemm, 0.2, 5},
+      StepFactorField{"unmeasured_kernels_factor", &F::unmeasured_kernels, 0.1, 10},
       StepFactorField{"weight_gradient_factor", &F::weight_gradient, 0.5, 3},
       StepFactorField{"attention_factor", &F::attention, 0.2, 5},
       StepFactorField{"memory_bound_factor", &F::memory_bound, 0.2, 5},

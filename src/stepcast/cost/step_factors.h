@@ -15,7 +15,8 @@ inline constexpr std::string_view kStepFactorsKind = "step_factors";
 
 // Each multiplies a time; 1 changes nothing.
 struct StepFactors {
-  double gemm = 1, weight_gradient = 1, attention = 1, memory_bound = 1;
+  double gemm = 1, fp8_gemm = 1, weight_gradient = 1, attention = 1, memory_bound = 1;
+  double unmeasured_kernels = 1;  // of all kernels whose time no measurement of the device stands behind
   double communication = 1, intra_node = 1, inter_node = 1;
 
   // Keys of step_factor_fields(), each of which may be missing. Errors: a factor outside of its limits, a key

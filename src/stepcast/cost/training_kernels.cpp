@@ -53,6 +53,8 @@ void TrainingKernels::set_options(const TrainingKernelOptions& options) {
   options_.gemm_factor *= factors_.gemm;
   options_.weight_gradient_factor *= factors_.weight_gradient;
   options_.attention_factor *= factors_.attention;
+  options_.fp8_gemm_factor *= factors_.fp8_gemm;
+  options_.unmeasured_kernels_factor *= factors_.unmeasured_kernels;
   options_.memory_bound_factor *= factors_.memory_bound;
   priced_.clear();
 }
@@ -103,9 +105,11 @@ PricedOperation TrainingKernels::compute(const Operation& operation) const {
   const Work work = work_of(operation);
   if (is_matrix_work(kernel_class))
     time = time.scaled(clock_.factor(kernel_class, operation.dtype, work.flops, alone.sustained));
-  const double factor = kernel_class == KernelClass::gemm        ? options_.gemm_factor
-                        : kernel_class == KernelClass::attention ? options_.attention_factor
-                                                                 : options_.memory_bound_factor;
+  double factor = kernel_class == KernelClass::gemm        ? options_.gemm_factor
+                  : kernel_class == KernelClass::attention ? options_.attention_factor
+                                                           : options_.memory_bound_factor;
+  if (kernel_class == KernelClass::gemm && narrow) factor *= options_.fp8_gemm_factor;
+  if (!is_measured(alone.estimate.source)) factor *= options_.unmeasured_kernels_factor;
   return {time.scaled(factor), kernel_class, static_cast<double>(work.kernels),
           is_matrix_work(kernel_class) ? work.flops.value() : 0.0, alone.record};
 }

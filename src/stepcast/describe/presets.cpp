@@ -23,6 +23,14 @@ Transformer bert() {
           .pooler = true};
 }
 
+// Norms behind the parts, vectors of distances instead of positions, no biases on queries, keys and values.
+Transformer xlnet() {
+  Transformer model = bert();
+  model.position = PositionEncoding::relative;
+  model.embedding_norm = model.pooler = model.qkv_bias = model.attention_output_bias = false;
+  return model;
+}
+
 Transformer gpt_neox() {
   return {.position = PositionEncoding::rotary,
           .rotary_fraction = 0.25,

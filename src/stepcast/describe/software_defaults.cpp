@@ -76,6 +76,8 @@ void set_software_defaults(Layout& layout, Framework framework, DType compute) {
       layout.layer.fused = kEager;
       layout.sharding.overlap_gradient_reduce = true;
       layout.layer.overlap.sequence_parallel_weight_gradient = false;
+      if (compute == DType::fp32)
+        layout.layer.attention = AttentionMethod::unfused;  // no flash kernel takes it
       break;
     case Framework::neox:
       // Its own norms and rotation are written out; softmax and bias-GELU kernels are Megatron's of 2021.

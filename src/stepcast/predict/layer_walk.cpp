@@ -17,11 +17,16 @@ std::size_t index(EstimateSource source) { return static_cast<std::size_t>(sourc
 // Transfers that wait for the operation they run beside: items from `first` on.
 class TransfersBeside {
  public:
-  void add(std::size_t item, const Estimate& time) {
+  void add(std::size_t item, const Estimate& time, double slowdown) {
     if (time_us_ == 0) first_ = item;
     time_us_ += time.time.value();
+    slowed_us_ += time.time.value() * slowdown;
   }
-  [[nodiscard]] double time_us() const { return time_us_; }
+  // Of an operation that takes `alone_us` alone: beside transfers of its own length or more, all of it slows down.
+  [[nodiscard]] double slowdown(double alone_us) const {
+    if (time_us_ == 0 || alone_us <= 0) return 1;
+    return 1 + std::min(1.0, time_us_ / alone_us) * (slowed_us_ / time_us_);
+  }
 
   // They run from `start_us` on, beside an operation of `covered_us`. What they stick out beyond it.
   double place(std::vector<PlacedItem>& items, double start_us, double covered_us) {
@@ -43,13 +48,13 @@ class TransfersBeside {
       low += item.alone.p10;
       high += item.alone.p90;
     }
-    time_us_ = 0;
+    time_us_ = slowed_us_ = 0;
     return exposed_us;
   }
 
  private:
   std::size_t first_ = 0;
-  double time_us_ = 0;
+  double time_us_ = 0, slowed_us_ = 0;
 };
 
 }  // namespace
@@ -86,7 +91,6 @@ PricedList PricedList::times(double count) const {
 Status lay_out(const WorkList& list, StepPricer& prices, const Placement& placement,
                std::vector<PlacedItem>& items) {
   items.clear();
-  const double overlap_slowdown = prices.assumptions().overlap_slowdown;
   double now_us = 0;
   TransfersBeside beside;
   bool in_graph = false;
@@ -104,7 +108,7 @@ Status lay_out(const WorkList& list, StepPricer& prices, const Placement& placem
       placed.duration_us = placed.alone.time.value();
       if (item.beside_next) {
         placed.lane = WorkLane::beside;
-        beside.add(items.size() - 1, placed.alone);
+        beside.add(items.size() - 1, placed.alone, prices.slowdown_beside(transfer->op));
         continue;
       }
       placed.start_us = now_us;
@@ -124,9 +128,7 @@ Status lay_out(const WorkList& list, StepPricer& prices, const Placement& placem
     placed.flops = count * priced.matrix_flops;
     placed.start_us = now_us;
     const double alone_us = placed.alone.time.value();
-    // Beside transfers of its own length or more, all of the operation slows down.
-    const double covered = alone_us > 0 ? std::min(1.0, beside.time_us() / alone_us) : 0.0;
-    placed.slowdown = 1 + covered * overlap_slowdown;
+    placed.slowdown = beside.slowdown(alone_us);
     placed.duration_us = alone_us * placed.slowdown;
     now_us += placed.duration_us + beside.place(items, now_us, placed.duration_us);
   }

@@ -67,8 +67,13 @@ struct PriceOfWork {
   PricedWork operator()(const Waiting&) const { return known(exactly(0, EstimateSource::measured)); }
 };
 
-void price_tasks(const Block& block, std::span<const PricedWork> works, double overlap_slowdown,
-                 std::span<double> durations) {
+void price_tasks(const Program& program, const Block& block, std::span<const PricedWork> works,
+                 const StepPricer& prices, std::span<double> durations) {
+  const auto slowdown_beside = [&](const TaskInfo& transfer) {
+    const CollectiveWork* work =
+        transfer.work.valid() ? std::get_if<CollectiveWork>(&program.works.of(transfer.work)) : nullptr;
+    return work != nullptr ? prices.slowdown_beside(work->op) : prices.assumptions().overlap_slowdown;
+  };
   for (std::size_t t = 0; t < durations.size(); ++t) {
     const TaskInfo& task = block.tasks()[t];
     if (!task.work.valid() || !works[task.work.index()].known) continue;
@@ -76,14 +81,15 @@ void price_tasks(const Block& block, std::span<const PricedWork> works, double o
   }
   const std::span<const Overlap> overlaps = block.overlaps();
   for (std::size_t begin = 0, end = 0; begin < overlaps.size(); begin = end) {
-    double transfers_us = 0;
+    double transfers_us = 0, slowed_us = 0;
     for (; end < overlaps.size() && overlaps[end].computation == overlaps[begin].computation; ++end) {
-      transfers_us += durations[overlaps[end].transfer.index()];
+      const std::size_t transfer = overlaps[end].transfer.index();
+      transfers_us += durations[transfer];
+      slowed_us += durations[transfer] * slowdown_beside(block.tasks()[transfer]);
     }
     // As lay_out() does.
     double& us = durations[overlaps[begin].computation.index()];
-    const double covered = us > 0 ? std::min(1.0, transfers_us / us) : 0.0;
-    us *= 1 + covered * overlap_slowdown;
+    if (us > 0 && transfers_us > 0) us *= 1 + std::min(1.0, transfers_us / us) * (slowed_us / transfers_us);
   }
 }
 
@@ -170,8 +176,7 @@ Result<PricedProgram> price_program(const Program& program, StepPricer& prices,
     priced.works.push_back(std::visit(PriceOfWork{prices, groups}, program.works.of(WorkId{w})));
   }
   for (std::size_t b = 0; b < program.blocks().size(); ++b) {
-    price_tasks(program.blocks()[b], priced.works, prices.assumptions().overlap_slowdown,
-                priced.costs.duration_us(BlockId{b}));
+    price_tasks(program, program.blocks()[b], priced.works, prices, priced.costs.duration_us(BlockId{b}));
   }
   priced.costs.rescale_shared_delays(program);
   priced.coverage = coverage_of(program, priced);

@@ -21,6 +21,10 @@ struct StepAssumptions {
   double step_fixed_us = 3000;
   // Time of every product relative to what it takes alone: training runs hotter than benchmarks.
   double gemm_factor = 1;
+  // On top of gemm_factor, of products in fp8 and fp4.
+  double fp8_gemm_factor = 1;
+  // On top, of all kernels whose time no measurement of the device stands behind.
+  double unmeasured_kernels_factor = 1;
   // Time of a weight gradient over that of the forward product of its shape.
   double weight_gradient_factor = TrainingKernelOptions{}.weight_gradient_factor;
   double attention_factor = 1;

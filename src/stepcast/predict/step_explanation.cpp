@@ -4,8 +4,17 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/cost/sustained_clock.h"
+
 namespace stepcast {
 namespace {
+
+// Matrix work whose record was measured in short runs alone: its clock under load is carried over from other devices.
+bool rests_on_short_runs(const Operation& operation, KernelClass kernel_class, StepPricer& prices) {
+  if (kernel_class != KernelClass::gemm && kernel_class != KernelClass::attention) return false;
+  return prices.platform().find_model(kSustainedClockKind) != nullptr &&
+         !prices.kernels().model().explain(operation).sustained;
+}
 
 ExplainedItem explained(const PlacedItem& placed, StepPricer& prices) {
   const WorkItem& item = *placed.item;
@@ -33,6 +42,9 @@ ExplainedItem explained(const PlacedItem& placed, StepPricer& prices) {
   result.flops = work.flops.value();
   result.bytes = work.bytes().value();
   result.record = prices.kernels().price(operation).record;
+  if (!result.record.empty() && rests_on_short_runs(operation, placed.kernel_class, prices)) {
+    result.record += " (short runs)";
+  }
   return result;
 }
 

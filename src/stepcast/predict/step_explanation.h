@@ -29,7 +29,9 @@ struct ExplainedItem {
   double hidden_us = 0, exposed_us = 0;  // of a transfer: behind computation, and waited for
   double flops = 0;                      // of one repetition
   double bytes = 0;                      // of one repetition: read and written, or the transfer's message
-  std::string record;                    // name of the model record behind the time; empty: none
+  // Name of the model record behind the time, "gemm/bf16/forward (short runs)" where nothing else was measured and the
+  // clock under load is carried over; empty: none.
+  std::string record;
 };
 
 struct ExplainedList {

@@ -69,8 +69,9 @@ StepPrediction step_prediction(const PricedStep& step, const StepTimes& times, c
       if (is_critical) passes += layer.held_back.times(run.count * micro_batches);
     }
     if (chunk.has_head) add(step.head.forward, step.head.backward, 1);
-    // Attention's backward has 5/2 of its forward's products as run, but 2 as the model defines it.
-    model_flops += 3 * forward_flops * micro_batches;
+    // Attention's backward has 5/2 of its forward's products as run, but 2 as the model defines it. Frozen weights
+    // have no gradients.
+    model_flops += (layout.layer.frozen_base ? 2 : 3) * forward_flops * micro_batches;
     all_flops += flops * micro_batches;
   }
   StepShares& shares = result.shares;

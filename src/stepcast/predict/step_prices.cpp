@@ -4,6 +4,14 @@
 #include <utility>
 
 namespace stepcast {
+namespace {
+
+// Multiprocessors that add up what the ranks of a tensor-parallel group send, beside a product: num_sm of Transformer
+// Engine's userbuffer configurations; NCCL takes about as many.
+constexpr double kReductionMultiprocessors = 16;
+
+}  // namespace
+
 const GroupPlacement& group_of(GroupKind kind, const Placement& placement) {
   switch (kind) {
     case GroupKind::tensor: return placement.tensor;
@@ -29,6 +37,8 @@ void StepPricer::set_assumptions(const StepAssumptions& assumptions) {
   kernels_.set_options({.gemm_factor = assumptions.gemm_factor,
                         .attention_factor = assumptions.attention_factor,
                         .memory_bound_factor = assumptions.memory_bound_factor,
+                        .fp8_gemm_factor = assumptions.fp8_gemm_factor,
+                        .unmeasured_kernels_factor = assumptions.unmeasured_kernels_factor,
                         .weight_gradient_factor = assumptions.weight_gradient_factor,
                         .fp8_gemm_time_ratio = assumptions.fp8_gemm_time_ratio});
   // Factors that were calibrated on steps of the platform come on top of those of the caller.
@@ -37,6 +47,15 @@ void StepPricer::set_assumptions(const StepAssumptions& assumptions) {
   assumptions_.intra_node_factor *= factors.intra_node;
   assumptions_.inter_node_factor *= factors.inter_node;
   layers_.clear();
+}
+
+double StepPricer::slowdown_beside(CollectiveOp op) const {
+  const double sms = platform_->device.sm_count.value_or(0);
+  if (op != CollectiveOp::reduce_scatter || sms <= 2 * kReductionMultiprocessors) {
+    return assumptions_.overlap_slowdown;
+  }
+  return std::max(assumptions_.overlap_slowdown,
+                  kReductionMultiprocessors / (sms - kReductionMultiprocessors));
 }
 
 Result<const TimeCurve*> StepPricer::curve(CollectiveOp op, const GroupPlacement& place) {

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <random>
 #include <set>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "stepcast/base/file.h"
+#include "stepcast/base/statistics.h"
 #include "stepcast/calibrate/iteration_fit.h"
 #include "stepcast/calibrate/llm_runs.h"
 #include "stepcast/validate/layout_ranking.h"
@@ -94,6 +96,11 @@ void add_ranking(SetScore& set, const std::vector<const PredictedRun*>& runs) {
   if (n_pairs > 0) set.extras.push_back({"pairs_ordered", ordered / n_pairs});
 }
 
+// Packed rows of encoders come from software that merges more than a description says: absolute times say nothing.
+bool is_packed_encoder(const LlmRun& run) {
+  return run.layout.layer.packed_mean_tokens > 0 && run.model.architecture == Architecture::encoder;
+}
+
 TestScore score_runs(std::string test, const std::vector<PredictedRun>& runs, bool with_apart) {
   TestScore result;
   result.test = std::move(test);
@@ -101,7 +108,7 @@ TestScore score_runs(std::string test, const std::vector<PredictedRun>& runs, bo
   result.unit = "ms";
   std::map<std::string, std::vector<const PredictedRun*>> sets;
   for (const PredictedRun& p : runs) {
-    if (p.run->gpu.empty() || (p.run->apart && !with_apart)) continue;
+    if (p.run->gpu.empty() || (p.run->apart && !with_apart) || is_packed_encoder(*p.run)) continue;
     sets[p.run->set].push_back(&p);
   }
   for (const auto& [name, members] : sets) {
@@ -110,6 +117,44 @@ TestScore score_runs(std::string test, const std::vector<PredictedRun>& runs, bo
     for (const PredictedRun* p : members) set.rows.push_back(scored(*p));
     add_ranking(set, members);
     result.sets.push_back(std::move(set));
+  }
+  result.finish();
+  return result;
+}
+
+// Their times on other GPUs, with the factor of the GPU that most rows are of.
+TestScore score_packed(const std::vector<PredictedRun>& runs) {
+  TestScore result;
+  result.test = "packed_with_one_factor";
+  result.protocol = "refit";
+  result.unit = "ms";
+  std::map<std::string, std::map<std::string, std::vector<const PredictedRun*>>> sets;  // [set][GPU]
+  for (const PredictedRun& p : runs) {
+    if (is_packed_encoder(*p.run)) sets[p.run->set][p.run->gpu].push_back(&p);
+  }
+  for (const auto& [name, gpus] : sets) {
+    const auto most = std::max_element(gpus.begin(), gpus.end(), [](const auto& a, const auto& b) {
+      return a.second.size() < b.second.size();
+    });
+    std::vector<double> factors;
+    for (const PredictedRun* p : most->second) {
+      factors.push_back(p->run->iter_time_ms / (p->prediction.step.time.value() / 1e3));
+    }
+    const double factor = upper_median(factors);
+    SetScore set;
+    set.set = name;
+    set.n_fit = factors.size();
+    for (const auto& [gpu, members] : gpus) {
+      if (gpu == most->first) continue;
+      for (const PredictedRun* p : members) {
+        ScoredRow row = scored(*p);
+        row.predicted *= factor;
+        if (row.p10) *row.p10 *= factor;
+        if (row.p90) *row.p90 *= factor;
+        set.rows.push_back(std::move(row));
+      }
+    }
+    if (!set.rows.empty()) result.sets.push_back(std::move(set));
   }
   result.finish();
   return result;
@@ -199,6 +244,52 @@ Result<TestScore> leave_model_out(const std::vector<LlmRun>& runs, RunPlatforms&
   return result;
 }
 
+// What one or a few steps are worth on a GPU that nobody measured: the kernels of the platform lose the records of its
+// own device, factors are fitted to `n_given` steps drawn at random, and other steps of the set are forecast with them.
+Result<TestScore> few_steps_given(const std::vector<LlmRun>& runs, const RunPlatforms& platforms,
+                                  std::size_t n_given) {
+  constexpr std::size_t kDraws = 20, kLeastRows = 40, kScoredPerDraw = 12;
+  TestScore result;
+  result.test = n_given == 1 ? "one_step_given" : "three_steps_given";
+  result.protocol = "refit";
+  result.unit = "ms";
+  std::map<std::string, std::vector<const LlmRun*>> sets;  // of one set and machine
+  for (const LlmRun& run : runs) {
+    if (run.gpu.empty() || run.apart || run.model.moe) continue;
+    sets[fmt::format("{} {}", run.set, run.gpu)].push_back(&run);
+  }
+  for (auto& [name, members] : sets) {
+    if (members.size() < kLeastRows) continue;
+    // Machines of one set differ in their networks alone; the first stands for all.
+    STEPCAST_ASSIGN(Platform platform, platforms.choose(*members.front()));
+    std::erase_if(platform.models,
+                  [&](const ModelRecord& record) { return record.device == platform.device.name; });
+    StepModel model{platform};
+    SetScore set;
+    set.set = members.front()->set + " " + members.front()->gpu;
+    std::mt19937_64 random{kDraws + n_given};
+    for (std::size_t draw = 0; draw < kDraws; ++draw) {
+      for (std::size_t i = members.size(); i > 1; --i) std::swap(members[i - 1], members[random() % i]);
+      std::vector<MeasuredStep> given;
+      for (std::size_t i = 0; i < n_given; ++i) {
+        given.push_back({members[i]->model, members[i]->layout, &platform, members[i]->iter_time_ms});
+      }
+      const Result<IterationFit> fit = fit_iterations(given);
+      if (!fit) continue;
+      set.n_fit = n_given;
+      model.set_assumptions(fit->assumptions);
+      for (std::size_t i = n_given; i < std::min(members.size(), n_given + kScoredPerDraw); ++i) {
+        Result<StepPrediction> prediction = model.predict(members[i]->model, members[i]->layout);
+        if (prediction) set.rows.push_back(scored({members[i], std::move(*prediction)}));
+      }
+    }
+    result.sets.push_back(std::move(set));
+  }
+  result.finish();
+  return result;
+}
+
+// NOLINTNEXTLINE(misc-no-recursion): once
 Result<std::vector<LlmRun>> read_all(const std::filesystem::path& data, std::vector<Skipped>& skipped) {
   std::error_code ignored;
   std::vector<std::string> left_out;
@@ -220,6 +311,12 @@ Result<std::vector<LlmRun>> read_all(const std::filesystem::path& data, std::vec
     }
   }
   std::sort(files.begin(), files.end());
+  // Newer tables lie in a folder of their own beside it.
+  const std::filesystem::path newer = data.parent_path() / "modern" / "iterations";
+  if (data.filename() == "iterations" && data.parent_path().filename() != "modern" &&
+      std::filesystem::is_directory(newer, ignored)) {
+    STEPCAST_ASSIGN(runs, read_all(newer, skipped));
+  }
   for (const std::filesystem::path& file : files) {
     STEPCAST_ASSIGN(const std::string text, read_file(file));
     if (!looks_like_llm_runs(text)) {
@@ -272,9 +369,15 @@ Result<SuiteResult> run_iterations(const std::filesystem::path& data, const Suit
   result.worst = worst_rows(result.tests.front(), 10);
   result.tests.push_back(score_runs("steps_without_rows_apart", predicted, false));
   result.tests.push_back(score_ratios(predicted));
+  TestScore packed = score_packed(predicted);
+  if (!packed.sets.empty()) result.tests.push_back(std::move(packed));
   if (options.protocol != "shipped") {
     STEPCAST_ASSIGN(TestScore refitted, leave_model_out(runs, platforms));
     result.tests.push_back(std::move(refitted));
+    for (const std::size_t n_given : {std::size_t{1}, std::size_t{3}}) {
+      STEPCAST_ASSIGN(TestScore few, few_steps_given(runs, platforms, n_given));
+      if (!few.sets.empty()) result.tests.push_back(std::move(few));
+    }
   }
   return result;
 }

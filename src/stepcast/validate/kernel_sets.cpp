@@ -17,6 +17,8 @@ namespace stepcast {
 namespace {
 
 constexpr double kLongKernel_us = 100;
+// Rows of one device, family, type and direction that are scored, of tables by type.
+constexpr std::size_t kMostRowsOfSet = 1'500;
 
 // What the measurements by parameters of a transformer call their operators (docs/kernels.md).
 constexpr std::string_view kTransformerOperators[] = {"RMSlayernorm",
@@ -52,6 +54,26 @@ Result<std::optional<Platform>> find_platform(const std::string& gpu, const Suit
   return std::optional{std::move(shipped).value()};
 }
 
+// Tables by type hold ten thousand rows for a device and type, refitted fold by fold: a share says as much. Hashes know
+// nothing of sizes.
+void thin_evenly(std::vector<KernelMeasurement>& rows, std::vector<Skipped>& skipped) {
+  std::map<std::string, std::vector<std::uint32_t>> hashes;
+  for (const KernelMeasurement& m : rows) hashes[kernel_set_name(m)].push_back(m.hash);
+  std::map<std::string, std::uint32_t> highest;
+  for (auto& [set, all] : hashes) {
+    if (all.size() <= kMostRowsOfSet) continue;
+    const auto last = all.begin() + static_cast<std::ptrdiff_t>(kMostRowsOfSet - 1);
+    std::nth_element(all.begin(), last, all.end());
+    highest[set] = *last;
+    skipped.push_back(
+        {set, fmt::format("evenly thinned to {} rows", kMostRowsOfSet), all.size() - kMostRowsOfSet});
+  }
+  std::erase_if(rows, [&](const KernelMeasurement& m) {
+    const auto limit = highest.find(kernel_set_name(m));
+    return limit != highest.end() && m.hash > limit->second;
+  });
+}
+
 }  // namespace
 
 Result<std::vector<DeviceRows>> rows_by_device(KernelMeasurements all, const SuiteOptions& options,
@@ -85,6 +107,7 @@ Result<std::vector<DeviceRows>> rows_by_device(KernelMeasurements all, const Sui
       skipped.push_back({s.what, s.why, s.n});
     }
     for (const SkippedRows& s : keep_one_regime(device.rows)) skipped.push_back({s.what, s.why, s.n});
+    if (device.by_type) thin_evenly(device.rows, skipped);
     if (!device.rows.empty()) devices.push_back(std::move(device));
   }
   return devices;

@@ -30,6 +30,8 @@ class RunPlatforms {
   // The shipped platform that the row's `platform`, `gpu`, `gpus_per_node` and `inter_node_bandwidth_Gbps`
   // choose; figures of the row that contradict it win. An error if there is none.
   [[nodiscard]] Result<StepModel*> model_for(const LlmRun& run);
+  // That platform alone.
+  [[nodiscard]] Result<Platform> choose(const LlmRun& run) const;
 
  private:
   struct Entry {
@@ -37,7 +39,6 @@ class RunPlatforms {
     std::unique_ptr<StepModel> model;
   };
   [[nodiscard]] static std::string key_of(const LlmRun& run);
-  [[nodiscard]] Result<Platform> choose(const LlmRun& run) const;
   std::vector<std::pair<std::string, std::filesystem::path>> overrides_;
   StepAssumptions assumptions_;
   std::map<std::string, std::unique_ptr<Entry>> entries_;

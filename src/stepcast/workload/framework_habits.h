@@ -6,11 +6,17 @@
 
 #include "stepcast/operation/operation.h"
 #include "stepcast/workload/layout.h"
+#include "stepcast/workload/transformer.h"
 
 namespace stepcast {
 
 // The fused attention kernel that runs where nothing is said; `hopper`: on Hopper or newer.
 [[nodiscard]] AttentionKernel usual_attention_kernel(const Software& software, bool hopper);
+
+// Attention by one fused kernel: asked for, and possible with the model's positions.
+[[nodiscard]] inline bool attention_is_fused(const Transformer& model, const LayerChoices& layer) {
+  return layer.attention == AttentionMethod::flash && model.position != PositionEncoding::relative;
+}
 
 // Rows of the word embedding are padded to a multiple of this per tensor-parallel rank, unless said otherwise.
 [[nodiscard]] std::int64_t usual_vocabulary_multiple(Framework framework);

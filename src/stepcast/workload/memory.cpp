@@ -53,13 +53,15 @@ class ActivationCount {
   }
   // Softmax, and with dropout its mask and its output.
   [[nodiscard]] double attention_core() const {
-    if (layout_.layer.attention == AttentionMethod::flash) {
+    if (attention_is_fused(model_, layout_.layer)) {
       return tokens_ * number(model_.n_heads) / tp_ * 4;  // log-sum-exp of every query and head
     }
     const double scores = number(layout_.batch.micro_batch_sequences * model_.n_heads) / tp_ *
                           number(layout_.batch.seq_len_tokens) * number(layout_.batch.seq_len_tokens) /
                           number(layout_.degrees.context);
-    return scores * (element_ + (model_.attention_dropout > 0 ? 1 + element_ : 0));
+    // Scores of distances are twice as many and are added up.
+    const double relative = model_.position == PositionEncoding::relative ? 2 * element_ : 0;
+    return scores * (element_ + relative + (model_.attention_dropout > 0 ? 1 + element_ : 0));
   }
   // What a linear layer keeps of its input: with fp8 one byte an element.
   [[nodiscard]] double linear_input(double bytes, bool fp8_linear) const {
@@ -90,7 +92,7 @@ class ActivationCount {
   // What selective recomputation of `modules` does not keep.
   [[nodiscard]] double recomputed(const RecomputedModules& modules, bool experts) const {
     double bytes = 0;
-    if (modules.core_attention && layout_.layer.attention == AttentionMethod::unfused) {
+    if (modules.core_attention && !attention_is_fused(model_, layout_.layer)) {
       bytes += attention_core();
     }
     // Results of the norms; their inputs stay.

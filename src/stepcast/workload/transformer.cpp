@@ -36,6 +36,10 @@ std::int64_t attention_parameters(const Transformer& model) {
   const std::int64_t columns = (model.n_heads + 2 * model.kv_heads()) * model.qk_head_dim();
   n += model.hidden_size * columns;
   if (model.qkv_bias) n += columns;
+  // A projection of distances, three biases on queries, and vectors that tell the same segment from another.
+  if (model.position == PositionEncoding::relative) {
+    n += (model.hidden_size + 3 + model.n_token_types) * model.n_heads * model.qk_head_dim();
+  }
   if (model.qk_norm) n += 2 * norm_parameters(model, model.qk_head_dim());
   return n;
 }
@@ -66,6 +70,7 @@ std::string_view to_string(PositionEncoding encoding) {
     case PositionEncoding::rotary: return "rotary";
     case PositionEncoding::alibi: return "alibi";
     case PositionEncoding::none: return "none";
+    case PositionEncoding::relative: return "relative";
   }
   return "?";
 }
@@ -130,7 +135,9 @@ ParameterCount layer_parameter_count(const Transformer& model, std::int64_t laye
 ParameterCount embedding_parameter_count(const Transformer& model) {
   ParameterCount n;
   n.word_embedding = model.vocab_size * model.hidden_size;
-  n.position_embedding = model.n_token_types * model.hidden_size;
+  const bool relative =
+      model.position == PositionEncoding::relative;  // its layers know the segments themselves
+  n.position_embedding = relative ? 0 : model.n_token_types * model.hidden_size;
   if (model.position == PositionEncoding::learned)
     n.position_embedding += model.max_position * model.hidden_size;
   if (model.embedding_norm) n.norms = norm_parameters(model, model.hidden_size);

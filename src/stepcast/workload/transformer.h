@@ -32,6 +32,7 @@ enum class PositionEncoding : std::uint8_t {
   rotary,   // queries and keys are rotated
   alibi,    // a bias on the scores
   none,
+  relative,  // Transformer-XL, XLNet: products of queries with vectors of all distances, and biases; never fused
 };
 [[nodiscard]] std::string_view to_string(PositionEncoding encoding);
 

@@ -4,6 +4,7 @@
 
 #include "stepcast/workload/detail/layer_lists.h"
 #include "stepcast/workload/detail/narrow_types.h"
+#include "stepcast/workload/framework_habits.h"
 
 namespace stepcast::detail {
 
@@ -58,8 +59,18 @@ void LayerLists::unfused_attention(WorkList& list, Direction direction) const {
   const GemmShape by_values{
       .batch = batch, .m = queries, .n = model_.value_head_dim(), .k = s, .layout = GemmLayout::nn};
   const Operation softmax{SoftmaxShape{.kind = kind, .rows = batch * queries, .cols = s}, dtype_, direction};
+  // Queries by the vectors of 2 s distances, shifted so that columns are keys again.
+  const bool relative = model_.position == PositionEncoding::relative;
+  const GemmShape by_distances{
+      .batch = batch, .m = queries, .n = 2 * s, .k = model_.qk_head_dim(), .layout = GemmLayout::tn};
   if (forward) {
     list.push_back({"scores", gemm(by_keys, dtype_)});
+    if (relative) {
+      list.push_back({"distance_scores", gemm(by_distances, dtype_)});
+      add_elementwise(list, "shift_distances", ElementwiseFunction::other, scores, 1, 1);
+      add_elementwise(list, "add_distance_scores", ElementwiseFunction::add, scores, 2, 1);
+      add_elementwise(list, "add_segment_scores", ElementwiseFunction::add, scores, 2, 1);
+    }
     if (!layout_.layer.fused.softmax) {
       add_elementwise(list, "mask", ElementwiseFunction::masked_fill, scores, 1, 1);
     }
@@ -81,6 +92,11 @@ void LayerLists::unfused_attention(WorkList& list, Direction direction) const {
   if (!layout_.layer.fused.softmax) {
     add_elementwise(list, "mask_gradient", ElementwiseFunction::masked_fill, scores, 1, 1,
                     Direction::backward);
+  }
+  if (relative) {
+    add_elementwise(list, "shift_distances_gradient", ElementwiseFunction::other, 2 * scores, 1, 1,
+                    Direction::backward);
+    list.push_back({"distance_scores_gradient", gemm(by_distances, dtype_, Direction::backward)});
   }
   list.push_back({"scores_gradient", gemm(by_keys, dtype_, Direction::backward)});
 }
@@ -118,7 +134,7 @@ void LayerLists::attention_core(WorkList& list, const LayerVariant& variant, Dir
                    !variant.sixteen_bit;
   const DType dtype = fp8 ? DType::fp8 : dtype_;
   const AttentionShape whole = attention_shape(variant);
-  if (layout_.layer.attention == AttentionMethod::unfused) return unfused_attention(list, direction);
+  if (!attention_is_fused(model_, layout_.layer)) return unfused_attention(list, direction);
   const std::string_view name = forward ? "attention" : "attention_gradient";
   if (cp_ == 1) {
     const std::int64_t inputs = tokens_ * (heads_ * model_.qk_head_dim() +
@@ -210,6 +226,7 @@ void LayerLists::attention_forward(WorkList& list, const LayerVariant& variant) 
                      .parts = parts_of_gathered()};
     add_linear(list, qkv);
     add_adapter(list, qkv, Edge::column);
+    if (model_.position == PositionEncoding::relative) add_linear(list, distance_projection());
   }
   const double queries_keys = static_cast<double>(t * (heads_ + kv_heads_) * model_.qk_head_dim());
   if (model_.qk_norm) {
@@ -219,7 +236,7 @@ void LayerLists::attention_forward(WorkList& list, const LayerVariant& variant) 
   const double rotated = rotated_elements();
   if (rotated > 0) {
     add_rotary(list, "rotary", Direction::forward);
-  } else if (layout_.layer.attention == AttentionMethod::unfused) {
+  } else if (!attention_is_fused(model_, layout_.layer)) {
     add_elementwise(list, "split_heads", ElementwiseFunction::other, queries_keys, 1, 1);
   }
   attention_core(list, variant, Direction::forward);
@@ -235,6 +252,16 @@ void LayerLists::attention_forward(WorkList& list, const LayerVariant& variant) 
                    model_.attention_output_bias && !layout_.layer.fused.bias_dropout_add,
                    fp8},
                   model_.parallel_residual ? std::string_view{} : "reduce_attention_output");
+}
+
+// The vectors of all distances, for every sequence of a micro-batch as XLNet has it.
+LayerLists::Linear LayerLists::distance_projection() const {
+  return {.name = "distances",
+          .input_gradient = "distances_input_gradient",
+          .weight_gradient = "distances_weight_gradient",
+          .tokens = 2 * layout_.batch.micro_batch_sequences * layout_.batch.seq_len_tokens,
+          .n = heads_ * model_.qk_head_dim(),
+          .k = model_.hidden_size};
 }
 
 // From the latent vectors to queries, keys and values.
@@ -274,7 +301,7 @@ void LayerLists::attention_backward(WorkList& list, const LayerVariant& variant)
   const double queries_keys = static_cast<double>(t * (heads_ + kv_heads_) * model_.qk_head_dim());
   if (rotated > 0) {
     add_rotary(list, "rotary_gradient", Direction::backward);
-  } else if (layout_.layer.attention == AttentionMethod::unfused) {
+  } else if (!attention_is_fused(model_, layout_.layer)) {
     add_elementwise(list, "merge_head_gradients", ElementwiseFunction::other, queries_keys, 1, 1);
   }
   if (model_.qk_norm) {
@@ -304,6 +331,9 @@ void LayerLists::attention_backward(WorkList& list, const LayerVariant& variant)
       gradients(queries, h, Edge::column);
     }
     return;
+  }
+  if (model_.position == PositionEncoding::relative) {
+    add_linear_gradients(list, distance_projection(), Edge::none);
   }
   const std::int64_t n = (heads_ + kv_heads_) * model_.qk_head_dim() + kv_heads_ * model_.value_head_dim();
   add_linear_gradients(list,

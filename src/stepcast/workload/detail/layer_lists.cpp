@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "stepcast/workload/detail/narrow_types.h"
+#include "stepcast/workload/framework_habits.h"
 
 namespace stepcast::detail {
 namespace {
@@ -397,7 +398,7 @@ void LayerLists::recompute_modules(WorkList& list, const LayerVariant& variant, 
     latent_projections(list, is_narrow(layout_.layer.precision.compute) &&
                                  layout_.layer.precision.fp8.attention_linears && !variant.sixteen_bit);
   }
-  if (modules.core_attention && layout_.layer.attention == AttentionMethod::unfused) {
+  if (modules.core_attention && !attention_is_fused(model_, layout_.layer)) {
     unfused_attention(list, Direction::forward);
   }
   if (!variant.experts) {
