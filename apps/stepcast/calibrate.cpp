@@ -18,7 +18,8 @@ Verb calibrate_verb() {
           [](CLI::App& app) -> Action {
             const std::vector<Calibration> kinds = {
                 collectives_calibration(),     kernels_calibration(),    generic_kernels_calibration(),
-                related_systems_calibration(), iterations_calibration(), overheads_calibration()};
+                related_systems_calibration(), iterations_calibration(), overheads_calibration(),
+                experts_calibration()};
             auto chosen = std::make_shared<Action>();
             for (const Calibration& kind : kinds) {
               CLI::App* sub = app.add_subcommand(kind.name, kind.summary);

@@ -24,5 +24,6 @@ Calibration iterations_calibration();
 Calibration generic_kernels_calibration();
 Calibration related_systems_calibration();
 Calibration overheads_calibration();
+Calibration experts_calibration();
 
 }  // namespace stepcast::cli

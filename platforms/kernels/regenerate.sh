@@ -80,5 +80,13 @@ case $wanted in *" generic "* | "  ")
   "$stepcast" calibrate generic-kernels "$data" "$data/$gemm" "$data/$attention" \
     --document "$ett; $aic; $modern; $neusight; $simumax" -o "$here/generic.json" ;;
 esac
+
+# Expert layers and the exchange of their tokens, of all devices that were measured.
+experts='github.com/ai-dynamo/aiconfigurator 095f58a5 (Apache-2.0), expert layers (TensorRT-LLM 1.3.0rc20, A100: 1.0.0) and DeepEP (sglang)'
+case $wanted in *" experts "* | "  ")
+  "$stepcast" calibrate experts "$STEPCAST_DATA/modern/kernels/moe_layer.csv.gz" \
+    "$STEPCAST_DATA/modern/kernels/expert_exchange.csv.gz" --document "$experts" -o "$here/experts.json" ;;
+esac
 # Who extends these also takes the collectives of measured nodes, for nodes that nobody measured.
-extend generic ../curves/related-systems
+extend experts ../curves/related-systems
+extend generic experts

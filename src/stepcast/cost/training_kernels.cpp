@@ -1,6 +1,7 @@
 #include "stepcast/cost/training_kernels.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 #include <variant>
 
@@ -11,6 +12,9 @@ namespace {
 
 // Band of a product in fp8 that was not measured, as shares of its time: assumed.
 constexpr double kFp8FastSide = 0.85, kFp8SlowSide = 1.25;
+
+// No gradient of a grouped product is measured: widens the band of those of weights and inputs, each side, in ln. Assumed.
+constexpr double kExpertGradient = 0.10;
 
 bool is_matrix_work(KernelClass kernel_class) {
   return kernel_class == KernelClass::gemm || kernel_class == KernelClass::attention;
@@ -40,11 +44,13 @@ const ModelRecord* read_record(const Platform& platform, std::string_view kind, 
 
 TrainingKernels::TrainingKernels(const Platform& platform, const TrainingKernelOptions& options)
     : model_(std::make_shared<const KernelModel>(platform)),
+      figures_(figures_of(platform.device)),
       has_fp8_peak_(platform.device.peak(DType::fp8).has_value()) {
   const ModelRecord* clock = read_record(platform, kSustainedClockKind, clock_, skipped_);
   clock_is_assumed_ =
       clock != nullptr ? clock->provenance.source == FigureSource::assumed : !model_->has_measured_products();
   read_record(platform, kStepFactorsKind, factors_, skipped_);
+  read_record(platform, ExpertKernels::kRecordKind, experts_, skipped_);
   set_options(options);
 }
 
@@ -83,8 +89,30 @@ ExplainedEstimate TrainingKernels::in_fp8(const Operation& operation, const Expl
   return out;
 }
 
+std::optional<ExplainedEstimate> TrainingKernels::of_experts(const Operation& operation) const {
+  if (!is_expert_product(operation)) return std::nullopt;
+  const auto rates = experts_.rates(model_->analytic().device(), operation.dtype);
+  if (!rates) return std::nullopt;
+  const auto& s = std::get<GemmShape>(operation.shape);
+  GroupedProduct product;
+  product.experts = static_cast<double>(s.batch);
+  product.m = static_cast<double>(s.m);
+  product.n = static_cast<double>(s.n);
+  product.k = static_cast<double>(s.k);
+  product.operand_bytes = operation.dtype == DType::fp4 ? 0.5 : element_size(operation.dtype).value();
+  product.output_bytes = element_size(s.output).value() * (s.accumulates ? 2 : 1);
+  const double us = grouped_product_us(*rates, figures_, product);
+  const double wider = s.layout == GemmLayout::tn ? 0 : kExpertGradient;
+  ExplainedEstimate out;
+  out.estimate = {Microseconds{us}, Microseconds{us * std::exp(rates->log_p10 - wider)},
+                  Microseconds{us * std::exp(rates->log_p90 + wider)}, EstimateSource::fitted};
+  out.record = ExpertKernels::kRecordKind;
+  return out;
+}
+
 PricedOperation TrainingKernels::compute(const Operation& operation) const {
-  ExplainedEstimate alone = model_->explain(operation);
+  const std::optional<ExplainedEstimate> of_experts_alone = of_experts(operation);
+  ExplainedEstimate alone = of_experts_alone ? *of_experts_alone : model_->explain(operation);
   const auto* product = std::get_if<GemmShape>(&operation.shape);
   const bool narrow =
       operation.dtype == DType::fp8 || operation.dtype == DType::fp8_block || operation.dtype == DType::fp4;
@@ -97,7 +125,7 @@ PricedOperation TrainingKernels::compute(const Operation& operation) const {
   // were fitted on such products know that already. The backward products of the operator measurements are
   // left out: they reach 99 % of the peak, probably because their operands are gradients of a mean over 1e7
   // and more elements, which fp16 rounds to zero.
-  if (product != nullptr && product->batch == 1 && product->layout == GemmLayout::nt &&
+  if (product != nullptr && (product->batch == 1 || of_experts_alone) && product->layout == GemmLayout::nt &&
       operation.direction == Direction::forward && !alone.layout_measured) {
     time = time.scaled(options_.weight_gradient_factor);
   }

@@ -4,18 +4,22 @@
 //   const PricedOperation& p = kernels.price(gemm({.m = 8192, .n = 4096, .k = 4096}, DType::bf16));
 //   p.time.time, p.time.p10, p.time.p90, p.record
 //
-// A step adds, in this order: an fp8 product where none is measured takes its share of the bf16 time; a
+// Products of experts take the closed form of expert_kernels.h. A step adds, in this order: an fp8 product where none is
+// measured takes its share of the bf16 time; a
 // weight gradient takes longer than the forward product of its shape; matrix work that was measured in short
 // runs runs at the clock that the device sustains; factors by class of kernel, of the caller and of the
 // platform's record "step_factors".
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "stepcast/cost/device_figures.h"
+#include "stepcast/cost/expert_kernels.h"
 #include "stepcast/cost/kernel_model.h"
 #include "stepcast/cost/step_factors.h"
 #include "stepcast/cost/sustained_clock.h"
@@ -75,11 +79,15 @@ class TrainingKernels {
     std::size_t operator()(const Operation& operation) const { return hash_of(operation); }
   };
   [[nodiscard]] ExplainedEstimate in_fp8(const Operation& operation, const ExplainedEstimate& alone) const;
+  // Of experts, by the record "expert_kernels"; nothing without one.
+  [[nodiscard]] std::optional<ExplainedEstimate> of_experts(const Operation& operation) const;
   [[nodiscard]] PricedOperation compute(const Operation& operation) const;
 
   std::shared_ptr<const KernelModel> model_;
   SustainedClock clock_;
   StepFactors factors_;
+  ExpertKernels experts_;
+  DeviceFigures figures_;
   bool has_fp8_peak_ = false;
   bool clock_is_assumed_ = false;
   std::vector<std::string> skipped_;

@@ -1,6 +1,7 @@
 #include "stepcast/predict/step_prices.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace stepcast {
@@ -30,6 +31,10 @@ const GroupPlacement& group_of(GroupKind kind, const Placement& placement) {
 StepPricer::StepPricer(const Platform& platform, const StepAssumptions& assumptions)
     : platform_(&platform), kernels_(platform), collectives_(platform) {
   set_assumptions(assumptions);
+  const ModelRecord* record = platform.find_model(ExpertExchange::kRecordKind);
+  if (record == nullptr) return;
+  // One that cannot be read counts as missing.
+  if (auto rates = ExpertExchange::read(record->parameters)) exchange_rates_ = std::move(*rates);
 }
 
 void StepPricer::set_assumptions(const StepAssumptions& assumptions) {
@@ -80,8 +85,29 @@ Result<const TimeCurve*> StepPricer::curve(CollectiveOp op, const GroupPlacement
   return &curves_.back()->curve;
 }
 
+std::optional<Estimate> StepPricer::price_exchange(CollectiveOp op, Bytes message,
+                                                   const GroupPlacement& place) const {
+  if (!exchange_ || (op != CollectiveOp::scatter && op != CollectiveOp::gather)) return std::nullopt;
+  const auto rates = exchange_rates_.rates(platform_->device, op == CollectiveOp::gather);
+  const Node& node = platform_->node;
+  if (!rates || (place.n_nodes > 1 && !node.network)) return std::nullopt;
+  TokenExchange exchange = *exchange_;
+  exchange.tokens = message.value() / (exchange.hidden_size * exchange.element_bytes);
+  ExchangePlace where{place.n_ranks, place.n_nodes, node.intra.bandwidth_per_gpu, {}};
+  if (node.network) {
+    where.network = node.network->bandwidth_per_node() * (1.0 / static_cast<double>(node.gpus_per_node));
+  }
+  const double us = exchange_us(*rates, exchange, where);
+  return Estimate{Microseconds{us}, Microseconds{us * std::exp(rates->log_p10)},
+                  Microseconds{us * std::exp(rates->log_p90)}, EstimateSource::fitted};
+}
+
 Result<Estimate> StepPricer::price(CollectiveOp op, Bytes message, const GroupPlacement& place) {
   if (place.n_ranks <= 1 || message.value() <= 0) return Estimate{};
+  if (const auto exchanged = price_exchange(op, message, place)) {
+    const double where = place.n_nodes > 1 ? assumptions_.inter_node_factor : assumptions_.intra_node_factor;
+    return exchanged->scaled(assumptions_.communication_factor * where);
+  }
   STEPCAST_ASSIGN(const TimeCurve* found, curve(op, place));
   const double where = place.n_nodes > 1 ? assumptions_.inter_node_factor : assumptions_.intra_node_factor;
   return found->at(message).scaled(assumptions_.communication_factor * where);

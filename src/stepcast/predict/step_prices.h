@@ -6,12 +6,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "stepcast/base/result.h"
 #include "stepcast/cost/collective_model.h"
+#include "stepcast/cost/expert_exchange.h"
 #include "stepcast/cost/training_kernels.h"
 #include "stepcast/platform/platform.h"
 #include "stepcast/predict/layer_walk.h"
@@ -31,6 +33,10 @@ class StepPricer {
   [[nodiscard]] Result<Estimate> price(const Transfer& transfer, const Placement& placement);
   // The same for any group; nothing for a group of one rank or a message of no bytes.
   [[nodiscard]] Result<Estimate> price(CollectiveOp op, Bytes message, const GroupPlacement& place);
+  // How tokens go to their experts and back in what is priced from now on: `scatter` and `gather` of a group then are
+  // dispatch and combine of a library that sends a token once to every rank and node (expert_exchange.h), and their
+  // message is what the tokens of one rank weigh, each once. Nothing: they are collectives like others.
+  void set_exchange(const std::optional<TokenExchange>& exchange) { exchange_ = exchange; }
   // The sum of what lay_out() places.
   [[nodiscard]] Result<PricedList> price(const WorkList& list, const Placement& placement);
   // All lists of a layer, each at least as long as its launches of `launch_us` take. Remembered for the layer
@@ -60,6 +66,8 @@ class StepPricer {
     TimeCurve curve;
     std::string how;
   };
+  [[nodiscard]] std::optional<Estimate> price_exchange(CollectiveOp op, Bytes message,
+                                                       const GroupPlacement& place) const;
   [[nodiscard]] Result<const TimeCurve*> curve(CollectiveOp op, const GroupPlacement& place);
 
   // A layer and all that its price depends on besides: where the groups lie that its transfers join.
@@ -77,6 +85,8 @@ class StepPricer {
   StepAssumptions assumptions_;
   TrainingKernels kernels_;
   CollectiveModel collectives_;
+  ExpertExchange exchange_rates_;
+  std::optional<TokenExchange> exchange_;
   std::vector<std::unique_ptr<GroupCurve>> curves_;
   std::unordered_map<LayerPlace, PricedLayer, LayerPlaceHash> layers_;
   std::vector<PlacedItem> items_;  // of the list that is priced, kept for its memory

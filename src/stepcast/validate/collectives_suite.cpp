@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <random>
 #include <set>
@@ -18,6 +19,7 @@
 #include "stepcast/calibrate/collective_measurements.h"
 #include "stepcast/cost/collective_model.h"
 #include "stepcast/platform/platform_file.h"
+#include "stepcast/validate/expert_tests.h"
 #include "stepcast/validate/unseen_system.h"
 
 namespace stepcast {
@@ -425,6 +427,14 @@ Result<SuiteResult> validate_collectives(const std::filesystem::path& data, cons
   add_later_measurements(data, all, result.skipped);
   STEPCAST_ASSIGN(std::vector<TestScore> unseen, unseen_systems(all, options.threads, result.skipped));
   std::move(unseen.begin(), unseen.end(), std::back_inserter(result.tests));
+  std::error_code ignored;
+  const std::filesystem::path kernels = data / ".." / "modern" / "kernels";
+  if (std::filesystem::is_directory(data, ignored) && std::filesystem::is_directory(kernels, ignored)) {
+    STEPCAST_ASSIGN(const ExpertMeasurements experts, read_expert_measurements_in(kernels));
+    STEPCAST_ASSIGN(std::vector<TestScore> exchanges,
+                    score_expert_exchanges(experts.exchanges, options, result.skipped));
+    std::move(exchanges.begin(), exchanges.end(), std::back_inserter(result.tests));
+  }
   return result;
 }
 

@@ -1,6 +1,7 @@
 #include "stepcast/validate/kernels_suite.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -16,6 +17,7 @@
 #include "stepcast/calibrate/kernel_measurements.h"
 #include "stepcast/calibrate/kernel_rows.h"
 #include "stepcast/cost/kernel_model.h"
+#include "stepcast/validate/expert_tests.h"
 #include "stepcast/validate/gradient_holdout.h"
 #include "stepcast/validate/kernel_folds.h"
 #include "stepcast/validate/kernel_sets.h"
@@ -223,6 +225,14 @@ Result<SuiteResult> validate_kernels(const std::filesystem::path& data, const Su
   STEPCAST_ASSIGN(std::vector<TestScore> unseen,
                   score_unseen_gpus(devices, files, published, options.threads));
   for (TestScore& test : unseen) result.tests.push_back(std::move(test));
+  ExpertMeasurements experts;
+  for (const std::filesystem::path& place : places) {
+    STEPCAST_ASSIGN(ExpertMeasurements more, read_expert_measurements_in(place));
+    std::move(more.layers.begin(), more.layers.end(), std::back_inserter(experts.layers));
+  }
+  STEPCAST_ASSIGN(std::vector<TestScore> layers,
+                  score_expert_layers(experts.layers, options, result.skipped));
+  std::move(layers.begin(), layers.end(), std::back_inserter(result.tests));
   return result;
 }
 

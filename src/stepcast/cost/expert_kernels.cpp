@@ -1,0 +1,182 @@
+#include "stepcast/cost/expert_kernels.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stepcast/cost/families/record_numbers.h"
+
+namespace stepcast {
+namespace {
+
+// Rows and columns of the tiles that libraries choose from.
+constexpr std::array<double, 3> kTileRows = {64, 128, 256};
+constexpr double kTileColumns = 128;
+// Of the sum of arithmetic and memory time: |x| of a 4-norm. Assumed.
+constexpr double kSharpness = 4;
+// What rates of another device or type lose in certainty, each side, in ln. Assumed.
+constexpr double kOfArchitecture = 0.10, kOfAnyDevice = 0.25, kOfOtherType = 0.12;
+
+double sharp_sum(double a, double b) {
+  return std::pow(std::pow(a, kSharpness) + std::pow(b, kSharpness), 1 / kSharpness);
+}
+
+double real_size(DType dtype) { return dtype == DType::fp4 ? 0.5 : element_size(dtype).value(); }
+
+struct Field {
+  std::string_view name;
+  double ExpertRates::*member;
+  bool positive = true;
+};
+constexpr std::array<Field, 9> kFields{{{"startup_us", &ExpertRates::startup_us},
+                                        {"arithmetic_share", &ExpertRates::arithmetic_share},
+                                        {"memory_share", &ExpertRates::memory_share},
+                                        {"fill_depth", &ExpertRates::fill_depth},
+                                        {"tile_rows", &ExpertRates::tile_rows},
+                                        {"movement_factor", &ExpertRates::movement_factor},
+                                        {"per_expert_us", &ExpertRates::per_expert_us},
+                                        {"log_p10", &ExpertRates::log_p10, false},
+                                        {"log_p90", &ExpertRates::log_p90, false}}};
+
+// The types to ask for, in this order.
+std::vector<DType> like(DType dtype) {
+  switch (dtype) {
+    case DType::fp8: return {DType::fp8, DType::fp8_block, DType::bf16};
+    case DType::fp8_block: return {DType::fp8_block, DType::fp8, DType::bf16};
+    case DType::fp4: return {DType::fp4, DType::fp8, DType::bf16};
+    default: return {DType::bf16};
+  }
+}
+
+// Geometric mean of the rates, arithmetic of the band.
+ExpertRates mean_of(const std::vector<const ExpertRates*>& of, double wider) {
+  ExpertRates mean = *of.front();
+  const auto n = static_cast<double>(of.size());
+  for (const Field& field : kFields) {
+    double sum = 0;
+    for (const ExpertRates* r : of) sum += field.positive ? std::log(r->*field.member) : r->*field.member;
+    mean.*field.member = field.positive ? std::exp(sum / n) : sum / n;
+  }
+  mean.log_p10 -= wider;
+  mean.log_p90 += wider;
+  return mean;
+}
+
+}  // namespace
+
+double grouped_product_us(const ExpertRates& rates, const DeviceFigures& device,
+                          const GroupedProduct& product) {
+  const double peak = device.matrix_of(rates.dtype).per_us * rates.arithmetic_share;
+  double arithmetic_us = 0;
+  for (const double rows : kTileRows) {
+    const double tiles_of_rows = product.uneven ? product.m / rows + 0.5 : std::ceil(product.m / rows);
+    const double tiles = product.experts * tiles_of_rows * std::ceil(product.n / kTileColumns);
+    const double waves = std::max(1.0, tiles / device.sm_count);
+    const double share = rows / (rows + rates.tile_rows);
+    const double tile_us =
+        2 * rows * kTileColumns * (product.k + rates.fill_depth) * device.sm_count / (peak * share);
+    const double us = waves * tile_us;
+    if (arithmetic_us == 0 || us < arithmetic_us) arithmetic_us = us;
+  }
+  const double bytes =
+      product.experts * ((product.m * product.k + product.k * product.n) * product.operand_bytes +
+                         product.m * product.n * product.output_bytes);
+  return sharp_sum(arithmetic_us, bytes / (device.memory.per_us * rates.memory_share));
+}
+
+double expert_layer_us(const ExpertRates& rates, const DeviceFigures& device, const ExpertLayer& layer) {
+  const double size = real_size(rates.dtype), rows = layer.visits / layer.local_experts;
+  const double matrices = layer.gated ? 2 : 1;
+  const auto product = [&](double n, double k) {
+    return grouped_product_us(rates, device, {layer.local_experts, rows, n, k, layer.uneven, size, 2});
+  };
+  const double products = product(matrices * layer.expert_ffn_size, layer.hidden_size) +
+                          product(layer.hidden_size, layer.expert_ffn_size);
+  const double activation = layer.visits * layer.expert_ffn_size * (matrices + 1) * 2;
+  // Tokens are read and written in the order of experts, results read back and their sums written.
+  const double movement = layer.hidden_size * (layer.visits * (size + 2 + 2) + layer.tokens * 4);
+  return rates.startup_us + products +
+         rates.movement_factor * (activation + movement) / device.memory.per_us +
+         rates.per_expert_us * layer.local_experts;
+}
+
+std::optional<ExpertRates> ExpertKernels::rates(const Device& device, DType dtype) const {
+  double other_type = 0;
+  for (const DType type : like(dtype)) {
+    std::vector<const ExpertRates*> own, of_architecture, all;
+    for (const ExpertRates& r : measured) {
+      if (r.dtype != type) continue;
+      all.push_back(&r);
+      if (same_name(r.architecture, device.architecture)) of_architecture.push_back(&r);
+      if (device.is_called(r.device)) own.push_back(&r);
+    }
+    std::optional<ExpertRates> found;
+    if (!own.empty()) {
+      found = mean_of(own, other_type);
+    } else if (!of_architecture.empty()) {
+      found = mean_of(of_architecture, other_type + kOfArchitecture);
+    } else if (!all.empty()) {
+      found = mean_of(all, other_type + kOfAnyDevice);
+    }
+    if (found) {
+      found->dtype = dtype;  // the peak is that of the type that is asked for
+      return found;
+    }
+    other_type += kOfOtherType;
+  }
+  return std::nullopt;
+}
+
+Result<ExpertKernels> ExpertKernels::read(const JsonValue& parameters) {
+  const JsonValue* list = parameters.find("rates");
+  if (list == nullptr || !list->is_array()) return Error{"`rates` is missing (an array)"};
+  ExpertKernels kernels;
+  for (const JsonValue& item : list->items()) {
+    if (!item.is_object()) return Error{"`rates` must hold objects"};
+    ExpertRates rates;
+    const auto text = [&](std::string_view key) {
+      const JsonValue* value = item.find(key);
+      return value != nullptr && value->is_text() ? value->text() : std::string{};
+    };
+    rates.device = text("device");
+    rates.architecture = text("architecture");
+    rates.dtype = parse_dtype(text("dtype"));
+    if (rates.device.empty() || rates.dtype == DType::unknown) {
+      return Error{"an entry of `rates` lacks its device or a type that is known"};
+    }
+    for (const Field& field : kFields) {
+      STEPCAST_ASSIGN(rates.*field.member,
+                      field.positive ? positive_number(item, field.name) : finite_number(item, field.name));
+    }
+    kernels.measured.push_back(std::move(rates));
+  }
+  return kernels;
+}
+
+JsonValue ExpertKernels::write() const {
+  JsonValue list = JsonValue::array();
+  for (const ExpertRates& rates : measured) {
+    JsonValue item = JsonValue::object();
+    item.add("device", JsonValue{rates.device});
+    item.add("architecture", JsonValue{rates.architecture});
+    item.add("dtype", JsonValue{to_string(rates.dtype)});
+    for (const Field& field : kFields) {
+      item.add(field.name, JsonValue{rounded(rates.*field.member, 4)});
+    }
+    list.add(std::move(item));
+  }
+  JsonValue value = JsonValue::object();
+  value.add("rates", std::move(list));
+  return value;
+}
+
+bool is_expert_product(const Operation& operation) {
+  const auto* product = std::get_if<GemmShape>(&operation.shape);
+  return product != nullptr && product->batch > 1 && product->output != DType::unknown &&
+         operation.direction == Direction::forward;
+}
+
+}  // namespace stepcast
