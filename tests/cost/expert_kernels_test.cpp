@@ -21,7 +21,7 @@ ExpertRates plain() {
   r.startup_us = 30;
   r.arithmetic_share = 1;
   r.memory_share = 1;
-  r.fill_depth = 0;
+  r.fill_depth = 1e-6;
   r.tile_rows = 1e-9;
   r.movement_factor = 1;
   r.per_expert_us = 0.5;
@@ -29,16 +29,16 @@ ExpertRates plain() {
 }
 
 TEST(GroupedProduct, LargeOnesRunAtThePeak) {
-  // 8 experts of 2048 x 2048 x 8192: 8 x 2 x 3.44e10 = 5.5e11 FLOPs, 5,498 us at 1e8 per us; memory takes 0.7 us.
+  // 8 experts of 2048 x 2048 x 8192: 8 x 2 x 3.44e10 = 5.5e11 FLOPs, 6,468 us at 0.85 of 1e8 per us; memory takes 0.7 us.
   const double us = grouped_product_us(plain(), figures(), {8, 2048, 2048, 8192, false, 2, 2});
-  EXPECT_NEAR(us, 8 * 2.0 * 2048 * 2048 * 8192 / 1e8, 60);
+  EXPECT_NEAR(us, 8 * 2.0 * 2048 * 2048 * 8192 / 0.85e8, 80);
 }
 
 TEST(GroupedProduct, FewTokensReadWeights) {
   // 64 experts of one token: 64 x 2048 x 2048 x 2 bytes = 537 us; 64 rows of a tile take 2 x 64 x 64 x 2048^2 FLOPs
-  // = 344 us. Their 4-norm: (537^4 + 344^4)^(1/4) = 558 us.
+  // at 0.85 of the peak = 404 us. Their 4-norm: (537^4 + 404^4)^(1/4) = 576 us.
   const double us = grouped_product_us(plain(), figures(), {64, 1, 2048, 2048, false, 2, 2});
-  EXPECT_NEAR(us, 558, 6);
+  EXPECT_NEAR(us, 576, 8);
 }
 
 TEST(GroupedProduct, UnevenRowsLeaveHalfATileEmpty) {
@@ -118,13 +118,13 @@ TEST(ExpertKernels, OfShippedPlatformsKnowHopperAndBlackwell) {
     for (const DType dtype : {DType::bf16, DType::fp8, DType::fp8_block}) {
       const auto rates = kernels->rates(platform->device, dtype);
       ASSERT_TRUE(rates) << name;
-      // Of its own: experts of a training step reach 40 to 100 % of the peak.
+      // Of its own: experts of a training step reach 30 to 85 % of the peak.
       const DeviceFigures f = figures_of(platform->device);
       const double us =
           grouped_product_us(*rates, f, {16, 4096, 4096, 4096, false, element_size(dtype).value(), 2});
       const double share = 16 * 2.0 * 4096 * 4096 * 4096 / us / f.matrix_of(dtype).per_us;
-      EXPECT_GT(share, 0.4) << name << to_string(dtype);
-      EXPECT_LT(share, 1.0) << name << to_string(dtype);
+      EXPECT_GT(share, 0.3) << name << to_string(dtype);
+      EXPECT_LT(share, 0.86) << name << to_string(dtype);
     }
   }
 }
