@@ -575,6 +575,97 @@ TEST(StepWorkExperts, ExpertParametersAreSpreadOverExpertParallelRanks) {
                    static_cast<double>(parameter_count(mixture()).total()));
 }
 
+std::vector<std::string> names_of(const WorkList& list) {
+  std::vector<std::string> names;
+  for (const WorkItem& item : list) names.emplace_back(item.name);
+  return names;
+}
+bool has(const WorkList& list, std::string_view name) {
+  const auto names = names_of(list);
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// 1024 tokens of 1024 elements of 2 bytes: 2 MiB once, twice that for two experts each.
+TEST(StepWorkExperts, LibrariesSendATokenOnce) {
+  Layout layout = layout_of(1);
+  layout.degrees.data = layout.degrees.expert = 4;
+  layout.batch.global_batch_sequences = 8;
+  const auto dispatch = [&](TokenDispatcher dispatcher) {
+    layout.layer.dispatcher = dispatcher;
+    for (const WorkItem& item : work_for(mixture(), layout).layer_kinds[0]->forward) {
+      if (item.name == "dispatch_tokens") return *item.transfer();
+    }
+    return Transfer{};
+  };
+  EXPECT_EQ(dispatch(TokenDispatcher::all_to_all),
+            (Transfer{CollectiveOp::all_to_all, GroupKind::expert, Bytes{2.0 * 1024 * 1024 * 2}}));
+  EXPECT_EQ(dispatch(TokenDispatcher::deepep),
+            (Transfer{CollectiveOp::scatter, GroupKind::expert, Bytes{1024.0 * 1024 * 2}}));
+  EXPECT_EQ(dispatch(TokenDispatcher::all_gather),
+            (Transfer{CollectiveOp::all_gather, GroupKind::expert, Bytes{4 * 1024.0 * 1024 * 2}}));
+}
+
+TEST(StepWorkExperts, HybridEpWritesInTheOrderOfExperts) {
+  Layout layout = layout_of(1);
+  layout.degrees.data = layout.degrees.expert = 4;
+  layout.batch.global_batch_sequences = 8;
+  const WorkList all_to_all = work_for(mixture(), layout).layer_kinds[0]->forward;
+  layout.layer.dispatcher = TokenDispatcher::deepep;
+  const WorkList deepep = work_for(mixture(), layout).layer_kinds[0]->forward;
+  layout.layer.dispatcher = TokenDispatcher::hybridep;
+  const WorkList hybridep = work_for(mixture(), layout).layer_kinds[0]->forward;
+  EXPECT_TRUE(has(all_to_all, "permute_tokens") && has(all_to_all, "sort_by_expert"));
+  EXPECT_TRUE(!has(deepep, "permute_tokens") && has(deepep, "sort_by_expert"));
+  EXPECT_TRUE(!has(hybridep, "permute_tokens") && !has(hybridep, "sort_by_expert"));
+}
+
+// Of an exchange beside another micro-batch 0.15 stays exposed; of the rest the forward pass hides two thirds of its
+// own, the backward pass four: together all of it.
+TEST(StepWorkExperts, ExchangeRunsBesideAnotherMicroBatch) {
+  Layout layout = layout_of(1);
+  layout.degrees.data = layout.degrees.expert = 4;
+  layout.batch.global_batch_sequences = 8;
+  const auto sums = [&] {
+    double beside = 0, exposed = 0;
+    const StepWork work = work_for(mixture(), layout);
+    for (const WorkList* list : {&work.layer_kinds[0]->forward, &work.layer_kinds[0]->backward}) {
+      for (const WorkItem& item : *list) {
+        if (item.transfer() == nullptr) continue;
+        (item.beside_rest ? beside : exposed) += item.transfer()->message.value();
+      }
+    }
+    return std::pair{beside, exposed};
+  };
+  const auto [none, whole] = sums();
+  EXPECT_EQ(none, 0);
+  layout.layer.overlap.expert = true;
+  const auto [beside, exposed] = sums();
+  EXPECT_NEAR(exposed / whole, 0.15, 1e-12);
+  EXPECT_NEAR(beside / whole, 0.85, 1e-12);
+}
+
+TEST(StepWorkExperts, CapacityLimitsTheBusiestRank) {
+  Layout layout = layout_of(1);
+  layout.degrees.data = layout.degrees.expert = 4;
+  layout.layer.expert_imbalance = 2;
+  const Totals all = totals(work_for(mixture(), layout).layer_kinds[0]->forward);
+  layout.layer.expert_capacity_factor = 1;
+  const Totals dropped = totals(work_for(mixture(), layout).layer_kinds[0]->forward);
+  EXPECT_DOUBLE_EQ(all.transferred_bytes, 2 * dropped.transferred_bytes);
+}
+
+TEST(StepWorkExperts, GraphsCaptureTheirScopeAlone) {
+  Layout layout = layout_of(1);
+  layout.layer.cuda_graphs.router = true;
+  for (const WorkItem& item : work_for(mixture(), layout).layer_kinds[0]->forward) {
+    const bool of_router = item.name == "router" || item.name == "router_input_in_fp32" ||
+                           item.name == "router_scores" || item.name == "top_k" ||
+                           item.name == "routing_map" || item.name == "auxiliary_loss" ||
+                           item.name == "router_on_host";
+    EXPECT_EQ(item.captured, of_router) << item.name;
+  }
+}
+
 // DeepSeek-V3: queries h -> 1536 -> 128 heads of 128 + 64; keys and values h -> 512 + 64, 512 -> 128 heads of
 // 128 + 128; attention has queries of 192 and values of 128.
 TEST(StepWorkLatentAttention, ShapesOfDeepSeekV3) {
@@ -590,10 +681,10 @@ TEST(StepWorkLatentAttention, ShapesOfDeepSeekV3) {
   EXPECT_EQ(lines["key_value_up"], "key_value_up gemm 4096x32768x512");
   EXPECT_EQ(lines["attention"], "attention attention batch 1 q 4096 k 4096 heads 128/128 dim 192");
   EXPECT_EQ(lines["attention_output"], "attention_output gemm 4096x7168x16384");
-  // Three dense layers in front, 58 with experts.
+  // Three dense layers in front, 58 with experts, and the one that predicts a further token.
   ASSERT_EQ(work.chunks[0].runs.size(), 2U);
   EXPECT_EQ(work.chunks[0].runs[0].count, 3U);
-  EXPECT_EQ(work.chunks[0].runs[1].count, 58U);
+  EXPECT_EQ(work.chunks[0].runs[1].count, 59U);
 }
 
 // Every product of the forward has both gradients.

@@ -111,6 +111,11 @@ std::optional<ExplainedEstimate> TrainingKernels::of_experts(const Operation& op
 }
 
 PricedOperation TrainingKernels::compute(const Operation& operation) const {
+  // Without work: what the host does besides launching, in launches.
+  if (const auto* amount = std::get_if<AmountShape>(&operation.shape);
+      amount != nullptr && amount->kernel_class == KernelClass::none) {
+    return {Estimate{}, KernelClass::none, 1, 0, {}};
+  }
   const std::optional<ExplainedEstimate> of_experts_alone = of_experts(operation);
   ExplainedEstimate alone = of_experts_alone ? *of_experts_alone : model_->explain(operation);
   const auto* product = std::get_if<GemmShape>(&operation.shape);
@@ -133,11 +138,24 @@ PricedOperation TrainingKernels::compute(const Operation& operation) const {
   const Work work = work_of(operation);
   if (is_matrix_work(kernel_class))
     time = time.scaled(clock_.factor(kernel_class, operation.dtype, work.flops, alone.sustained));
-  double factor = kernel_class == KernelClass::gemm        ? options_.gemm_factor
-                  : kernel_class == KernelClass::attention ? options_.attention_factor
-                                                           : options_.memory_bound_factor;
-  if (kernel_class == KernelClass::gemm && narrow) factor *= options_.fp8_gemm_factor;
-  if (!is_measured(alone.estimate.source)) factor *= options_.unmeasured_kernels_factor;
+  const auto factor_of = [&](EstimateSource source) {
+    double factor = kernel_class == KernelClass::gemm        ? options_.gemm_factor
+                    : kernel_class == KernelClass::attention ? options_.attention_factor
+                                                             : options_.memory_bound_factor;
+    if (kernel_class == KernelClass::gemm && narrow) factor *= options_.fp8_gemm_factor;
+    if (!is_measured(source)) factor *= options_.unmeasured_kernels_factor;
+    return factor;
+  };
+  // What experts compute at once is no faster than one product of all their rows, of which long runs are known.
+  if (of_experts_alone) {
+    GemmShape whole = *product;
+    (whole.layout == GemmLayout::nt ? whole.k : whole.m) *= whole.batch;
+    whole.batch = 1;
+    const Estimate bound = compute({whole, operation.dtype, operation.direction}).time;
+    const double us = bound.time.value() / factor_of(bound.source);
+    if (us > time.time.value()) time = time.scaled(us / time.time.value());
+  }
+  const double factor = factor_of(alone.estimate.source);
   return {time.scaled(factor), kernel_class, static_cast<double>(work.kernels),
           is_matrix_work(kernel_class) ? work.flops.value() : 0.0, alone.record};
 }

@@ -95,13 +95,14 @@ Error unknown_family(const ObjectReader& keys, const std::string& model_type) {
   return error;
 }
 
-// Released weights may be stored as fp8 (DeepSeek-V3); how a model is trained is told by the layout.
+// Released weights may be stored in narrow types; how a model is trained is told by the layout.
 Status read_quantization(ObjectReader& keys) {
   STEPCAST_ASSIGN(auto section, keys.section("quantization_config"));
   if (!section) return Ok{};
   std::string method;
   STEPCAST_TRY(section->optional("quant_method", method));
-  if (method == "fp8") return Ok{};
+  // DeepSeek-V3 and Kimi K2 are released in fp8, the experts of GPT-OSS in MXFP4.
+  if (method == "fp8" || method == "mxfp4") return Ok{};
   return keys.error("quantization_config", "quantized weights cannot be trained")
       .found(fmt::format("`{}`", method.substr(0, 60)))
       .expected("the config of the model that was quantized");

@@ -196,6 +196,78 @@ Transformer qwen3_moe(std::int64_t expert_ffn_hidden_size) {
 Transformer qwen3_moe_768() { return qwen3_moe(768); }
 Transformer qwen3_moe_1536() { return qwen3_moe(1536); }
 
+Transformer gpt_oss(std::int64_t n_experts) {
+  Transformer model = llama();
+  model.qkv_bias = model.attention_output_bias = model.ffn_bias = true;
+  model.sliding_window_tokens = 128;
+  model.global_attention_every_n_layers = 2;
+  model.attention_sinks = true;
+  model.moe = MixtureOfExperts{.n_experts = n_experts, .experts_per_token = 4, .router_bias = true};
+  return model;
+}
+Transformer gpt_oss_32() { return gpt_oss(32); }
+Transformer gpt_oss_128() { return gpt_oss(128); }
+
+Transformer kimi_k2() {
+  return deepseek(1536, {.n_experts = 384,
+                         .experts_per_token = 8,
+                         .expert_ffn_hidden_size = 2048,
+                         .n_shared_experts = 1,
+                         .shared_ffn_hidden_size = 2048,
+                         .first_dense_layers = 1});
+}
+
+Transformer glm(const MixtureOfExperts& moe, bool qk_norm) {
+  Transformer model = llama();
+  model.qkv_bias = true;
+  model.qk_norm = qk_norm;
+  model.rotary_fraction = 0.5;
+  model.moe = moe;
+  model.n_multi_token_prediction_layers = 1;
+  return model;
+}
+Transformer glm_4_5() {
+  return glm({.n_experts = 160,
+              .experts_per_token = 8,
+              .expert_ffn_hidden_size = 1536,
+              .n_shared_experts = 1,
+              .shared_ffn_hidden_size = 1536,
+              .first_dense_layers = 3},
+             true);
+}
+Transformer glm_4_5_air() {
+  return glm({.n_experts = 128,
+              .experts_per_token = 8,
+              .expert_ffn_hidden_size = 1408,
+              .n_shared_experts = 1,
+              .shared_ffn_hidden_size = 1408,
+              .first_dense_layers = 1},
+             false);
+}
+
+Transformer llama4(std::int64_t n_experts, std::int64_t every) {
+  Transformer model = llama();
+  model.moe = MixtureOfExperts{.n_experts = n_experts,
+                               .experts_per_token = 1,
+                               .expert_ffn_hidden_size = 8192,
+                               .n_shared_experts = 1,
+                               .shared_ffn_hidden_size = 8192,
+                               .moe_every_n_layers = every};
+  // Chunks of the text that attention does not leave, but in every fourth layer; like a window half as long.
+  model.sliding_window_tokens = 8192;
+  model.global_attention_every_n_layers = 4;
+  return model;
+}
+Transformer llama4_scout() { return llama4(16, 1); }
+Transformer llama4_maverick() { return llama4(128, 2); }
+
+Transformer dbrx() {
+  Transformer model = llama();
+  model.norm = NormKind::layer_norm;
+  model.moe = MixtureOfExperts{.n_experts = 16, .experts_per_token = 4};
+  return model;
+}
+
 Transformer gemma() {
   Transformer model = llama();
   model.activation = Activation::gelu;

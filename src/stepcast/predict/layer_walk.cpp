@@ -57,6 +57,39 @@ class TransfersBeside {
   double time_us_ = 0, slowed_us_ = 0;
 };
 
+// Transfers beside the rest of a list, one after the other.
+class TransfersBesideRest {
+ public:
+  void add(PlacedItem& item, double after_us) {
+    item.lane = WorkLane::rest;
+    item.start_us = std::max(after_us, end_us_);
+    end_us_ = item.start_us + item.duration_us;
+    faster_us_ += item.duration_us - item.alone.p10.value();
+    slower_us_ += item.alone.p90.value() - item.duration_us;
+  }
+  // How far they stick out beyond the end of everything else; the last ones are what sticks out.
+  void expose(std::vector<PlacedItem>& items, double until_us) const {
+    double out = std::max(0.0, end_us_ - until_us);
+    double low = std::max(0.0, end_us_ - faster_us_ - until_us),
+           high = std::max(0.0, end_us_ + slower_us_ - until_us);
+    for (std::size_t i = items.size(); i-- > 0;) {
+      PlacedItem& item = items[i];
+      if (item.lane != WorkLane::rest) continue;
+      const auto take = [&](double& left, double most) {
+        const double taken = std::min(left, most);
+        left -= taken;
+        return taken;
+      };
+      item.exposed_us = take(out, item.duration_us);
+      item.exposed_low_us = take(low, item.duration_us);
+      item.exposed_high_us = take(high, item.alone.p90.value());
+    }
+  }
+
+ private:
+  double end_us_ = 0, faster_us_ = 0, slower_us_ = 0;
+};
+
 }  // namespace
 
 PricedList& PricedList::operator+=(const PricedList& other) {
@@ -92,7 +125,9 @@ Status lay_out(const WorkList& list, StepPricer& prices, const Placement& placem
                std::vector<PlacedItem>& items) {
   items.clear();
   double now_us = 0;
+  double computed_us = 0;  // when the last item of the computation ends, without what sticks out beside it
   TransfersBeside beside;
+  TransfersBesideRest rest;
   bool in_graph = false;
   for (const WorkItem& item : list) {
     const auto count = static_cast<double>(item.count);
@@ -111,12 +146,17 @@ Status lay_out(const WorkList& list, StepPricer& prices, const Placement& placem
         beside.add(items.size() - 1, placed.alone, prices.slowdown_beside(transfer->op));
         continue;
       }
+      if (item.beside_rest) {
+        rest.add(placed, computed_us);
+        continue;
+      }
       placed.start_us = now_us;
       placed.kernels = launches;
       placed.exposed_us = placed.duration_us;
       placed.exposed_low_us = placed.alone.p10.value();
       placed.exposed_high_us = placed.alone.p90.value();
       now_us += placed.duration_us;
+      computed_us = now_us;
       continue;
     }
     const PricedOperation& priced = prices.kernels().price(*item.operation());
@@ -130,9 +170,11 @@ Status lay_out(const WorkList& list, StepPricer& prices, const Placement& placem
     const double alone_us = placed.alone.time.value();
     placed.slowdown = beside.slowdown(alone_us);
     placed.duration_us = alone_us * placed.slowdown;
-    now_us += placed.duration_us + beside.place(items, now_us, placed.duration_us);
+    computed_us = now_us + placed.duration_us;
+    now_us = computed_us + beside.place(items, now_us, placed.duration_us);
   }
-  beside.place(items, now_us, 0);  // nothing follows that could hide them
+  now_us += beside.place(items, now_us, 0);  // nothing follows that could hide them
+  rest.expose(items, now_us);
   return Ok{};
 }
 

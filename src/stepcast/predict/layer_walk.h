@@ -7,6 +7,9 @@
 //   beside                |~gather~|~reduce~|
 //                                      ^exposed: the list waits for it
 //
+// A transfer `beside_rest` starts there, too, and runs beside all that follows in the list: the exchange of tokens of
+// another micro-batch. Only the end of the list waits for it.
+//
 // This is the only place that says so: prices are the sum of the items, step_program makes tasks of them, and
 // reports print them.
 #pragma once
@@ -29,6 +32,7 @@ class StepPricer;
 enum class WorkLane : std::uint8_t {
   computation,  // operations, and transfers that everything waits for
   beside,       // transfers beside an operation
+  rest,         // transfers beside the rest of the list
 };
 
 // One item of a list, all its repetitions. Times in microseconds.

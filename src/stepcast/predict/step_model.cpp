@@ -1,6 +1,7 @@
 #include "stepcast/predict/step_model.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,6 +12,9 @@
 
 namespace stepcast {
 namespace {
+
+// SMs that libraries take for dispatch and combine by default.
+constexpr double kSmsOfDeepEp = 20, kSmsOfHybridEp = 32;
 
 bool is_hopper_or_newer(const Device& device) {
   return same_name(device.architecture, "hopper") || same_name(device.architecture, "blackwell");
@@ -49,6 +53,20 @@ Status check_units(const Device& device, DType compute) {
           fmt::format("choose bf16 or fp16, another platform, or state peak_{}_TFLOPs", to_string(compute)));
 }
 
+// How tokens go to their experts: nothing where collectives take them.
+std::optional<TokenExchange> exchange_of(const Transformer& model, const Layout& layout) {
+  const TokenDispatcher dispatcher = layout.layer.dispatcher;
+  if (!model.moe || (dispatcher != TokenDispatcher::deepep && dispatcher != TokenDispatcher::hybridep))
+    return std::nullopt;
+  TokenExchange exchange;
+  exchange.hidden_size = static_cast<double>(model.hidden_size);
+  exchange.element_bytes = 2;  // neither dispatches in fp8 unless told to
+  exchange.top_k = model.moe->experts_per_token;
+  exchange.n_experts = model.moe->n_experts;
+  exchange.sms = dispatcher == TokenDispatcher::deepep ? kSmsOfDeepEp : kSmsOfHybridEp;
+  return exchange;
+}
+
 }  // namespace
 
 Layout with_software_choices(Layout layout, const Device& device) {
@@ -76,6 +94,7 @@ Status StepModel::Impl::price(const Transformer& model, const Layout& layout, Pr
   const Node& node = pricer.platform().node;
   STEPCAST_ASSIGN(step.placement, place(layout, node.gpus_per_node, node.segment));
   const StepAssumptions& assume = pricer.assumptions();
+  pricer.set_exchange(exchange_of(model, layout));
   step.compiled = layout.layer.fused.compiled;
   step.launch_us = step.compiled ? assume.compiled_host_launch_us : assume.host_launch_us;
   const auto price_layer = [&](PricedLayer& priced, const std::shared_ptr<const LayerWork>& work) -> Status {

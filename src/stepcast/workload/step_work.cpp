@@ -78,6 +78,16 @@ Result<StepWork> step_work(const Transformer& model, const Layout& layout, Layer
       chunk.trained_expert_parameters += work.layer_kinds[kind]->trained_expert_parameters;
       add_run(chunk, kind);
     }
+    // Layers that predict further tokens stand behind the last one and are built like it.
+    const bool is_last = &stage == &stages.back();
+    for (std::int64_t i = 0; is_last && i < model.n_multi_token_prediction_layers; ++i) {
+      const std::uint32_t kind = kind_of(lists.variant(model.n_layers - 1, stage.n_layers + i));
+      chunk.dense_parameters += work.layer_kinds[kind]->dense_parameters;
+      chunk.expert_parameters += work.layer_kinds[kind]->expert_parameters;
+      chunk.trained_dense_parameters += work.layer_kinds[kind]->trained_dense_parameters;
+      chunk.trained_expert_parameters += work.layer_kinds[kind]->trained_expert_parameters;
+      add_run(chunk, kind);
+    }
     chunk.has_embedding = &stage == &stages.front();
     chunk.has_head = &stage == &stages.back();
     const auto add = [&](double parameters, double trained) {

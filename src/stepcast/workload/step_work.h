@@ -52,6 +52,7 @@ struct WorkItem {
   std::variant<Operation, Transfer> what;
   std::int64_t count = 1;        // times, back to back
   bool beside_next = false;      // a transfer that runs beside the item behind it
+  bool beside_rest = false;      // a transfer that runs beside all that is behind it
   bool weight_gradient = false;  // nothing of the backward pass waits for it
   bool captured = false;         // in a CUDA graph: launched together with what stands before it
   [[nodiscard]] const Operation* operation() const { return std::get_if<Operation>(&what); }

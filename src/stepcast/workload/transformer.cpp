@@ -119,6 +119,7 @@ ParameterCount& ParameterCount::operator+=(const ParameterCount& other) {
 ParameterCount layer_parameter_count(const Transformer& model, std::int64_t layer) {
   ParameterCount n;
   n.attention = attention_parameters(model);
+  if (model.attention_sinks) n.attention += model.n_heads;
   n.norms = model.norms_per_layer * norm_parameters(model, model.hidden_size);
   if (!model.has_experts(layer)) {
     n.ffn = ffn_parameters(model, model.ffn_hidden_size);
@@ -127,6 +128,7 @@ ParameterCount layer_parameter_count(const Transformer& model, std::int64_t laye
   const MixtureOfExperts& moe = *model.moe;
   n.router = model.hidden_size * moe.n_experts;
   if (moe.shared_expert_gate) n.router += model.hidden_size;
+  if (moe.router_bias) n.router += moe.n_experts;
   n.routed_experts = moe.n_experts * ffn_parameters(model, moe.expert_ffn_hidden_size);
   n.shared_experts = moe.n_shared_experts * ffn_parameters(model, moe.shared_ffn_hidden_size);
   return n;

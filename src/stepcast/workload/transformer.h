@@ -45,6 +45,7 @@ struct MixtureOfExperts {
   std::int64_t n_shared_experts = 0;        // every token visits them
   std::int64_t shared_ffn_hidden_size = 0;  // of one shared expert
   bool shared_expert_gate = false;          // a sigmoid of hidden_size weights (Qwen2-MoE)
+  bool router_bias = false;                 // trained, one per expert (GPT-OSS)
   std::int64_t first_dense_layers = 0;      // layers in front that have no experts
   std::int64_t moe_every_n_layers = 1;      // behind those: the last of every n layers has experts
   friend bool operator==(const MixtureOfExperts&, const MixtureOfExperts&) = default;
@@ -98,6 +99,7 @@ struct Transformer {
   // sees all (Gemma 2: 2, Gemma 3: 6); 0: none does.
   std::int64_t sliding_window_tokens = 0;
   std::int64_t global_attention_every_n_layers = 0;
+  bool attention_sinks = false;    // a trained logit per head that takes attention away (GPT-OSS)
   bool attention_softcap = false;  // tanh on the scores, keeps some fused kernels away (Gemma 2)
   bool logit_softcap = false;      // tanh on the logits
 

@@ -93,4 +93,116 @@ Status read_deepseek(ObjectReader& keys, Transformer& model) {
   return Ok{};
 }
 
+Status read_gpt_oss(ObjectReader& keys, Transformer& model) {
+  STEPCAST_TRY(require_kv_heads(keys));
+  STEPCAST_TRY(read_llama_like(keys, model));
+  bool attention_bias = true;
+  STEPCAST_TRY(keys.optional("attention_bias", attention_bias));
+  model.qkv_bias = model.attention_output_bias = attention_bias;
+  model.ffn_bias = model.attention_sinks = true;
+  MixtureOfExperts moe;
+  STEPCAST_TRY(keys.required("num_local_experts", moe.n_experts));
+  STEPCAST_TRY(keys.required("num_experts_per_tok", moe.experts_per_token));
+  std::int64_t same = moe.experts_per_token;
+  STEPCAST_TRY(keys.optional("experts_per_token", same));
+  if (same != moe.experts_per_token) {
+    return keys.error("experts_per_token").found(fmt::format("{}", same)).expected("num_experts_per_tok");
+  }
+  moe.expert_ffn_hidden_size = model.ffn_hidden_size;
+  moe.router_bias = true;
+  model.moe = moe;
+  model.sliding_window_tokens = 128;
+  model.global_attention_every_n_layers = 2;
+  STEPCAST_TRY(keys.optional("sliding_window", model.sliding_window_tokens));
+  STEPCAST_TRY(read_layer_types(keys, model));
+  // Neither changes a shape: where gates saturate, and the length that training began with.
+  double limit = 0;
+  std::int64_t first_context = 0;
+  STEPCAST_TRY(keys.optional("swiglu_limit", limit));
+  return keys.optional("initial_context_length", first_context);
+}
+
+Status read_glm4_moe(ObjectReader& keys, Transformer& model) {
+  STEPCAST_TRY(require_kv_heads(keys));
+  STEPCAST_TRY(read_llama_like(keys, model));
+  bool attention_bias = false;
+  STEPCAST_TRY(keys.optional("attention_bias", attention_bias));
+  model.qkv_bias = attention_bias;
+  STEPCAST_TRY(keys.optional("use_qk_norm", model.qk_norm));
+  MixtureOfExperts moe;
+  STEPCAST_TRY(keys.required("n_routed_experts", moe.n_experts));
+  STEPCAST_TRY(keys.required("num_experts_per_tok", moe.experts_per_token));
+  STEPCAST_TRY(keys.required("moe_intermediate_size", moe.expert_ffn_hidden_size));
+  STEPCAST_TRY(keys.optional("n_shared_experts", moe.n_shared_experts));
+  if (moe.n_shared_experts > 0) moe.shared_ffn_hidden_size = moe.expert_ffn_hidden_size;
+  STEPCAST_TRY(keys.optional("first_k_dense_replace", moe.first_dense_layers));
+  STEPCAST_TRY(keys.optional("num_nextn_predict_layers", model.n_multi_token_prediction_layers));
+  model.moe = moe;
+  return Ok{};
+}
+
+// The `text_config` of Llama 4 as a file of its own.
+Status read_llama4_text(ObjectReader& keys, Transformer& model) {
+  STEPCAST_TRY(require_kv_heads(keys));
+  STEPCAST_TRY(read_llama_like(keys, model));
+  bool attention_bias = false;
+  STEPCAST_TRY(keys.optional("attention_bias", attention_bias));
+  model.qkv_bias = model.attention_output_bias = attention_bias;
+  MixtureOfExperts moe;
+  moe.experts_per_token = 1;
+  STEPCAST_TRY(keys.required("num_local_experts", moe.n_experts));
+  STEPCAST_TRY(keys.optional("num_experts_per_tok", moe.experts_per_token));
+  STEPCAST_TRY(keys.optional("interleave_moe_layer_step", moe.moe_every_n_layers));
+  moe.expert_ffn_hidden_size = moe.shared_ffn_hidden_size = model.ffn_hidden_size;
+  moe.n_shared_experts = 1;
+  STEPCAST_TRY(keys.required("intermediate_size_mlp", model.ffn_hidden_size));
+  model.moe = moe;
+  model.global_attention_every_n_layers = 4;
+  STEPCAST_TRY(keys.optional("attention_chunk_size", model.sliding_window_tokens));
+  // Norms of queries and keys without weights, scales of long texts, and which layers rotate: no shape.
+  for (const char* key :
+       {"use_qk_norm", "attn_scale", "attn_temperature_tuning", "floor_scale", "for_llm_compression",
+        "no_rope_layers", "no_rope_layer_interval", "moe_layers", "layer_types"}) {
+    (void)keys.take(key);
+  }
+  return Ok{};
+}
+
+Status read_dbrx(ObjectReader& keys, Transformer& model) {
+  model.norm_bias = model.qkv_bias = model.attention_output_bias = model.ffn_bias = false;
+  model.gated_ffn = true;
+  model.activation = Activation::silu;
+  model.position = PositionEncoding::rotary;
+  STEPCAST_TRY(keys.required("n_layers", model.n_layers));
+  STEPCAST_TRY(keys.required("d_model", model.hidden_size));
+  STEPCAST_TRY(keys.required("n_heads", model.n_heads));
+  STEPCAST_TRY(keys.required("vocab_size", model.vocab_size));
+  STEPCAST_TRY(keys.required("max_seq_len", model.max_position));
+  model.tied_embeddings = false;
+  STEPCAST_TRY(keys.optional("tie_word_embeddings", model.tied_embeddings));
+  double dropout = 0;
+  STEPCAST_TRY(keys.optional("resid_pdrop", dropout));
+  model.hidden_dropout = dropout;
+  STEPCAST_ASSIGN(auto attention, keys.section("attn_config"));
+  if (!attention) return keys.error("", "`attn_config` is missing").expected("an object with kv_n_heads");
+  STEPCAST_TRY(attention->required("kv_n_heads", model.n_kv_heads));
+  // Clipping and rotation change no shape, nor do losses and noise of the router.
+  for (const char* key : {"clip_qkv", "rope_theta", "attn_pdrop", "model_type"}) (void)attention->take(key);
+  STEPCAST_TRY(attention->finish());
+  STEPCAST_ASSIGN(auto ffn, keys.section("ffn_config"));
+  if (!ffn) return keys.error("", "`ffn_config` is missing").expected("an object with moe_num_experts");
+  MixtureOfExperts moe;
+  STEPCAST_TRY(ffn->required("ffn_hidden_size", model.ffn_hidden_size));
+  STEPCAST_TRY(ffn->required("moe_num_experts", moe.n_experts));
+  STEPCAST_TRY(ffn->required("moe_top_k", moe.experts_per_token));
+  for (const char* key : {"ffn_act_fn", "moe_jitter_eps", "moe_loss_weight", "moe_normalize_expert_weights",
+                          "uniform_expert_assignment", "model_type"}) {
+    (void)ffn->take(key);
+  }
+  STEPCAST_TRY(ffn->finish());
+  moe.expert_ffn_hidden_size = model.ffn_hidden_size;
+  model.moe = moe;
+  return Ok{};
+}
+
 }  // namespace stepcast::detail

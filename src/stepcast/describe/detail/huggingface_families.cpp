@@ -28,6 +28,11 @@ constexpr HuggingfaceFamily kFamilies[] = {
     {"phi3", read_phi3},
     {"deepseek_v2", read_deepseek},
     {"deepseek_v3", read_deepseek},
+    {"kimi_k2", read_deepseek},
+    {"gpt_oss", read_gpt_oss},
+    {"glm4_moe", read_glm4_moe},
+    {"llama4_text", read_llama4_text},
+    {"dbrx", read_dbrx},
 };
 
 #define KEY(name) name,

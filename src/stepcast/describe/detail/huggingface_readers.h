@@ -49,5 +49,9 @@ namespace stepcast::detail {
 [[nodiscard]] Status read_qwen2_moe(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_qwen3_moe(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_deepseek(ObjectReader& keys, Transformer& model);
+[[nodiscard]] Status read_gpt_oss(ObjectReader& keys, Transformer& model);
+[[nodiscard]] Status read_glm4_moe(ObjectReader& keys, Transformer& model);
+[[nodiscard]] Status read_llama4_text(ObjectReader& keys, Transformer& model);
+[[nodiscard]] Status read_dbrx(ObjectReader& keys, Transformer& model);
 
 }  // namespace stepcast::detail

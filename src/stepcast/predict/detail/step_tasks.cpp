@@ -7,9 +7,10 @@ namespace stepcast::detail {
 
 std::vector<Lane> step_lanes() {
   const auto stream = [](const char* name) { return Lane{LaneKind::gpu_stream, name}; };
-  return {stream("computation"),       stream("transfers in layers"),         stream("weights and gradients"),
-          stream("send activations"),  stream("receive activations"),         stream("send gradients"),
-          stream("receive gradients"), Lane{LaneKind::cpu_thread, "launches"}};
+  return {
+      stream("computation"),           stream("transfers in layers"), stream("exchange of experts"),
+      stream("weights and gradients"), stream("send activations"),    stream("receive activations"),
+      stream("send gradients"),        stream("receive gradients"),   Lane{LaneKind::cpu_thread, "launches"}};
 }
 
 ReadyTask StepTasks::task(TaskKind kind, KernelClass kernel_class, std::string_view name,
@@ -42,7 +43,7 @@ Result<ReadyList> StepTasks::list(const WorkList& work, bool launched) {
         transfer != nullptr ? work_of_transfer(*transfer) : TaskWork{*item.operation()};
     result.items.push_back(
         {task(TaskKind::kernel, placed.kernel_class, item.name, task_work, times, placed.duration_us),
-         placed.lane == WorkLane::beside, transfer == nullptr});
+         placed.lane, transfer == nullptr});
   }
   if (launched && kernels > 0) {
     const HostWork launches{.activity = step_.compiled ? HostWork::Activity::compiled_kernel_launches
@@ -109,7 +110,8 @@ TaskId BlockWriter::add(const ReadyList& list, std::span<const Moment> after, co
   std::optional<TaskId> first, last;  // of the computation
   waits_.assign(after.begin(), after.end());
   besides_.clear();
-  if (list.items.empty() || list.items.front().beside || after.size() > 1) {
+  rest_.clear();
+  if (list.items.empty() || list.items.front().lane != WorkLane::computation || after.size() > 1) {
     first = last = add(kCompute, begin, waits_);
     waits_.clear();
   }
@@ -117,12 +119,16 @@ TaskId BlockWriter::add(const ReadyList& list, std::span<const Moment> after, co
   const auto start_pending = [&](std::size_t until) {
     for (; pending < until; ++pending) {
       const ReadyList::Item& item = list.items[pending];
-      if (item.beside) besides_.push_back(add(kBeside, item.task, Moment::end_of(*last)));
+      if (item.lane == WorkLane::beside) besides_.push_back(add(kBeside, item.task, Moment::end_of(*last)));
     }
   };
   for (std::size_t i = 0; i < list.items.size(); ++i) {
     const ReadyList::Item& item = list.items[i];
-    if (item.beside) continue;
+    if (item.lane == WorkLane::beside) continue;
+    if (item.lane == WorkLane::rest) {
+      rest_.push_back(add(kRest, item.task, Moment::end_of(*last)));
+      continue;
+    }
     // Transfers start with the operation they run beside, behind what comes before it.
     if (item.computes) start_pending(i);
     last = add(kCompute, item.task, waits_);
@@ -137,6 +143,7 @@ TaskId BlockWriter::add(const ReadyList& list, std::span<const Moment> after, co
   }
   start_pending(list.items.size());
   for (const TaskId beside : besides_) waits_.push_back(Moment::end_of(beside));
+  for (const TaskId rest : rest_) waits_.push_back(Moment::end_of(rest));
   if (!list.launches && waits_.empty()) return *last;
   std::optional<TaskId> host;
   if (list.launches) host = add(kHost, *list.launches, Moment::start_of(*first));

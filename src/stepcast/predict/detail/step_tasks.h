@@ -18,6 +18,7 @@ namespace stepcast::detail {
 enum LaneIndex : std::uint16_t {
   kCompute,
   kBeside,  // beside an operation: tensor, context and expert parallelism
+  kRest,    // beside the rest of a list: experts
   kData,    // weights and gradients
   kSendForward,
   kReceiveForward,
@@ -38,7 +39,7 @@ struct ReadyTask {
 struct ReadyList {
   struct Item {
     ReadyTask task;
-    bool beside = false;
+    WorkLane lane = WorkLane::computation;
     bool computes = false;
   };
   std::vector<Item> items;
@@ -95,6 +96,7 @@ class BlockWriter {
   std::vector<LaneId> lanes_;
   std::vector<Moment> waits_;    // of the next task of the computation
   std::vector<TaskId> besides_;  // beside the next task that computes
+  std::vector<TaskId> rest_;     // beside all that follows
 };
 
 }  // namespace stepcast::detail

@@ -13,6 +13,10 @@ namespace {
 // (num_splits of its userbuffer configurations).
 constexpr std::int64_t kPartsOfReduction = 4;
 
+// What the host does for the attention of an eager layer with experts besides launching its kernels, in launches.
+// docs/constants.md says how they were chosen.
+constexpr double kHostOfAttention = 150, kHostOfAttentionGradient = 210;
+
 Operation amount(double bytes_read, double bytes_written, KernelClass kernel_class, DType dtype) {
   return {AmountShape{.bytes_read = bytes_read, .bytes_written = bytes_written, .kernel_class = kernel_class},
           dtype};
@@ -184,6 +188,7 @@ void LayerLists::add_linear_gradients(WorkList& list, const Linear& linear, Edge
   if (linear.bias) {
     list.push_back(
         {linear.bias_gradient, Operation{ReductionShape{.rows = linear.n, .cols = linear.tokens}, dtype_}});
+    list.back().count = linear.experts;
     list.back().weight_gradient = true;
   }
 }
@@ -277,6 +282,10 @@ void LayerLists::activation(WorkList& list, double elements, Direction direction
     case Activation::silu: function = ElementwiseFunction::silu; break;
   }
   const bool fused = layout_.layer.fused.bias_activation || layout_.layer.fused.compiled;
+  // GPT-OSS, which alone has sinks, clamps both factors and moves one by an offset.
+  if (model_.gated_ffn && model_.attention_sinks && !layout_.layer.fused.compiled) {
+    return clamped_activation(list, elements, direction);
+  }
   if (model_.gated_ffn) {
     if (fused) {
       add_elementwise(list, "gated_activation", ElementwiseFunction::gated_silu, elements, 2, 1, direction);
@@ -316,6 +325,7 @@ LayerWork LayerLists::layer(const LayerVariant& variant) const {
   const bool ffn_captured = graphs.full_iteration || (variant.experts ? graphs.experts : graphs.ffn);
   add_norm(forward, "attention_norm", Direction::forward, norm_tokens_);
   attention_forward(forward, variant);
+  if (variant.experts) add_host_work(forward, "attention_on_host", kHostOfAttention);
   if (model_.norms_per_layer > 2) add_norm(forward, "post_attention_norm", Direction::forward, norm_tokens_);
   if (!model_.parallel_residual) residual(forward, Direction::forward);
   capture(forward, 0, attention_captured);
@@ -359,6 +369,7 @@ LayerWork LayerLists::layer(const LayerVariant& variant) const {
     add_norm(backward, "post_attention_norm_gradient", Direction::backward, norm_tokens_);
   }
   attention_backward(backward, variant);
+  if (variant.experts) add_host_work(backward, "attention_gradient_on_host", kHostOfAttentionGradient);
   add_norm(backward, "attention_norm_gradient", Direction::backward, norm_tokens_);
   residual(backward, Direction::backward);
   capture(backward, attention_gradient_begin, attention_captured);
@@ -385,7 +396,7 @@ LayerWork LayerLists::layer(const LayerVariant& variant) const {
 }
 
 void LayerLists::capture(WorkList& list, std::size_t first, bool captured) {
-  for (std::size_t i = first; i < list.size(); ++i) list[i].captured = captured;
+  for (std::size_t i = first; captured && i < list.size(); ++i) list[i].captured = true;
 }
 
 void LayerLists::recompute_modules(WorkList& list, const LayerVariant& variant, bool fp8_ffn) const {

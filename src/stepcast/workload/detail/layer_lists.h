@@ -100,19 +100,29 @@ class LayerLists {
   void ffn_backward(WorkList& list, std::int64_t ffn, bool fp8, bool communicate) const;
   // Tokens on their way to experts and back, on one rank.
   struct ExpertFlow {
-    double own = 0;      // tokens of this rank
-    double busiest = 0;  // visits of tokens to experts on the busiest rank
-    double bytes = 0;    // of all visits of this rank's tokens
+    double own = 0;          // tokens of this rank
+    double imbalance = 1;    // of the busiest rank over the mean, as far as the capacity lets it
+    double busiest = 0;      // visits of tokens to experts on the busiest rank
+    double bytes = 0;        // of all visits of this rank's tokens
+    double token_bytes = 0;  // of this rank's tokens, each once
     std::int64_t tensor_degree = 1, local_experts = 1, tokens_per_expert = 1, width = 1;
   };
   [[nodiscard]] ExpertFlow expert_flow() const;
-  void move_tokens(WorkList& list, std::string_view name, MovementKind kind, const ExpertFlow& flow) const;
-  void exchange_tokens(WorkList& list, std::string_view name, const ExpertFlow& flow) const;
+  void move_tokens(WorkList& list, std::string_view name, MovementKind kind, double tokens) const;
+  void exchange_tokens(WorkList& list, std::string_view name, bool combine, Direction direction,
+                       const ExpertFlow& flow) const;
+  void order_by_expert(WorkList& list, std::string_view name, const ExpertFlow& flow) const;
+  [[nodiscard]] bool permutes_own_tokens() const;
+  void router_forward(WorkList& list, const ExpertFlow& flow) const;
+  void router_backward(WorkList& list, const ExpertFlow& flow) const;
+  // What the host does besides launching, in launches.
+  void add_host_work(WorkList& list, std::string_view name, double launches) const;
   void share_expert_tokens(WorkList& list, std::string_view name, CollectiveOp op,
                            const ExpertFlow& flow) const;
   void experts_forward(WorkList& list, bool fp8) const;
   void experts_backward(WorkList& list, bool fp8) const;
   void activation(WorkList& list, double elements, Direction direction) const;
+  void clamped_activation(WorkList& list, double elements, Direction direction) const;
   void residual(WorkList& list, Direction direction) const;
   void add_rotary(WorkList& list, std::string_view name, Direction direction) const;
   [[nodiscard]] double rotated_elements() const;
