@@ -29,7 +29,7 @@ Published read_published(std::string text) {
   }
   const bool is_name = text.front() == '~';
   if (is_name) text.erase(0, 1);
-  const double unit = text.back() == 'B' ? 1e9 : text.back() == 'M' ? 1e6 : 0;
+  const double unit = text.back() == 'T' ? 1e12 : text.back() == 'B' ? 1e9 : text.back() == 'M' ? 1e6 : 0;
   text.pop_back();
   const auto point = text.find('.');
   const auto decimals = point == std::string::npos ? 0.0 : static_cast<double>(text.size() - point - 1);

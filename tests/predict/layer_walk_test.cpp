@@ -1,5 +1,7 @@
 #include "stepcast/predict/layer_walk.h"
 
+#include <array>
+#include <cstddef>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -158,9 +160,10 @@ TEST(LayerWalkOfTrainings, LanesAreFilledWithoutOverlap) {
     for (const auto& layer : step->work.layer_kinds) {
       for (const WorkList* list : {&layer->forward, &layer->backward, &layer->held_back}) {
         ASSERT_TRUE(lay_out(*list, steps.pricer(), step->placement, items).ok());
-        double free_us[2] = {0, 0}, end_us = 0;
+        std::array<double, 3> free_us = {};  // by lane
+        double end_us = 0;
         for (const PlacedItem& item : items) {
-          double& lane_us = free_us[item.lane == WorkLane::beside ? 1 : 0];
+          double& lane_us = free_us[static_cast<std::size_t>(item.lane)];
           EXPECT_GE(item.start_us, lane_us * (1 - 1e-12)) << item.item->name;
           lane_us = item.start_us + item.duration_us;
           end_us = std::max(end_us, lane_us);

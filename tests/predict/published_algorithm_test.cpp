@@ -87,7 +87,8 @@ TEST(PublishedAlgorithm, FollowsThePublishedRules) {
   const std::vector<UntimedRank> ranks{{&trace, 0, 0, 0}, {&trace, 1, 200, 0}};
   const Platform platform = platform_with_overheads();
   StepPricer prices{platform, {}};
-  const PublishedStep step = value_of(published_step(ranks, value_of(HostOverheads::of(platform)), prices));
+  const PublishedTraceStep step =
+      value_of(published_step(ranks, value_of(HostOverheads::of(platform)), prices));
   ASSERT_TRUE(step.recorded.program.check().ok()) << step.recorded.program.check().error().message();
   const ReplayScores scores = value_of(score_replay(step.recorded, Costs{step.recorded.program}));
 
@@ -124,7 +125,8 @@ TEST(PublishedAlgorithm, LosesKernelsOfOperatorsWithoutLaunches) {
   none.parameters = write_launches({});
   platform.set(std::move(none));
   StepPricer prices{platform, {}};
-  const PublishedStep step = value_of(published_step(ranks, value_of(HostOverheads::of(platform)), prices));
+  const PublishedTraceStep step =
+      value_of(published_step(ranks, value_of(HostOverheads::of(platform)), prices));
   const ReplayScores scores = value_of(score_replay(step.recorded, Costs{step.recorded.program}));
   EXPECT_DOUBLE_EQ(scores.ranks[0].step.simulated_us, 5 * 10 + 6) << "five gaps and the T5 of aten::to";
   ASSERT_FALSE(step.coverage.unmodelled.empty());

@@ -25,7 +25,7 @@ TEST(ShippedKernels, EveryFileIsReadByTheDeviceThatExtendsIt) {
   for (const auto& entry :
        std::filesystem::directory_iterator(test::source_dir() / "platforms" / "kernels")) {
     if (entry.path().extension() != ".json") continue;
-    if (entry.path().stem() == "generic") continue;  // of no device
+    if (entry.path().stem() == "generic" || entry.path().stem() == "experts") continue;  // of no device
     const std::string name = entry.path().stem().string();
     SCOPED_TRACE(name);
     // A few hundred kilobytes; twice a thousand is the measure of something gone wrong.

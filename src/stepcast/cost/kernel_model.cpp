@@ -12,6 +12,8 @@
 #include <fmt/format.h>
 
 #include "stepcast/cost/detail/kernel_records.h"
+#include "stepcast/cost/expert_exchange.h"
+#include "stepcast/cost/expert_kernels.h"
 #include "stepcast/cost/families/fitted_kernel.h"
 #include "stepcast/cost/generic_kernel.h"
 #include "stepcast/cost/related_systems.h"
@@ -165,7 +167,8 @@ struct KernelModel::Impl {
 void KernelModel::Impl::add(const ModelRecord& record) {
   // These have readers of their own.
   for (const std::string_view other :
-       {kStepFactorsKind, kSustainedClockKind, kHostLaunchesKind, RelatedSystems::kRecordKind}) {
+       {kStepFactorsKind, kSustainedClockKind, kHostLaunchesKind, RelatedSystems::kRecordKind,
+        ExpertKernels::kRecordKind, ExpertExchange::kRecordKind}) {
     if (record.kind == other) return;
   }
   Status added = record.kind == kGenericRecordKind ? generic.add(record)

@@ -399,14 +399,14 @@ double message_bytes(const std::vector<std::vector<RankCollective>>& of_ranks, s
 
 }  // namespace
 
-Result<PublishedStep> published_step(std::span<const UntimedRank> ranks, const HostOverheads& overheads,
-                                     StepPricer& prices) {
+Result<PublishedTraceStep> published_step(std::span<const UntimedRank> ranks, const HostOverheads& overheads,
+                                          StepPricer& prices) {
   if (overheads.time(OverheadType::t1, {}).ground == OverheadGround::none) {
     return Error{"no gap between two operators (T1) is known"}.advice(
         "give profiler traces, or a platform from `stepcast calibrate overheads TRACES --published-rules`");
   }
   STEPCAST_ASSIGN(const RankGroup all, detail::all_ranks(ranks));
-  PublishedStep out;
+  PublishedTraceStep out;
   DeviceTime device{prices.kernels().model(), prices.platform().device};
   const GroupId group = out.recorded.program.add_group(all);
   std::vector<RankBuilder> builders;

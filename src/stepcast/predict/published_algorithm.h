@@ -3,7 +3,7 @@
 // predict_trace() and untimed_program() are held against. It reads execution traces, means of the overheads T1..T5
 // by its own extraction rules (calibrate/published_overheads.h), and kernel times of models.
 //
-//   STEPCAST_ASSIGN(const PublishedStep step, published_step(ranks, overheads, pricer));
+//   STEPCAST_ASSIGN(const PublishedTraceStep step, published_step(ranks, overheads, pricer));
 //   score_replay(step.recorded, Costs{step.recorded.program})->ranks[0].step.simulated_us
 //
 // A rank is one CPU clock c and the clocks of two streams, g_cp and g_cm. For every operator outside of other
@@ -39,14 +39,14 @@
 
 namespace stepcast {
 
-struct PublishedStep {
+struct PublishedTraceStep {
   RecordedProgram recorded;  // the durations of its Program are the prediction
   Coverage coverage;
 };
 
 // `overheads`: records by the published extraction rules; only those of the very operator count. Errors: those of
 // untimed_program(); overheads without T1.
-[[nodiscard]] Result<PublishedStep> published_step(std::span<const UntimedRank> ranks,
-                                                   const HostOverheads& overheads, StepPricer& prices);
+[[nodiscard]] Result<PublishedTraceStep> published_step(std::span<const UntimedRank> ranks,
+                                                        const HostOverheads& overheads, StepPricer& prices);
 
 }  // namespace stepcast

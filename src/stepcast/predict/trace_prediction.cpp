@@ -298,7 +298,7 @@ Result<TracePrediction> predict_published(std::span<const UntimedRank> ranks, co
         "name the platform that has it with --platform");
   }
   StepPricer prices{*options.platform, options.assumptions};
-  STEPCAST_ASSIGN(PublishedStep published, published_step(ranks, overheads, prices));
+  STEPCAST_ASSIGN(PublishedTraceStep published, published_step(ranks, overheads, prices));
   TracePrediction result;
   result.recorded = std::move(published.recorded);
   result.costs = Costs{result.recorded.program};

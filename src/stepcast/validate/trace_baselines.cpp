@@ -126,7 +126,7 @@ std::vector<BaselineStep> published_algorithm(const RecordedJob& job, const Trac
     }
     const Result<HostOverheads> overheads = published_host_overheads(of_others);
     if (!overheads.ok()) return {};
-    const Result<PublishedStep> published = published_step(ranks, *overheads, prices);
+    const Result<PublishedTraceStep> published = published_step(ranks, *overheads, prices);
     if (!published.ok()) return {};
     const Result<ReplayScores> scores = score_replay(published->recorded, Costs{published->recorded.program});
     if (!scores.ok()) return {};
