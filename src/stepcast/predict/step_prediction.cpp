@@ -11,6 +11,9 @@ namespace {
 constexpr double kCorrelatedShare = 0.3;
 // What is only assumed errs further to the slow side, by this much. Assumed.
 constexpr double kSlowSideOfAssumed = 1.5;
+// What the structure leaves out where layers have experts, as a share of the step: their kernels, dispatchers and
+// overlaps change from release to release of the same software. Chosen with published steps in view.
+constexpr double kExpertsFast = 0.06, kExpertsSlow = 0.22;
 
 double sum(const std::array<double, kKernelClassCount>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0);
@@ -112,10 +115,13 @@ StepPrediction step_prediction(const PricedStep& step, const StepTimes& times, c
   const double guessed =
       assume.structure_assumed * result.source_shares[static_cast<std::size_t>(EstimateSource::assumed)] +
       (prices.kernels().clock_is_assumed() ? assume.structure_assumed : 0);
-  const double down =
-      std::min(0.9, std::hypot(std::hypot(correlated * low, clock), assume.structure_low, guessed));
+  const bool experts = std::any_of(step.work.chunks.begin(), step.work.chunks.end(),
+                                   [](const ChunkWork& chunk) { return chunk.expert_parameters > 0; });
+  const double structure_low = std::hypot(assume.structure_low, experts ? kExpertsFast : 0);
+  const double structure_high = std::hypot(assume.structure_high, experts ? kExpertsSlow : 0);
+  const double down = std::min(0.9, std::hypot(std::hypot(correlated * low, clock), structure_low, guessed));
   const double up =
-      std::hypot(std::hypot(correlated * high, clock), assume.structure_high, kSlowSideOfAssumed * guessed);
+      std::hypot(std::hypot(correlated * high, clock), structure_high, kSlowSideOfAssumed * guessed);
   EstimateSource source = EstimateSource::fitted;
   if (result.source_shares[2] > 0.5) source = EstimateSource::analytic;
   if (result.source_shares[3] > 0.5) source = EstimateSource::assumed;
