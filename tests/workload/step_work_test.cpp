@@ -592,7 +592,8 @@ TEST(StepWorkExperts, LibrariesSendATokenOnce) {
   layout.batch.global_batch_sequences = 8;
   const auto dispatch = [&](TokenDispatcher dispatcher) {
     layout.layer.dispatcher = dispatcher;
-    for (const WorkItem& item : work_for(mixture(), layout).layer_kinds[0]->forward) {
+    const StepWork work = work_for(mixture(), layout);
+    for (const WorkItem& item : work.layer_kinds[0]->forward) {
       if (item.name == "dispatch_tokens") return *item.transfer();
     }
     return Transfer{};
@@ -657,7 +658,8 @@ TEST(StepWorkExperts, CapacityLimitsTheBusiestRank) {
 TEST(StepWorkExperts, GraphsCaptureTheirScopeAlone) {
   Layout layout = layout_of(1);
   layout.layer.cuda_graphs.router = true;
-  for (const WorkItem& item : work_for(mixture(), layout).layer_kinds[0]->forward) {
+  const StepWork work = work_for(mixture(), layout);
+  for (const WorkItem& item : work.layer_kinds[0]->forward) {
     const bool of_router = item.name == "router" || item.name == "router_input_in_fp32" ||
                            item.name == "router_scores" || item.name == "top_k" ||
                            item.name == "routing_map" || item.name == "auxiliary_loss" ||
