@@ -1,8 +1,12 @@
 // stepcast inspect: what is in a trace file, and is it usable.
 
+#include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
+#include <span>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -13,6 +17,7 @@
 #include "stepcast/base/version.h"
 #include "stepcast/report/inspect_report.h"
 #include "stepcast/report/operations_report.h"
+#include "stepcast/trace/file_ranks.h"
 #include "stepcast/trace/profiled_operators.h"
 #include "stepcast/trace/readers.h"
 #include "stepcast/trace/trace_set.h"
@@ -23,29 +28,32 @@ namespace stepcast::cli {
 namespace {
 
 struct Options {
-  std::vector<std::string> files;
+  std::vector<std::string> places;
   bool json = false;
   bool operations = false;
   bool tf32 = false;
   std::string profiler_trace;
+  std::string ranks;
+  ListOptions list;  // of `ranks`
+};
+
+// What has been shown.
+struct Shown {
+  std::string text;
+  std::set<std::int32_t> ranks;  // of the files
 };
 
 // The profiler trace of the same rank in the same folder, if there is one that goes with the file.
 std::optional<RecordedRank> find_profiler_trace(const std::filesystem::path& file) {
   const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
-  auto listing = list_traces(std::vector{folder});
+  ListOptions how;
+  // A folder may hold thousands of ranks: where names tell them, only this one's traces are read.
+  if (const auto rank = rank_in_name(file.filename().string())) how.ranks = {*rank};
+  const auto listing = list_traces(std::vector{folder}, how);
   if (!listing.ok()) return std::nullopt;
   std::error_code ignored;
-  TraceSetOptions options;
-  // A folder may hold thousands of ranks: where names tell them, only this one's traces are read.
-  if (const auto rank = rank_in_name(file.filename().string()); rank) {
-    options.ranks = {*rank};
-    std::erase_if(listing->profiler, [&](const std::filesystem::path& other) {
-      return rank_in_name(other.filename().string()).value_or(*rank) != *rank;
-    });
-  }
   std::vector<TraceListing::Other> skipped;
-  for (TraceSet& set : read_trace_sets(*listing, options, skipped)) {
+  for (TraceSet& set : read_trace_sets(*listing, {}, skipped)) {
     for (std::size_t i = 0; i < set.ranks.size(); ++i) {
       const auto& et = set.execution_traces[i];
       if (et && std::filesystem::equivalent(et->file, file, ignored)) return std::move(set.ranks[i]);
@@ -81,9 +89,27 @@ Status inspect_operations(const std::string& file, const ExecutionTrace& trace, 
   return Ok{};
 }
 
-// Appends to the text or to the JSON document.
-Status inspect(const std::string& file, const Options& options, std::string& text, JsonWriter& json) {
+// Whether the file, which says `rank` of itself, is of a rank that was asked for. By a pattern its name tells.
+Result<bool> is_asked_for(const std::string& file, const Options& options, std::optional<std::int32_t>& rank,
+                          Shown& shown) {
+  TraceListing names;
+  names.ranks_from = options.list.ranks_from;
+  const std::optional<std::int32_t> told = names.rank_of(file, rank);
+  if (!names.ranks_from.empty()) {
+    if (!told) return Error::at(file, fmt::format("no number at {{}} of '{}' in its name", names.ranks_from));
+    rank = told;
+  }
+  if (options.list.ranks.empty()) return true;
+  const std::span<const std::int32_t> ranks{options.list.ranks};
+  if (!told || std::find(ranks.begin(), ranks.end(), *told) == ranks.end()) return false;
+  shown.ranks.insert(*told);
+  return true;
+}
+
+// Appends to the text or to the JSON document; nothing where the file is of a rank that nobody asked for.
+Status inspect(const std::string& file, const Options& options, Shown& shown, JsonWriter& json) {
   STEPCAST_ASSIGN(const TraceFormat format, detect_trace_format(file));
+  std::string& text = shown.text;
   const auto show = [&](const auto& trace) {
     if (options.json) {
       inspect_json(trace, json);
@@ -93,7 +119,9 @@ Status inspect(const std::string& file, const Options& options, std::string& tex
   };
   switch (format) {
     case TraceFormat::execution_trace: {
-      STEPCAST_ASSIGN(const ExecutionTrace trace, read_execution_trace(file));
+      STEPCAST_ASSIGN(ExecutionTrace trace, read_execution_trace(file));
+      STEPCAST_ASSIGN(const bool asked_for, is_asked_for(file, options, trace.rank, shown));
+      if (!asked_for) return Ok{};
       if (options.operations) return inspect_operations(file, trace, options, text, json);
       show(trace);
       return Ok{};
@@ -108,6 +136,8 @@ Status inspect(const std::string& file, const Options& options, std::string& tex
         return Error{"--operations is for execution traces and profiler traces"}.in_file(file).found(
             "a Chakra trace");
       }
+      STEPCAST_ASSIGN(const bool asked_for, is_asked_for(file, options, graph.rank, shown));
+      if (!asked_for) return Ok{};
       if (!graph.rank) graph.rank = rank_in_name(std::filesystem::path{file}.filename().string());
       show(graph);
       return Ok{};
@@ -118,13 +148,19 @@ Status inspect(const std::string& file, const Options& options, std::string& tex
         return Error{"--operations is for execution traces and profiler traces"}.in_file(file).found(
             "a timeline of a pipeline");
       }
+      if (!options.list.ranks.empty()) {
+        return Error{"a timeline of a pipeline is shown as a whole"}.in_file(file).advice(
+            "leave --ranks out");
+      }
       show(timeline);
       return Ok{};
     }
     case TraceFormat::kineto:
     case TraceFormat::unknown: break;
   }
-  STEPCAST_ASSIGN(const RecordedRank rank, read_kineto(file));
+  STEPCAST_ASSIGN(RecordedRank rank, read_kineto(file));
+  STEPCAST_ASSIGN(const bool asked_for, is_asked_for(file, options, rank.rank, shown));
+  if (!asked_for) return Ok{};
   if (options.operations) {
     STEPCAST_ASSIGN(const ProfiledOperators operators, profiled_operators(rank));
     const TracedOperations traced = traced_operations(operators.trace, {.tf32_allowed = options.tf32});
@@ -141,8 +177,48 @@ Status inspect(const std::string& file, const Options& options, std::string& tex
   return Ok{};
 }
 
+struct Files {
+  std::vector<std::string> to_read;
+  std::vector<TraceListing::Other> others;  // in folders, that are no traces
+};
+
+// Named files as they are, folders by what they hold; where names tell, only those of the ranks asked for.
+Result<Files> find_files(const Options& options) {
+  Files found;
+  std::vector<std::string> of_other_ranks;
+  TraceListing names;
+  names.ranks_from = options.list.ranks_from;
+  if (!names.ranks_from.empty()) STEPCAST_TRY(check_rank_pattern(names.ranks_from));
+  for (const std::string& place : options.places) {
+    std::error_code ignored;
+    if (!std::filesystem::is_directory(place, ignored)) {
+      const auto rank = names.rank_of(place, std::nullopt);
+      const std::span<const std::int32_t> ranks{options.list.ranks};
+      const bool other =
+          !ranks.empty() && rank && std::find(ranks.begin(), ranks.end(), *rank) == ranks.end();
+      (other ? of_other_ranks : found.to_read).push_back(place);
+      continue;
+    }
+    STEPCAST_ASSIGN(const TraceListing listing,
+                    list_traces(std::vector<std::filesystem::path>{place}, options.list));
+    if (listing.files().empty()) {
+      return Error::at(place, "no trace here")
+          .expected("traces as *.json, *.gz or *.et; sub-folders are not searched");
+    }
+    for (const std::filesystem::path& file : listing.files()) found.to_read.push_back(file.string());
+    found.others.insert(found.others.end(), listing.others.begin(), listing.others.end());
+  }
+  // Names may mislead: where none shows a rank that was asked for, the files say it.
+  if (found.to_read.empty()) found.to_read = std::move(of_other_ranks);
+  return found;
+}
+
 // Every file that can be read is shown; then the first error ends the program.
-Result<int> run(const Options& options) {
+Result<int> run(Options options) {
+  if (!options.ranks.empty()) {
+    STEPCAST_ASSIGN(options.list.ranks, parse_ranks(options.ranks));
+  }
+  STEPCAST_ASSIGN(const Files files, find_files(options));
   JsonWriter json(JsonWriter::Layout::indented);
   if (options.json) {
     json.begin_object().field("schema", "stepcast.inspect/1").field("version", version());
@@ -150,22 +226,38 @@ Result<int> run(const Options& options) {
   }
   std::optional<Error> first_error;
   bool printed = false;
-  for (const std::string& file : options.files) {
-    std::string text;
-    Status status = inspect(file, options, text, json);
+  Shown shown;
+  const auto say = [&](const std::string& file, const std::string& problem) {
+    if (options.json) {
+      json.begin_object().field("file", file).field("error", problem).end_object();
+    } else if (files.to_read.size() + files.others.size() > 1) {
+      shown.text = problem + "\n";
+    }
+  };
+  const auto print_text = [&] {
+    if (shown.text.empty()) return;
+    print("{}{}", printed ? "\n" : "", shown.text);
+    printed = true;
+  };
+  for (const std::string& file : files.to_read) {
+    shown.text.clear();
+    Status status = inspect(file, options, shown, json);
     if (!status.ok()) {
-      if (options.json) {
-        json.begin_object().field("file", file).field("error", status.error().message()).end_object();
-      } else if (options.files.size() > 1) {
-        text = status.error().message() + "\n";
-      }
+      say(file, status.error().message());
       if (!first_error) first_error = std::move(status).error();
     }
-    if (text.empty()) continue;
-    print("{}{}", printed ? "\n" : "", text);
-    printed = true;
+    print_text();
   }
-  if (options.json && (!first_error || options.files.size() > 1)) {
+  for (const TraceListing::Other& other : files.others) {
+    shown.text.clear();
+    say(other.file.string(), fmt::format("{}: {}", other.file.string(), other.why));
+    print_text();
+  }
+  for (const std::int32_t rank : options.list.ranks) {
+    if (!first_error && !shown.ranks.contains(rank))
+      first_error = Error{fmt::format("rank {} is not here", rank)};
+  }
+  if (options.json && (!first_error || files.to_read.size() > 1)) {
     json.end_array().end_object();
     print("{}", std::move(json).text());
   }
@@ -176,21 +268,26 @@ Result<int> run(const Options& options) {
 }  // namespace
 
 Verb inspect_verb() {
-  return {"inspect", "say what is in a trace file and whether it is usable", [](CLI::App& app) {
-            auto options = std::make_shared<Options>();
-            app.add_option("FILE", options->files,
-                           "profiler traces, PyTorch execution traces or Chakra traces, plain or gzip")
-                ->required();
-            app.add_flag("--json", options->json, "print one JSON object");
-            auto* operations = app.add_flag(
-                "--operations", options->operations,
-                "list the work of the operators of an execution trace, and what has no model; with "
-                "their times where the profiler trace of the rank lies beside");
-            app.add_option("--profiler-trace", options->profiler_trace, "take the times from this file")
-                ->needs(operations);
-            app.add_flag("--tf32", options->tf32, "fp32 products ran on TF32 units")->needs(operations);
-            return [options] { return run(*options); };
-          }};
+  return {
+      "inspect", "say what is in a trace file and whether it is usable", [](CLI::App& app) {
+        auto options = std::make_shared<Options>();
+        app.add_option("FILE|DIR", options->places,
+                       "profiler traces, PyTorch execution traces or Chakra traces, plain or gzip, or "
+                       "folders of them")
+            ->required();
+        app.add_option("--ranks", options->ranks, "only these ranks, e.g. 0-7,64");
+        app.add_option("--ranks-from", options->list.ranks_from,
+                       "where the rank stands in the files' names: {} in a part of them, as in 'host{}_gpu'");
+        app.add_flag("--json", options->json, "print one JSON object");
+        auto* operations =
+            app.add_flag("--operations", options->operations,
+                         "list the work of the operators of an execution trace, and what has no model; with "
+                         "their times where the profiler trace of the rank lies beside");
+        app.add_option("--profiler-trace", options->profiler_trace, "take the times from this file")
+            ->needs(operations);
+        app.add_flag("--tf32", options->tf32, "fp32 products ran on TF32 units")->needs(operations);
+        return [options] { return run(*options); };
+      }};
 }
 
 }  // namespace stepcast::cli

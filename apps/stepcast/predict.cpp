@@ -24,7 +24,7 @@
 #include "stepcast/operation/dtype.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/report/batch_series.h"
-#include "stepcast/trace/trace_set.h"
+#include "stepcast/trace/file_ranks.h"
 
 #include "option_values.h"
 #include "outputs.h"
@@ -142,11 +142,12 @@ void add_notes(const Options& options, Forecast& forecast) {
 
 // Options that mean something with --trace alone, and those that mean something with it, too; all others describe a
 // step.
-constexpr std::array<std::string_view, 20> kOfTracesAlone = {"--recorded-on",
+constexpr std::array<std::string_view, 21> kOfTracesAlone = {"--recorded-on",
                                                              "--kernels",
                                                              "--host",
                                                              "--step",
                                                              "--ranks",
+                                                             "--ranks-from",
                                                              "--batch",
                                                              "--recorded-batch",
                                                              "--second-trace",
@@ -471,6 +472,8 @@ Verb predict_verb() {
         app.add_option("--step", options->traces.step,
                        "--trace: number N of ProfilerStep#N (default: the last that all ranks have)");
         app.add_option("--ranks", options->ranks, "--trace: only these ranks, e.g. 0,2-5");
+        app.add_option("--ranks-from", options->traces.ranks_from,
+                       "--trace: where the rank stands in the files' names, as in 'host{}_gpu'");
         app.add_flag("--like-median-rank", options->traces.median_ranks,
                      "--trace: no stragglers, every rank computes and launches as fast as the median rank");
         app.add_option(

@@ -8,7 +8,7 @@
 
 #include "stepcast/api/stepcast.h"
 #include "stepcast/report/replay_report.h"
-#include "stepcast/trace/trace_set.h"
+#include "stepcast/trace/file_ranks.h"
 
 #include "option_values.h"
 #include "outputs.h"
@@ -64,6 +64,8 @@ Verb replay_verb() {
         app.add_option("--step", options->request.step,
                        "number N of ProfilerStep#N (default: the last that all ranks have)");
         app.add_option("--ranks", options->ranks, "only these ranks, e.g. 0,2-5");
+        app.add_option("--ranks-from", options->request.ranks_from,
+                       "where the rank stands in the files' names: {} in a part of them, as in 'host{}_gpu'");
         app.add_flag("--json", options->json, "print one JSON object (docs/json.md)");
         add_output_option(
             app, "--timeline", options->timeline,

@@ -16,6 +16,7 @@ namespace stepcast::test {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 constexpr const char* kTrace = R"J({"schemaVersion": 1, "distributedInfo": {"rank": 3, "world_size": 8},
@@ -36,6 +37,7 @@ class Inspect : public testing::Test {
 
   std::string file(const char* name, std::string_view content) {
     const auto path = folder_ / name;
+    std::filesystem::create_directories(path.parent_path());
     EXPECT_TRUE(write_file(path, content).ok());
     return path.string();
   }
@@ -108,6 +110,27 @@ TEST_F(Inspect, ShowsTheOtherFilesWhenOneIsBad) {
   const auto alone = inspect({pointer, "--json"});
   EXPECT_EQ(alone.exit_code, 2);
   EXPECT_EQ(alone.out, "");
+}
+
+TEST_F(Inspect, ShowsTheRanksAskedForOfAFolder) {
+  const std::string first = file("run/rank3.json", kTrace);
+  file("run/rank4.json", "not opened");
+  file("run/gpu4_a.json", kTrace);  // says 3 of itself
+  file("run/notes.json", "{}");
+  const std::string folder = std::filesystem::path{first}.parent_path();
+  const auto three = inspect({folder, "--ranks", "3"});
+  EXPECT_EQ(three.exit_code, 0) << three.err;
+  EXPECT_THAT(three.out, HasSubstr("rank3.json\n"));
+  EXPECT_THAT(three.out, HasSubstr("notes.json: is no profiler or execution trace"));
+  EXPECT_THAT(three.out, Not(HasSubstr("rank4.json")));
+  const auto four = inspect({folder + "/gpu4_a.json", "--ranks", "4", "--ranks-from", "gpu{}_"});
+  EXPECT_EQ(four.exit_code, 0) << four.err;
+  EXPECT_THAT(four.out, HasSubstr("rank          4, world size 8"));
+  EXPECT_EQ(inspect({first, "--ranks", "9"}).err, "stepcast: error: rank 9 is not here\n");
+  EXPECT_THAT(inspect({first, "--ranks-from", "gpu{}"}).err,
+              HasSubstr("no number at {} of 'gpu{}' in its name"));
+  EXPECT_THAT(inspect({first, "--ranks-from", "gpu"}).err,
+              HasSubstr("no place for the rank in the pattern 'gpu'"));
 }
 
 TEST_F(Inspect, SaysThatOtherJsonIsNoTrace) {

@@ -7,12 +7,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/fails_with.h"
 #include "tests/support/trace_files.h"
 
 namespace stepcast {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::TraceFolder;
 using Paths = std::vector<std::filesystem::path>;
@@ -23,28 +23,14 @@ test::GeneratedJob small_job(int ranks = 2) {
   return test::generate_job(options);
 }
 
+RecordedRank rank_unsaid(RecordedRank recorded) {
+  recorded.rank.reset();
+  return recorded;
+}
+
 Result<TraceSet> read(const Paths& places, const TraceSetOptions& options = {}) {
   STEPCAST_ASSIGN(const TraceListing listing, list_traces(places));
   return read_trace_set(listing, options);
-}
-
-TEST(RankInName, IsTheNumberBehindTheWordOrTheLastShortOne) {
-  EXPECT_EQ(rank_in_name("kineto_rank3.json.gz"), 3);
-  EXPECT_EQ(rank_in_name("rank-70.Mar_25_20_48_12.2861.pt.trace.json.gz"), 70);
-  EXPECT_EQ(rank_in_name("worker0.1623143089861.pt.trace.json.gz"), 0);
-  EXPECT_EQ(rank_in_name("dlrm_eg_5.json"), 5);
-  EXPECT_EQ(rank_in_name("RANK=12.json"), 12);
-  EXPECT_EQ(rank_in_name("vgg13.json.gz"), std::nullopt);           // part of a word
-  EXPECT_EQ(rank_in_name("model__1016002.json.gz"), std::nullopt);  // too long for a rank
-  EXPECT_EQ(rank_in_name("rank_non_gpu.json"), std::nullopt);
-}
-
-TEST(ParseRanks, ReadsListsAndRanges) {
-  EXPECT_THAT(parse_ranks("0,2-5").value(), ElementsAre(0, 2, 3, 4, 5));
-  EXPECT_THAT(parse_ranks("7,1,7").value(), ElementsAre(1, 7));
-  for (const char* wrong : {"", "a", "3-1", "1,", "1,,2", "-1", "99999999999"}) {
-    EXPECT_FALSE(parse_ranks(wrong).ok()) << wrong;
-  }
 }
 
 TEST(TraceSet, PairsProfilerAndExecutionTracesByName) {
@@ -121,6 +107,86 @@ TEST(TraceSet, BelievesWhatFilesSayBehindTheirEvents) {
   const auto none = read({folder.path()}, {.ranks = {0}, .threads = 1});
   ASSERT_FALSE(none.ok());
   EXPECT_THAT(none.error().message(), HasSubstr("rank 0 is not here"));
+}
+
+// A thousand files of which one is read: the others are no files at all once they were listed.
+TEST(TraceSet, DoesNotOpenTheFilesOfOtherRanks) {
+  const TraceFolder folder;
+  const auto job = small_job();
+  folder.write("kineto_rank3.json", job.ranks[0].execution_trace);  // what opens it sees no profiler trace
+  folder.write("kineto_rank0.json", rank_unsaid(job.ranks[0].recorded));
+  folder.write("et_rank0.json", job.ranks[0].execution_trace);
+  for (int rank = 4; rank < 1000; ++rank)
+    folder.write("kineto_rank" + std::to_string(rank) + ".json", "not a trace");
+  const auto listing = list_traces(Paths{folder.path()}, {.ranks = {0}});
+  ASSERT_TRUE(listing.ok()) << listing.error().message();
+  EXPECT_EQ(listing->unopened.size(), 997U);
+  EXPECT_TRUE(listing->others.empty());
+  EXPECT_EQ(listing->profiler.size(), 1U);
+  const auto set = read_trace_set(*listing, {.ranks = {0}});
+  ASSERT_TRUE(set.ok()) << set.error().message();
+  ASSERT_EQ(set->ranks.size(), 1U);
+  EXPECT_EQ(set->ranks[0].rank, 0);
+  EXPECT_TRUE(set->execution_traces[0].has_value());
+}
+
+// Where names mislead, files are opened until the rank is found: here both say the other one.
+TEST(TraceSet, OpensTheOthersWhereNamesMislead) {
+  const TraceFolder folder;
+  const auto job = small_job();
+  folder.write("rank0.json", job.ranks[1].recorded);
+  folder.write("rank1.json", job.ranks[0].recorded);
+  const auto listing = list_traces(Paths{folder.path()}, {.ranks = {1}});
+  ASSERT_TRUE(listing.ok());
+  EXPECT_EQ(listing->unopened.size(), 1U);
+  const auto set = read_trace_set(*listing, {.ranks = {1}});
+  ASSERT_TRUE(set.ok()) << set.error().message();
+  EXPECT_THAT(set->ranks[0].file, HasSubstr("rank0.json"));
+}
+
+// dynolog on demand: the name of the host counts the ranks, the process id does not.
+TEST(TraceSet, TakesRanksFromNamesByAPattern) {
+  const TraceFolder folder;
+  const auto job = small_job();
+  for (std::size_t r = 0; r < 2; ++r) {
+    folder.write("host" + std::to_string(r) + "_7700.json", rank_unsaid(job.ranks[r].recorded));
+    folder.write("et_host" + std::to_string(r) + "_7700.json", job.ranks[r].execution_trace);
+  }
+  EXPECT_THAT(read({folder.path()}), test::FailsWith("two files with the same rank 7700"));
+  const auto read_by = [&](const std::string& pattern,
+                           std::vector<std::int32_t> ranks = {}) -> Result<TraceSet> {
+    STEPCAST_ASSIGN(const TraceListing listing,
+                    list_traces(Paths{folder.path()}, {.ranks = ranks, .ranks_from = pattern}));
+    return read_trace_set(listing, {.ranks = ranks});
+  };
+  const auto set = read_by("host{}_");
+  ASSERT_TRUE(set.ok()) << set.error().message();
+  ASSERT_EQ(set->ranks.size(), 2U);
+  EXPECT_EQ(set->ranks[0].rank, 0);
+  EXPECT_EQ(set->ranks[1].rank, 1);
+  EXPECT_TRUE(set->execution_traces[1].has_value());
+  const auto one = read_by("host{}_", {1});
+  ASSERT_TRUE(one.ok()) << one.error().message();
+  EXPECT_THAT(one->ranks[0].file, HasSubstr("host1_"));
+
+  EXPECT_THAT(read_by("host_"), test::FailsWith("no place for the rank in the pattern 'host_'"));
+  EXPECT_THAT(read_by("{}{}"), test::FailsWith("two places for the rank in the pattern '{}{}'"));
+  EXPECT_THAT(read_by("node{}"), test::FailsWith("no number at {} of 'node{}' in its name"));
+  EXPECT_THAT(read_by("_{}"), test::FailsWith("two files with the same rank 7700"));
+  EXPECT_THAT(read_by("host{}_", {5}), test::FailsWith("rank 5 is not here: found ranks 0-1"));
+}
+
+// The pattern was said by somebody who looks at the names: what the file says counts less.
+TEST(TraceSet, APatternHoldsAgainstTheFile) {
+  const TraceFolder folder;
+  const auto job = small_job();
+  folder.write("node8.json", job.ranks[0].recorded);
+  folder.write("node9.json", job.ranks[0].recorded);
+  const auto listing = list_traces(Paths{folder.path()}, {.ranks = {9}, .ranks_from = "node{}"});
+  ASSERT_TRUE(listing.ok());
+  const auto set = read_trace_set(*listing, {.ranks = {9}});
+  ASSERT_TRUE(set.ok()) << set.error().message();
+  EXPECT_EQ(set->ranks[0].rank, 9);
 }
 
 TEST(TraceSet, TwoFilesOfOneRankAreAnErrorThatNamesBoth) {

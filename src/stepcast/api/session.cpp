@@ -181,23 +181,6 @@ Result<HostGround> host_ground(const PredictTraceRequest& request) {
   return Error::at("", "host").found(fmt::format("`{}`", request.host)).expected("recorded or overheads");
 }
 
-// Execution traces without profiler traces, each of its rank: the one that the file or its name says, else its place
-// in the list.
-Result<std::vector<ExecutionTrace>> read_execution_traces(const TraceListing& listing,
-                                                          const std::vector<std::int32_t>& ranks) {
-  std::vector<ExecutionTrace> traces;
-  for (const std::filesystem::path& file : listing.execution) {
-    STEPCAST_ASSIGN(ExecutionTrace trace, read_execution_trace(file));
-    if (!trace.rank) trace.rank = rank_in_name(file.filename().string());
-    if (!trace.rank) trace.rank = static_cast<std::int32_t>(traces.size());
-    if (!ranks.empty() && std::find(ranks.begin(), ranks.end(), *trace.rank) == ranks.end()) continue;
-    traces.push_back(std::move(trace));
-  }
-  std::stable_sort(traces.begin(), traces.end(),
-                   [](const ExecutionTrace& a, const ExecutionTrace& b) { return *a.rank < *b.rank; });
-  return traces;
-}
-
 std::vector<UntimedRank> untimed_ranks(const std::vector<ExecutionTrace>& traces) {
   std::vector<UntimedRank> ranks;
   for (const ExecutionTrace& trace : traces) ranks.push_back({&trace, *trace.rank, 0});
@@ -557,7 +540,8 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request) const {
     how.kernels = KernelGround::models;
     how.host = HostGround::overheads;
   }
-  STEPCAST_ASSIGN(const TraceListing listing, list_traces(request.places));
+  STEPCAST_ASSIGN(const TraceListing listing,
+                  list_traces(request.places, {.ranks = request.ranks, .ranks_from = request.ranks_from}));
   STEPCAST_ASSIGN(const std::optional<OutputFile> timeline, output_at(request.timeline, listing.files()));
   std::shared_ptr<const Platform> platform, recorded_on;
   if (!request.platform.empty()) {
@@ -636,7 +620,8 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request) const {
       return Error{"execution traces alone hold no times that other work could be relative to"}.advice(
           "give the profiler traces of the same ranks, too");
     }
-    STEPCAST_ASSIGN(const std::vector<ExecutionTrace> traces, read_execution_traces(listing, request.ranks));
+    STEPCAST_ASSIGN(const std::vector<ExecutionTrace> traces,
+                    read_execution_traces(listing, {.ranks = request.ranks, .threads = request.threads}));
     if (request.published_algorithm) {
       STEPCAST_ASSIGN(const TracePrediction prediction, published_of(traces, how));
       return forecast_of(prediction, listing.name, {});
@@ -662,7 +647,9 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request) const {
   how.recorded_on = recorded_on.get();
   std::optional<TraceSet> second;
   if (!request.second_places.empty()) {
-    STEPCAST_ASSIGN(const TraceListing other, list_traces(request.second_places));
+    STEPCAST_ASSIGN(
+        const TraceListing other,
+        list_traces(request.second_places, {.ranks = request.ranks, .ranks_from = request.ranks_from}));
     STEPCAST_ASSIGN(second, read_trace_set(other, {.ranks = request.ranks, .threads = request.threads}));
     how.second_inputs = second->inputs();
   }
@@ -732,6 +719,7 @@ Result<Replayed> replay_graphs(const Session& session, const ReplayRequest& requ
   PredictTraceRequest as_recorded;
   as_recorded.places = request.places;
   as_recorded.ranks = request.ranks;
+  as_recorded.ranks_from = request.ranks_from;
   as_recorded.path_steps = request.path_steps;
   as_recorded.threads = request.threads;
   as_recorded.budget = request.budget;
@@ -762,7 +750,8 @@ Result<Replayed> replay_pipeline(const ReplayRequest& request, const TraceListin
 }  // namespace
 
 Result<Replayed> Session::replay(const ReplayRequest& request) const {
-  STEPCAST_ASSIGN(const TraceListing listing, list_traces(request.places));
+  STEPCAST_ASSIGN(const TraceListing listing,
+                  list_traces(request.places, {.ranks = request.ranks, .ranks_from = request.ranks_from}));
   if (listing.is_chakra()) return replay_graphs(*this, request);
   if (listing.is_pipeline()) return replay_pipeline(request, listing);
   STEPCAST_ASSIGN(const std::optional<OutputFile> timeline, output_at(request.timeline, listing.files()));

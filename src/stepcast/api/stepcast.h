@@ -78,6 +78,7 @@ struct ReplayRequest {
   std::vector<std::filesystem::path> places;
   std::optional<std::int64_t> step;  // N of ProfilerStep#N; otherwise the last that all ranks have
   std::vector<std::int32_t> ranks;   // only these; empty: all
+  std::string ranks_from{};          // how names of files show the rank: "host{}_gpu"; empty: file_ranks.h
   bool own_delays = false;           // each operation's own launch delay where small
   bool smallest_handoff = false;     // the smallest latency over ranks between CPU threads
   bool path_steps = false;           // every step of the critical path
@@ -96,6 +97,7 @@ struct PredictTraceRequest {
   std::vector<std::filesystem::path> places;
   std::optional<std::int64_t> step;
   std::vector<std::int32_t> ranks;
+  std::string ranks_from{};
   // To predict on: name or file of a platform; empty: the machine that recorded.
   std::string platform{};
   // What stands for the machine that recorded; empty: the shipped platform that has its GPU.

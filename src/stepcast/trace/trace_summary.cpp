@@ -8,8 +8,9 @@
 #include <unordered_set>
 #include <utility>
 
+#include "stepcast/trace/file_ranks.h"
 #include "stepcast/trace/recorded_program.h"
-#include "stepcast/trace/trace_set.h"
+#include "stepcast/trace/trace_listing.h"
 
 namespace stepcast {
 namespace {

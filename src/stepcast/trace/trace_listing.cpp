@@ -1,0 +1,124 @@
+#include "stepcast/trace/trace_listing.h"
+
+#include <algorithm>
+#include <functional>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stepcast/base/text.h"
+#include "stepcast/trace/file_ranks.h"
+#include "stepcast/trace/readers.h"
+
+namespace stepcast {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool looks_like_trace_file(const fs::path& file) {
+  const std::string name = lower(file.filename().string());
+  return name.ends_with(".json") || name.ends_with(".gz") || name.ends_with(".et");
+}
+
+Status sort_in(const fs::path& file, bool asked_for, TraceListing& listing) {
+  Result<TraceFormat> format = detect_trace_format(file);
+  if (!format.ok()) {
+    if (asked_for) return std::move(format).error();
+    listing.others.push_back({file, message_without_file(format.error())});
+    return Ok{};
+  }
+  switch (*format) {
+    case TraceFormat::kineto: listing.profiler.push_back(file); return Ok{};
+    case TraceFormat::execution_trace: listing.execution.push_back(file); return Ok{};
+    case TraceFormat::chakra_protobuf: listing.chakra.push_back(file); return Ok{};
+    case TraceFormat::pipeline_timeline: listing.timelines.push_back(file); return Ok{};
+    case TraceFormat::other_json:
+    case TraceFormat::unknown: break;
+  }
+  if (asked_for) {
+    return Error::at(file.string(), "content")
+        .found(std::string{to_string(*format)})
+        .expected("a PyTorch profiler trace (traceEvents), execution trace (nodes) or a Chakra trace");
+  }
+  listing.others.push_back({file, fmt::format("is no profiler or execution trace: {}", to_string(*format))});
+  return Ok{};
+}
+
+}  // namespace
+
+std::string message_without_file(const Error& error) {
+  std::string message = error.message();
+  const std::string prefix = error.file() + ": ";
+  if (!error.file().empty() && message.starts_with(prefix)) message.erase(0, prefix.size());
+  return message;
+}
+
+Result<TraceListing> list_traces(std::span<const fs::path> places, const ListOptions& options) {
+  TraceListing listing;
+  if (!options.ranks_from.empty()) STEPCAST_TRY(check_rank_pattern(options.ranks_from));
+  listing.ranks_from = options.ranks_from;
+  if (places.empty())
+    return Error{"no file or folder was given"}.expected("a folder with one trace per rank");
+  listing.name = places.front().string();
+  const auto is_of_another_rank = [&](const fs::path& file) {
+    if (options.ranks.empty()) return false;
+    const auto rank = listing.rank_of(file, std::nullopt);
+    return rank && std::find(options.ranks.begin(), options.ranks.end(), *rank) == options.ranks.end();
+  };
+  for (const fs::path& place : places) {
+    std::error_code problem;
+    const fs::file_status status = fs::status(place, problem);
+    if (!fs::exists(status)) return Error::at(place.string(), "there is no such file or folder");
+    if (!fs::is_directory(status)) {
+      if (is_of_another_rank(place)) {
+        listing.unopened.push_back(place);
+      } else {
+        STEPCAST_TRY(sort_in(place, true, listing));
+      }
+      continue;
+    }
+    std::vector<fs::path> files;
+    for (auto entry = fs::directory_iterator{place, problem}; !problem && entry != fs::directory_iterator{};
+         entry.increment(problem)) {
+      std::error_code ignored;
+      if (entry->is_regular_file(ignored) && looks_like_trace_file(entry->path()))
+        files.push_back(entry->path());
+    }
+    if (problem)
+      return Error::at(place.string(), fmt::format("cannot list the folder: {}", problem.message()));
+    std::sort(files.begin(), files.end());
+    const auto others = std::stable_partition(files.begin(), files.end(), std::not_fn(is_of_another_rank));
+    listing.unopened.insert(listing.unopened.end(), others, files.end());
+    files.erase(others, files.end());
+    for (const fs::path& file : files) STEPCAST_TRY(sort_in(file, false, listing));
+  }
+  return listing.files().empty() ? with_unopened(listing) : listing;
+}
+
+TraceListing with_unopened(const TraceListing& listing) {
+  TraceListing all = listing;
+  for (const fs::path& file : std::exchange(all.unopened, {}))
+    static_cast<void>(sort_in(file, false, all));  // what is no trace goes to the others
+  for (auto* files : {&all.profiler, &all.execution, &all.chakra, &all.timelines})
+    std::sort(files->begin(), files->end());
+  return all;
+}
+
+std::optional<std::int32_t> TraceListing::rank_of(const fs::path& file,
+                                                  std::optional<std::int32_t> said) const {
+  const std::string file_name = file.filename().string();
+  if (!ranks_from.empty()) return rank_by_pattern(file_name, ranks_from);
+  return said ? said : rank_in_name(file_name);
+}
+
+std::vector<fs::path> TraceListing::files() const {
+  std::vector<fs::path> all = profiler;
+  all.insert(all.end(), execution.begin(), execution.end());
+  all.insert(all.end(), chakra.begin(), chakra.end());
+  all.insert(all.end(), timelines.begin(), timelines.end());
+  return all;
+}
+
+}  // namespace stepcast
