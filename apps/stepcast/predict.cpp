@@ -341,6 +341,7 @@ void group_options(CLI::App& app) {
   constexpr std::string_view kTrace = "Recorded traces on another machine";
   constexpr std::pair<std::string_view, std::string_view> kGroups[] = {
       {"model", "What is trained, and where"},
+      {"ignore-key", "What is trained, and where"},
       {"platform", "What is trained, and where"},
       {"gpus", "What is trained, and where"},
       {"nodes", "What is trained, and where"},
@@ -409,6 +410,10 @@ Verb predict_verb() {
         app.add_option(
             "--model", options->request.job.model,
             "name of a preset, a Hugging Face config.json, or a recommendation model (docs/dlrm.md)");
+        app.add_option("--ignore-key", options->request.job.ignored_model_keys,
+                       "key of config.json that is read as if it were not there; several with commas")
+            ->delimiter(',')
+            ->allow_extra_args(false);
         app.add_option("--tables", options->tables,
                        "recommendation models: CSV file of the embedding tables");
         app.add_option("--plan", options->plan,

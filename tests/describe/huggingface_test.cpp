@@ -9,6 +9,8 @@
 
 #include "stepcast/describe/presets.h"
 
+#include "tests/support/paths.h"
+
 namespace stepcast {
 namespace {
 
@@ -243,6 +245,76 @@ TEST(HuggingfaceConfig, CountsParametersOfReleasedModels) {
     ASSERT_TRUE(read.ok()) << read.error().message();
     EXPECT_EQ(parameter_count(*read).total(), model.parameters) << model.config;
   }
+}
+
+// Files of configs/, in the form in which they are released with all that says nothing; counts of the model cards'
+// safetensors (Gemma 3 4B: less its vision tower and projection, 419,816,304; XLNet: of its code, with the output's
+// bias and without the vector of masks).
+TEST(HuggingfaceConfig, CountsParametersOfReleasedFiles) {
+  const struct {
+    const char* name;
+    std::int64_t parameters;
+  } kModels[] = {{"llama-3.3-70b", 70'553'706'496},
+                 {"llama-2-7b", 6'738'415'616},
+                 {"mixtral-8x22b", 140'630'071'296},
+                 {"qwen2.5-72b", 72'706'203'648},
+                 {"qwen2.5-0.5b", 494'032'768},
+                 {"qwen3-32b", 32'762'123'264},
+                 {"qwen3-235b", 235'093'634'560},
+                 {"deepseek-v2", 235'741'434'880},
+                 {"gemma-2b", 2'506'172'416},
+                 {"gemma-2-27b", 27'227'128'320},
+                 {"gemma-3-27b-text", 27'009'346'304},
+                 {"gemma-3-4b-text", 3'880'263'168},
+                 {"phi-3-medium", 13'960'238'080},
+                 {"phi-4-mini", 3'836'021'760},
+                 {"olmo-2-7b", 7'298'617'344},
+                 {"olmo-2-13b", 13'716'198'400},
+                 {"olmo-2-32b", 32'234'279'936},
+                 {"olmoe", 6'919'161'856},
+                 {"xlnet-base", 116'749'568},
+                 {"falcon-40b", 41'303'293'952},
+                 {"bloom-560m", 559'214'592},
+                 {"pythia-6.9b", 6'857'302'016},
+                 {"gpt2-xl", 1'557'611'200},
+                 {"bert-base", 109'514'298},
+                 {"roberta-base", 124'697'433},
+                 {"starcoder2-7b", 7'173'923'840},
+                 {"phi-2", 2'779'683'840},
+                 {"smollm3-3b", 3'075'098'624},
+                 {"granite-3-8b", 8'170'848'256}};
+  for (const auto& model : kModels) {
+    const auto read = read_huggingface_config(test::source_dir() / "tests/describe/configs" /
+                                              (std::string{model.name} + ".json"));
+    ASSERT_TRUE(read.ok()) << read.error().message();
+    EXPECT_EQ(parameter_count(*read).total(), model.parameters) << model.name;
+  }
+}
+
+TEST(HuggingfaceConfig, IgnoresKeysThatAreNamed) {
+  const std::string base =
+      replaced(config_of("dbrx"), "\"moe_top_k\": 4,", "\"moe_top_k\": 4, \"streams\": 2,");
+  EXPECT_THAT(message_of(base), AllOf(HasSubstr("ffn_config.streams"), HasSubstr("--ignore-key")));
+  const std::string inner[] = {"ffn_config.streams"};
+  EXPECT_TRUE(parse_huggingface_config(base, "config.json", inner).ok());
+  const std::string window[] = {"sliding_window"};
+  EXPECT_EQ(parse_huggingface_config(config_of("mistral-7b"), "c", window).value().sliding_window_tokens, 0);
+  for (const char* key : {"streams", "ffn_config.stream", "", "."}) {
+    const std::string none[] = {key};
+    const auto read = parse_huggingface_config(base, "config.json", none);
+    ASSERT_FALSE(read.ok()) << key;
+    EXPECT_THAT(read.error().message(), HasSubstr("found no such key"));
+  }
+}
+
+// OLMo 2 norms all query heads together and all key heads together; others norm every head by itself.
+TEST(HuggingfaceConfig, NormsOverAllHeadsOrEach) {
+  const auto read = [](const char* name) {
+    return read_huggingface_config(test::source_dir() / "tests/describe/configs" / name).value();
+  };
+  EXPECT_TRUE(read("olmo-2-32b.json").qk_norm_spans_heads);
+  EXPECT_FALSE(read("qwen3-32b.json").qk_norm_spans_heads);
+  EXPECT_EQ(read("xlnet-base.json").position, PositionEncoding::relative);
 }
 
 TEST(HuggingfaceConfig, RefusesUnknownArchitectures) {

@@ -157,6 +157,22 @@ TEST(StepWork, ForwardOfALlamaLayerWithGroupedQueries) {
                   "bias_dropout_add residual_add 1048576"));
 }
 
+// Of every head: (16 + 4) x 1024 rows of 64. Over all heads: 1024 rows of 16 x 64, and as many of 4 x 64.
+TEST(StepWork, NormsOfQueriesAndKeysOfEachHeadOrOverAll) {
+  Transformer model = llama();
+  model.qk_norm = true;
+  const std::vector<std::string> each = texts(work_for(model, layout_of(1)).layer_kinds[0]->forward);
+  EXPECT_EQ(each[2], "query_key_norm norm 20480x64");
+  model.qk_norm_spans_heads = true;
+  const StepWork work = work_for(model, layout_of(1));
+  const std::vector<std::string> lines = texts(work.layer_kinds[0]->forward);
+  EXPECT_EQ(lines[2], "query_norm norm 1024x1024");
+  EXPECT_EQ(lines[3], "key_norm norm 1024x256");
+  const std::vector<std::string> back = texts(work.layer_kinds[0]->backward);
+  EXPECT_EQ(std::count(back.begin(), back.end(), "query_norm_gradient norm 1024x1024"), 1);
+  EXPECT_EQ(std::count(back.begin(), back.end(), "key_norm_gradient norm 1024x256"), 1);
+}
+
 TEST(StepWork, GroupedQueriesOnFourTensorParallelRanks) {
   const StepWork work = work_for(llama(), layout_of(4));
   const std::vector<std::string> lines = texts(work.layer_kinds[0]->forward);

@@ -57,6 +57,16 @@ TEST(Transformer, CountsTheParametersOfGpt2) {
   EXPECT_EQ(n.total(), 124'439'808);
 }
 
+// Each head: two norms of 128. Over all heads: one of 32 x 128 and one of 8 x 128, in each of 32 layers.
+TEST(Transformer, CountsNormsOfQueriesAndKeys) {
+  Transformer model = mixtral();
+  const std::int64_t without = parameter_count(model).attention;
+  model.qk_norm = true;
+  EXPECT_EQ(parameter_count(model).attention - without, 32 * 2 * 128);
+  model.qk_norm_spans_heads = true;
+  EXPECT_EQ(parameter_count(model).attention - without, 32 * (32 + 8) * 128);
+}
+
 TEST(Transformer, PartsAddUpToTheWhole) {
   for (const Transformer& model : {gpt2(), mixtral()}) {
     ParameterCount sum = embedding_parameter_count(model);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -9,13 +10,13 @@
 #include "stepcast/base/file.h"
 #include "stepcast/base/json_value.h"
 #include "stepcast/base/nearest_word.h"
-#include "stepcast/describe/detail/foreign_object.h"
 #include "stepcast/describe/detail/huggingface_families.h"
 
 namespace stepcast {
 namespace {
 
-using detail::foreign_object;
+constexpr std::string_view kUnknownKey =
+    "it may change the shape of the model, so it is not passed over; --ignore-key NAME says that it does not";
 
 // Models that many people try and that are no decoder or BERT of attention and feed-forward layers.
 constexpr std::string_view kEncoderDecoder = "encoder-decoders are not modelled";
@@ -24,9 +25,7 @@ constexpr std::string_view kStateSpace = "state-space and recurrent layers are n
 constexpr std::string_view kTower =
     "vision and audio towers are not modelled; for the language model alone give its `text_config` as a file";
 constexpr std::pair<std::string_view, std::string_view> kNotRead[] = {
-    {"olmo2", "norms over all heads of queries and keys together are not modelled"},
-    {"olmo3", "norms over all heads of queries and keys together are not modelled"},
-    {"xlnet", "attention in two streams is not modelled"},
+    {"olmo", "norms without weights are not modelled"},
     {"t5", kEncoderDecoder},
     {"mt5", kEncoderDecoder},
     {"umt5", kEncoderDecoder},
@@ -108,6 +107,30 @@ Status read_quantization(ObjectReader& keys) {
       .expected("the config of the model that was quantized");
 }
 
+// `object` less the member at `path`, "outer.inner"; nothing if there is none.
+std::optional<JsonValue> without(const JsonValue& object, std::string_view path) {
+  if (!object.is_object()) return std::nullopt;
+  JsonValue::Object rest;
+  bool found = false;
+  for (const JsonValue::Member& member : object.members()) {
+    if (member.key == path) {
+      found = true;
+      continue;
+    }
+    rest.push_back(member);
+    const bool is_outer = path.starts_with(member.key) && path.substr(member.key.size()).starts_with('.');
+    if (!is_outer) continue;
+    if (auto inner = without(member.value, path.substr(member.key.size() + 1))) {
+      found = true;
+      rest.back().value = std::move(*inner);
+    }
+  }
+  if (!found) return std::nullopt;
+  JsonValue result{std::move(rest)};
+  result.set_line(object.line());
+  return result;
+}
+
 }  // namespace
 
 std::vector<std::string> huggingface_model_types() {
@@ -116,9 +139,19 @@ std::vector<std::string> huggingface_model_types() {
   return names;
 }
 
-Result<Transformer> parse_huggingface_config(std::string_view text, const std::string& name) {
-  STEPCAST_ASSIGN(const JsonValue root, parse_json(text, name));
-  STEPCAST_ASSIGN(ObjectReader keys, foreign_object(root, "", name));
+Result<Transformer> parse_huggingface_config(std::string_view text, const std::string& name,
+                                             std::span<const std::string> ignored_keys) {
+  STEPCAST_ASSIGN(JsonValue root, parse_json(text, name));
+  for (const std::string& key : ignored_keys) {
+    std::optional<JsonValue> rest = without(root, key);
+    if (!rest) {
+      return Error::at(name, fmt::format("the key `{}` to ignore", key.substr(0, 80)))
+          .found("no such key")
+          .expected("a key of the file, `outer.inner` for one in an object");
+    }
+    root = std::move(*rest);
+  }
+  STEPCAST_ASSIGN(ObjectReader keys, ObjectReader::of(root, "", name, NullMeans::absent, kUnknownKey));
   std::string model_type;
   STEPCAST_TRY(keys.optional("model_type", model_type));
   if (model_type.empty()) {
@@ -138,12 +171,13 @@ Result<Transformer> parse_huggingface_config(std::string_view text, const std::s
   return model;
 }
 
-Result<Transformer> read_huggingface_config(const std::filesystem::path& path) {
+Result<Transformer> read_huggingface_config(const std::filesystem::path& path,
+                                            std::span<const std::string> ignored_keys) {
   std::error_code failure;
   const std::filesystem::path file =
       std::filesystem::is_directory(path, failure) ? path / "config.json" : path;
   STEPCAST_ASSIGN(const std::string text, read_file(file, JsonLimits{}.max_bytes));
-  STEPCAST_ASSIGN(Transformer model, parse_huggingface_config(text, file.string()));
+  STEPCAST_ASSIGN(Transformer model, parse_huggingface_config(text, file.string(), ignored_keys));
   std::filesystem::path folder = std::filesystem::absolute(file, failure).parent_path();
   const std::string stem = file.stem().string();
   model.name = stem == "config" && folder.has_filename() ? folder.filename().string() : stem;

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,11 +18,14 @@
 
 namespace stepcast {
 
-// `name` stands for the text in errors and names the model.
-[[nodiscard]] Result<Transformer> parse_huggingface_config(std::string_view text, const std::string& name);
+// `name` stands for the text in errors and names the model. `ignored_keys` are read as if they were not there,
+// "outer.inner" for one in an object; one that is not there is an error.
+[[nodiscard]] Result<Transformer> parse_huggingface_config(std::string_view text, const std::string& name,
+                                                           std::span<const std::string> ignored_keys = {});
 
 // A config.json, or the folder that holds one. The model is named after the folder.
-[[nodiscard]] Result<Transformer> read_huggingface_config(const std::filesystem::path& path);
+[[nodiscard]] Result<Transformer> read_huggingface_config(const std::filesystem::path& path,
+                                                          std::span<const std::string> ignored_keys = {});
 
 // Values of model_type that are understood.
 [[nodiscard]] std::vector<std::string> huggingface_model_types();

@@ -21,13 +21,23 @@ namespace {
 
 Result<std::optional<Transformer>> base_model(const Job& job) {
   if (job.transformer) return std::optional{*job.transformer};
-  if (job.model.empty()) return std::optional<Transformer>{};
+  const auto nothing_to_ignore = [&] {
+    return Error::at("", "--ignore-key")
+        .found("no config.json")
+        .expected("--model with a Hugging Face config.json");
+  };
+  if (job.model.empty()) {
+    if (!job.ignored_model_keys.empty()) return nothing_to_ignore();
+    return std::optional<Transformer>{};
+  }
   // A name is a preset even where a file is called so.
   const bool is_path = job.model.find('/') != std::string::npos || job.model.ends_with(".json");
   std::error_code ignored;
   const bool is_file =
       is_path || (!find_preset(job.model).ok() && std::filesystem::exists(job.model, ignored));
-  STEPCAST_ASSIGN(Transformer model, is_file ? read_huggingface_config(job.model) : find_preset(job.model));
+  if (!is_file && !job.ignored_model_keys.empty()) return nothing_to_ignore();
+  STEPCAST_ASSIGN(Transformer model, is_file ? read_huggingface_config(job.model, job.ignored_model_keys)
+                                             : find_preset(job.model));
   return std::optional{std::move(model)};
 }
 
@@ -128,6 +138,14 @@ void shard_as_framework_does(const Job& job, const Layout& layout, JobSettings& 
   s.fully_sharded = true;
   notes.push_back(fmt::format("sharding not given: weights, gradients and optimizer states, as {} does",
                               to_string(*job.framework)));
+}
+
+void note_ignored_keys(const Job& job, ResolvedJob& result) {
+  std::string keys;
+  for (const std::string& key : job.ignored_model_keys) keys += (keys.empty() ? "" : ", ") + key;
+  if (!keys.empty()) {
+    result.notes.insert(result.notes.begin(), fmt::format("read as if the model's config had no {}", keys));
+  }
 }
 
 Result<Transformer> model_of(const std::optional<Transformer>& base, bool is_bert,
@@ -241,10 +259,15 @@ Result<ResolvedJob> resolve(const Job& job) {
         .expected(fmt::format("1 to {}", kMostGpusPerNode));
   }
   STEPCAST_ASSIGN(const std::optional<Transformer> base, base_model(job));
-  if (!job.torchtitan) return resolve_settings(job, base);
+  if (!job.torchtitan) {
+    STEPCAST_ASSIGN(ResolvedJob result, resolve_settings(job, base));
+    note_ignored_keys(job, result);
+    return result;
+  }
   STEPCAST_TRY(detail::check_numbers(job.settings));
   STEPCAST_ASSIGN(ResolvedJob result, parse_torchtitan_config(job.torchtitan->text, job.torchtitan->name,
                                                               {base, job.n_gpus, job.settings}));
+  note_ignored_keys(job, result);
   result.not_modelled.insert(result.not_modelled.end(), job.not_modelled.begin(), job.not_modelled.end());
   return result;
 }

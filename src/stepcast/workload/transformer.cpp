@@ -40,7 +40,10 @@ std::int64_t attention_parameters(const Transformer& model) {
   if (model.position == PositionEncoding::relative) {
     n += (model.hidden_size + 3 + model.n_token_types) * model.n_heads * model.qk_head_dim();
   }
-  if (model.qk_norm) n += 2 * norm_parameters(model, model.qk_head_dim());
+  if (model.qk_norm) {
+    const std::int64_t heads = model.qk_norm_spans_heads ? model.n_heads + model.kv_heads() : 2;
+    n += norm_parameters(model, heads * model.qk_head_dim());
+  }
   return n;
 }
 

@@ -80,8 +80,9 @@ struct Transformer {
   bool norm_bias = true;
   std::int64_t norms_per_layer = 2;  // 4: before and behind both parts (Gemma 2); 1: one for both
   bool final_norm = true;
-  bool embedding_norm = false;  // BERT
-  bool qk_norm = false;         // of every query and key head, over head_dim (Qwen 3)
+  bool embedding_norm = false;       // BERT
+  bool qk_norm = false;              // of every query and key head, over head_dim (Qwen 3)
+  bool qk_norm_spans_heads = false;  // qk_norm: one over all query heads, one over all key heads (OLMo 2)
 
   Activation activation = Activation::gelu;
   bool gated_ffn = false;  // activation(x W) * (x V): SwiGLU, GeGLU

@@ -2,6 +2,7 @@
 #include <array>
 #include <initializer_list>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -40,46 +41,9 @@ Status read_gpt_neox(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(keys.optional("attention_bias", attention_bias));
   model.qkv_bias = model.attention_output_bias = attention_bias;
   STEPCAST_TRY(keys.optional("hidden_dropout", model.hidden_dropout));
+  STEPCAST_TRY(keys.optional("hidden_dropout_prob", model.hidden_dropout));  // of the first releases
   STEPCAST_TRY(keys.optional("attention_dropout", model.attention_dropout));
-  return Ok{};
-}
-
-Status read_bert(ObjectReader& keys, Transformer& model) {
-  model.architecture = Architecture::encoder;
-  model.final_norm = false;
-  model.embedding_norm = true;
-  model.hidden_dropout = model.attention_dropout = 0.1;
-  model.n_token_types = 2;
-  STEPCAST_TRY(read_sizes(keys, model));
-  STEPCAST_TRY(read_activation(keys, "hidden_act", model.activation));
-  STEPCAST_TRY(keys.optional("type_vocab_size", model.n_token_types));
-  STEPCAST_TRY(keys.optional("tie_word_embeddings", model.tied_embeddings));
-  STEPCAST_TRY(keys.optional("hidden_dropout_prob", model.hidden_dropout));
-  STEPCAST_TRY(keys.optional("attention_probs_dropout_prob", model.attention_dropout));
-  std::string positions = "absolute";
-  STEPCAST_TRY(keys.optional("position_embedding_type", positions));
-  if (positions != "absolute") {
-    return keys.error("position_embedding_type")
-        .found(fmt::format("`{}`", positions.substr(0, 60)))
-        .expected("`absolute`");
-  }
-  STEPCAST_TRY(refuse_if_true(keys, "is_decoder", "only encoders are supported"));
-  STEPCAST_TRY(refuse_if_true(keys, "add_cross_attention", "only encoders are supported"));
-  // BertModel has a pooler and no head; the models for training have a head.
-  std::string kind = "BertModel";
-  if (const JsonValue* names = keys.take("architectures"); names != nullptr && names->is_array() &&
-                                                           names->items().size() == 1 &&
-                                                           names->items().front().is_text()) {
-    kind = names->items().front().text();
-  }
-  model.mlm_head = model.head_bias = kind == "BertForMaskedLM" || kind == "BertForPreTraining";
-  model.pooler = kind == "BertModel" || kind == "BertForPreTraining";
-  if (!model.mlm_head && !model.pooler) {
-    return keys.error("architectures")
-        .found(fmt::format("`{}`", kind.substr(0, 60)))
-        .expected("BertModel, BertForMaskedLM or BertForPreTraining");
-  }
-  return Ok{};
+  return keys.optional("attention_probs_dropout_prob", model.attention_dropout);
 }
 
 Status read_opt(ObjectReader& keys, Transformer& model) {
@@ -286,6 +250,47 @@ Status read_gptj(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(keys.optional("resid_pdrop", model.hidden_dropout));
   STEPCAST_TRY(keys.optional("attn_pdrop", model.attention_dropout));
   return keys.optional("tie_word_embeddings", model.tied_embeddings);
+}
+
+// Phi-1 to Phi-2: attention and FFN beside each other behind one norm.
+Status read_phi(ObjectReader& keys, Transformer& model) {
+  model.position = PositionEncoding::rotary;
+  model.rotary_fraction = 0.5;
+  model.parallel_residual = true;
+  model.norms_per_layer = 1;
+  model.tied_embeddings = false;
+  model.head_bias = true;
+  STEPCAST_TRY(read_sizes(keys, model));
+  STEPCAST_TRY(read_activation(keys, "hidden_act", model.activation));
+  STEPCAST_TRY(keys.optional("num_key_value_heads", model.n_kv_heads));
+  STEPCAST_TRY(keys.optional("partial_rotary_factor", model.rotary_fraction));
+  STEPCAST_TRY(keys.optional("tie_word_embeddings", model.tied_embeddings));
+  STEPCAST_TRY(keys.optional("resid_pdrop", model.hidden_dropout));
+  STEPCAST_TRY(keys.optional("attention_dropout", model.attention_dropout));
+  return refuse_if_true(keys, "qk_layernorm", "layer norms of queries and keys are not modelled");
+}
+
+Status read_starcoder2(ObjectReader& keys, Transformer& model) {
+  STEPCAST_TRY(require_kv_heads(keys));
+  model.position = PositionEncoding::rotary;
+  STEPCAST_TRY(read_sizes(keys, model));
+  STEPCAST_TRY(read_activation(keys, "hidden_act", model.activation));
+  STEPCAST_TRY(keys.optional("num_key_value_heads", model.n_kv_heads));
+  bool bias = true;
+  STEPCAST_TRY(keys.optional("use_bias", bias));
+  model.qkv_bias = model.attention_output_bias = model.ffn_bias = bias;
+  STEPCAST_TRY(keys.optional("sliding_window", model.sliding_window_tokens));
+  STEPCAST_TRY(keys.optional("tie_word_embeddings", model.tied_embeddings));
+  STEPCAST_TRY(keys.optional("residual_dropout", model.hidden_dropout));
+  STEPCAST_TRY(keys.optional("attention_dropout", model.attention_dropout));
+  // The released files say these beside what counts: hidden_act, layer norms, an FFN of two matrices.
+  for (const auto& [key, only] : {std::pair{"mlp_type", "default"}, std::pair{"norm_type", "layer_norm"}}) {
+    std::string kind = only;
+    STEPCAST_TRY(keys.optional(key, kind));
+    if (kind != only) return keys.error(key).found(fmt::format("`{}`", kind.substr(0, 60))).expected(only);
+  }
+  (void)keys.take("activation_function");
+  return Ok{};
 }
 
 }  // namespace stepcast::detail

@@ -59,6 +59,19 @@ Status read_qwen3_moe(ObjectReader& keys, Transformer& model) {
   return read_qwen_experts(keys, model);
 }
 
+Status read_olmoe(ObjectReader& keys, Transformer& model) {
+  STEPCAST_TRY(read_olmo2(keys, model));
+  MixtureOfExperts moe;
+  moe.n_experts = 64;
+  moe.experts_per_token = 8;
+  STEPCAST_TRY(keys.optional("num_experts", moe.n_experts));
+  STEPCAST_TRY(keys.optional("num_experts_per_tok", moe.experts_per_token));
+  moe.expert_ffn_hidden_size = model.ffn_hidden_size;
+  model.moe = moe;
+  (void)keys.take("clip_qkv");  // no shape
+  return Ok{};
+}
+
 Status read_deepseek(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(read_llama_like(keys, model));
   model.n_kv_heads = model.head_dim = 0;  // as latent attention has it; head_dim there is the rotated part

@@ -139,7 +139,41 @@ Status read_phi3(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(keys.optional("attention_bias", attention_bias));
   model.qkv_bias = model.attention_output_bias = attention_bias;
   STEPCAST_TRY(keys.optional("mlp_bias", model.ffn_bias));
+  STEPCAST_TRY(keys.optional("lm_head_bias", model.head_bias));
   return keys.optional("sliding_window", model.sliding_window_tokens);
+}
+
+// Norms behind attention and FFN, none in front; one norm over all heads of queries, and one of keys.
+Status read_olmo2(ObjectReader& keys, Transformer& model) {
+  STEPCAST_TRY(read_llama(keys, model));
+  model.qk_norm = model.qk_norm_spans_heads = true;
+  return Ok{};
+}
+
+Status read_olmo3(ObjectReader& keys, Transformer& model) {
+  STEPCAST_TRY(read_olmo2(keys, model));
+  model.sliding_window_tokens = 4096;
+  model.global_attention_every_n_layers = 4;
+  STEPCAST_TRY(keys.optional("sliding_window", model.sliding_window_tokens));
+  return read_layer_types(keys, model);
+}
+
+// Llama with factors on embedding, residuals, scores and logits, which change no shape.
+Status read_granite(ObjectReader& keys, Transformer& model) { return read_llama(keys, model); }
+
+Status read_smollm3(ObjectReader& keys, Transformer& model) {
+  const bool says_tied = keys.has("tie_word_embeddings");
+  STEPCAST_TRY(read_llama(keys, model));
+  if (!says_tied) model.tied_embeddings = true;
+  bool uses_window = false;
+  STEPCAST_TRY(keys.optional("use_sliding_window", uses_window));
+  if (uses_window) STEPCAST_TRY(keys.optional("sliding_window", model.sliding_window_tokens));
+  // Which layers do not rotate, and Qwen's way to say where windows begin.
+  for (const char* key :
+       {"no_rope_layers", "no_rope_layer_interval", "max_window_layers", "sliding_window"}) {
+    (void)keys.take(key);
+  }
+  return read_layer_types(keys, model);
 }
 
 }  // namespace stepcast::detail

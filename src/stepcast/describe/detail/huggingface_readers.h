@@ -26,12 +26,17 @@ namespace stepcast::detail {
 // Models with learned positions or of their time (huggingface_dense.cpp).
 [[nodiscard]] Status read_gpt2(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_gpt_neox(ObjectReader& keys, Transformer& model);
-[[nodiscard]] Status read_bert(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_opt(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_mpt(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_bloom(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_falcon(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_gptj(ObjectReader& keys, Transformer& model);
+[[nodiscard]] Status read_phi(ObjectReader& keys, Transformer& model);
+[[nodiscard]] Status read_starcoder2(ObjectReader& keys, Transformer& model);
+// Encoders (huggingface_encoders.cpp).
+[[nodiscard]] Status read_bert(ObjectReader& keys, Transformer& model);
+[[nodiscard]] Status read_roberta(ObjectReader& keys, Transformer& model);
+[[nodiscard]] Status read_xlnet(ObjectReader& keys, Transformer& model);
 
 // Models like Llama (huggingface_llama_like.cpp).
 [[nodiscard]] Status read_llama(ObjectReader& keys, Transformer& model);
@@ -43,11 +48,16 @@ namespace stepcast::detail {
 [[nodiscard]] Status read_gemma3_text(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_nemotron(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_phi3(ObjectReader& keys, Transformer& model);
+[[nodiscard]] Status read_olmo2(ObjectReader& keys, Transformer& model);
+[[nodiscard]] Status read_olmo3(ObjectReader& keys, Transformer& model);
+[[nodiscard]] Status read_granite(ObjectReader& keys, Transformer& model);
+[[nodiscard]] Status read_smollm3(ObjectReader& keys, Transformer& model);
 
 // Models with experts (huggingface_experts.cpp).
 [[nodiscard]] Status read_mixtral(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_qwen2_moe(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_qwen3_moe(ObjectReader& keys, Transformer& model);
+[[nodiscard]] Status read_olmoe(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_deepseek(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_gpt_oss(ObjectReader& keys, Transformer& model);
 [[nodiscard]] Status read_glm4_moe(ObjectReader& keys, Transformer& model);

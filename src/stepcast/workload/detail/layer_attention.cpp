@@ -229,10 +229,7 @@ void LayerLists::attention_forward(WorkList& list, const LayerVariant& variant) 
     if (model_.position == PositionEncoding::relative) add_linear(list, distance_projection());
   }
   const double queries_keys = static_cast<double>(t * (heads_ + kv_heads_) * model_.qk_head_dim());
-  if (model_.qk_norm) {
-    list.push_back({"query_key_norm",
-                    norm({NormKind::rms_norm, t * (heads_ + kv_heads_), model_.qk_head_dim()}, dtype_)});
-  }
+  add_query_key_norms(list, Direction::forward);
   const double rotated = rotated_elements();
   if (rotated > 0) {
     add_rotary(list, "rotary", Direction::forward);
@@ -252,6 +249,20 @@ void LayerLists::attention_forward(WorkList& list, const LayerVariant& variant) 
                    model_.attention_output_bias && !layout_.layer.fused.bias_dropout_add,
                    fp8},
                   model_.parallel_residual ? std::string_view{} : "reduce_attention_output");
+}
+
+void LayerLists::add_query_key_norms(WorkList& list, Direction direction) const {
+  if (!model_.qk_norm) return;
+  const bool forward = direction == Direction::forward;
+  const auto add = [&](std::string_view name, std::int64_t rows, std::int64_t heads) {
+    list.push_back({name, norm({NormKind::rms_norm, rows, heads * model_.qk_head_dim()}, dtype_, direction)});
+  };
+  if (!model_.qk_norm_spans_heads) {
+    add(forward ? "query_key_norm" : "query_key_norm_gradient", tokens_ * (heads_ + kv_heads_), 1);
+    return;
+  }
+  add(forward ? "query_norm" : "query_norm_gradient", tokens_, heads_);
+  add(forward ? "key_norm" : "key_norm_gradient", tokens_, kv_heads_);
 }
 
 // The vectors of all distances, for every sequence of a micro-batch as XLNet has it.
@@ -304,11 +315,7 @@ void LayerLists::attention_backward(WorkList& list, const LayerVariant& variant)
   } else if (!attention_is_fused(model_, layout_.layer)) {
     add_elementwise(list, "merge_head_gradients", ElementwiseFunction::other, queries_keys, 1, 1);
   }
-  if (model_.qk_norm) {
-    list.push_back(
-        {"query_key_norm_gradient", norm({NormKind::rms_norm, t * (heads_ + kv_heads_), model_.qk_head_dim()},
-                                         dtype_, Direction::backward)});
-  }
+  add_query_key_norms(list, Direction::backward);
   if (model_.latent_attention) {
     const LatentAttention& latent = *model_.latent_attention;
     const std::int64_t queries = heads_ * (latent.qk_nope_head_dim + latent.qk_rope_head_dim);

@@ -93,6 +93,7 @@ class LayerLists {
   void attention_backward(WorkList& list, const LayerVariant& variant) const;
   void attention_core(WorkList& list, const LayerVariant& variant, Direction direction) const;
   [[nodiscard]] Linear distance_projection() const;
+  void add_query_key_norms(WorkList& list, Direction direction) const;
   void latent_projections(WorkList& list, bool fp8) const;
   void ring_attention(WorkList& list, const LayerVariant& variant, Direction direction) const;
   void unfused_attention(WorkList& list, Direction direction) const;
