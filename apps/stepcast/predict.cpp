@@ -154,6 +154,7 @@ constexpr std::array<std::string_view, 21> kOfTracesAlone = {"--recorded-on",
                                                              "--like-median-rank",
                                                              "--tokens-per-step",
                                                              "--overlap",
+                                                             "--bucket-size-mb",
                                                              "--data-parallel-ranks",
                                                              "--samples-per-step",
                                                              "--links-of",
@@ -497,6 +498,10 @@ Verb predict_verb() {
                "--overlap", options->traces.overlap,
                "--trace: none (no computation beside a transfer) or perfect (nothing waits for transfers)")
             ->check(CLI::IsMember({"none", "perfect"}));
+        app.add_option("--bucket-size-mb", options->traces.bucket_mb,
+                       "--trace: gradients are reduced in buckets of so many MiB (DistributedDataParallel's "
+                       "bucket_cap_mb)")
+            ->check(above_zero);
         app.add_option("--data-parallel-ranks", options->traces.data_parallel_ranks,
                        "--trace: so many ranks join the transfers that all recorded ranks share");
         app.add_option("--links-of", options->traces.links_of,

@@ -439,6 +439,7 @@ class RankWriter {
 
   // --- the job ---
   void rank_tensors();
+  void fill_buckets();
   void write_job();
   void before_window();
   void step(std::int64_t number);
@@ -450,7 +451,7 @@ class RankWriter {
   void optimizer();
   void linear_forward(const Tensor& input, const Tensor& weight, const Tensor& output, bool relu);
   void linear_backward(const Tensor& weight, double batch, bool relu);
-  void accumulate(const Tensor& parameter, std::optional<int> bucket);
+  void accumulate(const Tensor& parameter);
   void scan(int stream_blocks);
 
   const GeneratorOptions& options_;
@@ -490,8 +491,12 @@ class RankWriter {
     return batches_.back();
   }
   std::deque<Batch> batches_;  // the one in training first, the one just copied last
-  Tensor received_, buckets_[3], loss_;
-  std::optional<Work> sizes_, lengths_, values_, pooled_, pooled_gradient_, reduced_[3];
+  Tensor received_, dense_table_, loss_;
+  std::vector<Tensor> buckets_;
+  std::vector<std::optional<int>> closes_;  // [gradient in the order of the backward] the bucket it closes
+  std::size_t next_gradient_ = 0;
+  std::optional<Work> sizes_, lengths_, values_, pooled_, pooled_gradient_;
+  std::vector<std::optional<Work>> reduced_;  // [bucket]
 };
 
 void RankWriter::add_node(const std::string& name, std::int64_t id, std::int64_t order, CpuOp::Kind kind,
@@ -619,11 +624,32 @@ void RankWriter::rank_tensors() {
   std::int64_t bottom = 0, top = 0;
   for (const Tensor& t : bottom_) bottom += t.elements();
   for (const Tensor& t : top_) top += t.elements();
-  buckets_[0] = tensor({top});
-  buckets_[1] = tensor({kEmbeddingDim * 1000});
-  buckets_[2] = tensor({bottom});
+  buckets_.push_back(tensor({top}));
+  dense_table_ = tensor({kEmbeddingDim * 1000});
+  buckets_.push_back(dense_table_);
+  buckets_.push_back(tensor({bottom}));
+  closes_ = {std::nullopt, std::nullopt, std::nullopt, 0, 1, std::nullopt, std::nullopt, 2};
+  if (options_.bucket_bytes > 0) fill_buckets();
+  reduced_.resize(buckets_.size());
   if (options_.pipeline == BatchPipeline::ahead) new_batch();  // copied before anything that is written here
   loss_ = tensor({});
+}
+
+// Every bucket closes with the gradient that brings it to the size that was asked for.
+void RankWriter::fill_buckets() {
+  std::vector<Tensor> gradients{top_.rbegin(), top_.rend()};
+  gradients.push_back(dense_table_);
+  gradients.insert(gradients.end(), bottom_.rbegin(), bottom_.rend());
+  buckets_.clear();
+  closes_.clear();
+  std::int64_t elements = 0;
+  for (std::size_t g = 0; g < gradients.size(); ++g) {
+    elements += gradients[g].elements();
+    const bool full =
+        4.0 * static_cast<double>(elements) >= options_.bucket_bytes || g + 1 == gradients.size();
+    closes_.push_back(full ? std::optional{static_cast<int>(buckets_.size())} : std::nullopt);
+    if (full) buckets_.push_back(tensor({std::exchange(elements, 0)}));
+  }
 }
 
 // Leftovers: what the step before still has in the streams when the window opens.
@@ -1055,7 +1081,8 @@ void RankWriter::forward() {
   });
 }
 
-void RankWriter::accumulate(const Tensor& parameter, std::optional<int> bucket) {
+void RankWriter::accumulate(const Tensor& parameter) {
+  const std::optional<int> bucket = closes_[next_gradient_++ % closes_.size()];
   --backward_sequence_;
   op(
       "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad", {}, {},
@@ -1069,8 +1096,8 @@ void RankWriter::accumulate(const Tensor& parameter, std::optional<int> bucket) 
               8.0 * static_cast<double>(parameter.elements()));
         });
         if (bucket) {
-          const Tensor& b = buckets_[*bucket];
-          reduced_[*bucket] =
+          const Tensor& b = buckets_[static_cast<std::size_t>(*bucket)];
+          reduced_[static_cast<std::size_t>(*bucket)] =
               collective(CollectiveOp::all_reduce, b, b, {}, {}, 4.0 * static_cast<double>(b.elements()));
         }
       },
@@ -1154,7 +1181,7 @@ void RankWriter::backward() {
   }
   for (std::size_t i = top_.size(); i-- > 0;) {
     linear_backward(top_[i], batch, i + 1 < top_.size());
-    accumulate(top_[i], i == 0 ? std::optional{0} : std::nullopt);
+    accumulate(top_[i]);
   }
   backward_of("IndexBackward0", [&] {
     const Tensor host = tensor({351}, "long int", 8, false);
@@ -1227,7 +1254,7 @@ void RankWriter::backward() {
         "1ul, 16>(int)",
         60, 500);
   });
-  accumulate(buckets_[1], 1);
+  accumulate(dense_table_);
   backward_of("All2All_Pooled_ReqBackward", [&] {
     wait_for(*pooled_gradient_);
     const Tensor scaled = view(gradient_got, {samples, tables * kEmbeddingDim});
@@ -1270,7 +1297,7 @@ void RankWriter::backward() {
   push({.kind = Instruction::Kind::raise, .flag = cpu_gradient});
   for (std::size_t i = bottom_.size(); i-- > 0;) {
     linear_backward(bottom_[i], batch, true);
-    accumulate(bottom_[i], i == 0 ? std::optional{2} : std::nullopt);
+    accumulate(bottom_[i]);
   }
   for (const auto& work_done : reduced_) {
     wait_event(kComputeStream, work_done->event, WaitPattern::gradients_reduced);

@@ -62,6 +62,8 @@ struct GeneratorOptions {
   std::vector<int> late_gpu_ranks = {1};  // their GPU still works on the step before when the window opens
   bool recompute_top =
       false;  // the backward pass runs the top MLP's forward again first, as checkpointing does
+  double bucket_bytes =
+      0;  // gradients are reduced in buckets of so much or more; 0: top, dense table, bottom
   int local_batch = 2048;
   std::vector<int> tables = {2, 1, 2, 3};       // embedding tables per rank, cyclic
   std::vector<int> pooling = {20, 20, 20, 60};  // lookups per sample and table, per rank, cyclic

@@ -255,6 +255,7 @@ Status check_published(const PredictTraceRequest& request) {
   if (!request.dtype.empty()) return refuse("--dtype");
   if (request.data_parallel_ranks > 0) return refuse("--data-parallel-ranks");
   if (!request.overlap.empty()) return refuse("--overlap");
+  if (request.bucket_mb > 0) return refuse("--bucket-size-mb");
   if (!request.links_of.empty()) return refuse("--links-of");
   if (!request.rank_platforms.empty()) return refuse("--rank-platform");
   return Ok{};
@@ -283,6 +284,11 @@ Status read_changes(const PredictTraceRequest& request, TracePredictionOptions& 
   if (request.data_parallel_ranks < 0 || request.data_parallel_ranks > kMostRanks) {
     return refuse("--data-parallel-ranks", fmt::format("{}", request.data_parallel_ranks), "from 1 on");
   }
+  constexpr double kLargestBucketMb = 1e6;
+  if (!(request.bucket_mb >= 0 && request.bucket_mb <= kLargestBucketMb)) {
+    return refuse("--bucket-size-mb", fmt::format("{:g}", request.bucket_mb), "MiB above 0");
+  }
+  how.bucket_mb = request.bucket_mb;
   if (request.batch > 0) how.change.batch = BatchChange{request.recorded_batch, request.batch};
   if (request.batch == 0 && (request.recorded_batch > 0 || !request.second_places.empty())) {
     return Error{"--recorded-batch and --second-trace say what a batch is predicted from"}.advice(

@@ -116,7 +116,8 @@ struct PredictTraceRequest {
   std::int64_t second_batch = 0;
   std::string dtype{};                   // of products: "bf16", "fp16", "tf32", "fp32"; empty: as recorded
   std::int64_t data_parallel_ranks = 0;  // 0: as recorded
-  std::string overlap{};   // of transfers with computation: "none", "perfect"; empty: as recorded
+  std::string overlap{};  // of transfers with computation: "none", "perfect"; empty: as recorded
+  double bucket_mb = 0;   // MiB that a bucket of gradients holds (predict/gradient_buckets.h); 0: as recorded
   std::string links_of{};  // platform whose links transfers go over; empty: those of the platform
   std::vector<std::string> rank_platforms{};  // "2=fpga.json": rank 2 computes on that platform
   // The published algorithm (predict/published_algorithm.h) instead of all of this: from execution traces, with

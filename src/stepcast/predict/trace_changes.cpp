@@ -93,7 +93,8 @@ void scale_to_batch(const RecordedProgram& recorded, const Costs& at_batch, Reco
 }  // namespace
 
 bool changes_prices(const TracePredictionOptions& options) {
-  return !options.change.empty() || options.links != nullptr || !options.rank_platforms.empty();
+  return !options.change.empty() || options.bucket_mb > 0 || options.links != nullptr ||
+         !options.rank_platforms.empty();
 }
 
 Status apply_trace_changes(const RecordedProgram& recorded, const TracePredictionOptions& options,

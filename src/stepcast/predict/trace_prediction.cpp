@@ -9,6 +9,7 @@
 
 #include "stepcast/base/statistics.h"
 #include "stepcast/predict/batch_pair.h"
+#include "stepcast/predict/gradient_buckets.h"
 #include "stepcast/predict/published_algorithm.h"
 #include "stepcast/predict/trace_changes.h"
 
@@ -158,14 +159,18 @@ std::string_view to_string(HostGround ground) {
 Result<TracePrediction> predict_recorded(RecordedProgram program, const TracePredictionOptions& options,
                                          const Costs* at_batch) {
   TracePrediction result;
-  { STEPCAST_ASSIGN(result.recorded, with_overlap(std::move(program), options.overlap)); }
-  RecordedProgram& recorded = result.recorded;
-
   std::unique_ptr<StepPricer> target, origin;
   if (options.platform != nullptr)
     target = std::make_unique<StepPricer>(*options.platform, options.assumptions);
   if (options.recorded_on != nullptr)
     origin = std::make_unique<StepPricer>(*options.recorded_on, StepAssumptions{});
+  if (options.bucket_mb > 0) {
+    const BucketPricing machine{origin.get(),
+                                options.recorded_on != nullptr ? options.recorded_on->node.gpus_per_node : 0};
+    STEPCAST_ASSIGN(program, with_bucket_size(std::move(program), options.bucket_mb, machine, result.notes));
+  }
+  { STEPCAST_ASSIGN(result.recorded, with_overlap(std::move(program), options.overlap)); }
+  RecordedProgram& recorded = result.recorded;
   RecordedPricing how;
   how.kernels = options.kernels;
   how.target = target.get();
@@ -261,9 +266,11 @@ Result<TracePrediction> predict_trace(std::span<const RecordedInput> inputs,
                                       const TracePredictionOptions& options) {
   STEPCAST_ASSIGN(RecordedProgram recorded, rebuild_program(inputs, options.rebuild));
   if (options.second_inputs.empty()) return predict_recorded(std::move(recorded), options);
-  if (!options.change.batch || options.overlap != OverlapChange::as_recorded) {
-    return Error{"recordings of two batches say how a step grows with the batch, and nothing of its overlap"}
-        .advice("ask for a batch, and for another overlap without the second recording");
+  if (!options.change.batch || options.overlap != OverlapChange::as_recorded || options.bucket_mb > 0) {
+    return Error{
+        "recordings of two batches say how a step grows with the batch, and nothing of its overlap and its "
+        "buckets"}
+        .advice("ask for a batch, and for another overlap or buckets without the second recording");
   }
   STEPCAST_ASSIGN(RecordedProgram second, rebuild_program(options.second_inputs, options.rebuild));
   const std::int64_t wanted = options.change.batch->wanted;
