@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <set>
@@ -14,9 +15,14 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/byte_source.h"
+#include "stepcast/base/npz_file.h"
 #include "stepcast/base/version.h"
+#include "stepcast/describe/dlrm_job.h"
+#include "stepcast/describe/measured_indices.h"
 #include "stepcast/report/inspect_report.h"
 #include "stepcast/report/operations_report.h"
+#include "stepcast/report/tables_report.h"
 #include "stepcast/trace/file_ranks.h"
 #include "stepcast/trace/profiled_operators.h"
 #include "stepcast/trace/readers.h"
@@ -33,6 +39,8 @@ struct Options {
   bool operations = false;
   bool tf32 = false;
   std::string profiler_trace;
+  std::string tables;  // of indices
+  std::int64_t batch_samples = 0;
   std::string ranks;
   ListOptions list;  // of `ranks`
 };
@@ -42,6 +50,38 @@ struct Shown {
   std::string text;
   std::set<std::int32_t> ranks;  // of the files
 };
+
+bool is_npz(const std::string& file) { return file.ends_with(".npz") && NpzFile::is_zip(file); }
+
+// The first bytes of a file, of gzip's content; nothing where it cannot be read.
+std::string beginning_of(const std::string& file) {
+  std::string start(4096, '\0');
+  std::size_t size = 0;
+  if (Result<ByteSource> source = ByteSource::open(file)) {
+    while (size < start.size()) {
+      const Result<std::size_t> n = source->read(start.data() + size, start.size() - size);
+      if (!n || *n == 0) break;
+      size += *n;
+    }
+  }
+  start.resize(size);
+  return start;
+}
+
+// Of the .npz files among those to read: the last one of several is the data set.
+Result<std::vector<MeasuredIndices>> indices_of(const Options& options,
+                                                const std::vector<std::string>& files) {
+  std::vector<std::string> archives;
+  std::copy_if(files.begin(), files.end(), std::back_inserter(archives), is_npz);
+  if (archives.empty()) return std::vector<MeasuredIndices>{};
+  MeasureOptions with{.batch_samples = options.batch_samples};
+  std::vector<EmbeddingTable> tables;
+  if (!options.tables.empty()) {
+    STEPCAST_ASSIGN(tables, read_embedding_tables(options.tables));
+    with.tables = &tables;
+  }
+  return measure_indices(archives, with);
+}
 
 // The profiler trace of the same rank in the same folder, if there is one that goes with the file.
 std::optional<RecordedRank> find_profiler_trace(const std::filesystem::path& file) {
@@ -108,6 +148,15 @@ Result<bool> is_asked_for(const std::string& file, const Options& options, std::
 
 // Appends to the text or to the JSON document; nothing where the file is of a rank that nobody asked for.
 Status inspect(const std::string& file, const Options& options, Shown& shown, JsonWriter& json) {
+  if (looks_like_embedding_tables(beginning_of(file))) {
+    STEPCAST_ASSIGN(const std::vector<EmbeddingTable> tables, read_embedding_tables(file));
+    if (options.json) {
+      tables_json(file, tables, json);
+    } else {
+      shown.text = tables_text(file, tables);
+    }
+    return Ok{};
+  }
   STEPCAST_ASSIGN(const TraceFormat format, detect_trace_format(file));
   std::string& text = shown.text;
   const auto show = [&](const auto& trace) {
@@ -239,9 +288,24 @@ Result<int> run(Options options) {
     print("{}{}", printed ? "\n" : "", shown.text);
     printed = true;
   };
+  const Result<std::vector<MeasuredIndices>> indices = indices_of(options, files.to_read);
+  const MeasuredIndices* data_set = indices && indices->size() > 1 ? &indices->back() : nullptr;
   for (const std::string& file : files.to_read) {
     shown.text.clear();
-    Status status = inspect(file, options, shown, json);
+    Status status = Ok{};
+    if (!is_npz(file)) {
+      status = inspect(file, options, shown, json);
+    } else if (!indices) {
+      status = Error{indices.error()};
+    } else {
+      const auto found = std::find_if(indices->begin(), indices->end(),
+                                      [&](const MeasuredIndices& m) { return m.file == file; });
+      if (options.json) {
+        indices_json(*found, data_set, options.batch_samples, json);
+      } else {
+        shown.text = indices_text(*found, data_set, options.batch_samples);
+      }
+    }
     if (!status.ok()) {
       say(file, status.error().message());
       if (!first_error) first_error = std::move(status).error();
@@ -273,7 +337,8 @@ Verb inspect_verb() {
         auto options = std::make_shared<Options>();
         app.add_option("FILE|DIR", options->places,
                        "profiler traces, PyTorch execution traces or Chakra traces, plain or gzip, or "
-                       "folders of them")
+                       "folders of them; CSV files of embedding tables, .npz files of their indices "
+                       "(docs/dlrm.md)")
             ->required();
         app.add_option("--ranks", options->ranks, "only these ranks, e.g. 0-7,64");
         app.add_option("--ranks-from", options->list.ranks_from,
@@ -285,6 +350,11 @@ Verb inspect_verb() {
                          "their times where the profiler trace of the rank lies beside");
         app.add_option("--profiler-trace", options->profiler_trace, "take the times from this file")
             ->needs(operations);
+        app.add_option("--batch", options->batch_samples,
+                       "indices: reuse factors of batches of so many samples, too")
+            ->check(CLI::Range(1, 1 << 30));
+        app.add_option("--tables", options->tables,
+                       "indices: CSV file of the tables, for their names and rows");
         app.add_flag("--tf32", options->tf32, "fp32 products ran on TF32 units")->needs(operations);
         return [options] { return run(*options); };
       }};

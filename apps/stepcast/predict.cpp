@@ -44,8 +44,8 @@ struct Options {
   std::optional<std::int64_t> nodes;
   std::vector<std::int64_t> batches, recorded_batches;
   std::string timeline, chakra;
-  std::string tables, plan;  // of recommendation models
-  CLI::App* app = nullptr;   // holds the flags that Megatron knows and we pass on
+  std::string tables, indices, plan;  // of recommendation models
+  CLI::App* app = nullptr;            // holds the flags that Megatron knows and we pass on
 };
 
 Result<Job> job_of(const Options& options) {
@@ -244,7 +244,7 @@ void note_chakra(const Options& options) {
 }
 
 // Options that a recommendation model has; and those that nothing else has.
-constexpr std::array<std::string_view, 15> kOfDlrm = {"--model",
+constexpr std::array<std::string_view, 16> kOfDlrm = {"--model",
                                                       "--platform",
                                                       "--gpus",
                                                       "--gpus-per-node",
@@ -257,9 +257,10 @@ constexpr std::array<std::string_view, 15> kOfDlrm = {"--model",
                                                       "--timeline",
                                                       "--json",
                                                       "--tables",
+                                                      "--indices",
                                                       "--plan",
                                                       "--help"};
-constexpr std::array<std::string_view, 2> kOfDlrmAlone = {"--tables", "--plan"};
+constexpr std::array<std::string_view, 3> kOfDlrmAlone = {"--tables", "--indices", "--plan"};
 
 Status refuse(const Options& options, std::span<const std::string_view> names, std::string_view why,
               bool others = false) {
@@ -279,6 +280,7 @@ Result<int> run_dlrm(const Options& options) {
   PredictDlrmRequest request;
   request.model = options.request.job.model;
   request.tables = options.tables;
+  request.indices = options.indices;
   request.plan = options.plan;
   request.platform = options.request.platform;
   request.n_gpus = options.request.job.n_gpus.value_or(0);
@@ -417,6 +419,8 @@ Verb predict_verb() {
             ->allow_extra_args(false);
         app.add_option("--tables", options->tables,
                        "recommendation models: CSV file of the embedding tables");
+        app.add_option("--indices", options->indices,
+                       "recommendation models: .npz file of the indices of a batch (default: a power law)");
         app.add_option("--plan", options->plan,
                        "recommendation models: TorchRec's sharding plan (default: found by search)");
         app.add_option("--platform", options->request.platform,

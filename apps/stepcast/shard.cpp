@@ -15,6 +15,7 @@
 #include "stepcast/base/units.h"
 #include "stepcast/base/version.h"
 #include "stepcast/describe/dlrm_job.h"
+#include "stepcast/describe/measured_indices.h"
 #include "stepcast/describe/torchrec_plan.h"
 #include "stepcast/plan/sharders.h"
 #include "stepcast/plan/sharding_search.h"
@@ -36,7 +37,7 @@ using Align = TextTable::Align;
 constexpr double kTellApart = 0.02;
 
 struct Options {
-  std::string model = "dlrm-multi-gpu", tables, platform = "dgx-h100", output;
+  std::string model = "dlrm-multi-gpu", tables, indices, platform = "dgx-h100", output;
   std::int64_t n_gpus = 0, gpus_per_node = 0, global_batch = 0;
   std::vector<std::string> sharders, plans;
   std::uint64_t seed = 1;
@@ -137,8 +138,11 @@ std::string text_of(const std::vector<Candidate>& all, const DlrmStepModel& step
   for (const Candidate& c : all) {
     const DlrmRank& worst = c.step.ranks[static_cast<std::size_t>(c.step.worst_rank)];
     const double us = c.step.time.time.value();
+    const bool on_gpu = worst.memory_bytes <= c.step.available_bytes;
     const std::string note =
         c.step.fits ? ""
+        : on_gpu    ? fmt::format("does not fit: tables need more than {:.0f} GiB of host memory",
+                                  c.step.host_available_bytes / kGiB)
                     : fmt::format("does not fit: rank {} needs {:.1f} GiB of {:.1f}", c.step.worst_rank,
                                   worst.memory_bytes / kGiB, c.step.available_bytes / kGiB);
     table.row({c.plan.name, table_number(us * 1e-3, 3), table_number(c.step.time.p10.value() * 1e-3, 3),
@@ -207,7 +211,7 @@ std::string json_of(const std::vector<Candidate>& all, const DlrmStepModel& step
 }
 
 Result<int> run(const Options& options) {
-  std::vector<std::filesystem::path> inputs{options.model, options.tables};
+  std::vector<std::filesystem::path> inputs{options.model, options.tables, options.indices};
   inputs.insert(inputs.end(), options.plans.begin(), options.plans.end());
   std::optional<OutputFile> output;
   if (!options.output.empty()) {
@@ -217,6 +221,7 @@ Result<int> run(const Options& options) {
   if (!options.tables.empty()) {
     STEPCAST_ASSIGN(job.model.tables, read_embedding_tables(options.tables));
   }
+  if (!options.indices.empty()) STEPCAST_TRY(read_indices(options.indices, job.model));
   if (options.global_batch > 0) {
     job.global_batch = options.global_batch;
     job.batch_per_rank.reset();
@@ -247,6 +252,8 @@ Verb shard_verb() {
             auto options = std::make_shared<Options>();
             app.add_option("--tables", options->tables,
                            "CSV file of the embedding tables (docs/dlrm.md); default: those of the model");
+            app.add_option("--indices", options->indices,
+                           ".npz file of the indices of a batch: how often rows are looked up");
             app.add_option("--model", options->model, "preset or file of a recommendation model")
                 ->capture_default_str();
             app.add_option("--gpus", options->n_gpus, "GPUs in all")->required()->check(CLI::Range(1, 65536));

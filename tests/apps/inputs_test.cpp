@@ -4,7 +4,8 @@
 //   case a file is read and written at once
 //   file io.csv                       a file of the case's own folder; its lines stand behind bars
 //   | collective,n_nodes
-//   run calibrate kernels io.csv -o io.csv    one line for sh, where `stepcast` is the tool; the folder is current
+//   run calibrate kernels io.csv -o io.csv    one line for sh, where `stepcast` is the tool; the folder is current,
+//                                     $SEEDS that of the fuzzers' seeds
 //   exit 2
 //   says is read to make the result   part of what is printed; several are possible
 //   not margin                        what must not be printed
@@ -127,7 +128,8 @@ TEST_P(Inputs, MeanWhatTheySayOrAreRefused) {
   SCOPED_TRACE(c.place);
   const TemporaryFolder folder;
   for (const auto& [name, text] : c.files) std::ofstream{folder.path() / name} << text;
-  const std::string line = "cd '" + folder.path().string() + "' && stepcast() { '" +
+  const std::string seeds = (source_dir() / "fuzz" / "corpus").string();
+  const std::string line = "SEEDS='" + seeds + "'; cd '" + folder.path().string() + "' && stepcast() { '" +
                            stepcast_executable().string() + "' \"$@\"; }\n" + c.command;
   const CommandResult result = run_command({"sh", "-c", line});
   EXPECT_EQ(result.exit_code, c.exit_code) << result.err;

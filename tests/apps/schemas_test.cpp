@@ -80,6 +80,12 @@ TEST(Schemas, Inspect) {
   const std::string pipeline =
       (source_dir() / "fuzz" / "corpus" / "pipeline_timeline" / "two_ranks.json").string();
   EXPECT_THAT(violations_of("inspect.json", printed({"inspect", "--json", pipeline})), IsEmpty());
+  for (const char* file : {"table_indices/deflated.npz", "embedding_tables/two"}) {
+    const std::string seed = (source_dir() / "fuzz" / "corpus" / file).string();
+    EXPECT_THAT(violations_of("inspect.json", printed({"inspect", "--json", "--batch", "2", seed})),
+                IsEmpty())
+        << file;
+  }
   const std::string operations =
       printed({"inspect", "--operations", "--json", (folder / "et_rank0.json.gz").string()});
   EXPECT_THAT(violations_of("inspect.json", operations), IsEmpty());

@@ -9,6 +9,7 @@
 #include "stepcast/base/file.h"
 #include "stepcast/base/output_file.h"
 #include "stepcast/describe/dlrm_job.h"
+#include "stepcast/describe/measured_indices.h"
 #include "stepcast/describe/torchrec_plan.h"
 #include "stepcast/plan/sharding_search.h"
 #include "stepcast/platform/platform_choice.h"
@@ -24,6 +25,7 @@ Result<Forecast> Session::predict(const PredictDlrmRequest& request) const {
   if (!request.tables.empty()) {
     STEPCAST_ASSIGN(job.model.tables, read_embedding_tables(request.tables));
   }
+  if (!request.indices.empty()) STEPCAST_TRY(read_indices(request.indices, job.model));
   if (request.n_gpus < 1) return Error::at("", "--gpus").found("nothing").expected("how many GPUs in all");
   if (request.global_batch) job.global_batch = request.global_batch;
   if (request.global_batch) job.batch_per_rank.reset();
@@ -36,7 +38,8 @@ Result<Forecast> Session::predict(const PredictDlrmRequest& request) const {
     STEPCAST_TRY(platform.check());
   }
   std::vector<std::filesystem::path> inputs = platform.files;
-  for (const std::string& file : {request.model, request.tables, request.plan}) inputs.emplace_back(file);
+  for (const std::string& file : {request.model, request.tables, request.indices, request.plan})
+    inputs.emplace_back(file);
   std::optional<OutputFile> timeline;
   if (!request.timeline.empty()) {
     STEPCAST_ASSIGN(timeline, OutputFile::at(request.timeline, inputs));

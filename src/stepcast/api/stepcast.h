@@ -59,8 +59,9 @@ struct SpreadRequest {
 
 // A step of a described recommendation model (describe/dlrm_job.h).
 struct PredictDlrmRequest {
-  std::string model;                  // a preset or a file
-  std::string tables;                 // a CSV file instead of the model's tables; empty: those
+  std::string model;    // a preset or a file
+  std::string tables;   // a CSV file instead of the model's tables; empty: those
+  std::string indices;  // a .npz file with the indices of a batch (docs/dlrm.md); empty: the model's pattern
   std::string platform = "dgx-h100";  // name of a shipped platform, or a platform file
   std::int64_t n_gpus = 0;
   std::optional<std::int64_t> gpus_per_node;

@@ -32,25 +32,37 @@ std::size_t reuse_bin(std::uint64_t times) {
 }
 
 Result<ReuseFactors> reuse_factors(std::span<const std::int64_t> indices, std::int64_t rows) {
-  std::unordered_map<std::int64_t, std::uint64_t> times;
-  times.reserve(indices.size() / 4);
+  std::int64_t highest = -1;
   for (std::size_t i = 0; i < indices.size(); ++i) {
     if (indices[i] < 0 || indices[i] >= rows) {
       return Error::at("", fmt::format("index {}", i))
           .found(fmt::format("{}", indices[i]))
           .expected(fmt::format("a row of the table, 0 to {}", rows - 1));
     }
-    ++times[indices[i]];
+    highest = std::max(highest, indices[i]);
   }
   ReuseFactors reuse;
   reuse.lookups = indices.size();
-  reuse.distinct_rows = times.size();
-  for (const auto& [row, n] : times) {
+  const auto count_row = [&reuse](std::uint64_t n) {
+    if (n == 0) return;
+    ++reuse.distinct_rows;
     reuse.of_rows[reuse_bin(n)] += 1;
     reuse.of_lookups[reuse_bin(n)] += static_cast<double>(n);
     reuse.hottest = std::max(reuse.hottest, n);
+  };
+  // A counter for every row where they are few beside the lookups.
+  constexpr std::int64_t kRowsPerLookup = 4;
+  if (highest / kRowsPerLookup <= static_cast<std::int64_t>(indices.size())) {
+    std::vector<std::uint32_t> times(static_cast<std::size_t>(highest + 1), 0);
+    for (const std::int64_t row : indices) ++times[static_cast<std::size_t>(row)];
+    for (const std::uint32_t n : times) count_row(n);
+  } else {
+    std::unordered_map<std::int64_t, std::uint64_t> times;
+    times.reserve(indices.size() / 4);
+    for (const std::int64_t row : indices) ++times[row];
+    for (const auto& [row, n] : times) count_row(n);
   }
-  for (std::size_t k = 0; k < kReuseBins && !times.empty(); ++k) {
+  for (std::size_t k = 0; k < kReuseBins && reuse.distinct_rows > 0; ++k) {
     reuse.of_rows[k] /= static_cast<double>(reuse.distinct_rows);
     reuse.of_lookups[k] /= static_cast<double>(reuse.lookups);
   }
@@ -86,6 +98,13 @@ AccessPattern AccessPattern::from_reuse(const ReuseFactors& batch, double rows) 
     const double n = batch.of_rows[k] * distinct;
     const double lookups = batch.of_lookups[k] * pattern.observed_lookups_;
     if (n <= 0 || lookups <= 0) continue;
+    const auto hottest = static_cast<double>(batch.hottest);
+    if (pattern.groups_.empty() && n > 1.5 && hottest > lookups / n && hottest < lookups) {
+      // The most popular row stands by itself: what one row binds is not the mean of its bin.
+      pattern.groups_.push_back({1, hottest / pattern.observed_lookups_});
+      pattern.groups_.push_back({n - 1, (lookups - hottest) / (n - 1) / pattern.observed_lookups_});
+      continue;
+    }
     pattern.groups_.push_back({n, lookups / n / pattern.observed_lookups_});
   }
   // A lookup less takes a distinct row away if it was the only one of its row.

@@ -16,6 +16,7 @@
 #include "stepcast/base/object_reader.h"
 #include "stepcast/describe/detail/toml_document.h"
 #include "stepcast/describe/dlrm_presets.h"
+#include "stepcast/describe/measured_indices.h"
 
 namespace stepcast {
 namespace {
@@ -169,6 +170,12 @@ Result<DlrmJob> parse_dlrm_job(std::string_view text, const std::string& name, c
     const std::filesystem::path file = std::filesystem::path{folder} / tables;
     STEPCAST_ASSIGN(model.tables, read_embedding_tables(file.string()));
   }
+  std::string indices;
+  STEPCAST_TRY(keys.optional("indices", indices));
+  if (!indices.empty()) {
+    const std::filesystem::path file = std::filesystem::path{folder} / indices;
+    STEPCAST_TRY(read_indices(file.string(), model));
+  }
   word.clear();
   STEPCAST_TRY(keys.optional("stack", word));
   if (!word.empty()) {
@@ -209,6 +216,12 @@ Result<DlrmJob> parse_dlrm_job(std::string_view text, const std::string& name, c
     if (!sound.ok()) return std::move(sound).error().in_file(name);
   }
   return job;
+}
+
+bool looks_like_embedding_tables(std::string_view text) {
+  const std::string_view header = text.substr(0, text.find('\n'));
+  return header.find("pooling_factor") != std::string_view::npos &&
+         header.find("rows") != std::string_view::npos && header.find('{') == std::string_view::npos;
 }
 
 Result<std::vector<EmbeddingTable>> read_embedding_tables(const std::string& file) {

@@ -8,6 +8,7 @@
 //   top_mlp = [1024, 1024, 512, 256, 1]
 //   interaction = "dot"               # dot, cross, concatenate
 //   tables = "tables.csv"             # beside this file
+//   indices = "batch.npz"             # beside this file: what a batch looks up (measured_indices.h)
 //   global_batch = 65536              # or batch_per_rank
 //   stack = "torchrec"                # pytorch, nvidia, torchrec, hugectr
 //   dtype = "tf32"                    # of the dense part: fp32, tf32, fp16, bf16
@@ -44,6 +45,8 @@ struct DlrmJob {
 [[nodiscard]] Result<DlrmJob> parse_dlrm_job(std::string_view text, const std::string& name,
                                              const std::string& folder);
 
+// Whether the header of a CSV text names what every table of this file has.
+[[nodiscard]] bool looks_like_embedding_tables(std::string_view text);
 [[nodiscard]] Result<std::vector<EmbeddingTable>> read_embedding_tables(const std::string& file);
 [[nodiscard]] Result<std::vector<EmbeddingTable>> parse_embedding_tables(std::string_view text,
                                                                          const std::string& name);

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/units.h"
 #include "stepcast/cost/collective_model.h"
 #include "stepcast/cost/device_time.h"
 #include "stepcast/predict/price_program.h"
@@ -17,6 +18,7 @@ namespace stepcast {
 namespace {
 
 constexpr double kReserveBytes = 1.5 * 1024 * 1024 * 1024;  // context, libraries, fragments
+constexpr double kHostMemoryBytes = 256 * kGiB;             // of a node, for each of its GPUs
 constexpr double kIndexBytes = 8;
 constexpr double kBackwardWithoutSortUs = 20;  // start of a backward with atomic updates
 constexpr double kStructureBand = 0.14;        // half-width in ln of what the model of a stack leaves out
@@ -45,6 +47,16 @@ TableState table_state(OptimizerKind kind) {
     case OptimizerKind::momentum_sgd: return {0, 4};
     default: return {0, 8};
   }
+}
+
+AccessPattern pattern_of(const EmbeddingTable& table) {
+  const auto rows = static_cast<double>(table.rows);
+  if (!table.reuse) return AccessPattern::zipf(rows, table.skew);
+  if (!table.reuse_of_lookups) return AccessPattern::from_reuse(*table.reuse, table.reuse_lookups, rows);
+  const ReuseFactors batch{
+      *table.reuse, *table.reuse_of_lookups, static_cast<std::uint64_t>(table.reuse_lookups),
+      static_cast<std::uint64_t>(table.reuse_distinct_rows), static_cast<std::uint64_t>(table.reuse_hottest)};
+  return AccessPattern::from_reuse(batch, rows);
 }
 
 }  // namespace
@@ -82,9 +94,7 @@ struct DlrmStepModel::Impl {
         prices(platform, assumptions) {
     gpus_per_node = std::max<std::int64_t>(1, platform.node.gpus_per_node);
     for (const EmbeddingTable& table : model.tables) {
-      patterns.push_back(table.reuse ? AccessPattern::from_reuse(*table.reuse, table.reuse_lookups,
-                                                                 static_cast<double>(table.rows))
-                                     : AccessPattern::zipf(static_cast<double>(table.rows), table.skew));
+      patterns.push_back(pattern_of(table));
     }
     std::vector<std::uint32_t> ranks;
     for (std::int64_t r = 0; r < n; ++r) ranks.push_back(static_cast<std::uint32_t>(r));
@@ -98,7 +108,21 @@ struct DlrmStepModel::Impl {
         kReserveBytes + model.dense_parameters() * 4 * states + activation_bytes(model, training, batch);
   }
 
+  // No sharding could hold it.
+  [[nodiscard]] Status check_sizes() const {
+    const double most =
+        static_cast<double>(n_ranks) * (platform.device.memory_size.value() + kHostMemoryBytes);
+    for (const EmbeddingTable& table : model.tables) {
+      if (table.bytes() <= most) continue;
+      return Error::at("", fmt::format("table `{}`", table.name))
+          .found(fmt::format("{:.0f} GiB of weights", table.bytes() / kGiB))
+          .expected(fmt::format("at most the {:.0f} GiB of {} GPUs and their hosts", most / kGiB, n_ranks));
+    }
+    return Ok{};
+  }
+
   Status prepare() {
+    STEPCAST_TRY(check_sizes());
     STEPCAST_ASSIGN(built, dlrm_program(model, training, habits, n_ranks));
     STEPCAST_ASSIGN(Plan compiled, Plan::compile(built.program));
     plan = std::make_unique<Plan>(std::move(compiled));
@@ -261,6 +285,17 @@ struct DlrmStepModel::Impl {
 
   [[nodiscard]] double available() const { return platform.device.memory_size.value(); }
 
+  // Of one node, and what the tables of its ranks take of it.
+  [[nodiscard]] double host_memory() const {
+    return kHostMemoryBytes * static_cast<double>(std::min(gpus_per_node, n_ranks));
+  }
+  [[nodiscard]] double fullest_host(const std::vector<RankLoad>& all) const {
+    std::vector<double> nodes(all.size() / static_cast<std::size_t>(gpus_per_node) + 1, 0.0);
+    for (std::size_t r = 0; r < all.size(); ++r)
+      nodes[r / static_cast<std::size_t>(gpus_per_node)] += all[r].host_bytes;
+    return *std::max_element(nodes.begin(), nodes.end());
+  }
+
   double forward_us(const RankLoad& load) const { return lookups.forward_us(load.lookups); }
   double backward_us(const RankLoad& load) const {
     if (habits.sorted_backward) return lookups.backward_us(load.lookups);
@@ -353,6 +388,7 @@ double DlrmStepModel::step_us(const ShardingPlan& plan, bool over_memory) {
   for (const Impl::RankLoad& load : loads) {
     if (!over_memory && load.table_bytes > table_memory_bytes()) return never;
   }
+  if (!over_memory && impl_->fullest_host(loads) > impl_->host_memory()) return never;
   if (!impl_->simulate(loads, reduced).ok()) return never;
   return impl_->timeline.end_us();
 }
@@ -389,7 +425,9 @@ Result<DlrmStep> DlrmStepModel::predict(const ShardingPlan& plan) {
     step.ranks.push_back(rank);
   }
   step.available_bytes = m.available();
-  step.fits = step.ranks[static_cast<std::size_t>(step.worst_rank)].memory_bytes <= step.available_bytes;
+  step.host_available_bytes = m.host_memory();
+  step.fits = step.ranks[static_cast<std::size_t>(step.worst_rank)].memory_bytes <= step.available_bytes &&
+              m.fullest_host(loads) <= step.host_available_bytes;
   step.lookup_imbalance = sum > 0 ? most * static_cast<double>(loads.size()) / sum : 1;
   if (m.n_ranks > 1) {
     const std::span<const double> durations = std::as_const(*m.costs).duration_us(m.built.blocks[0]);

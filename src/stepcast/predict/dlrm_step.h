@@ -39,8 +39,9 @@ struct DlrmStep {
   double exchange_us = 0, gradient_exchange_us = 0;
   double lookup_imbalance = 1;  // forward and backward: the busiest rank over the mean
   bool fits = true;
-  std::int32_t worst_rank = 0;  // most memory
-  double available_bytes = 0;   // of one GPU
+  std::int32_t worst_rank = 0;      // most memory
+  double available_bytes = 0;       // of one GPU
+  double host_available_bytes = 0;  // of the host of one node: assumed
   // A step of this work at peak rates alone: arithmetic, memory and links, each without the others.
   double bound_us = 0;
 };
@@ -48,7 +49,7 @@ struct DlrmStep {
 class DlrmStepModel {
  public:
   // `gpus_per_node` 0: as the platform says. Errors: those of the model, a batch smaller than the GPUs, GPUs that
-  // the platform cannot hold.
+  // the platform cannot hold, a table that is larger than the memory of all GPUs and hosts.
   [[nodiscard]] static Result<DlrmStepModel> create(const Dlrm& model, const DlrmTraining& training,
                                                     const Platform& platform, std::int64_t n_ranks,
                                                     const StepAssumptions& assumptions = {},
@@ -59,7 +60,7 @@ class DlrmStepModel {
 
   // Errors: a plan that does not fit the model or the ranks.
   [[nodiscard]] Result<DlrmStep> predict(const ShardingPlan& plan);
-  // The step time alone, infinite where memory does not suffice (unless `over_memory` is allowed).
+  // The step time alone, infinite where the memory of a GPU or host does not suffice (unless `over_memory` is allowed).
   [[nodiscard]] double step_us(const ShardingPlan& plan, bool over_memory = false);
   // Reuse factors of another batch, [table]; shardings are priced anew with them. As many as tables.
   void set_reuse(const std::vector<ReuseFactors>& reuse);

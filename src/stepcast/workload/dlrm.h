@@ -29,6 +29,9 @@ struct EmbeddingTable {
   // (cost/access_pattern.h has the bins); else a power law.
   std::optional<std::array<double, 17>> reuse;
   double reuse_lookups = 0;
+  // Of the same batch where it was measured: shares of the lookups, distinct rows, lookups of the most popular row.
+  std::optional<std::array<double, 17>> reuse_of_lookups;
+  double reuse_distinct_rows = 0, reuse_hottest = 0;
   double skew = 0.75;      // exponent of the power law
   double longest_bag = 0;  // lookups; 0: not known
   [[nodiscard]] double bytes() const {
