@@ -142,7 +142,7 @@ void add_notes(const Options& options, Forecast& forecast) {
 
 // Options that mean something with --trace alone, and those that mean something with it, too; all others describe a
 // step.
-constexpr std::array<std::string_view, 21> kOfTracesAlone = {"--recorded-on",
+constexpr std::array<std::string_view, 22> kOfTracesAlone = {"--recorded-on",
                                                              "--kernels",
                                                              "--host",
                                                              "--step",
