@@ -107,6 +107,14 @@ std::string usage_error(const CLI::App& root, const CLI::ParseError& problem) {
     if (unknown.empty() && !before.empty()) return unknown_word(before.front(), {&root, ""}, root) + see;
     if (!unknown.empty()) return unknown_word(unknown.front(), verb, root) + see;
   }
+  if (const auto kinds = verb.app->get_subcommands([](const CLI::App*) { return true; });
+      !kinds.empty() && verb.app->get_subcommands().empty()) {
+    if (!unknown.empty()) return unknown_word(unknown.front(), verb, root) + see;
+    std::string names;
+    for (const CLI::App* kind : kinds)
+      names += fmt::format("{}{}", names.empty() ? "" : ", ", kind->get_name());
+    return fmt::format("{}: found nothing behind it, expected one of {}", verb.app->get_name(), names) + see;
+  }
   std::string text = one_line(problem.what());
   const std::size_t colon = text.find(": ");
   if (text.find("At Most 1 required but received") != std::string::npos && colon != std::string::npos) {

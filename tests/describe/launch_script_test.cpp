@@ -39,8 +39,52 @@ TEST(LaunchScript, ExpandsWhatItSetsItself) {
 TEST(LaunchScript, LeavesWhatItCannotKnowAsItIsWritten) {
   EXPECT_THAT(words_of("run.py $X ${Y}/z $(date +%s) `id` $1 $((Q+1))"),
               ElementsAre("run.py", "$X", "${Y}/z", "$(date +%s)", "`id`", "$1", "$((Q+1))"));
-  EXPECT_THAT(words_of("A=1\nif true; then A=2; fi\n[ -d x ] && B=3\nrun.py $A $B"),
+  EXPECT_THAT(words_of("A=1\nif ls; then A=2; fi\n[ -d x ] && B=3\nrun.py $A $B"),
               ElementsAre("run.py", "$A", "$B"));
+}
+
+TEST(LaunchScript, DecidesConditionsThatItCan) {
+  const std::string sizes =
+      "if [ $S == 7 ]; then L=32; elif [[ $S = 13* ]]; then L=40\nelse L=80; fi\nrun.py $L";
+  EXPECT_THAT(words_of("S=7\n" + sizes), ElementsAre("run.py", "32"));
+  EXPECT_THAT(words_of("S=13b\n" + sizes), ElementsAre("run.py", "40"));
+  EXPECT_THAT(words_of("S=70\n" + sizes), ElementsAre("run.py", "80"));
+  EXPECT_THAT(words_of(sizes), ElementsAre("run.py", "$L"));
+  const std::string cases = "case \"$S\" in\n  7b|8b) L=32;;\n  13? ) L=40 ;;\n  (*) L=80\nesac\nrun.py $L";
+  EXPECT_THAT(words_of("S=8b\n" + cases), ElementsAre("run.py", "32"));
+  EXPECT_THAT(words_of("S=13b\n" + cases), ElementsAre("run.py", "40"));
+  EXPECT_THAT(words_of("S=405b\n" + cases), ElementsAre("run.py", "80"));
+  EXPECT_THAT(words_of(cases), ElementsAre("run.py", "$L"));
+  EXPECT_THAT(words_of("S=a; case $S in a) L=1;; esac\nrun.py $L"), ElementsAre("run.py", "1"));
+  EXPECT_THAT(
+      words_of(
+          "A=1; B=1; C=1; [ $A -lt 2 ] && B=2; [ -z \"$A\" ] && C=2; [ $A = 2 ] || D=4\nrun.py $B $C $D"),
+      ElementsAre("run.py", "2", "1", "4"));
+  EXPECT_THAT(words_of("A=1\nif [ $A -ge 1 ] && [ ! $A -gt 5 ]; then if [ $A -ne 1 ]; then B=1; else B=2; "
+                       "fi; fi\nrun.py $B"),
+              ElementsAre("run.py", "2"));
+  // What runs in an arm that does not is not run.
+  EXPECT_THAT(words_of("A=x\nif [ $A = y ]; then pretrain_a.py 1; else pretrain_b.py 2; fi"),
+              ElementsAre("pretrain_b.py", "2"));
+}
+
+TEST(LaunchScript, KnowsOtherWaysToSet) {
+  EXPECT_THAT(
+      words_of(
+          "let N=4*2\ndeclare -a A=(1 2 3)\nreadonly -r B=5\nrun.py $N ${A[1]} $A ${A[7]} \"${A[*]}\" $B"),
+      ElementsAre("run.py", "8", "2", "1", "${A[7]}", "1 2 3", "5"));
+  EXPECT_THAT(words_of("N=3\nrun.py ${1:-${M:-$N}} ${Q:=7} $Q ${R:-$X}"),
+              ElementsAre("run.py", "3", "7", "7", "${R:-$X}"));
+}
+
+TEST(LaunchScript, LeavesOutDocuments) {
+  EXPECT_THAT(
+      words_of(
+          "cat <<EOF > a.json\n{ \"a\": 'unclosed }\nrun.py x\nEOF\ncat <<- 'E 2'\n\ty \"\n\tE 2\nrun.py 1"),
+      ElementsAre("run.py", "1"));
+  EXPECT_THAT(words_of("cmd=\"run.py 1 2\"\neval $cmd\necho \"$cmd\""), ElementsAre("run.py", "1", "2"));
+  EXPECT_THAT(words_of("N=2\nsrun bash -c 'run.py \\\n $N' | tee x"),
+              ElementsAre("srun", "bash", "-c", "run.py", "2"));
 }
 
 TEST(LaunchScript, LeavesOutPipesAndRedirections) {
@@ -57,6 +101,9 @@ TEST(LaunchScript, RefusesWhatHasNoEnd) {
   std::string grows = "A=xxxxxxxx\n";
   for (int i = 0; i < 40; ++i) grows += "A=$A$A\n";
   EXPECT_FALSE(detail::launch_words(grows).ok());
+  std::string nests;
+  for (int i = 0; i < 1000; ++i) nests += "if a\n";
+  EXPECT_FALSE(detail::launch_words(nests).ok());
 }
 
 struct Script {
@@ -72,7 +119,8 @@ TEST_P(LaunchScriptFile, DescribesItsJob) {
   ASSERT_TRUE(text.ok()) << text.error().message();
   Job asked;
   asked.command_line = *text;
-  if (expected.n_gpus == 512) asked.n_gpus = 512;  // Slurm says it, not the script
+  if (text->find("SBATCH") != std::string::npos)
+    asked.n_gpus = expected.n_gpus;  // Slurm says it, not the script
   const auto job = resolve(asked);
   ASSERT_TRUE(job.ok()) << job.error().message();
   EXPECT_EQ(job->layout.world_size(), expected.n_gpus);
@@ -89,7 +137,34 @@ INSTANTIATE_TEST_SUITE_P(Written, LaunchScriptFile,
                                            Script{"slurm_options.sh", 512, 4, 4, 32, 80, 512},
                                            Script{"conditions.sh", 32, 4, 1, 8, 32, 32},
                                            Script{"bare_flags.sh", 1, 1, 1, 1, 12, 64},
-                                           Script{"several_commands.sh", 8, 1, 1, 8, 32, 8}));
+                                           Script{"several_commands.sh", 8, 1, 1, 8, 32, 8},
+                                           Script{"sizes_under_conditions.sh", 32, 4, 1, 8, 40, 32},
+                                           Script{"heredoc_eval.sh", 16, 1, 1, 16, 24, 256},
+                                           Script{"case_function.sh", 128, 8, 4, 4, 80, 128},
+                                           Script{"llama405b.sh", 1024, 8, 16, 8, 126, 256},
+                                           Script{"deepseek_v3_lists.sh", 1024, 1, 16, 64, 61, 8192}));
+
+TEST(LaunchScriptFile, NamesWhatOnlyTheClusterKnows) {
+  Job asked;
+  asked.command_line = read_file(test::source_dir() / "tests/describe/scripts/llama405b.sh").value();
+  const auto job = resolve(asked);
+  ASSERT_FALSE(job.ok());
+  EXPECT_THAT(job.error().message(), HasSubstr("--nnodes: found `$SLURM_NNODES`"));
+  EXPECT_THAT(job.error().message(), HasSubstr("--gpus says how many GPUs there are"));
+}
+
+// Et*3|(tt|)*29,m|L: 3, 2 x 29, none, none.
+TEST(LaunchScriptFile, LaysLayersOutAsTheScriptSays) {
+  Job asked;
+  asked.command_line = read_file(test::source_dir() / "tests/describe/scripts/deepseek_v3_lists.sh").value();
+  const auto job = resolve(asked);
+  ASSERT_TRUE(job.ok()) << job.error().message();
+  std::vector<std::int64_t> stages(32, 2);
+  stages.front() = 3;
+  stages[30] = stages[31] = 0;
+  EXPECT_EQ(job->layout.pipeline.layers_per_stage, stages);
+  EXPECT_EQ(job->layout.degrees.virtual_stages, 2);
+}
 
 }  // namespace
 }  // namespace stepcast

@@ -43,7 +43,9 @@ TEST(LayerWords, LayersOfStages) {
   EXPECT_THAT(*parse_pipeline_layout("Et|(tt|)*3mL"), ElementsAre(1, 2, 2, 2, 0));
   EXPECT_THAT(*parse_pipeline_layout("Etttt|tttt|tmL"), ElementsAre(4, 4, 1));
   EXPECT_THAT(*parse_pipeline_layout("((t|)*2t)*2"), ElementsAre(1, 1, 2, 1, 1));
-  for (const char* wrong : {"E(t", "t)", "tx", "t*", "(t|)*99999999", "((((((((((t))))))))))", "t*-1"}) {
+  EXPECT_THAT(*parse_pipeline_layout("7,8,8,7"), ElementsAre(7, 8, 8, 7));
+  for (const char* wrong : {"7,,8", "7 8", "99999999999999999999", "E(t", "t)", "tx", "t*", "(t|)*99999999",
+                            "((((((((((t))))))))))", "t*-1"}) {
     EXPECT_THAT(parse_pipeline_layout(wrong), test::FailsWith("pipeline layout")) << wrong;
   }
 }

@@ -182,6 +182,9 @@ Result<ResolvedJob> resolve_settings(const Job& job, const std::optional<Transfo
       result.notes.push_back(
           fmt::format("{} GPUs as said, where the launcher has {}", *result.n_gpus, *line.n_gpus));
     }
+    if (!result.n_gpus && !line.n_gpus && line.unknown_gpus) {
+      return Error{*line.unknown_gpus}.advice("--gpus says how many GPUs there are");
+    }
     if (!result.n_gpus) result.n_gpus = line.n_gpus;
     result.not_modelled.insert(result.not_modelled.begin(), line.not_modelled.begin(),
                                line.not_modelled.end());
@@ -199,6 +202,11 @@ Result<ResolvedJob> resolve_settings(const Job& job, const std::optional<Transfo
   STEPCAST_TRY(detail::apply_to_degrees(settings, result));
   Layout& layout = result.layout;
   if (!job.command_line) deal_out_layers(result);
+  if (const auto& stages = layout.pipeline.layers_per_stage;
+      result.model.n_multi_token_prediction_layers > 0 && stages.size() > 2 &&
+      stages[stages.size() - 2] == 0) {
+    result.notes.emplace_back("layers that predict further tokens are counted with the last stage");
+  }
   if (!job.command_line) note_sizes(settings, job, result);
   note_batch_in_tokens(layout, result.notes);
   shard_as_framework_does(job, layout, settings, result.notes);

@@ -16,6 +16,9 @@ namespace {
 
 bool is_flag(std::string_view word) { return word.starts_with("--") && word.size() > 2; }
 
+// A variable or a command that the script does not tell.
+bool is_open(std::string_view word) { return word.find_first_of("$`") != std::string_view::npos; }
+
 // A flag and the words behind it.
 struct GivenFlag {
   std::string_view name;
@@ -47,7 +50,13 @@ Error wrong_value(const GivenFlag& flag, std::string_view expected) {
   std::string found = "nothing";
   if (flag.values.size() == 1) found = fmt::format("`{}`", flag.values.front().substr(0, 60));
   if (flag.values.size() > 1) found = fmt::format("{} words", flag.values.size());
-  return Error::at("", std::string{flag.name}).found(std::move(found)).expected(std::string{expected});
+  Error error = Error::at("", std::string{flag.name}).found(std::move(found)).expected(std::string{expected});
+  for (const std::string_view value : flag.values) {
+    if (!is_open(value)) continue;
+    return std::move(error).advice(
+        fmt::format("the script does not say what {} is: write its value in its place", value.substr(0, 60)));
+  }
+  return error;
 }
 
 Status read_value(const GivenFlag& flag, std::int64_t& out) {
@@ -133,6 +142,24 @@ Error unknown_flag(std::string_view name) {
         "inference and reinforcement learning are not modelled: a forecast is of a training step");
   }
   Error error = Error::at("", std::string{name.substr(0, 80)}, "unknown flag");
+  // As other software, or nobody, spells it.
+  constexpr std::pair<std::string_view, std::string_view> kElsewhere[] = {
+      {"--fsdp", "--zero-stage 3 or --framework fsdp shards weights, gradients and optimizer states"},
+      {"--zero", "write --zero-stage 1, 2 or 3"},
+      {"--dp", "data parallel is what --gpus leaves: give --gpus"},
+      {"--lora", "write --lora-rank 16"},
+      {"--qlora",
+       "--lora-rank trains adapters on frozen weights in 16 bits; weights of 4 bits are not modelled"},
+      {"--peft", "write --lora-rank 16"},
+      {"--packing", "write --packed-mean-tokens 512, the mean length of what is packed"},
+      {"--list-models", "`stepcast models` lists them"},
+      {"--batch-size", "write --mbs for a micro-batch and --gbs for a step, both in sequences"},
+      {"--layers-per-stage", "write --pipeline-model-parallel-layout 7,8,8,7"},
+      {"--num-gpus", "write --gpus"},
+      {"--bf16-params", "write --dtype bf16"}};
+  for (const auto& [elsewhere, advice] : kElsewhere) {
+    if (name == elsewhere) return std::move(error).advice(std::string{advice});
+  }
   if (const auto meant = nearest_word(name, known)) {
     return std::move(error).advice(fmt::format("did you mean `{}`?", *meant));
   }
@@ -173,8 +200,9 @@ Status apply(const GivenFlag& flag, MegatronWords& words) {
 
 // What stands in front of the script.
 struct Launch {
-  std::optional<std::int64_t> nodes, gpus_per_node;
-  std::string script, elastic;  // elastic: what is not modelled of a number of nodes that may change
+  std::optional<std::int64_t> nodes, gpus_per_node, processes;
+  std::optional<Error> unknown;  // a number that the script does not tell
+  std::string script, elastic;   // elastic: what is not modelled of a number of nodes that may change
   std::span<const std::string> flags;
 };
 
@@ -193,8 +221,11 @@ Result<Launch> split_launcher(std::span<const std::string> words) {
     const std::string_view word = words[i];
     const std::size_t equals = word.find('=');
     const std::string_view name = word.substr(0, equals);
-    const bool is_nodes = name == "--nnodes";
-    if (!is_nodes && name != "--nproc_per_node" && name != "--nproc-per-node") continue;
+    const bool is_nodes = name == "--nnodes" || name == "--num_nodes";
+    const bool is_all = name == "--num_processes";
+    if (!is_nodes && !is_all && name != "--nproc_per_node" && name != "--nproc-per-node" &&
+        name != "--num_gpus")
+      continue;
     GivenFlag flag{name, {}};
     if (equals != std::string_view::npos) {
       flag.values.push_back(word.substr(equals + 1));
@@ -209,10 +240,14 @@ Result<Launch> split_launcher(std::span<const std::string> words) {
       launch.elastic = fmt::format("--nnodes {}: the most of them are taken", value.substr(0, 40));
       flag.values.front() = value.substr(colon + 1);
     }
+    if (is_open(value)) {
+      launch.unknown = wrong_value(flag, "a whole number");
+      continue;
+    }
     STEPCAST_TRY(read_value(flag, n));
     constexpr std::int64_t kMost = 10'000'000;
     if (n < 1 || n > kMost) return wrong_value(flag, "1 or more");
-    (is_nodes ? launch.nodes : launch.gpus_per_node) = n;
+    (is_nodes ? launch.nodes : is_all ? launch.processes : launch.gpus_per_node) = n;
   }
   return launch;
 }
@@ -245,7 +280,10 @@ Result<MegatronWords> parse_megatron_command_line(std::string_view line) {
   if (!launch.elastic.empty()) result.not_modelled.push_back(launch.elastic);
   result.is_bert = script == "pretrain_bert.py";
   result.gpus_per_node = launch.gpus_per_node;
-  if (launch.gpus_per_node) result.n_gpus = *launch.gpus_per_node * launch.nodes.value_or(1);
+  result.unknown_gpus = launch.unknown;
+  if (launch.processes) result.n_gpus = launch.processes;
+  if (launch.gpus_per_node && !launch.unknown)
+    result.n_gpus = *launch.gpus_per_node * launch.nodes.value_or(1);
   return result;
 }
 

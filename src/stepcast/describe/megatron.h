@@ -24,14 +24,16 @@ struct MegatronWords {
   JobSettings settings;
   std::vector<std::string> not_modelled;
   std::optional<std::int64_t> n_gpus, gpus_per_node;  // as the launcher says
-  bool is_bert = false;                               // the script is pretrain_bert.py
+  std::optional<Error>
+      unknown_gpus;      // the launcher has a variable that nothing sets: for who does not know better
+  bool is_bert = false;  // the script is pretrain_bert.py
 };
 
 // Flags alone, as words: {"--num-layers", "96", "--hidden-size=12288", ...}.
 [[nodiscard]] Result<MegatronWords> parse_megatron_flags(std::span<const std::string> words);
 
 // A line of a shell script: a launcher (torchrun, python -m torch.distributed...), a script and its flags; or
-// the flags alone. Quotes and continued lines are understood, variables are not.
+// the flags alone; or a script with all that, as launch_words() reads it.
 [[nodiscard]] Result<MegatronWords> parse_megatron_command_line(std::string_view line);
 
 enum class MegatronFlagUse : std::uint8_t {

@@ -367,7 +367,8 @@ Result<Transformer> find_preset(std::string_view name) {
   }
   const auto meant = nearest_word(name, known);
   return Error{fmt::format("no model is named `{}`", name)}.advice(
-      meant ? fmt::format("did you mean `{}`?", *meant) : "give a preset or the path of a config.json");
+      meant ? fmt::format("did you mean `{}`?", *meant)
+            : "`stepcast models` lists the names; the path of a config.json does as well");
 }
 
 }  // namespace stepcast

@@ -44,6 +44,7 @@ class StageReader {
   explicit StageReader(std::string_view text) : text_(text) {}
 
   Result<std::vector<std::int64_t>> read() {
+    if (!text_.empty() && text_.find_first_not_of("0123456789,") == std::string_view::npos) return numbers();
     std::string letters;
     STEPCAST_TRY(sequence(letters, 0));
     if (at_ < text_.size()) return wrong("a bracket that nothing opened");
@@ -65,7 +66,22 @@ class StageReader {
   [[nodiscard]] Error wrong(std::string problem) const {
     return Error::at("", "the pipeline layout", std::move(problem))
         .found(fmt::format("`{}`", text_.substr(0, 80)))
-        .expected("E, t, m, L and |, with (...) and *N to repeat");
+        .expected("E, t, m, L and |, with (...) and *N to repeat; or layers as in 7,8,8,7");
+  }
+
+  // "7,8,8,7": layers of every stage.
+  Result<std::vector<std::int64_t>> numbers() {
+    std::vector<std::int64_t> stages;
+    while (at_ <= text_.size()) {
+      const std::size_t comma = std::min(text_.find(',', at_), text_.size());
+      std::int64_t n = 0;
+      const auto read = std::from_chars(text_.data() + at_, text_.data() + comma, n);
+      if (read.ec != std::errc{} || read.ptr != text_.data() + comma || stages.size() >= kMost)
+        return wrong("no number between commas");
+      stages.push_back(n);
+      at_ = comma + 1;
+    }
+    return stages;
   }
 
   // NOLINTNEXTLINE(misc-no-recursion): as deep as the brackets, at most kDeepest.

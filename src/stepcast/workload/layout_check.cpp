@@ -159,9 +159,12 @@ Status check_uneven_stages(const Layout& layout, const Transformer& model) {
   std::int64_t sum = 0;
   for (std::size_t i = 0; i < layout.pipeline.layers_per_stage.size(); ++i) {
     const std::int64_t n = layout.pipeline.layers_per_stage[i];
-    // The first and the last may hold embedding and loss alone.
-    const bool at_end = i == 0 || i + 1 == layout.pipeline.layers_per_stage.size();
-    if (n < (at_end && n_chunks > 1 ? 0 : 1) || n > model.n_layers) {
+    // The first and the last may hold embedding and loss alone, the one in front of the last what predicts further
+    // tokens (DeepSeek-V3: `m|L`), which the last has here.
+    const std::size_t behind = layout.pipeline.layers_per_stage.size() - 1 - i;
+    const bool may_be_empty =
+        i == 0 || behind == 0 || (behind == 1 && model.n_multi_token_prediction_layers > 0);
+    if (n < (may_be_empty && n_chunks > 1 ? 0 : 1) || n > model.n_layers) {
       return Error::at("", "layers_per_stage")
           .found(fmt::format("{}", n))
           .expected("at least one layer in each stage");
@@ -195,7 +198,8 @@ Status check_pipeline(const Layout& layout, const Transformer& model) {
   if (pp > model.n_layers || model.n_layers % pp != 0) {
     return broken("pipeline_parallel",
                   fmt::format("n_layers {} is not divisible by pipeline_parallel {}", model.n_layers, pp))
-        .advice(fmt::format("nearest that work: pipeline_parallel {}; or give the layers of every stage",
+        .advice(fmt::format("nearest that work: pipeline_parallel {}; or give the layers of every stage "
+                            "(--pipeline-model-parallel-layout)",
                             nearest_divisors(model.n_layers, pp)));
   }
   const std::int64_t per_rank = model.n_layers / pp;

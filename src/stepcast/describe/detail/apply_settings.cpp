@@ -112,6 +112,31 @@ Status apply_data_parallel(const JobSettings& s, ResolvedJob& job) {
   return Ok{};
 }
 
+// "nearest that work: 10 or 17": layers of the first stage, or of the last if the first is like the others, with which
+// the others divide.
+std::string nearest_end_stage(std::int64_t n_layers, std::int64_t n_stages, std::int64_t first,
+                              std::int64_t last) {
+  const std::int64_t asked = first > 0 ? first : last, other = first > 0 ? last : 0;
+  const std::int64_t between = n_stages - (first > 0 ? 1 : 0) - (last > 0 ? 1 : 0);
+  const auto works = [&](std::int64_t n) {
+    const std::int64_t rest = n_layers - n - other;
+    return n >= 1 && between >= 1 && rest >= between && rest % between == 0;
+  };
+  std::string numbers;
+  for (std::int64_t below = std::min(asked, n_layers); below >= 1; --below) {
+    if (!works(below)) continue;
+    numbers = std::to_string(below);
+    break;
+  }
+  for (std::int64_t above = asked; above <= n_layers; ++above) {
+    if (!works(above)) continue;
+    numbers += fmt::format("{}{}", numbers.empty() ? "" : " or ", above);
+    break;
+  }
+  return numbers.empty() ? "--pipeline-model-parallel-layout gives the layers of every stage"
+                         : fmt::format("nearest that work: {}", numbers);
+}
+
 // Layers of every stage where they are not as many in each.
 Status apply_uneven_stages(const JobSettings& s, std::int64_t n_layers, Layout& layout) {
   const std::int64_t first = s.first_stage_layers.value_or(0), last = s.last_stage_layers.value_or(0);
@@ -134,7 +159,9 @@ Status apply_uneven_stages(const JobSettings& s, std::int64_t n_layers, Layout& 
     const std::int64_t fixed = (first > 0 ? 1 : 0) + (last > 0 ? 1 : 0);
     const std::int64_t rest = n_layers - first - last;
     if (n_chunks <= fixed || rest < n_chunks - fixed || rest % (n_chunks - fixed) != 0) {
-      return does_not_fit("--decoder-first-pipeline-num-layers");
+      const std::string_view flag =
+          first > 0 ? "--decoder-first-pipeline-num-layers" : "--decoder-last-pipeline-num-layers";
+      return does_not_fit(flag).advice(nearest_end_stage(n_layers, n_chunks, first, last));
     }
     layers.assign(static_cast<std::size_t>(n_chunks), rest / (n_chunks - fixed));
     if (first > 0) layers.front() = first;

@@ -1,29 +1,24 @@
 #include "stepcast/describe/detail/shell_script.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "stepcast/describe/detail/shell_arithmetic.h"
+#include "stepcast/describe/detail/shell_characters.h"
+#include "stepcast/describe/detail/shell_test.h"
+
 namespace stepcast::detail {
 namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{1} << 20;  // of all words of a script together
-constexpr int kDeepest = 32;                              // brackets in arithmetic
+constexpr std::size_t kMostBranches = 256;                // conditions in conditions
+constexpr int kDeepest = 8;                               // scripts in words, defaults in defaults
 
-bool begins_name(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool in_name(char c) { return begins_name(c) || (c >= '0' && c <= '9'); }
-bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
-bool is_space(char c) { return is_blank(c) || c == '\n'; }
-
-using Words = std::vector<std::string>;
-
-// Variables are arrays; one that is no array has one element. nullopt: set, but nobody knows to what.
-using Variables = std::map<std::string, std::optional<Words>, std::less<>>;
+using Words = ShellWords;
 
 std::string joined(const Words& words) {
   std::string text;
@@ -31,108 +26,28 @@ std::string joined(const Words& words) {
   return text;
 }
 
-// Whole numbers with + - * / % and brackets; names stand for variables.
-class Arithmetic {
- public:
-  Arithmetic(std::string_view text, const Variables& variables) : text_(text), variables_(variables) {}
-  std::optional<std::int64_t> value() {
-    const std::optional<std::int64_t> result = sum(0);
-    skip();
-    return at_ == text_.size() ? result : std::nullopt;
-  }
+bool is_python(const std::string& word) { return word.ends_with(".py"); }
 
- private:
-  void skip() {
-    while (at_ < text_.size() && is_space(text_[at_])) ++at_;
-  }
-  bool take(char c) {
-    skip();
-    if (at_ == text_.size() || text_[at_] != c) return false;
-    ++at_;
-    return true;
-  }
-  std::optional<std::int64_t> sum(int depth) {
-    std::optional<std::int64_t> left = product(depth);
-    while (left) {
-      const bool plus = take('+');
-      if (!plus && !take('-')) return left;
-      const std::optional<std::int64_t> right = product(depth);
-      if (!right) return right;
-      left = checked(static_cast<double>(*left) + (plus ? 1.0 : -1.0) * static_cast<double>(*right));
-    }
-    return left;
-  }
-  std::optional<std::int64_t> product(int depth) {
-    std::optional<std::int64_t> left = atom(depth);
-    while (left) {
-      skip();
-      const char op = at_ < text_.size() ? text_[at_] : '\0';
-      if (op != '*' && op != '/' && op != '%') return left;
-      ++at_;
-      const std::optional<std::int64_t> right = atom(depth);
-      if (!right || (op != '*' && *right == 0)) return std::nullopt;
-      if (op == '*') {
-        left = checked(static_cast<double>(*left) * static_cast<double>(*right));
-      } else {
-        left = op == '/' ? *left / *right : *left % *right;
-      }
-    }
-    return left;
-  }
-  std::optional<std::int64_t> atom(int depth) {
-    skip();
-    if (depth > kDeepest) return std::nullopt;
-    if (take('(')) {
-      const std::optional<std::int64_t> inner = sum(depth + 1);
-      return take(')') ? inner : std::nullopt;
-    }
-    std::string_view name = text_.substr(at_);
-    if (name.starts_with("${")) {
-      name = name.substr(2, name.find('}') == std::string_view::npos ? 0 : name.find('}') - 2);
-      at_ += name.size() + 3;
-    } else {
-      if (name.starts_with('$')) {
-        name.remove_prefix(1);
-        ++at_;
-      }
-      std::size_t length = 0;
-      while (length < name.size() && in_name(name[length])) ++length;
-      name = name.substr(0, length);
-      at_ += length;
-    }
-    if (at_ > text_.size() || name.empty()) return std::nullopt;
-    if (begins_name(name.front())) {
-      const auto found = variables_.find(name);
-      if (found == variables_.end() || !found->second || found->second->size() != 1) return std::nullopt;
-      return number(found->second->front());
-    }
-    return number(name);
-  }
-  static std::optional<std::int64_t> number(std::string_view text) {
-    std::int64_t value = 0;
-    const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (read.ec != std::errc{} || read.ptr != text.data() + text.size()) return std::nullopt;
-    return checked(static_cast<double>(value));
-  }
-  static std::optional<std::int64_t> checked(double value) {
-    constexpr double kMost = 1e15;  // exact in a double
-    if (value > kMost || value < -kMost) return std::nullopt;
-    return static_cast<std::int64_t>(value);
-  }
-
-  std::string_view text_;
-  const Variables& variables_;
-  std::size_t at_ = 0;
+// What stands between `if` and `fi`, `case` and `esac`, `do` and `done`, `{` and `}`.
+struct Branch {
+  enum class Kind : std::uint8_t { condition, cases, other };
+  Kind kind = Kind::other;
+  Truth runs = Truth::unknown;   // the arm that is read now
+  Truth earlier = Truth::no;     // one of the arms before ran
+  bool in_condition = false;     // between `if` and `then`
+  bool expects_pattern = false;  // behind `in` and `;;`
+  std::string subject;           // of `case`
 };
 
 class Script {
  public:
-  explicit Script(std::string_view text) : text_(text) {}
+  // A script in a word of another (`depth` above 0) shares what that one knows.
+  Script(std::string_view text, ShellVariables& variables, int depth = 0)
+      : text_(text), depth_(depth), variables_(variables) {}
 
   Result<std::vector<Words>> commands() {
     while (at_ < text_.size()) STEPCAST_TRY(step());
-    STEPCAST_TRY(end_word());
-    end_command();
+    STEPCAST_TRY(end_command_here());
     return std::move(commands_);
   }
 
@@ -144,7 +59,7 @@ class Script {
   Status step() {
     const char c = peek();
     if (c == '\0') return Error::at("", fmt::format("byte {}", at_)).found("a zero byte").expected("text");
-    if (is_blank(c)) {
+    if (is_blank(c) || (c == '|' && expects_pattern())) {
       ++at_;
       return end_word();
     }
@@ -233,20 +148,30 @@ class Script {
   // `NAME=(` begins an array; other brackets group commands.
   Status opened() {
     ++at_;
-    if (in_word_ && word_.ends_with('=') && command_.empty()) {
-      array_ = word_;
-      word_.clear();
+    if (in_word_ && word_.ends_with('=') && (command_.empty() || declares(command_.front()))) {
+      array_ = std::exchange(word_, {});
+      command_.clear();
       in_word_ = false;
       return Ok{};
     }
+    if (expects_pattern()) return end_word();
     return end_command_here();
   }
 
   Status closed() {
     ++at_;
-    if (array_.empty()) return end_command_here();
+    if (array_.empty()) {
+      STEPCAST_TRY(end_word());
+      open_case();
+      if (!expects_pattern()) return end_command_here();
+      begin_arm(std::exchange(command_, {}));
+      return Ok{};
+    }
     STEPCAST_TRY(end_word());
-    assign(std::exchange(array_, {}), std::exchange(command_, {}), true);
+    const std::string left = std::exchange(array_, {});
+    Words value = std::exchange(command_, {});
+    if (const Truth truth = runs(); truth != Truth::no)
+      assign(left, std::move(value), true, truth == Truth::yes);
     return Ok{};
   }
 
@@ -255,13 +180,29 @@ class Script {
     if (!array_.empty()) return end_word();                                // lines inside of an array
     if (c == '&' && (peek() == '>' || peek(1) == '>')) return end_word();  // `&>` a file
     STEPCAST_TRY(end_command_here());
-    after_condition_ = false;
-    if ((c == '&' || c == '|') && peek() == c) {
-      ++at_;
-      after_condition_ = true;
+    const bool twice = c != '\n' && peek() == c;
+    if (twice) ++at_;
+    if (twice && c == ';' && !branches_.empty() && branches_.back().kind == Branch::Kind::cases) {
+      end_arm(branches_.back());
     }
-    is_piped_ = c == '|' && !after_condition_;
+    joined_by_ = twice && c != ';' ? c : '\0';
+    is_piped_ = c == '|' && !twice;
+    if (c == '\n') skip_documents();
     return Ok{};
+  }
+
+  // Lines that feed a command (`<< END`), up to the line with their last word.
+  void skip_documents() {
+    for (const std::string& last : std::exchange(documents_, {})) {
+      while (at_ < text_.size()) {
+        const std::size_t end = std::min(text_.find('\n', at_), text_.size());
+        std::string_view line = text_.substr(at_, end - at_);
+        at_ = std::min(end + 1, text_.size());
+        while (!line.empty() && is_blank(line.front())) line.remove_prefix(1);
+        while (!line.empty() && is_blank(line.back())) line.remove_suffix(1);
+        if (line == last) break;
+      }
+    }
   }
 
   // Leaves out `2>&1`, `> file`, `>> file`, `< file`.
@@ -271,6 +212,11 @@ class Script {
       in_word_ = false;
     }
     STEPCAST_TRY(end_word());
+    if (peek() == '<' && peek(1) == '<' && peek(2) != '<') {
+      at_ += peek(2) == '-' ? 3U : 2U;
+      takes_document_ = true;
+      return Ok{};
+    }
     while (peek() == '>' || peek() == '<') ++at_;
     if (peek() == '&') {
       ++at_;
@@ -288,16 +234,16 @@ class Script {
     if (rest.starts_with("$((")) {
       const std::size_t end = rest.find("))");
       if (end == std::string_view::npos) return Error{"`$((` is not closed"};
-      const std::optional<std::int64_t> value = Arithmetic{rest.substr(3, end - 3), variables_}.value();
+      const std::optional<std::int64_t> value = shell_arithmetic(rest.substr(3, end - 3), variables_);
       if (!value) return unknown_until(end + 1);
       at_ += end + 2;
       word_ += std::to_string(*value);
       in_word_ = true;
       return Ok{};
     }
-    if (rest.starts_with("$(")) return unknown_until(closing_bracket(rest));
+    if (rest.starts_with("$(")) return unknown_until(closing(rest, '(', ')'));
     if (rest.starts_with("${")) {
-      const std::size_t end = rest.find('}');
+      const std::size_t end = closing(rest, '{', '}');
       if (end == std::string_view::npos) return Error{"`${` is not closed"};
       return variable(rest.substr(2, end - 2), rest.substr(0, end + 1), quoted);
     }
@@ -313,17 +259,18 @@ class Script {
       return Ok{};
     }
     if (rest[1] == '@' || rest[1] == '*') {  // arguments of the script: there are none
+      if (quoted && word_.empty()) in_word_ = false;
       at_ += end;
       return Ok{};
     }
     return variable(rest.substr(1, end - 1), rest.substr(0, end), quoted);
   }
 
-  static std::size_t closing_bracket(std::string_view text) {
+  static std::size_t closing(std::string_view text, char open, char close) {
     int depth = 0;
     for (std::size_t i = 0; i < text.size(); ++i) {
-      if (text[i] == '(') ++depth;
-      if (text[i] == ')' && --depth == 0) return i;
+      if (text[i] == open) ++depth;
+      if (text[i] == close && --depth == 0) return i;
     }
     return std::string_view::npos;
   }
@@ -346,21 +293,50 @@ class Script {
     std::string_view how = inside.substr(length);
     const auto found = variables_.find(name);
     const bool is_known = found != variables_.end() && found->second.has_value();
-    const bool all = how.starts_with("[@]") || how.starts_with("[*]");
-    if (all) how.remove_prefix(3);
     Words value;
     if (is_known) value = *found->second;
+    const bool all = how.starts_with("[@]"), in_one = how.starts_with("[*]");
+    if (all || in_one) {
+      how.remove_prefix(3);
+    } else if (how.starts_with('[') && is_known) {  // one element; the first without an index
+      const std::size_t end = std::min(how.find(']'), how.size() - 1);
+      const std::optional<std::int64_t> index = shell_arithmetic(how.substr(1, end - 1), variables_);
+      if (!index || *index < 0 || static_cast<std::size_t>(*index) >= value.size()) return keep(written);
+      value = {value[static_cast<std::size_t>(*index)]};
+      how.remove_prefix(end + 1);
+    }
+    if (!all && !in_one && is_known && value.size() > 1)
+      value.resize(1);  // an array by its name is its first element
     const bool has_default = how.starts_with(":-") || how.starts_with(":=") || how.starts_with('-');
-    if (found == variables_.end() || (is_known && joined(value).empty())) {
-      if (has_default) {
-        how.remove_prefix(how.starts_with('-') ? 1 : 2);
-        value = {std::string{how}};
-        if (how.find('$') != std::string_view::npos) return keep(written);
-        return insert(value, all, quoted);
-      }
+    if (has_default && (found == variables_.end() || (is_known && joined(value).empty()))) {
+      const bool assigns = how.starts_with(":=");
+      const std::optional<std::string> text = expanded(how.substr(how.starts_with('-') ? 1 : 2));
+      if (!text || text->find('$') != std::string::npos) return keep(written);
+      if (assigns) assign(std::string{name} + "=", {*text}, false);
+      return insert({*text}, false, quoted);
     }
     if (!is_known || (!how.empty() && !has_default)) return keep(written);
     return insert(value, all, quoted);
+  }
+
+  // A text with its variables; nothing if it is no text.
+  [[nodiscard]] std::optional<std::string> expanded(std::string_view text) {
+    if (depth_ >= kDeepest) return std::nullopt;
+    Script inner{text, variables_, depth_ + 1};
+    while (inner.at_ < text.size()) {
+      const char c = inner.peek();
+      Status status = Ok{};
+      if (c == '"' || c == '\'' || c == '\\') {
+        status = c == '"' ? inner.double_quoted() : c == '\'' ? inner.single_quoted() : inner.escaped();
+      } else if (c == '$' || c == '`') {
+        status = inner.expansion(true);
+      } else {
+        inner.add(c);
+        ++inner.at_;
+      }
+      if (!status.ok() || inner.word_.size() > kMostBytes) return std::nullopt;
+    }
+    return std::move(inner.word_);
   }
 
   Status keep(std::string_view written) {
@@ -371,6 +347,7 @@ class Script {
 
   Status insert(const Words& value, bool all, bool quoted) {
     if (all && quoted) {  // each element a word
+      if (value.empty() && word_.empty()) in_word_ = false;
       for (std::size_t i = 0; i < value.size(); ++i) {
         word_ += value[i];
         in_word_ = true;
@@ -392,7 +369,11 @@ class Script {
     if (!in_word_) return Ok{};
     n_bytes_ += word_.size() + 1;
     if (n_bytes_ > kMostBytes) return Error{"a script that grows without end"};
-    if (!std::exchange(skips_word_, false)) command_.push_back(word_);
+    if (std::exchange(takes_document_, false)) {
+      documents_.push_back(word_);
+    } else if (!std::exchange(skips_word_, false)) {
+      command_.push_back(word_);
+    }
     word_.clear();
     in_word_ = false;
     return Ok{};
@@ -400,46 +381,151 @@ class Script {
 
   Status end_command_here() {
     STEPCAST_TRY(end_word());
-    end_command();
-    return Ok{};
+    return end_command();
   }
 
-  // Assignments are done, words that steer are taken away, and what remains is a command.
-  void end_command() {
+  [[nodiscard]] bool expects_pattern() const {
+    return array_.empty() && !branches_.empty() && branches_.back().expects_pattern;
+  }
+
+  static bool declares(const std::string& word) {
+    return word == "export" || word == "local" || word == "declare" || word == "readonly" ||
+           word == "typeset";
+  }
+
+  // Of all branches around, and of the command in front: `A && B`, `A || B`.
+  [[nodiscard]] Truth runs() const {
+    Truth truth = joined_by_ == '&' ? last_ : joined_by_ == '|' ? negated(last_) : Truth::yes;
+    for (const Branch& branch : branches_)
+      truth = both(truth, branch.in_condition ? Truth::unknown : branch.runs);
+    return truth;
+  }
+
+  // `case SUBJECT in`, perhaps with the first pattern behind it, ends where a bracket or a line ends.
+  void open_case() {
+    if (command_.size() < 3 || command_[0] != "case" || command_[2] != "in") return;
+    branches_.push_back({.kind = Branch::Kind::cases, .expects_pattern = true, .subject = command_[1]});
+    command_.erase(command_.begin(), command_.begin() + 3);
+  }
+
+  void begin_arm(const Words& patterns) {
+    Branch& branch = branches_.back();
+    Truth matches = Truth::no;
+    for (const std::string& pattern : patterns)
+      matches = either(matches, matches_pattern(branch.subject, pattern));
+    branch.runs = both(negated(branch.earlier), matches);
+    branch.expects_pattern = false;
+  }
+
+  static void end_arm(Branch& branch) {
+    branch.earlier = either(branch.earlier, branch.runs);
+    branch.expects_pattern = branch.kind == Branch::Kind::cases;
+  }
+
+  // Takes the words that steer from the front. False: nothing is left to run.
+  bool steer(Words& words) {
+    while (!words.empty()) {
+      const std::string word = words.front();
+      Branch* branch = branches_.empty() ? nullptr : &branches_.back();
+      const bool in_if = branch != nullptr && branch->kind == Branch::Kind::condition;
+      if (word == "if") {
+        branches_.push_back({.kind = Branch::Kind::condition, .in_condition = true});
+      } else if (word == "elif" && in_if) {
+        end_arm(*branch);
+        branch->in_condition = true;
+        joined_by_ = '\0';
+      } else if (word == "then" && in_if) {
+        branch->in_condition = false;
+        branch->runs = both(negated(branch->earlier), last_);
+        joined_by_ = '\0';
+      } else if (word == "else" && in_if) {
+        end_arm(*branch);
+        branch->runs = negated(branch->earlier);
+      } else if (word == "fi" || word == "done" || word == "esac" || word == "}") {
+        if (branch != nullptr) branches_.pop_back();
+      } else if (word == "{") {
+        branches_.push_back({});
+      } else if (word == "for" || word == "while" || word == "until" || word == "case") {
+        branches_.push_back({});
+        return false;
+      } else if (word != "do") {
+        return true;
+      }
+      words.erase(words.begin());
+    }
+    return false;
+  }
+
+  // Words that steer are taken away, assignments are done, and what remains is a command.
+  Status end_command() {
+    if (branches_.size() > kMostBranches) return Error{"a script that nests without end"};
+    if (expects_pattern() && (command_.empty() || command_.front() != "esac")) return Ok{};
+    if (const std::size_t n = branches_.size(); open_case(), branches_.size() > n) return Ok{};
     Words words = std::exchange(command_, {});
     skips_word_ = false;
     const bool piped = std::exchange(is_piped_, false);
-    while (!words.empty() && steers(words.front())) words.erase(words.begin());
-    if (words.empty() || piped) return;
-    const bool exports = words.front() == "export" || words.front() == "local" ||
-                         words.front() == "declare" || words.front() == "readonly";
+    if (piped || !steer(words)) return Ok{};
+    const Truth before = last_;
+    const Truth runs_now = runs();
+    last_ = truth_of_command(words);
+    if (joined_by_ != '\0') last_ = joined_by_ == '&' ? both(before, last_) : either(before, last_);
+    if (runs_now == Truth::no) return Ok{};
+    return run(std::move(words), runs_now == Truth::yes);
+  }
+
+  Status run(Words words, bool surely) {
+    const bool exports = declares(words.front());
     if (exports) words.erase(words.begin());
+    while (exports && !words.empty() && words.front().starts_with('-')) words.erase(words.begin());
     while (!words.empty() && is_assignment(words.front())) {
       const std::size_t sign = words.front().find('=');
       // `A=1 command` sets A for the command alone; as nothing else reads it, it may stay.
-      assign(words.front().substr(0, sign + 1), {words.front().substr(sign + 1)}, false);
+      assign(words.front().substr(0, sign + 1), {words.front().substr(sign + 1)}, false, surely);
       words.erase(words.begin());
     }
-    if (words.empty() || exports) return;
-    // Flags on a line of their own, without a sign of continuation: of the command above.
-    if (words.front().starts_with("-") && !commands_.empty()) {
-      commands_.back().insert(commands_.back().end(), words.begin(), words.end());
-      return;
+    if (words.empty() || exports) return Ok{};
+    if (words.front() == "let") {
+      for (auto word = words.begin() + 1; word != words.end(); ++word) let(*word, surely);
+      return Ok{};
     }
+    if (words.front() == "echo" || words.front() == "printf" || words.front() == "cat") return Ok{};
+    if (words.front() == "eval") words.erase(words.begin());
+    // Flags on a line of their own, without a sign of continuation: of the command above.
+    if (!words.empty() && words.front().starts_with("-") && !commands_.empty()) {
+      commands_.back().insert(commands_.back().end(), words.begin(), words.end());
+      return Ok{};
+    }
+    STEPCAST_TRY(open_up(words));
     commands_.push_back(std::move(words));
+    return Ok{};
   }
 
-  bool steers(const std::string& word) {
-    if (word == "if" || word == "for" || word == "while" || word == "until" || word == "case" ||
-        word == "{") {
-      ++depth_;
-      return word == "{";
+  void let(const std::string& word, bool surely) {
+    if (!is_assignment(word)) return;
+    const std::size_t sign = word.find('=');
+    const std::optional<std::int64_t> value = shell_arithmetic(word.substr(sign + 1), variables_);
+    const std::string name = word.substr(0, std::min(word.find('+'), sign));
+    assign(name + "=", {value ? std::to_string(*value) : word}, false,
+           surely && value && word[sign - 1] != '+');
+  }
+
+  // `bash -c "python pretrain_gpt.py ..."`: the command in the word stands behind what launches it, which says how
+  // many GPUs there are.
+  Status open_up(Words& words) {
+    for (std::size_t i = 0; i < words.size() && depth_ < kDeepest; ++i) {
+      const std::size_t at = words[i].find(".py");
+      if (at == std::string::npos || at + 3 == words[i].size() || !is_space(words[i][at + 3])) continue;
+      Script inner{words[i], variables_, depth_ + 1};
+      STEPCAST_ASSIGN(std::vector<Words> commands, inner.commands());
+      n_bytes_ += inner.n_bytes_;
+      words.resize(i);
+      for (Words& command : commands) {
+        if (std::none_of(command.begin(), command.end(), is_python)) continue;
+        words.insert(words.end(), command.begin(), command.end());
+        return Ok{};
+      }
     }
-    if (word == "fi" || word == "done" || word == "esac" || word == "}") {
-      depth_ = std::max(0, depth_ - 1);
-      return true;
-    }
-    return word == "then" || word == "else" || word == "do" || word == "!";
+    return Ok{};
   }
 
   static bool is_assignment(const std::string& word) {
@@ -449,12 +535,12 @@ class Script {
            (word.compare(i, 1, "=") == 0 || word.compare(i, 2, "+=") == 0);
   }
 
-  // `left` ends in = or +=.
-  void assign(const std::string& left, Words value, bool is_array) {
+  // `left` ends in = or +=. What may or may not happen leaves the variable unknown.
+  void assign(const std::string& left, Words value, bool is_array, bool surely = true) {
     const bool adds = left.ends_with("+=");
     const std::string name = left.substr(0, left.size() - (adds ? 2 : 1));
     std::optional<Words>& variable = variables_[name];
-    if (depth_ > 0 || after_condition_) {
+    if (!surely) {
       variable.reset();
     } else if (adds && variable && value.size() == 1 && variable->size() == 1 && !is_array) {
       variable->front() += value.front();
@@ -468,48 +554,25 @@ class Script {
   std::string_view text_;
   std::size_t at_ = 0, n_bytes_ = 0;
   std::string word_, array_;  // array_: "NAME=" while its elements are read
-  bool in_word_ = false, skips_word_ = false, is_piped_ = false, after_condition_ = false;
-  int depth_ = 0;  // of conditions, loops and functions
+  bool in_word_ = false, skips_word_ = false, takes_document_ = false, is_piped_ = false;
+  char joined_by_ = '\0';        // `&` or `|`: behind && or ||
+  Truth last_ = Truth::unknown;  // of the command before
+  int depth_ = 0;
+  std::vector<Branch> branches_;
+  std::vector<std::string> documents_;  // last words of documents that begin on the next line
   Words command_;
   std::vector<Words> commands_;
-  Variables variables_;
+  ShellVariables& variables_;
 };
-
-bool is_python(const std::string& word) { return word.ends_with(".py"); }
-
-// `bash -c "python pretrain_gpt.py ..."`: the words of the word.
-Words opened_up(const Words& words) {
-  for (const std::string& word : words) {
-    if (word.find(".py ") == std::string::npos) continue;
-    Words inner;
-    std::string part;
-    for (const char c : word + " ") {
-      if (!is_space(c)) {
-        part += c;
-      } else if (!part.empty()) {
-        inner.push_back(std::exchange(part, {}));
-      }
-    }
-    // What launched it says how many GPUs there are.
-    Words all;
-    for (const std::string& before : words) {
-      if (&before == &word) break;
-      all.push_back(before);
-    }
-    all.insert(all.end(), inner.begin(), inner.end());
-    return all;
-  }
-  return words;
-}
 
 }  // namespace
 
 Result<std::vector<std::string>> launch_words(std::string_view script) {
-  STEPCAST_ASSIGN(std::vector<Words> commands, Script{script}.commands());
+  ShellVariables variables;
+  STEPCAST_ASSIGN(std::vector<Words> commands, Script(script, variables).commands());
   Words all, launch;
   bool is_training = false;
-  for (const Words& command : commands) {
-    Words words = opened_up(command);
+  for (Words& words : commands) {
     all.insert(all.end(), words.begin(), words.end());
     const auto python = std::find_if(words.begin(), words.end(), is_python);
     if (python == words.end()) continue;

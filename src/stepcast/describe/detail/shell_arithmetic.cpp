@@ -1,0 +1,112 @@
+#include "stepcast/describe/detail/shell_arithmetic.h"
+
+#include <charconv>
+#include <system_error>
+
+#include "stepcast/describe/detail/shell_characters.h"
+
+namespace stepcast::detail {
+namespace {
+
+constexpr int kDeepest = 32;  // brackets
+
+class Arithmetic {
+ public:
+  Arithmetic(std::string_view text, const ShellVariables& variables) : text_(text), variables_(variables) {}
+  std::optional<std::int64_t> value() {
+    const std::optional<std::int64_t> result = sum(0);
+    skip();
+    return at_ == text_.size() ? result : std::nullopt;
+  }
+
+ private:
+  void skip() {
+    while (at_ < text_.size() && is_space(text_[at_])) ++at_;
+  }
+  bool take(char c) {
+    skip();
+    if (at_ == text_.size() || text_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
+  std::optional<std::int64_t> sum(int depth) {
+    std::optional<std::int64_t> left = product(depth);
+    while (left) {
+      const bool plus = take('+');
+      if (!plus && !take('-')) return left;
+      const std::optional<std::int64_t> right = product(depth);
+      if (!right) return right;
+      left = checked(static_cast<double>(*left) + (plus ? 1.0 : -1.0) * static_cast<double>(*right));
+    }
+    return left;
+  }
+  std::optional<std::int64_t> product(int depth) {
+    std::optional<std::int64_t> left = atom(depth);
+    while (left) {
+      skip();
+      const char op = at_ < text_.size() ? text_[at_] : '\0';
+      if (op != '*' && op != '/' && op != '%') return left;
+      ++at_;
+      const std::optional<std::int64_t> right = atom(depth);
+      if (!right || (op != '*' && *right == 0)) return std::nullopt;
+      if (op == '*') {
+        left = checked(static_cast<double>(*left) * static_cast<double>(*right));
+      } else {
+        left = op == '/' ? *left / *right : *left % *right;
+      }
+    }
+    return left;
+  }
+  std::optional<std::int64_t> atom(int depth) {
+    skip();
+    if (depth > kDeepest) return std::nullopt;
+    if (take('(')) {
+      const std::optional<std::int64_t> inner = sum(depth + 1);
+      return take(')') ? inner : std::nullopt;
+    }
+    std::string_view name = text_.substr(at_);
+    if (name.starts_with("${")) {
+      name = name.substr(2, name.find('}') == std::string_view::npos ? 0 : name.find('}') - 2);
+      at_ += name.size() + 3;
+    } else {
+      if (name.starts_with('$')) {
+        name.remove_prefix(1);
+        ++at_;
+      }
+      std::size_t length = 0;
+      while (length < name.size() && in_name(name[length])) ++length;
+      name = name.substr(0, length);
+      at_ += length;
+    }
+    if (at_ > text_.size() || name.empty()) return std::nullopt;
+    if (begins_name(name.front())) {
+      const auto found = variables_.find(name);
+      if (found == variables_.end() || !found->second || found->second->size() != 1) return std::nullopt;
+      return number(found->second->front());
+    }
+    return number(name);
+  }
+  static std::optional<std::int64_t> number(std::string_view text) {
+    std::int64_t value = 0;
+    const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (read.ec != std::errc{} || read.ptr != text.data() + text.size()) return std::nullopt;
+    return checked(static_cast<double>(value));
+  }
+  static std::optional<std::int64_t> checked(double value) {
+    constexpr double kMost = 1e15;  // exact in a double
+    if (value > kMost || value < -kMost) return std::nullopt;
+    return static_cast<std::int64_t>(value);
+  }
+
+  std::string_view text_;
+  const ShellVariables& variables_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace
+
+std::optional<std::int64_t> shell_arithmetic(std::string_view text, const ShellVariables& variables) {
+  return Arithmetic{text, variables}.value();
+}
+
+}  // namespace stepcast::detail
