@@ -131,6 +131,24 @@ TEST(CollectiveModel, WithoutCurvesUsesThePlatform) {
   EXPECT_NEAR(across->curve.at(Bytes{0x1p30}).time.value(), 12583, 50);
 }
 
+TEST(CollectiveModel, DomainsOfPcieShareOneLinkInAnAllToAll) {
+  Platform p = node_of_eight();
+  p.node.intra.kind = LinkKind::pcie;
+  p.node.intra.bandwidth_per_gpu = BytesPerSecond{32e9};
+  const CollectiveModel even{p};
+  p.node.intra.gpus_per_pcie_domain = 4;
+  const CollectiveModel shared{p};
+  const auto ratio = [&](CollectiveOp op, std::uint32_t n) {
+    const CollectiveGroup group{.op = op, .n_ranks = n};
+    return us(shared, group, 0x1p32) / us(even, group, 0x1p32);
+  };
+  // Four GPUs send half of their buffers each over the one link of their domain: 2 buffers, beside 7/8 of one over a
+  // GPU's own link.
+  EXPECT_NEAR(ratio(all_to_all, 8), 16.0 / 7, 1e-3);
+  EXPECT_DOUBLE_EQ(ratio(all_to_all, 4), 1);
+  EXPECT_DOUBLE_EQ(ratio(all_reduce, 8), 1);
+}
+
 TEST(CollectiveModel, GroupsShareTheAdaptersOfTheirNode) {
   Platform p = node_of_eight();
   p.node.network->nics_per_node = 4;

@@ -2,6 +2,8 @@
 
 #include <cmath>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -123,6 +125,42 @@ TEST(DlrmStep, ANewBatchOfReuseFactorsChangesTheLookups) {
   hot.distinct_rows = 1000;
   steps.set_reuse(std::vector<ReuseFactors>(model.tables.size(), hot));
   EXPECT_LT(steps.step_us(plan), before);
+}
+
+TEST(DlrmStep, OldHugeCtrHidesNothing) {
+  const Dlrm model = *dlrm_preset("dlrm-mlperf-v1");
+  const auto step_of = [&](DlrmStack stack) {
+    DlrmStepModel steps =
+        steps_of(model, {.stack = stack, .global_batch = 55296, .dtype = DType::fp16}, 8, "dgx-a100");
+    return *steps.predict(stack == DlrmStack::hugectr ? ShardingPlan{} : round_robin(model, 8));
+  };
+  EXPECT_GT(step_of(DlrmStack::hugectr_2).time.time.value(),
+            1.2 * step_of(DlrmStack::hugectr).time.time.value());
+}
+
+TEST(DlrmStep, PartsOfOneNodeSendOneSum) {
+  Dlrm model = *dlrm_preset("dlrm-ddp");
+  model.interaction = Interaction::concatenate;
+  model.tables.resize(1);
+  const DlrmTraining training{.stack = DlrmStack::hugectr, .global_batch = 16384};
+  DlrmStepModel steps = steps_of(model, training, 16);
+  ShardingPlan plan{.tables = {{.kind = ShardingKind::row_wise}}};
+  for (std::int32_t r = 0; r < 8; ++r) plan.tables[0].ranks.push_back(r);
+  const Result<DlrmStep> step = steps.predict(plan);
+  ASSERT_TRUE(step.ok());
+  // 128 columns of 4 bytes of every sample, an eighth from each rank, 15 of 16 to others.
+  EXPECT_DOUBLE_EQ(step->ranks[0].sent_bytes, 16384.0 * 128 * 4 / 8 * 15 / 16);
+}
+
+TEST(DlrmStep, NamesWhatEachExchangeIsWaitedFor) {
+  const Dlrm model = *dlrm_preset("dlrm-ddp");
+  DlrmStepModel steps = steps_of(model, {.global_batch = 16384}, 8);
+  ASSERT_TRUE(steps.predict(round_robin(model, 8)).ok());
+  std::vector<std::string> labels;
+  for (const RankGroup& group : steps.program().groups()) labels.push_back(group.label);
+  EXPECT_EQ(labels, (std::vector<std::string>{"world", "embedding indices", "embedding vectors",
+                                              "embedding gradients", "embedding tables"}));
+  for (const Collective& c : steps.program().collectives()) EXPECT_NE(c.op, CollectiveOp::unknown);
 }
 
 TEST(DlrmStep, RefusesWhatCannotBe) {

@@ -1,4 +1,5 @@
 // Predictions of described recommendation models.
+#include <cmath>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "stepcast/describe/dlrm_job.h"
 #include "stepcast/describe/measured_indices.h"
 #include "stepcast/describe/torchrec_plan.h"
+#include "stepcast/plan/row_balanced_sharding.h"
 #include "stepcast/plan/sharding_search.h"
 #include "stepcast/platform/platform_choice.h"
 #include "stepcast/platform/platform_file.h"
@@ -51,7 +53,8 @@ Result<Forecast> Session::predict(const PredictDlrmRequest& request) const {
     STEPCAST_ASSIGN(const std::string text, read_file(request.plan));
     STEPCAST_ASSIGN(plan, parse_torchrec_plan(text, request.plan, job.model, request.n_gpus));
   } else if (!steps.is_hybrid()) {
-    plan = search_sharding(steps).plan;
+    if (job.training.stack == DlrmStack::hugectr) plan = row_balanced_sharding(steps).plan;
+    if (plan.tables.empty() || !std::isfinite(steps.step_us(plan))) plan = search_sharding(steps).plan;
   }
   STEPCAST_ASSIGN(const DlrmStep step, steps.predict(plan));
   Forecast forecast = dlrm_forecast(steps, step, platform, plan, {.collectives = request.collectives});

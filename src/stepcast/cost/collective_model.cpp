@@ -357,11 +357,39 @@ std::optional<ResolvedCollective> CollectiveModel::from_curves(const CollectiveG
   return ResolvedCollective{std::move(curve), fmt::format("scaled from {} ranks", counts)};
 }
 
+namespace {
+
+// A curve whose transfers, but not its start-up, take so many times as long.
+TimeCurve slower(const TimeCurve& curve, double slowdown) {
+  const TimeCurve::Table fraction = bandwidth_share(curve);
+  Tables t = tables_of(curve);
+  for (std::size_t i = 0; i < kPoints; ++i) {
+    const double more = std::log(1 + (slowdown - 1) * fraction[i]);
+    t.time[i] += more;
+    t.low[i] += more - kBandOfSharing * more;
+    t.high[i] += more + kBandOfSharing * more;
+  }
+  return finished(t, curve, EstimateSource::analytic);
+}
+
+// What the GPUs of a PCIe domain (a switch, or a socket) send to all outside of it passes one link that they share; a ring
+// passes it once and is not slower for it. 1 where nothing is shared.
+double shared_pcie_slowdown(const Node& node, const CollectiveGroup& group) {
+  const double n = group.n_ranks, domain = node.intra.gpus_per_pcie_domain.value_or(0);
+  if (node.intra.kind != LinkKind::pcie || group.op != CollectiveOp::all_to_all || domain < 1 || n <= domain)
+    return 1;
+  return std::max(1.0, domain * (n - domain) / n / bus_factor(group.op, group.n_ranks));
+}
+
+}  // namespace
+
 std::optional<ResolvedCollective> CollectiveModel::from_other_systems(const CollectiveGroup& group,
                                                                       CollectiveOp op) const {
   if (!related_ || group.n_nodes > 1) return std::nullopt;
   auto curve = related_->curve(device_, node_, op, group.n_ranks);
   if (!curve) return std::nullopt;
+  const double slowdown = shared_pcie_slowdown(node_, group);
+  if (slowdown > 1) curve = slower(*curve, slowdown);
   return ResolvedCollective{std::move(*curve),
                             related_->has_family(device_, node_)
                                 ? "from measured nodes of this architecture and kind of link"
@@ -435,9 +463,9 @@ ResolvedCollective CollectiveModel::inside_node(const CollectiveGroup& group) co
     GBps = intra.pcie_bandwidth_per_gpu->value() / 1e9;
   }
   const double steps = ring_steps(group.op, group.n_ranks);
-  return {analytic_curve(kKernelStartup_us + hop * std::sqrt(std::max(steps, 1.0)),
-                         bus_factor(group.op, group.n_ranks), kIntraEfficiency * GBps, kAnalyticBand,
-                         EstimateSource::analytic),
+  const double carried = bus_factor(group.op, group.n_ranks) * shared_pcie_slowdown(node_, group);
+  return {analytic_curve(kKernelStartup_us + hop * std::sqrt(std::max(steps, 1.0)), carried,
+                         kIntraEfficiency * GBps, kAnalyticBand, EstimateSource::analytic),
           "from the bandwidth of the node's links"};
 }
 
@@ -535,16 +563,8 @@ Result<ResolvedCollective> CollectiveModel::resolve(const CollectiveGroup& group
   const bool crosses_rails = !group.rail_aligned && network.rail_optimized.value_or(false);
   if (crosses_rails && group.ranks_per_node() < node_.gpus_per_node) slowdown /= kCrossRailShare;
   if (slowdown <= 1.0001) return resolved;
-  const TimeCurve::Table fraction = bandwidth_share(resolved.curve);
-  Tables t = tables_of(resolved.curve);
-  for (std::size_t i = 0; i < kPoints; ++i) {
-    const double more = std::log(1 + (slowdown - 1) * fraction[i]);
-    t.time[i] += more;
-    t.low[i] += more - kBandOfSharing * more;
-    t.high[i] += more + kBandOfSharing * more;
-  }
   return ResolvedCollective{
-      finished(t, resolved.curve, EstimateSource::analytic),
+      slower(resolved.curve, slowdown),
       fmt::format("{}; {:.3g} times the load on the network adapters", resolved.how, slowdown)};
 }
 

@@ -183,7 +183,7 @@ Result<DlrmJob> parse_dlrm_job(std::string_view text, const std::string& name, c
     if (!stack)
       return keys.error("stack")
           .found(fmt::format("`{}`", word))
-          .expected("pytorch, nvidia, torchrec or hugectr");
+          .expected("pytorch, nvidia, torchrec, hugectr or hugectr-2");
     job.training.stack = *stack;
   }
   word.clear();

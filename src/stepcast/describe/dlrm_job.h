@@ -10,7 +10,7 @@
 //   tables = "tables.csv"             # beside this file
 //   indices = "batch.npz"             # beside this file: what a batch looks up (measured_indices.h)
 //   global_batch = 65536              # or batch_per_rank
-//   stack = "torchrec"                # pytorch, nvidia, torchrec, hugectr
+//   stack = "torchrec"                # pytorch, nvidia, torchrec, hugectr, hugectr-2
 //   dtype = "tf32"                    # of the dense part: fp32, tf32, fp16, bf16
 //   dense_optimizer = "sgd"           # sgd, adagrad, adam
 //   table_optimizer = "adagrad"

@@ -1,6 +1,7 @@
 #include "stepcast/predict/dlrm_program.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,6 +18,7 @@ constexpr double kFirstBucketBytes = 1 << 20, kBucketBytes = 25.0 * (1 << 20);  
 // An operator of an eager framework that launches a kernel: T1 + T2 + T3 + T4 of the shipped hosts (A100 39 us, H100
 // 42, MI300X 39), and T4 + T5 for each further kernel.
 constexpr double kOperatorUs = 40, kFurtherKernelUs = 8;
+constexpr double kLaunchUs = 6;            // of a kernel from C++
 constexpr double kInputOperators = 60;     // of TorchRec's input distribution
 constexpr double kInteractionShare = 0.5;  // of what streaming kernels reach of the memory bandwidth
 constexpr double kStreamGapUs = 2.5;       // between kernels of a graph
@@ -202,15 +204,20 @@ class DenseWork {
   DType activation_ = DType::fp32;
 };
 
+// All ranks, by what they exchange.
+struct DlrmGroups {
+  GroupId world{}, inputs{}, vectors{}, gradients{}, tables{};
+};
+
 // Writes the block of one rank; every rank gets the same tasks in the same order.
 class RankBlock {
  public:
-  RankBlock(Program& program, const DlrmHabits& habits, const DlrmTraining& training, GroupId world,
-            bool alone)
+  RankBlock(Program& program, const DlrmHabits& habits, const DlrmTraining& training,
+            const DlrmGroups& groups, bool alone)
       : program_(program),
         habits_(habits),
         training_(training),
-        world_(world),
+        groups_(groups),
         alone_(alone),
         block_("step") {
     host_ = block_.add_lane({LaneKind::cpu_thread, "host"});
@@ -228,7 +235,8 @@ class RankBlock {
     }
     std::vector<Moment> inputs;
     if (!alone_ && habits_.input_exchange) {
-      tasks.input_exchange = collective(input_, "input all-to-all", {});
+      tasks.input_exchange =
+          collective(input_, "input all-to-all", {}, exchanged(CollectiveOp::all_to_all, groups_.inputs));
       if (!habits_.pipelined_input) inputs.push_back(Moment::end_of(tasks.input_exchange));
     }
     run(parts.inputs);
@@ -239,28 +247,38 @@ class RankBlock {
       if (bottom.valid()) vectors = {Moment::end_of(bottom)};
     }
     if (!alone_) {
-      tasks.exchange = collective(exchange_, "all-to-all", vectors);
+      tasks.exchange =
+          collective(exchange_, "all-to-all", vectors, exchanged(CollectiveOp::all_to_all, groups_.vectors));
       vectors = {Moment::end_of(tasks.exchange)};
     }
-    if (!habits_.bottom_on_one_rank) run(parts.bottom);
+    if (!habits_.bottom_on_one_rank) {
+      run(parts.bottom, habits_.one_stream ? std::exchange(vectors, {}) : std::vector<Moment>{});
+    }
     run(parts.interaction, vectors);
     run(parts.top);
     run(parts.loss);
     run(parts.top_backward);
     if (habits_.reduces_by_mlp) reduce_now();
-    const TaskId last = run(parts.interaction_backward);
+    TaskId last = run(parts.interaction_backward);
+    if (habits_.one_stream) last = run(parts.bottom_backward);
     std::vector<Moment> gradients{Moment::end_of(last)};
     if (!alone_) {
-      tasks.table_reduction = collective(reduce_, "all-reduce of tables", gradients);
-      tasks.gradient_exchange = collective(exchange_, "all-to-all of gradients", gradients);
+      tasks.table_reduction = collective(reduce_, "all-reduce of tables", gradients,
+                                         exchanged(CollectiveOp::all_reduce, groups_.tables));
+      tasks.gradient_exchange = collective(exchange_, "all-to-all of gradients", gradients,
+                                           exchanged(CollectiveOp::all_to_all, groups_.gradients));
       gradients = {Moment::end_of(tasks.gradient_exchange)};
     }
     // One rank has the gradient of its bottom MLP from all others first.
-    run(parts.bottom_backward, habits_.bottom_on_one_rank ? gradients : std::vector<Moment>{});
-    reduce_now();
+    if (!habits_.one_stream) {
+      run(parts.bottom_backward, habits_.bottom_on_one_rank ? gradients : std::vector<Moment>{});
+      reduce_now();
+    }
     if (tasks.table_reduction.valid()) gradients.push_back(Moment::end_of(tasks.table_reduction));
     tasks.lookup_backward =
         kernel("lookup backward", KernelClass::embedding, habits_.sorted_backward ? 12 : 3, gradients);
+    ready_after_ = Moment::end_of(tasks.lookup_backward);
+    reduce_now();
     run(parts.update, reduced_);
     return tasks;
   }
@@ -269,6 +287,11 @@ class RankBlock {
 
  private:
   NameId name(std::string_view text) { return program_.names.intern(text); }
+
+  // How much is the sharding's to say.
+  WorkId exchanged(CollectiveOp op, GroupId group) {
+    return program_.works.intern(CollectiveWork{op, DType::unknown, Bytes{}, group});
+  }
 
   TaskId collective(LaneId lane, std::string_view what, const std::vector<Moment>& after, WorkId work = {}) {
     const Moment launched = launch(1);
@@ -317,7 +340,7 @@ class RankBlock {
       ready_bytes_ += op.gradient_elements * gradient_bytes();
       ready_after_ = Moment::end_of(last);
       const double full = first_bucket_ ? kFirstBucketBytes : kBucketBytes;
-      if (!habits_.reduces_by_mlp && ready_bytes_ >= full) reduce_now();
+      if (!habits_.reduces_by_mlp && !habits_.one_stream && ready_bytes_ >= full) reduce_now();
     }
     return last;
   }
@@ -332,7 +355,7 @@ class RankBlock {
     first_bucket_ = false;
     const WorkId work = program_.works.intern(CollectiveWork{CollectiveOp::all_reduce,
                                                              gradient_bytes() < 4 ? DType::fp16 : DType::fp32,
-                                                             Bytes{ready_bytes_}, world_});
+                                                             Bytes{ready_bytes_}, groups_.world});
     const TaskId task = collective(reduce_, "all-reduce", {ready_after_}, work);
     reduced_ = {Moment::end_of(task)};
     ready_bytes_ = 0;
@@ -341,7 +364,7 @@ class RankBlock {
   Program& program_;
   const DlrmHabits& habits_;
   const DlrmTraining& training_;
-  GroupId world_;
+  const DlrmGroups& groups_;
   bool alone_;
   BlockBuilder block_;
   LaneId host_{}, compute_{}, exchange_{}, reduce_{}, input_{};
@@ -375,7 +398,13 @@ DlrmHabits habits_of(DlrmStack stack, const StepAssumptions& assumptions) {
       h.graphs = h.fused_forward = h.fused_interaction = h.half_exchange = h.reduces_by_mlp = h.hybrid = true;
       h.sorted_backward = h.input_exchange = false;
       h.stream_gap_us = kStreamGapUs;
+      h.reduces_in_node = true;
       h.index_passes = kIndexPasses;
+      break;
+    case DlrmStack::hugectr_2:
+      h.fused_interaction = h.half_exchange = h.one_stream = true;
+      h.sorted_backward = h.input_exchange = false;
+      h.operator_us = h.further_kernel_us = kLaunchUs;
       break;
   }
   return h;
@@ -393,13 +422,17 @@ Result<DlrmProgram> dlrm_program(const Dlrm& model, const DlrmTraining& training
         .expected("a sample for every GPU");
   }
   DlrmProgram result;
-  RankGroup world{.label = "world"};
-  for (std::int64_t r = 0; r < n_ranks; ++r) world.ranks.push_back(static_cast<std::uint32_t>(r));
-  const GroupId group = result.program.add_group(std::move(world));
+  std::vector<std::uint32_t> ranks(static_cast<std::size_t>(n_ranks));
+  std::iota(ranks.begin(), ranks.end(), 0U);
+  const auto group = [&](std::string_view label) {
+    return result.program.add_group({.label = std::string{label}, .ranks = ranks});
+  };
+  const DlrmGroups groups{group("world"), group(DlrmTasks::kInputs), group(DlrmTasks::kVectors),
+                          group(DlrmTasks::kGradients), group(DlrmTasks::kTables)};
   const DenseParts parts = DenseWork{model, training, habits, n_ranks}.parts();
   std::vector<Collective> collectives;
   for (std::int64_t r = 0; r < n_ranks; ++r) {
-    RankBlock writer{result.program, habits, training, group, n_ranks == 1};
+    RankBlock writer{result.program, habits, training, groups, n_ranks == 1};
     result.tasks = writer.write(parts);
     const std::vector<TaskId> joined = writer.collectives();
     STEPCAST_ASSIGN(BlockBuilder::Finished finished, std::move(writer).finish());
@@ -413,7 +446,10 @@ Result<DlrmProgram> dlrm_program(const Dlrm& model, const DlrmTraining& training
     for (std::size_t k = 0; k < joined.size(); ++k) {
       const TaskInfo& info = result.program.block(block).tasks()[joined[k].index()];
       collectives[k].name = info.name;
-      collectives[k].op = info.work.valid() ? CollectiveOp::all_reduce : CollectiveOp::all_to_all;
+      if (const CollectiveWork* work = result.program.works.collective(info.work)) {
+        collectives[k].op = work->op;
+        if (work->message.value() > 0) collectives[k].message_bytes = work->message.value();
+      }
       collectives[k].members.push_back({rank, instance, joined[k]});
     }
   }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "stepcast/base/result.h"
@@ -26,6 +27,8 @@ struct DlrmHabits {
   bool input_exchange = true;       // indices travel to the ranks that hold the tables
   bool pipelined_input = false;     // beside the step before
   bool hybrid = false;              // popular rows on every rank, others spread by row
+  bool one_stream = false;          // exchanges beside nothing, all-reduce of all gradients at the end
+  bool reduces_in_node = false;     // parts of a table by row: one sum of a node leaves it
   bool reduces_by_mlp = false;      // gradients of each MLP as soon as they are there; else buckets of DDP
   bool half_exchange = false;       // vectors and gradients travel in 16 bits where the dense part has 16
   bool casts_vectors = false;       // from and to 32 bits, in kernels of their own
@@ -40,6 +43,9 @@ struct DlrmHabits {
 
 // Tasks whose time is of the sharding, the same numbers in the block of every rank; invalid where there is none.
 struct DlrmTasks {
+  // Labels of their groups: what the exposed ones are waited for.
+  static constexpr std::string_view kInputs = "embedding indices", kVectors = "embedding vectors",
+                                    kGradients = "embedding gradients", kTables = "embedding tables";
   TaskId input_exchange{}, lookup{}, exchange{}, gradient_exchange{}, lookup_backward{}, table_reduction{};
 };
 

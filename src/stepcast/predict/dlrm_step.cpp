@@ -23,6 +23,7 @@ constexpr double kIndexBytes = 8;
 constexpr double kBackwardWithoutSortUs = 20;  // start of a backward with atomic updates
 constexpr double kStructureBand = 0.14;        // half-width in ln of what the model of a stack leaves out
 constexpr double kSharedShare = 0.6;           // of the bands of parts that goes the same way
+constexpr double kLeftOut = 0.05;              // in ln, upwards alone: what it leaves out makes steps longer
 
 std::size_t index(EstimateSource source) { return static_cast<std::size_t>(source); }
 
@@ -74,7 +75,7 @@ struct DlrmStepModel::Impl {
   std::vector<PricedWork> works;
   std::unique_ptr<Costs> costs;
   Timeline timeline;
-  GroupPlacement world;
+  GroupPlacement world, node;
   std::vector<AccessPattern> patterns;  // [table]
   std::map<std::tuple<std::uint32_t, std::uint32_t, ShardingKind, TableMemory>, LookupCost> shard_costs;
   EstimateSource lookup_source = EstimateSource::analytic, exchange_source = EstimateSource::assumed;
@@ -100,6 +101,8 @@ struct DlrmStepModel::Impl {
     for (std::int64_t r = 0; r < n; ++r) ranks.push_back(static_cast<std::uint32_t>(r));
     const RankSpan span{ranks};
     world = place_ranks(span, gpus_per_node, std::span{&span, 1});
+    const RankSpan first{std::span{ranks}.first(static_cast<std::size_t>(std::min(n, gpus_per_node)))};
+    node = place_ranks(first, gpus_per_node, std::span{&first, 1});
     const bool half = training.dtype == DType::fp16 || training.dtype == DType::bf16;
     vector_bytes = half && habits.half_exchange ? 2 : 4;
     const double batch = static_cast<double>(training.global_batch) / static_cast<double>(n);
@@ -141,7 +144,8 @@ struct DlrmStepModel::Impl {
         priced = {true, device.of(*operation, prices.kernels().price(*operation)), {}};
         sum += priced.once.time.value();
         high += priced.once.p90.value();
-      } else if (const CollectiveWork* work = table.collective(WorkId{w})) {
+      } else if (const CollectiveWork* work = table.collective(WorkId{w});
+                 work != nullptr && work->message.value() > 0) {
         STEPCAST_ASSIGN(const Estimate once, prices.price(work->op, work->message, world));
         priced = {true, once, {}};
       } else if (table.host(WorkId{w}) != nullptr) {
@@ -218,6 +222,7 @@ struct DlrmStepModel::Impl {
     double table_bytes = 0, host_bytes = 0;
     double vector_dims = 0;  // columns that it sends to every other rank, per sample
     double input_bytes = 0;  // of indices that it receives
+    double node_dims = 0;    // columns that it sends inside its node to be summed there, per sample
   };
 
   std::vector<RankLoad> loads(const ShardingPlan& sharding, double& reduced_bytes) {
@@ -246,10 +251,24 @@ struct DlrmStepModel::Impl {
       const double columns = shard.kind == ShardingKind::column_wise
                                  ? static_cast<double>(table.dim) / static_cast<double>(shard.parts)
                                  : static_cast<double>(table.dim);
-      load.vector_dims += columns;
+      const bool by_row = shard.kind == ShardingKind::row_wise || shard.kind == ShardingKind::table_row_wise;
+      if (by_row && (habits.reduces_in_node || shard.kind == ShardingKind::table_row_wise)) {
+        const double beside = parts_in_node(sharding.tables[shard.table], shard.rank);
+        load.vector_dims += columns / beside;
+        load.node_dims += columns * (beside - 1) / beside;
+      } else {
+        load.vector_dims += columns;
+      }
       load.input_bytes += kIndexBytes * (cost.lookups + (table.pooling == 1 ? 0.0 : batch()));
     }
     return all;
+  }
+
+  // Ranks of the node of `rank` that hold parts of a table.
+  [[nodiscard]] double parts_in_node(const TablePlan& table, std::int32_t rank) const {
+    return static_cast<double>(std::count_if(table.ranks.begin(), table.ranks.end(), [&](std::int32_t r) {
+      return r / gpus_per_node == rank / gpus_per_node;
+    }));
   }
 
   // Popular rows on every rank, the others spread by row: every rank looks up its own samples' popular rows and
@@ -315,7 +334,16 @@ struct DlrmStepModel::Impl {
       }
       const Bytes size = uneven_all_to_all_size(shares);
       STEPCAST_ASSIGN(const Estimate once, prices.price(CollectiveOp::all_to_all, size, world));
-      exchange = gradients = once.time.value();
+      // Sums of a node by reduce-scatter, and gradients to all parts by all-gather.
+      double node_dims = 0;
+      for (const RankLoad& load : all) node_dims = std::max(node_dims, load.node_dims);
+      double in_node = 0;
+      if (node_dims > 0) {
+        STEPCAST_ASSIGN(const Estimate sums, prices.price(CollectiveOp::reduce_scatter,
+                                                          Bytes{batch() * node_dims * vector_bytes}, node));
+        in_node = sums.time.value();
+      }
+      exchange = gradients = once.time.value() + in_node;
       exchange_source = once.source;
       exchange_band = exchange > 0 ? std::log(std::max(1.0, once.p90.value() / exchange)) : 0;
       STEPCAST_ASSIGN(const Estimate indices,
@@ -446,7 +474,8 @@ Result<DlrmStep> DlrmStepModel::predict(const ShardingPlan& plan) {
   const double band = std::exp(std::hypot(parts, kStructureBand));
   EstimateSource source = EstimateSource::analytic;
   if (m.uses_host_memory) source = EstimateSource::assumed;
-  step.time = {Microseconds{us}, Microseconds{us / band}, Microseconds{us * band}, source};
+  step.time = {Microseconds{us}, Microseconds{us / band}, Microseconds{us * band * std::exp(kLeftOut)},
+               source};
 
   const DeviceFigures figures = figures_of(m.platform.device);
   const double batch = m.batch() / static_cast<double>(m.n_ranks);

@@ -13,6 +13,7 @@
 #include "stepcast/base/csv_rows.h"
 #include "stepcast/base/statistics.h"
 #include "stepcast/describe/dlrm_presets.h"
+#include "stepcast/plan/row_balanced_sharding.h"
 #include "stepcast/plan/sharding_search.h"
 #include "stepcast/platform/platform_choice.h"
 #include "stepcast/platform/platform_file.h"
@@ -34,11 +35,14 @@ bool contains(std::string_view text, std::string_view part) {
 
 // Submissions of MLPerf name several frameworks of their container; the model is HugeCTR's unless PyTorch is the only
 // one that is named.
-DlrmStack stack_of(std::string_view framework) {
+// Version 3 of HugeCTR is of 2021, as is the second round, v1.0.
+DlrmStack stack_of(std::string_view framework, std::string_view round) {
   const std::string name = lower(framework);
   if (contains(name, "torchrec")) return DlrmStack::torchrec;
   const bool others = contains(name, "hugectr") || contains(name, "mxnet") || contains(name, "tensorflow");
-  return contains(name, "pytorch") && !others ? DlrmStack::nvidia : DlrmStack::hugectr;
+  return contains(name, "pytorch") && !others ? DlrmStack::nvidia
+         : round.starts_with("v0.")           ? DlrmStack::hugectr_2
+                                              : DlrmStack::hugectr;
 }
 
 std::string preset_of(std::string_view model) {
@@ -81,7 +85,9 @@ class RunPredictor {
     STEPCAST_ASSIGN(DlrmStepModel steps, DlrmStepModel::create(*model, training, platform, run.n_gpus));
     Result<DlrmStep> step = steps.predict({});
     if (!step) {
-      const SharderChoice choice = search_sharding(steps, {.max_evaluations = 150});
+      SharderChoice choice;
+      if (run.stack == DlrmStack::hugectr) choice = row_balanced_sharding(steps);
+      if (!choice.fits) choice = search_sharding(steps, {.max_evaluations = 150});
       step = steps.predict(choice.plan);
     }
     if (!step) return std::move(step).error();
@@ -177,7 +183,7 @@ Result<std::vector<DlrmRun>> parse_dlrm_runs(std::string_view text, const std::s
     } else {
       run.set = rows.cell("set");
       run.organisation = lower(rows.cell("org"));
-      run.stack = stack_of(run.framework);
+      run.stack = stack_of(run.framework, run.round);
       run.dtype = run.stack == DlrmStack::torchrec ? DType::tf32 : DType::fp16;
     }
     runs.push_back(std::move(run));

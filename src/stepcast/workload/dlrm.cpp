@@ -74,11 +74,13 @@ std::string_view to_string(DlrmStack stack) {
     case DlrmStack::nvidia: return "nvidia";
     case DlrmStack::torchrec: return "torchrec";
     case DlrmStack::hugectr: return "hugectr";
+    case DlrmStack::hugectr_2: return "hugectr-2";
   }
   return "pytorch";
 }
 std::optional<DlrmStack> parse_dlrm_stack(std::string_view text) {
-  return find_name(std::array{DlrmStack::pytorch, DlrmStack::nvidia, DlrmStack::torchrec, DlrmStack::hugectr},
+  return find_name(std::array{DlrmStack::pytorch, DlrmStack::nvidia, DlrmStack::torchrec, DlrmStack::hugectr,
+                              DlrmStack::hugectr_2},
                    text);
 }
 

@@ -108,10 +108,11 @@ struct TableShard {
 
 // Which software runs the step: what is fused, launched and overlapped.
 enum class DlrmStack : std::uint8_t {
-  pytorch,   // eager: a host term per kernel
-  nvidia,    // NVIDIA's example models: fused interaction, CUDA graphs
-  torchrec,  // eager with its train pipeline: input distribution of the next batch beside this one
-  hugectr,   // CUDA graphs, fused MLPs, hybrid embedding, overlapped all-reduce
+  pytorch,    // eager: a host term per kernel
+  nvidia,     // NVIDIA's example models: fused interaction, CUDA graphs
+  torchrec,   // eager with its train pipeline: input distribution of the next batch beside this one
+  hugectr,    // CUDA graphs, fused MLPs, hybrid embedding, overlapped all-reduce: version 3, from 2021 on
+  hugectr_2,  // version 2, of 2020: tables as wholes, kernel by kernel, nothing beside anything
 };
 [[nodiscard]] std::string_view to_string(DlrmStack stack);
 [[nodiscard]] std::optional<DlrmStack> parse_dlrm_stack(std::string_view text);
