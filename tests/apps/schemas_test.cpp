@@ -58,6 +58,12 @@ TEST(Schemas, Predict) {
   EXPECT_EQ(forecast_json(*read), document);
 }
 
+TEST(Schemas, Plan) {
+  const std::string document =
+      printed({"plan", "--model", "llama-3-8b", "--gpus", "16", "--gbs", "64", "--seq", "4096", "--json"});
+  EXPECT_THAT(violations_of("plan.json", document), IsEmpty());
+}
+
 TEST(Schemas, PredictTraces) {
   const std::string changed = printed({"predict", "--trace", example(), "--overlap", "none", "--batch",
                                        "4096", "--rank-platform", "2=t4", "--json"});

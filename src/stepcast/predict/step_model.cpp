@@ -79,8 +79,13 @@ Layout with_software_choices(Layout layout, const Device& device) {
 struct StepModel::Impl {
   Impl(const Platform& platform, const StepAssumptions& assumptions) : pricer(platform, assumptions) {}
 
-  // Fills a new `step`: it is large, and a search asks for thousands.
-  Status price(const Transformer& model, const Layout& layout, PricedStep& step);
+  // Fill a `step`: it is large, and a search asks for thousands.
+  Status begin(const Transformer& model, const Layout& layout, PricedStep& step);
+  Status finish(const Transformer& model, const Layout& layout, PricedStep& step);
+  Status price(const Transformer& model, const Layout& layout, PricedStep& step) {
+    STEPCAST_TRY(begin(model, layout, step));
+    return finish(model, layout, step);
+  }
 
   LayerWorkCache layers;
   StepPricer pricer;
@@ -88,11 +93,15 @@ struct StepModel::Impl {
 };
 
 // `layout` with its software's choices.
-Status StepModel::Impl::price(const Transformer& model, const Layout& layout, PricedStep& step) {
+Status StepModel::Impl::begin(const Transformer& model, const Layout& layout, PricedStep& step) {
   STEPCAST_TRY(check_units(pricer.platform().device, layout.layer.precision.compute));
   STEPCAST_ASSIGN(step.work, step_work(model, layout, layers));
   const Node& node = pricer.platform().node;
   STEPCAST_ASSIGN(step.placement, place(layout, node.gpus_per_node, node.segment));
+  return Ok{};
+}
+
+Status StepModel::Impl::finish(const Transformer& model, const Layout& layout, PricedStep& step) {
   const StepAssumptions& assume = pricer.assumptions();
   pricer.set_exchange(exchange_of(model, layout));
   step.compiled = layout.layer.fused.compiled;
@@ -135,6 +144,22 @@ Result<PricedStep> StepModel::price(const Transformer& model, const Layout& layo
   STEPCAST_TRY(impl_->price(model, with_software_choices(layout, impl_->pricer.platform().device), step));
   return step;
 }
+
+Status StepModel::begin(const Transformer& model, const Layout& layout, PricedStep& step) {
+  return impl_->begin(model, layout, step);
+}
+
+Status StepModel::finish(const Transformer& model, const Layout& layout, PricedStep& step) {
+  return impl_->finish(model, layout, step);
+}
+
+Status StepModel::share_differently(const Transformer& model, const Layout& layout, PricedStep& step) {
+  const Node& node = impl_->pricer.platform().node;
+  STEPCAST_ASSIGN(step.placement, place(layout, node.gpus_per_node, node.segment));
+  return price_transfers(model, layout, impl_->pricer, step);
+}
+
+const StepTimes& StepModel::times(const PricedStep& step) { return impl_->evaluator.evaluate(step.schedule); }
 
 Result<StepPrediction> StepModel::predict(const Transformer& model, const Layout& layout) {
   PricedStep step;

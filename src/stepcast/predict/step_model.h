@@ -35,6 +35,20 @@ class StepModel {
   [[nodiscard]] StepPrediction predict(const PricedStep& step, const Layout& layout);
   // The parts of it, for reports and for programs.
   [[nodiscard]] Result<PricedStep> price(const Transformer& model, const Layout& layout);
+
+  // For searches, which ask for layouts that differ in little, one after the other. Layouts here are complete
+  // (with_software_choices()), and `step` is used again for its memory.
+  //
+  // What a step computes and where its ranks lie, without a price.
+  [[nodiscard]] Status begin(const Transformer& model, const Layout& layout, PricedStep& step);
+  // The prices of what was begun.
+  [[nodiscard]] Status finish(const Transformer& model, const Layout& layout, PricedStep& step);
+  // `step` was finished for a layout that differs from this one in what data-parallel ranks share, and accumulates
+  // gradients as this one does: only what they exchange is priced anew.
+  [[nodiscard]] Status share_differently(const Transformer& model, const Layout& layout, PricedStep& step);
+  // Its time line; good until the next call.
+  [[nodiscard]] const StepTimes& times(const PricedStep& step);
+
   [[nodiscard]] StepPricer& pricer();
   // From now on; what was priced is forgotten where it depends on them.
   void set_assumptions(const StepAssumptions& assumptions);

@@ -199,6 +199,7 @@ Status TransferPricing::between_stages(const Transformer& model) {
   StepSchedule& schedule = step_.schedule;
   const Degrees& degrees = layout_.degrees;
   schedule.boundary_us = schedule.boundary_wrap_us = schedule.embedding_reduce_us = 0;
+  step_.boundary = step_.put_together = step_.tied_embedding = {};  // of the layout that the step was before
   schedule.boundary_blocks = !layout_.pipeline.overlap;
   if (step_.work.stages == 1) return Ok{};
   const double part = step_.work.boundary.value();

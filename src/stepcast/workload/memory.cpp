@@ -1,6 +1,7 @@
 #include "stepcast/workload/memory.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "stepcast/base/units.h"
@@ -133,24 +134,44 @@ class ActivationCount {
   double element_, tp_, tokens_, norm_tokens_;
 };
 
-double kept(const ActivationCount& count, const Transformer& model, const Layout& layout, std::int64_t layer,
-            std::int64_t in_chunk) {
-  const std::int64_t offloaded = layout.layer.activation_offload_layers;
-  if (layout.layer.activation_offload && (offloaded == 0 || in_chunk < offloaded)) return 0;
-  const bool experts = model.has_experts(layer);
-  if (is_recomputed(layout, in_chunk)) {
-    return count.hidden() /
-           static_cast<double>(std::max<std::int64_t>(1, layout.layer.recompute.chunk_layers));
+// Activations of layers; those that are alike are counted once.
+class KeptActivations {
+ public:
+  KeptActivations(const ActivationCount& count, const Transformer& model, const Layout& layout)
+      : count_(count), model_(model), layout_(layout) {
+    for (const bool experts : {false, true}) {
+      if (experts && !model.moe) continue;
+      whole_[experts] = count.attention() + count.ffn(experts);
+      kept_[experts] = kept(experts);
+    }
   }
-  double bytes = count.attention() + count.ffn(experts);
-  if (layout.layer.recompute.kind == Recompute::selective) {
-    bytes -= count.recomputed(layout.layer.recompute.modules, experts);
+  // Without recomputation.
+  [[nodiscard]] double whole(std::int64_t layer) const { return whole_[model_.has_experts(layer)]; }
+  // From forward to backward, by layer `in_chunk` of its chunk.
+  [[nodiscard]] double of(std::int64_t layer, std::int64_t in_chunk) const {
+    const std::int64_t offloaded = layout_.layer.activation_offload_layers;
+    if (layout_.layer.activation_offload && (offloaded == 0 || in_chunk < offloaded)) return 0;
+    if (is_recomputed(layout_, in_chunk)) return recomputed_;
+    return kept_[model_.has_experts(layer)];
   }
-  if (layout.layer.recompute.kind == Recompute::selective_ops) {
-    bytes = count.hidden() + count.attention_output() + count.attention_core() + count.kept_products(experts);
+
+ private:
+  [[nodiscard]] double kept(bool experts) const {
+    if (layout_.layer.recompute.kind == Recompute::selective_ops) {
+      return count_.hidden() + count_.attention_output() + count_.attention_core() +
+             count_.kept_products(experts);
+    }
+    if (layout_.layer.recompute.kind != Recompute::selective) return whole_[experts];
+    return whole_[experts] - count_.recomputed(layout_.layer.recompute.modules, experts);
   }
-  return bytes;
-}
+
+  const ActivationCount& count_;
+  const Transformer& model_;
+  const Layout& layout_;
+  std::array<double, 2> whole_{}, kept_{};  // [has experts]
+  double recomputed_ =
+      count_.hidden() / static_cast<double>(std::max<std::int64_t>(1, layout_.layer.recompute.chunk_layers));
+};
 
 }  // namespace
 
@@ -176,6 +197,7 @@ Result<MemoryForecast> memory_forecast(const Transformer& model, const Layout& l
 Result<MemoryForecast> memory_forecast(const StepWork& work, const Transformer& model, const Layout& layout,
                                        Bytes available) {
   const ActivationCount count{model, layout};
+  const KeptActivations kept{count, model, layout};
   const std::vector<StageChunk> chunks = stage_chunks(model, layout);
   const PipelineShape shape{layout.pipeline.schedule, work.stages, work.virtual_stages, work.micro_batches};
   STEPCAST_TRY(check(shape));
@@ -217,8 +239,8 @@ Result<MemoryForecast> memory_forecast(const StepWork& work, const Transformer& 
       double of_chunk = 0;
       for (std::int64_t i = 0; i < chunks[c].n_layers; ++i) {
         const std::int64_t layer = chunks[c].first_layer + i;
-        of_chunk += kept(count, model, layout, layer, i);
-        one_layer = std::max(one_layer, count.attention() + count.ffn(model.has_experts(layer)));
+        of_chunk += kept.of(layer, i);
+        one_layer = std::max(one_layer, kept.whole(layer));
       }
       if (chunk.has_embedding && model.hidden_dropout > 0) of_chunk += count.norm_mask();
       per_micro_batch += of_chunk / number(layout.degrees.virtual_stages);

@@ -45,6 +45,15 @@ void zero_bubble_h1(const PipelineShape& shape, std::uint32_t stage, std::vector
   }
 }
 
+// Forwards before the first backward. Exactly as many micro-batches as stages: all of them, as the original schedule
+// does.
+std::uint32_t interleaved_warm_up(const PipelineShape& shape, std::uint32_t stage) {
+  const std::uint32_t stages = shape.stages, chunks = shape.virtual_stages;
+  const std::uint32_t total = shape.micro_batches * chunks;
+  return shape.micro_batches == stages ? total
+                                       : std::min(total, (stages - 1 - stage) * 2 + (chunks - 1) * stages);
+}
+
 // Virtual micro-batch k runs forward on chunk (k mod PV) / P; micro-batches go in groups of P.
 void interleaved(const PipelineShape& shape, std::uint32_t stage, std::vector<PipelinePass>& order) {
   const std::uint32_t stages = shape.stages, chunks = shape.virtual_stages;
@@ -56,10 +65,7 @@ void interleaved(const PipelineShape& shape, std::uint32_t stage, std::vector<Pi
     order.push_back(
         {kind, static_cast<std::uint16_t>(chunk), k / (stages * chunks) * stages + in_group % stages});
   };
-  // Exactly as many micro-batches as stages: all forwards first, as the original schedule does.
-  const std::uint32_t warm_up = shape.micro_batches == stages
-                                    ? total
-                                    : std::min(total, (stages - 1 - stage) * 2 + (chunks - 1) * stages);
+  const std::uint32_t warm_up = interleaved_warm_up(shape, stage);
   for (std::uint32_t k = 0; k < warm_up; ++k) pass(PassKind::forward, k);
   for (std::uint32_t k = warm_up; k < total; ++k) {
     pass(PassKind::forward, k);
@@ -125,19 +131,25 @@ std::vector<PipelinePass> pipeline_order(const PipelineShape& shape, std::uint32
   return order;
 }
 
-std::uint32_t peak_activations_held(const PipelineShape& given, std::uint32_t stage) {
-  if (given.schedule == PipelineSchedule::gpipe) return given.micro_batches;
-  // The peak is there when the pipeline has filled; what comes later repeats.
-  PipelineShape shape = given;
-  shape.micro_batches = std::min(shape.micro_batches, 4 * shape.stages);
-  std::uint32_t held = 0, peak = 0;
-  const PassKind releases =
-      shape.schedule == PipelineSchedule::zero_bubble_h1 ? PassKind::weight_gradient : PassKind::backward;
-  for (const PipelinePass& pass : pipeline_order(shape, stage)) {
-    if (pass.kind == PassKind::forward) peak = std::max(peak, ++held);
-    if (pass.kind == releases) --held;
+// Follows from the orders above: what a stage holds when it has filled, which is when it holds most.
+std::uint32_t peak_activations_held(const PipelineShape& shape, std::uint32_t stage) {
+  const std::uint32_t micro_batches = shape.micro_batches;
+  switch (shape.schedule) {
+    case PipelineSchedule::gpipe: return micro_batches;
+    case PipelineSchedule::zero_bubble_h1: {
+      // Each backward keeps its activations until its weight gradients, `stage` backwards later.
+      const std::uint32_t warm_up = std::min(shape.stages - 1 - stage, micro_batches);
+      return std::min(micro_batches, warm_up + 1 + std::min(stage, micro_batches));
+    }
+    case PipelineSchedule::interleaved:
+      if (shape.virtual_stages > 1) {
+        const std::uint32_t total = micro_batches * shape.virtual_stages;
+        return std::min(total, interleaved_warm_up(shape, stage) + 1);
+      }
+      [[fallthrough]];
+    case PipelineSchedule::one_f_one_b: return std::min(micro_batches, shape.stages - stage);
   }
-  return peak;
+  return micro_batches;
 }
 
 }  // namespace stepcast

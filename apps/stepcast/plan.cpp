@@ -1,0 +1,275 @@
+// stepcast plan: which layout of a training on so many GPUs is fastest, which others cannot be told from it, and why
+// the rest is not among them.
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "stepcast/base/output_file.h"
+#include "stepcast/base/units.h"
+#include "stepcast/describe/dlrm_job.h"
+#include "stepcast/describe/megatron.h"
+#include "stepcast/describe/software_defaults.h"
+#include "stepcast/plan/layout_plan.h"
+#include "stepcast/platform/platform_choice.h"
+#include "stepcast/platform/platform_file.h"
+#include "stepcast/predict/what_if.h"
+#include "stepcast/report/plan_report.h"
+
+#include "option_values.h"
+#include "outputs.h"
+#include "progress.h"
+#include "verbs.h"
+
+namespace stepcast::cli {
+namespace {
+
+using Numbers = std::vector<std::int64_t>;
+using Words = std::vector<std::string>;
+
+struct Options {
+  Job job;
+  std::string platform = "dgx-h100", framework, csv;
+  std::optional<std::int64_t> gpus_per_node;
+  std::int64_t n_gpus = 0;
+  Numbers tensor, pipeline, context, expert, expert_tensor, micro_batch, virtual_stages;
+  Words shardings, recomputations, sequence_parallel, dtypes, schedules, what_if;
+  std::optional<double> memory_GiB;
+  std::size_t top = 20;
+  unsigned threads = 0;
+  bool json = false;
+  CLI::App* app = nullptr;  // holds the flags that Megatron knows and we pass on
+};
+
+template <class Value>
+struct Word {
+  std::string_view word;
+  Value value;
+};
+
+template <class Value, std::size_t n>
+Result<std::optional<std::vector<Value>>> chosen(std::string_view flag, const Words& given,
+                                                 const Word<Value> (&known)[n]) {
+  if (given.empty()) return std::optional<std::vector<Value>>{};
+  std::vector<Value> values;
+  std::string all;
+  for (const Word<Value>& k : known) all += fmt::format("{}{}", all.empty() ? "" : ", ", k.word);
+  for (const std::string& word : given) {
+    bool found = false;
+    for (const Word<Value>& k : known) {
+      if (k.word != word) continue;
+      values.push_back(k.value);
+      found = true;
+    }
+    if (!found) {
+      return Error::at("", std::string{flag}).found(fmt::format("`{}`", word.substr(0, 40))).expected(all);
+    }
+  }
+  return std::optional{std::move(values)};
+}
+
+Result<LayoutRestrictions> restrictions_of(const Options& options) {
+  LayoutRestrictions list;
+  const auto set = [](std::optional<Numbers>& to, const Numbers& given) {
+    if (!given.empty()) to = given;
+  };
+  set(list.tensor, options.tensor);
+  set(list.pipeline, options.pipeline);
+  set(list.context, options.context);
+  set(list.expert, options.expert);
+  set(list.expert_tensor, options.expert_tensor);
+  set(list.micro_batch, options.micro_batch);
+  set(list.virtual_stages, options.virtual_stages);
+  static constexpr Word<Recompute> kRecompute[] = {
+      {"none", Recompute::none}, {"selective", Recompute::selective}, {"full", Recompute::full}};
+  static constexpr Word<bool> kSwitch[] = {{"on", true}, {"off", false}};
+  static constexpr Word<DType> kTypes[] = {{"bf16", DType::bf16},
+                                           {"fp16", DType::fp16},
+                                           {"fp32", DType::fp32},
+                                           {"fp8", DType::fp8},
+                                           {"fp4", DType::fp4}};
+  static constexpr Word<PipelineSchedule> kSchedules[] = {{"1f1b", PipelineSchedule::one_f_one_b},
+                                                          {"interleaved", PipelineSchedule::interleaved},
+                                                          {"zero-bubble", PipelineSchedule::zero_bubble_h1}};
+  STEPCAST_ASSIGN(list.recomputations, chosen("--recompute", options.recomputations, kRecompute));
+  STEPCAST_ASSIGN(list.sequence_parallel, chosen("--sp", options.sequence_parallel, kSwitch));
+  STEPCAST_ASSIGN(list.dtypes, chosen("--dtype", options.dtypes, kTypes));
+  STEPCAST_ASSIGN(list.schedules, chosen("--schedules", options.schedules, kSchedules));
+  if (!options.shardings.empty()) {
+    list.shardings.emplace();
+    for (const std::string& word : options.shardings) {
+      STEPCAST_ASSIGN(const DataSharding sharding, parse_data_sharding(word));
+      list.shardings->push_back(sharding);
+    }
+  }
+  return list;
+}
+
+Result<Job> job_of(const Options& options) {
+  Job job = options.job;
+  if (!options.framework.empty()) {
+    job.framework = parse_framework(options.framework);
+    if (job.framework == Framework::unknown) {
+      return Error::at("", "--framework")
+          .found(fmt::format("`{}`", options.framework))
+          .expected("megatron, nemo, torchtitan, fsdp, deepspeed, neox, pytorch or libai");
+    }
+  }
+  const Words left = options.app->remaining();
+  if (!left.empty() && !left.front().starts_with("-")) {
+    return Error{fmt::format("`{}` stands without a flag", left.front().substr(0, 80))}.advice(
+        fmt::format("write --model {}", left.front().substr(0, 80)));
+  }
+  STEPCAST_ASSIGN(MegatronWords words, parse_megatron_flags(left));
+  job.settings = over(words.settings, job.settings);
+  job.not_modelled = std::move(words.not_modelled);
+  // fp8 and fp4 are products on top of what is left in 16 bits.
+  for (const std::string& word : options.dtypes) {
+    if (word == "fp16" || word == "fp32" || word == "bf16") {
+      job.settings.dtype = parse_dtype(word);
+      break;
+    }
+  }
+  return job;
+}
+
+Result<int> run(const Options& options) {
+  if (options.job.model.empty() && options.app->remaining().empty()) {
+    return Error{"no model is named"}
+        .expected(
+            "--model with the name of a preset or a config.json, or Megatron's flags from --num-layers on")
+        .advice("`stepcast plan --help` shows an example");
+  }
+  if (is_dlrm_job(options.job.model))
+    return Error{fmt::format("{} is a recommendation model", options.job.model)}.advice(
+        "`stepcast shard` plans these");
+  STEPCAST_ASSIGN(const LayoutRestrictions restrictions, restrictions_of(options));
+  STEPCAST_ASSIGN(Platform platform, load_platform(options.platform));
+  std::optional<OutputFile> csv;
+  if (!options.csv.empty()) {
+    std::vector<std::filesystem::path> inputs = platform.files;
+    inputs.emplace_back(options.job.model);
+    STEPCAST_ASSIGN(csv, OutputFile::at(options.csv, inputs));
+  }
+  if (options.gpus_per_node) {
+    std::string note;
+    adapt_to({.gpus_per_node = *options.gpus_per_node}, platform, note);
+    STEPCAST_TRY(platform.check());
+  }
+  PlanRequest request;
+  STEPCAST_ASSIGN(request.job, job_of(options));
+  STEPCAST_TRY(apply_what_if(options.what_if, request.assumptions));
+  request.n_gpus = options.n_gpus;
+  request.restrictions = restrictions;
+  if (options.memory_GiB) request.memory_bytes = *options.memory_GiB * kGiB;
+  request.top = options.top;
+  request.threads = options.threads;
+  std::optional<ProgressLine> progress{std::in_place, fmt::format("plan on {} GPUs", options.n_gpus)};
+  STEPCAST_ASSIGN(LayoutPlan plan, plan_layouts(request, platform));
+  progress.reset();
+  for (const std::string& setting : request.job.not_modelled) {
+    plan.notes.push_back(fmt::format("not modelled: {}", setting));
+  }
+  if (csv) STEPCAST_TRY(csv->write(plan_csv(plan)));
+  const PlanSubject subject{options.platform, platform.device.name, options.top};
+  if (options.json) {
+    print("{}", plan_json(plan, subject));
+    return kSuccess;
+  }
+  if (plan.found.priced.empty()) return why_none(plan);
+  print("{}", plan_text(plan, subject));
+  if (csv) print("\nAll {} priced layouts written to {}\n", plan.found.priced.size(), options.csv);
+  return kSuccess;
+}
+
+}  // namespace
+
+Verb plan_verb() {
+  return {
+      "plan", "search the layouts of a training: fastest, alike, and why not the others", [](CLI::App& app) {
+        auto options = std::make_shared<Options>();
+        options->app = &app;
+        app.allow_extras();
+        app.footer(
+            "Lists restrict the space: --tp 4,8 --recompute none. Other flags of Megatron-LM hold for all "
+            "layouts\n"
+            "(`stepcast reference megatron-flags`). Examples:\n"
+            "  stepcast plan --model gpt3-175b --platform dgx-a100 --gpus 1024 --gbs 1536\n"
+            "  stepcast plan --model llama-3.1-405b --platform dgx-h100 --gpus 2048 --gbs 2048 --dtype "
+            "bf16,fp8\n"
+            "  stepcast plan --model mixtral-8x7b --gpus 64 --framework torchtitan --max-memory-GiB 70");
+        constexpr const char* kSubject = "What is trained, and where";
+        app.add_option("--model", options->job.model, "name of a preset, or a Hugging Face config.json")
+            ->group(kSubject);
+        app.add_option("--gpus", options->n_gpus, "GPUs in all")
+            ->required()
+            ->check(CLI::Range(1, 1 << 20))
+            ->group(kSubject);
+        app.add_option("--platform", options->platform, "name of a shipped platform, or a platform file")
+            ->capture_default_str()
+            ->group(kSubject);
+        app.add_option("--gpus-per-node", options->gpus_per_node,
+                       "GPUs of a node, where not as the platform has")
+            ->check(CLI::Range(1, 1024))
+            ->group(kSubject);
+        app.add_option(
+               "--framework", options->framework,
+               "whose kernels, overlaps and sharding: megatron, nemo, torchtitan, fsdp, deepspeed, neox, "
+               "pytorch, libai")
+            ->group(kSubject);
+        app.add_option("--gbs,--global-batch-size", options->job.settings.global_batch_sequences,
+                       "sequences per step (default: four million tokens)")
+            ->check(above_zero)
+            ->group(kSubject);
+        app.add_option("--seq,--seq-length", options->job.settings.seq_len_tokens, "tokens per sequence")
+            ->check(above_zero)
+            ->group(kSubject);
+        app.add_option("--what-if", options->what_if, "as of predict: nvlink=2x, network, gemm, host")
+            ->delimiter(',')
+            ->group(kSubject);
+        constexpr const char* kSpace = "Space: lists, as in 1,2,4";
+        const auto list = [&](const char* flags, auto& to, const char* help) {
+          app.add_option(flags, to, help)->delimiter(',')->group(kSpace);
+        };
+        list("--tp,--tensor-model-parallel-size", options->tensor,
+             "tensor parallel (default: divisors, inside a node)");
+        list("--pp,--pipeline-model-parallel-size", options->pipeline, "pipeline parallel");
+        list("--vp,--num-virtual-stages-per-pipeline-rank", options->virtual_stages,
+             "chunks of layers per pipeline stage");
+        list("--schedules", options->schedules, "1f1b, interleaved, zero-bubble (default: the first two)");
+        list("--cp,--context-parallel-size", options->context, "context parallel");
+        list("--ep,--expert-model-parallel-size", options->expert, "expert parallel");
+        list("--etp,--expert-tensor-parallel-size", options->expert_tensor,
+             "tensor parallel of experts; 0: as --tp");
+        list("--mbs,--micro-batch-size", options->micro_batch, "sequences per micro-batch");
+        list("--sharding", options->shardings,
+             "none, zero1, zero2, zero3 (fsdp), hybrid:N (shards over the ranks of N nodes); default: what "
+             "the "
+             "framework does");
+        list("--recompute", options->recomputations, "none, selective, full");
+        list("--sp", options->sequence_parallel, "sequence parallelism: on, off");
+        list("--dtype", options->dtypes, "bf16, fp16, fp32, fp8, fp4 (default: bf16)");
+        app.add_option("--max-memory-GiB", options->memory_GiB, "of a GPU (default: all it has)")
+            ->check(above_zero)
+            ->group(kSpace);
+        constexpr const char* kResult = "Result";
+        app.add_option("--top", options->top, "layouts to show")
+            ->capture_default_str()
+            ->check(CLI::Range(1, 400))
+            ->group(kResult);
+        add_output_option(app, "--csv", options->csv, "write all priced layouts as CSV")->group(kResult);
+        app.add_option("--threads", options->threads, "0: all; the result is the same")
+            ->capture_default_str()
+            ->group(kResult);
+        app.add_flag("--json", options->json, "print one JSON object (docs/plan.md)")->group(kResult);
+        return [options] { return run(*options); };
+      }};
+}
+
+}  // namespace stepcast::cli

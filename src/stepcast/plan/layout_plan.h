@@ -1,0 +1,49 @@
+// The layouts of one training on one machine, searched and ranked.
+//
+//   STEPCAST_ASSIGN(const LayoutPlan plan, plan_layouts({.job = job, .n_gpus = 1024}, platform));
+//   plan.found.n_layouts(), plan.ranking.layouts[plan.ranking.chosen]
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stepcast/base/result.h"
+#include "stepcast/describe/job.h"
+#include "stepcast/plan/layout_point.h"
+#include "stepcast/plan/layout_ranking.h"
+#include "stepcast/plan/layout_search.h"
+#include "stepcast/plan/layout_space.h"
+#include "stepcast/platform/platform.h"
+#include "stepcast/predict/step_assumptions.h"
+
+namespace stepcast {
+
+struct PlanRequest {
+  Job job;  // what it says of degrees, sharding, recomputation and micro-batch restricts the space
+  std::int64_t n_gpus = 1;
+  LayoutRestrictions restrictions;
+  std::optional<double> memory_bytes;  // of a GPU; nothing: of the device
+  std::size_t top = 20;
+  unsigned threads = 0;  // 0: one per hardware thread
+  StepAssumptions assumptions;
+};
+
+struct LayoutPlan {
+  LayoutPrototypes prototypes;
+  LayoutSpace space;
+  SearchedLayouts found;
+  LayoutRanking ranking;
+  Bytes memory;
+  std::vector<std::string> notes;
+};
+
+// Errors: those of resolve() and of layout_space(). No layout that runs and fits is none; why_none() says why then.
+[[nodiscard]] Result<LayoutPlan> plan_layouts(const PlanRequest& request, const Platform& platform);
+
+// "none of the 3,360 layouts runs on 7 GPUs; most often: ...".
+[[nodiscard]] Error why_none(const LayoutPlan& plan);
+
+}  // namespace stepcast

@@ -1,0 +1,265 @@
+#include "stepcast/plan/layout_point.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include <fmt/format.h>
+
+namespace stepcast {
+namespace {
+
+// Software that has Megatron's flags for what travels beside computation; others do it by themselves.
+bool asks_for_overlap(Framework framework) {
+  return framework == Framework::megatron || framework == Framework::libai || framework == Framework::unknown;
+}
+
+JobSettings choices(const JobSettings& said, Framework framework, DType dtype, const DataSharding& sharding,
+                    Recompute recompute, bool sequence_parallel) {
+  JobSettings s;
+  if (dtype == DType::fp8 || dtype == DType::fp4) {
+    (dtype == DType::fp8 ? s.fp8 : s.fp4) = true;
+    s.dtype = said.dtype.value_or(DType::bf16);
+  } else {
+    s.dtype = dtype;
+  }
+  if (sharding.kind == Sharding::zero1) s.distributed_optimizer = true;
+  if (sharding.kind == Sharding::zero2 || sharding.kind == Sharding::zero3) {
+    s.fully_sharded = true;
+    s.sharding = sharding.kind;
+  }
+  if (recompute != Recompute::none) s.recompute = recompute;
+  if (recompute == Recompute::full && asks_for_overlap(framework)) {
+    s.recompute_by_block = false;  // Megatron-LM asks for a method
+    s.recompute_layers = 1;
+  }
+  if (sequence_parallel) s.sequence_parallel = true;
+  if (asks_for_overlap(framework)) {
+    if (!said.overlap_gradient_reduce &&
+        (sharding.kind == Sharding::none || sharding.kind == Sharding::zero1))
+      s.overlap_gradient_reduce = true;
+    if (!said.overlap_parameter_gather && sharding.kind == Sharding::zero1) s.overlap_parameter_gather = true;
+  }
+  return s;
+}
+
+// Interleaved schedules of these send beside computation unless told not to.
+bool overlaps_interleaved(Framework framework) {
+  return framework == Framework::nemo || asks_for_overlap(framework);
+}
+
+// What somebody may have said of the choices that a search makes.
+JobSettings without_choices(JobSettings said) {
+  said.tensor = said.pipeline = said.context = said.data = said.expert = said.expert_tensor = std::nullopt;
+  said.virtual_stages = said.layers_per_virtual_stage = std::nullopt;
+  said.first_stage_layers = said.last_stage_layers = std::nullopt;
+  said.pipeline_layout = std::nullopt;
+  said.micro_batch_sequences = std::nullopt;
+  said.sequence_parallel = std::nullopt;
+  said.recompute = std::nullopt;
+  said.recompute_attention = said.checkpoint_layers = said.recompute_by_block = std::nullopt;
+  said.sharding = std::nullopt;
+  said.distributed_optimizer = said.fully_sharded = std::nullopt;
+  said.zero_stage = std::nullopt;
+  said.fp8 = said.fp4 = std::nullopt;
+  return said;
+}
+
+}  // namespace
+
+std::string to_string(const DataSharding& sharding) {
+  if (sharding.nodes > 0) return fmt::format("hybrid:{}", sharding.nodes);
+  return std::string{to_string(sharding.kind)};
+}
+
+std::string to_string(const LayoutPoint& p) {
+  std::string text;
+  const auto add = [&](std::string_view word) { text += (text.empty() ? "" : " ") + std::string{word}; };
+  if (p.tensor > 1) add(fmt::format("tp{}", p.tensor));
+  if (p.pipeline > 1) {
+    add(fmt::format("pp{}{}", p.pipeline,
+                    p.virtual_stages > 1 ? fmt::format("x{}", p.virtual_stages) : std::string{}));
+  }
+  if (p.schedule != PipelineSchedule::one_f_one_b && p.schedule != PipelineSchedule::interleaved)
+    add(to_string(p.schedule));
+  if (p.context > 1) add(fmt::format("cp{}", p.context));
+  if (p.expert > 1) add(fmt::format("ep{}", p.expert));
+  if (p.expert_tensor > 0 && p.expert_tensor != p.tensor) add(fmt::format("etp{}", p.expert_tensor));
+  add(fmt::format("dp{}", p.data));
+  add(fmt::format("mbs{}", p.micro_batch));
+  if (p.sharding.kind != Sharding::none) add(to_string(p.sharding));
+  if (p.recompute != Recompute::none) add(fmt::format("recompute-{}", to_string(p.recompute)));
+  if (p.sequence_parallel) add("sp");
+  if (p.dtype == DType::fp8 || p.dtype == DType::fp4) add(to_string(p.dtype));
+  return text;
+}
+
+namespace {
+
+// Calls say(name, from, to) for what differs.
+template <class Say>
+void for_differences(const LayoutPoint& a, const LayoutPoint& b, Say say) {
+  const auto number = [&](std::string_view name, std::int32_t x, std::int32_t y) {
+    if (x != y) say(name, std::to_string(x), std::to_string(y));
+  };
+  const auto word = [&](std::string_view name, const auto& x, const auto& y) {
+    if (x != y) say(name, std::string{to_string(x)}, std::string{to_string(y)});
+  };
+  const auto etp = [](const LayoutPoint& p) { return p.expert_tensor == 0 ? p.tensor : p.expert_tensor; };
+  number("tensor", a.tensor, b.tensor);
+  number("pipeline", a.pipeline, b.pipeline);
+  number("virtual stages", a.virtual_stages, b.virtual_stages);
+  if (a.virtual_stages == b.virtual_stages) word("schedule", a.schedule, b.schedule);
+  number("context", a.context, b.context);
+  number("expert", a.expert, b.expert);
+  if ((a.expert_tensor == 0) != (b.expert_tensor == 0)) number("expert tensor", etp(a), etp(b));
+  number("micro-batch", a.micro_batch, b.micro_batch);
+  word("sharding", a.sharding, b.sharding);
+  word("recomputation", a.recompute, b.recompute);
+  if (a.sequence_parallel != b.sequence_parallel)
+    say("sequence parallel", a.sequence_parallel ? "on" : "off", b.sequence_parallel ? "on" : "off");
+  word("products in", a.dtype, b.dtype);
+}
+
+}  // namespace
+
+std::string difference(const LayoutPoint& from, const LayoutPoint& to) {
+  std::string text;
+  for_differences(from, to, [&](std::string_view name, const std::string& before, const std::string& after) {
+    text += fmt::format("{}{} {} -> {}", text.empty() ? "" : ", ", name, before, after);
+  });
+  return text;
+}
+
+int n_changes(const LayoutPoint& from, const LayoutPoint& to) {
+  int n = 0;
+  for_differences(from, to, [&](auto&&...) { ++n; });
+  return n;
+}
+
+Result<DataSharding> parse_data_sharding(const std::string& word) {
+  for (const Sharding kind : {Sharding::none, Sharding::zero1, Sharding::zero2, Sharding::zero3}) {
+    if (word == to_string(kind)) return DataSharding{kind, 0};
+  }
+  if (word == "fsdp") return DataSharding{Sharding::zero3, 0};
+  if (word == "hybrid" || word == "hsdp") return DataSharding{Sharding::zero3, 1};
+  constexpr std::string_view kHybrid = "hybrid:";
+  if (word.starts_with(kHybrid)) {
+    std::int32_t nodes = 0;
+    const char* const end = word.data() + word.size();
+    const auto read = std::from_chars(word.data() + kHybrid.size(), end, nodes);
+    if (read.ec == std::errc{} && read.ptr == end && nodes > 0 && nodes < 1'000'000)
+      return DataSharding{Sharding::zero3, nodes};
+  }
+  return Error::at("", "--sharding")
+      .found(fmt::format("`{}`", word.substr(0, 40)))
+      .expected("none, zero1, zero2, zero3 (fsdp) or hybrid:N, sharded over the ranks of N nodes");
+}
+
+Result<LayoutPrototypes> LayoutPrototypes::of(const Job& job, const Lists& lists,
+                                              std::int64_t gpus_per_node) {
+  LayoutPrototypes result;
+  result.gpus_per_node_ = gpus_per_node;
+  result.said_ = without_choices(job.settings);
+  Job asked = job;
+  asked.settings = result.said_;
+  asked.n_gpus = 1;
+  const Framework framework = job.framework.value_or(Framework::megatron);
+  for (const DType dtype : lists.dtypes) {
+    for (const DataSharding& sharding : lists.shardings) {
+      for (const Recompute recompute : lists.recomputations) {
+        for (const bool sequence_parallel : lists.sequence_parallel) {
+          Job one = asked;
+          one.settings = over(asked.settings, choices(asked.settings, framework, dtype, sharding, recompute,
+                                                      sequence_parallel));
+          one.settings.micro_batch_sequences = 1;
+          // Frameworks that always shard are told not to.
+          if (sharding.kind == Sharding::none) one.settings.sharding = Sharding::none;
+          STEPCAST_ASSIGN(ResolvedJob resolved, resolve(one));
+          if (result.prototypes_.empty()) {
+            result.model_ = resolved.model;
+            result.notes_ = resolved.notes;
+          }
+          result.prototypes_.push_back(
+              {dtype, sharding, recompute, sequence_parallel, std::move(resolved.layout)});
+        }
+      }
+    }
+  }
+  if (result.prototypes_.empty()) return Error{"a space without a layout: a list is empty"};
+  return result;
+}
+
+const LayoutPrototypes::Prototype& LayoutPrototypes::like(const LayoutPoint& point) const {
+  const Prototype* best = &prototypes_.front();
+  int most = -1;
+  for (const Prototype& p : prototypes_) {
+    const int same = 8 * (p.dtype == point.dtype) + 4 * (p.sharding.kind == point.sharding.kind) +
+                     2 * (p.recompute == point.recompute) + (p.sequence_parallel == point.sequence_parallel);
+    if (same <= most) continue;
+    most = same;
+    best = &p;
+  }
+  return *best;
+}
+
+std::int64_t LayoutPrototypes::shard_group(const LayoutPoint& point) const {
+  if (point.sharding.nodes == 0) return 0;
+  const std::int64_t ranks = std::int64_t{point.data} * point.context;
+  const std::int64_t in_nodes = point.sharding.nodes * gpus_per_node_;
+  if (in_nodes % point.tensor != 0) return -1;
+  const std::int64_t group = in_nodes / point.tensor;
+  if (group <= 1 || group >= ranks || ranks % group != 0) return -1;
+  // Context-parallel ranks change faster than data-parallel ones: a group holds all of them or a part of them.
+  if (group % point.context != 0 && point.context % group != 0) return -1;
+  return group;
+}
+
+void LayoutPrototypes::layout(const LayoutPoint& point, Layout& into) const {
+  const Prototype& prototype = like(point);
+  into = prototype.layout;
+  into.degrees = {.tensor = point.tensor,
+                  .pipeline = point.pipeline,
+                  .context = point.context,
+                  .data = point.data,
+                  .expert = point.expert,
+                  .expert_tensor = point.expert_tensor,
+                  .virtual_stages = point.virtual_stages};
+  into.batch.micro_batch_sequences = point.micro_batch;
+  into.pipeline.schedule = point.schedule;
+  if (!said_.overlap_p2p && point.virtual_stages > 1 && overlaps_interleaved(into.software.framework))
+    into.pipeline.overlap = true;
+  into.layer.recompute.kind = point.recompute;
+  into.sharding.kind = point.sharding.kind;
+  into.sharding.shard_group_size = std::max<std::int64_t>(0, shard_group(point));
+  const std::int64_t chunks = into.degrees.pipeline * into.degrees.virtual_stages;
+  into.pipeline.layers_per_stage.clear();
+  if (chunks > 1 && model_.n_layers % chunks != 0) {
+    into.pipeline.layers_per_stage = layers_counting_embedding_and_output(model_.n_layers, chunks);
+  }
+}
+
+Layout LayoutPrototypes::layout(const LayoutPoint& point) const {
+  Layout result;
+  layout(point, result);
+  return result;
+}
+
+JobSettings LayoutPrototypes::settings(const LayoutPoint& point) const {
+  JobSettings s =
+      choices(said_, framework(), point.dtype, point.sharding, point.recompute, point.sequence_parallel);
+  const auto set = [](std::optional<std::int64_t>& field, std::int64_t degree) {
+    if (degree > 1) field = degree;
+  };
+  set(s.tensor, point.tensor);
+  set(s.pipeline, point.pipeline);
+  set(s.context, point.context);
+  set(s.expert, point.expert);
+  if (point.expert_tensor > 0 && point.expert_tensor != point.tensor) s.expert_tensor = point.expert_tensor;
+  set(s.virtual_stages, point.virtual_stages);
+  s.micro_batch_sequences = point.micro_batch;
+  s.global_batch_sequences = global_batch();
+  s.seq_len_tokens = seq_len();
+  return s;
+}
+
+}  // namespace stepcast

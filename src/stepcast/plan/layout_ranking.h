@@ -1,0 +1,59 @@
+// Which of the priced layouts to run: the fastest, those that no forecast can tell from it, and one of these.
+//
+//   STEPCAST_ASSIGN(const LayoutRanking ranking, rank_layouts(found.priced, prototypes, platform, {...}));
+//   ranking.layouts[0]                         // the fastest, with its band, memory and parts
+//   ranking.n_alike, ranking.chosen
+//
+// Two layouts of one model on one platform share most of what their forecasts err by: kernels of the same kind are too
+// slow or too fast in both. What is left is (1) the error of parts of which one layout has more than the other, each
+// part off by the share that its forecast's band says, independently of the other parts; (2) what the structure leaves
+// out of either, kOwnError of the step. A layout cannot be told from the fastest if the two times differ by less than
+// both together.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "stepcast/base/result.h"
+#include "stepcast/plan/layout_search.h"
+#include "stepcast/predict/step_model.h"
+#include "stepcast/predict/step_prediction.h"
+#include "stepcast/workload/memory.h"
+
+namespace stepcast {
+
+struct RankedLayout {
+  LayoutPoint point;
+  Layout layout;
+  StepPrediction step;
+  MemoryForecast memory;
+  double behind_us = 0;     // the fastest one
+  double uncertain_us = 0;  // half of the band (p10-p90) of that difference
+  bool alike = false;       // cannot be told from the fastest
+  [[nodiscard]] double step_ms() const { return step.step.time.value() * 1e-3; }
+};
+
+struct LayoutRanking {
+  std::vector<RankedLayout> layouts;  // ascending in time: all that cannot be told apart, and at least `most`
+  std::size_t n_alike = 0;            // from the front on, not necessarily without gaps
+  bool more_alike = false;            // kMostRanked was not enough to list them
+  std::size_t chosen = 0;
+};
+
+// Layouts that are looked at in full.
+inline constexpr std::size_t kMostRanked = 400;
+
+// Half of the band of what is left between the two.
+[[nodiscard]] double uncertain_difference_us(const StepPrediction& a, const StepPrediction& b);
+
+// Of those that cannot be told from the fastest, in this order: memory that is not tight; fewer things that are not as
+// a plain layout has them (`from` if given: fewer changes); the faster one.
+[[nodiscard]] std::size_t choose(const std::vector<RankedLayout>& layouts, const LayoutPoint& from);
+
+// `priced` ascends in time. Errors: none but those of the platform.
+[[nodiscard]] Result<LayoutRanking> rank_layouts(const std::vector<PricedLayout>& priced,
+                                                 const LayoutPrototypes& prototypes, StepModel& steps,
+                                                 Bytes memory, std::size_t most);
+
+}  // namespace stepcast

@@ -1,0 +1,168 @@
+#include "stepcast/plan/layout_rules.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stepcast/workload/framework_habits.h"
+
+namespace stepcast {
+namespace {
+
+using Kind = LayoutVerdict::Kind;
+
+LayoutVerdict refused(std::string reason, std::string example = {}, std::string cure = {}) {
+  return {Kind::refused, std::move(reason), std::move(example), std::move(cure)};
+}
+LayoutVerdict same(std::string reason) { return {Kind::same, std::move(reason), {}, {}}; }
+
+// "problem; advice" of an Error in two.
+LayoutVerdict refused_by(const Error& error) {
+  std::string message = error.message();
+  if (const std::size_t colon = message.find(": "); colon != std::string::npos && colon < 40)
+    message.erase(0, colon + 2);  // which field: the sentence says it again
+  const std::size_t advice = message.find("; ");
+  if (advice == std::string::npos) return refused(std::move(message));
+  return refused(message.substr(0, advice), {}, message.substr(advice + 2));
+}
+
+bool is_megatron(Framework framework) {
+  return framework == Framework::megatron || framework == Framework::nemo;
+}
+
+std::int64_t micro_batches(const LayoutPoint& point, const LayoutPrototypes& prototypes) {
+  return prototypes.global_batch() / (std::int64_t{point.micro_batch} * point.data);
+}
+
+std::string nearest_multiples(std::int64_t step, std::int64_t wanted) {
+  const std::int64_t below = wanted / step * step;
+  return below == 0 ? std::to_string(step) : fmt::format("{} or {}", below, below + step);
+}
+
+}  // namespace
+
+LayoutVerdict check_degrees(LayoutPoint& point, const LayoutSpace& space,
+                            const LayoutPrototypes& prototypes) {
+  const std::int64_t replica = std::int64_t{point.tensor} * point.pipeline * point.context;
+  if (space.n_gpus % replica != 0) {
+    return refused(fmt::format("{} GPUs are not divisible by tensor x pipeline x context", space.n_gpus),
+                   fmt::format("{} x {} x {} = {}", point.tensor, point.pipeline, point.context, replica),
+                   fmt::format("--gpus {}", nearest_multiples(replica, space.n_gpus)));
+  }
+  point.data = static_cast<std::int32_t>(space.n_gpus / replica);
+  if (point.expert_tensor == point.tensor &&
+      std::find(space.expert_tensor.begin(), space.expert_tensor.end(), 0) != space.expert_tensor.end()) {
+    return same("experts split as the other tensors are, said twice");
+  }
+  Layout layout = prototypes.layout(point);
+  layout.layer.sequence_parallel = false;
+  layout.batch.micro_batch_sequences = 1;
+  layout.batch.global_batch_sequences = point.data;
+  if (const Status status = check(layout, prototypes.model(), space.n_gpus); !status.ok())
+    return refused_by(status.error());
+  return {};
+}
+
+LayoutVerdict check_batch(const LayoutPoint& point, const LayoutPrototypes& prototypes) {
+  const std::int64_t step = std::int64_t{point.micro_batch} * point.data, batch = prototypes.global_batch();
+  if (batch % step != 0) {
+    return refused(
+        fmt::format("{} sequences per step are not divisible by micro-batch x data parallel", batch),
+        fmt::format("{} x {} = {}", point.micro_batch, point.data, step),
+        fmt::format("--gbs {}", nearest_multiples(step, batch)));
+  }
+  constexpr std::int64_t kMost = 8192;
+  if (batch / step > kMost) {
+    return refused(fmt::format("more than {} micro-batches per step", kMost),
+                   fmt::format("{} with micro-batch {} on {} data-parallel ranks", batch / step,
+                               point.micro_batch, point.data),
+                   "a larger --mbs");
+  }
+  return {};
+}
+
+LayoutVerdict check_stages(const LayoutPoint& point, const LayoutPrototypes& prototypes) {
+  if (point.schedule == PipelineSchedule::one_f_one_b && point.virtual_stages == 1) return {};
+  if (point.pipeline == 1) return same("a schedule of a pipeline without one");
+  if (point.virtual_stages == 1) return {};
+  const std::int64_t layers = prototypes.model().n_layers;
+  const std::int64_t chunks = std::int64_t{point.pipeline} * point.virtual_stages;
+  if (chunks > layers || (layers % chunks != 0 && (layers + 2) % chunks != 0)) {
+    return refused(
+        fmt::format("{} layers, with or without embedding and output as one each, do not divide into "
+                    "pipeline x virtual stages",
+                    layers),
+        fmt::format("{} x {} = {}", point.pipeline, point.virtual_stages, chunks),
+        "fewer virtual stages, or uneven ones (--pipeline-model-parallel-layout)");
+  }
+  const std::int64_t batches = micro_batches(point, prototypes);
+  if (batches % point.pipeline != 0) {
+    return refused("interleaving needs micro-batches in multiples of the pipeline stages",
+                   fmt::format("{} micro-batches, {} stages", batches, point.pipeline),
+                   fmt::format("--gbs {}", nearest_multiples(
+                                               std::int64_t{point.micro_batch} * point.data * point.pipeline,
+                                               prototypes.global_batch())));
+  }
+  return {};
+}
+
+LayoutVerdict check_layers(const LayoutPoint& point, const LayoutSpace& space,
+                           const LayoutPrototypes& prototypes) {
+  if (point.sequence_parallel) {
+    if (point.tensor == 1) {
+      if (space.sequence_parallel.size() > 1) return same("sequence parallelism without tensor parallelism");
+    } else if (prototypes.seq_len() / point.context % point.tensor != 0) {
+      return refused("sequence parallelism: tokens of a rank are not divisible by tensor parallel",
+                     fmt::format("{} tokens, {}", prototypes.seq_len() / point.context, point.tensor));
+    }
+  } else if (prototypes.model().moe && point.tensor > 1 && is_megatron(prototypes.framework())) {
+    return refused("Megatron-LM splits tensors of a model with experts under sequence parallelism alone", {},
+                   "--sequence-parallel");
+  }
+  if (point.recompute == Recompute::selective) {
+    const LayerChoices& layer = prototypes.layout(point).layer;
+    RecomputedModules core;
+    const bool has_none = std::find(space.recomputations.begin(), space.recomputations.end(),
+                                    Recompute::none) != space.recomputations.end();
+    if (has_none && layer.recompute.modules == core && attention_is_fused(prototypes.model(), layer))
+      return same("selective recomputation where attention is fused: nothing is left to recompute");
+  }
+  return {};
+}
+
+LayoutVerdict check_sharding(const LayoutPoint& point, const LayoutSpace& space,
+                             const LayoutPrototypes& prototypes) {
+  const DataSharding& sharding = point.sharding;
+  // Experts that are split less than other tensors are held by several tensor-parallel ranks.
+  const std::int64_t expert_tensor = point.expert_tensor == 0 ? point.tensor : point.expert_tensor;
+  const std::int64_t ranks = std::int64_t{point.data} * point.context;
+  const bool shares_experts = prototypes.model().moe && ranks * point.tensor > expert_tensor * point.expert;
+  if (ranks == 1 && !shares_experts) {
+    if (sharding == space.shardings.front()) return {};
+    // FSDP has its own copies of weights and gradients even on one rank.
+    if (sharding.kind == Sharding::zero3) return refused("sharded weights without other ranks to share with");
+    return same("sharding without other ranks to share with");
+  }
+  if (sharding.kind == Sharding::none) return {};
+  if (point.pipeline > 1 && sharding.kind == Sharding::zero2) {
+    return refused("ZeRO-2 with a pipeline: gradients stay whole until the last micro-batch", {},
+                   "--sharding zero1");
+  }
+  const Framework framework = prototypes.framework();
+  if (point.pipeline > 1 && sharding.kind == Sharding::zero3 && framework != Framework::torchtitan &&
+      framework != Framework::fsdp) {
+    return refused(fmt::format("sharded weights with a pipeline: {} has no such thing", to_string(framework)),
+                   {}, "--sharding zero1");
+  }
+  if (sharding.nodes == 0) return {};
+  if (prototypes.shard_group(point) < 0) {
+    return refused(
+        "hybrid sharding: data-parallel ranks of so many nodes are none, all or do not divide the rest",
+        fmt::format("{}, data x context {}", to_string(sharding), point.data * point.context),
+        "--sharding zero3");
+  }
+  return {};
+}
+
+}  // namespace stepcast

@@ -1,0 +1,341 @@
+#include "stepcast/plan/layout_search.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stepcast/base/parallel.h"
+#include "stepcast/base/units.h"
+#include "stepcast/plan/layout_rules.h"
+#include "stepcast/predict/step_model.h"
+#include "stepcast/workload/memory.h"
+
+namespace stepcast {
+namespace {
+
+// Reasons and how often they hold.
+class Tally {
+ public:
+  void add(LayoutVerdict verdict, std::uint64_t count) {
+    const auto [place, fresh] = reasons_.try_emplace(verdict.reason);
+    if (fresh) {
+      place->second.reason = std::move(verdict.reason);
+      place->second.example = std::move(verdict.example);
+      place->second.cure = std::move(verdict.cure);
+    }
+    place->second.count += count;
+  }
+  void add(const Tally& other) {
+    for (const auto& [key, rejection] : other.reasons_) {
+      const auto [place, fresh] = reasons_.try_emplace(key, rejection);
+      if (!fresh) place->second.count += rejection.count;
+    }
+  }
+  [[nodiscard]] std::vector<LayoutRejection> sorted() const {
+    std::vector<LayoutRejection> all;
+    for (const auto& [key, rejection] : reasons_) all.push_back(rejection);
+    std::stable_sort(all.begin(), all.end(),
+                     [](const LayoutRejection& a, const LayoutRejection& b) { return a.count > b.count; });
+    return all;
+  }
+
+ private:
+  std::map<std::string, LayoutRejection> reasons_;
+};
+
+// Layouts that need too much memory, by the largest part of it; of each the one that misses least.
+struct Excess {
+  std::uint64_t count = 0;
+  double over_bytes = 0, part_bytes = 0;
+  std::uint32_t stage = 0;
+  LayoutPoint point;
+};
+constexpr std::array<std::string_view, 6> kParts = {"weights",     "gradients",      "optimizer states",
+                                                    "activations", "working memory", "communication buffers"};
+using Excesses = std::array<Excess, kParts.size()>;
+
+void add(Excess& to, const Excess& excess) {
+  const bool is_nearer =
+      to.count == 0 || std::tie(excess.over_bytes, excess.point) < std::tie(to.over_bytes, to.point);
+  const std::uint64_t count = to.count + excess.count;
+  if (excess.count > 0 && is_nearer) to = excess;
+  to.count = count;
+}
+
+void add_excess(Excesses& excesses, const MemoryForecast& memory, const LayoutPoint& point) {
+  const StageMemory& m = memory.stages[memory.worst_stage];
+  const std::array<double, kParts.size()> parts = {m.weights.value(),   m.gradients.value(),
+                                                   m.optimizer.value(), m.activations.value(),
+                                                   m.working.value(),   m.communication.value()};
+  const auto largest = static_cast<std::size_t>(std::max_element(parts.begin(), parts.end()) - parts.begin());
+  add(excesses[largest], {1, -memory.margin().value(), parts[largest], memory.worst_stage, point});
+}
+
+// What one unit of work found.
+struct Part {
+  std::vector<PricedLayout> priced;
+  Tally rejections, same;
+  std::uint64_t n_rejected = 0, n_same = 0;
+  Excesses excesses;
+};
+
+// All layouts of one choice of type, tensor, context and expert degrees: their layers are few, and each is priced
+// once.
+class Searcher {
+ public:
+  Searcher(const LayoutSpace& space, const LayoutPrototypes& prototypes, const Platform& platform,
+           const LayoutSearchOptions& options)
+      : space_(space),
+        prototypes_(prototypes),
+        memory_(options.memory),
+        steps_(platform, options.assumptions) {}
+
+  void search(LayoutPoint point, Part& part) {
+    part_ = &part;
+    for (const std::int32_t pipeline : space_.pipeline) {
+      point.pipeline = pipeline;
+      if (!counted(check_degrees(point, space_, prototypes_), space_.below_degrees())) below_degrees(point);
+    }
+  }
+
+ private:
+  // True if such layouts are not to be priced.
+  bool counted(LayoutVerdict verdict, std::uint64_t count) {
+    if (verdict.kind == LayoutVerdict::Kind::runs) return false;
+    const bool is_same = verdict.kind == LayoutVerdict::Kind::same;
+    (is_same ? part_->n_same : part_->n_rejected) += count;
+    (is_same ? part_->same : part_->rejections).add(std::move(verdict), count);
+    return true;
+  }
+
+  void below_degrees(LayoutPoint point) {
+    const std::uint64_t below_batch = space_.below_degrees() / space_.micro_batch.size();
+    const std::uint64_t below_form = below_batch / space_.forms.size();
+    for (const std::int32_t micro_batch : space_.micro_batch) {
+      point.micro_batch = micro_batch;
+      if (counted(check_batch(point, prototypes_), below_batch)) continue;
+      for (const PipelineForm& form : space_.forms) {
+        point.schedule = form.schedule;
+        point.virtual_stages = form.virtual_stages;
+        if (!counted(check_stages(point, prototypes_), below_form)) below_form_of(point);
+      }
+    }
+  }
+
+  void below_form_of(LayoutPoint point) {
+    for (const Recompute recompute : space_.recomputations) {
+      for (const bool sequence_parallel : space_.sequence_parallel) {
+        point.recompute = recompute;
+        point.sequence_parallel = sequence_parallel;
+        if (counted(check_layers(point, space_, prototypes_), space_.shardings.size())) continue;
+        // Layers add up their gradients unless weights are sharded: two kinds of steps.
+        is_begun_ = is_finished_ = false;
+        for (const bool shards_weights : {false, true}) {
+          is_begun_ = is_finished_ = false;
+          for (const DataSharding& sharding : space_.shardings) {
+            if ((sharding.kind == Sharding::zero3) != shards_weights) continue;
+            point.sharding = sharding;
+            if (!counted(check_sharding(point, space_, prototypes_), 1)) one(point);
+          }
+        }
+      }
+    }
+  }
+
+  void one(const LayoutPoint& point) {
+    if (const Status status = price(point); !status.ok()) {
+      counted({LayoutVerdict::Kind::refused, status.error().message(), {}, {}}, 1);
+    }
+  }
+
+  Status price(const LayoutPoint& point) {
+    const Transformer& model = prototypes_.model();
+    prototypes_.layout(point, layout_);
+    layout_ = with_software_choices(std::move(layout_), steps_.pricer().platform().device);
+    if (!is_begun_) {
+      STEPCAST_TRY(steps_.begin(model, layout_, step_));
+      is_begun_ = true;
+    }
+    STEPCAST_ASSIGN(const MemoryForecast memory, memory_forecast(step_.work, model, layout_, memory_));
+    if (memory.verdict == MemoryVerdict::does_not_fit) {
+      add_excess(part_->excesses, memory, point);
+      return Ok{};
+    }
+    if (!is_finished_) {
+      // Groups of another layout's shards may lie differently.
+      STEPCAST_TRY(steps_.finish(model, layout_, step_));
+      STEPCAST_TRY(steps_.share_differently(model, layout_, step_));
+      is_finished_ = true;
+    } else {
+      STEPCAST_TRY(steps_.share_differently(model, layout_, step_));
+    }
+    part_->priced.push_back({point, steps_.times(step_).step_us, memory.peak().value()});
+    return Ok{};
+  }
+
+  const LayoutSpace& space_;
+  const LayoutPrototypes& prototypes_;
+  Bytes memory_;
+  StepModel steps_;
+  Part* part_ = nullptr;
+  Layout layout_;
+  PricedStep step_;
+  bool is_begun_ = false, is_finished_ = false;
+};
+
+// One searcher per thread, each with what it has priced already.
+class Searchers {
+ public:
+  Searchers(const LayoutSpace& space, const LayoutPrototypes& prototypes, const Platform& platform,
+            const LayoutSearchOptions& options)
+      : space_(space), prototypes_(prototypes), platform_(platform), options_(options) {}
+
+  void search(const LayoutPoint& point, Part& part) {
+    std::unique_ptr<Searcher> searcher = take();
+    searcher->search(point, part);
+    const std::scoped_lock lock{mutex_};
+    free_.push_back(std::move(searcher));
+  }
+
+ private:
+  std::unique_ptr<Searcher> take() {
+    {
+      const std::scoped_lock lock{mutex_};
+      if (!free_.empty()) {
+        std::unique_ptr<Searcher> taken = std::move(free_.back());
+        free_.pop_back();
+        return taken;
+      }
+    }
+    return std::make_unique<Searcher>(space_, prototypes_, platform_, options_);
+  }
+
+  const LayoutSpace& space_;
+  const LayoutPrototypes& prototypes_;
+  const Platform& platform_;
+  const LayoutSearchOptions& options_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Searcher>> free_;
+};
+
+// Types, tensor, context and expert degrees.
+std::vector<LayoutPoint> units_of(const LayoutSpace& space) {
+  std::vector<LayoutPoint> units;
+  LayoutPoint point;
+  for (const DType dtype : space.dtypes) {
+    point.dtype = dtype;
+    for (const std::int32_t tensor : space.tensor) {
+      point.tensor = tensor;
+      for (const std::int32_t context : space.context) {
+        point.context = context;
+        for (const std::int32_t expert : space.expert) {
+          point.expert = expert;
+          for (const std::int32_t expert_tensor : space.expert_tensor) {
+            point.expert_tensor = expert_tensor;
+            units.push_back(point);
+          }
+        }
+      }
+    }
+  }
+  return units;
+}
+
+// What changes a layout so that it needs less, the smallest change first.
+std::vector<LayoutPoint> with_less_memory(const LayoutPoint& point, const LayoutSpace& space) {
+  std::vector<LayoutPoint> all;
+  const auto add = [&](auto change) {
+    LayoutPoint changed = point;
+    change(changed);
+    all.push_back(changed);
+  };
+  add([](LayoutPoint& p) { p.sequence_parallel = true; });
+  for (const DataSharding& sharding : space.shardings) {
+    if (sharding.kind > point.sharding.kind) add([&](LayoutPoint& p) { p.sharding = sharding; });
+  }
+  for (const Recompute recompute : {Recompute::selective, Recompute::full}) {
+    if (recompute > point.recompute) add([&](LayoutPoint& p) { p.recompute = recompute; });
+  }
+  add([](LayoutPoint& p) { p.micro_batch = std::max(1, p.micro_batch / 2); });
+  for (const std::int32_t more : {2, 4, 8}) {
+    if (point.data % more != 0) continue;
+    add([&](LayoutPoint& p) { p.tensor *= more, p.data /= more, p.sequence_parallel = true; });
+    add([&](LayoutPoint& p) { p.pipeline *= more, p.data /= more; });
+    add([&](LayoutPoint& p) { p.context *= more, p.data /= more; });
+    add([&](LayoutPoint& p) { p.expert *= more; });
+  }
+  return all;
+}
+
+std::string gib(double bytes) {
+  return bytes < 0.1 * kGiB ? fmt::format("{:.0f} MiB", bytes / kMiB)
+                            : fmt::format("{:.1f} GiB", bytes / kGiB);
+}
+
+std::vector<LayoutRejection> too_large(const Excesses& excesses, const LayoutSpace& space,
+                                       const std::vector<PricedLayout>& priced) {
+  std::map<LayoutPoint, double> known;
+  for (const PricedLayout& layout : priced) known.emplace(layout.point, layout.step_us);
+  std::vector<LayoutRejection> all;
+  for (std::size_t i = 0; i < excesses.size(); ++i) {
+    const Excess& excess = excesses[i];
+    if (excess.count == 0) continue;
+    LayoutRejection& rejection = all.emplace_back();
+    rejection.count = excess.count;
+    rejection.reason = fmt::format("memory, {} the largest part", kParts[i]);
+    rejection.example = fmt::format("{}: stage {} over by {}: {} {}", to_string(excess.point), excess.stage,
+                                    gib(excess.over_bytes), kParts[i], gib(excess.part_bytes));
+    for (const LayoutPoint& changed : with_less_memory(excess.point, space)) {
+      const auto found = known.find(changed);
+      if (found == known.end()) continue;
+      rejection.cure = fmt::format("{}: {:.1f} ms", difference(excess.point, changed), found->second * 1e-3);
+      break;
+    }
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const LayoutRejection& a, const LayoutRejection& b) { return a.count > b.count; });
+  return all;
+}
+
+}  // namespace
+
+Result<SearchedLayouts> search_layouts(const LayoutSpace& space, const LayoutPrototypes& prototypes,
+                                       const Platform& platform, const LayoutSearchOptions& options) {
+  const std::vector<LayoutPoint> units = units_of(space);
+  std::vector<Part> parts(units.size());
+  Searchers searchers{space, prototypes, platform, options};
+  STEPCAST_TRY(parallel_for(units.size(), options.threads, [&](std::size_t i) -> Status {
+    searchers.search(units[i], parts[i]);
+    return Ok{};
+  }));
+
+  SearchedLayouts result;
+  Tally rejections, same;
+  Excesses excesses;
+  for (Part& part : parts) {
+    result.priced.insert(result.priced.end(), part.priced.begin(), part.priced.end());
+    part.priced = {};
+    rejections.add(part.rejections);
+    same.add(part.same);
+    result.n_rejected += part.n_rejected;
+    result.n_same += part.n_same;
+    for (std::size_t i = 0; i < excesses.size(); ++i) add(excesses[i], part.excesses[i]);
+  }
+  for (const Excess& excess : excesses) result.n_too_large += excess.count;
+  std::sort(result.priced.begin(), result.priced.end(), [](const PricedLayout& a, const PricedLayout& b) {
+    return std::tie(a.step_us, a.point) < std::tie(b.step_us, b.point);
+  });
+  result.rejections = rejections.sorted();
+  result.same = same.sorted();
+  result.too_large = too_large(excesses, space, result.priced);
+  return result;
+}
+
+}  // namespace stepcast

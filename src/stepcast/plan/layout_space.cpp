@@ -1,0 +1,212 @@
+#include "stepcast/plan/layout_space.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace stepcast {
+namespace {
+
+using List = std::vector<std::int32_t>;
+
+// Racks of 72 GPUs are one node, too; nobody splits a product over more.
+constexpr std::int64_t kMostTensor = 16;
+constexpr std::int64_t kMostContext = 64, kFewestTokensPerRank = 1024;
+constexpr std::int64_t kMostExpert = 256, kMostMicroBatch = 16, kMostVirtualStages = 16;
+constexpr std::int64_t kMostDegree = 1'000'000;
+
+List divisors(std::int64_t n, std::int64_t most) {
+  List list;
+  for (std::int64_t d = 1; d <= std::min(n, most); ++d) {
+    if (n % d == 0) list.push_back(static_cast<std::int32_t>(d));
+  }
+  return list;
+}
+
+List powers_of_two(std::int64_t most) {
+  List list;
+  for (std::int64_t d = 1; d <= most; d *= 2) list.push_back(static_cast<std::int32_t>(d));
+  return list;
+}
+
+// Ascending, each once.
+Result<List> checked(std::string_view flag, const std::vector<std::int64_t>& given,
+                     std::int64_t smallest = 1) {
+  List list;
+  for (const std::int64_t value : given) {
+    if (value < smallest || value > kMostDegree) {
+      return Error::at("", std::string{flag})
+          .found(fmt::format("{}", value))
+          .expected(fmt::format("whole numbers from {} to {}, as in 1,2,4", smallest, kMostDegree));
+    }
+    list.push_back(static_cast<std::int32_t>(value));
+  }
+  std::sort(list.begin(), list.end());
+  list.erase(std::unique(list.begin(), list.end()), list.end());
+  if (list.empty()) return Error::at("", std::string{flag}, "an empty list");
+  return list;
+}
+
+Status fill(List& list, std::string_view flag, const std::optional<std::vector<std::int64_t>>& given,
+            List usual, std::int64_t smallest = 1) {
+  if (!given) {
+    list = std::move(usual);
+    return Ok{};
+  }
+  STEPCAST_ASSIGN(list, checked(flag, *given, smallest));
+  return Ok{};
+}
+
+// A restriction that no layout of so many GPUs can keep to.
+Status check_divides(std::string_view flag, const List& list, std::int64_t n_gpus) {
+  if (std::any_of(list.begin(), list.end(), [&](std::int32_t d) { return n_gpus % d == 0; })) return Ok{};
+  return Error::at("", std::string{flag})
+      .found(fmt::format("{}", fmt::join(list, ",")))
+      .expected(fmt::format("at least one degree that divides {} GPUs", n_gpus))
+      .advice("change the list or the number of GPUs");
+}
+
+// Chunks of a stage into which the layers of some pipeline divide, alone or with embedding and output as one each.
+List usual_virtual_stages(const Transformer& model, const List& pipelines) {
+  List list;
+  for (std::int32_t v = 2; v <= kMostVirtualStages; ++v) {
+    const bool any = std::any_of(pipelines.begin(), pipelines.end(), [&](std::int32_t p) {
+      const std::int64_t chunks = std::int64_t{p} * v;
+      return p > 1 && chunks <= model.n_layers &&
+             (model.n_layers % chunks == 0 || (model.n_layers + 2) % chunks == 0);
+    });
+    if (any) list.push_back(v);
+  }
+  return list;
+}
+
+std::vector<DataSharding> usual_shardings(Framework framework) {
+  const DataSharding none{}, states{Sharding::zero1, 0}, gradients{Sharding::zero2, 0},
+      weights{Sharding::zero3, 0};
+  switch (framework) {
+    case Framework::torchtitan:
+      return {weights, {Sharding::zero3, 1}, {Sharding::zero3, 2}, {Sharding::zero3, 4}};
+    case Framework::fsdp:
+      return {gradients, weights, {Sharding::zero3, 1}, {Sharding::zero3, 2}, {Sharding::zero3, 4}};
+    case Framework::pytorch:
+    case Framework::libai: return {none, states};
+    default: return {none, states, gradients, weights};
+  }
+}
+
+std::string words(const List& list) { return fmt::format("{}", fmt::join(list, ", ")); }
+
+}  // namespace
+
+std::uint64_t LayoutSpace::n_degrees() const {
+  std::uint64_t product = dtypes.size();
+  for (const List* list : {&tensor, &pipeline, &context, &expert, &expert_tensor}) product *= list->size();
+  return product;
+}
+
+std::uint64_t LayoutSpace::below_degrees() const {
+  return std::uint64_t{micro_batch.size()} * forms.size() * shardings.size() * recomputations.size() *
+         sequence_parallel.size();
+}
+
+std::vector<std::pair<std::string, std::string>> LayoutSpace::lines() const {
+  std::vector<std::pair<std::string, std::string>> all;
+  all.emplace_back("tensor parallel", words(tensor));
+  all.emplace_back("pipeline parallel", words(pipeline));
+  std::string text;
+  for (const PipelineForm& form : forms) {
+    text += text.empty() ? "" : ", ";
+    text += form.virtual_stages > 1 ? fmt::format("interleaved x{}", form.virtual_stages)
+            : form.schedule == PipelineSchedule::one_f_one_b ? "1F1B"
+                                                             : std::string{to_string(form.schedule)};
+  }
+  all.emplace_back("schedule", text);
+  all.emplace_back("context parallel", words(context));
+  if (expert.size() > 1 || expert.front() > 1) all.emplace_back("expert parallel", words(expert));
+  if (expert_tensor.size() > 1 || expert_tensor.front() > 0) {
+    text.clear();
+    for (const std::int32_t degree : expert_tensor) {
+      text += (text.empty() ? "" : ", ") + (degree == 0 ? "as tensor" : std::to_string(degree));
+    }
+    all.emplace_back("expert tensor", text);
+  }
+  all.emplace_back("data parallel", fmt::format("what {} GPUs leave", n_gpus));
+  all.emplace_back("micro-batch", words(micro_batch));
+  text.clear();
+  for (const DataSharding& sharding : shardings) text += (text.empty() ? "" : ", ") + to_string(sharding);
+  all.emplace_back("sharding", text);
+  text.clear();
+  for (const Recompute recompute : recomputations)
+    text += (text.empty() ? "" : ", ") + std::string{to_string(recompute)};
+  all.emplace_back("recomputation", text);
+  text.clear();
+  for (const bool on : sequence_parallel) text += std::string{text.empty() ? "" : ", "} + (on ? "on" : "off");
+  all.emplace_back("sequence parallel", text);
+  text.clear();
+  for (const DType dtype : dtypes) text += (text.empty() ? "" : ", ") + std::string{to_string(dtype)};
+  all.emplace_back("products in", text);
+  return all;
+}
+
+Result<LayoutSpace> layout_space(const Transformer& model, const Device& device, const SpaceOf& of,
+                                 const LayoutRestrictions& allowed) {
+  LayoutSpace space;
+  space.n_gpus = of.n_gpus;
+  STEPCAST_TRY(fill(space.tensor, "--tp", allowed.tensor,
+                    divisors(of.n_gpus, std::min(of.gpus_per_node, kMostTensor))));
+  STEPCAST_TRY(fill(space.pipeline, "--pp", allowed.pipeline, divisors(of.n_gpus, model.n_layers)));
+  List contexts = powers_of_two(std::clamp<std::int64_t>(of.seq_len / kFewestTokensPerRank, 1, kMostContext));
+  std::erase_if(contexts, [&](std::int32_t c) { return of.n_gpus % c != 0; });
+  STEPCAST_TRY(fill(space.context, "--cp", allowed.context, std::move(contexts)));
+  List experts{1};
+  if (model.moe) {
+    experts = divisors(model.moe->n_experts, kMostExpert);
+    std::erase_if(experts, [&](std::int32_t e) { return of.n_gpus % e != 0; });
+  }
+  STEPCAST_TRY(fill(space.expert, "--ep", allowed.expert, std::move(experts)));
+  STEPCAST_TRY(
+      fill(space.expert_tensor, "--etp", allowed.expert_tensor, model.moe ? List{0, 1} : List{0}, 0));
+  STEPCAST_TRY(fill(space.micro_batch, "--mbs", allowed.micro_batch,
+                    powers_of_two(std::min(kMostMicroBatch, of.global_batch))));
+  for (const auto& [flag, list] : {std::pair{"--tp", &space.tensor}, std::pair{"--pp", &space.pipeline},
+                                   std::pair{"--cp", &space.context}}) {
+    STEPCAST_TRY(check_divides(flag, *list, of.n_gpus));
+  }
+
+  List virtual_stages;
+  STEPCAST_TRY(
+      fill(virtual_stages, "--vp", allowed.virtual_stages, usual_virtual_stages(model, space.pipeline)));
+  const std::vector<PipelineSchedule> schedules =
+      allowed.schedules.value_or(std::vector{PipelineSchedule::one_f_one_b, PipelineSchedule::interleaved});
+  for (const PipelineSchedule schedule : schedules) {
+    if (schedule != PipelineSchedule::interleaved) {
+      const bool is_out = allowed.virtual_stages &&
+                          std::find(virtual_stages.begin(), virtual_stages.end(), 1) == virtual_stages.end();
+      if (!is_out) space.forms.push_back({schedule, 1});
+      continue;
+    }
+    for (const std::int32_t v : virtual_stages) {
+      if (v > 1) space.forms.push_back({schedule, v});
+    }
+  }
+  if (space.forms.empty()) {
+    return Error::at("", "--schedules", "no schedule is left")
+        .advice("1f1b runs one chunk of layers per stage (--vp 1), interleaved two or more");
+  }
+
+  space.shardings = allowed.shardings.value_or(usual_shardings(of.framework));
+  space.recomputations =
+      allowed.recomputations.value_or(std::vector{Recompute::none, Recompute::selective, Recompute::full});
+  space.sequence_parallel = allowed.sequence_parallel.value_or(std::vector{true, false});
+  if (allowed.dtypes) {
+    space.dtypes = *allowed.dtypes;
+  } else {
+    space.dtypes = {of.dtype};
+    if (of.tries_fp8 && of.dtype == DType::bf16 && device.peak(DType::fp8))
+      space.dtypes.push_back(DType::fp8);
+  }
+  return space;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,280 @@
+#include "stepcast/report/plan_report.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "stepcast/base/json_writer.h"
+#include "stepcast/base/units.h"
+#include "stepcast/base/version.h"
+#include "stepcast/plan/layout_flags.h"
+#include "stepcast/report/text_table.h"
+
+namespace stepcast {
+namespace {
+
+constexpr auto kLeft = TextTable::Align::left;
+constexpr std::size_t kMostReasons = 12;
+
+std::string count(std::uint64_t n) { return table_count(n); }
+
+// Where the time goes, of the whole, in percent: computation, communication, bubble, the rest.
+struct Parts {
+  double computation, communication, bubble, rest;
+};
+Parts parts_of(const StepPrediction& step) {
+  const StepShares& s = step.shares;
+  const double whole = std::max(1e-9, s.total_us()) / 100;
+  return {s.computation_us() / whole, s.exposed_communication_us() / whole, s.bubble_us / whole,
+          (s.host_us + s.optimizer_us + s.fixed_us) / whole};
+}
+
+double tokens_per_gpu(const StepPrediction& step) {
+  return step.tokens_per_second() / static_cast<double>(step.n_gpus);
+}
+
+std::string space_text(const LayoutPlan& plan) {
+  const SearchedLayouts& found = plan.found;
+  std::string text = fmt::format("Space: {} layouts\n", count(plan.space.size()));
+  for (const auto& [name, list] : plan.space.lines()) text += fmt::format("  {:<19}{}\n", name, list);
+  text += fmt::format(
+      "{} cannot run, {} are another one of them, {} do not fit {:.1f} GiB, {} were priced: all that are "
+      "left\n",
+      count(found.n_rejected), count(found.n_same), count(found.n_too_large), plan.memory.value() / kGiB,
+      count(found.priced.size()));
+  return text;
+}
+
+std::string reasons_text(const SearchedLayouts& found) {
+  TextTable table{{{"layouts"}, {"why not", kLeft}, {"for example", kLeft}, {"nearest that runs", kLeft}}};
+  std::size_t n = 0, left = 0;
+  const auto add = [&](const std::vector<LayoutRejection>& reasons) {
+    for (const LayoutRejection& r : reasons) {
+      if (n++ < kMostReasons) {
+        table.row({count(r.count), shorten(r.reason, 100), shorten(r.example, 90), shorten(r.cure, 80)});
+      } else {
+        ++left;
+      }
+    }
+  };
+  add(found.too_large);
+  add(found.rejections);
+  add(found.same);
+  std::string text = table.empty() ? std::string{} : "\n" + table.text();
+  if (left > 0) text += fmt::format("and {} more reasons (--json)\n", left);
+  return text;
+}
+
+std::string layouts_text(const LayoutPlan& plan, std::size_t top) {
+  TextTable table{{{"#"},
+                   {"layout", kLeft},
+                   {"step\nms"},
+                   {"p10\nms"},
+                   {"p90\nms"},
+                   {"tokens/s\nper GPU"},
+                   {"MFU\n%"},
+                   {"memory\nGiB"},
+                   {"compute\n%"},
+                   {"transfers\n%"},
+                   {"bubble\n%"},
+                   {"rest\n%"},
+                   {"", kLeft}}};
+  const std::vector<RankedLayout>& all = plan.ranking.layouts;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (i >= top && i != plan.ranking.chosen) continue;
+    const RankedLayout& l = all[i];
+    const Parts parts = parts_of(l.step);
+    const auto mfu = l.step.model_flops_utilization();
+    std::string mark = l.alike ? "~" : "";
+    if (l.memory.verdict == MemoryVerdict::tight) mark += " tight";
+    if (i == plan.ranking.chosen) mark += " chosen";
+    table.row({std::to_string(i + 1), to_string(l.point), table_number(l.step_ms(), 1),
+               table_number(l.step.step.p10.value() * 1e-3, 1),
+               table_number(l.step.step.p90.value() * 1e-3, 1), table_number(tokens_per_gpu(l.step), 0),
+               mfu ? table_number(100 * *mfu, 1) : "-", table_number(l.memory.peak().value() / kGiB, 1),
+               table_number(parts.computation, 1), table_number(parts.communication, 1),
+               table_number(parts.bubble, 1), table_number(parts.rest, 1), mark});
+  }
+  return table.text();
+}
+
+std::string choice_text(const LayoutPlan& plan, const PlanSubject& subject) {
+  const LayoutRanking& ranking = plan.ranking;
+  const RankedLayout& first = ranking.layouts.front();
+  const RankedLayout& chosen = ranking.layouts[ranking.chosen];
+  std::string text;
+  if (ranking.n_alike == 1) {
+    text += "~ The fastest can be told from all others by the forecast.\n";
+  } else {
+    text += fmt::format(
+        "~ {}{} layouts cannot be told from the fastest: what two layouts of one model do alike errs alike, "
+        "and what "
+        "is\n  left of the difference is within the band of its own error.\n",
+        ranking.more_alike ? "More than " : "", ranking.n_alike);
+  }
+  text += fmt::format("Chosen: #{}, {}", ranking.chosen + 1, to_string(chosen.point));
+  if (ranking.chosen == 0) {
+    text += ranking.n_alike > 1 ? ": the fastest, and none of the others is plainer with as safe a memory.\n"
+                                : ".\n";
+  } else {
+    text += fmt::format(
+        ": {:.1f} % behind #1 by the forecast, and {}.\n",
+        100 * chosen.behind_us / first.step.step.time.value(),
+        first.memory.verdict == MemoryVerdict::tight && chosen.memory.verdict != MemoryVerdict::tight
+            ? "with memory to spare"
+            : "plainer");
+  }
+  const StageMemory& m = chosen.memory.stages[chosen.memory.worst_stage];
+  text += fmt::format(
+      "Memory of stage {}: {:.1f} GiB of {:.1f}: weights {:.1f}, gradients {:.1f}, optimizer {:.1f}, "
+      "activations "
+      "{:.1f}, working {:.1f}, rest {:.1f}\n",
+      chosen.memory.worst_stage, m.total().value() / kGiB, chosen.memory.available.value() / kGiB,
+      m.weights.value() / kGiB, m.gradients.value() / kGiB, m.optimizer.value() / kGiB,
+      m.activations.value() / kGiB, m.working.value() / kGiB, (m.communication + m.reserve).value() / kGiB);
+  const auto megatron = megatron_text(chosen.point, chosen.layout, plan.prototypes);
+  const auto torchtitan = torchtitan_text(chosen.layout, plan.prototypes.model());
+  const auto deepspeed = deepspeed_text(chosen.layout);
+  const Framework framework = plan.prototypes.framework();
+  if (framework == Framework::torchtitan && torchtitan) {
+    text += fmt::format("\nTorchTitan:\n{}", *torchtitan);
+  } else if (framework == Framework::deepspeed && deepspeed) {
+    text += fmt::format("\nDeepSpeed:\n{}", *deepspeed);
+  } else if (megatron) {
+    text += fmt::format("\nMegatron-LM ({} --platform {} understands them, too):\n  {}\n",
+                        "`stepcast predict`", subject.platform, *megatron);
+  } else {
+    text += "\nNo flags of Megatron-LM say this layout.\n";
+  }
+  return text;
+}
+
+void write_rejections(JsonWriter& json, std::string_view name, const std::vector<LayoutRejection>& all) {
+  json.key(name).begin_array();
+  for (const LayoutRejection& r : all) {
+    json.begin_object();
+    json.field("layouts", r.count)
+        .field("reason", r.reason)
+        .field("example", r.example)
+        .field("cure", r.cure);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void write_point(JsonWriter& json, const LayoutPoint& p) {
+  json.field("tensor_parallel", p.tensor)
+      .field("pipeline_parallel", p.pipeline)
+      .field("virtual_stages", p.virtual_stages)
+      .field("schedule", to_string(p.schedule))
+      .field("context_parallel", p.context)
+      .field("data_parallel", p.data)
+      .field("expert_parallel", p.expert)
+      .field("expert_tensor_parallel", p.expert_tensor == 0 ? p.tensor : p.expert_tensor)
+      .field("micro_batch_sequences", p.micro_batch)
+      .field("sharding", to_string(p.sharding))
+      .field("recompute", to_string(p.recompute))
+      .field("sequence_parallel", p.sequence_parallel)
+      .field("dtype", to_string(p.dtype));
+}
+
+void write_layout(JsonWriter& json, const LayoutPlan& plan, const RankedLayout& l) {
+  json.begin_object();
+  json.field("layout", to_string(l.point));
+  write_point(json, l.point);
+  json.field("step_time_ms", l.step_ms())
+      .field("step_time_p10_ms", l.step.step.p10.value() * 1e-3)
+      .field("step_time_p90_ms", l.step.step.p90.value() * 1e-3)
+      .field("behind_fastest_ms", l.behind_us * 1e-3)
+      .field("uncertainty_of_difference_ms", l.uncertain_us * 1e-3)
+      .field("cannot_be_told_from_fastest", l.alike)
+      .field("tokens_per_s_per_gpu", tokens_per_gpu(l.step));
+  if (const auto mfu = l.step.model_flops_utilization()) json.field("mfu", *mfu);
+  const Parts parts = parts_of(l.step);
+  json.key("percent_of_step").begin_object();
+  json.field("computation", parts.computation)
+      .field("exposed_communication", parts.communication)
+      .field("bubble", parts.bubble)
+      .field("rest", parts.rest);
+  json.end_object();
+  json.field("peak_memory_GiB", l.memory.peak().value() / kGiB)
+      .field("memory_margin_GiB", l.memory.margin().value() / kGiB)
+      .field("worst_stage", l.memory.worst_stage)
+      .field("memory_verdict", to_string(l.memory.verdict));
+  if (const auto text = megatron_text(l.point, l.layout, plan.prototypes))
+    json.field("megatron_flags", *text);
+  if (const auto text = torchtitan_text(l.layout, plan.prototypes.model()))
+    json.field("torchtitan_toml", *text);
+  if (const auto text = deepspeed_text(l.layout)) json.field("deepspeed_json", *text);
+  json.end_object();
+}
+
+}  // namespace
+
+std::string plan_text(const LayoutPlan& plan, const PlanSubject& subject) {
+  std::string text =
+      fmt::format("{} on {} x {} ({}): {} sequences of {} tokens per step\n\n", plan.prototypes.model().name,
+                  count(static_cast<std::uint64_t>(plan.space.n_gpus)), subject.gpu, subject.platform,
+                  plan.prototypes.global_batch(), plan.prototypes.seq_len());
+  text += space_text(plan);
+  text += reasons_text(plan.found);
+  text += "\n" + layouts_text(plan, subject.top) + "\n" + choice_text(plan, subject);
+  if (!plan.notes.empty()) text += "\n";
+  for (const std::string& note : plan.notes) text += "note: " + note + "\n";
+  return text;
+}
+
+std::string plan_json(const LayoutPlan& plan, const PlanSubject& subject) {
+  const SearchedLayouts& found = plan.found;
+  JsonWriter json{JsonWriter::Layout::indented};
+  json.begin_object().field("schema", "stepcast.plan/1").field("version", version());
+  json.field("model", plan.prototypes.model().name)
+      .field("platform", subject.platform)
+      .field("gpu", subject.gpu)
+      .field("n_gpus", plan.space.n_gpus)
+      .field("global_batch_sequences", plan.prototypes.global_batch())
+      .field("seq_len_tokens", plan.prototypes.seq_len())
+      .field("memory_GiB", plan.memory.value() / kGiB);
+  json.key("space").begin_object();
+  for (const auto& [name, list] : plan.space.lines()) json.field(name, list);
+  json.end_object();
+  json.key("layouts_counted").begin_object();
+  json.field("all", plan.space.size())
+      .field("cannot_run", found.n_rejected)
+      .field("same_as_another", found.n_same)
+      .field("too_large", found.n_too_large)
+      .field("priced", found.priced.size());
+  json.end_object();
+  write_rejections(json, "cannot_run", found.rejections);
+  write_rejections(json, "same_as_another", found.same);
+  write_rejections(json, "too_large", found.too_large);
+  json.field("n_cannot_be_told_apart", plan.ranking.n_alike).field("chosen", plan.ranking.chosen);
+  json.key("layouts").begin_array();
+  for (const RankedLayout& layout : plan.ranking.layouts) write_layout(json, plan, layout);
+  json.end_array();
+  json.key("notes").begin_array();
+  for (const std::string& note : plan.notes) json.value(note);
+  json.end_array();
+  json.end_object();
+  return std::move(json).text() + "\n";
+}
+
+std::string plan_csv(const LayoutPlan& plan) {
+  std::string text =
+      "tensor,pipeline,virtual_stages,schedule,context,data,expert,expert_tensor,micro_batch_sequences,"
+      "sharding,"
+      "recompute,sequence_parallel,dtype,step_time_ms,peak_memory_GiB\n";
+  for (const PricedLayout& l : plan.found.priced) {
+    const LayoutPoint& p = l.point;
+    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{:d},{},{:.4f},{:.3f}\n", p.tensor, p.pipeline,
+                        p.virtual_stages, to_string(p.schedule), p.context, p.data, p.expert,
+                        p.expert_tensor == 0 ? p.tensor : p.expert_tensor, p.micro_batch,
+                        to_string(p.sharding), to_string(p.recompute), p.sequence_parallel,
+                        to_string(p.dtype), l.step_us * 1e-3, l.peak_bytes / kGiB);
+  }
+  return text;
+}
+
+}  // namespace stepcast
