@@ -831,5 +831,29 @@ TEST(StepWork, RefusesWhatTheLayoutCheckRefuses) {
   EXPECT_THAT(work.error().message(), HasSubstr("not divisible by tensor_parallel 3"));
 }
 
+// 1,000 parameters, bf16 with fp32 states: gradients of 4 B down, weights of 2 B up. The host reads gradient, master and
+// two moments and writes all but the gradient and the weight: 4 + 12 + 12 + 2 = 30 B, of which a GPU that has the host to
+// itself counts an eighth.
+TEST(StepWork, AnUpdateOnTheHost) {
+  Layout layout = layout_of(1);
+  layout.layer.precision.compute = DType::bf16;
+  layout.layer.precision.gradients = DType::fp32;
+  layout.optimizer.cpu_offload = true;
+  layout.optimizer.gradient_clip = false;
+  layout.degrees.data = 8;
+  const auto bytes = [&] {
+    std::vector<std::pair<std::string, std::int64_t>> all;
+    for (const WorkItem& item : optimizer_work(layout, 1000, 0)) {
+      all.emplace_back(item.name, std::get<TransferShape>(item.operation()->shape).bytes);
+    }
+    return all;
+  };
+  using Copy = std::pair<std::string, std::int64_t>;
+  EXPECT_THAT(bytes(), ElementsAre(Copy{"gradients_to_host", 4000}, Copy{"update_on_host", 30000},
+                                   Copy{"weights_from_host", 2000}));
+  layout.degrees.data = 1;
+  EXPECT_EQ(bytes()[1].second, 3750);
+}
+
 }  // namespace
 }  // namespace stepcast

@@ -89,13 +89,15 @@ Status check_micro_batches(const Layout& layout) {
 void note_offload(const Layout& layout, std::vector<std::string>& notes) {
   if (layout.optimizer.cpu_offload) {
     notes.emplace_back(
-        "optimizer on the host: neither its update there nor the copies to and from the GPUs are priced, "
-        "which "
-        "often take longer than all the rest; the step is a lower bound");
+        "optimizer on the host: its update there and the copies to and from the GPUs are priced one behind "
+        "the other, "
+        "at an assumed rate of the host's memory");
   }
   if (layout.sharding.parameter_offload) {
     notes.emplace_back(
-        "weights on the host: fetching them in every pass is not priced; the step is a lower bound");
+        "weights on the host: fetching them in every pass is taken to hide behind computation; the step is a "
+        "lower "
+        "bound");
   }
 }
 

@@ -140,15 +140,6 @@ WorkList optimizer_work(const Layout& layout, double dense_parameters, double ex
     amount("gradient_norm", gradient, 0);
     amount("clip_gradients", gradient, gradient);
   }
-  if (layout.optimizer.cpu_offload) {
-    const auto bytes = [&](double each) { return static_cast<std::int64_t>(each * parameters); };
-    list.push_back(
-        {"gradients_to_host",
-         Operation{TransferShape{MemcpyKind::device_to_host, bytes(gradient), true}, DType::fp32}});
-    list.push_back({"weights_from_host",
-                    Operation{TransferShape{MemcpyKind::host_to_device, bytes(2), true}, DType::fp32}});
-    return list;
-  }
   const double moments = layout.optimizer.kind == OptimizerKind::sgd            ? 0
                          : layout.optimizer.kind == OptimizerKind::momentum_sgd ? 1
                          : layout.optimizer.kind == OptimizerKind::adagrad      ? 1
@@ -158,6 +149,20 @@ WorkList optimizer_work(const Layout& layout, double dense_parameters, double ex
       layout.layer.precision.compute != DType::fp32 && layout.layer.precision.compute != DType::tf32;
   const double master_bytes = element_size(layout.layer.precision.master).value();
   const double master = !sixteen_bit ? 4 : layout.layer.precision.master_weights ? master_bytes : 2;
+  if (layout.optimizer.cpu_offload) {
+    const auto copy = [&](std::string_view name, MemcpyKind kind, double each) {
+      list.push_back({name, Operation{TransferShape{kind, static_cast<std::int64_t>(each * parameters), true},
+                                      DType::fp32}});
+    };
+    copy("gradients_to_host", MemcpyKind::device_to_host, gradient);
+    // Fewer GPUs than a node has share its memory among themselves.
+    constexpr std::int64_t kGpusOfHost = 8;
+    const double share =
+        static_cast<double>(std::min(layout.world_size(), kGpusOfHost)) / static_cast<double>(kGpusOfHost);
+    copy("update_on_host", MemcpyKind::host_to_host, share * (gradient + 2 * (master + state) + 2));
+    copy("weights_from_host", MemcpyKind::host_to_device, 2);
+    return list;
+  }
   OptimizerShape shape;
   shape.kind = layout.optimizer.kind;
   shape.implementation = layout.optimizer.implementation;
