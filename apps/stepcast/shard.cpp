@@ -19,6 +19,7 @@
 #include "stepcast/describe/torchrec_plan.h"
 #include "stepcast/plan/sharders.h"
 #include "stepcast/plan/sharding_search.h"
+#include "stepcast/plan/table_sets.h"
 #include "stepcast/platform/platform_choice.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/predict/dlrm_step.h"
@@ -37,7 +38,7 @@ using Align = TextTable::Align;
 constexpr double kTellApart = 0.02;
 
 struct Options {
-  std::string model = "dlrm-multi-gpu", tables, indices, platform = "dgx-h100", output;
+  std::string model = "dlrm-multi-gpu", tables, indices, generate, save_tables, platform = "dgx-h100", output;
   std::int64_t n_gpus = 0, gpus_per_node = 0, global_batch = 0;
   std::vector<std::string> sharders, plans;
   std::uint64_t seed = 1;
@@ -217,6 +218,10 @@ Result<int> run(const Options& options) {
   if (!options.output.empty()) {
     STEPCAST_ASSIGN(output, OutputFile::at(options.output, inputs));
   }
+  std::optional<OutputFile> tables;
+  if (!options.save_tables.empty()) {
+    STEPCAST_ASSIGN(tables, OutputFile::at(options.save_tables, inputs));
+  }
   STEPCAST_ASSIGN(DlrmJob job, read_dlrm_job(options.model));
   if (!options.tables.empty()) {
     STEPCAST_ASSIGN(job.model.tables, read_embedding_tables(options.tables));
@@ -227,6 +232,10 @@ Result<int> run(const Options& options) {
     job.batch_per_rank.reset();
   }
   STEPCAST_ASSIGN(Platform platform, load_platform(options.platform));
+  if (!options.generate.empty()) {
+    STEPCAST_ASSIGN(job.model.tables, generate_task(options.generate, options.n_gpus,
+                                                    platform.device.memory_size.value(), options.seed));
+  }
   if (options.gpus_per_node > 0) {
     std::string note;
     adapt_to({.gpus_per_node = options.gpus_per_node}, platform, note);
@@ -234,6 +243,7 @@ Result<int> run(const Options& options) {
   }
   STEPCAST_ASSIGN(DlrmStepModel steps, DlrmStepModel::create(job.model, job.training_on(options.n_gpus),
                                                              platform, options.n_gpus));
+  if (tables) STEPCAST_TRY(tables->write(tables_csv(job.model.tables)));
   STEPCAST_ASSIGN(const std::vector<Candidate> all, candidates(options, steps));
   fmt::print("{}", options.json ? json_of(all, steps) : text_of(all, steps));
   if (output) {
@@ -254,6 +264,12 @@ Verb shard_verb() {
                            "CSV file of the embedding tables (docs/dlrm.md); default: those of the model");
             app.add_option("--indices", options->indices,
                            ".npz file of the indices of a batch: how often rows are looked up");
+            app.add_option("--generate", options->generate,
+                           "tables drawn from a set with published totals instead of --tables: 2021, 2022, "
+                           "2021-heavy or 2022-heavy, by --seed")
+                ->excludes("--tables")
+                ->excludes("--indices");
+            add_output_option(app, "--save-tables", options->save_tables, "write the tables as a CSV file");
             app.add_option("--model", options->model, "preset or file of a recommendation model")
                 ->capture_default_str();
             app.add_option("--gpus", options->n_gpus, "GPUs in all")->required()->check(CLI::Range(1, 65536));
@@ -268,7 +284,7 @@ Verb shard_verb() {
                            "naive, random, size, lookup, norm_lookup, size_lookup, search (default: all)")
                 ->delimiter(',');
             app.add_option("--plan", options->plans, "TorchRec plans to compare with");
-            app.add_option("--seed", options->seed, "of the random sharder and the search")
+            app.add_option("--seed", options->seed, "of the random sharder, the search and --generate")
                 ->capture_default_str();
             app.add_option("--evaluations", options->evaluations, "most steps that the search simulates")
                 ->capture_default_str();

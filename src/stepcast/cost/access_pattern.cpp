@@ -14,8 +14,40 @@ namespace {
 constexpr double kSingleRanks = 16, kRankRatio = 1.35;
 constexpr double kMostRows = 1e15;
 
-// Mean reuse factor of the rows of a bin, where only the bin is known: the middle of (2^(k-1), 2^k].
-double middle_of_bin(std::size_t bin) { return bin == 0 ? 1 : 0.75 * std::exp2(static_cast<double>(bin)); }
+// Mean reuse factor of the rows of every bin, where only shares of rows are known. Inside a bin rows become fewer as
+// from bin to bin: as n^-g over its whole numbers n.
+std::array<double, kReuseBins> means_of_bins(const ReuseHistogram& of_rows) {
+  constexpr std::size_t kExact = 10;  // bins whose numbers are added up one by one
+  std::array<double, kReuseBins> means{};
+  means[0] = 1;
+  for (std::size_t k = 1; k < kReuseBins; ++k) {
+    const double here = of_rows[k], below = of_rows[k - 1], above = k + 1 < kReuseBins ? of_rows[k + 1] : 0;
+    // Bins double in width: shares of neighbours are as 2^(1 - g). The first bin holds one number, not a width.
+    double g = 2;
+    if (here > 0 && above > 0) {
+      g = 1 - std::log2(above / here);
+    } else if (here > 0 && below > 0 && k > 1) {
+      g = 1 - std::log2(here / below);
+    }
+    g = std::clamp(g, -6.0, 6.0);
+    const double first = std::exp2(static_cast<double>(k - 1)) + 1, last = std::exp2(static_cast<double>(k));
+    double rows = 0, lookups = 0;
+    if (k <= kExact) {
+      for (double n = first; n <= last; ++n) {
+        rows += std::pow(n / last, -g);
+        lookups += n * std::pow(n / last, -g);
+      }
+      means[k] = lookups / rows;
+    } else {
+      // As the integral over (1/2, 1].
+      const auto integral = [](double p) {
+        return std::abs(p) < 1e-9 ? std::log(2.0) : (1 - std::exp2(-p)) / p;
+      };
+      means[k] = last * integral(2 - g) / integral(1 - g);
+    }
+  }
+  return means;
+}
 
 // Sum over n = from .. to - 1 of n^-s by the midpoint rule.
 double power_sum(double from, double to, double s) {
@@ -114,10 +146,11 @@ AccessPattern AccessPattern::from_reuse(const ReuseFactors& batch, double rows) 
 }
 
 AccessPattern AccessPattern::from_reuse(const ReuseHistogram& of_rows, double lookups, double rows) {
+  const std::array<double, kReuseBins> means = means_of_bins(of_rows);
   double sum = 0, mean = 0;
   for (std::size_t k = 0; k < kReuseBins; ++k) {
     sum += of_rows[k];
-    mean += of_rows[k] * middle_of_bin(k);
+    mean += of_rows[k] * means[k];
   }
   AccessPattern pattern;
   pattern.rows_ = std::clamp(rows, 1.0, kMostRows);
@@ -127,7 +160,7 @@ AccessPattern AccessPattern::from_reuse(const ReuseHistogram& of_rows, double lo
   const double distinct = std::min(lookups / mean, pattern.rows_);
   for (std::size_t k = kReuseBins; k-- > 0;) {
     const double n = of_rows[k] / sum * distinct;
-    if (n > 0) pattern.groups_.push_back({n, middle_of_bin(k) / mean / distinct});
+    if (n > 0) pattern.groups_.push_back({n, means[k] / mean / distinct});
   }
   pattern.growth_ = of_rows[0] / sum;
   return pattern;
@@ -164,13 +197,20 @@ double AccessPattern::hits(double lookups, double cached_rows) const {
     (distinct_rows(middle) < cached_rows ? low : high) = middle;
   }
   const double window = high;
-  double share = 0;  // of later lookups that find their row
-  for (const Group& g : groups_) {
-    // One lookup of a row that a batch showed is its first.
-    const double again =
-        observed_lookups_ > 0 ? 1 - 1 / std::max(1.0, g.probability * observed_lookups_) : 1.0;
-    share += g.rows * g.probability * again * -std::expm1(-g.probability * window);
+  if (observed_lookups_ > 0) {
+    // Of a row that is looked up n times anywhere in the batch, each of n - 1 intervals is shorter than the window with
+    // probability 1 - (1 - window / lookups)^n.
+    double hits = 0;
+    for (const Group& g : groups_) {
+      const double touched = first_lookups(g, lookups), all = g.rows * g.probability * lookups;
+      if (touched <= 0 || all <= touched) continue;
+      const double within = -std::expm1(all / touched * std::log1p(-std::min(window / lookups, 1 - 1e-12)));
+      hits += (all - touched) * within;
+    }
+    return std::clamp(hits, 0.0, lookups - distinct);
   }
+  double share = 0;  // of later lookups that find their row
+  for (const Group& g : groups_) share += g.rows * g.probability * -std::expm1(-g.probability * window);
   // Until then nothing leaves the cache.
   const double hits = window - cached_rows + (lookups - window) * share;
   return std::clamp(hits, 0.0, lookups - distinct);

@@ -186,6 +186,7 @@ Result<DlrmJob> parse_dlrm_job(std::string_view text, const std::string& name, c
           .expected("pytorch, nvidia, torchrec, hugectr or hugectr-2");
     job.training.stack = *stack;
   }
+  STEPCAST_TRY(keys.optional("cuda_graphs", job.training.cuda_graphs));
   word.clear();
   STEPCAST_TRY(keys.optional("dtype", word));
   if (!word.empty()) {

@@ -378,16 +378,22 @@ class RankBlock {
 
 }  // namespace
 
-DlrmHabits habits_of(DlrmStack stack, const StepAssumptions& assumptions) {
+DlrmHabits habits_of(const DlrmTraining& training, const StepAssumptions& assumptions) {
   DlrmHabits h;
-  switch (stack) {
+  switch (training.stack) {
     case DlrmStack::pytorch:
     case DlrmStack::torchrec:
       h.operator_us = kOperatorUs;
       h.further_kernel_us = kFurtherKernelUs;
-      h.host_us =
-          stack == DlrmStack::torchrec ? assumptions.step_fixed_us + kInputOperators * kOperatorUs : 0;
-      h.pipelined_input = stack == DlrmStack::torchrec;
+      h.host_us = training.stack == DlrmStack::torchrec
+                      ? assumptions.step_fixed_us + kInputOperators * kOperatorUs
+                      : 0;
+      h.pipelined_input = training.stack == DlrmStack::torchrec;
+      if (training.cuda_graphs) {
+        h.graphs = true;
+        h.host_us = 0;
+        h.stream_gap_us = kStreamGapUs;
+      }
       break;
     case DlrmStack::nvidia:
       h.graphs = h.fused_interaction = h.half_exchange = h.bottom_on_one_rank = h.casts_vectors = true;

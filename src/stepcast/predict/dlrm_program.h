@@ -39,7 +39,7 @@ struct DlrmHabits {
   double further_kernel_us = 0;     // of the same operator
   double stream_gap_us = 0;         // between kernels of a stream
 };
-[[nodiscard]] DlrmHabits habits_of(DlrmStack stack, const StepAssumptions& assumptions);
+[[nodiscard]] DlrmHabits habits_of(const DlrmTraining& training, const StepAssumptions& assumptions);
 
 // Tasks whose time is of the sharding, the same numbers in the block of every rank; invalid where there is none.
 struct DlrmTasks {

@@ -88,7 +88,7 @@ struct DlrmStepModel::Impl {
        const LookupConstants& constants)
       : model(std::move(m)),
         training(t),
-        habits(habits_of(t.stack, assumptions)),
+        habits(habits_of(t, assumptions)),
         platform(p),
         n_ranks(n),
         lookups(p.device, constants),

@@ -9,6 +9,7 @@
 #include "stepcast/base/file.h"
 #include "stepcast/validate/dlrm_lookups.h"
 #include "stepcast/validate/dlrm_runs.h"
+#include "stepcast/validate/sharding_study.h"
 
 namespace stepcast {
 namespace {
@@ -55,6 +56,12 @@ Result<SuiteResult> run_dlrm(const std::filesystem::path& data, const SuiteOptio
   }
   score_dlrm_runs(runs, options, result);
   score_lookups(lookups, options, result);
+  // The study takes a minute and none of these files: with the whole collection only.
+  const std::filesystem::path all = data.filename() == "iterations" ? data.parent_path() : data;
+  std::error_code ignored;
+  if (std::filesystem::is_directory(all / "dlrm_tables", ignored)) {
+    STEPCAST_TRY(score_shardings(options, result));
+  }
   if (result.tests.empty()) {
     return Error::at(data.string(), "the folder", "holds no measurements of recommendation models")
         .expected("files with the columns of dlrm_runs.csv or tbe_kernels_in_traces.csv (docs/dlrm.md)");

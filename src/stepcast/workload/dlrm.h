@@ -119,6 +119,8 @@ enum class DlrmStack : std::uint8_t {
 
 struct DlrmTraining {
   DlrmStack stack = DlrmStack::torchrec;
+  // The step of pytorch and torchrec is captured, and the host launches nothing kernel by kernel; the others' always is.
+  bool cuda_graphs = false;
   std::int64_t global_batch = 65536;  // samples
   DType dtype = DType::tf32;          // of the dense part: fp16 and bf16 with 16-bit activations
   OptimizerKind dense_optimizer = OptimizerKind::sgd, table_optimizer = OptimizerKind::sgd;
