@@ -17,8 +17,11 @@
 #include "stepcast/describe/megatron.h"
 #include "stepcast/describe/software_defaults.h"
 #include "stepcast/plan/layout_plan.h"
+#include "stepcast/plan/nearby_layouts.h"
+#include "stepcast/plan/training_plan.h"
 #include "stepcast/platform/platform_choice.h"
 #include "stepcast/platform/platform_file.h"
+#include "stepcast/predict/step_model.h"
 #include "stepcast/predict/what_if.h"
 #include "stepcast/report/plan_report.h"
 
@@ -35,9 +38,11 @@ using Words = std::vector<std::string>;
 
 struct Options {
   Job job;
-  std::string platform = "dgx-h100", framework, csv;
+  Words platforms{"dgx-h100"};
+  std::string framework, csv, from, within, objective = "step-time";
+  TrainingGoal goal;
   std::optional<std::int64_t> gpus_per_node;
-  std::int64_t n_gpus = 0;
+  Numbers n_gpus;
   Numbers tensor, pipeline, context, expert, expert_tensor, micro_batch, virtual_stages;
   Words shardings, recomputations, sequence_parallel, dtypes, schedules, what_if;
   std::optional<double> memory_GiB;
@@ -139,8 +144,48 @@ Result<Job> job_of(const Options& options) {
   return job;
 }
 
-Result<int> run(const Options& options) {
-  if (options.job.model.empty() && options.app->remaining().empty()) {
+Result<Platform> platform_of(const std::string& name, const Options& options) {
+  STEPCAST_ASSIGN(Platform platform, load_platform(name));
+  if (options.gpus_per_node) {
+    std::string note;
+    adapt_to({.gpus_per_node = *options.gpus_per_node}, platform, note);
+    STEPCAST_TRY(platform.check());
+  }
+  return platform;
+}
+
+// Counts and platforms for a training as a whole.
+Result<int> run_training(const Options& options, const PlanRequest& request, TrainingGoal goal) {
+  if (!options.within.empty()) {
+    STEPCAST_ASSIGN(goal.within_days, parse_days(options.within));
+  }
+  std::vector<NamedPlatform> platforms;
+  for (const std::string& name : options.platforms) {
+    STEPCAST_ASSIGN(Platform platform, platform_of(name, options));
+    platforms.push_back({name, std::move(platform)});
+  }
+  std::optional<ProgressLine> progress{std::in_place, "plan a training"};
+  STEPCAST_ASSIGN(const TrainingPlan plan, plan_training(request, platforms, options.n_gpus, goal));
+  progress.reset();
+  print("{}", options.json ? training_json(plan, goal) : training_text(plan, goal));
+  return kSuccess;
+}
+
+Status check_options(const Options& options) {
+  const bool trains = options.goal.tokens > 0;
+  if (!trains && (!options.within.empty() || options.goal.price_per_gpu_hour)) {
+    return Error{"--within and --gpu-hour-price belong to a training"}.advice("add --train-tokens");
+  }
+  if (!trains && (options.n_gpus.size() > 1 || options.platforms.size() > 1)) {
+    return Error{"several numbers of GPUs or platforms are compared by what a training takes on them"}.advice(
+        "add --train-tokens, or name one");
+  }
+  if (trains && (!options.from.empty() || !options.csv.empty()))
+    return Error{"--from and --csv belong to one plan, --train-tokens compares several"}.advice(
+        "leave one out");
+  if (options.from.empty() && options.n_gpus.empty()) return Error{"--gpus is required"};
+  const bool described = !options.job.model.empty() || !options.app->remaining().empty();
+  if (options.from.empty() && !described) {
     return Error{"no model is named"}
         .expected(
             "--model with the name of a preset or a config.json, or Megatron's flags from --num-layers on")
@@ -149,41 +194,68 @@ Result<int> run(const Options& options) {
   if (is_dlrm_job(options.job.model))
     return Error{fmt::format("{} is a recommendation model", options.job.model)}.advice(
         "`stepcast shard` plans these");
-  STEPCAST_ASSIGN(const LayoutRestrictions restrictions, restrictions_of(options));
-  STEPCAST_ASSIGN(Platform platform, load_platform(options.platform));
+  return Ok{};
+}
+
+// The step of the layout that runs now, where it can run on the platform.
+std::optional<double> step_us(const RunningLayout& running, const Platform& platform,
+                              const StepAssumptions& assumptions) {
+  StepModel steps{platform, assumptions};
+  const Result<StepPrediction> step = steps.predict(running.model, running.layout);
+  if (!step.ok()) return std::nullopt;
+  return step->step.time.value();
+}
+
+Result<int> run(const Options& options) {
+  STEPCAST_TRY(check_options(options));
+  PlanRequest request;
+  STEPCAST_ASSIGN(request.restrictions, restrictions_of(options));
+  STEPCAST_ASSIGN(request.job, job_of(options));
+  STEPCAST_TRY(apply_what_if(options.what_if, request.assumptions));
+  if (options.memory_GiB) request.memory_bytes = *options.memory_GiB * kGiB;
+  request.top = options.top;
+  request.threads = options.threads;
+  request.objective = options.objective == "memory" ? PlanObjective::memory : PlanObjective::step_time;
+  if (options.goal.tokens > 0) return run_training(options, request, options.goal);
+
+  STEPCAST_ASSIGN(const Platform platform, platform_of(options.platforms.front(), options));
   std::optional<OutputFile> csv;
   if (!options.csv.empty()) {
     std::vector<std::filesystem::path> inputs = platform.files;
     inputs.emplace_back(options.job.model);
+    if (!options.from.empty()) inputs.emplace_back(options.from);
     STEPCAST_ASSIGN(csv, OutputFile::at(options.csv, inputs));
   }
-  if (options.gpus_per_node) {
-    std::string note;
-    adapt_to({.gpus_per_node = *options.gpus_per_node}, platform, note);
-    STEPCAST_TRY(platform.check());
+  std::optional<RunningLayout> running;
+  if (!options.from.empty()) {
+    Job given = request.job;
+    if (!options.n_gpus.empty()) given.n_gpus = options.n_gpus.front();
+    STEPCAST_ASSIGN(running, read_running_layout(options.from, given));
+    request.job = running->job;
   }
-  PlanRequest request;
-  STEPCAST_ASSIGN(request.job, job_of(options));
-  STEPCAST_TRY(apply_what_if(options.what_if, request.assumptions));
-  request.n_gpus = options.n_gpus;
-  request.restrictions = restrictions;
-  if (options.memory_GiB) request.memory_bytes = *options.memory_GiB * kGiB;
-  request.top = options.top;
-  request.threads = options.threads;
-  std::optional<ProgressLine> progress{std::in_place, fmt::format("plan on {} GPUs", options.n_gpus)};
+  request.n_gpus = !options.n_gpus.empty() ? options.n_gpus.front()
+                                           : running->n_gpus.value_or(running->layout.world_size());
+  request.refines = true;
+  std::optional<ProgressLine> progress{std::in_place, fmt::format("plan on {} GPUs", request.n_gpus)};
   STEPCAST_ASSIGN(LayoutPlan plan, plan_layouts(request, platform));
   progress.reset();
   for (const std::string& setting : request.job.not_modelled) {
     plan.notes.push_back(fmt::format("not modelled: {}", setting));
   }
   if (csv) STEPCAST_TRY(csv->write(plan_csv(plan)));
-  const PlanSubject subject{options.platform, platform.device.name, options.top};
+  const PlanSubject subject{options.platforms.front(), platform.device.name, options.top};
   if (options.json) {
     print("{}", plan_json(plan, subject));
     return kSuccess;
   }
   if (plan.found.priced.empty()) return why_none(plan);
   print("{}", plan_text(plan, subject));
+  if (running) {
+    const LayoutPoint from = point_of(running->layout, platform.node.gpus_per_node);
+    if (const auto now_us = step_us(*running, platform, request.assumptions)) {
+      print("{}", nearby_text(from, *now_us, nearby_layouts(plan.found.priced, from)));
+    }
+  }
   if (csv) print("\nAll {} priced layouts written to {}\n", plan.found.priced.size(), options.csv);
   return kSuccess;
 }
@@ -203,15 +275,21 @@ Verb plan_verb() {
             "  stepcast plan --model gpt3-175b --platform dgx-a100 --gpus 1024 --gbs 1536\n"
             "  stepcast plan --model llama-3.1-405b --platform dgx-h100 --gpus 2048 --gbs 2048 --dtype "
             "bf16,fp8\n"
-            "  stepcast plan --model mixtral-8x7b --gpus 64 --framework torchtitan --max-memory-GiB 70");
+            "  stepcast plan --model mixtral-8x7b --gpus 64 --framework torchtitan --max-memory-GiB 70\n"
+            "  stepcast plan --from train.sh\n"
+            "  stepcast plan --model llama-3-70b --platform dgx-a100,dgx-h100 --gpus 256,512,1024 --gbs 1024 "
+            "\\\n"
+            "    --train-tokens 2T --within 30d --gpu-hour-price 2");
         constexpr const char* kSubject = "What is trained, and where";
         app.add_option("--model", options->job.model, "name of a preset, or a Hugging Face config.json")
             ->group(kSubject);
-        app.add_option("--gpus", options->n_gpus, "GPUs in all")
-            ->required()
+        app.add_option("--gpus", options->n_gpus, "GPUs in all; several, as 512,1024, with --train-tokens")
+            ->delimiter(',')
             ->check(CLI::Range(1, 1 << 20))
             ->group(kSubject);
-        app.add_option("--platform", options->platform, "name of a shipped platform, or a platform file")
+        app.add_option("--platform", options->platforms,
+                       "name of a shipped platform, or a platform file; several with --train-tokens")
+            ->delimiter(',')
             ->capture_default_str()
             ->group(kSubject);
         app.add_option("--gpus-per-node", options->gpus_per_node,
@@ -233,6 +311,19 @@ Verb plan_verb() {
         app.add_option("--what-if", options->what_if, "as of predict: nvlink=2x, network, gemm, host")
             ->delimiter(',')
             ->group(kSubject);
+        app.add_option(
+               "--from", options->from,
+               "what runs now: a launch script of Megatron-LM, a TorchTitan (.toml) or DeepSpeed (.json) "
+               "config; better layouts that differ in one, two, three choices")
+            ->group(kSubject);
+        constexpr const char* kTraining = "A whole training: which machine, how many GPUs";
+        app.add_option("--train-tokens", options->goal.tokens, "tokens to train on")
+            ->check(above_zero)
+            ->group(kTraining);
+        app.add_option("--within", options->within, "deadline: 30d, 12h, 2w")->group(kTraining);
+        app.add_option("--gpu-hour-price", options->goal.price_per_gpu_hour, "price of a GPU-hour")
+            ->check(above_zero)
+            ->group(kTraining);
         constexpr const char* kSpace = "Space: lists, as in 1,2,4";
         const auto list = [&](const char* flags, auto& to, const char* help) {
           app.add_option(flags, to, help)->delimiter(',')->group(kSpace);
@@ -259,6 +350,13 @@ Verb plan_verb() {
             ->check(above_zero)
             ->group(kSpace);
         constexpr const char* kResult = "Result";
+        app.add_option(
+               "--objective", options->objective,
+               "of the layouts that cannot be told from the fastest: step-time (the plainest), memory (most "
+               "to spare)")
+            ->capture_default_str()
+            ->check(CLI::IsMember({"step-time", "memory"}))
+            ->group(kResult);
         app.add_option("--top", options->top, "layouts to show")
             ->capture_default_str()
             ->check(CLI::Range(1, 400))

@@ -62,6 +62,10 @@ TEST(Schemas, Plan) {
   const std::string document =
       printed({"plan", "--model", "llama-3-8b", "--gpus", "16", "--gbs", "64", "--seq", "4096", "--json"});
   EXPECT_THAT(violations_of("plan.json", document), IsEmpty());
+  const std::string training =
+      printed({"plan", "--model", "llama-3-8b", "--gpus", "1,16", "--gbs", "64", "--seq", "4096",
+               "--train-tokens", "1e11", "--within", "30d", "--gpu-hour-price", "2", "--json"});
+  EXPECT_THAT(violations_of("training_plan.json", training), IsEmpty());
 }
 
 TEST(Schemas, PredictTraces) {

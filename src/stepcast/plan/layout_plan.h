@@ -14,6 +14,7 @@
 #include "stepcast/describe/job.h"
 #include "stepcast/plan/layout_point.h"
 #include "stepcast/plan/layout_ranking.h"
+#include "stepcast/plan/layout_refinement.h"
 #include "stepcast/plan/layout_search.h"
 #include "stepcast/plan/layout_space.h"
 #include "stepcast/platform/platform.h"
@@ -29,6 +30,8 @@ struct PlanRequest {
   std::size_t top = 20;
   unsigned threads = 0;  // 0: one per hardware thread
   StepAssumptions assumptions;
+  PlanObjective objective = PlanObjective::step_time;
+  bool refines = false;  // also what the lists do not hold (layout_refinement.h)
 };
 
 struct LayoutPlan {
@@ -36,6 +39,7 @@ struct LayoutPlan {
   LayoutSpace space;
   SearchedLayouts found;
   LayoutRanking ranking;
+  std::vector<RefinedLayout> refined;  // ascending; empty if nothing came out faster, or nobody asked
   Bytes memory;
   std::vector<std::string> notes;
 };

@@ -7,7 +7,7 @@
 // Two layouts of one model on one platform share most of what their forecasts err by: kernels of the same kind are too
 // slow or too fast in both. What is left is (1) the error of parts of which one layout has more than the other, each
 // part off by the share that its forecast's band says, independently of the other parts; (2) what the structure leaves
-// out of either, kOwnError of the step. A layout cannot be told from the fastest if the two times differ by less than
+// out of either: 7 % of the step, 20 % where layers have experts (docs/constants.md). A layout cannot be told from the fastest if the two times differ by less than
 // both together.
 #pragma once
 
@@ -45,11 +45,18 @@ struct LayoutRanking {
 inline constexpr std::size_t kMostRanked = 400;
 
 // Half of the band of what is left between the two.
-[[nodiscard]] double uncertain_difference_us(const StepPrediction& a, const StepPrediction& b);
+[[nodiscard]] double uncertain_difference_us(const StepPrediction& a, const StepPrediction& b, bool experts);
 
-// Of those that cannot be told from the fastest, in this order: memory that is not tight; fewer things that are not as
-// a plain layout has them (`from` if given: fewer changes); the faster one.
+// Of those that cannot be told from the fastest: the fastest whose memory is not tight, or one that is up to 2 % slower by
+// the forecast and in fewer things unlike `from` (a plain layout). The fastest of all if the memory of all is tight.
 [[nodiscard]] std::size_t choose(const std::vector<RankedLayout>& layouts, const LayoutPoint& from);
+
+enum class PlanObjective : std::uint8_t {
+  step_time,
+  memory,  // the most memory to spare, of those that cannot be told from the fastest
+};
+// The one that leaves most memory.
+[[nodiscard]] std::size_t with_most_memory(const std::vector<RankedLayout>& layouts);
 
 // `priced` ascends in time. Errors: none but those of the platform.
 [[nodiscard]] Result<LayoutRanking> rank_layouts(const std::vector<PricedLayout>& priced,

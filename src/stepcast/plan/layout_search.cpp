@@ -162,6 +162,7 @@ class Searcher {
     if (!is_begun_) {
       STEPCAST_TRY(steps_.begin(model, layout_, step_));
       is_begun_ = true;
+      begun_for_ = point.sharding;
     }
     STEPCAST_ASSIGN(const MemoryForecast memory, memory_forecast(step_.work, model, layout_, memory_));
     if (memory.verdict == MemoryVerdict::does_not_fit) {
@@ -169,10 +170,10 @@ class Searcher {
       return Ok{};
     }
     if (!is_finished_) {
-      // Groups of another layout's shards may lie differently.
       STEPCAST_TRY(steps_.finish(model, layout_, step_));
-      STEPCAST_TRY(steps_.share_differently(model, layout_, step_));
       is_finished_ = true;
+      // It was begun for another sharding, which did not fit.
+      if (begun_for_ != point.sharding) STEPCAST_TRY(steps_.share_differently(model, layout_, step_));
     } else {
       STEPCAST_TRY(steps_.share_differently(model, layout_, step_));
     }
@@ -188,6 +189,7 @@ class Searcher {
   Layout layout_;
   PricedStep step_;
   bool is_begun_ = false, is_finished_ = false;
+  DataSharding begun_for_;
 };
 
 // One searcher per thread, each with what it has priced already.

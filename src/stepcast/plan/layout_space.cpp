@@ -89,6 +89,8 @@ std::vector<DataSharding> usual_shardings(Framework framework) {
       return {weights, {Sharding::zero3, 1}, {Sharding::zero3, 2}, {Sharding::zero3, 4}};
     case Framework::fsdp:
       return {gradients, weights, {Sharding::zero3, 1}, {Sharding::zero3, 2}, {Sharding::zero3, 4}};
+    // The recipes of NeMo share no more than this.
+    case Framework::nemo:
     case Framework::pytorch:
     case Framework::libai: return {none, states};
     default: return {none, states, gradients, weights};

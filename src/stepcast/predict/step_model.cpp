@@ -154,8 +154,10 @@ Status StepModel::finish(const Transformer& model, const Layout& layout, PricedS
 }
 
 Status StepModel::share_differently(const Transformer& model, const Layout& layout, PricedStep& step) {
-  const Node& node = impl_->pricer.platform().node;
-  STEPCAST_ASSIGN(step.placement, place(layout, node.gpus_per_node, node.segment));
+  if (step.placement.shard.n_ranks != layout.shard_group()) {
+    const Node& node = impl_->pricer.platform().node;
+    STEPCAST_ASSIGN(step.placement, place(layout, node.gpus_per_node, node.segment));
+  }
   return price_transfers(model, layout, impl_->pricer, step);
 }
 

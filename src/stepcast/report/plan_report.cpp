@@ -5,10 +5,12 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "stepcast/base/json_writer.h"
 #include "stepcast/base/units.h"
 #include "stepcast/base/version.h"
+#include "stepcast/describe/megatron_writer.h"
 #include "stepcast/plan/layout_flags.h"
 #include "stepcast/report/text_table.h"
 
@@ -151,6 +153,53 @@ std::string choice_text(const LayoutPlan& plan, const PlanSubject& subject) {
   return text;
 }
 
+constexpr std::size_t kMostRefinedShown = 5;
+
+std::string join(const std::vector<std::string>& words) { return fmt::format("{}", fmt::join(words, "; ")); }
+
+// What was tried on the best layouts and made them faster.
+std::string refined_text(const LayoutPlan& plan) {
+  if (plan.refined.empty()) return {};
+  TextTable table{{{"#"}, {"step\nms"}, {"before\nms"}, {"memory\nGiB"}, {"changed", kLeft}}};
+  for (std::size_t i = 0; i < std::min(kMostRefinedShown, plan.refined.size()); ++i) {
+    const RefinedLayout& r = plan.refined[i];
+    table.row({std::to_string(r.of + 1), table_number(r.step.step.time.value() * 1e-3, 1),
+               table_number(plan.ranking.layouts[r.of].step_ms(), 1),
+               table_number(r.memory.peak().value() / kGiB, 1), shorten(join(r.changes), 150)});
+  }
+  std::string text = fmt::format(
+      "\nRefined: uneven stages, recomputation of some layers, overlap inside layers; {} of the best {} came "
+      "out "
+      "faster\n",
+      plan.refined.size(), std::min(kMostRefined, plan.ranking.layouts.size()));
+  text += table.text();
+  if (plan.prototypes.framework() == Framework::megatron || plan.prototypes.framework() == Framework::nemo)
+    text += fmt::format("Megatron-LM, #{} refined:\n  {}\n", plan.refined.front().of + 1,
+                        megatron_flags_of(plan.refined.front().settings));
+  return text;
+}
+
+void write_refined(JsonWriter& json, const LayoutPlan& plan) {
+  json.key("refined").begin_array();
+  for (const RefinedLayout& r : plan.refined) {
+    json.begin_object();
+    json.field("of", r.of)
+        .field("step_time_ms", r.step.step.time.value() * 1e-3)
+        .field("step_time_p10_ms", r.step.step.p10.value() * 1e-3)
+        .field("step_time_p90_ms", r.step.step.p90.value() * 1e-3)
+        .field("peak_memory_GiB", r.memory.peak().value() / kGiB);
+    json.key("changes").begin_array();
+    for (const std::string& change : r.changes) json.value(change);
+    json.end_array();
+    json.key("layers_per_stage").begin_array();
+    for (const std::int64_t n : r.layout.pipeline.layers_per_stage) json.value(n);
+    json.end_array();
+    json.field("megatron_flags", megatron_flags_of(r.settings));
+    json.end_object();
+  }
+  json.end_array();
+}
+
 void write_rejections(JsonWriter& json, std::string_view name, const std::vector<LayoutRejection>& all) {
   json.key(name).begin_array();
   for (const LayoutRejection& r : all) {
@@ -221,6 +270,7 @@ std::string plan_text(const LayoutPlan& plan, const PlanSubject& subject) {
   text += space_text(plan);
   text += reasons_text(plan.found);
   text += "\n" + layouts_text(plan, subject.top) + "\n" + choice_text(plan, subject);
+  text += refined_text(plan);
   if (!plan.notes.empty()) text += "\n";
   for (const std::string& note : plan.notes) text += "note: " + note + "\n";
   return text;
@@ -254,6 +304,7 @@ std::string plan_json(const LayoutPlan& plan, const PlanSubject& subject) {
   json.key("layouts").begin_array();
   for (const RankedLayout& layout : plan.ranking.layouts) write_layout(json, plan, layout);
   json.end_array();
+  write_refined(json, plan);
   json.key("notes").begin_array();
   for (const std::string& note : plan.notes) json.value(note);
   json.end_array();
@@ -275,6 +326,101 @@ std::string plan_csv(const LayoutPlan& plan) {
                         to_string(p.dtype), l.step_us * 1e-3, l.peak_bytes / kGiB);
   }
   return text;
+}
+
+std::string nearby_text(const LayoutPoint& from, double now_us, const std::vector<NearbyLayout>& nearby) {
+  std::string text = fmt::format("\nNow: {}, {:.1f} ms by the forecast\n", to_string(from), now_us * 1e-3);
+  TextTable table{{{"changes"}, {"step\nms"}, {"of now\n%"}, {"memory\nGiB"}, {"which", kLeft}}};
+  bool any = false;
+  for (const NearbyLayout& n : nearby) {
+    if (n.layout.step_us >= now_us) continue;
+    any = true;
+    table.row({std::to_string(n.changes), table_number(n.layout.step_us * 1e-3, 1),
+               table_number(100 * n.layout.step_us / now_us, 1), table_number(n.layout.peak_bytes / kGiB, 1),
+               difference(from, n.layout.point)});
+  }
+  return any ? text + table.text() : text + "No layout of the space is faster.\n";
+}
+
+std::string training_text(const TrainingPlan& plan, const TrainingGoal& goal) {
+  std::string text = fmt::format("Training on {:.4g} tokens", goal.tokens);
+  if (goal.within_days) text += fmt::format(" within {:g} days", *goal.within_days);
+  if (goal.price_per_gpu_hour) text += fmt::format(", {:g} a GPU-hour", *goal.price_per_gpu_hour);
+  text += "\n\n";
+  TextTable table{{{"platform", kLeft},
+                   {"GPUs"},
+                   {"step\nms"},
+                   {"days"},
+                   {"p90\ndays"},
+                   {"GPU-hours"},
+                   {"price"},
+                   {"GiB to\nspare"},
+                   {"", kLeft},
+                   {"layout", kLeft}}};
+  for (std::size_t i = 0; i < plan.options.size(); ++i) {
+    const TrainingOption& o = plan.options[i];
+    if (!o.why_not.empty()) {
+      table.row({o.platform, count(static_cast<std::uint64_t>(o.n_gpus)), "", "", "", "", "", "", "-",
+                 shorten(o.why_not, 120)});
+      continue;
+    }
+    std::string mark = o.meets ? (o.surely ? "in time" : "in time, not at p90") : "late";
+    if (plan.fewest == i) mark += ", fewest GPUs";
+    if (plan.cheapest == i) mark += o.price ? ", least money" : ", fewest GPU-hours";
+    if (o.best) mark += " *";
+    table.row({o.platform, count(static_cast<std::uint64_t>(o.n_gpus)), table_number(o.step_ms, 1),
+               table_number(o.days, 1), table_number(o.days_p90, 1), table_number(o.gpu_hours, 0),
+               o.price ? table_number(*o.price, 0) : "-", table_number(o.margin_GiB, 1), mark, o.layout});
+  }
+  text += table.text();
+  text +=
+      "* no other option is as fast, as cheap and as far from the limit of the memory, and better in one\n";
+  if (!plan.fewest) {
+    text += "No option is in time: more GPUs, or a faster platform.\n";
+    return text;
+  }
+  for (const auto& [name, index] :
+       {std::pair{"Fewest GPUs", *plan.fewest}, std::pair{"Cheapest", *plan.cheapest}}) {
+    const TrainingOption& o = plan.options[index];
+    text +=
+        fmt::format("{}: {} x {}: {}\n", name, o.n_gpus, o.platform, o.flags.empty() ? o.layout : o.flags);
+    if (*plan.fewest == *plan.cheapest) break;
+  }
+  return text;
+}
+
+std::string training_json(const TrainingPlan& plan, const TrainingGoal& goal) {
+  JsonWriter json{JsonWriter::Layout::indented};
+  json.begin_object().field("schema", "stepcast.training_plan/1").field("version", version());
+  json.field("train_tokens", goal.tokens);
+  if (goal.within_days) json.field("within_days", *goal.within_days);
+  if (goal.price_per_gpu_hour) json.field("price_per_gpu_hour", *goal.price_per_gpu_hour);
+  json.key("options").begin_array();
+  for (std::size_t i = 0; i < plan.options.size(); ++i) {
+    const TrainingOption& o = plan.options[i];
+    json.begin_object().field("platform", o.platform).field("n_gpus", o.n_gpus);
+    if (!o.why_not.empty()) {
+      json.field("why_not", o.why_not).end_object();
+      continue;
+    }
+    json.field("layout", o.layout)
+        .field("megatron_flags", o.flags)
+        .field("step_time_ms", o.step_ms)
+        .field("days", o.days)
+        .field("days_p90", o.days_p90)
+        .field("gpu_hours", o.gpu_hours);
+    if (o.price) json.field("price", *o.price);
+    json.field("memory_margin_GiB", o.margin_GiB)
+        .field("in_time", o.meets)
+        .field("in_time_at_p90", o.surely)
+        .field("fewest_gpus", plan.fewest == i)
+        .field("cheapest", plan.cheapest == i)
+        .field("pareto", o.best);
+    json.end_object();
+  }
+  json.end_array();
+  json.end_object();
+  return std::move(json).text() + "\n";
 }
 
 }  // namespace stepcast

@@ -3,8 +3,11 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "stepcast/plan/layout_plan.h"
+#include "stepcast/plan/nearby_layouts.h"
+#include "stepcast/plan/training_plan.h"
 
 namespace stepcast {
 
@@ -18,5 +21,11 @@ struct PlanSubject {
 // Schema stepcast.plan/1 (docs/plan.md).
 [[nodiscard]] std::string plan_json(const LayoutPlan& plan, const PlanSubject& subject);
 [[nodiscard]] std::string plan_csv(const LayoutPlan& plan);
+// Better layouts near the one that runs, of `now_us` a step.
+[[nodiscard]] std::string nearby_text(const LayoutPoint& from, double now_us,
+                                      const std::vector<NearbyLayout>& nearby);
+// GPUs and machines for a training.
+[[nodiscard]] std::string training_text(const TrainingPlan& plan, const TrainingGoal& goal);
+[[nodiscard]] std::string training_json(const TrainingPlan& plan, const TrainingGoal& goal);
 
 }  // namespace stepcast

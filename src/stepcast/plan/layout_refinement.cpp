@@ -1,0 +1,152 @@
+#include "stepcast/plan/layout_refinement.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stepcast/describe/megatron_writer.h"
+#include "stepcast/plan/layout_flags.h"
+#include "stepcast/plan/stage_balance.h"
+
+namespace stepcast {
+namespace {
+
+double passes_us(const PricedLayer& layer) {
+  return layer.forward.time_us + layer.backward.time_us + layer.held_back.time_us;
+}
+
+class Refiner {
+ public:
+  Refiner(const LayoutPrototypes& prototypes, StepModel& steps, Bytes memory)
+      : prototypes_(prototypes), model_(prototypes.model()), steps_(steps), memory_(memory) {}
+
+  Result<RefinedLayout> refined(const RankedLayout& ranked) {
+    RefinedLayout best;
+    best.layout = ranked.layout;
+    best.step = ranked.step;
+    best.memory = ranked.memory;
+    best.settings = complete_settings(ranked.point, ranked.layout, prototypes_);
+    STEPCAST_TRY(recompute_fewer(best));
+    STEPCAST_TRY(balance(best));
+    overlap(best);
+    return best;
+  }
+
+ private:
+  // Takes the change if it is faster and fits. What cannot run is no change.
+  bool takes(RefinedLayout& best, const Layout& layout, const JobSettings& settings, std::string words) {
+    const Result<PricedStep> step = steps_.price(model_, layout);
+    if (!step.ok()) return false;
+    Result<MemoryForecast> memory = memory_forecast(step->work, model_, layout, memory_);
+    if (!memory.ok() || memory->verdict == MemoryVerdict::does_not_fit) return false;
+    StepPrediction prediction = steps_.predict(*step, layout);
+    if (!(prediction.step.time.value() < best.step.step.time.value() * (1 - kWorthIt))) return false;
+    best.layout = layout;
+    best.settings = settings;
+    best.step = std::move(prediction);
+    best.memory = std::move(*memory);
+    best.changes.push_back(std::move(words));
+    return true;
+  }
+
+  Status balance(RefinedLayout& best) {
+    if (best.layout.degrees.pipeline < 2) return Ok{};
+    STEPCAST_ASSIGN(const PricedStep step, steps_.price(model_, best.layout));
+    Layout layout = best.layout;
+    layout.pipeline.layers_per_stage = best_stages(step, model_);
+    if (layout.pipeline.layers_per_stage.empty()) return Ok{};
+    JobSettings settings = best.settings;
+    settings.virtual_stages.reset();
+    settings.pipeline_layout =
+        pipeline_layout_string(layout.pipeline.layers_per_stage, model_.n_multi_token_prediction_layers);
+    takes(best, layout, settings, fmt::format("stages {}", *settings.pipeline_layout));
+    return Ok{};
+  }
+
+  // Full recomputation of the first layers of a chunk, as few as fit.
+  Status recompute_fewer(RefinedLayout& best) {
+    if (best.layout.layer.recompute.kind != Recompute::full) return Ok{};
+    const std::vector<StageChunk> chunks = stage_chunks(model_, best.layout);
+    std::int64_t most = 0;
+    for (const StageChunk& chunk : chunks) most = std::max(most, chunk.n_layers);
+    // Memory falls with every layer that is recomputed: the fewest that fit.
+    std::int64_t low = 0, high = most;
+    while (low + 1 < high) {
+      const std::int64_t middle = (low + high) / 2;
+      Layout layout = best.layout;
+      layout.layer.recompute.layers_per_stage = middle;
+      STEPCAST_ASSIGN(const MemoryForecast memory, memory_forecast(model_, layout, memory_));
+      (memory.verdict == MemoryVerdict::does_not_fit ? low : high) = middle;
+    }
+    if (high >= most) return Ok{};
+    Layout layout = best.layout;
+    layout.layer.recompute.layers_per_stage = high;
+    JobSettings settings = best.settings;
+    settings.recompute_by_block = true;
+    settings.recompute_layers = high;
+    takes(best, layout, settings, fmt::format("recompute {} of {} layers a chunk", high, most));
+    return Ok{};
+  }
+
+  void overlap(RefinedLayout& best) {
+    if (best.layout.degrees.tensor > 1 && best.layout.layer.sequence_parallel &&
+        !best.layout.layer.overlap.tensor_parallel) {
+      Layout layout = best.layout;
+      layout.layer.overlap.tensor_parallel = true;
+      JobSettings settings = best.settings;
+      settings.overlap_tensor_parallel = true;
+      takes(best, layout, settings, "tensor-parallel communication beside products");
+    }
+    if (best.layout.degrees.expert > 1 && !best.layout.layer.overlap.expert) {
+      Layout layout = best.layout;
+      layout.layer.overlap.expert = true;
+      JobSettings settings = best.settings;
+      settings.overlap_expert = true;
+      takes(best, layout, settings, "exchange of tokens beside other work");
+    }
+  }
+
+  // Less is rounding.
+  static constexpr double kWorthIt = 1e-4;
+
+  const LayoutPrototypes& prototypes_;
+  const Transformer& model_;
+  StepModel& steps_;
+  Bytes memory_;
+};
+
+}  // namespace
+
+std::vector<std::int64_t> best_stages(const PricedStep& step, const Transformer& model) {
+  std::vector<double> layers;
+  for (const ChunkWork& chunk : step.work.chunks) {
+    for (const ChunkWork::Run& run : chunk.runs)
+      layers.insert(layers.end(), run.count, passes_us(step.layers[run.kind]));
+  }
+  // Layers that predict further tokens stand behind the last and stay there.
+  double back_us = passes_us(step.head);
+  for (std::int64_t i = 0; i < model.n_multi_token_prediction_layers && !layers.empty(); ++i) {
+    back_us += layers.back();
+    layers.pop_back();
+  }
+  return balanced_stages(layers, passes_us(step.embedding), back_us, step.work.chunks.size());
+}
+
+Result<std::vector<RefinedLayout>> refine_layouts(const LayoutRanking& ranking,
+                                                  const LayoutPrototypes& prototypes, StepModel& steps,
+                                                  Bytes memory) {
+  Refiner refiner{prototypes, steps, memory};
+  std::vector<RefinedLayout> all;
+  for (std::size_t i = 0; i < std::min(kMostRefined, ranking.layouts.size()); ++i) {
+    STEPCAST_ASSIGN(RefinedLayout one, refiner.refined(ranking.layouts[i]));
+    one.of = i;
+    if (!one.changes.empty()) all.push_back(std::move(one));
+  }
+  std::stable_sort(all.begin(), all.end(), [](const RefinedLayout& a, const RefinedLayout& b) {
+    return a.step.step.time < b.step.step.time;
+  });
+  return all;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,38 @@
+// What the lists of a space do not hold, tried on its best layouts: stages of uneven length, full recomputation of some
+// layers of a stage instead of all, communication inside layers beside their products.
+//
+//   STEPCAST_ASSIGN(const auto refined, refine_layouts(ranking, prototypes, steps, memory));
+//   refined.front().changes      // {"stages Et*9|(t*11|)*2,t*9L", "recompute 3 layers a stage"}
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "stepcast/base/result.h"
+#include "stepcast/plan/layout_ranking.h"
+
+namespace stepcast {
+
+struct RefinedLayout {
+  std::size_t of = 0;  // index of the ranking
+  Layout layout;
+  StepPrediction step;
+  MemoryForecast memory;
+  JobSettings settings;              // that say it
+  std::vector<std::string> changes;  // in words; each made it faster
+};
+
+// Layouts that are refined.
+inline constexpr std::size_t kMostRefined = 200;
+
+// Those that came out faster than they were, ascending in time. Each change is kept if the step gets faster and still
+// fits.
+[[nodiscard]] Result<std::vector<RefinedLayout>> refine_layouts(const LayoutRanking& ranking,
+                                                                const LayoutPrototypes& prototypes,
+                                                                StepModel& steps, Bytes memory);
+
+// The best stages of a layout with a pipeline, by balanced_stages() on its priced layers; empty if none.
+[[nodiscard]] std::vector<std::int64_t> best_stages(const PricedStep& step, const Transformer& model);
+
+}  // namespace stepcast

@@ -1,0 +1,102 @@
+#include "stepcast/plan/nearby_layouts.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "stepcast/describe/megatron.h"
+
+namespace stepcast {
+
+Result<RunningLayout> read_running_layout(const std::filesystem::path& file, const Job& given) {
+  STEPCAST_ASSIGN(ConfigText text, read_config_text(file));
+  RunningLayout running;
+  Job as_is = given;
+  const std::string kind = file.extension().string();
+  if (kind == ".toml") {
+    as_is.torchtitan = text;
+  } else if (kind == ".json") {
+    as_is.deepspeed = text;
+  } else {
+    as_is.command_line = text.text;
+  }
+  STEPCAST_ASSIGN(const ResolvedJob resolved, resolve(as_is));
+  running.layout = resolved.layout;
+  running.model = resolved.model;
+  running.n_gpus = resolved.n_gpus;
+  running.job = given;
+  running.job.transformer = resolved.model;
+  running.job.framework = resolved.layout.software.framework;
+  if (as_is.command_line) {
+    STEPCAST_ASSIGN(const MegatronWords words, parse_megatron_command_line(text.text));
+    running.job.settings = over(words.settings, given.settings);
+    running.job.not_modelled = words.not_modelled;
+  }
+  JobSettings& s = running.job.settings;
+  // The model is known, with all that the file says of it.
+  s.n_layers.reset();
+  s.pipeline_layout.reset();
+  s.first_stage_layers.reset();
+  s.last_stage_layers.reset();
+  s.layers_per_virtual_stage.reset();
+  s.data.reset();
+  const Precision& precision = resolved.layout.layer.precision;
+  const bool narrow = precision.compute == DType::fp8 || precision.compute == DType::fp4;
+  s.dtype = narrow ? precision.other : precision.compute;
+  s.fp8 = s.fp4 = std::nullopt;
+  s.global_batch_sequences = resolved.layout.batch.global_batch_sequences;
+  s.seq_len_tokens = resolved.layout.batch.seq_len_tokens;
+  // Flags that a layout needs besides its degrees stay as they are.
+  s.overlap_gradient_reduce = resolved.layout.sharding.overlap_gradient_reduce;
+  s.overlap_parameter_gather = resolved.layout.sharding.overlap_parameter_gather;
+  // These are what is searched.
+  s.tensor = s.pipeline = s.context = s.expert = s.expert_tensor = s.virtual_stages = std::nullopt;
+  s.micro_batch_sequences = s.zero_stage = s.recompute_layers = std::nullopt;
+  s.sequence_parallel = s.distributed_optimizer = s.fully_sharded = s.recompute_by_block = std::nullopt;
+  s.recompute_attention = s.checkpoint_layers = std::nullopt;
+  s.recompute = std::nullopt;
+  s.sharding = std::nullopt;
+  return running;
+}
+
+LayoutPoint point_of(const Layout& layout, std::int64_t gpus_per_node) {
+  const auto narrow = [](std::int64_t n) {
+    return static_cast<std::int32_t>(std::clamp<std::int64_t>(n, 0, 1'000'000));
+  };
+  const Degrees& d = layout.degrees;
+  LayoutPoint p;
+  p.tensor = narrow(d.tensor);
+  p.pipeline = narrow(d.pipeline);
+  p.context = narrow(d.context);
+  p.data = narrow(d.data);
+  p.expert = narrow(d.expert);
+  p.expert_tensor = d.expert_tensor == d.tensor ? 0 : narrow(d.expert_tensor);
+  p.micro_batch = narrow(layout.batch.micro_batch_sequences);
+  p.virtual_stages = narrow(d.virtual_stages);
+  p.schedule = layout.pipeline.schedule;
+  p.sharding.kind = layout.sharding.kind;
+  if (layout.sharding.shard_group_size > 0 && layout.sharding.shard_group_size < d.data * d.context) {
+    p.sharding.nodes =
+        narrow(std::max<std::int64_t>(1, layout.sharding.shard_group_size * d.tensor / gpus_per_node));
+  }
+  p.recompute = layout.layer.recompute.kind;
+  p.sequence_parallel = layout.layer.sequence_parallel;
+  p.dtype = layout.layer.precision.compute;
+  return p;
+}
+
+std::vector<NearbyLayout> nearby_layouts(const std::vector<PricedLayout>& priced, const LayoutPoint& from) {
+  constexpr int kMostChanges = 3;
+  std::vector<NearbyLayout> all;
+  for (int changes = 1; changes <= kMostChanges; ++changes) {
+    const auto best = std::find_if(priced.begin(), priced.end(), [&](const PricedLayout& layout) {
+      return n_changes(from, layout.point) <= changes;
+    });
+    if (best == priced.end() || (!all.empty() && best->point == all.back().layout.point)) continue;
+    all.push_back({n_changes(from, best->point), *best});
+  }
+  if (!priced.empty() && (all.empty() || all.back().layout.point != priced.front().point))
+    all.push_back({n_changes(from, priced.front().point), priced.front()});
+  return all;
+}
+
+}  // namespace stepcast

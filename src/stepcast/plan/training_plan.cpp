@@ -1,0 +1,88 @@
+#include "stepcast/plan/training_plan.h"
+
+#include <charconv>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stepcast/base/units.h"
+#include "stepcast/plan/layout_flags.h"
+
+namespace stepcast {
+namespace {
+
+// At least as good in time, money and memory, and better in one.
+bool beats(const TrainingOption& a, const TrainingOption& b) {
+  const double money_a = a.price.value_or(a.gpu_hours), money_b = b.price.value_or(b.gpu_hours);
+  const bool no_worse = a.days <= b.days && money_a <= money_b && a.margin_GiB >= b.margin_GiB;
+  return no_worse && (a.days < b.days || money_a < money_b || a.margin_GiB > b.margin_GiB);
+}
+
+TrainingOption option_of(const LayoutPlan& plan, const TrainingGoal& goal) {
+  TrainingOption option;
+  const RankedLayout& chosen = plan.ranking.layouts[plan.ranking.chosen];
+  option.layout = to_string(chosen.point);
+  option.flags = megatron_text(chosen.point, chosen.layout, plan.prototypes).value_or("");
+  option.step_ms = chosen.step_ms();
+  constexpr double kMsPerDay = 86400e3;
+  const double steps = goal.tokens / chosen.step.tokens_per_step;
+  option.days = steps * option.step_ms / kMsPerDay;
+  option.days_p90 = steps * chosen.step.step.p90.value() * 1e-3 / kMsPerDay;
+  option.gpu_hours = option.days * 24 * static_cast<double>(plan.space.n_gpus);
+  if (goal.price_per_gpu_hour) option.price = option.gpu_hours * *goal.price_per_gpu_hour;
+  option.margin_GiB = chosen.memory.margin().value() / kGiB;
+  option.meets = !goal.within_days || option.days <= *goal.within_days;
+  option.surely = !goal.within_days || option.days_p90 <= *goal.within_days;
+  return option;
+}
+
+}  // namespace
+
+Result<TrainingPlan> plan_training(const PlanRequest& request, const std::vector<NamedPlatform>& platforms,
+                                   const std::vector<std::int64_t>& gpus, const TrainingGoal& goal) {
+  TrainingPlan result;
+  for (const NamedPlatform& named : platforms) {
+    for (const std::int64_t n : gpus) {
+      PlanRequest one = request;
+      one.n_gpus = n;
+      STEPCAST_ASSIGN(const LayoutPlan plan, plan_layouts(one, named.platform));
+      TrainingOption option;
+      if (plan.ranking.layouts.empty()) {
+        option.why_not = why_none(plan).message();
+      } else {
+        option = option_of(plan, goal);
+      }
+      option.platform = named.name;
+      option.n_gpus = n;
+      result.options.push_back(std::move(option));
+    }
+  }
+  for (std::size_t i = 0; i < result.options.size(); ++i) {
+    TrainingOption& option = result.options[i];
+    if (!option.why_not.empty()) continue;
+    option.best = true;
+    for (const TrainingOption& other : result.options) {
+      if (other.why_not.empty() && beats(other, option)) option.best = false;
+    }
+    if (!option.meets) continue;
+    const auto money = [](const TrainingOption& o) { return o.price.value_or(o.gpu_hours); };
+    if (!result.fewest || option.n_gpus < result.options[*result.fewest].n_gpus) result.fewest = i;
+    if (!result.cheapest || money(option) < money(result.options[*result.cheapest])) result.cheapest = i;
+  }
+  return result;
+}
+
+Result<double> parse_days(const std::string& text) {
+  double value = 0;
+  const char* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, value);
+  const std::string_view unit{read.ptr, static_cast<std::size_t>(end - read.ptr)};
+  double days = 0;
+  if (unit.empty() || unit == "d") days = 1;
+  if (unit == "h") days = 1.0 / 24;
+  if (unit == "w") days = 7;
+  if (read.ec == std::errc{} && days > 0 && value > 0 && value < 1e6) return value * days;
+  return Error::at("", "--within").found(fmt::format("`{}`", text.substr(0, 40))).expected("30d, 12h or 2w");
+}
+
+}  // namespace stepcast

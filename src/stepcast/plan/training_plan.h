@@ -1,0 +1,54 @@
+// How many GPUs of which machine a training needs: every count and platform planned, what meets a deadline, what costs
+// least.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stepcast/base/result.h"
+#include "stepcast/plan/layout_plan.h"
+
+namespace stepcast {
+
+struct TrainingGoal {
+  double tokens = 0;
+  std::optional<double> within_days;
+  std::optional<double> price_per_gpu_hour;
+};
+
+struct TrainingOption {
+  std::string platform;
+  std::int64_t n_gpus = 0;
+  std::string why_not;  // no layout runs and fits; empty otherwise
+  std::string layout, flags;
+  double step_ms = 0, days = 0, days_p90 = 0, gpu_hours = 0, margin_GiB = 0;
+  std::optional<double> price;
+  bool meets = false;   // the deadline, by the forecast; true without one
+  bool surely = false;  // by its p90, too
+  bool best =
+      false;  // no other option is as fast, as cheap and as far from the limit of the memory, and better in one
+};
+
+struct TrainingPlan {
+  std::vector<TrainingOption> options;  // platform by platform, GPUs ascending
+  std::optional<std::size_t> fewest,
+      cheapest;  // of those that meet the deadline; cheapest: fewest GPU-hours or least price
+};
+
+struct NamedPlatform {
+  std::string name;
+  Platform platform;
+};
+
+// The layout of each option is the one that plan_layouts() chooses. Errors: those of plan_layouts().
+[[nodiscard]] Result<TrainingPlan> plan_training(const PlanRequest& request,
+                                                 const std::vector<NamedPlatform>& platforms,
+                                                 const std::vector<std::int64_t>& gpus,
+                                                 const TrainingGoal& goal);
+
+// "30d", "12h", "2w", or days alone.
+[[nodiscard]] Result<double> parse_days(const std::string& text);
+
+}  // namespace stepcast

@@ -1,0 +1,193 @@
+#include "stepcast/plan/layout_refinement.h"
+
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stepcast/describe/megatron.h"
+#include "stepcast/describe/megatron_writer.h"
+#include "stepcast/plan/layout_plan.h"
+#include "stepcast/plan/nearby_layouts.h"
+#include "stepcast/plan/training_plan.h"
+#include "stepcast/platform/platform_file.h"
+#include "stepcast/predict/predicted_step.h"
+
+namespace stepcast {
+namespace {
+
+using ::testing::HasSubstr;
+
+const Platform& platform() {
+  static const Platform kPlatform = [] {
+    Result<Platform> loaded = load_platform("dgx-h100");
+    if (!loaded.ok()) throw std::runtime_error(loaded.error().message());
+    return std::move(*loaded);
+  }();
+  return kPlatform;
+}
+
+PlanRequest request_of(std::string model, std::int64_t n_gpus, std::int64_t batch) {
+  PlanRequest request;
+  request.job.model = std::move(model);
+  request.job.settings.global_batch_sequences = batch;
+  request.job.settings.seq_len_tokens = 4096;
+  request.n_gpus = n_gpus;
+  request.threads = 2;
+  request.refines = true;
+  return request;
+}
+
+LayoutPlan plan_of(const PlanRequest& request) {
+  Result<LayoutPlan> plan = plan_layouts(request, platform());
+  if (!plan.ok()) throw std::runtime_error(plan.error().message());
+  return std::move(*plan);
+}
+
+// Gemma has 256,000 words and 28 layers: the loss weighs as much as several layers.
+TEST(LayoutRefinement, UnevenStagesBeatEvenOnesWhereTheVocabularyIsLarge) {
+  PlanRequest request = request_of("gemma-7b", 32, 128);
+  request.restrictions.tensor = {1};
+  request.restrictions.pipeline = {4};
+  request.restrictions.context = {1};
+  request.restrictions.virtual_stages = {1};
+  request.restrictions.micro_batch = {1};
+  request.restrictions.shardings = std::vector{DataSharding{Sharding::zero1, 0}};
+  const LayoutPlan plan = plan_of(request);
+  ASSERT_FALSE(plan.refined.empty());
+  const RefinedLayout& refined = plan.refined.front();
+  const RankedLayout& even = plan.ranking.layouts[refined.of];
+  EXPECT_LT(refined.step.step.time.value(), 0.97 * even.step.step.time.value());
+  ASSERT_TRUE(refined.settings.pipeline_layout.has_value());
+  EXPECT_LT(refined.layout.pipeline.layers_per_stage.back(), 7);  // of 28 on 4
+
+  // The engine, with every operation of every micro-batch as a task, says the same of both.
+  StepModel steps{platform()};
+  const auto engine_us = [&](const Layout& layout) {
+    const Result<PredictedStep> step = predict_step(plan.prototypes.model(), layout, steps);
+    if (!step.ok()) throw std::runtime_error(step.error().message());
+    return step->timeline.end_us();
+  };
+  EXPECT_NEAR(engine_us(refined.layout) / refined.step.step.time.value(), 1, 1e-9);
+  EXPECT_NEAR(engine_us(even.layout) / even.step.step.time.value(), 1, 1e-9);
+
+  // What is pasted is what was priced.
+  const Result<MegatronWords> words = parse_megatron_command_line(megatron_flags_of(refined.settings));
+  ASSERT_TRUE(words.ok()) << words.error().message();
+  Job job{.model = "gemma-7b", .n_gpus = 32};
+  job.settings = words->settings;
+  const Result<ResolvedJob> resolved = resolve(job);
+  ASSERT_TRUE(resolved.ok()) << resolved.error().message();
+  EXPECT_EQ(resolved->layout, refined.layout);
+}
+
+TEST(LayoutRefinement, RecomputesAsFewLayersAsFit) {
+  PlanRequest request = request_of("llama-3-70b", 64, 128);
+  request.restrictions.tensor = {4};
+  request.restrictions.pipeline = {8};
+  request.restrictions.context = {1};
+  request.restrictions.virtual_stages = {1};
+  request.restrictions.micro_batch = {2};
+  request.restrictions.recomputations = {Recompute::full};
+  request.restrictions.sequence_parallel = {true};
+  const LayoutPlan plan = plan_of(request);
+  ASSERT_FALSE(plan.refined.empty());
+  for (const RefinedLayout& refined : plan.refined) {
+    EXPECT_NE(refined.memory.verdict, MemoryVerdict::does_not_fit);
+    EXPECT_LT(refined.step.step.time, plan.ranking.layouts[refined.of].step.step.time);
+    if (!refined.layout.layer.recompute.layers_per_stage) continue;
+    Layout fewer = refined.layout;
+    fewer.pipeline.layers_per_stage.clear();
+    fewer.layer.recompute.layers_per_stage = *fewer.layer.recompute.layers_per_stage - 1;
+    if (*fewer.layer.recompute.layers_per_stage == 0) continue;
+    const Result<MemoryForecast> memory = memory_forecast(plan.prototypes.model(), fewer, plan.memory);
+    ASSERT_TRUE(memory.ok());
+    EXPECT_EQ(memory->verdict, MemoryVerdict::does_not_fit);
+  }
+}
+
+TEST(NearbyLayouts, EachFurtherChangeIsFaster) {
+  const LayoutPoint now{.tensor = 8, .pipeline = 2, .data = 4, .recompute = Recompute::full};
+  LayoutPoint one = now, two = now, far = now;
+  one.recompute = Recompute::none;
+  two.recompute = Recompute::none;
+  two.sequence_parallel = true;
+  far = {.tensor = 2, .pipeline = 4, .data = 8, .micro_batch = 2, .sequence_parallel = true};
+  const std::vector<PricedLayout> priced = {{far, 70, 0}, {two, 80, 0}, {one, 90, 0}, {now, 100, 0}};
+  const std::vector<NearbyLayout> nearby = nearby_layouts(priced, now);
+  ASSERT_EQ(nearby.size(), 3U);
+  EXPECT_EQ(nearby[0].layout.point, one);
+  EXPECT_EQ(nearby[1].layout.point, two);
+  EXPECT_EQ(nearby[2].layout.point, far);
+  EXPECT_EQ(nearby[0].changes, 1);
+  EXPECT_EQ(nearby[1].changes, 2);
+  EXPECT_EQ(nearby[2].changes, 5);  // tensor, pipeline, micro-batch, recomputation, sequence parallel
+}
+
+TEST(NearbyLayouts, ReadsWhatRunsNow) {
+  const std::filesystem::path file =
+      std::filesystem::path{::testing::TempDir()} / ("train_" + std::to_string(::getpid()) + ".sh");
+  std::ofstream{file}
+      << "torchrun --nproc_per_node 8 --nnodes 2 pretrain_gpt.py --num-layers 32 --hidden-size 4096 "
+         "--num-attention-heads 32 --seq-length 4096 --max-position-embeddings 4096 "
+         "--micro-batch-size 1 --global-batch-size 128 --tensor-model-parallel-size 4 "
+         "--pipeline-model-parallel-size 2 --vocab-size 32000 --bf16 --swiglu "
+         "--use-distributed-optimizer --recompute-granularity full --recompute-method uniform\n";
+  const Result<RunningLayout> running = read_running_layout(file, {});
+  std::filesystem::remove(file);
+  ASSERT_TRUE(running.ok()) << running.error().message();
+  EXPECT_EQ(running->n_gpus, 16);
+  const LayoutPoint from = point_of(running->layout, 8);
+  EXPECT_EQ(to_string(from), "tp4 pp2 dp2 mbs1 zero1 recompute-full");
+  PlanRequest request;
+  request.job = running->job;
+  request.n_gpus = 16;
+  const LayoutPlan plan = plan_of(request);
+  // The layout that runs is one of those that were priced, at the same time.
+  StepModel steps{platform()};
+  const Result<StepPrediction> now = steps.predict(running->model, running->layout);
+  ASSERT_TRUE(now.ok());
+  bool found = false;
+  for (const PricedLayout& layout : plan.found.priced) {
+    if (layout.point != from) continue;
+    found = true;
+    EXPECT_NEAR(layout.step_us / now->step.time.value(), 1, 1e-9);
+  }
+  EXPECT_TRUE(found);
+}
+
+TEST(TrainingPlan, FindsTheFewestAndTheCheapest) {
+  PlanRequest request = request_of("llama-3-8b", 8, 128);
+  request.refines = false;
+  const TrainingGoal goal{.tokens = 1e11, .within_days = 8, .price_per_gpu_hour = 2};
+  const Result<TrainingPlan> plan =
+      plan_training(request, {{"dgx-h100", platform()}}, {1, 8, 32, 64, 128}, goal);
+  ASSERT_TRUE(plan.ok()) << plan.error().message();
+  ASSERT_EQ(plan->options.size(), 5U);
+  EXPECT_THAT(plan->options[0].why_not, HasSubstr("do not fit"));
+  EXPECT_FALSE(plan->options[1].meets);  // 8 GPUs take about 15 days
+  ASSERT_TRUE(plan->fewest && plan->cheapest);
+  for (const TrainingOption& option : plan->options) {
+    if (!option.why_not.empty()) continue;
+    EXPECT_NEAR(option.gpu_hours, option.days * 24 * static_cast<double>(option.n_gpus), 1e-6);
+    EXPECT_NEAR(*option.price, 2 * option.gpu_hours, 1e-6);
+    if (!option.meets) continue;
+    EXPECT_GE(option.n_gpus, plan->options[*plan->fewest].n_gpus);
+    EXPECT_GE(*option.price, *plan->options[*plan->cheapest].price);
+  }
+}
+
+TEST(TrainingPlan, ReadsDeadlines) {
+  EXPECT_EQ(*parse_days("30d"), 30);
+  EXPECT_EQ(*parse_days("36h"), 1.5);
+  EXPECT_EQ(*parse_days("2w"), 14);
+  EXPECT_EQ(*parse_days("7"), 7);
+  for (const char* bad : {"", "d", "-3d", "0", "3y", "1e9d"}) EXPECT_FALSE(parse_days(bad).ok()) << bad;
+}
+
+}  // namespace
+}  // namespace stepcast
