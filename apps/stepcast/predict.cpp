@@ -24,6 +24,7 @@
 #include "stepcast/operation/dtype.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/report/batch_series.h"
+#include "stepcast/report/scaling_series.h"
 #include "stepcast/trace/file_ranks.h"
 
 #include "option_values.h"
@@ -42,7 +43,7 @@ struct Options {
   std::string ranks;
   bool json = false, require_fit = false;
   std::optional<std::int64_t> nodes;
-  std::vector<std::int64_t> batches, recorded_batches;
+  std::vector<std::int64_t> batches, recorded_batches, gpus;
   std::string timeline, chakra;
   std::string tables, indices, plan;  // of recommendation models
   CLI::App* app = nullptr;            // holds the flags that Megatron knows and we pass on
@@ -181,6 +182,8 @@ Status check_options(const Options& options) {
       return Error{fmt::format("{} describes a step; with --trace the step is the recorded one", name)}
           .advice("leave one of the two out");
     }
+    if (name == "--batch" && is_dlrm_job(options.request.job.model)) continue;
+    if (name == "--links-of" && is_dlrm_job(options.request.job.model)) continue;
     if (!traces && alone)
       return Error{fmt::format("{} belongs to --trace", name)}.advice("name the traces, too");
   }
@@ -244,7 +247,7 @@ void note_chakra(const Options& options) {
 }
 
 // Options that a recommendation model has; and those that nothing else has.
-constexpr std::array<std::string_view, 16> kOfDlrm = {"--model",
+constexpr std::array<std::string_view, 18> kOfDlrm = {"--model",
                                                       "--platform",
                                                       "--gpus",
                                                       "--gpus-per-node",
@@ -258,6 +261,8 @@ constexpr std::array<std::string_view, 16> kOfDlrm = {"--model",
                                                       "--json",
                                                       "--tables",
                                                       "--indices",
+                                                      "--batch",
+                                                      "--links-of",
                                                       "--plan",
                                                       "--help"};
 constexpr std::array<std::string_view, 3> kOfDlrmAlone = {"--tables", "--indices", "--plan"};
@@ -289,7 +294,25 @@ Result<int> run_dlrm(const Options& options) {
   request.what_if = options.request.what_if;
   request.budget = options.request.budget;
   request.timeline = options.timeline;
+  request.links_of = options.traces.links_of;
+  if (!options.batches.empty() && request.global_batch) {
+    return Error{"--batch is samples per rank, --gbs of all ranks"}.advice("leave one of the two out");
+  }
+  if (!options.batches.empty()) request.batch_per_rank = options.batches.front();
+  for (const std::int64_t batch : options.batches) {
+    if (batch < 1 || batch > 1 << 30)
+      return Error::at("", "--batch").found(fmt::format("{}", batch)).expected("samples per rank, from 1 on");
+  }
   const Session session;
+  if (options.gpus.size() > 1 || options.batches.size() > 1) {
+    if (!request.timeline.empty() || !request.plan.empty()) {
+      return Error{"a time line and a plan are of one step"}.advice("name one number of GPUs and one batch");
+    }
+    STEPCAST_ASSIGN(const std::vector<ScalingPoint> series,
+                    session.predict_series(request, options.gpus, options.batches));
+    print("{}", options.json ? scaling_series_json(series) : scaling_series_text(series));
+    return kSuccess;
+  }
   STEPCAST_ASSIGN(const Forecast forecast, session.predict(request));
   print("{}", options.json ? forecast_json(forecast) : forecast_text(forecast));
   if (!options.timeline.empty() && !options.json) {
@@ -316,6 +339,11 @@ Result<int> run(const Options& options) {
   }
   if (is_dlrm_job(options.request.job.model)) return run_dlrm(options);
   STEPCAST_TRY(refuse(options, kOfDlrmAlone, "belongs to recommendation models"));
+  if (options.gpus.size() > 1) {
+    return Error::at("", "--gpus")
+        .found("several values")
+        .expected("one; several are for recommendation models");
+  }
   PredictRequest request = options.request;
   request.timeline = options.timeline;
   request.chakra = options.chakra;
@@ -426,8 +454,11 @@ Verb predict_verb() {
         app.add_option("--platform", options->request.platform,
                        "name of a shipped platform, or a platform file")
             ->capture_default_str();
-        app.add_option("--gpus", options->request.job.n_gpus,
-                       "GPUs in all; what the layout leaves is data parallel");
+        app.add_option(
+               "--gpus", options->gpus,
+               "GPUs in all; what the layout leaves is data parallel. Recommendation models: several, "
+               "as 4,16,128, are shown side by side")
+            ->delimiter(',');
         app.add_option("--nodes", options->nodes, "nodes of the platform, instead of --gpus");
         app.add_option(
             "--gpus-per-node", options->request.job.gpus_per_node,
@@ -488,8 +519,8 @@ Verb predict_verb() {
                      "--trace: no stragglers, every rank computes and launches as fast as the median rank");
         app.add_option(
                "--batch", options->batches,
-               "--trace: samples per rank instead of the recorded ones; several, as 64,128,256, are shown "
-               "side by side")
+               "samples per rank, with --trace instead of the recorded ones, and of recommendation models; "
+               "several, as 64,128,256, are shown side by side")
             ->delimiter(',');
         app.add_option(
                "--recorded-batch", options->recorded_batches,
@@ -534,7 +565,8 @@ Verb predict_verb() {
             ->check(above_zero);
         app.add_option(
                "--what-if", options->request.what_if,
-               "how it would be with faster parts: nvlink=2x, network, gemm, attention, memory_bound, host")
+               "how it would be with faster parts: nvlink=2x, network, gemm, attention, memory_bound, host; "
+               "recommendation models: reuse=2x, rank_skew=1.3x, too")
             ->delimiter(',');
         app.add_option("--train-tokens", options->request.budget.tokens,
                        "tokens to train on: steps, days, GPU-hours")
@@ -566,7 +598,10 @@ Verb predict_verb() {
             });
         app.add_flag("--json", options->json, "print one JSON object (docs/json.md)");
         group_options(app);
-        return [options] { return run(*options); };
+        return [options] {
+          if (!options->gpus.empty()) options->request.job.n_gpus = options->gpus.front();
+          return run(*options);
+        };
       }};
 }
 

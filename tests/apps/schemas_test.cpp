@@ -79,6 +79,14 @@ TEST(Schemas, PredictTraces) {
   EXPECT_THAT(violations_of("batch_series.json", series), IsEmpty());
 }
 
+TEST(Schemas, PredictSeriesOfARecommendationModel) {
+  const std::string series = printed({"predict", "--model", "dlrm-mlperf-v1", "--platform", "dgx-a100",
+                                      "--gpus", "8,16", "--batch", "2048,4096", "--what-if",
+                                      "reuse=2x,rank_skew=1.3x", "--links-of", "8xa100-pcie-80gb", "--json"});
+  EXPECT_THAT(violations_of("scaling_series.json", series), IsEmpty());
+  EXPECT_THAT(series, ::testing::HasSubstr(R"("global_batch_samples": 65536)"));
+}
+
 TEST(Schemas, Inspect) {
   const std::filesystem::path folder{example()};
   for (const std::string file : {"et_rank0.json.gz", "kineto_rank0.json.gz"}) {

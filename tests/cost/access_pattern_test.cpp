@@ -131,6 +131,15 @@ TEST(AccessPattern, OfABatchAnswersForAnotherOne) {
   EXPECT_NEAR(pattern.hits(80000, 3000) / simulated, 1, 0.08);
 }
 
+TEST(AccessPattern, ReusedTwiceAsOftenIsHalfAsManyRows) {
+  const AccessPattern once = AccessPattern::zipf(20000, 0.9), twice = once.reused(2);
+  for (const double lookups : {1000.0, 50000.0}) {
+    // Twice as many lookups of twice as many rows would touch the same share of them.
+    EXPECT_NEAR(twice.distinct_rows(lookups) * 2, once.distinct_rows(2 * lookups), 1e-3 * lookups);
+    EXPECT_GT(twice.hits(lookups, 500), once.hits(lookups, 500));
+  }
+}
+
 TEST(AccessPattern, KnowsNoMoreRowsThanThereAre) {
   const AccessPattern one = AccessPattern::zipf(1, 1.5);
   EXPECT_DOUBLE_EQ(one.distinct_rows(1000), 1);

@@ -163,6 +163,24 @@ TEST(DlrmStep, NamesWhatEachExchangeIsWaitedFor) {
   for (const Collective& c : steps.program().collectives()) EXPECT_NE(c.op, CollectiveOp::unknown);
 }
 
+TEST(DlrmStep, WhatIfRowsWereReusedMoreARankHadMoreOrLinksWereOthers) {
+  Dlrm model = *dlrm_preset("dlrm-default");
+  const DlrmTraining training{.stack = DlrmStack::hugectr, .global_batch = 16384};
+  DlrmStepModel steps = steps_of(model, training, 8, "dgx-a100");
+  const ShardingPlan plan = round_robin(model, 8);
+  const double before = steps.step_us(plan);
+  steps.set_what_if({.reuse = 4});
+  EXPECT_LT(steps.step_us(plan), before);
+  steps.set_what_if({.rank_skew = 1.5});
+  EXPECT_GT(steps.step_us(plan), before);
+  steps.set_what_if({});
+  EXPECT_DOUBLE_EQ(steps.step_us(plan), before);
+  const Platform pcie = load("8xa100-pcie-80gb");
+  Result<DlrmStepModel> other = DlrmStepModel::create(model, training, load("dgx-a100"), 8, {}, {}, &pcie);
+  ASSERT_TRUE(other.ok());
+  EXPECT_GT(other->step_us(plan), before);
+}
+
 TEST(DlrmStep, RefusesWhatCannotBe) {
   Dlrm model = *dlrm_preset("dlrm-ddp");
   EXPECT_FALSE(DlrmStepModel::create(model, {.global_batch = 2}, load("dgx-a100"), 8).ok());

@@ -1,4 +1,5 @@
 // Predictions of described recommendation models.
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <string>
@@ -21,8 +22,9 @@
 #include "stepcast/report/perfetto.h"
 
 namespace stepcast {
+namespace {
 
-Result<Forecast> Session::predict(const PredictDlrmRequest& request) const {
+Result<ScalingPoint> predict_one(const PredictDlrmRequest& request) {
   STEPCAST_ASSIGN(DlrmJob job, read_dlrm_job(request.model));
   if (!request.tables.empty()) {
     STEPCAST_ASSIGN(job.model.tables, read_embedding_tables(request.tables));
@@ -31,8 +33,17 @@ Result<Forecast> Session::predict(const PredictDlrmRequest& request) const {
   if (request.n_gpus < 1) return Error::at("", "--gpus").found("nothing").expected("how many GPUs in all");
   if (request.global_batch) job.global_batch = request.global_batch;
   if (request.global_batch) job.batch_per_rank.reset();
+  if (request.batch_per_rank) {
+    job.batch_per_rank = request.batch_per_rank;
+    job.global_batch.reset();
+  }
   StepAssumptions assumptions;
-  STEPCAST_TRY(apply_what_if(request.what_if, assumptions));
+  DlrmWhatIf what_if;
+  STEPCAST_TRY(apply_what_if(request.what_if, assumptions, what_if));
+  std::optional<Platform> links;
+  if (!request.links_of.empty()) {
+    STEPCAST_ASSIGN(links, load_platform(request.links_of));
+  }
   STEPCAST_ASSIGN(Platform platform, load_platform(request.platform));
   if (request.gpus_per_node) {
     std::string note;
@@ -46,8 +57,10 @@ Result<Forecast> Session::predict(const PredictDlrmRequest& request) const {
   if (!request.timeline.empty()) {
     STEPCAST_ASSIGN(timeline, OutputFile::at(request.timeline, inputs));
   }
-  STEPCAST_ASSIGN(DlrmStepModel steps, DlrmStepModel::create(job.model, job.training_on(request.n_gpus),
-                                                             platform, request.n_gpus, assumptions));
+  STEPCAST_ASSIGN(DlrmStepModel steps,
+                  DlrmStepModel::create(job.model, job.training_on(request.n_gpus), platform, request.n_gpus,
+                                        assumptions, {}, links ? &*links : nullptr));
+  if (what_if != DlrmWhatIf{}) steps.set_what_if(what_if);
   ShardingPlan plan;
   if (!request.plan.empty()) {
     STEPCAST_ASSIGN(const std::string text, read_file(request.plan));
@@ -64,7 +77,31 @@ Result<Forecast> Session::predict(const PredictDlrmRequest& request) const {
     STEPCAST_TRY(
         write_perfetto(*timeline, flat, steps.costs(), TaskTimes::simulated(flat, steps.timeline())));
   }
-  return forecast;
+  return ScalingPoint{request.n_gpus, steps.training().global_batch, std::move(forecast),
+                      step.bound_us * 1e-3};
+}
+
+}  // namespace
+
+Result<Forecast> Session::predict(const PredictDlrmRequest& request) const {
+  STEPCAST_ASSIGN(ScalingPoint one, predict_one(request));
+  return std::move(one.forecast);
+}
+
+Result<std::vector<ScalingPoint>> Session::predict_series(
+    const PredictDlrmRequest& request, std::span<const std::int64_t> gpus,
+    std::span<const std::int64_t> batches_per_rank) const {
+  std::vector<ScalingPoint> series;
+  for (std::size_t g = 0; g < std::max<std::size_t>(1, gpus.size()); ++g) {
+    for (std::size_t b = 0; b < std::max<std::size_t>(1, batches_per_rank.size()); ++b) {
+      PredictDlrmRequest one = request;
+      if (!gpus.empty()) one.n_gpus = gpus[g];
+      if (!batches_per_rank.empty()) one.batch_per_rank = batches_per_rank[b];
+      STEPCAST_ASSIGN(ScalingPoint point, predict_one(one));
+      series.push_back(std::move(point));
+    }
+  }
+  return series;
 }
 
 }  // namespace stepcast

@@ -16,6 +16,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,7 @@
 #include "stepcast/describe/job.h"
 #include "stepcast/report/forecast_json.h"
 #include "stepcast/report/forecast_text.h"
+#include "stepcast/report/scaling_series.h"
 
 namespace stepcast {
 
@@ -68,6 +70,8 @@ struct PredictDlrmRequest {
   std::optional<std::int64_t> global_batch;  // samples, instead of the model's
   std::string plan;                          // TorchRec's sharding plan as JSON; empty: found by search
   std::vector<std::string> what_if;
+  std::optional<std::int64_t> batch_per_rank;  // samples, instead of global_batch
+  std::string links_of;                        // transfers go over the links of this platform
   TrainingBudget budget;
   std::size_t collectives = 256;
   std::filesystem::path timeline{};
@@ -153,6 +157,11 @@ class Session {
 
   // Errors: a model or plan that cannot be read or does not fit the GPUs. Tables that do not fit are a verdict.
   [[nodiscard]] Result<Forecast> predict(const PredictDlrmRequest& request) const;
+
+  // The same on other numbers of GPUs and with other batches per rank, in the order given; none: as the request says.
+  [[nodiscard]] Result<std::vector<ScalingPoint>> predict_series(
+      const PredictDlrmRequest& request, std::span<const std::int64_t> gpus,
+      std::span<const std::int64_t> batches_per_rank) const;
 
   // Errors: no profiler trace, a platform that cannot be read, a GPU that recorded and that no platform has
   // where its prices are needed, host overheads that the platform does not have.

@@ -242,6 +242,16 @@ AccessPattern AccessPattern::share_of_rows(double parts) const {
   return part;
 }
 
+AccessPattern AccessPattern::reused(double times) const {
+  AccessPattern other = *this;
+  other.rows_ = std::max(1.0, rows_ / times);
+  for (Group& g : other.groups_) {
+    g.rows /= times;
+    g.probability = std::min(1.0, g.probability * times);
+  }
+  return other;
+}
+
 ReuseHistogram AccessPattern::reuse_of_rows(double lookups) const {
   ReuseHistogram shares{};
   for (const Group& g : groups_) {

@@ -67,6 +67,9 @@ struct DlrmStepModel::Impl {
   DlrmTraining training;
   DlrmHabits habits;
   Platform platform;
+  std::unique_ptr<const Platform> links;  // instead of those of the platform
+  std::unique_ptr<StepPricer> link_prices;
+  DlrmWhatIf what_if;
   std::int64_t n_ranks = 1, gpus_per_node = 1;
   LookupModel lookups;
   StepPricer prices;
@@ -85,7 +88,7 @@ struct DlrmStepModel::Impl {
   bool uses_host_memory = false;
 
   Impl(Dlrm m, const DlrmTraining& t, const Platform& p, std::int64_t n, const StepAssumptions& assumptions,
-       const LookupConstants& constants)
+       const LookupConstants& constants, const Platform* other_links)
       : model(std::move(m)),
         training(t),
         habits(habits_of(t, assumptions)),
@@ -93,10 +96,12 @@ struct DlrmStepModel::Impl {
         n_ranks(n),
         lookups(p.device, constants),
         prices(platform, assumptions) {
-    gpus_per_node = std::max<std::int64_t>(1, platform.node.gpus_per_node);
-    for (const EmbeddingTable& table : model.tables) {
-      patterns.push_back(pattern_of(table));
+    if (other_links != nullptr) {
+      links = std::make_unique<const Platform>(*other_links);
+      link_prices = std::make_unique<StepPricer>(*links, assumptions);
     }
+    gpus_per_node = std::max<std::int64_t>(1, node_of_links().gpus_per_node);
+    for (const EmbeddingTable& table : model.tables) patterns.push_back(pattern_of(table));
     std::vector<std::uint32_t> ranks;
     for (std::int64_t r = 0; r < n; ++r) ranks.push_back(static_cast<std::uint32_t>(r));
     const RankSpan span{ranks};
@@ -110,6 +115,9 @@ struct DlrmStepModel::Impl {
     dense_memory =
         kReserveBytes + model.dense_parameters() * 4 * states + activation_bytes(model, training, batch);
   }
+
+  [[nodiscard]] const Node& node_of_links() const { return links ? links->node : platform.node; }
+  [[nodiscard]] StepPricer& transfers() { return link_prices ? *link_prices : prices; }
 
   // No sharding could hold it.
   [[nodiscard]] Status check_sizes() const {
@@ -146,7 +154,7 @@ struct DlrmStepModel::Impl {
         high += priced.once.p90.value();
       } else if (const CollectiveWork* work = table.collective(WorkId{w});
                  work != nullptr && work->message.value() > 0) {
-        STEPCAST_ASSIGN(const Estimate once, prices.price(work->op, work->message, world));
+        STEPCAST_ASSIGN(const Estimate once, transfers().price(work->op, work->message, world));
         priced = {true, once, {}};
       } else if (table.host(WorkId{w}) != nullptr) {
         const Microseconds us{prices.assumptions().host_launch_us};
@@ -333,30 +341,32 @@ struct DlrmStepModel::Impl {
         inputs.push_back(Bytes{load.input_bytes / static_cast<double>(n_ranks)});
       }
       const Bytes size = uneven_all_to_all_size(shares);
-      STEPCAST_ASSIGN(const Estimate once, prices.price(CollectiveOp::all_to_all, size, world));
+      STEPCAST_ASSIGN(const Estimate once, transfers().price(CollectiveOp::all_to_all, size, world));
       // Sums of a node by reduce-scatter, and gradients to all parts by all-gather.
       double node_dims = 0;
       for (const RankLoad& load : all) node_dims = std::max(node_dims, load.node_dims);
       double in_node = 0;
       if (node_dims > 0) {
-        STEPCAST_ASSIGN(const Estimate sums, prices.price(CollectiveOp::reduce_scatter,
-                                                          Bytes{batch() * node_dims * vector_bytes}, node));
+        STEPCAST_ASSIGN(
+            const Estimate sums,
+            transfers().price(CollectiveOp::reduce_scatter, Bytes{batch() * node_dims * vector_bytes}, node));
         in_node = sums.time.value();
       }
       exchange = gradients = once.time.value() + in_node;
       exchange_source = once.source;
       exchange_band = exchange > 0 ? std::log(std::max(1.0, once.p90.value() / exchange)) : 0;
       STEPCAST_ASSIGN(const Estimate indices,
-                      prices.price(CollectiveOp::all_to_all, uneven_all_to_all_size(inputs), world));
+                      transfers().price(CollectiveOp::all_to_all, uneven_all_to_all_size(inputs), world));
       input = indices.time.value();
       STEPCAST_ASSIGN(const Estimate reduce,
-                      prices.price(CollectiveOp::all_reduce, Bytes{reduced_bytes}, world));
+                      transfers().price(CollectiveOp::all_reduce, Bytes{reduced_bytes}, world));
       reduction = reduce.time.value();
     }
     for (std::size_t r = 0; r < all.size(); ++r) {
       const std::span<double> durations = costs->duration_us(built.blocks[r]);
-      durations[tasks.lookup.index()] = forward_us(all[r]);
-      durations[tasks.lookup_backward.index()] = backward_us(all[r]);
+      const double skew = r + 1 == all.size() ? what_if.rank_skew : 1;
+      durations[tasks.lookup.index()] = skew * forward_us(all[r]);
+      durations[tasks.lookup_backward.index()] = skew * backward_us(all[r]);
       if (n_ranks <= 1) continue;
       durations[tasks.exchange.index()] = exchange;
       durations[tasks.gradient_exchange.index()] = gradients;
@@ -380,8 +390,8 @@ DlrmStepModel::~DlrmStepModel() = default;
 Result<DlrmStepModel> DlrmStepModel::create(const Dlrm& model, const DlrmTraining& training,
                                             const Platform& platform, std::int64_t n_ranks,
                                             const StepAssumptions& assumptions,
-                                            const LookupConstants& lookups) {
-  auto impl = std::make_unique<Impl>(model, training, platform, n_ranks, assumptions, lookups);
+                                            const LookupConstants& lookups, const Platform* links) {
+  auto impl = std::make_unique<Impl>(model, training, platform, n_ranks, assumptions, lookups, links);
   STEPCAST_TRY(impl->prepare());
   return DlrmStepModel{std::move(impl)};
 }
@@ -405,6 +415,13 @@ void DlrmStepModel::set_reuse(const std::vector<ReuseFactors>& reuse) {
     impl_->patterns[t] =
         AccessPattern::from_reuse(reuse[t], static_cast<double>(impl_->model.tables[t].rows));
   }
+  impl_->shard_costs.clear();
+}
+
+void DlrmStepModel::set_what_if(const DlrmWhatIf& what_if) {
+  impl_->what_if = what_if;
+  for (std::size_t t = 0; t < impl_->patterns.size(); ++t)
+    impl_->patterns[t] = pattern_of(impl_->model.tables[t]).reused(what_if.reuse);
   impl_->shard_costs.clear();
 }
 
@@ -486,7 +503,7 @@ Result<DlrmStep> DlrmStepModel::predict(const ShardingPlan& plan) {
     gathered = std::max(gathered, 3 * l.distinct_rows * row);
     sent = std::max(sent, step.ranks[r].sent_bytes);
   }
-  const double links = m.platform.node.intra.bandwidth_per_gpu.value() * 1e-6;
+  const double links = m.node_of_links().intra.bandwidth_per_gpu.value() * 1e-6;
   step.bound_us = std::max({m.model.flops_per_sample() * batch / figures.matrix_of(m.training.dtype).per_us,
                             gathered / figures.memory.per_us, links > 0 ? 2 * sent / links : 0.0});
   return step;

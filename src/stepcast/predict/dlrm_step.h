@@ -46,14 +46,22 @@ struct DlrmStep {
   double bound_us = 0;
 };
 
+// What is not as the description says.
+struct DlrmWhatIf {
+  double reuse = 1;  // rows that are looked up are looked up so many times as often (AccessPattern::reused)
+  double rank_skew = 1;  // lookups of the last rank take so many times as long: its samples have more
+  friend bool operator==(const DlrmWhatIf&, const DlrmWhatIf&) = default;
+};
+
 class DlrmStepModel {
  public:
-  // `gpus_per_node` 0: as the platform says. Errors: those of the model, a batch smaller than the GPUs, GPUs that
+  // Transfers go over the links of `links` where it is given, and of `platform` else. Errors: those of the model, a batch smaller than the GPUs, GPUs that
   // the platform cannot hold, a table that is larger than the memory of all GPUs and hosts.
   [[nodiscard]] static Result<DlrmStepModel> create(const Dlrm& model, const DlrmTraining& training,
                                                     const Platform& platform, std::int64_t n_ranks,
                                                     const StepAssumptions& assumptions = {},
-                                                    const LookupConstants& lookups = {});
+                                                    const LookupConstants& lookups = {},
+                                                    const Platform* links = nullptr);
   DlrmStepModel(DlrmStepModel&&) noexcept;
   DlrmStepModel& operator=(DlrmStepModel&&) noexcept;
   ~DlrmStepModel();
@@ -64,6 +72,9 @@ class DlrmStepModel {
   [[nodiscard]] double step_us(const ShardingPlan& plan, bool over_memory = false);
   // Reuse factors of another batch, [table]; shardings are priced anew with them. As many as tables.
   void set_reuse(const std::vector<ReuseFactors>& reuse);
+
+  // Of the described model, each time.
+  void set_what_if(const DlrmWhatIf& what_if);
 
   [[nodiscard]] const Dlrm& model() const;
   [[nodiscard]] const DlrmTraining& training() const;

@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <charconv>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
+
+#include "stepcast/predict/dlrm_step.h"
 
 namespace stepcast {
 namespace {
@@ -34,6 +38,28 @@ double speed_of(std::string_view text) {
 }
 
 }  // namespace
+
+Status apply_what_if(std::span<const std::string> changes, StepAssumptions& assumptions, DlrmWhatIf& dlrm) {
+  std::vector<std::string> others;
+  for (const std::string& change : changes) {
+    const std::size_t equals = change.find('=');
+    const std::string_view name = std::string_view{change}.substr(0, equals);
+    double* factor = name == "reuse" ? &dlrm.reuse : name == "rank_skew" ? &dlrm.rank_skew : nullptr;
+    if (factor == nullptr) {
+      others.push_back(change);
+      continue;
+    }
+    const double times =
+        equals == std::string::npos ? 0 : speed_of(std::string_view{change}.substr(equals + 1));
+    if (!(times >= 0.1 && times <= 100)) {
+      return Error::at("", "--what-if")
+          .found(fmt::format("`{}`", change.substr(0, 60)))
+          .expected(fmt::format("{}=2x, from 0.1 to 100 times", name));
+    }
+    *factor *= times;
+  }
+  return apply_what_if(others, assumptions);
+}
 
 Status apply_what_if(std::span<const std::string> changes, StepAssumptions& assumptions) {
   constexpr double kSlowest = 0.01, kFastest = 100;  // beyond that nobody means it
