@@ -24,13 +24,15 @@ Verb calibrate_verb() {
             for (const Calibration& kind : kinds) {
               CLI::App* sub = app.add_subcommand(kind.name, kind.summary);
               Action action = kind.declare(*sub);
-              sub->callback([chosen, action = std::move(action)] { *chosen = action; });
+              sub->callback([chosen, name = kind.name, action = std::move(action)] {
+                *chosen = [name, action]() -> Result<int> {
+                  const ProgressLine progress{"calibrate " + name};
+                  return action();
+                };
+              });
             }
             app.require_subcommand(1);
-            return [chosen]() -> Result<int> {
-              const ProgressLine progress{"calibrate"};
-              return (*chosen)();
-            };
+            return [chosen] { return (*chosen)(); };
           }};
 }
 

@@ -56,7 +56,7 @@ Result<int> run(const Options& options) {
       if (auto choice = platform_for({.gpu = gpu, .gpus_per_node = kGpusOfNode})) {
         at->second = std::move(choice->platform);
       } else {
-        fmt::print("{}: no platform that ships describes it\n", gpu);
+        print("{}: no platform that ships describes it\n", gpu);
       }
     }
     return at->second ? &*at->second : nullptr;
@@ -92,7 +92,7 @@ Result<int> run(const Options& options) {
   if (kernels.measured.empty() && exchange.measured.empty()) {
     return Error::at(options.files.front(), "the rows").found("no GPU that a platform describes");
   }
-  fmt::print("{}", table.text());
+  print("{}", table.text());
   if (!output) return kSuccess;
   Platform part;
   part.name = "experts";
@@ -106,7 +106,7 @@ Result<int> run(const Options& options) {
         record_of(ExpertExchange::kRecordKind, exchange.write(), options.document, all.exchanges.size()));
   }
   STEPCAST_TRY(output->write(platform_extension_json(part, Platform{}, {})));
-  fmt::print("\nWritten to {}\n", options.output);
+  print("\nWritten to {}\n", options.output);
   return kSuccess;
 }
 

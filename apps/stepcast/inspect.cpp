@@ -28,6 +28,7 @@
 #include "stepcast/trace/readers.h"
 #include "stepcast/trace/trace_set.h"
 
+#include "progress.h"
 #include "verbs.h"
 
 namespace stepcast::cli {
@@ -290,9 +291,12 @@ Result<int> run(Options options) {
   };
   const Result<std::vector<MeasuredIndices>> indices = indices_of(options, files.to_read);
   const MeasuredIndices* data_set = indices && indices->size() > 1 ? &indices->back() : nullptr;
-  for (const std::string& file : files.to_read) {
+  for (std::size_t i = 0; i < files.to_read.size(); ++i) {
+    const std::string& file = files.to_read[i];
     shown.text.clear();
     Status status = Ok{};
+    std::optional<ProgressLine> progress{
+        std::in_place, fmt::format("inspect {}, {} of {}", file.substr(0, 60), i + 1, files.to_read.size())};
     if (!is_npz(file)) {
       status = inspect(file, options, shown, json);
     } else if (!indices) {
@@ -306,6 +310,7 @@ Result<int> run(Options options) {
         shown.text = indices_text(*found, data_set, options.batch_samples);
       }
     }
+    progress.reset();
     if (!status.ok()) {
       say(file, status.error().message());
       if (!first_error) first_error = std::move(status).error();

@@ -43,7 +43,8 @@ void ProgressLine::run() {
     const auto passed =
         std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - begin);
     const std::string line = without_controls(fmt::format("{}: {} s", what_, passed.count()));
-    fmt::print(stderr, "\r{:<{}}", line, shown);
+    // The cursor goes back, so that a result that is printed now begins where it should.
+    fmt::print(stderr, "\r{:<{}}\r", line, shown);
     std::fflush(stderr);
     shown = line.size();
     wait = kPeriod;

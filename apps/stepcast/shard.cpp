@@ -26,6 +26,7 @@
 #include "stepcast/report/text_table.h"
 
 #include "outputs.h"
+#include "progress.h"
 #include "verbs.h"
 
 namespace stepcast::cli {
@@ -244,13 +245,15 @@ Result<int> run(const Options& options) {
   STEPCAST_ASSIGN(DlrmStepModel steps, DlrmStepModel::create(job.model, job.training_on(options.n_gpus),
                                                              platform, options.n_gpus));
   if (tables) STEPCAST_TRY(tables->write(tables_csv(job.model.tables)));
+  std::optional<ProgressLine> progress{std::in_place, fmt::format("shard over {} GPUs", options.n_gpus)};
   STEPCAST_ASSIGN(const std::vector<Candidate> all, candidates(options, steps));
-  fmt::print("{}", options.json ? json_of(all, steps) : text_of(all, steps));
+  progress.reset();
+  print("{}", options.json ? json_of(all, steps) : text_of(all, steps));
   if (output) {
     if (!all.front().step.fits) return Error{"no sharding fits: no plan is written"};
     STEPCAST_TRY(output->write(
         torchrec_plan_json(job.model, all.front().plan, options.n_gpus, steps.gpus_per_node())));
-    if (!options.json) fmt::print("\nPlan of {} written to {}\n", all.front().plan.name, options.output);
+    if (!options.json) print("\nPlan of {} written to {}\n", all.front().plan.name, options.output);
   }
   return kSuccess;
 }
