@@ -7,6 +7,7 @@
 #include "stepcast/cost/detail/attention_blocks.h"
 #include "stepcast/cost/detail/embedding_lookup.h"
 #include "stepcast/cost/detail/gemm_tiles.h"
+#include "stepcast/cost/sparse_reuse.h"
 
 namespace stepcast {
 namespace {
@@ -255,8 +256,10 @@ AnalyticModel::AnalyticModel(const Device& device) : device_(device), figures_(f
 AnalyticTime AnalyticModel::answer(const Operation& operation) const {
   const Work work = work_of(operation);
   const double bound = bound_us(operation, work, figures_);
+  const auto* sparse = std::get_if<SparseShape>(&operation.shape);
+  const Work moved = sparse != nullptr ? sparse_work(operation, *sparse, figures_.l2_bytes) : work;
   const double running =
-      std::visit(PlainTime{figures_, operation.dtype, operation.direction, work}, operation.shape);
+      std::visit(PlainTime{figures_, operation.dtype, operation.direction, moved}, operation.shape);
   // Products in two directions have counted the launch of the second one.
   const bool product = std::holds_alternative<GemmShape>(operation.shape) ||
                        std::holds_alternative<ConvolutionShape>(operation.shape);
