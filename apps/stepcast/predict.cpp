@@ -41,7 +41,7 @@ struct Options {
   PredictRequest request;
   PredictTraceRequest traces;
   std::string ranks;
-  bool json = false, require_fit = false;
+  bool json = false, require_fit = false, sensitivity = false;
   std::optional<std::int64_t> nodes;
   std::vector<std::int64_t> batches, recorded_batches, gpus;
   std::string timeline, chakra;
@@ -143,33 +143,32 @@ void add_notes(const Options& options, Forecast& forecast) {
 
 // Options that mean something with --trace alone, and those that mean something with it, too; all others describe a
 // step.
-constexpr std::array<std::string_view, 22> kOfTracesAlone = {"--recorded-on",
-                                                             "--kernels",
-                                                             "--host",
-                                                             "--step",
-                                                             "--ranks",
-                                                             "--ranks-from",
-                                                             "--batch",
-                                                             "--recorded-batch",
-                                                             "--second-trace",
-                                                             "--like-median-rank",
-                                                             "--tokens-per-step",
-                                                             "--overlap",
-                                                             "--bucket-size-mb",
-                                                             "--data-parallel-ranks",
-                                                             "--samples-per-step",
-                                                             "--links-of",
-                                                             "--rank-platform",
-                                                             "--published-algorithm",
-                                                             "--all-steps",
-                                                             "--scenarios",
-                                                             "--seed",
-                                                             "--jitter"};
-constexpr std::array<std::string_view, 12> kOfBoth = {
-    "--chakra",           "--trace",          "--platform",
-    "--what-if",          "--train-tokens",   "--train-samples",
-    "--train-iterations", "--gpu-hour-price", "--gpu-power-watts",
-    "--timeline",         "--json",           "--dtype"};
+constexpr auto kOfTracesAlone = std::to_array<std::string_view>({"--recorded-on",
+                                                                 "--kernels",
+                                                                 "--host",
+                                                                 "--step",
+                                                                 "--ranks",
+                                                                 "--ranks-from",
+                                                                 "--batch",
+                                                                 "--recorded-batch",
+                                                                 "--second-trace",
+                                                                 "--like-median-rank",
+                                                                 "--tokens-per-step",
+                                                                 "--overlap",
+                                                                 "--bucket-size-mb",
+                                                                 "--recompute",
+                                                                 "--data-parallel-ranks",
+                                                                 "--samples-per-step",
+                                                                 "--links-of",
+                                                                 "--rank-platform",
+                                                                 "--published-algorithm",
+                                                                 "--all-steps",
+                                                                 "--scenarios",
+                                                                 "--seed",
+                                                                 "--jitter"});
+constexpr auto kOfBoth = std::to_array<std::string_view>(
+    {"--sensitivity", "--chakra", "--trace", "--platform", "--what-if", "--train-tokens", "--train-samples",
+     "--train-iterations", "--gpu-hour-price", "--gpu-power-watts", "--timeline", "--json", "--dtype"});
 
 Status check_options(const Options& options) {
   const bool traces = !options.traces.places.empty();
@@ -225,6 +224,9 @@ Result<PredictTraceRequest> request_of_traces(const Options& options) {
 
 // One forecast for each batch, in ascending order.
 Result<int> predict_batches(const Options& options, PredictTraceRequest request, const Session& session) {
+  if (options.sensitivity) {
+    return Error{"sensitivities are those of one batch"}.advice("name one with --batch");
+  }
   if (!request.timeline.empty()) {
     return Error{"a time line shows one batch"}.advice("name one with --batch, or leave out --timeline");
   }
@@ -241,9 +243,18 @@ Result<int> predict_batches(const Options& options, PredictTraceRequest request,
   return kSuccess;
 }
 
-void note_chakra(const Options& options) {
-  if (!options.chakra.empty() && !options.json)
-    print("\nChakra traces written to {}\n", (std::filesystem::path{options.chakra} / "step.*.et").string());
+// Which ranks share a file: those of a class do the same.
+void note_chakra(const Options& options, const Forecast& forecast) {
+  if (options.chakra.empty() || options.json) return;
+  print("\nChakra traces written to {}\n", (std::filesystem::path{options.chakra} / "step.*.et").string());
+  for (std::size_t c = 0; c < forecast.classes.size(); ++c) {
+    const ForecastClass& one = forecast.classes[c];
+    if (one.n_ranks < 2) continue;
+    print(
+        "  step.{}.et: one rank of {}, for the {} that do the same; transfers among them are in a group of "
+        "their own\n",
+        c, one.name, one.n_ranks);
+  }
 }
 
 // Options that a recommendation model has; and those that nothing else has.
@@ -328,13 +339,24 @@ Result<int> run(const Options& options) {
     STEPCAST_ASSIGN(const PredictTraceRequest request, request_of_traces(options));
     if (options.batches.size() > 1) return predict_batches(options, request, session);
     std::optional<ProgressLine> progress{std::in_place, "predict from traces"};
-    STEPCAST_ASSIGN(const Forecast forecast, session.predict(request));
+    Sensitive sensitive;
+    if (options.sensitivity) {
+      STEPCAST_ASSIGN(sensitive, session.sensitivity(request));
+    } else {
+      STEPCAST_ASSIGN(sensitive.forecast, session.predict(request));
+    }
     progress.reset();
-    print("{}", options.json ? forecast_json(forecast) : forecast_text(forecast));
+    if (options.json) {
+      print("{}", options.sensitivity ? sensitivity_json(sensitive.sensitivity)
+                                      : forecast_json(sensitive.forecast));
+    } else {
+      print("{}", forecast_text(sensitive.forecast));
+      if (options.sensitivity) print("{}", sensitivity_text(sensitive.sensitivity));
+    }
     if (!options.timeline.empty() && !options.json) {
       print("\nTimeline written to {}: open it at https://ui.perfetto.dev\n", options.timeline);
     }
-    note_chakra(options);
+    note_chakra(options, sensitive.forecast);
     return kSuccess;
   }
   if (is_dlrm_job(options.request.job.model)) return run_dlrm(options);
@@ -350,20 +372,27 @@ Result<int> run(const Options& options) {
   STEPCAST_ASSIGN(request.job, job_of(options));
   STEPCAST_TRY(count_nodes(options, request));
   const Session session;
-  STEPCAST_ASSIGN(Forecast forecast, session.predict(request));
+  Sensitive sensitive;
+  Forecast& forecast = sensitive.forecast;
+  if (options.sensitivity) {
+    STEPCAST_ASSIGN(sensitive, session.sensitivity(request));
+  } else {
+    STEPCAST_ASSIGN(forecast, session.predict(request));
+  }
   add_notes(options, forecast);
   const bool fits = !forecast.memory || forecast.memory->margin_GiB >= 0;
   const int code = options.require_fit && !fits ? kDoesNotFit : kSuccess;
   if (options.json) {
-    print("{}", forecast_json(forecast));
+    print("{}", options.sensitivity ? sensitivity_json(sensitive.sensitivity) : forecast_json(forecast));
     return code;
   }
   if (request.explained) print("{}\n", explained_text(forecast));
   print("{}", forecast_text(forecast));
+  if (options.sensitivity) print("{}", sensitivity_text(sensitive.sensitivity));
   if (!options.timeline.empty()) {
     print("\nTimeline written to {}: open it at https://ui.perfetto.dev\n", options.timeline);
   }
-  note_chakra(options);
+  note_chakra(options, forecast);
   return code;
 }
 
@@ -390,6 +419,7 @@ void group_options(CLI::App& app) {
       {"json", "Result"},
       {"explain", "Result"},
       {"published", "Result"},
+      {"sensitivity", "Result"},
       {"timeline", "Result"},
       {"chakra", "Result"},
       {"require-fit", "Result"},
@@ -537,6 +567,9 @@ Verb predict_verb() {
                        "--trace: gradients are reduced in buckets of so many MiB (DistributedDataParallel's "
                        "bucket_cap_mb)")
             ->check(above_zero);
+        app.add_option("--recompute", options->traces.recompute,
+                       "--trace: full (every block of layers runs its forward again before its backward)")
+            ->check(CLI::IsMember({"full"}));
         app.add_option("--data-parallel-ranks", options->traces.data_parallel_ranks,
                        "--trace: so many ranks join the transfers that all recorded ranks share");
         app.add_option("--links-of", options->traces.links_of,
@@ -596,6 +629,8 @@ Verb predict_verb() {
             ->check([](const std::string& folder) {
               return folder.empty() ? std::string{"found no name, expected a folder"} : std::string{};
             });
+        app.add_flag("--sensitivity", options->sensitivity,
+                     "which resource would make the step how much shorter if it were 10 % faster");
         app.add_flag("--json", options->json, "print one JSON object (docs/json.md)");
         group_options(app);
         return [options] {

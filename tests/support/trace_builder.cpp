@@ -31,6 +31,11 @@ TraceBuilder& TraceBuilder::op(int thread, std::string_view name, double start_u
   return *this;
 }
 
+TraceBuilder& TraceBuilder::sequence(std::int64_t number) {
+  rank_.cpu_ops.back().sequence_number = number;
+  return *this;
+}
+
 TraceBuilder& TraceBuilder::annotation(int thread, std::string_view name, double start_us,
                                        double duration_us) {
   op(thread, name, start_us, duration_us);

@@ -14,6 +14,8 @@ class TraceBuilder {
 
   int thread(std::int64_t tid);
   TraceBuilder& op(int thread, std::string_view name, double start_us, double duration_us);
+  // Of the operator added last.
+  TraceBuilder& sequence(std::int64_t number);
   TraceBuilder& annotation(int thread, std::string_view name, double start_us, double duration_us);
   TraceBuilder& step(int thread, int number, double start_us, double duration_us);
   // Returns the correlation of the call.

@@ -258,8 +258,8 @@ class RankWriter {
   template <class Body>
   void op(std::string name, const Values& in, const Values& out, Body&& body, double before = 2.2,
           double after = 1.0) {
-    scope(std::move(name), CpuOp::Kind::op, in, out, thread_ == kMain ? -1 : backward_sequence_, before,
-          after, std::forward<Body>(body));
+    scope(std::move(name), CpuOp::Kind::op, in, out,
+          thread_ == kMain ? forward_sequence_ : backward_sequence_, before, after, std::forward<Body>(body));
     if (thread_ == kMain) work(0.8);
   }
   template <class Body>
@@ -449,7 +449,9 @@ class RankWriter {
   void forward();
   void backward();
   void optimizer();
-  void linear_forward(const Tensor& input, const Tensor& weight, const Tensor& output, bool relu);
+  std::int64_t sequence_of_top(std::size_t layer) const;
+  void linear_forward(const Tensor& input, const Tensor& weight, const Tensor& output, bool relu,
+                      std::int64_t sequence = -1);
   void linear_backward(const Tensor& weight, double batch, bool relu);
   void accumulate(const Tensor& parameter);
   void scan(int stream_blocks);
@@ -474,7 +476,7 @@ class RankWriter {
   std::size_t window_mark_ = 0;
   int events_ = 0, flags_ = 0;
   std::int64_t next_id_ = 2, last_order_ = 0, next_external_ = 1025, next_correlation_ = 40728;
-  std::int64_t backward_sequence_ = 560;
+  std::int64_t backward_sequence_ = 560, forward_sequence_ = -1;
   std::array<std::vector<std::int64_t>, 2> open_ops_, parents_;  // [thread]
   std::array<std::int64_t, 2> thread_nodes_{};                   // [thread]
   std::string nodes_;
@@ -619,8 +621,16 @@ Work RankWriter::collective(CollectiveOp op_kind, const Tensor& in, const Tensor
 void RankWriter::rank_tensors() {
   for (const auto& [in, out] : {std::pair{13, 512}, {512, 256}, {256, kEmbeddingDim}})
     bottom_.push_back(tensor({in, out}));
-  for (const auto& [in, out] : {std::pair{416, 1024}, {1024, 512}, {512, 256}, {256, 1}})
-    top_.push_back(tensor({in, out}));
+  if (options_.top_blocks > 0) {
+    for (int b = 0; b < options_.top_blocks; ++b) {
+      top_.push_back(tensor({416, 1024}));
+      top_.push_back(tensor({1024, 416}));
+    }
+    top_.push_back(tensor({416, 1}));
+  } else {
+    for (const auto& [in, out] : {std::pair{416, 1024}, {1024, 512}, {512, 256}, {256, 1}})
+      top_.push_back(tensor({in, out}));
+  }
   std::int64_t bottom = 0, top = 0;
   for (const Tensor& t : bottom_) bottom += t.elements();
   for (const Tensor& t : top_) top += t.elements();
@@ -628,7 +638,8 @@ void RankWriter::rank_tensors() {
   dense_table_ = tensor({kEmbeddingDim * 1000});
   buckets_.push_back(dense_table_);
   buckets_.push_back(tensor({bottom}));
-  closes_ = {std::nullopt, std::nullopt, std::nullopt, 0, 1, std::nullopt, std::nullopt, 2};
+  closes_.assign(top_.size() - 1, std::nullopt);
+  closes_.insert(closes_.end(), {0, 1, std::nullopt, std::nullopt, 2});
   if (options_.bucket_bytes > 0) fill_buckets();
   reduced_.resize(buckets_.size());
   if (options_.pipeline == BatchPipeline::ahead) new_batch();  // copied before anything that is written here
@@ -894,7 +905,15 @@ void RankWriter::use_sparse() {
   for (int i = 0; i < 4; ++i) op("aten::record_stream", {received_, 0}, {});
 }
 
-void RankWriter::linear_forward(const Tensor& input, const Tensor& weight, const Tensor& output, bool relu) {
+// What the backward of a layer of the top counts down to: loss, then of every layer ReLU, product, weight.
+std::int64_t RankWriter::sequence_of_top(std::size_t layer) const {
+  const auto behind = static_cast<std::int64_t>(top_.size() - 1 - layer);
+  return backward_sequence_ - 2 - 3 * behind;
+}
+
+void RankWriter::linear_forward(const Tensor& input, const Tensor& weight, const Tensor& output, bool relu,
+                                std::int64_t sequence) {
+  forward_sequence_ = sequence;
   const std::int64_t in = weight.shape[0], out = weight.shape[1];
   // A layer keeps its weight as [out, in] and multiplies with the transposed.
   const Tensor stored = view(weight, {out, in}), transposed = view(weight, {in, out}),
@@ -916,19 +935,22 @@ void RankWriter::linear_forward(const Tensor& input, const Tensor& weight, const
             14, 3);
       },
       2, 6);
-  if (!relu) return;
-  op(
-      "aten::relu", {output}, {output},
-      [&] {
-        op(
-            "aten::clamp_min", {output, 0}, {output},
-            [&] {
-              elementwise("at::native::(anonymous namespace)::launch_clamp_scalar",
-                          8.0 * static_cast<double>(output.elements()));
-            },
-            5, 1.5);
-      },
-      2, 7);
+  if (relu && sequence >= 0) ++forward_sequence_;
+  if (relu) {
+    op(
+        "aten::relu", {output}, {output},
+        [&] {
+          op(
+              "aten::clamp_min", {output, 0}, {output},
+              [&] {
+                elementwise("at::native::(anonymous namespace)::launch_clamp_scalar",
+                            8.0 * static_cast<double>(output.elements()));
+              },
+              5, 1.5);
+        },
+        2, 7);
+  }
+  forward_sequence_ = -1;
 }
 
 void RankWriter::forward() {
@@ -1059,7 +1081,7 @@ void RankWriter::forward() {
   });
   for (std::size_t i = 0; i < top_.size(); ++i) {
     const Tensor y = tensor({options_.local_batch, top_[i].shape[1]});
-    linear_forward(x, top_[i], y, i + 1 < top_.size());
+    linear_forward(x, top_[i], y, i + 1 < top_.size(), options_.top_blocks > 0 ? sequence_of_top(i) : -1);
     x = y;
   }
   op("aten::binary_cross_entropy_with_logits", {x, batches_.front().labels}, {loss_}, [&] {
@@ -1180,6 +1202,14 @@ void RankWriter::backward() {
     });
   }
   for (std::size_t i = top_.size(); i-- > 0;) {
+    if (options_.recompute_blocks && i % 2 == 1) {  // the last layer of a block
+      op("autograd::engine::evaluate_function: CheckpointFunctionBackward", {}, {}, [&] {
+        const Tensor middle = tensor({options_.local_batch, top_[i - 1].shape[1]}),
+                     input = tensor({options_.local_batch, top_[i - 1].shape[0]});
+        linear_forward(input, top_[i - 1], middle, true);
+        linear_forward(middle, top_[i], tensor({options_.local_batch, top_[i].shape[1]}), true);
+      });
+    }
     linear_backward(top_[i], batch, i + 1 < top_.size());
     accumulate(top_[i]);
   }

@@ -61,7 +61,9 @@ struct GeneratorOptions {
   double start_skew_us = 1500;            // ranks begin up to this much apart
   std::vector<int> late_gpu_ranks = {1};  // their GPU still works on the step before when the window opens
   bool recompute_top =
-      false;  // the backward pass runs the top MLP's forward again first, as checkpointing does
+      false;           // the backward pass runs the top MLP's forward again first, as checkpointing does
+  int top_blocks = 0;  // the top MLP is so many equal blocks of two layers, with autograd's sequence numbers
+  bool recompute_blocks = false;  // the backward of each runs its forward again first
   double bucket_bytes =
       0;  // gradients are reduced in buckets of so much or more; 0: top, dense table, bottom
   int local_batch = 2048;

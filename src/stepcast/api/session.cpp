@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <charconv>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <mutex>
 #include <set>
@@ -10,6 +11,7 @@
 
 #include "stepcast/analyze/replay_analysis.h"
 #include "stepcast/analyze/step_forecast.h"
+#include "stepcast/analyze/step_sensitivity.h"
 #include "stepcast/analyze/step_spread.h"
 #include "stepcast/analyze/trace_forecast.h"
 #include "stepcast/api/stepcast.h"
@@ -258,9 +260,69 @@ Status check_published(const PredictTraceRequest& request) {
   if (request.data_parallel_ranks > 0) return refuse("--data-parallel-ranks");
   if (!request.overlap.empty()) return refuse("--overlap");
   if (request.bucket_mb > 0) return refuse("--bucket-size-mb");
+  if (!request.recompute.empty()) return refuse("--recompute");
   if (!request.links_of.empty()) return refuse("--links-of");
   if (!request.rank_platforms.empty()) return refuse("--rank-platform");
   return Ok{};
+}
+
+// What traces of that kind do not hold, flag by flag: the first that was asked for.
+struct Refusal {
+  std::string_view flag;
+  bool asked = false;
+};
+Status refuse_first(std::string_view kind, std::string_view lacks, std::string_view advice,
+                    std::initializer_list<Refusal> refusals) {
+  for (const Refusal& refusal : refusals) {
+    if (!refusal.asked) continue;
+    return Error{fmt::format("{} {}, which {} would need", kind, lacks, refusal.flag)}.advice(
+        std::string{advice});
+  }
+  return Ok{};
+}
+
+Status check_pipeline(const PredictTraceRequest& request, const std::filesystem::path& file) {
+  Status operators = refuse_first(
+      "a timeline of a pipeline", "names no operators and no kernels",
+      "leave it out; --what-if, --overlap, --like-median-rank, --step and --scenarios change what is there",
+      {{"--second-trace", !request.second_places.empty()},
+       {"--published-algorithm", request.published_algorithm},
+       {"--kernels", !request.kernels.empty() && request.kernels != "recorded"},
+       {"--host overheads", request.host != "recorded"},
+       {"--recorded-on", !request.recorded_on.empty()},
+       {"--batch", request.batch > 0},
+       {"--dtype", !request.dtype.empty()},
+       {"--data-parallel-ranks", request.data_parallel_ranks > 0},
+       {"--bucket-size-mb", request.bucket_mb > 0},
+       {"--recompute", !request.recompute.empty()},
+       {"--links-of", !request.links_of.empty()},
+       {"--rank-platform", !request.rank_platforms.empty()}});
+  if (!operators.ok()) return std::move(operators).error().in_file(file.string());
+  if (request.spread.all_steps) {
+    return Error{"--all-steps is for traces of PyTorch"}
+        .in_file(file.string())
+        .advice("`stepcast replay --step N` takes the steps of a pipeline one by one");
+  }
+  return Ok{};
+}
+
+Status check_chakra(const PredictTraceRequest& request) {
+  return refuse_first("Chakra traces hold", "one step without marks and no operators of PyTorch",
+                      "leave it out, or give profiler traces of the same ranks",
+                      {{"--published-algorithm", request.published_algorithm},
+                       {"--second-trace", !request.second_places.empty()},
+                       {"--step", request.step.has_value()},
+                       {"--all-steps", request.spread.all_steps}});
+}
+
+Status check_untimed(const PredictTraceRequest& request) {
+  return refuse_first("execution traces alone", "hold no times and one step",
+                      "give the profiler traces of the same ranks, too, or leave it out",
+                      {{"--kernels", !request.kernels.empty() && request.kernels != "models"},
+                       {"--recorded-on", !request.recorded_on.empty()},
+                       {"--second-trace", !request.second_places.empty()},
+                       {"--step", request.step.has_value()},
+                       {"--all-steps", request.spread.all_steps}});
 }
 
 // Samples of all ranks per step: what was said, else the batch of every rank that was asked for.
@@ -269,6 +331,18 @@ std::optional<double> samples_of(const PredictTraceRequest& request, const Trace
   const auto recorded = static_cast<std::int64_t>(prediction.recorded.facts.size());
   return static_cast<double>(request.batch) *
          static_cast<double>(request.data_parallel_ranks > 0 ? request.data_parallel_ranks : recorded);
+}
+
+// How the step grows with one micro-batch more on every rank.
+void add_batch_sensitivity(const ResolvedJob& job, StepModel& steps, Sensitivity& sensitive) {
+  Layout more = job.layout;
+  const std::int64_t now = more.micro_batches();
+  more.batch.global_batch_sequences += more.batch.global_batch_sequences / std::max<std::int64_t>(1, now);
+  const Result<StepPrediction> before = steps.predict(job.model, job.layout);
+  const Result<StepPrediction> after = steps.predict(job.model, more);
+  if (!before || !after || more.micro_batches() <= now) return;
+  add_batch(sensitive, static_cast<double>(now), static_cast<double>(more.micro_batches()),
+            before->step.time.value() * 1e-3, after->step.time.value() * 1e-3);
 }
 
 // What of the request stands in options alone; platforms and traces are loaded apart.
@@ -291,6 +365,9 @@ Status read_changes(const PredictTraceRequest& request, TracePredictionOptions& 
     return refuse("--bucket-size-mb", fmt::format("{:g}", request.bucket_mb), "MiB above 0");
   }
   how.bucket_mb = request.bucket_mb;
+  if (!request.recompute.empty() && request.recompute != "full")
+    return refuse("--recompute", fmt::format("`{}`", request.recompute), "full");
+  how.recompute = !request.recompute.empty();
   if (request.batch > 0) how.change.batch = BatchChange{request.recorded_batch, request.batch};
   if (request.batch == 0 && (request.recorded_batch > 0 || !request.second_places.empty())) {
     return Error{"--recorded-batch and --second-trace say what a batch is predicted from"}.advice(
@@ -334,14 +411,16 @@ Result<std::pair<std::int32_t, std::string>> parse_rank_platform(const std::stri
 
 // What the step takes of a GPU's memory at the predicted batch, from the tensors of the execution traces: the rank that
 // takes most. Nothing where there are none.
-std::optional<ForecastMemory> memory_of(const TraceSet& traces, const Platform& platform,
-                                        double batch_ratio) {
+std::optional<ForecastMemory> memory_of(const TraceSet& traces, const Platform* platform, double batch_ratio,
+                                        const std::vector<std::vector<SequenceRange>>& recomputed) {
   // What a CUDA context and the libraries take beside the tensors: assumed.
   constexpr double kContextGiB = 1;
   std::optional<ForecastMemory> memory;
-  for (const std::optional<ExecutionTrace>& trace : traces.execution_traces) {
+  for (std::size_t r = 0; r < traces.execution_traces.size(); ++r) {
+    const std::optional<ExecutionTrace>& trace = traces.execution_traces[r];
     if (!trace) continue;
-    const TraceMemory of_rank = trace_memory(*trace);
+    const TraceMemory of_rank =
+        trace_memory(*trace, r < recomputed.size() ? recomputed[r] : std::vector<SequenceRange>{});
     if (of_rank.at(1).value() <= 0) continue;
     ForecastStageMemory parts;
     parts.weights_GiB = of_rank.persistent.value() / kGiB;
@@ -354,8 +433,8 @@ std::optional<ForecastMemory> memory_of(const TraceSet& traces, const Platform& 
     memory->stages = {parts};
     memory->peak_memory_GiB = parts.total_GiB;
   }
-  if (!memory || platform.device.memory_size.value() <= 0) return std::nullopt;
-  memory->available_GiB = platform.device.memory_size.value() / kGiB;
+  if (!memory || platform == nullptr || platform->device.memory_size.value() <= 0) return std::nullopt;
+  memory->available_GiB = platform->device.memory_size.value() / kGiB;
   memory->margin_GiB = memory->available_GiB - memory->peak_memory_GiB;
   memory->verdict = to_string(memory->margin_GiB < 0 ? MemoryVerdict::does_not_fit
                               : memory->margin_GiB < 0.05 * memory->available_GiB ? MemoryVerdict::tight
@@ -479,7 +558,25 @@ Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 Session::~Session() = default;
 
-Result<Forecast> Session::predict(const PredictRequest& request) const {
+Result<Forecast> Session::predict(const PredictRequest& request) const { return predict(request, nullptr); }
+
+Result<Forecast> Session::predict(const PredictTraceRequest& request) const {
+  return predict(request, nullptr);
+}
+
+Result<Sensitive> Session::sensitivity(const PredictRequest& request) const {
+  Sensitive result;
+  STEPCAST_ASSIGN(result.forecast, predict(request, &result.sensitivity));
+  return result;
+}
+
+Result<Sensitive> Session::sensitivity(const PredictTraceRequest& request) const {
+  Sensitive result;
+  STEPCAST_ASSIGN(result.forecast, predict(request, &result.sensitivity));
+  return result;
+}
+
+Result<Forecast> Session::predict(const PredictRequest& request, Sensitivity* sensitive) const {
   STEPCAST_ASSIGN(ResolvedJob job, resolve(request.job));
   StepAssumptions assumptions;
   STEPCAST_TRY(apply_what_if(request.what_if, assumptions));
@@ -524,6 +621,10 @@ Result<Forecast> Session::predict(const PredictRequest& request) const {
   }
   forecast.notes = std::move(notes);
   STEPCAST_TRY(add_training(forecast, request.budget));
+  if (sensitive != nullptr) {
+    STEPCAST_ASSIGN(*sensitive, step_sensitivity(step));
+    add_batch_sensitivity(job, steps, *sensitive);
+  }
   if (timeline) STEPCAST_TRY(write_step_timeline(*timeline, step));
   if (!request.chakra.empty()) {
     const FlatProgram flat{step.program};
@@ -534,7 +635,7 @@ Result<Forecast> Session::predict(const PredictRequest& request) const {
   return forecast;
 }
 
-Result<Forecast> Session::predict(const PredictTraceRequest& request) const {
+Result<Forecast> Session::predict(const PredictTraceRequest& request, Sensitivity* sensitive) const {
   TracePredictionOptions how;
   STEPCAST_ASSIGN(how.kernels, kernel_ground(request));
   STEPCAST_ASSIGN(how.host, host_ground(request));
@@ -586,6 +687,9 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request) const {
     forecast.notes.insert(forecast.notes.end(), notes.begin(), notes.end());
     STEPCAST_TRY(add_training(forecast, request.budget));
     STEPCAST_TRY(add_spread(spread, steps, predict_step, prediction.recorded, prediction.costs, forecast));
+    if (sensitive != nullptr) {
+      STEPCAST_ASSIGN(*sensitive, trace_sensitivity(prediction, how, flat, times));
+    }
     if (timeline) STEPCAST_TRY(write_perfetto(*timeline, flat, prediction.costs, times));
     if (!request.chakra.empty()) {
       STEPCAST_TRY(write_chakra(request.chakra,
@@ -595,6 +699,7 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request) const {
     return forecast;
   };
   if (listing.is_pipeline()) {
+    STEPCAST_TRY(check_pipeline(request, listing.timelines.front()));
     if (platform != nullptr) {
       return Error{"a timeline of a pipeline names no work that another GPU could be asked for"}
           .in_file(listing.timelines.front().string())
@@ -605,11 +710,7 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request) const {
     return forecast_of(prediction, listing.name, {});
   }
   if (listing.is_chakra()) {
-    if (request.published_algorithm || !request.second_places.empty()) {
-      return Error{fmt::format("{} is for traces of PyTorch",
-                               request.published_algorithm ? "--published-algorithm" : "--second-trace")}
-          .found("Chakra traces");
-    }
+    STEPCAST_TRY(check_chakra(request));
     // The GPU that a Chakra trace comes from is not in the file.
     if (request.kernels.empty() && request.recorded_on.empty()) how.kernels = KernelGround::recorded;
     if (!request.recorded_on.empty()) {
@@ -624,7 +725,8 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request) const {
     return forecast_of(prediction, listing.name, {});
   }
   if (listing.profiler.empty() && !listing.execution.empty()) {
-    if (changed || how.overlap != OverlapChange::as_recorded) {
+    STEPCAST_TRY(check_untimed(request));
+    if (changed || how.recompute || how.overlap != OverlapChange::as_recorded) {
       return Error{"execution traces alone hold no times that other work could be relative to"}.advice(
           "give the profiler traces of the same ranks, too");
     }
@@ -646,6 +748,9 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request) const {
   } else if (how.kernels == KernelGround::ratio || changed ||
              (request.published_algorithm && how.platform == nullptr)) {
     STEPCAST_ASSIGN(recorded_on, platform_that_recorded(traces));
+  } else if (how.recompute) {  // for its memory alone
+    Result<std::shared_ptr<const Platform>> machine = platform_that_recorded(traces);
+    if (machine) recorded_on = *machine;
   }
   if (request.published_algorithm) {
     if (how.platform == nullptr) how.platform = recorded_on.get();
@@ -672,17 +777,27 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request) const {
   };
   STEPCAST_ASSIGN(const TracePrediction prediction, predict_trace(inputs, how));
   STEPCAST_ASSIGN(Forecast forecast, forecast_of(prediction, traces.name, traces.notes));
-  if (how.change.batch) {
-    const std::int64_t recorded_batch = request.recorded_batch > 0
-                                            ? request.recorded_batch
-                                            : batch_of(prediction.recorded).value_or(request.batch);
-    forecast.memory = memory_of(traces, how.platform != nullptr ? *how.platform : *how.recorded_on,
-                                static_cast<double>(request.batch) / static_cast<double>(recorded_batch));
+  if (how.change.batch || how.recompute) {
+    double batch_ratio = 1;
+    if (how.change.batch) {
+      const std::int64_t recorded_batch = request.recorded_batch > 0
+                                              ? request.recorded_batch
+                                              : batch_of(prediction.recorded).value_or(request.batch);
+      batch_ratio = static_cast<double>(request.batch) / static_cast<double>(recorded_batch);
+    }
+    const Platform* machine = how.platform != nullptr ? how.platform : how.recorded_on;
+    forecast.memory = memory_of(traces, machine, batch_ratio, prediction.recomputed);
     forecast.notes.emplace_back(
         forecast.memory
             ? "memory is that of the tensors that the execution trace names, and 1 GiB besides: what kernels "
               "and the allocator take on top is not in it"
-            : "memory is not known: no execution trace names the tensors of the step");
+        : machine == nullptr ? "memory is not known: no platform has the GPU that recorded"
+                             : "memory is not known: no execution trace names the tensors of the step");
+    if (const auto before = memory_of(traces, machine, batch_ratio, {}); how.recompute && before) {
+      forecast.notes.push_back(fmt::format(
+          "activations take {:.2f} GiB with recomputation and {:.2f} without",
+          forecast.memory->stages.front().activations_GiB, before->stages.front().activations_GiB));
+    }
   }
   return forecast;
 }

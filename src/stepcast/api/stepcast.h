@@ -23,12 +23,14 @@
 
 #include "stepcast/analyze/compare.h"
 #include "stepcast/analyze/forecast.h"
+#include "stepcast/analyze/resource_sensitivity.h"
 #include "stepcast/base/result.h"
 #include "stepcast/base/version.h"
 #include "stepcast/describe/job.h"
 #include "stepcast/report/forecast_json.h"
 #include "stepcast/report/forecast_text.h"
 #include "stepcast/report/scaling_series.h"
+#include "stepcast/report/sensitivity_report.h"
 
 namespace stepcast {
 
@@ -122,7 +124,9 @@ struct PredictTraceRequest {
   std::string dtype{};                   // of products: "bf16", "fp16", "tf32", "fp32"; empty: as recorded
   std::int64_t data_parallel_ranks = 0;  // 0: as recorded
   std::string overlap{};  // of transfers with computation: "none", "perfect"; empty: as recorded
-  double bucket_mb = 0;   // MiB that a bucket of gradients holds (predict/gradient_buckets.h); 0: as recorded
+  std::string
+      recompute{};       // "full": blocks of layers run their forward again (predict/added_recomputation.h)
+  double bucket_mb = 0;  // MiB that a bucket of gradients holds (predict/gradient_buckets.h); 0: as recorded
   std::string links_of{};  // platform whose links transfers go over; empty: those of the platform
   std::vector<std::string> rank_platforms{};  // "2=fpga.json": rank 2 computes on that platform
   // The published algorithm (predict/published_algorithm.h) instead of all of this: from execution traces, with
@@ -142,6 +146,11 @@ struct Replayed {
   // What a comparison with the record adds (analyze/replay_analysis.h); not part of what stays as it is. Null for
   // Chakra traces, which hold no measured step; `measured` is empty then.
   std::shared_ptr<const ReplayAnalysis> analysis;
+};
+
+struct Sensitive {
+  Forecast forecast;
+  Sensitivity sensitivity;
 };
 
 class Session {
@@ -167,9 +176,18 @@ class Session {
   // where its prices are needed, host overheads that the platform does not have.
   [[nodiscard]] Result<Forecast> predict(const PredictTraceRequest& request) const;
 
+  // The same forecasts, and which resource (kernels of a class, links, host, batch) would make the step how much
+  // shorter.
+  [[nodiscard]] Result<Sensitive> sensitivity(const PredictRequest& request) const;
+  [[nodiscard]] Result<Sensitive> sensitivity(const PredictTraceRequest& request) const;
+
   [[nodiscard]] Result<Replayed> replay(const ReplayRequest& request) const;
 
  private:
+  // `sensitive`: filled in, too; or null.
+  [[nodiscard]] Result<Forecast> predict(const PredictRequest& request, Sensitivity* sensitive) const;
+  [[nodiscard]] Result<Forecast> predict(const PredictTraceRequest& request, Sensitivity* sensitive) const;
+
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

@@ -24,13 +24,6 @@ StackId call_of(const OpStacks& stacks, StackId stack, NameId op) {
   return found;
 }
 
-// True for delays that a rank keeps from its own record and that are host time all the same.
-bool is_host_delay(const RecordedProgram& recorded, const EdgeInfo& edge) {
-  return edge.kept && edge.delay.valid() &&
-         (edge.origin == EdgeOrigin::thread_handoff || edge.origin == EdgeOrigin::launch) &&
-         edge.delay.index() < recorded.delays.size();
-}
-
 // Cuts the tasks of one CPU thread into stretches.
 class LaneStretches {
  public:
@@ -336,6 +329,12 @@ AppliedHostTimes apply_host_overheads(const HostOverheads& overheads, const Reco
     return us;
   });
   return applied;
+}
+
+bool is_host_delay(const RecordedProgram& recorded, const EdgeInfo& edge) {
+  return edge.kept && edge.delay.valid() &&
+         (edge.origin == EdgeOrigin::thread_handoff || edge.origin == EdgeOrigin::launch) &&
+         edge.delay.index() < recorded.delays.size();
 }
 
 void scale_host_time(const RecordedProgram& recorded, RankClassId rank_class, Costs& costs, double factor) {

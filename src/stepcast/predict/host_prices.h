@@ -92,6 +92,8 @@ class HostTimes {
 // The same with the overheads of a platform's host; latencies of hand-offs stay as recorded.
 AppliedHostTimes apply_host_overheads(const HostOverheads& overheads, const RecordedProgram& recorded,
                                       RankClassId rank_class, Costs& costs, double factor = 1);
+// True for delays that a rank keeps from its own record and that are host time all the same.
+[[nodiscard]] bool is_host_delay(const RecordedProgram& recorded, const EdgeInfo& edge);
 // Scales the recorded host time of a rank class and the latencies between its threads.
 void scale_host_time(const RecordedProgram& recorded, RankClassId rank_class, Costs& costs, double factor);
 

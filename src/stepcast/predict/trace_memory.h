@@ -6,7 +6,10 @@
 // kernels allocate inside, what the allocator wastes and the context of the driver are not in a trace.
 #pragma once
 
+#include <span>
+
 #include "stepcast/base/quantity.h"
+#include "stepcast/predict/added_recomputation.h"
 #include "stepcast/trace/execution_trace.h"
 
 namespace stepcast {
@@ -20,7 +23,10 @@ struct TraceMemory {
   }
 };
 
-// Nothing of it is known (all 0) for traces that name no tensors on a GPU.
-[[nodiscard]] TraceMemory trace_memory(const ExecutionTrace& trace);
+// Nothing of it is known (all 0) for traces that name no tensors on a GPU. What the operators of `recomputed` make
+// and nothing but their backward reads later goes with the end of each block, and comes again with the begin of its
+// backward (added_recomputation.h).
+[[nodiscard]] TraceMemory trace_memory(const ExecutionTrace& trace,
+                                       std::span<const SequenceRange> recomputed = {});
 
 }  // namespace stepcast

@@ -169,6 +169,12 @@ Result<TracePrediction> predict_recorded(RecordedProgram program, const TracePre
                                 options.recorded_on != nullptr ? options.recorded_on->node.gpus_per_node : 0};
     STEPCAST_ASSIGN(program, with_bucket_size(std::move(program), options.bucket_mb, machine, result.notes));
   }
+  if (options.recompute) {
+    STEPCAST_ASSIGN(AddedRecomputation added, with_recomputation(std::move(program)));
+    program = std::move(added.program);
+    result.recomputed = std::move(added.blocks);
+    result.notes.push_back(std::move(added.note));
+  }
   { STEPCAST_ASSIGN(result.recorded, with_overlap(std::move(program), options.overlap)); }
   RecordedProgram& recorded = result.recorded;
   RecordedPricing how;
@@ -266,11 +272,12 @@ Result<TracePrediction> predict_trace(std::span<const RecordedInput> inputs,
                                       const TracePredictionOptions& options) {
   STEPCAST_ASSIGN(RecordedProgram recorded, rebuild_program(inputs, options.rebuild));
   if (options.second_inputs.empty()) return predict_recorded(std::move(recorded), options);
-  if (!options.change.batch || options.overlap != OverlapChange::as_recorded || options.bucket_mb > 0) {
+  if (!options.change.batch || options.overlap != OverlapChange::as_recorded || options.bucket_mb > 0 ||
+      options.recompute) {
     return Error{
-        "recordings of two batches say how a step grows with the batch, and nothing of its overlap and its "
-        "buckets"}
-        .advice("ask for a batch, and for another overlap or buckets without the second recording");
+        "recordings of two batches say how a step grows with the batch, and nothing of its overlap, its "
+        "buckets and what it recomputes"}
+        .advice("ask for a batch, and for all else without the second recording");
   }
   STEPCAST_ASSIGN(RecordedProgram second, rebuild_program(options.second_inputs, options.rebuild));
   const std::int64_t wanted = options.change.batch->wanted;

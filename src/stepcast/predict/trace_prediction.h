@@ -20,6 +20,7 @@
 #include "stepcast/base/result.h"
 #include "stepcast/operation/estimate.h"
 #include "stepcast/platform/platform.h"
+#include "stepcast/predict/added_recomputation.h"
 #include "stepcast/predict/changed_work.h"
 #include "stepcast/predict/coverage.h"
 #include "stepcast/predict/host_prices.h"
@@ -60,7 +61,8 @@ struct TracePredictionOptions {
   // Other work: batch, types, data-parallel ranks. Without a platform it needs `recorded_on`, and so do the next two.
   WorkChange change{};
   OverlapChange overlap = OverlapChange::as_recorded;
-  double bucket_mb = 0;  // MiB that a bucket of gradients holds (gradient_buckets.h); 0: as recorded
+  bool recompute = false;  // blocks of layers run their forward again (added_recomputation.h)
+  double bucket_mb = 0;    // MiB that a bucket of gradients holds (gradient_buckets.h); 0: as recorded
   const Platform* links = nullptr;  // transfers go over its links; null: over those of the platform
   std::vector<RankPlatform> rank_platforms{};
   // Recordings of the same ranks at another batch (batch_pair.h); `change.batch` then names the recorded one of the
@@ -76,7 +78,8 @@ struct TracePrediction : ReplayScores {
   RecordedProgram recorded;
   Costs costs{recorded.program};
   Coverage coverage;
-  Estimate step;  // longest step of all ranks
+  Estimate step;                                       // longest step of all ranks
+  std::vector<std::vector<SequenceRange>> recomputed;  // [rank class] blocks of layers that run twice
   std::vector<std::string> notes;
 };
 

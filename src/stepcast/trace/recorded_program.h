@@ -92,7 +92,9 @@ struct RecordedProgram {
   std::vector<RecordedFileFacts> files;         // [rank class]
   std::vector<RecordedHost> host;               // [rank class] the same CPU time as in the tasks
   std::vector<KernelTimeCoverage> coverage;     // [rank class] recorded GPU time with known work
-  DelayTable delays;                            // what EdgeInfo::delay names
+  // [StackId] autograd's sequence number of the operator, which joins forward and backward; -1 where it has none.
+  std::vector<std::int64_t> sequence_of_stack;
+  DelayTable delays;  // what EdgeInfo::delay names
   std::vector<LearnedConstant> constants;
   std::vector<std::string> notes;  // what a person should know: events skipped, ranks missing, ...
 };

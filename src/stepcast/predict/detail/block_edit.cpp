@@ -56,12 +56,22 @@ std::uint32_t BlockEdit::insert_after(std::uint32_t before, EditedTask copy) {
   return id;
 }
 
+std::uint32_t BlockEdit::insert_before(std::uint32_t next, EditedTask copy) {
+  copy.lane = tasks_[next].lane;
+  const std::uint32_t id = add(std::move(copy), tasks_[next].measured.start_us);
+  std::vector<std::uint32_t>& order = order_[tasks_[next].lane];
+  order.insert(std::find(order.begin(), order.end(), next), id);
+  return id;
+}
+
 std::uint32_t BlockEdit::insert_launched(std::uint16_t lane, double launched_us, EditedTask copy) {
   copy.lane = lane;
   const std::uint32_t id = add(std::move(copy), launched_us);
   std::vector<std::uint32_t>& order = order_[lane];
-  const auto place = std::find_if(order.begin(), order.end(),
-                                  [&](std::uint32_t t) { return launched_us_[t] >= launched_us; });
+  const auto place = std::find_if(order.begin(), order.end(), [&](std::uint32_t t) {
+    // What was put there at the same time comes first.
+    return launched_us_[t] > launched_us || (launched_us_[t] == launched_us && t < block_.task_count());
+  });
   order.insert(place, id);
   return id;
 }

@@ -68,7 +68,9 @@ class BlockEdit {
   void remove(std::uint32_t t) { tasks_[t].removed = true; }
   // On the lane of `before`, directly behind it (and behind what was put there before).
   std::uint32_t insert_after(std::uint32_t before, EditedTask copy);
-  // On `lane`, behind everything that was launched before `launched_us`.
+  // On the lane of `next`, directly in front of it (and behind what was put there before).
+  std::uint32_t insert_before(std::uint32_t next, EditedTask copy);
+  // On `lane`, behind everything that was launched before `launched_us`, and what was put there at that time.
   std::uint32_t insert_launched(std::uint16_t lane, double launched_us, EditedTask copy);
   void connect(std::uint32_t from, std::uint32_t to, double delay_us, const EdgeInfo& info,
                bool from_start = false);

@@ -28,7 +28,8 @@ class RankAssembler {
  public:
   RankAssembler(Program& program, DelayTable& delays, const RankGraph& g, const CpuLanes& lanes,
                 const Constants& constants, const CollectiveMatch& match, const GpuOperations& operations,
-                const std::vector<GroupId>& groups, const RankStarts& starts)
+                const std::vector<GroupId>& groups, const RankStarts& starts,
+                std::vector<std::int64_t>& sequence_of_stack)
       : program_(program),
         delays_(delays),
         g_(g),
@@ -38,6 +39,7 @@ class RankAssembler {
         operations_(operations),
         groups_(groups),
         starts_(starts),
+        sequence_of_stack_(sequence_of_stack),
         builder_(fmt::format("rank {}", g.rank)) {}
 
   struct Built {
@@ -97,6 +99,8 @@ class RankAssembler {
     const StackId stack =
         program_.stacks.push(parent, intern(g_.recorded->cpu_ops[static_cast<std::size_t>(op)].name));
     stack_of_op_.emplace(op, stack);
+    sequence_of_stack_.resize(program_.stacks.size(), -1);
+    sequence_of_stack_[stack.index()] = g_.recorded->cpu_ops[static_cast<std::size_t>(op)].sequence_number;
     return stack;
   }
 
@@ -385,6 +389,7 @@ class RankAssembler {
   const GpuOperations& operations_;
   const std::vector<GroupId>& groups_;  // [GpuWork], of communication
   const RankStarts& starts_;
+  std::vector<std::int64_t>& sequence_of_stack_;
   BlockBuilder builder_;
   InPortId window_begin_;
   std::vector<Interval> measured_;
@@ -417,8 +422,8 @@ Status assemble(const std::vector<RankGraph>& ranks, const std::vector<CpuLanes>
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     const GpuOperations operations = operations_of_gpu_work(ranks[r], {.tf32_allowed = options.tf32_allowed});
     out.coverage.push_back(kernel_time(ranks[r], operations));
-    RankAssembler assembler{out.program, out.delays, ranks[r],  lanes[r], constants,
-                            match,       operations, groups[r], starts[r]};
+    RankAssembler assembler{out.program, out.delays, ranks[r],  lanes[r],  constants,
+                            match,       operations, groups[r], starts[r], out.sequence_of_stack};
     auto built = assembler.build();
     if (!built.ok()) return std::move(built).error().in_file(ranks[r].recorded->file);
     gpu_task[r] = std::move(built->gpu_task);

@@ -1,0 +1,120 @@
+#include "stepcast/analyze/sensitivity.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include "stepcast/operation/kernel_class.h"
+
+namespace stepcast {
+namespace {
+
+constexpr double kSmallStep = 1e-3, kFaster = 1.1;
+// The simulated gain may differ by rounding from what the path says.
+constexpr double kRounding = 1e-6;
+
+constexpr std::string_view kNone{}, kCopies = "copies", kInsideNodes = "nvlink", kBetweenNodes = "network",
+                                    kHost = "host";
+
+class Resources {
+ public:
+  explicit Resources(const SensitivityInput& input) : in_(input), program_(input.flat.program()) {}
+
+  // Empty: nobody's, such as waiting.
+  std::string_view of(const TaskInfo& task) const {
+    if (const CollectiveWork* transfer = program_.works.collective(task.work);
+        transfer != nullptr || task.kind == TaskKind::collective ||
+        task.kernel_class == KernelClass::communication) {
+      const bool across = transfer != nullptr && transfer->group.valid() &&
+                          transfer->group.index() < in_.crosses_nodes.size() &&
+                          in_.crosses_nodes[transfer->group.index()];
+      return across ? kBetweenNodes : kInsideNodes;
+    }
+    switch (task.kind) {
+      case TaskKind::kernel: return to_string(task.kernel_class);
+      case TaskKind::memcpy:
+      case TaskKind::memset: return kCopies;
+      default: return program_.works.host(task.work) != nullptr ? kHost : kNone;
+    }
+  }
+  std::string_view of(const EdgeInfo& edge) const {
+    return in_.is_host_delay && in_.is_host_delay(edge) ? kHost : kNone;
+  }
+
+  // Of a delay on the path: that of the work it is a share of, or its own.
+  std::string_view of_delay(const PathStep& step) const {
+    if (step.edge.share_of_source <= 0) return of(step.edge);
+    std::string_view found = kNone;
+    in_.flat.for_each_source(step.rank_class, step.task, in_.costs, [&](const FlatSource& source) {
+      if (source.task != kNoTask && source.info.share_of_source == step.edge.share_of_source)
+        found = of(in_.flat.info(step.rank_class, source.task));
+    });
+    return found;
+  }
+
+ private:
+  const SensitivityInput& in_;
+  const Program& program_;
+};
+
+}  // namespace
+
+Costs with_resource(const SensitivityInput& input, const std::string& resource, double factor) {
+  const Resources resources{input};
+  const Program& program = input.flat.program();
+  Costs costs = input.costs;
+  for (std::size_t b = 0; b < program.blocks().size(); ++b) {
+    const Block& block = program.block(BlockId{b});
+    const std::span<double> us = costs.duration_us(BlockId{b}), delays = costs.delay_us(BlockId{b});
+    for (std::size_t t = 0; t < us.size(); ++t) {
+      if (resources.of(block.tasks()[t]) == resource) us[t] *= factor;
+    }
+    for (std::size_t e = 0; e < delays.size(); ++e) {
+      if (resources.of(block.edge_infos()[e]) == resource) delays[e] *= factor;
+    }
+  }
+  costs.rescale_shared_delays(program);
+  return costs;
+}
+
+Result<Sensitivity> sensitivity(const SensitivityInput& input) {
+  const Resources resources{input};
+  STEPCAST_ASSIGN(const double step_us, input.step_us(input.costs));
+  const CriticalPath path =
+      critical_path(input.flat, input.times, input.costs, input.rank_start_us, input.path);
+  std::map<std::string, double> path_us;
+  for (const PathStep& step : path.steps) {
+    std::string_view resource = kNone;
+    if (step.kind == PathStep::Kind::task)
+      resource = resources.of(input.flat.info(step.rank_class, step.task));
+    if (step.kind == PathStep::Kind::edge) resource = resources.of_delay(step);
+    if (!resource.empty()) path_us[std::string{resource}] += step.time.length_us();
+  }
+  Sensitivity out;
+  out.step_time_ms = step_us * 1e-3;
+  for (const auto& [resource, us] : path_us) {
+    if (us <= 0 || step_us <= 0) continue;
+    ResourceSensitivity one{.resource = resource, .path_ms = us * 1e-3, .elasticity = us / step_us};
+    const auto saved = [&](double factor) -> Result<double> {
+      STEPCAST_ASSIGN(const double changed, input.step_us(with_resource(input, resource, factor)));
+      return step_us - changed;
+    };
+    const auto falls_short = [&](double saved_us, double factor) {
+      return std::abs(saved_us - us * (1 - factor)) > kRounding * step_us * (1 - factor);
+    };
+    STEPCAST_ASSIGN(const double at_once, saved(1 - kSmallStep));
+    one.switches_at_once = falls_short(at_once, 1 - kSmallStep);
+    STEPCAST_ASSIGN(const double faster, saved(1 / kFaster));
+    one.switches = falls_short(faster, 1 / kFaster);
+    one.saved_ms = faster * 1e-3;
+    out.resources.push_back(std::move(one));
+  }
+  std::stable_sort(out.resources.begin(), out.resources.end(),
+                   [](const auto& a, const auto& b) { return a.saved_ms > b.saved_ms; });
+  return out;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,46 @@
+// What a step would gain if one resource were faster: kernels of a class, links, copies, the host.
+//
+//   const Sensitivity s = value(sensitivity({.flat = flat, .costs = costs, .times = times, ...}));
+//   s.resources.front().resource, .elasticity, .saved_ms      // the one of which 10 % buy most
+//
+// Elasticity is the share of the step that lies on the critical path as work of the resource: if all of its work took
+// 1 % longer, the step would take so many hundredths of a percent longer, as long as the path stays where it is. Where
+// it does not, the simulated step of the changed times says what is left.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "stepcast/analyze/critical_path.h"
+#include "stepcast/analyze/flat_program.h"
+#include "stepcast/analyze/resource_sensitivity.h"
+#include "stepcast/analyze/task_times.h"
+#include "stepcast/base/result.h"
+#include "stepcast/program/program.h"
+
+namespace stepcast {
+
+// Time of the step with other times of the same Program, in us.
+using StepOfCosts = std::function<Result<double>(const Costs&)>;
+
+struct SensitivityInput {
+  const FlatProgram& flat;
+  const Costs& costs;
+  const TaskTimes& times;
+  std::span<const double> rank_start_us;  // [rank class]
+  CriticalPathOptions path;               // to the end of the step whose length `step_us` gives
+  StepOfCosts step_us;
+  std::vector<bool> crosses_nodes;                     // [GroupId]; empty: no group does
+  std::function<bool(const EdgeInfo&)> is_host_delay;  // delays that a faster host shortens
+};
+
+// Errors: those of `step_us`.
+[[nodiscard]] Result<Sensitivity> sensitivity(const SensitivityInput& input);
+
+// The same Costs with the times of one resource, as sensitivity() names it, scaled.
+[[nodiscard]] Costs with_resource(const SensitivityInput& input, const std::string& resource, double factor);
+
+}  // namespace stepcast

@@ -1,0 +1,359 @@
+#include "stepcast/predict/added_recomputation.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stepcast/predict/detail/block_edit.h"
+
+namespace stepcast {
+namespace {
+
+using detail::BlockEdit;
+using detail::kNoTask;
+
+// Repetitions that cover less of the forward pass are no layers. Assumed.
+constexpr double kLeastOfForward = 0.3;
+// Operators of a forward pass that are looked at for repetitions, and of a block.
+constexpr std::size_t kMostOperators = 40'000, kLongestBlock = 4'000;
+
+// An outermost operator of the forward pass.
+struct ForwardOperator {
+  std::int64_t sequence = -1;
+  std::uint32_t first_task = kNoTask, last_task = kNoTask;  // on the thread
+  std::vector<std::uint32_t> kernels;                       // GPU work launched in it
+  double gpu_us = 0;
+  std::uint32_t kind = 0;  // operators that do the same work have the same
+};
+
+// A block of layers of one rank.
+struct LayerBlock {
+  std::size_t first = 0, end = 0;    // operators
+  std::uint32_t backward = kNoTask;  // first task of its backward
+};
+
+struct ForwardPass {
+  std::vector<ForwardOperator> operators;
+  std::map<std::int64_t, std::uint32_t> backward_of;  // first task by sequence number
+  std::uint16_t lane = 0;
+};
+
+class Finder {
+ public:
+  Finder(const RecordedProgram& recorded, std::size_t c)
+      : recorded_(recorded),
+        program_(recorded.program),
+        block_(program_.block(program_.rank_class(RankClassId{c}).instances.front().block)) {}
+
+  ForwardPass find() {
+    ForwardPass pass;
+    std::map<std::uint16_t, std::size_t> operators_of_lane;
+    const std::uint32_t n = block_.task_count();
+    std::vector<Frame> frame(n);
+    for (std::uint32_t t = 0; t < n; ++t) {
+      frame[t] = frame_of(block_.tasks()[t].stack);
+      if (!on_cpu(t) || !frame[t].outermost.valid()) continue;
+      if (frame[t].backward) {
+        pass.backward_of.emplace(frame[t].sequence, t);
+      } else {
+        ++operators_of_lane[block_.lane_codes()[t]];
+      }
+    }
+    if (operators_of_lane.empty() || pass.backward_of.empty()) return pass;
+    pass.lane = std::max_element(operators_of_lane.begin(), operators_of_lane.end(), [](auto& a, auto& b) {
+                  return a.second < b.second;
+                })->first;
+    std::unordered_map<std::uint32_t, std::size_t> place;  // StackId -> operator
+    for (std::uint32_t t = 0; t < n; ++t) {
+      const Frame& f = frame[t];
+      if (block_.lane_codes()[t] != pass.lane || !f.outermost.valid() || f.backward) continue;
+      const auto [at, fresh] = place.try_emplace(f.outermost.index(), pass.operators.size());
+      if (fresh) pass.operators.push_back({.sequence = f.sequence, .first_task = t});
+      pass.operators[at->second].last_task = t;
+    }
+    for (std::uint32_t t = 0; t < n; ++t) {
+      if (on_cpu(t) || !frame[t].outermost.valid()) continue;
+      if (const auto at = place.find(frame[t].outermost.index()); at != place.end()) {
+        pass.operators[at->second].kernels.push_back(t);
+        pass.operators[at->second].gpu_us += block_.duration_us()[t];
+      }
+    }
+    // Behind the last operator that has a backward come losses that are only read, and the optimizer.
+    while (!pass.operators.empty() && !pass.backward_of.contains(pass.operators.back().sequence))
+      pass.operators.pop_back();
+    name_kinds(pass);
+    return pass;
+  }
+
+ private:
+  struct Frame {
+    StackId outermost;  // operator with a sequence number
+    std::int64_t sequence = -1;
+    bool backward = false;
+  };
+
+  bool on_cpu(std::uint32_t t) const {
+    return block_.lanes()[block_.lane_codes()[t]].kind == LaneKind::cpu_thread;
+  }
+
+  Frame frame_of(StackId stack) {
+    if (!stack.valid()) return {};
+    if (const auto known = frames_.find(stack.index()); known != frames_.end()) return known->second;
+    Frame frame = frame_of(program_.stacks.parent(stack));
+    const std::int64_t sequence =
+        stack.index() < recorded_.sequence_of_stack.size() ? recorded_.sequence_of_stack[stack.index()] : -1;
+    if (!frame.outermost.valid() && sequence >= 0) {
+      const std::string_view name = program_.names.text(program_.stacks.name(stack));
+      frame = {stack, sequence, name.starts_with("autograd::engine::evaluate_function")};
+    }
+    frames_.emplace(stack.index(), frame);
+    return frame;
+  }
+
+  // By name and by what runs on the GPU: its work where that is known, else the kernel.
+  void name_kinds(ForwardPass& pass) const {
+    using Kind = std::pair<std::uint32_t, std::vector<std::pair<bool, std::uint32_t>>>;
+    std::map<Kind, std::uint32_t> kinds;
+    for (ForwardOperator& op : pass.operators) {
+      Kind kind{
+          program_.stacks.name(frames_.at(block_.tasks()[op.first_task].stack.index()).outermost).index(),
+          {}};
+      for (const std::uint32_t t : op.kernels) {
+        const TaskInfo& task = block_.tasks()[t];
+        kind.second.emplace_back(task.work.valid(),
+                                 task.work.valid() ? task.work.index() : task.name.index());
+      }
+      op.kind = kinds.try_emplace(std::move(kind), static_cast<std::uint32_t>(kinds.size())).first->second;
+    }
+  }
+
+  const RecordedProgram& recorded_;
+  const Program& program_;
+  const Block& block_;
+  std::unordered_map<std::uint32_t, Frame> frames_;  // [StackId]
+};
+
+struct Repetition {
+  std::size_t first = 0, length = 0, times = 0;
+  double covered_us = 0;
+};
+
+// The blocks of equal length that stand one behind the other and cover most GPU time.
+std::optional<Repetition> repeated_blocks(std::span<const ForwardOperator> operators) {
+  const std::size_t n = operators.size();
+  if (n < 2 || n > kMostOperators) return std::nullopt;
+  std::vector<double> until(n + 1, 0);
+  for (std::size_t i = 0; i < n; ++i) until[i + 1] = until[i] + operators[i].gpu_us;
+  Repetition best;
+  for (std::size_t length = 1; length <= std::min(n / 2, kLongestBlock); ++length) {
+    std::size_t equal = 0;  // operators in a row that the one `length` behind them equals
+    for (std::size_t i = 0; i + length <= n; ++i) {
+      if (i + length < n && operators[i].kind == operators[i + length].kind) {
+        ++equal;
+        continue;
+      }
+      const std::size_t first = i - equal, times = equal / length + 1;
+      equal = 0;
+      if (times < 2) continue;
+      const double covered = until[first + times * length] - until[first];
+      // A little more is no better block: the same one twice also covers an odd one at the end.
+      constexpr double kClearlyMore = 1.02;
+      if (covered > best.covered_us * kClearlyMore) best = {first, length, times, covered};
+    }
+  }
+  if (best.times == 0 || best.covered_us < kLeastOfForward * until[n]) return std::nullopt;
+  return best;
+}
+
+// Where the forward passes end, in operators: micro-batches and iterations have one each, behind which their backward
+// begins.
+std::vector<std::size_t> ends_of_passes(const ForwardPass& pass, const std::vector<Interval>& measured) {
+  std::vector<double> backward_us;
+  for (const auto& [sequence, task] : pass.backward_of) backward_us.push_back(measured[task].start_us);
+  std::sort(backward_us.begin(), backward_us.end());
+  std::vector<std::size_t> ends;
+  for (std::size_t i = 1; i < pass.operators.size(); ++i) {
+    const double before = measured[pass.operators[i - 1].first_task].start_us,
+                 now = measured[pass.operators[i].first_task].start_us;
+    const auto between = std::lower_bound(backward_us.begin(), backward_us.end(), before);
+    if (between != backward_us.end() && *between < now) ends.push_back(i);
+  }
+  ends.push_back(pass.operators.size());
+  return ends;
+}
+
+class Copying {
+ public:
+  Copying(const RecordedProgram& recorded, std::size_t c, BlockEdit& edit)
+      : block_(recorded.program.block(recorded.program.rank_class(RankClassId{c}).instances.front().block)),
+        edit_(edit) {}
+
+  // The tasks of a block again in front of its backward; by the tasks that they copy.
+  std::map<std::uint32_t, std::uint32_t> copy(const ForwardPass& pass, const LayerBlock& layers) {
+    std::map<std::uint32_t, std::uint32_t> copy_of;
+    const double at_us = edit_.task(layers.backward).measured.start_us;
+    const std::uint32_t first = pass.operators[layers.first].first_task,
+                        last = pass.operators[layers.end - 1].last_task;
+    for (std::uint32_t t = first; t <= last; ++t) {
+      if (block_.lane_codes()[t] == pass.lane)
+        copy_of[t] = edit_.insert_before(layers.backward, edit_.task(t));
+    }
+    // GPU work in the order of its launches; the last before it of every stream.
+    std::vector<std::uint32_t> launched;
+    std::map<std::uint16_t, std::uint32_t> before;
+    for (std::uint32_t t = 0; t < block_.task_count(); ++t) {
+      if (is_launched_from(t, copy_of)) launched.push_back(t);
+    }
+    for (std::uint16_t lane = 0; lane < block_.lanes().size(); ++lane)
+      before[lane] = edit_.last_launched(lane, at_us);
+    std::map<std::uint32_t, std::uint32_t> gpu_copy;
+    for (const std::uint32_t t : launched)
+      gpu_copy[t] = edit_.insert_launched(edit_.task(t).lane, at_us, edit_.task(t));
+    copy_of.insert(gpu_copy.begin(), gpu_copy.end());
+    for (const auto& [t, copied] : copy_of) {
+      for (std::uint32_t e = block_.first_edge()[t]; e < block_.first_edge()[t + 1]; ++e) {
+        const detail::EditedEdge edge = edit_.edges()[e];
+        if (edge.from_port) continue;
+        if (const auto from = copy_of.find(edge.from); from != copy_of.end()) {
+          edit_.connect(from->second, copied, edge.delay_us, edge.info, edge.from_start);
+        } else if (on_gpu(edge.from) && before[edit_.task(edge.from).lane] != kNoTask) {
+          edit_.connect(before[edit_.task(edge.from).lane], copied, edge.delay_us, edge.info,
+                        edge.from_start);
+        }
+      }
+    }
+    return copy_of;
+  }
+
+ private:
+  bool on_gpu(std::uint32_t t) const {
+    return block_.lanes()[block_.lane_codes()[t]].kind == LaneKind::gpu_stream;
+  }
+  bool is_launched_from(std::uint32_t t, const std::map<std::uint32_t, std::uint32_t>& calls) const {
+    if (!on_gpu(t)) return false;
+    for (std::uint32_t e = block_.first_edge()[t]; e < block_.first_edge()[t + 1]; ++e) {
+      const detail::EditedEdge& edge = edit_.edges()[e];
+      if (!edge.from_port && edge.info.origin == EdgeOrigin::launch && calls.contains(edge.from)) return true;
+    }
+    return false;
+  }
+
+  const Block& block_;
+  BlockEdit& edit_;
+};
+
+Error no_blocks(const RecordedProgram& recorded, std::size_t c, const ForwardPass& pass) {
+  if (pass.operators.empty()) {
+    return Error{"no block of layers can be recomputed: the traces do not join forward and backward"}
+        .found(fmt::format("no operator of rank {} whose sequence number of autograd a backward has",
+                           recorded.facts[c].rank))
+        .advice("give the profiler traces of a training step by PyTorch 1.8 or later");
+  }
+  return Error{"no block of layers repeats in the forward pass, so none can be recomputed"}
+      .found(fmt::format("{} operators of rank {}", pass.operators.size(), recorded.facts[c].rank))
+      .expected("layers that do the same work one after the other");
+}
+
+}  // namespace
+
+Result<AddedRecomputation> with_recomputation(RecordedProgram recorded) {
+  AddedRecomputation result;
+  std::vector<detail::EditedBlock> blocks;
+  std::map<std::pair<std::size_t, std::uint32_t>, std::size_t> collective_of;  // [class, task]
+  const std::span<const Collective> collectives = recorded.program.collectives();
+  for (std::size_t i = 0; i < collectives.size(); ++i) {
+    for (const CollectiveMember& m : collectives[i].members)
+      collective_of[{m.rank_class.index(), m.task.index()}] = i;
+  }
+  // By the recorded one: a collective lies in one block, which runs twice.
+  std::map<std::size_t, detail::NewCollective> added;
+  std::map<std::size_t, std::size_t> joined;  // members so far
+  double again_us = 0, forward_us = 0;
+  std::size_t length = 0;  // of a block, in operators
+  for (std::size_t c = 0; c < recorded.facts.size(); ++c) {
+    const ForwardPass pass = Finder{recorded, c}.find();
+    std::vector<LayerBlock> all_layers;
+    std::size_t begin = 0;
+    for (const std::size_t end : ends_of_passes(pass, recorded.measured[c])) {
+      const std::optional<Repetition> found =
+          repeated_blocks(std::span{pass.operators}.subspan(begin, end - begin));
+      for (std::size_t i = 0; found && i < found->times; ++i) {
+        const std::size_t first = begin + found->first + i * found->length;
+        all_layers.push_back({first, first + found->length, kNoTask});
+        length = found->length;
+      }
+      begin = end;
+    }
+    if (all_layers.empty()) return no_blocks(recorded, c, pass);
+    for (const ForwardOperator& op : pass.operators) forward_us += op.gpu_us;
+    const Block& block =
+        recorded.program.block(recorded.program.rank_class(RankClassId{c}).instances.front().block);
+    BlockEdit edit{block, recorded.measured[c]};
+    std::vector<SequenceRange>& ranges = result.blocks.emplace_back();
+    for (LayerBlock& layers : all_layers) {
+      // Operators without a backward of their own carry the number of the next one that has.
+      const SequenceRange range{pass.operators[layers.first].sequence,
+                                layers.end < pass.operators.size()
+                                    ? pass.operators[layers.end].sequence
+                                    : pass.operators[layers.end - 1].sequence + 1};
+      for (auto at = pass.backward_of.lower_bound(range.first);
+           at != pass.backward_of.end() && at->first < range.end; ++at) {
+        if (layers.backward == kNoTask ||
+            recorded.measured[c][at->second].start_us < recorded.measured[c][layers.backward].start_us)
+          layers.backward = at->second;
+      }
+      if (layers.backward == kNoTask) continue;  // nothing of it needs its activations
+      ranges.push_back(range);
+      Copying copying{recorded, c, edit};
+      for (const auto& [task, copy] : copying.copy(pass, layers)) {
+        if (block.lanes()[block.lane_codes()[task]].kind == LaneKind::gpu_stream)
+          again_us += block.duration_us()[task];
+        const auto known = collective_of.find({c, task});
+        if (known == collective_of.end()) continue;
+        const Collective& as = collectives[known->second];
+        detail::NewCollective& collective = added[known->second];
+        if (collective.tasks.empty()) {
+          collective.collective = as;
+          collective.tasks.resize(as.members.size(), kNoTask);
+        }
+        for (std::size_t m = 0; m < as.members.size(); ++m) {
+          if (as.members[m].rank_class.index() != c || as.members[m].task.index() != task) continue;
+          collective.tasks[m] = copy;
+          ++joined[known->second];
+        }
+      }
+    }
+    if (ranges.size() != result.blocks.front().size()) {
+      return Error{"ranks repeat different blocks of layers"}.found(
+          fmt::format("{} on rank {} and {} on rank {}", result.blocks.front().size(), recorded.facts[0].rank,
+                      ranges.size(), recorded.facts[c].rank));
+    }
+    STEPCAST_ASSIGN(detail::EditedBlock edited, std::move(edit).finish());
+    blocks.push_back(std::move(edited));
+  }
+  std::vector<detail::NewCollective> all;
+  for (auto& [i, collective] : added) {
+    if (joined[i] != collective.tasks.size()) {
+      return Error{"a collective lies in a block of layers on some of its ranks alone"}.found(
+          fmt::format("{}", recorded.program.names.text(collective.collective.name)));
+    }
+    all.push_back(std::move(collective));
+  }
+  result.note = fmt::format(
+      "{} blocks of {} operators run their forward again before their backward: {:.0f} % of the forward's "
+      "GPU "
+      "time",
+      result.blocks.empty() ? 0 : result.blocks.front().size(), length,
+      forward_us > 0 ? 100 * again_us / forward_us : 0);
+  STEPCAST_ASSIGN(result.program,
+                  detail::with_blocks(std::move(recorded), std::move(blocks), std::move(all)));
+  return result;
+}
+
+}  // namespace stepcast
