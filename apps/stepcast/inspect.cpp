@@ -84,6 +84,16 @@ Result<std::vector<MeasuredIndices>> indices_of(const Options& options,
   return measure_indices(archives, with);
 }
 
+// Says on a terminal how far the reading is.
+template <class Read>
+auto shown_reading(const std::string& file, const Read& read) {
+  const std::string what = fmt::format("inspect {}", std::filesystem::path{file}.filename().string());
+  ProgressLine progress{what};
+  ReadOptions how;
+  how.progress = progress.reading(what);
+  return read(file, how);
+}
+
 // The profiler trace of the same rank in the same folder, if there is one that goes with the file.
 std::optional<RecordedRank> find_profiler_trace(const std::filesystem::path& file) {
   const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
@@ -169,7 +179,7 @@ Status inspect(const std::string& file, const Options& options, Shown& shown, Js
   };
   switch (format) {
     case TraceFormat::execution_trace: {
-      STEPCAST_ASSIGN(ExecutionTrace trace, read_execution_trace(file));
+      STEPCAST_ASSIGN(ExecutionTrace trace, shown_reading(file, read_execution_trace));
       STEPCAST_ASSIGN(const bool asked_for, is_asked_for(file, options, trace.rank, shown));
       if (!asked_for) return Ok{};
       if (options.operations) return inspect_operations(file, trace, options, text, json);
@@ -181,7 +191,7 @@ Status inspect(const std::string& file, const Options& options, Shown& shown, Js
           .found("JSON that is no trace")
           .expected("a profiler trace (\"traceEvents\") or an execution trace (\"nodes\")");
     case TraceFormat::chakra_protobuf: {
-      STEPCAST_ASSIGN(OperationGraph graph, read_chakra(file));
+      STEPCAST_ASSIGN(OperationGraph graph, shown_reading(file, read_chakra));
       if (options.operations) {
         return Error{"--operations is for execution traces and profiler traces"}.in_file(file).found(
             "a Chakra trace");
@@ -208,7 +218,7 @@ Status inspect(const std::string& file, const Options& options, Shown& shown, Js
     case TraceFormat::kineto:
     case TraceFormat::unknown: break;
   }
-  STEPCAST_ASSIGN(RecordedRank rank, read_kineto(file));
+  STEPCAST_ASSIGN(RecordedRank rank, shown_reading(file, read_kineto));
   STEPCAST_ASSIGN(const bool asked_for, is_asked_for(file, options, rank.rank, shown));
   if (!asked_for) return Ok{};
   if (options.operations) {

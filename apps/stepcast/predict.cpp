@@ -336,9 +336,10 @@ Result<int> run(const Options& options) {
   STEPCAST_TRY(check_options(options));
   if (!options.traces.places.empty()) {
     const Session session;
-    STEPCAST_ASSIGN(const PredictTraceRequest request, request_of_traces(options));
+    STEPCAST_ASSIGN(PredictTraceRequest request, request_of_traces(options));
     if (options.batches.size() > 1) return predict_batches(options, request, session);
     std::optional<ProgressLine> progress{std::in_place, "predict from traces"};
+    request.progress = progress->reading("predict from traces");
     Sensitive sensitive;
     if (options.sensitivity) {
       STEPCAST_ASSIGN(sensitive, session.sensitivity(request));

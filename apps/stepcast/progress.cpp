@@ -32,6 +32,13 @@ void ProgressLine::say(std::string what) {
   what_ = std::move(what);
 }
 
+std::function<void(std::uint64_t, std::uint64_t)> ProgressLine::reading(std::string what) {
+  return [this, what = std::move(what)](std::uint64_t done, std::uint64_t total) {
+    const bool all = done >= total;
+    say(all ? what : fmt::format("{}: reading traces, {} %", what, 100 * done / total));
+  };
+}
+
 void ProgressLine::run() {
   using std::chrono::milliseconds;
   constexpr milliseconds kPatience{2000}, kPeriod{500};

@@ -5,6 +5,8 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -21,6 +23,8 @@ class ProgressLine {
 
   // What is done now: "validate: kernels, 3 of 7".
   void say(std::string what);
+  // For reports of how far the reading of traces is: "replay: reading traces, 43 %", and `what` when all is read.
+  [[nodiscard]] std::function<void(std::uint64_t, std::uint64_t)> reading(std::string what);
 
  private:
   void run();

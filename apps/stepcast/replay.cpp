@@ -37,6 +37,7 @@ Result<int> run(const Options& options) {
   }
   const Session session;
   std::optional<ProgressLine> progress{std::in_place, "replay"};
+  request.progress = progress->reading("replay");
   STEPCAST_ASSIGN(const Replayed replayed, session.replay(request));
   progress.reset();
   if (replayed.analysis == nullptr) {

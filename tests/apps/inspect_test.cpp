@@ -80,6 +80,22 @@ TEST_F(Inspect, ShowsAProfilerTrace) {
 )J");
 }
 
+// 2.5 GiB allocated, 3 GiB reserved.
+TEST_F(Inspect, ShowsTheLargestTotalsOfTheAllocator) {
+  std::string trace = kTrace;
+  trace.insert(trace.find(R"({"ph": "s")"), R"J({"ph": "i", "name": "[memory]", "ts": 120, "args":
+      {"Device Type": 1, "Device Id": 0, "Total Allocated": 2684354560, "Total Reserved": 3221225472}}, )J");
+  const std::string path = file("t.json", trace);
+  EXPECT_THAT(
+      inspect({path}).out,
+      HasSubstr("  memory        at most 2.50 GiB allocated, 3.00 GiB reserved by the caching allocator\n"));
+  EXPECT_THAT(inspect({path, "--json"}).out, HasSubstr("\"peak_reserved_bytes\": 3221225472"));
+  const auto replayed = run_command({stepcast_executable().string(), "replay", path});
+  EXPECT_THAT(replayed.out, HasSubstr("Largest totals of the caching allocator in the recorded step (GiB)\n"
+                                      "  rank  allocated  reserved\n"
+                                      "  3          2.50      3.00\n"));
+}
+
 TEST_F(Inspect, PrintsJson) {
   const auto result = inspect({file("t.json", kTrace), "--json"});
   EXPECT_EQ(result.exit_code, 0);

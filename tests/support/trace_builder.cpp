@@ -98,6 +98,12 @@ TraceBuilder& TraceBuilder::stream_wait(std::int64_t correlation, int waiting_st
   return *this;
 }
 
+TraceBuilder& TraceBuilder::allocator(double at_us, std::int64_t allocated_bytes,
+                                      std::int64_t reserved_bytes) {
+  rank_.allocator_states.push_back({ns(at_us), 0, allocated_bytes, reserved_bytes});
+  return *this;
+}
+
 RecordedRank TraceBuilder::build() const {
   RecordedRank rank = rank_;
   const auto before = [](const auto& a, const auto& b) {

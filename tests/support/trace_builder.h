@@ -30,6 +30,9 @@ class TraceBuilder {
   TraceBuilder& stream_wait(std::int64_t correlation, int waiting_stream, int awaited_stream,
                             std::int64_t record_correlation);
 
+  // Totals of the caching allocator from then on.
+  TraceBuilder& allocator(double at_us, std::int64_t allocated_bytes, std::int64_t reserved_bytes);
+
   [[nodiscard]] RecordedRank build() const;
 
  private:

@@ -212,6 +212,32 @@ TEST(KinetoReader, CountsWhatItSkips) {
                                  {"no phase", 1}}));
 }
 
+// What profile_memory=True adds. Device type 0 is the host; releases count, too.
+TEST(KinetoReader, KeepsTheTotalsOfTheCachingAllocator) {
+  const RecordedRank rank = read_events(R"J(
+    {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 1, "tid": 1, "ts": 20.5,
+     "args": {"Total Reserved": 4096, "Total Allocated": 3000, "Bytes": 2000, "Addr": 139, "Device Id": 1, "Device Type": 1, "Ev Idx": 3}},
+    {"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 1, "tid": 1, "ts": 10,
+     "args": {"Total Reserved": 2048, "Total Allocated": 1000, "Bytes": 1000, "Device Id": 1, "Device Type": 1}},
+    {"name": "[memory]", "args": {"Total Reserved": 4096, "Total Allocated": 1000, "Bytes": -2000, "Device Id": 1, "Device Type": 1},
+     "ph": "i", "ts": 30},
+    {"ph": "i", "name": "[memory]", "ts": 15, "args": {"Total Reserved": 0, "Total Allocated": 90000, "Device Id": -1, "Device Type": 0}},
+    {"ph": "i", "name": "[memory]", "ts": 16, "args": {"Bytes": 64, "Device Id": 0, "Device Type": 1}},
+    {"ph": "i", "name": "another", "ts": "broken"})J");
+  ASSERT_EQ(rank.allocator_states.size(), 3U);
+  EXPECT_EQ(rank.allocator_states[0].start.count(), 10'000);
+  EXPECT_EQ(rank.allocator_states[1].device, 1);
+  EXPECT_EQ(rank.allocator_states[1].allocated_bytes, 3000);
+  EXPECT_EQ(rank.skipped, (Skips{{"instant", 3}}));
+  using std::chrono::nanoseconds;
+  const auto peak = allocator_peak(rank, nanoseconds{10'000}, nanoseconds{30'000});
+  ASSERT_TRUE(peak);
+  EXPECT_EQ(peak->allocated_bytes, 3000);
+  EXPECT_EQ(peak->reserved_bytes, 4096);
+  EXPECT_EQ(allocator_peak(rank, nanoseconds{0}, nanoseconds{19'000})->allocated_bytes, 1000);
+  EXPECT_FALSE(allocator_peak(rank, nanoseconds{40'000}, nanoseconds{50'000}));
+}
+
 TEST(KinetoReader, KeepsTheListOfSkipReasonsShort) {
   std::string events;
   for (int i = 0; i < 1000; ++i) {

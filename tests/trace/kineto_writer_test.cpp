@@ -51,6 +51,13 @@ void expect_equal(const RecordedRank& a, const RecordedRank& b) {
     ASSERT_EQ(x.collective, y.collective);
     ASSERT_EQ(x.kind, y.kind);
   }
+  ASSERT_EQ(a.allocator_states.size(), b.allocator_states.size());
+  for (std::size_t i = 0; i < a.allocator_states.size(); ++i) {
+    EXPECT_EQ(a.allocator_states[i].start, b.allocator_states[i].start);
+    EXPECT_EQ(a.allocator_states[i].device, b.allocator_states[i].device);
+    EXPECT_EQ(a.allocator_states[i].allocated_bytes, b.allocator_states[i].allocated_bytes);
+    EXPECT_EQ(a.allocator_states[i].reserved_bytes, b.allocator_states[i].reserved_bytes);
+  }
   ASSERT_EQ(a.runtime_calls.size(), b.runtime_calls.size());
   for (std::size_t i = 0; i < a.runtime_calls.size(); ++i) {
     const RuntimeCall& x = a.runtime_calls[i];

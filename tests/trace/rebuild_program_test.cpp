@@ -48,6 +48,22 @@ TEST(RebuildProgram, ReplaysASynchronisationAtItsRecordedTimes) {
   EXPECT_DOUBLE_EQ(r.recorded.facts[0].unexplained_wait_us, 0);
 }
 
+// Of two steps the second, which holds less.
+TEST(RebuildProgram, KnowsTheLargestTotalsOfTheAllocatorInTheStep) {
+  TraceBuilder b;
+  const int main = b.thread(1);
+  for (int step = 1; step <= 2; ++step) {
+    b.step(main, step, 100.0 * step, 98);
+    b.launch(main, 100.0 * step + 10, 5, 7, "gemm", 100.0 * step + 20, 30);
+  }
+  b.allocator(120, 900, 1000).allocator(198.5, 100, 1000).allocator(210, 300, 1000).allocator(230, 200, 1024);
+  const Replayed r = replay({b.build()});
+  ASSERT_TRUE(r.recorded.facts[0].memory);
+  EXPECT_EQ(r.recorded.facts[0].memory->allocated_bytes, 300);
+  EXPECT_EQ(r.recorded.facts[0].memory->reserved_bytes, 1024);
+  EXPECT_FALSE(replay({one_synchronisation()}).recorded.facts[0].memory);
+}
+
 TEST(RebuildProgram, WaitsFollowTheKernelsNotTheRecording) {
   // Kernels twice as long: sgemm_a [108, 308], sgemm_b [309, 329], return 334 instead of 224: the step ends
   // 110 later.

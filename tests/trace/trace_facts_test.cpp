@@ -116,8 +116,8 @@ void check_kineto(const RecordedRank& rank, const Facts& facts) {
   EXPECT_EQ(text_of(rank.world_size), facts.at("world_size"));
   EXPECT_EQ(rank.devices.empty() ? "" : rank.devices.front().name, facts.at("device"));
 
-  std::uint64_t kept =
-      rank.cpu_ops.size() + rank.runtime_calls.size() + rank.gpu_ops.size() + rank.stream_syncs.size();
+  std::uint64_t kept = rank.cpu_ops.size() + rank.runtime_calls.size() + rank.gpu_ops.size() +
+                       rank.stream_syncs.size() + rank.allocator_states.size();
   for (const auto& [reason, count] : rank.skipped) kept += count;
   EXPECT_EQ(kept, rank.event_count) << "every event is kept or counted as skipped";
 }

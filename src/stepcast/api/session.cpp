@@ -185,6 +185,16 @@ Result<HostGround> host_ground(const PredictTraceRequest& request) {
   return Error::at("", "host").found(fmt::format("`{}`", request.host)).expected("recorded or overheads");
 }
 
+// What one step needs, unless something is learned from the others.
+template <class Request>
+TraceSetOptions trace_set_options(const Request& request, bool whole = false) {
+  TraceSetOptions options{.ranks = request.ranks, .threads = request.threads};
+  options.one_step = !whole && !request.spread.all_steps && request.spread.scenarios == 0;
+  options.step = request.step;
+  options.progress = request.progress;
+  return options;
+}
+
 std::vector<UntimedRank> untimed_ranks(const std::vector<ExecutionTrace>& traces) {
   std::vector<UntimedRank> ranks;
   for (const ExecutionTrace& trace : traces) ranks.push_back({&trace, *trace.rank, 0});
@@ -742,7 +752,7 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request, Sensitivit
     return forecast_of(prediction, listing.name, {});
   }
   STEPCAST_ASSIGN(const TraceSet traces,
-                  read_trace_set(listing, {.ranks = request.ranks, .threads = request.threads}));
+                  read_trace_set(listing, trace_set_options(request, request.published_algorithm)));
   if (!request.recorded_on.empty()) {
     STEPCAST_ASSIGN(recorded_on, impl_->platform(request.recorded_on));
   } else if (how.kernels == KernelGround::ratio || changed ||
@@ -763,7 +773,7 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request, Sensitivit
     STEPCAST_ASSIGN(
         const TraceListing other,
         list_traces(request.second_places, {.ranks = request.ranks, .ranks_from = request.ranks_from}));
-    STEPCAST_ASSIGN(second, read_trace_set(other, {.ranks = request.ranks, .threads = request.threads}));
+    STEPCAST_ASSIGN(second, read_trace_set(other, trace_set_options(request)));
     how.second_inputs = second->inputs();
   }
   STEPCAST_ASSIGN(const std::vector<RecordedInput> inputs, indexed_inputs(traces, request.threads));
@@ -878,8 +888,7 @@ Result<Replayed> Session::replay(const ReplayRequest& request) const {
   if (listing.is_chakra()) return replay_graphs(*this, request);
   if (listing.is_pipeline()) return replay_pipeline(request, listing);
   STEPCAST_ASSIGN(const std::optional<OutputFile> timeline, output_at(request.timeline, listing.files()));
-  STEPCAST_ASSIGN(const TraceSet traces,
-                  read_trace_set(listing, {.ranks = request.ranks, .threads = request.threads}));
+  STEPCAST_ASSIGN(const TraceSet traces, read_trace_set(listing, trace_set_options(request)));
   ReplayOptions how;
   how.rebuild.step = request.step;
   how.rebuild.own_delays = request.own_delays;

@@ -31,6 +31,7 @@
 #include "stepcast/report/forecast_text.h"
 #include "stepcast/report/scaling_series.h"
 #include "stepcast/report/sensitivity_report.h"
+#include "stepcast/trace/read_progress.h"
 
 namespace stepcast {
 
@@ -93,6 +94,7 @@ struct ReplayRequest {
   TrainingBudget budget;             // what training would cost at the simulated step time
   std::optional<double> samples_per_step, tokens_per_step;  // of all ranks, where known
   SpreadRequest spread;                                     // into Replayed::simulated
+  ProgressReport progress{};                                // while traces are read (trace/read_progress.h)
   std::filesystem::path timeline{};                         // as above
   bool timeline_with_measured = false;                      // the recorded times beside the simulated ones
 };
@@ -138,6 +140,7 @@ struct PredictTraceRequest {
   TrainingBudget budget;                                    // what training would cost
   std::optional<double> samples_per_step, tokens_per_step;  // of all ranks, where known
   SpreadRequest spread;
+  ProgressReport progress{};
   std::filesystem::path timeline{}, chakra{};  // as for a description
 };
 

@@ -45,7 +45,15 @@ std::string counts_of(const RecordedRank& rank, const RankSummary& s) {
   add(s.copies, "copy", "copies");
   add(s.fills, "fill", "fills");
   add(rank.stream_syncs.size(), "synchronisation record", "synchronisation records");
+  add(rank.allocator_states.size(), "total of the allocator", "totals of the allocator");
   return text.empty() ? "none" : text;
+}
+
+std::string memory_text(const AllocatorPeak& peak) {
+  constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
+  return fmt::format("at most {} GiB allocated, {} GiB reserved by the caching allocator",
+                     table_number(static_cast<double>(peak.allocated_bytes) / kGiB, 2),
+                     table_number(static_cast<double>(peak.reserved_bytes) / kGiB, 2));
 }
 
 std::string skips_of(const std::map<std::string, std::uint64_t>& skipped) {
@@ -137,6 +145,7 @@ std::string inspect_text(const RecordedRank& rank) {
        fmt::format("{} kernels, {} with sizes; {} record_param_comms, {} with sizes",
                    table_count(s.communication_kernels), table_count(s.communication_kernels_with_metadata),
                    table_count(s.collective_records), table_count(s.collective_records_with_metadata)));
+  if (s.memory) line(out, "memory", memory_text(*s.memory));
   line(out, "usable", s.usable_for_replay ? "yes, for replay" : "not for replay");
   for (const std::string& note : s.notes) line(out, "", "- " + note);
   if (!s.steps.empty()) out += "\n" + steps_table(s);
@@ -321,6 +330,10 @@ void inspect_json(const RecordedRank& rank, JsonWriter& json) {
   json.key("links").begin_object();
   json.field("gpu_events", rank.gpu_ops.size()).field("with_launch", s.gpu_events_with_launch);
   json.field("external_id", to_string(s.external_id)).end_object();
+  if (s.memory) {
+    json.key("memory").begin_object().field("peak_allocated_bytes", s.memory->allocated_bytes);
+    json.field("peak_reserved_bytes", s.memory->reserved_bytes).end_object();
+  }
   json.field("usable_for_replay", s.usable_for_replay);
   json.key("notes").begin_array();
   for (const std::string& note : s.notes) json.value(note);

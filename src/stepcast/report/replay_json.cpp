@@ -103,6 +103,10 @@ class JsonReport {
       step("step_time_ms", "measured_step_time_ms", "step_error_percent", rank.step);
       json_.key("gpu_window_ms");
       pair(rank.gpu_window);
+      if (const auto& memory = a_.facts[c].memory) {
+        json_.key("memory").begin_object().field("peak_allocated_bytes", memory->allocated_bytes);
+        json_.field("peak_reserved_bytes", memory->reserved_bytes).end_object();
+      }
       explained(rank, a_.facts[c]);
       json_.end_object();
     }

@@ -98,6 +98,7 @@ class TextReport {
   std::string run() {
     header();
     ranks();
+    memory();
     kernels();
     collectives();
     text_ += diagnosis_text(a_, options_.verbose);
@@ -476,6 +477,22 @@ class TextReport {
       line("  {} where recorded: {} for work from before the file.",
            plural(starts, "start or return is kept", "starts and returns are kept"),
            starts == 1 ? "it waited" : "they waited");
+  }
+
+  void memory() {
+    TextTable table{{{"rank", kLeft}, {"allocated"}, {"reserved"}}};
+    bool any = false;
+    for (const RecordedStepFacts& facts : a_.facts) {
+      if (!facts.memory) continue;
+      constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
+      any = true;
+      table.row({fmt::format("{}", facts.rank),
+                 table_number(static_cast<double>(facts.memory->allocated_bytes) / kGiB, 2),
+                 table_number(static_cast<double>(facts.memory->reserved_bytes) / kGiB, 2)});
+    }
+    if (!any) return;
+    title("Largest totals of the caching allocator in the recorded step (GiB)");
+    text_ += table.text(2);
   }
 
   void streams() {

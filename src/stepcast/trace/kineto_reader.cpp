@@ -1,6 +1,7 @@
 // Reads profiler traces (Kineto's Chrome JSON): a list of events, bare or in an object beside fields that
 // describe the recording, which may stand before or behind it.
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "stepcast/base/byte_source.h"
@@ -10,11 +11,14 @@
 #include "stepcast/trace/detail/quote.h"
 #include "stepcast/trace/detail/rank_builder.h"
 #include "stepcast/trace/readers.h"
+#include "stepcast/trace/step_selection.h"
 
 namespace stepcast {
 namespace {
 
 using detail::JsonSplitter;
+
+constexpr std::string_view kOfOtherSteps = "of other steps";
 
 std::string event_place(const JsonSplitter& splitter, std::size_t position) {
   std::string place(splitter.key());
@@ -23,17 +27,18 @@ std::string event_place(const JsonSplitter& splitter, std::size_t position) {
   return place;
 }
 
-Result<RecordedRank> read_events(ByteSource& source) {
+// Calls `on_event` with every event and puts what stands beside the events into `rank` and `header`.
+template <class OnEvent>
+Status for_each_event(ByteSource& source, RecordedRank& rank, detail::KinetoHeader& header,
+                      const OnEvent& on_event) {
   JsonSplitter splitter(source, {"traceEvents", "nodes"});
-  detail::RankBuilder builder(source.name());
-  detail::KinetoHeader header;
   detail::KinetoEvent event;
   detail::EventProblem problem;
   bool has_list = false;
   for (;;) {
     switch (splitter.next()) {
       case JsonSplitter::Step::member:
-        if (auto status = detail::read_kineto_header(splitter.key(), splitter.text(), builder.rank(), header);
+        if (auto status = detail::read_kineto_header(splitter.key(), splitter.text(), rank, header);
             !status) {
           return std::move(status).error().in_file(source.name());
         }
@@ -58,28 +63,54 @@ Result<RecordedRank> read_events(ByteSource& source) {
               .expected(std::move(problem.expected))
               .advice(std::move(problem.advice));
         }
-        builder.add(event);
+        on_event(event);
         break;
       case JsonSplitter::Step::end:
-        if (!has_list) {
-          return Error::at(source.name(), "")
-              .found("a JSON object without \"traceEvents\"")
-              .expected("a profiler trace");
-        }
-        return builder.finish(header.base_time_ns);
+        if (has_list) return Ok{};
+        return Error::at(source.name(), "")
+            .found("a JSON object without \"traceEvents\"")
+            .expected("a profiler trace");
       case JsonSplitter::Step::error: return splitter.take_error();
     }
   }
 }
 
-}  // namespace
+Result<RecordedRank> read_events(ByteSource& source, const StepSelection* only) {
+  detail::RankBuilder builder(source.name());
+  detail::KinetoHeader header;
+  STEPCAST_TRY(for_each_event(source, builder.rank(), header, [&](detail::KinetoEvent& event) {
+    if (only != nullptr && !only->keeps(event)) {
+      event.event_class = detail::EventClass::skip;
+      event.reason = kOfOtherSteps;
+    }
+    builder.add(event);
+  }));
+  return builder.finish(header.base_time_ns);
+}
 
-Result<RecordedRank> read_kineto(const std::filesystem::path& file, const ReadOptions& options) {
+Result<ByteSource> open(const std::filesystem::path& file, const ReadOptions& options) {
   ByteSource::Options source_options;
   source_options.progress = options.progress;
   source_options.max_bytes = options.max_inflated_bytes;
-  STEPCAST_ASSIGN(ByteSource source, ByteSource::open(file, std::move(source_options)));
-  return read_events(source);
+  return ByteSource::open(file, std::move(source_options));
+}
+
+}  // namespace
+
+Result<RecordedRank> read_kineto(const std::filesystem::path& file, const ReadOptions& options) {
+  STEPCAST_ASSIGN(ByteSource source, open(file, options));
+  return read_events(source, options.only);
+}
+
+Result<StepSelection> scan_steps(const std::filesystem::path& file, const ReadOptions& options) {
+  STEPCAST_ASSIGN(ByteSource source, open(file, options));
+  RecordedRank beside;
+  detail::KinetoHeader header;
+  StepSelection selection;
+  STEPCAST_TRY(for_each_event(source, beside, header,
+                              [&](const detail::KinetoEvent& event) { selection.add(event); }));
+  selection.finish();
+  return selection;
 }
 
 Result<std::optional<std::int32_t>> read_kineto_rank(const std::filesystem::path& file) {
@@ -104,7 +135,7 @@ Result<std::optional<std::int32_t>> read_kineto_rank(const std::filesystem::path
 
 Result<RecordedRank> parse_kineto(std::string_view content, std::string name) {
   ByteSource source = ByteSource::from_memory(content, std::move(name));
-  return read_events(source);
+  return read_events(source, nullptr);
 }
 
 }  // namespace stepcast

@@ -113,6 +113,7 @@ class KinetoText {
     for (const RuntimeCall& call : rank_.runtime_calls) write_event(call);
     for (const GpuOp& op : rank_.gpu_ops) write_event(op);
     for (const StreamSync& sync : rank_.stream_syncs) write_event(sync);
+    for (const AllocatorState& state : rank_.allocator_states) write_event(state);
     write_thread_names();
     out_ += "\n  ],\n  \"displayTimeUnit\": \"ms\",\n";
     out_ += "  \"baseTimeNanoseconds\": ";
@@ -136,6 +137,7 @@ class KinetoText {
     look(rank.runtime_calls);
     look(rank.gpu_ops);
     look(rank.stream_syncs);
+    look(rank.allocator_states);
     // A reader takes times of up to 126 years; events further apart than that are written as they are.
     constexpr std::uint64_t kLongestNs = 4'000'000'000'000'000'000;
     const bool near =
@@ -267,6 +269,21 @@ class KinetoText {
     args.number_if_given("correlation", sync.correlation);
     args.number_if_given("wait_on_stream", sync.wait_on_stream);
     args.number_if_given("wait_on_cuda_event_record_corr_id", sync.wait_on_event_record_correlation);
+  }
+
+  void write_event(const AllocatorState& state) {
+    next_event();
+    Members m(out_);
+    m.text("ph", "i");
+    m.text("cat", "cpu_instant_event");
+    m.text("name", "[memory]");
+    m.microseconds("ts", state.start.count() - base_);
+    m.begin("args");
+    Members args(out_);
+    args.number("Device Type", 1);  // CUDA
+    args.number("Device Id", state.device);
+    args.number("Total Allocated", state.allocated_bytes);
+    args.number("Total Reserved", state.reserved_bytes);
   }
 
   void collective(Members& args, std::int32_t index) {

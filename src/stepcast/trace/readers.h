@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,9 +11,12 @@
 #include "stepcast/base/result.h"
 #include "stepcast/trace/execution_trace.h"
 #include "stepcast/trace/operation_graph.h"
+#include "stepcast/trace/read_progress.h"
 #include "stepcast/trace/recorded_rank.h"
 
 namespace stepcast {
+
+class StepSelection;  // step_selection.h
 
 enum class TraceFormat : std::uint8_t {
   kineto,
@@ -28,9 +30,11 @@ enum class TraceFormat : std::uint8_t {
 
 struct ReadOptions {
   // Called now and then with the compressed bytes read so far and in total.
-  std::function<void(std::uint64_t done_bytes, std::uint64_t total_bytes)> progress;
+  ProgressReport progress;
   // Refuses files that inflate beyond this (a guard against decompression bombs).
   std::uint64_t max_inflated_bytes = std::uint64_t{1} << 40;
+  // Of a profiler trace keep what this has chosen; events of other steps are counted as skipped. Null: everything.
+  const StepSelection* only = nullptr;
 };
 
 // Looks at the first part of the (inflated) file only.
@@ -38,6 +42,10 @@ struct ReadOptions {
 
 // The rank that a profiler trace names before its events; reads no event. Nothing where it names none there.
 [[nodiscard]] Result<std::optional<std::int32_t>> read_kineto_rank(const std::filesystem::path& file);
+
+// The steps of a profiler trace, and what each of them needs; keeps no event.
+[[nodiscard]] Result<StepSelection> scan_steps(const std::filesystem::path& file,
+                                               const ReadOptions& options = {});
 
 [[nodiscard]] Result<RecordedRank> read_kineto(const std::filesystem::path& file,
                                                const ReadOptions& options = {});

@@ -13,6 +13,7 @@
 #include "stepcast/trace/detail/cpu_lanes.h"
 #include "stepcast/trace/detail/et_join.h"
 #include "stepcast/trace/detail/gpu_waits.h"
+#include "stepcast/trace/detail/held_calls.h"
 #include "stepcast/trace/detail/rank_graph.h"
 #include "stepcast/trace/recorded_program.h"
 
@@ -312,6 +313,7 @@ Result<RecordedProgram> rebuild_program(std::span<const RecordedInput> input, co
   for (RankGraph& g : graphs) {
     detail::find_gpu_waits(g);
     lanes.push_back(detail::cut_cpu_lanes(g));
+    detail::find_held_calls(g, lanes.back());
     if (lanes.back().dropped_polling_calls > 0)
       notes.push_back(fmt::format("rank {}: {} runtime calls of threads that only poll were left out", g.rank,
                                   lanes.back().dropped_polling_calls));

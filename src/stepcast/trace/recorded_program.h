@@ -49,6 +49,7 @@ struct RecordedStepFacts {
   double gpu_window_end_us = 0;   // last GPU end of work launched in the step
   TaskId step_end_task;           // the step ends with the end (or start) of this task
   bool step_ends_at_start = false;
+  std::optional<AllocatorPeak> memory;  // of the caching allocator in the step, where it was recorded
   std::uint64_t left_over_kernels = 0;  // GPU work in the window whose launch lies before it
   // Waiting that ended up in edges, and waiting that no edge explains, in microseconds.
   double recorded_wait_us = 0;     // recorded length of waits in calls (beyond the base cost)

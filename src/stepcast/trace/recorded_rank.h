@@ -92,6 +92,21 @@ struct StreamSync {
   Kind kind = Kind::other;
 };
 
+// Totals of the caching allocator on a GPU behind an allocation or a release ("[memory]", recorded with
+// profile_memory).
+struct AllocatorState {
+  Nanoseconds start{};  // when
+  std::int32_t device = 0;
+  std::int64_t allocated_bytes = 0;
+  std::int64_t reserved_bytes = 0;
+};
+
+// Largest totals over a stretch of time, of the GPU with most.
+struct AllocatorPeak {
+  std::int64_t allocated_bytes = 0;
+  std::int64_t reserved_bytes = 0;
+};
+
 // Metadata of a collective, from a communication kernel's or record_param_comms' args.
 struct CollectiveInfo {
   NameId name;  // as written, e.g. "allreduce", "_allgather_base"
@@ -130,6 +145,7 @@ struct RecordedRank {
   std::vector<RuntimeCall> runtime_calls;
   std::vector<GpuOp> gpu_ops;
   std::vector<StreamSync> stream_syncs;
+  std::vector<AllocatorState> allocator_states;  // by start
   std::vector<CollectiveInfo> collective_infos;
 
   // What was read and what was left out, by reason ("python_function", "flow", "gpu annotation", "no
@@ -137,6 +153,10 @@ struct RecordedRank {
   std::uint64_t event_count = 0;
   std::map<std::string, std::uint64_t> skipped;
 };
+
+// Over the states in [from, to]; nothing where there are none.
+[[nodiscard]] std::optional<AllocatorPeak> allocator_peak(const RecordedRank& rank, Nanoseconds from,
+                                                          Nanoseconds to);
 
 // The number N of "ProfilerStep#N"; nothing for other names.
 [[nodiscard]] std::optional<std::int64_t> profiler_step_number(std::string_view name);

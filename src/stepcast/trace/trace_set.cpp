@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,6 +12,7 @@
 #include "stepcast/base/parallel.h"
 #include "stepcast/trace/file_ranks.h"
 #include "stepcast/trace/readers.h"
+#include "stepcast/trace/step_selection.h"
 
 namespace stepcast {
 namespace {
@@ -68,22 +70,44 @@ struct ReadFiles {
   std::vector<std::optional<Error>> problems;  // [profiler..., execution...]
 };
 
-Status try_all(const TraceListing& listing, unsigned threads, ReadFiles& files) {
+std::uint64_t bytes_of(const std::vector<fs::path>& files) {
+  std::uint64_t sum = 0;
+  for (const fs::path& file : files) {
+    std::error_code unknown;
+    const std::uint64_t bytes = fs::file_size(file, unknown);
+    if (!unknown) sum += bytes;
+  }
+  return sum;
+}
+
+Status try_all(const TraceListing& listing, const TraceSetOptions& options, ReadFiles& files) {
+  const auto large = [&](const fs::path& file) { return is_large(file, options.large_from_bytes); };
+  const bool twice = options.one_step && std::any_of(listing.profiler.begin(), listing.profiler.end(), large);
+  ReadProgress progress(options.progress,
+                        bytes_of(listing.profiler) * (twice ? 2 : 1) + bytes_of(listing.execution));
+  std::vector<StepSelection> selections;
+  if (twice) {
+    STEPCAST_ASSIGN(selections, select_step(listing.profiler, options.step, !listing.execution.empty(),
+                                            options.threads, progress));
+  }
   const std::size_t n_profiler = listing.profiler.size();
   const std::size_t n = n_profiler + listing.execution.size();
   files.profiler.resize(n_profiler);
   files.execution.resize(listing.execution.size());
   files.problems.resize(n);
-  return parallel_for(n, threads, [&](std::size_t i) -> Status {
+  return parallel_for(n, options.threads, [&](std::size_t i) -> Status {
+    ReadOptions how;
+    how.progress = progress.of_file();
     if (i < n_profiler) {
-      Result<RecordedRank> rank = read_kineto(listing.profiler[i]);
+      if (!selections.empty()) how.only = &selections[i];
+      Result<RecordedRank> rank = read_kineto(listing.profiler[i], how);
       if (rank.ok()) {
         files.profiler[i] = std::move(rank).value();
       } else {
         files.problems[i] = std::move(rank).error();
       }
     } else {
-      Result<ExecutionTrace> trace = read_execution_trace(listing.execution[i - n_profiler]);
+      Result<ExecutionTrace> trace = read_execution_trace(listing.execution[i - n_profiler], how);
       if (trace.ok()) {
         files.execution[i - n_profiler] = std::move(trace).value();
       } else {
@@ -95,9 +119,9 @@ Status try_all(const TraceListing& listing, unsigned threads, ReadFiles& files) 
 }
 
 // The first file that cannot be read is an error.
-Result<ReadFiles> read_all(const TraceListing& listing, unsigned threads) {
+Result<ReadFiles> read_all(const TraceListing& listing, const TraceSetOptions& options) {
   ReadFiles files;
-  STEPCAST_TRY(try_all(listing, threads, files));
+  STEPCAST_TRY(try_all(listing, options, files));
   for (std::optional<Error>& problem : files.problems) {
     if (problem) return *std::move(problem);
   }
@@ -297,7 +321,7 @@ Result<TraceSet> read_trace_set(const TraceListing& listing, const TraceSetOptio
     const bool is_less =
         narrowed && (narrowed->profiler.size() < listing.profiler.size() || !listing.unopened.empty());
     if (is_less) {
-      STEPCAST_ASSIGN(ReadFiles files, read_all(*narrowed, options.threads));
+      STEPCAST_ASSIGN(ReadFiles files, read_all(*narrowed, options));
       // A file may say behind its events that it is of another rank: then all have to be read.
       bool as_told = true;
       for (std::size_t p = 0; p < narrowed->profiler.size(); ++p) {
@@ -308,7 +332,7 @@ Result<TraceSet> read_trace_set(const TraceListing& listing, const TraceSetOptio
     }
     if (!listing.unopened.empty()) return read_trace_set(with_unopened(listing), options);
   }
-  STEPCAST_ASSIGN(ReadFiles files, read_all(listing, options.threads));
+  STEPCAST_ASSIGN(ReadFiles files, read_all(listing, options));
   return set_of(listing, options, std::move(files));
 }
 
@@ -320,7 +344,7 @@ std::vector<TraceSet> read_trace_sets(const TraceListing& listing, const TraceSe
   ReadFiles files;
   {
     ReadFiles all;
-    if (const Status done = try_all(listing, options.threads, all); !done.ok()) {
+    if (const Status done = try_all(listing, options, all); !done.ok()) {
       skipped.push_back({listing.name, done.error().message()});
       return {};
     }

@@ -17,6 +17,7 @@
 #include "stepcast/base/result.h"
 #include "stepcast/trace/execution_trace.h"
 #include "stepcast/trace/operation_graph.h"
+#include "stepcast/trace/read_progress.h"
 #include "stepcast/trace/recorded_program.h"
 #include "stepcast/trace/recorded_rank.h"
 #include "stepcast/trace/trace_listing.h"
@@ -28,6 +29,12 @@ struct TraceSetOptions {
   // read; a listing of these ranks does not even open the others.
   std::vector<std::int32_t> ranks;
   unsigned threads = 0;  // 0: one per hardware thread
+  // Where a profiler trace is large, keep of all of them only what one step needs (step_selection.h): `step`, or the one
+  // that replay() takes. They are read twice then.
+  bool one_step = false;
+  std::optional<std::int64_t> step{};
+  ProgressReport progress{};                                // while profiler and execution traces are read
+  std::uint64_t large_from_bytes = std::uint64_t{1} << 28;  // of JSON; gzip counts sixteenfold
 };
 
 // Profiler traces with distinct ranks, in ascending order of rank, each with its execution trace if there is

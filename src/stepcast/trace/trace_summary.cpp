@@ -180,6 +180,7 @@ RankSummary summarize(const RecordedRank& rank) {
   summarize_threads(rank, s);
   summarize_streams(rank, s);
   summarize_links(rank, s);
+  s.memory = allocator_peak(rank, Nanoseconds::min(), Nanoseconds::max());
   judge(rank, s);
   return s;
 }

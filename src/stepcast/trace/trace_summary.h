@@ -62,9 +62,10 @@ struct RankSummary {
   std::size_t gpu_events_with_launch = 0;
   ExternalIdMeaning external_id = ExternalIdMeaning::absent;
 
-  std::optional<std::int32_t> rank;  // as a replay takes it: from the file, else from its name
-  bool usable_for_replay = false;    // a replay of the file alone finds a step with GPU work
-  std::vector<std::string> notes;    // what is missing and what follows from it, one sentence each
+  std::optional<AllocatorPeak> memory;  // of the caching allocator over the whole file
+  std::optional<std::int32_t> rank;     // as a replay takes it: from the file, else from its name
+  bool usable_for_replay = false;       // a replay of the file alone finds a step with GPU work
+  std::vector<std::string> notes;       // what is missing and what follows from it, one sentence each
 };
 
 [[nodiscard]] RankSummary summarize(const RecordedRank& rank);

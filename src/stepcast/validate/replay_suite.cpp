@@ -165,13 +165,46 @@ void add_step(Scores& scores, const std::string& set, const Replay& replay) {
   }
 }
 
+// Every step by itself, of which only the scores stay. False where none could be replayed.
+Result<bool> score_steps(Scores& scores, const std::string& set, std::span<const RecordedInput> inputs,
+                         std::span<const std::optional<std::int64_t>> steps, unsigned threads,
+                         std::vector<Skipped>& skipped) {
+  constexpr std::size_t kAtOnce = 16;  // replays in memory
+  bool any = false;
+  for (std::size_t first = 0; first < steps.size(); first += kAtOnce) {
+    const auto some = steps.subspan(first, std::min(kAtOnce, steps.size() - first));
+    std::vector<std::optional<Result<Replay>>> replays(some.size());
+    STEPCAST_TRY(parallel_for(some.size(), threads, [&](std::size_t i) -> Status {
+      ReplayOptions how;
+      how.rebuild.step = some[i];
+      replays[i].emplace(replay(inputs, how));
+      return Ok{};
+    }));
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      if (replays[i]->ok()) {
+        any = true;
+        add_step(scores, set, replays[i]->value());
+      } else {
+        skipped.push_back({some[i] ? fmt::format("{} step {}", set, *some[i]) : set,
+                           message_without_file(replays[i]->error())});
+      }
+    }
+  }
+  return any;
+}
+
 // The last step of the set under changed scenarios and back. Returns what went wrong.
 std::vector<Skipped> add_round_trips(Scores& scores, const std::string& set,
                                      std::span<const RecordedInput> inputs, unsigned threads) {
   const std::vector<RoundTripScenario> scenarios = standard_round_trips(inputs.size());
   std::vector<std::optional<Result<RoundTripResult>>> results(scenarios.size());
   std::vector<Skipped> skipped;
-  const Status done = parallel_for(scenarios.size(), threads, [&](std::size_t i) -> Status {
+  // Each holds the whole trace a second time, one of them as text, too: of large ones no two at once.
+  constexpr std::uint64_t kManyEvents = 1'000'000;
+  std::uint64_t events = 0;
+  for (const RecordedInput& input : inputs) events += input.kineto->event_count;
+  const unsigned at_once = events > kManyEvents ? 1 : threads;
+  const Status done = parallel_for(scenarios.size(), at_once, [&](std::size_t i) -> Status {
     results[i].emplace(round_trip(inputs, scenarios[i]));
     return Ok{};
   });
@@ -268,24 +301,11 @@ Result<SuiteResult> validate_replay(const fs::path& data, const SuiteOptions& op
       std::vector<std::optional<std::int64_t>> steps;
       for (const std::int64_t step : common_steps(set)) steps.emplace_back(step);
       if (steps.empty()) steps.emplace_back();  // the whole trace
-      std::vector<std::optional<Result<Replay>>> replays(steps.size());
       std::vector<RecordedInput> inputs = set.inputs();
       for (RecordedInput& input : inputs) input.index = index_trace(input);
-      STEPCAST_TRY(parallel_for(steps.size(), options.threads, [&](std::size_t i) -> Status {
-        ReplayOptions how;
-        how.rebuild.step = steps[i];
-        replays[i].emplace(replay(inputs, how));
-        return Ok{};
-      }));
-      for (std::size_t i = 0; i < replays.size(); ++i) {
-        if (replays[i]->ok()) {
-          add_step(scores, name, replays[i]->value());
-        } else {
-          const std::string what = steps[i] ? fmt::format("{} step {}", name, *steps[i]) : name;
-          result.skipped.push_back({what, message_without_file(replays[i]->error())});
-        }
-      }
-      if (std::none_of(replays.begin(), replays.end(), [](const auto& r) { return r->ok(); })) continue;
+      STEPCAST_ASSIGN(const bool any,
+                      score_steps(scores, name, inputs, steps, options.threads, result.skipped));
+      if (!any) continue;
       if (steps.front()) {
         for (Skipped& trip : add_round_trips(scores, name, inputs, options.threads)) {
           result.skipped.push_back(std::move(trip));

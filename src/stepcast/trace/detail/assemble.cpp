@@ -1,6 +1,7 @@
 #include "stepcast/trace/detail/assemble.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <string_view>
 #include <unordered_map>
@@ -162,7 +163,7 @@ class RankAssembler {
         info.name = intern(g_.recorded->runtime_calls[g_.calls[call].recorded].name);
         info.work = program_.works.intern(HostWork{.type = OverheadType::t4, .op = info.name});
         if (const CpuWait* wait = wait_of_call_[call]; wait != nullptr) {
-          const double base = std::min(length, constants_.value_us(base_class(wait->kind)));
+          const double base = std::min(length, base_us(*wait));
           host_.pieces.push_back({OverheadType::t4, info.name, base, 1});
           info.kind = TaskKind::sync_enter;
           call_enter_[call] = add_task(lane_id, info, base, {t.start_us, t.start_us + base});
@@ -187,13 +188,20 @@ class RankAssembler {
     }
   }
 
+  [[nodiscard]] double base_us(const CpuWait& wait) const {
+    return wait.kind == WaitKind::held ? wait.own_us : constants_.value_us(base_class(wait.kind));
+  }
+  [[nodiscard]] double return_us(const CpuWait& wait) const {
+    return wait.kind == WaitKind::held ? wait.own_us : constants_.value_us(return_class(wait.kind));
+  }
+
   // How much of a call's recorded waiting the rebuilt edges explain, by recorded times.
   void account_wait(const CpuWait& wait, const CpuTask& t, double base) {
     const double waited = t.end_us - t.start_us - base;
     double explained_until = t.start_us + base;
     for (const std::int32_t s : wait.sources) {
-      explained_until = std::max(explained_until, g_.gpu[static_cast<std::size_t>(s)].end_us +
-                                                      constants_.value_us(return_class(wait.kind)));
+      explained_until =
+          std::max(explained_until, g_.gpu[static_cast<std::size_t>(s)].end_us + return_us(wait));
     }
     facts_.recorded_wait_us += waited;
     const double unexplained = std::clamp(t.end_us - explained_until, 0.0, waited);
@@ -353,11 +361,11 @@ class RankAssembler {
 
   void add_returns() {
     for (const CpuWait& wait : lanes_.waits) {
-      const DelayClass delay = return_class(wait.kind);
+      EdgeInfo info{EdgeOrigin::synchronization, wait.inferred, wait.kind == WaitKind::held, 0};
+      if (wait.kind != WaitKind::held) info.delay = delays_.intern(return_class(wait.kind));
       for (const std::int32_t s : wait.sources) {
         add_edge(Moment::end_of(gpu_task_[static_cast<std::size_t>(s)]),
-                 call_return_[static_cast<std::size_t>(wait.call)], constants_.value_us(delay),
-                 {EdgeOrigin::synchronization, wait.inferred, false, 0, delays_.intern(delay)});
+                 call_return_[static_cast<std::size_t>(wait.call)], return_us(wait), info);
       }
     }
   }
@@ -373,6 +381,8 @@ class RankAssembler {
     facts_.step_number = g_.window.number;
     facts_.step_us = {g_.window.start_us, g_.window.end_us};
     facts_.gpu_window_end_us = last_gpu_end_us_;
+    const auto at = [&](double time_us) { return g_.origin + Nanoseconds{std::llround(time_us * 1e3)}; };
+    facts_.memory = allocator_peak(*g_.recorded, at(g_.window.start_us), at(g_.window.end_us));
     facts_.gpu_late_us = starts_.lateness.late_us;
     facts_.late_gpu_work = starts_.lateness.n;
     if (step_end_.index() < built.finished.new_id.size())

@@ -23,7 +23,8 @@ DelayEnd end_of(MemcpyKind kind) {
 
 DelayEnd end_of(WaitKind kind) {
   switch (kind) {
-    case WaitKind::none: break;
+    case WaitKind::none:
+    case WaitKind::held: break;
     case WaitKind::stream_sync: return DelayEnd::stream_sync;
     case WaitKind::device_sync: return DelayEnd::device_sync;
     case WaitKind::event_sync: return DelayEnd::event_sync;

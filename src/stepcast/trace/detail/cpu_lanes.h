@@ -12,9 +12,10 @@
 
 namespace stepcast::detail {
 
-// What a CPU thread waits for.
-enum class WaitKind : std::uint8_t { none, stream_sync, device_sync, event_sync, blocking_copy };
-inline constexpr int kWaitKindCount = 5;
+// What a CPU thread waits for. Constants are learned for all but the last: calls that the GPU holds back although their
+// names do not say so (held_calls.h) keep what they take by themselves.
+enum class WaitKind : std::uint8_t { none, stream_sync, device_sync, event_sync, blocking_copy, held };
+inline constexpr int kWaitKindCount = 5;  // with constants
 
 struct CpuTask {
   TaskKind kind = TaskKind::cpu_segment;
@@ -29,6 +30,7 @@ struct CpuWait {
   WaitKind kind = WaitKind::none;
   std::vector<std::int32_t> sources;  // GPU work
   bool inferred = false;
+  double own_us = 0;  // of a held call: behind the end of the last source, or where nothing holds it
 };
 
 struct Handoff {

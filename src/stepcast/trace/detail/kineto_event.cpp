@@ -132,6 +132,7 @@ void read_arg(JsonCursor& c, std::string_view key, EventArgs& a) {
       break;
     case 9:
       if (key == "Python id"sv) a.has_python_id = true;
+      if (key == "Device Id"sv) return loose_integer(c, a.memory_device);
       break;
     case 10:
       if (key == "Input Dims"sv || key == "Input dims"sv) return read_list(c, a.input_dims);
@@ -140,6 +141,7 @@ void read_arg(JsonCursor& c, std::string_view key, EventArgs& a) {
     case 11:
       if (key == "External id"sv || key == "external id"sv) return loose_integer(c, a.external_id);
       if (key == "correlation"sv) return loose_integer(c, a.correlation);
+      if (key == "Device Type"sv) return loose_integer(c, a.device_type);
       break;
     case 13:
       if (key == "blocks per SM"sv) return read_blocks_per_sm(c, a.blocks_per_sm);
@@ -147,10 +149,12 @@ void read_arg(JsonCursor& c, std::string_view key, EventArgs& a) {
     case 14:
       if (key == "wait_on_stream"sv) return loose_integer(c, a.wait_on_stream);
       if (key == "cuda_sync_kind"sv) return loose_string(c, a.sync_kind);
+      if (key == "Total Reserved"sv) return loose_integer(c, a.total_reserved);
       break;
     case 15:
       if (key == "Concrete Inputs"sv) return read_list(c, a.input_values);
       if (key == "Sequence number"sv) return loose_integer(c, a.sequence_number);
+      if (key == "Total Allocated"sv) return loose_integer(c, a.total_allocated);
       break;
     case 18:
       if (key == "Record function id"sv) return loose_integer(c, a.record_function_id);
@@ -303,7 +307,7 @@ class EventReader {
     JsonText text;
     if (!cursor_.string(text) || text.raw.size() != 1) return false;
     phase_ = text.raw.front();
-    if (phase_ == 'M') return false;
+    if (phase_ == 'M' || phase_ == 'i') return false;
     if (phase_ != 'X') return skip(event_, skipped_phase(phase_));
     return has_category_ && event_.event_class == EventClass::skip;
   }
@@ -322,6 +326,8 @@ class EventReader {
 
   bool conclude() {
     if (phase_ == '\0') return skip(event_, "no phase"sv);
+    const bool is_memory = phase_ == 'i' && event_.name.raw == "[memory]"sv;
+    if (phase_ == 'i' && !is_memory) return skip(event_, skipped_phase(phase_));
     if (!late_args_.empty()) {
       JsonCursor late(late_args_);
       read_args(late, event_.args);
@@ -334,6 +340,7 @@ class EventReader {
       event_.event_class = EventClass::thread_name;
       return true;
     }
+    if (is_memory) return conclude_memory();
     if (!has_category_) {
       event_.event_class = class_without_category(event_);
       if (event_.event_class == EventClass::skip) {
@@ -346,6 +353,14 @@ class EventReader {
     if (cpu_side && event_.tid.text.raw.starts_with("stream "sv)) return skip(event_, "gpu annotation"sv);
     if (event_.name.raw.empty()) return skip(event_, "no name"sv);
     return read_times();
+  }
+
+  bool conclude_memory() {
+    const EventArgs& a = event_.args;
+    const bool on_gpu = a.device_type > 0 && a.total_allocated >= 0 && a.total_reserved >= 0;
+    if (!on_gpu || ts_.empty()) return skip(event_, skipped_phase(phase_));
+    event_.event_class = EventClass::memory;
+    return read_time(ts_, "ts", event_.start_ns);
   }
 
   bool read_times() {

@@ -39,6 +39,8 @@ struct EventArgs {
   std::int64_t wait_on_stream = -1;
   std::int64_t wait_on_event_record = -1;
   std::int64_t blocks = -1;
+  std::int64_t device_type = -1;  // of a memory event: 0 is the host
+  std::int64_t memory_device = -1, total_allocated = -1, total_reserved = -1;
   float blocks_per_sm = -1;
   bool has_call_id = false;  // "cbid" or "cid": a runtime call
   bool has_python_id = false;
@@ -64,6 +66,7 @@ enum class EventClass : std::uint8_t {
   op,
   annotation,
   sync,
+  memory,       // totals of the caching allocator on a GPU
   thread_name,  // metadata: the name of a thread
 };
 

@@ -126,6 +126,7 @@ class ConstantsLearner {
     std::array<Samples, kWaitKindCount> base;
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
       for (const CpuWait& wait : lanes_[r].waits) {
+        if (wait.kind == WaitKind::held) continue;
         const Call& c = ranks_[r].calls[static_cast<std::size_t>(wait.call)];
         base[static_cast<std::size_t>(wait.kind)].add(c.end_us - c.start_us, false);
       }
@@ -270,7 +271,7 @@ class ConstantsLearner {
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
       const RankGraph& g = ranks_[r];
       for (const CpuWait& wait : lanes_[r].waits) {
-        if (wait.sources.empty()) continue;
+        if (wait.sources.empty() || wait.kind == WaitKind::held) continue;
         const Call& c = g.calls[static_cast<std::size_t>(wait.call)];
         double last = 0;
         for (const std::int32_t s : wait.sources)

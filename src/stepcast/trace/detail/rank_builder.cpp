@@ -62,6 +62,12 @@ void RankBuilder::add(const KinetoEvent& event) {
     case EventClass::op:
     case EventClass::annotation: add_cpu(event); break;
     case EventClass::sync: add_sync(event); break;
+    case EventClass::memory:
+      allocator_states_.push_back({.start = Nanoseconds{event.start_ns},
+                                   .device = narrow(event.args.memory_device, 0),
+                                   .allocated_bytes = event.args.total_allocated,
+                                   .reserved_bytes = event.args.total_reserved});
+      break;
     case EventClass::thread_name: add_thread_name(event); break;
   }
 }
@@ -264,21 +270,28 @@ Result<RecordedRank> RankBuilder::finish(std::int64_t base_time_ns) {
   rank_.runtime_calls = runtime_calls_.take();
   rank_.gpu_ops = gpu_ops_.take();
   rank_.stream_syncs = stream_syncs_.take();
+  rank_.allocator_states = allocator_states_.take();
 
   bool in_range = base_time_ns >= -kLatestNs && base_time_ns <= kLatestNs;
-  const auto finish_times = [&](auto& events) {
+  const auto move_times = [&](auto& events) {
     if (base_time_ns != 0 && in_range) {
       for (auto& event : events) {
         event.start += Nanoseconds{base_time_ns};
         in_range = in_range && event.start.count() >= -kLatestNs && event.start.count() <= kLatestNs;
       }
     }
+  };
+  const auto finish_times = [&](auto& events) {
+    move_times(events);
     sort_by_time(events);
   };
   finish_times(rank_.cpu_ops);
   finish_times(rank_.runtime_calls);
   finish_times(rank_.gpu_ops);
   finish_times(rank_.stream_syncs);
+  move_times(rank_.allocator_states);
+  std::stable_sort(rank_.allocator_states.begin(), rank_.allocator_states.end(),
+                   [](const AllocatorState& a, const AllocatorState& b) { return a.start < b.start; });
   if (!in_range) {
     return Error::at(rank_.file, "baseTimeNanoseconds")
         .found(std::to_string(base_time_ns) + " and events that many nanoseconds later")

@@ -56,6 +56,7 @@ class RankBuilder {
   ChunkedList<RuntimeCall> runtime_calls_;
   ChunkedList<GpuOp> gpu_ops_;
   ChunkedList<StreamSync> stream_syncs_;
+  ChunkedList<AllocatorState> allocator_states_;
   std::unordered_map<Row, ThreadId, RowHash> threads_;
   Row last_row_{};
   ThreadId last_thread_;

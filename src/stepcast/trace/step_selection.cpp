@@ -1,0 +1,249 @@
+#include "stepcast/trace/step_selection.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <fstream>
+#include <limits>
+#include <map>
+#include <set>
+#include <system_error>
+#include <unordered_set>
+#include <utility>
+
+#include "stepcast/base/parallel.h"
+#include "stepcast/trace/detail/event_store.h"
+#include "stepcast/trace/detail/kineto_event.h"
+#include "stepcast/trace/detail/rank_graph.h"
+#include "stepcast/trace/readers.h"
+#include "stepcast/trace/recorded_rank.h"
+
+namespace stepcast {
+namespace {
+
+using detail::EventClass;
+using detail::KinetoEvent;
+
+// Times are those of the file (`ts`), in nanoseconds.
+constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+constexpr auto kToleranceNs = static_cast<std::int64_t>(detail::kClockToleranceUs * 1e3);
+
+using Row = std::pair<std::int64_t, std::int64_t>;  // pid, tid
+
+struct Mark {
+  std::int64_t number = 0, start_ns = 0, end_ns = 0;
+  Row row;
+};
+
+struct Call {
+  std::int64_t correlation = -1, start_ns = 0;
+};
+
+struct GpuEnd {
+  std::int64_t correlation = -1, end_ns = 0;
+};
+
+// What gzip makes of profiler traces, more or less (docs/recording.md).
+constexpr std::uint64_t kDeflation = 16;
+
+// The step that replay() takes.
+std::optional<std::int64_t> step_to_replay(const std::vector<StepSelection>& files) {
+  std::map<std::int64_t, std::size_t> seen;
+  for (const StepSelection& file : files) {
+    for (const std::int64_t step : std::set(file.steps().begin(), file.steps().end())) ++seen[step];
+  }
+  std::erase_if(seen, [&](const auto& entry) { return entry.second < files.size(); });
+  for (auto step = seen.rbegin(); step != seen.rend(); ++step) {
+    const auto launches = [&](const StepSelection& file) { return file.launches_gpu_work(step->first); };
+    if (std::any_of(files.begin(), files.end(), launches)) return step->first;
+  }
+  return seen.empty() ? std::nullopt : std::optional{seen.rbegin()->first};
+}
+
+std::int64_t end_of(const KinetoEvent& event) { return event.start_ns + event.duration_ns; }
+
+// The rows of a file, of which there are few, one after the other.
+class Rows {
+ public:
+  void insert(const KinetoEvent& event) {
+    const Row row{event.pid.number, event.tid.number};
+    if (!rows_.empty() && row == last_) return;
+    rows_.insert(row);
+    last_ = row;
+  }
+  [[nodiscard]] bool contains(const Row& row) const { return rows_.contains(row); }
+
+ private:
+  std::set<Row> rows_;
+  Row last_{};
+};
+
+}  // namespace
+
+struct StepSelection::Impl {
+  std::vector<Mark> marks;
+  std::vector<std::int64_t> numbers;
+  detail::ChunkedList<Call> call_list;
+  detail::ChunkedList<GpuEnd> work_list;
+  std::vector<Call> calls;   // between finish() and choose()
+  std::vector<GpuEnd> work;  // the same, by correlation
+  Rows cpu_rows, gpu_rows;
+  std::int64_t first_work_end_ns = kNever;
+
+  std::optional<Mark> chosen;
+  bool all_operators = false;
+  // Correlations of calls inside the step, and of GPU work that was launched before its end and ends behind its begin.
+  std::unordered_set<std::int64_t> correlations;
+
+  [[nodiscard]] bool starts_work(std::int64_t correlation) const {
+    const auto at = std::partition_point(work.begin(), work.end(),
+                                         [&](const GpuEnd& w) { return w.correlation < correlation; });
+    return at != work.end() && at->correlation == correlation;
+  }
+  [[nodiscard]] const Mark* mark_of(std::int64_t step) const {
+    const auto at = std::find_if(marks.begin(), marks.end(), [&](const Mark& m) { return m.number == step; });
+    return at == marks.end() ? nullptr : &*at;
+  }
+};
+
+StepSelection::StepSelection() : impl_(std::make_unique<Impl>()) {}
+StepSelection::StepSelection(StepSelection&&) noexcept = default;
+StepSelection& StepSelection::operator=(StepSelection&&) noexcept = default;
+StepSelection::~StepSelection() = default;
+
+void StepSelection::add(const KinetoEvent& event) {
+  Impl& all = *impl_;
+  const std::int64_t correlation = event.args.correlation;
+  switch (event.event_class) {
+    case EventClass::runtime:
+      all.cpu_rows.insert(event);
+      if (correlation >= 0) all.call_list.push_back({correlation, event.start_ns});
+      break;
+    case EventClass::kernel:
+    case EventClass::memcpy:
+    case EventClass::memset:
+      all.gpu_rows.insert(event);
+      all.first_work_end_ns = std::min(all.first_work_end_ns, end_of(event));
+      if (correlation >= 0) all.work_list.push_back({correlation, end_of(event)});
+      break;
+    case EventClass::op:
+    case EventClass::annotation: {
+      const auto number = profiler_step_number(event.name.raw);
+      if (!number) {
+        if (event.event_class == EventClass::op) all.cpu_rows.insert(event);
+      } else if (event.duration_ns > 0) {
+        all.marks.push_back({*number, event.start_ns, end_of(event), {event.pid.number, event.tid.number}});
+      }
+      break;
+    }
+    case EventClass::skip:
+    case EventClass::sync:
+    case EventClass::memory:
+    case EventClass::thread_name: break;
+  }
+}
+
+void StepSelection::finish() {
+  Impl& all = *impl_;
+  // Marks are shown a second time on the rows of GPU streams.
+  std::erase_if(all.marks, [&](const Mark& mark) {
+    return all.gpu_rows.contains(mark.row) && !all.cpu_rows.contains(mark.row);
+  });
+  std::stable_sort(all.marks.begin(), all.marks.end(), [](const Mark& a, const Mark& b) {
+    return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.end_ns > b.end_ns;
+  });
+  for (const Mark& mark : all.marks) all.numbers.push_back(mark.number);
+  all.calls = all.call_list.take();
+  all.work = all.work_list.take();
+  std::sort(all.work.begin(), all.work.end(),
+            [](const GpuEnd& a, const GpuEnd& b) { return a.correlation < b.correlation; });
+}
+
+const std::vector<std::int64_t>& StepSelection::steps() const { return impl_->numbers; }
+
+bool StepSelection::launches_gpu_work(std::int64_t step) const {
+  const Mark* const mark = impl_->mark_of(step);
+  return mark != nullptr && std::any_of(impl_->calls.begin(), impl_->calls.end(), [&](const Call& call) {
+           return call.start_ns >= mark->start_ns && call.start_ns < mark->end_ns &&
+                  impl_->starts_work(call.correlation);
+         });
+}
+
+void StepSelection::choose(std::int64_t step, bool all_operators) {
+  Impl& all = *impl_;
+  all.all_operators = all_operators;
+  if (const Mark* const mark = all.mark_of(step)) {
+    all.chosen = *mark;
+    const std::int64_t begin = mark->start_ns - kToleranceNs, end = mark->end_ns + kToleranceNs;
+    for (const Call& call : all.calls) {
+      if (call.start_ns > end) continue;
+      if (call.start_ns >= begin) {
+        all.correlations.insert(call.correlation);
+        continue;
+      }
+      auto at = std::partition_point(all.work.begin(), all.work.end(),
+                                     [&](const GpuEnd& w) { return w.correlation < call.correlation; });
+      if (at == all.work.end() || at->correlation != call.correlation) continue;
+      for (; at != all.work.end() && at->correlation == call.correlation; ++at) {
+        if (at->end_ns >= begin) all.correlations.insert(call.correlation);
+      }
+    }
+  }
+  std::vector<Call>{}.swap(all.calls);  // an assignment would keep their memory
+  std::vector<GpuEnd>{}.swap(all.work);
+}
+
+bool StepSelection::keeps(const KinetoEvent& event) const {
+  const Impl& all = *impl_;
+  if (event.event_class == EventClass::skip || event.event_class == EventClass::thread_name) return true;
+  const bool is_cpu = event.event_class == EventClass::op || event.event_class == EventClass::annotation;
+  if (is_cpu && (all.all_operators || profiler_step_number(event.name.raw))) return true;
+  if (!all.chosen) return false;
+  const std::int64_t start = event.start_ns, end = end_of(event);
+  if (start <= all.chosen->end_ns + kToleranceNs && end >= all.chosen->start_ns - kToleranceNs) return true;
+  const std::int64_t correlation = event.args.correlation;
+  const bool belongs = correlation >= 0 && all.correlations.contains(correlation);
+  switch (event.event_class) {
+    case EventClass::kernel:
+    case EventClass::memcpy:
+    case EventClass::memset: return end == all.first_work_end_ns || belongs;
+    case EventClass::runtime:
+    case EventClass::sync: return belongs;
+    case EventClass::op:
+    case EventClass::annotation:
+    case EventClass::memory:
+    case EventClass::skip:
+    case EventClass::thread_name: break;
+  }
+  return false;
+}
+
+bool is_large(const std::filesystem::path& file, std::uint64_t from_bytes) {
+  std::error_code problem;
+  const std::uint64_t bytes = std::filesystem::file_size(file, problem);
+  if (problem || bytes < from_bytes / kDeflation) return false;
+  if (bytes >= from_bytes) return true;
+  std::array<char, 2> magic{};
+  std::ifstream(file, std::ios::binary).read(magic.data(), magic.size());
+  return magic == std::array{'\x1f', '\x8b'};
+}
+
+Result<std::vector<StepSelection>> select_step(std::span<const std::filesystem::path> files,
+                                               std::optional<std::int64_t> step, bool all_operators,
+                                               unsigned threads, ReadProgress& progress) {
+  std::vector<StepSelection> selections(files.size());
+  STEPCAST_TRY(parallel_for(files.size(), threads, [&](std::size_t i) -> Status {
+    ReadOptions how;
+    how.progress = progress.of_file();
+    STEPCAST_ASSIGN(selections[i], scan_steps(files[i], how));
+    return Ok{};
+  }));
+  const bool all_have_steps = std::none_of(selections.begin(), selections.end(),
+                                           [](const StepSelection& file) { return file.steps().empty(); });
+  if (all_have_steps && !step) step = step_to_replay(selections);
+  if (!all_have_steps || !step) return std::vector<StepSelection>{};
+  for (StepSelection& file : selections) file.choose(*step, all_operators);
+  return selections;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,65 @@
+// What one step of a profiler trace needs, so that of a large file nothing else is kept.
+//
+//   STEPCAST_ASSIGN(StepSelection selection, scan_steps(file));          // a first pass over the file
+//   selection.choose(7);
+//   STEPCAST_ASSIGN(const RecordedRank rank, read_kineto(file, {.only = &selection}));
+//
+// Kept are the marks of all steps; what threads do while the step lasts; what its calls launched, whenever it runs;
+// what the GPU still works on when it begins, with the launches; and the GPU work that ended first, which tells whether
+// the file begins with the step. A replay of the step from these events is the same as from all.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "stepcast/base/result.h"
+#include "stepcast/trace/read_progress.h"
+
+namespace stepcast {
+
+namespace detail {
+struct KinetoEvent;
+}
+
+class StepSelection {
+ public:
+  StepSelection();
+  StepSelection(StepSelection&&) noexcept;
+  StepSelection& operator=(StepSelection&&) noexcept;
+  ~StepSelection();
+
+  // The first pass: every event, then finish(). Sixteen bytes stay of each call and of each piece of GPU work.
+  void add(const detail::KinetoEvent& event);
+  void finish();
+
+  // N of every complete ProfilerStep#N, by start.
+  [[nodiscard]] const std::vector<std::int64_t>& steps() const;
+  // Whether a call inside the step starts GPU work.
+  [[nodiscard]] bool launches_gpu_work(std::int64_t step) const;
+
+  // For the second pass. Of a step that is not there only the marks are kept. `all_operators`: those of other steps
+  // stay, too; an execution trace is joined by the order of all. Once.
+  void choose(std::int64_t step, bool all_operators = false);
+  [[nodiscard]] bool keeps(const detail::KinetoEvent& event) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// A selection of one step for each of the profiler traces of a job: `step`, else the last with GPU work that all of
+// them have. Empty where one has no steps: then they are best kept whole. `all_operators` as for choose(). Errors: a
+// file that cannot be read.
+[[nodiscard]] Result<std::vector<StepSelection>> select_step(std::span<const std::filesystem::path> files,
+                                                             std::optional<std::int64_t> step,
+                                                             bool all_operators, unsigned threads,
+                                                             ReadProgress& progress);
+
+// Whether a file holds so many bytes of JSON, or more; gzip counts sixteenfold.
+[[nodiscard]] bool is_large(const std::filesystem::path& file, std::uint64_t from_bytes);
+
+}  // namespace stepcast
