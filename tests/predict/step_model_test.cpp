@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "stepcast/platform/platform_file.h"
+#include "stepcast/predict/slowest_gpu.h"
 
 #include "tests/predict/random_training.h"
 
@@ -238,6 +239,7 @@ TEST(StepModelProperties, RecomputationAndLongerSequencesTakeLonger) {
 TEST(StepModelProperties, WeakScalingWithoutCommunicationIsPerfect) {
   StepAssumptions assumptions;
   assumptions.communication_factor = 0;
+  assumptions.gpu_speed_spread = 0;
   StepModel steps{platform(), assumptions};
   const StepPrediction one = predicted(steps, gpt(), layout_of(4, 2, 1));
   for (const std::int64_t dp : {2, 8, 32}) {
@@ -285,11 +287,30 @@ TEST(StepPrediction, OneGpuHasNoCommunicationAndNoBubble) {
   EXPECT_GT(p.shares.optimizer_us, 0);
 }
 
+// 64 GPUs instead of 8, each with the same work and messages of the same size beside it: all that computes takes longer
+// by slowest_gpu_excess(64).
+TEST(StepPrediction, AllWaitForTheSlowestGpu) {
+  StepAssumptions alike;
+  alike.gpu_speed_spread = 0;
+  StepModel steps{platform()}, steps_of_alike{platform(), alike};
+  const Layout layout = layout_of(1, 1, 64);
+  const StepPrediction p = predicted(steps, gpt(), layout),
+                       without = predicted(steps_of_alike, gpt(), layout);
+  const double factor = 1 + slowest_gpu_excess(64, 0.015);
+  EXPECT_NEAR(p.times.stages[0].compute_us / without.times.stages[0].compute_us, factor, 1e-12);
+  EXPECT_NEAR(p.shares.computation_us() / without.shares.computation_us(), factor, 1e-12);
+  EXPECT_EQ(p.shares.optimizer_us, without.shares.optimizer_us);
+  EXPECT_EQ(p.model_flops, without.model_flops);
+  EXPECT_EQ(predicted(steps, gpt(), layout_of(1, 1, 8)).step.time,
+            predicted(steps_of_alike, gpt(), layout_of(1, 1, 8)).step.time);
+}
+
 // (P - 1) / (M - 1 + P) of the passes, as long as stages are nearly alike.
 TEST(StepPrediction, BubbleOfAPipeline) {
   StepAssumptions assumptions;
   assumptions.communication_factor = 0;
   assumptions.step_fixed_us = 0;
+  assumptions.gpu_speed_spread = 0;
   StepModel steps{platform(), assumptions};
   Transformer model = gpt();
   model.n_layers = 64;

@@ -66,6 +66,8 @@ struct PricedStep {
   BulkTransfer boundary, put_together;
   BulkTransfer tied_embedding;  // gradients of the embedding that first and last stage share
 
+  // Time of all passes over what their lists say: every rank waits for the slowest GPU of the job.
+  double slowest_gpu_factor = 1;
   bool compiled = false;  // launched from compiled code
   double launch_us = 0;   // of one kernel
   StepSchedule schedule;

@@ -11,6 +11,8 @@ std::span<const StepAssumptionField> step_assumption_fields() {
       StepAssumptionField{"compiled_host_launch_us", &A::compiled_host_launch_us, 0, 1000,
                           "host time per kernel, compiled"},
       StepAssumptionField{"step_fixed_us", &A::step_fixed_us, 0, 1e7, "time between two steps"},
+      StepAssumptionField{"gpu_speed_spread", &A::gpu_speed_spread, 0, 0.2,
+                          "standard deviation of how fast GPUs of one kind compute"},
       StepAssumptionField{"gemm_factor", &A::gemm_factor, 0.2, 5, "time of matrix products"},
       StepAssumptionField{"fp8_gemm_factor", &A::fp8_gemm_factor, 0.2, 5,
                           "time of matrix products in fp8 and fp4, on top"},

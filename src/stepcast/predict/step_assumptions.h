@@ -19,6 +19,9 @@ struct StepAssumptions {
   double compiled_host_launch_us = 3;
   // Between two steps: loss to the host, data loader hand-over, learning-rate schedule.
   double step_fixed_us = 3000;
+  // Standard deviation of how fast GPUs of one kind compute, as a share: a synchronous step waits for the slowest of
+  // all (slowest_gpu.h).
+  double gpu_speed_spread = 0.015;
   // Time of every product relative to what it takes alone: training runs hotter than benchmarks.
   double gemm_factor = 1;
   // On top of gemm_factor, of products in fp8 and fp4.

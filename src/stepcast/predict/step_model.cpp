@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/predict/slowest_gpu.h"
 #include "stepcast/predict/step_transfers.h"
 #include "stepcast/workload/framework_habits.h"
 #include "stepcast/workload/layer_work_cache.h"
@@ -20,8 +21,9 @@ bool is_hopper_or_newer(const Device& device) {
   return same_name(device.architecture, "hopper") || same_name(device.architecture, "blackwell");
 }
 
-ScheduleUnit unit_of(const PricedLayer& layer) {
-  return {layer.forward.time_us, layer.backward.time_us, layer.held_back.time_us, 0, 0};
+ScheduleUnit unit_of(const PricedLayer& layer, double factor) {
+  return {factor * layer.forward.time_us, factor * layer.backward.time_us, factor * layer.held_back.time_us,
+          0, 0};
 }
 
 // What the chunks of the schedule compute; their transfers come later.
@@ -31,13 +33,14 @@ void fill_units(PricedStep& step) {
   for (const ChunkWork& chunk : step.work.chunks) {
     ScheduleChunk priced;
     if (chunk.has_embedding) {
-      priced.units.push_back(unit_of(step.embedding));
+      priced.units.push_back(unit_of(step.embedding, step.slowest_gpu_factor));
     }
     for (const ChunkWork::Run& run : chunk.runs) {
-      priced.units.insert(priced.units.end(), run.count, unit_of(step.layers[run.kind]));
+      priced.units.insert(priced.units.end(), run.count,
+                          unit_of(step.layers[run.kind], step.slowest_gpu_factor));
     }
     if (chunk.has_head) {
-      priced.units.push_back(unit_of(step.head));
+      priced.units.push_back(unit_of(step.head, step.slowest_gpu_factor));
     }
     schedule.chunks.push_back(std::move(priced));
   }
@@ -104,6 +107,7 @@ Status StepModel::Impl::begin(const Transformer& model, const Layout& layout, Pr
 Status StepModel::Impl::finish(const Transformer& model, const Layout& layout, PricedStep& step) {
   const StepAssumptions& assume = pricer.assumptions();
   pricer.set_exchange(exchange_of(model, layout));
+  step.slowest_gpu_factor = 1 + slowest_gpu_excess(layout.world_size(), assume.gpu_speed_spread);
   step.compiled = layout.layer.fused.compiled;
   step.launch_us = step.compiled ? assume.compiled_host_launch_us : assume.host_launch_us;
   const auto price_layer = [&](PricedLayer& priced, const std::shared_ptr<const LayerWork>& work) -> Status {

@@ -56,6 +56,7 @@ StepPrediction step_prediction(const PricedStep& step, const StepTimes& times, c
   PricedList passes;
   double model_flops = 0, all_flops = 0;
   const double micro_batches = step.work.micro_batches;
+  const double slowed_micro_batches = micro_batches * step.slowest_gpu_factor;
   for (std::size_t c = 0; c < step.work.chunks.size(); ++c) {
     const ChunkWork& chunk = step.work.chunks[c];
     const bool is_critical = c % step.work.stages == critical;
@@ -64,15 +65,15 @@ StepPrediction step_prediction(const PricedStep& step, const StepTimes& times, c
       forward_flops += forward.flops * count;
       flops += (forward.flops + backward.flops) * count;
       if (!is_critical) return;
-      passes += forward.times(count * micro_batches);
-      passes += backward.times(count * micro_batches);
+      passes += forward.times(count * slowed_micro_batches);
+      passes += backward.times(count * slowed_micro_batches);
     };
     if (chunk.has_embedding) add(step.embedding.forward, step.embedding.backward, 1);
     for (const ChunkWork::Run& run : chunk.runs) {
       const PricedStep::Layer& layer = step.layers[run.kind];
       add(layer.forward, layer.backward, run.count);
       flops += layer.held_back.flops * run.count;
-      if (is_critical) passes += layer.held_back.times(run.count * micro_batches);
+      if (is_critical) passes += layer.held_back.times(run.count * slowed_micro_batches);
     }
     if (chunk.has_head) add(step.head.forward, step.head.backward, 1);
     // Attention's backward has 5/2 of its forward's products as run, but 2 as the model defines it. Frozen weights

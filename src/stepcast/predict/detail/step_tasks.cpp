@@ -29,7 +29,8 @@ TaskWork StepTasks::work_of_transfer(const Transfer& transfer) {
                         .group = program_.add_group({.label = std::string{to_string(transfer.group)}})};
 }
 
-Result<ReadyList> StepTasks::list(const WorkList& work, bool launched) {
+Result<ReadyList> StepTasks::list(const WorkList& work, bool of_pass) {
+  const double factor = of_pass ? step_.slowest_gpu_factor : 1;
   STEPCAST_TRY(lay_out(work, prices_, step_.placement, placed_));
   ReadyList result;
   result.items.reserve(placed_.size());
@@ -41,15 +42,15 @@ Result<ReadyList> StepTasks::list(const WorkList& work, bool launched) {
     const Transfer* transfer = item.transfer();
     const TaskWork task_work =
         transfer != nullptr ? work_of_transfer(*transfer) : TaskWork{*item.operation()};
-    result.items.push_back(
-        {task(TaskKind::kernel, placed.kernel_class, item.name, task_work, times, placed.duration_us),
-         placed.lane, transfer == nullptr});
+    result.items.push_back({task(TaskKind::kernel, placed.kernel_class, item.name, task_work, factor * times,
+                                 factor * placed.duration_us),
+                            placed.lane, transfer == nullptr});
   }
-  if (launched && kernels > 0) {
+  if (of_pass && kernels > 0) {
     const HostWork launches{.activity = step_.compiled ? HostWork::Activity::compiled_kernel_launches
                                                        : HostWork::Activity::kernel_launches};
-    result.launches = task(TaskKind::cpu_segment, KernelClass::none, "launches", launches, kernels,
-                           kernels * step_.launch_us);
+    result.launches = task(TaskKind::cpu_segment, KernelClass::none, "launches", launches, factor * kernels,
+                           factor * kernels * step_.launch_us);
   }
   return result;
 }

@@ -66,7 +66,8 @@ class StepTasks {
   ReadyTask between_steps();
 
  private:
-  Result<ReadyList> list(const WorkList& work, bool launched);
+  // `of_pass`: the host launches it, and all wait for the slowest GPU of the job.
+  Result<ReadyList> list(const WorkList& work, bool of_pass);
   ReadyTask task(TaskKind kind, KernelClass kernel_class, std::string_view name, const TaskWork& work,
                  double times, double us);
   [[nodiscard]] TaskWork work_of_transfer(const Transfer& transfer);
