@@ -125,7 +125,7 @@ std::string verdict(const std::vector<Candidate>& all) {
   return fmt::format("{} is the fastest, {:.1f} % before {}.", best.plan.name, 100 * gain, next->plan.name);
 }
 
-std::string text_of(const std::vector<Candidate>& all, const DlrmStepModel& steps) {
+std::string text_of(const std::vector<Candidate>& all, const DlrmStepModel& steps, double least_us) {
   TextTable table{{{"sharding", Align::left},
                    {"step\nms"},
                    {"p10\nms"},
@@ -153,8 +153,14 @@ std::string text_of(const std::vector<Candidate>& all, const DlrmStepModel& step
                table_number(c.step.exchange_us * 1e-3, 3), table_number(worst.memory_bytes / kGiB, 1),
                table_number(static_cast<double>(steps.training().global_batch) / us * 1e6, 0), note});
   }
-  std::string text = table.text() + "\n" + verdict(all) + "\n\n";
   const Candidate& best = all.front();
+  std::string text = table.text() + "\n" + verdict(all) + "\n";
+  if (const double above = best.step.time.time.value() / least_us - 1; best.step.fits && above >= 0) {
+    text +=
+        fmt::format("No placement of whole tables takes less than {:.3f} ms, which is {:.1f} % below {}.\n",
+                    least_us * 1e-3, 100 * (1 - 1 / (1 + above)), best.plan.name);
+  }
+  text += "\n";
   TextTable ranks{{{"rank"},
                    {"tables"},
                    {"lookup\nms"},
@@ -178,13 +184,13 @@ std::string text_of(const std::vector<Candidate>& all, const DlrmStepModel& step
   return text;
 }
 
-std::string json_of(const std::vector<Candidate>& all, const DlrmStepModel& steps) {
+std::string json_of(const std::vector<Candidate>& all, const DlrmStepModel& steps, double least_us) {
   JsonWriter json{JsonWriter::Layout::indented};
   json.begin_object().field("schema", "stepcast.shard/1").field("version", version());
   json.field("model", steps.model().name)
       .field("n_gpus", steps.n_ranks())
       .field("global_batch_samples", steps.training().global_batch);
-  json.field("verdict", verdict(all));
+  json.field("verdict", verdict(all)).field("least_step_time_ms", least_us * 1e-3);
   json.key("shardings").begin_array();
   for (const Candidate& c : all) {
     json.begin_object();
@@ -248,7 +254,8 @@ Result<int> run(const Options& options) {
   std::optional<ProgressLine> progress{std::in_place, fmt::format("shard over {} GPUs", options.n_gpus)};
   STEPCAST_ASSIGN(const std::vector<Candidate> all, candidates(options, steps));
   progress.reset();
-  print("{}", options.json ? json_of(all, steps) : text_of(all, steps));
+  const double least_us = steps.least_step_us();
+  print("{}", options.json ? json_of(all, steps, least_us) : text_of(all, steps, least_us));
   if (output) {
     if (!all.front().step.fits) return Error{"no sharding fits: no plan is written"};
     STEPCAST_TRY(output->write(

@@ -1,10 +1,13 @@
 // Predictions of described recommendation models.
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "stepcast/analyze/dlrm_forecast.h"
 #include "stepcast/api/stepcast.h"
@@ -24,7 +27,13 @@
 namespace stepcast {
 namespace {
 
-Result<ScalingPoint> predict_one(const PredictDlrmRequest& request) {
+struct Prepared {
+  DlrmJob job;
+  Platform platform;
+  DlrmStepModel steps;
+};
+
+Result<Prepared> prepare(const PredictDlrmRequest& request) {
   STEPCAST_ASSIGN(DlrmJob job, read_dlrm_job(request.model));
   if (!request.tables.empty()) {
     STEPCAST_ASSIGN(job.model.tables, read_embedding_tables(request.tables));
@@ -50,17 +59,15 @@ Result<ScalingPoint> predict_one(const PredictDlrmRequest& request) {
     adapt_to({.gpus_per_node = *request.gpus_per_node}, platform, note);
     STEPCAST_TRY(platform.check());
   }
-  std::vector<std::filesystem::path> inputs = platform.files;
-  for (const std::string& file : {request.model, request.tables, request.indices, request.plan})
-    inputs.emplace_back(file);
-  std::optional<OutputFile> timeline;
-  if (!request.timeline.empty()) {
-    STEPCAST_ASSIGN(timeline, OutputFile::at(request.timeline, inputs));
-  }
   STEPCAST_ASSIGN(DlrmStepModel steps,
                   DlrmStepModel::create(job.model, job.training_on(request.n_gpus), platform, request.n_gpus,
                                         assumptions, {}, links ? &*links : nullptr));
   if (what_if != DlrmWhatIf{}) steps.set_what_if(what_if);
+  return Prepared{std::move(job), std::move(platform), std::move(steps)};
+}
+
+// The plan that was given, or one that is found.
+Result<ShardingPlan> plan_of(const PredictDlrmRequest& request, const DlrmJob& job, DlrmStepModel& steps) {
   ShardingPlan plan;
   if (!request.plan.empty()) {
     STEPCAST_ASSIGN(const std::string text, read_file(request.plan));
@@ -69,6 +76,20 @@ Result<ScalingPoint> predict_one(const PredictDlrmRequest& request) {
     if (job.training.stack == DlrmStack::hugectr) plan = row_balanced_sharding(steps).plan;
     if (plan.tables.empty() || !std::isfinite(steps.step_us(plan))) plan = search_sharding(steps).plan;
   }
+  return plan;
+}
+
+Result<ScalingPoint> predict_one(const PredictDlrmRequest& request) {
+  STEPCAST_ASSIGN(Prepared prepared, prepare(request));
+  auto& [job, platform, steps] = prepared;
+  std::vector<std::filesystem::path> inputs = platform.files;
+  for (const std::string& file : {request.model, request.tables, request.indices, request.plan})
+    inputs.emplace_back(file);
+  std::optional<OutputFile> timeline;
+  if (!request.timeline.empty()) {
+    STEPCAST_ASSIGN(timeline, OutputFile::at(request.timeline, inputs));
+  }
+  STEPCAST_ASSIGN(const ShardingPlan plan, plan_of(request, job, steps));
   STEPCAST_ASSIGN(const DlrmStep step, steps.predict(plan));
   Forecast forecast = dlrm_forecast(steps, step, platform, plan, {.collectives = request.collectives});
   STEPCAST_TRY(add_training(forecast, request.budget));
@@ -102,6 +123,41 @@ Result<std::vector<ScalingPoint>> Session::predict_series(
     }
   }
   return series;
+}
+
+struct Resharder::Impl {
+  DlrmStepModel steps;
+  ShardingPlan plan;
+};
+
+Resharder::Resharder(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Resharder::Resharder(Resharder&&) noexcept = default;
+Resharder& Resharder::operator=(Resharder&&) noexcept = default;
+Resharder::~Resharder() = default;
+
+Result<Resharder> Resharder::create(const PredictDlrmRequest& request) {
+  STEPCAST_ASSIGN(Prepared prepared, prepare(request));
+  STEPCAST_ASSIGN(ShardingPlan plan, plan_of(request, prepared.job, prepared.steps));
+  if (plan.tables.empty()) {
+    return Error{"the popular rows of this model are on every rank"}.advice(
+        "take a stack that places tables: torchrec");
+  }
+  STEPCAST_TRY(check(prepared.job.model, plan, request.n_gpus));
+  return Resharder{std::make_unique<Impl>(Impl{std::move(prepared.steps), std::move(plan)})};
+}
+
+const ShardingPlan& Resharder::plan() const { return impl_->plan; }
+
+Result<Resharded> Resharder::decide(const std::vector<ReuseFactors>& batch) {
+  const std::size_t n_tables = impl_->steps.model().tables.size();
+  if (batch.size() != n_tables) {
+    return Error::at("", "reuse factors")
+        .found(fmt::format("those of {} tables", batch.size()))
+        .expected(fmt::format("one for each of {} tables", n_tables));
+  }
+  Resharded next = reshard(impl_->steps, impl_->plan, batch);
+  impl_->plan = next.plan;
+  return next;
 }
 
 }  // namespace stepcast

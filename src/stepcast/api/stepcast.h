@@ -27,6 +27,7 @@
 #include "stepcast/base/result.h"
 #include "stepcast/base/version.h"
 #include "stepcast/describe/job.h"
+#include "stepcast/plan/reshard.h"
 #include "stepcast/report/forecast_json.h"
 #include "stepcast/report/forecast_text.h"
 #include "stepcast/report/scaling_series.h"
@@ -154,6 +155,33 @@ struct Replayed {
 struct Sensitive {
   Forecast forecast;
   Sensitivity sensitivity;
+};
+
+// Decides while a recommendation model trains whether its tables should move, from what a new batch looks up.
+//
+//   STEPCAST_ASSIGN(Resharder resharder, Resharder::create({.model = "dlrm.toml", .n_gpus = 8}));
+//   STEPCAST_ASSIGN(const Resharded next, resharder.decide(reuse));   // reuse_factors() of every table
+//   next.moved_tables, next.kept_step_us, next.step_us
+//
+// A decision takes less than a millisecond for dozens of tables. Not for several threads at once.
+class Resharder {
+ public:
+  // Starts from the plan of the request, or from one that is found. Errors: as of a prediction; a model whose rows
+  // are on all ranks.
+  [[nodiscard]] static Result<Resharder> create(const PredictDlrmRequest& request);
+  Resharder(Resharder&&) noexcept;
+  Resharder& operator=(Resharder&&) noexcept;
+  ~Resharder();
+
+  // Of the last decision.
+  [[nodiscard]] const ShardingPlan& plan() const;
+  // Errors: reuse factors of another number of tables.
+  [[nodiscard]] Result<Resharded> decide(const std::vector<ReuseFactors>& batch);
+
+ private:
+  struct Impl;
+  explicit Resharder(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
 };
 
 class Session {

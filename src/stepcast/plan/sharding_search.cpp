@@ -15,7 +15,8 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr std::int64_t kFewestColumns = 16;  // of a shard
-constexpr double kTooMuch = 0.6;             // of a rank's share of time, from which a table is split
+constexpr std::size_t kProvedTables = 14;
+constexpr double kTooMuch = 0.6;  // of a rank's share of time, from which a table is split
 
 class Search {
  public:
@@ -295,33 +296,61 @@ class Search {
 }  // namespace
 
 SharderChoice search_sharding(DlrmStepModel& steps, const SearchOptions& options) {
-  return Search{steps, options}.run();
+  SharderChoice found = Search{steps, options}.run();
+  found.least_step_us = steps.least_step_us();
+  if (!found.fits || steps.model().tables.size() > kProvedTables) return found;
+  SharderChoice proof = best_whole_tables(steps, found.plan, options.max_evaluations);
+  found.evaluations += proof.evaluations;
+  found.proved = proof.proved;
+  if (proof.step_us < found.step_us) {
+    found.plan = std::move(proof.plan);
+    found.plan.name = "search";
+    found.step_us = proof.step_us;
+  }
+  return found;
 }
 
-SharderChoice best_whole_tables(DlrmStepModel& steps, std::size_t max_evaluations) {
+SharderChoice best_whole_tables(DlrmStepModel& steps, const ShardingPlan& incumbent,
+                                std::size_t max_evaluations) {
   const std::size_t n_tables = steps.model().tables.size();
   const auto n = static_cast<std::int32_t>(steps.n_ranks());
-  SharderChoice best{.plan = {.name = "best", .tables = std::vector<TablePlan>(n_tables)}, .step_us = kNever};
-  ShardingPlan plan = best.plan;
-  // Ranks are alike: a table goes to a rank in use or to the first unused one.
-  const auto place = [&](auto&& self, std::size_t table, std::int32_t in_use) -> void {
-    if (best.evaluations >= max_evaluations) return;
-    if (table == n_tables) {
-      ++best.evaluations;
-      const double us = steps.step_us(plan);
-      if (us < best.step_us) {
-        best.step_us = us;
-        best.plan = plan;
-      }
+  SharderChoice best{.plan = incumbent, .step_us = kNever, .least_step_us = steps.least_step_us()};
+  if (!incumbent.tables.empty()) best.step_us = steps.step_us(incumbent);
+  std::vector<std::size_t> order(n_tables);
+  std::iota(order.begin(), order.end(), 0U);
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    const LookupCost &x = steps.shard_cost({.table = static_cast<std::uint32_t>(a)}),
+                     &y = steps.shard_cost({.table = static_cast<std::uint32_t>(b)});
+    return x.forward_us + x.backward_us > y.forward_us + y.backward_us;
+  });
+  // Tables without a rank take no time: the step gets no shorter by placing them.
+  ShardingPlan plan{.name = "best", .tables = std::vector<TablePlan>(n_tables)};
+  bool complete = true;
+  const auto place = [&](auto&& self, std::size_t placed, std::int32_t in_use) -> void {
+    if (best.step_us <= best.least_step_us * (1 + 1e-12)) return;
+    if (best.evaluations >= max_evaluations) {
+      complete = false;
       return;
     }
-    for (std::int32_t r = 0; r < std::min(n, in_use + 1); ++r) {
-      plan.tables[table].ranks = {r};
-      self(self, table + 1, std::max(in_use, r + 1));
+    ++best.evaluations;
+    const double us = steps.step_us(plan);
+    if (!(us < best.step_us)) return;
+    if (placed == n_tables) {
+      best.step_us = us;
+      best.plan = plan;
+      return;
     }
+    // Ranks are alike: a table goes to a rank in use or to the first unused one.
+    std::vector<std::int32_t>& ranks = plan.tables[order[placed]].ranks;
+    for (std::int32_t r = 0; r < std::min(n, in_use + 1); ++r) {
+      ranks = {r};
+      self(self, placed + 1, std::max(in_use, r + 1));
+    }
+    ranks.clear();
   };
   place(place, 0, 0);
   best.fits = best.step_us < kNever;
+  best.proved = complete;
   best.plan.name = "best";
   return best;
 }

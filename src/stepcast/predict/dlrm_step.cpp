@@ -81,6 +81,7 @@ struct DlrmStepModel::Impl {
   GroupPlacement world, node;
   std::vector<AccessPattern> patterns;  // [table]
   std::map<std::tuple<std::uint32_t, std::uint32_t, ShardingKind, TableMemory>, LookupCost> shard_costs;
+  std::vector<const LookupCost*> whole_costs;  // [table] of these, on one rank; null: not asked yet
   EstimateSource lookup_source = EstimateSource::analytic, exchange_source = EstimateSource::assumed;
   double lookup_band = 0, exchange_band = 0, dense_band = 0;
   double dense_memory = 0;
@@ -102,6 +103,7 @@ struct DlrmStepModel::Impl {
     }
     gpus_per_node = std::max<std::int64_t>(1, node_of_links().gpus_per_node);
     for (const EmbeddingTable& table : model.tables) patterns.push_back(pattern_of(table));
+    whole_costs.assign(model.tables.size(), nullptr);
     std::vector<std::uint32_t> ranks;
     for (std::int64_t r = 0; r < n; ++r) ranks.push_back(static_cast<std::uint32_t>(r));
     const RankSpan span{ranks};
@@ -177,6 +179,9 @@ struct DlrmStepModel::Impl {
   [[nodiscard]] double batch() const { return static_cast<double>(training.global_batch); }
 
   const LookupCost& cost_of(const TableShard& shard) {
+    const bool whole =
+        shard.parts == 1 && shard.kind == ShardingKind::table_wise && shard.memory == TableMemory::hbm;
+    if (whole && whole_costs[shard.table] != nullptr) return *whole_costs[shard.table];
     const auto key = std::tuple{shard.table, shard.parts, shard.kind, shard.memory};
     if (const auto found = shard_costs.find(key); found != shard_costs.end()) return found->second;
     const EmbeddingTable& table = model.tables[shard.table];
@@ -213,7 +218,9 @@ struct DlrmStepModel::Impl {
       cost.sort_us = 0;
       cost.hottest_row_us = 0;
     }
-    return shard_costs.emplace(key, cost).first->second;
+    const LookupCost& kept = shard_costs.emplace(key, cost).first->second;
+    if (whole) whole_costs[shard.table] = &kept;
+    return kept;
   }
 
   [[nodiscard]] double bytes_of(const TableShard& shard) const {
@@ -416,6 +423,7 @@ void DlrmStepModel::set_reuse(const std::vector<ReuseFactors>& reuse) {
         AccessPattern::from_reuse(reuse[t], static_cast<double>(impl_->model.tables[t].rows));
   }
   impl_->shard_costs.clear();
+  std::fill(impl_->whole_costs.begin(), impl_->whole_costs.end(), nullptr);
 }
 
 void DlrmStepModel::set_what_if(const DlrmWhatIf& what_if) {
@@ -423,6 +431,7 @@ void DlrmStepModel::set_what_if(const DlrmWhatIf& what_if) {
   for (std::size_t t = 0; t < impl_->patterns.size(); ++t)
     impl_->patterns[t] = pattern_of(impl_->model.tables[t]).reused(what_if.reuse);
   impl_->shard_costs.clear();
+  std::fill(impl_->whole_costs.begin(), impl_->whole_costs.end(), nullptr);
 }
 
 double DlrmStepModel::step_us(const ShardingPlan& plan, bool over_memory) {
@@ -436,6 +445,27 @@ double DlrmStepModel::step_us(const ShardingPlan& plan, bool over_memory) {
   if (!over_memory && impl_->fullest_host(loads) > impl_->host_memory()) return never;
   if (!impl_->simulate(loads, reduced).ok()) return never;
   return impl_->timeline.end_us();
+}
+
+double DlrmStepModel::least_step_us() {
+  Impl& m = *impl_;
+  // The step is convex in the ranks' loads and treats ranks alike: no loads with this mean give a shorter one.
+  const double share = 1 / static_cast<double>(m.n_ranks);
+  Impl::RankLoad even;
+  for (std::uint32_t t = 0; t < m.model.tables.size(); ++t) {
+    const LookupCost& cost = m.cost_of({.table = t});
+    even.lookups += cost;
+    even.vector_dims += static_cast<double>(m.model.tables[t].dim) * share;
+    even.input_bytes +=
+        share * kIndexBytes * (cost.lookups + (m.model.tables[t].pooling == 1 ? 0.0 : m.batch()));
+  }
+  LookupCost& l = even.lookups;
+  for (double* part : {&l.forward_us, &l.backward_us, &l.sort_us, &l.longest_bag_us, &l.hottest_row_us,
+                       &l.lookups, &l.distinct_rows, &l.hits, &l.gathered_bytes}) {
+    *part *= share;
+  }
+  const std::vector<Impl::RankLoad> loads(static_cast<std::size_t>(m.n_ranks), even);
+  return m.simulate(loads, 0).ok() ? m.timeline.end_us() : 0;
 }
 
 Result<DlrmStep> DlrmStepModel::predict(const ShardingPlan& plan) {

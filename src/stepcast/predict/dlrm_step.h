@@ -70,6 +70,8 @@ class DlrmStepModel {
   [[nodiscard]] Result<DlrmStep> predict(const ShardingPlan& plan);
   // The step time alone, infinite where the memory of a GPU or host does not suffice (unless `over_memory` is allowed).
   [[nodiscard]] double step_us(const ShardingPlan& plan, bool over_memory = false);
+  // No placement of whole tables on equal ranks is faster: the step if work and vectors could be spread evenly.
+  [[nodiscard]] double least_step_us();
   // Reuse factors of another batch, [table]; shardings are priced anew with them. As many as tables.
   void set_reuse(const std::vector<ReuseFactors>& reuse);
 
