@@ -9,8 +9,8 @@ namespace {
 
 // Lanes have moved alike over a round if they differ by less than this share of the time so far: rounding.
 constexpr double kAlike = 1e-13;
-// Shapes that are remembered; each is a list of some ten kilobytes.
-constexpr std::size_t kMostWalks = 32;
+// Shapes that are remembered; each is a list of some ten kilobytes. A search over layouts comes back to some hundred.
+constexpr std::size_t kMostWalks = 128;
 
 }  // namespace
 
