@@ -60,6 +60,39 @@ void BM_PredictWarm(benchmark::State& state) {
 }
 BENCHMARK(BM_PredictWarm)->ArgsProduct({{0, 1}, {1, 2, 6}})->Unit(benchmark::kMicrosecond);
 
+// A layout with experts beside a dense one of as many GPUs, layers and passes: whatever is told apart in a layer of experts
+// must not make a forecast several times as slow.
+Layout layout_of_experts(const Transformer& model) {
+  Layout layout{
+      .degrees = {.pipeline = 8, .data = 64},
+      .batch = {.micro_batch_sequences = 1, .global_batch_sequences = 4096, .seq_len_tokens = 4096}};
+  layout.software.framework = Framework::megatron;
+  layout.pipeline.layers_per_stage = layers_counting_embedding_and_output(model.n_layers, 8);
+  layout.sharding.kind = Sharding::zero1;
+  if (!model.moe) return layout;
+  layout.degrees.expert = 64;
+  layout.layer.dispatcher = TokenDispatcher::deepep;
+  return layout;
+}
+
+// Arguments: with experts (Qwen3 235B, 94 layers) or dense (GPT-3, 96 layers), priced before or for the first time.
+void BM_PredictExperts(benchmark::State& state) {
+  const Transformer model = value_or_exit(find_preset(state.range(0) != 0 ? "qwen3-235b-a22b" : "gpt3-175b"));
+  Layout layout = layout_of_experts(model);
+  if (!model.moe) layout.batch.seq_len_tokens = model.max_position;
+  auto steps = std::make_unique<StepModel>(platform(1));
+  for (auto _ : state) {
+    if (state.range(1) != 0) {
+      state.PauseTiming();
+      steps = std::make_unique<StepModel>(platform(1));
+      state.ResumeTiming();
+    }
+    benchmark::DoNotOptimize(value_or_exit(steps->predict(model, layout)));
+  }
+  state.SetLabel(fmt::format("{}, {}", model.name, state.range(1) != 0 ? "cold" : "warm"));
+}
+BENCHMARK(BM_PredictExperts)->ArgsProduct({{0, 1}, {0, 1}})->Unit(benchmark::kMicrosecond);
+
 // What a search asks: every layout of the model on 512 GPUs that differs in degrees, micro-batch, recomputation
 // and what data-parallel ranks share. Few of them differ in what a layer does.
 const std::vector<Layout>& layouts_of_a_search() {

@@ -502,6 +502,9 @@ Verb predict_verb() {
                        "context parallel degree");
         app.add_option("--ep,--expert-model-parallel-size", options->request.job.settings.expert,
                        "expert parallel degree");
+        app.add_option("--expert-load", options->request.job.settings.expert_load,
+                       "how tokens spread over experts: balanced, power-law:1.2, or a file with the load of "
+                       "every expert; prints what the busiest rank costs");
         app.add_option("--mbs,--micro-batch-size", options->request.job.settings.micro_batch_sequences,
                        "sequences per micro-batch")
             ->check(above_zero);

@@ -15,6 +15,17 @@ TEST(ExpectedParts, FollowDrawsWithoutReplacement) {
   EXPECT_NEAR(expected_parts(256, 8, 8), 5.3, 0.05);
 }
 
+// 4 of 8 groups on 8 nodes: 4 nodes. On 4 nodes of two groups each: 4 (1 - C(6,4) / C(8,4)) = 4 (1 - 15/70) = 22/7. On 16
+// nodes, two to a group: the 8 of 128 experts of the groups on 8 parts.
+TEST(ExpectedParts, OfGroupsThatATokenVisits) {
+  TokenExchange exchange{.top_k = 8, .n_experts = 256, .n_groups = 8, .groups_per_token = 4};
+  EXPECT_DOUBLE_EQ(expected_parts(exchange, 8), 4);
+  EXPECT_NEAR(expected_parts(exchange, 4), 22.0 / 7, 1e-12);
+  EXPECT_DOUBLE_EQ(expected_parts(exchange, 16), expected_parts(128, 8, 8));
+  exchange.groups_per_token = 8;
+  EXPECT_DOUBLE_EQ(expected_parts(exchange, 8), expected_parts(256, 8, 8));
+}
+
 ExchangeRates links_alone() {
   ExchangeRates r;
   r.startup_us = 10;
@@ -48,7 +59,8 @@ TEST(Exchange, LimitedNodesSendLess) {
       .tokens = 4096, .hidden_size = 7168, .element_bytes = 2, .top_k = 8, .n_experts = 256};
   const ExchangePlace place{64, 8, BytesPerSecond{450e9}, BytesPerSecond{50e9}};
   const double any = exchange_us(links_alone(), exchange, place);
-  exchange.max_nodes = 4;
+  exchange.n_groups = 8;
+  exchange.groups_per_token = 4;
   const double limited = exchange_us(links_alone(), exchange, place);
   EXPECT_LT(limited, any);
   EXPECT_GT(limited, 0.5 * any);

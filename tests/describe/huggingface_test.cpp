@@ -99,6 +99,36 @@ const Config kConfigs[] = {
       "num_local_experts": 32, "output_router_logits": false, "router_aux_loss_coef": 0.9, "sliding_window": 128,
       "swiglu_limit": 7.0, "tie_word_embeddings": false, "vocab_size": 201088,
       "quantization_config": {"quant_method": "mxfp4"}})"},
+    {"gpt-oss-120b", R"({"model_type": "gpt_oss", "attention_bias": true, "attention_dropout": 0.0,
+      "experts_per_token": 4, "head_dim": 64, "hidden_act": "silu", "hidden_size": 2880,
+      "initial_context_length": 4096, "intermediate_size": 2880, "max_position_embeddings": 131072,
+      "num_attention_heads": 64, "num_experts_per_tok": 4, "num_hidden_layers": 36, "num_key_value_heads": 8,
+      "num_local_experts": 128, "output_router_logits": false, "router_aux_loss_coef": 0.9, "sliding_window": 128,
+      "swiglu_limit": 7.0, "tie_word_embeddings": false, "vocab_size": 201088,
+      "quantization_config": {"quant_method": "mxfp4"}})"},
+    {"glm-4.5", R"({"model_type": "glm4_moe", "attention_bias": true, "first_k_dense_replace": 3,
+      "head_dim": 128, "hidden_act": "silu", "hidden_size": 5120, "intermediate_size": 12288,
+      "max_position_embeddings": 131072, "moe_intermediate_size": 1536, "n_group": 1, "n_routed_experts": 160,
+      "n_shared_experts": 1, "norm_topk_prob": true, "num_attention_heads": 96, "num_experts_per_tok": 8,
+      "num_hidden_layers": 92, "num_key_value_heads": 8, "num_nextn_predict_layers": 1,
+      "partial_rotary_factor": 0.5, "routed_scaling_factor": 2.5, "tie_word_embeddings": false, "topk_group": 1,
+      "use_qk_norm": true, "vocab_size": 151552})"},
+    {"kimi-k2", R"({"model_type": "kimi_k2", "attention_bias": false, "ep_size": 1,
+      "first_k_dense_replace": 1, "hidden_act": "silu", "hidden_size": 7168, "intermediate_size": 18432,
+      "kv_lora_rank": 512, "max_position_embeddings": 131072, "moe_intermediate_size": 2048, "moe_layer_freq": 1,
+      "n_group": 1, "n_routed_experts": 384, "n_shared_experts": 1, "norm_topk_prob": true,
+      "num_attention_heads": 64, "num_experts_per_tok": 8, "num_hidden_layers": 61, "num_key_value_heads": 64,
+      "num_nextn_predict_layers": 0, "q_lora_rank": 1536, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64,
+      "quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]},
+      "routed_scaling_factor": 2.827, "scoring_func": "sigmoid", "seq_aux": true, "tie_word_embeddings": false,
+      "topk_group": 1, "topk_method": "noaux_tc", "v_head_dim": 128, "vocab_size": 163840})"},
+    {"llama-4-scout",
+     R"({"model_type": "llama4_text", "attention_bias": false, "attention_chunk_size": 8192,
+      "head_dim": 128, "hidden_act": "silu", "hidden_size": 5120, "interleave_moe_layer_step": 1,
+      "intermediate_size": 8192, "intermediate_size_mlp": 16384, "max_position_embeddings": 10485760,
+      "num_attention_heads": 40, "num_experts_per_tok": 1, "num_hidden_layers": 48, "num_key_value_heads": 8,
+      "num_local_experts": 16, "router_aux_loss_coef": 0.001, "tie_word_embeddings": false,
+      "use_qk_norm": true, "vocab_size": 202048})"},
     {"glm-4.5-air", R"({"model_type": "glm4_moe", "attention_bias": true, "first_k_dense_replace": 1,
       "head_dim": 128, "hidden_act": "silu", "hidden_size": 4096, "intermediate_size": 10944,
       "max_position_embeddings": 131072, "moe_intermediate_size": 1408, "n_group": 1, "n_routed_experts": 128,
@@ -189,6 +219,20 @@ TEST(HuggingfaceConfig, IsTheModelThatThePresetDescribes) {
     }
     EXPECT_EQ(*model, preset) << config.preset;
   }
+}
+
+TEST(HuggingfaceConfig, ReadsTheGroupsThatRoutingIsLimitedTo) {
+  const auto moe = [](const std::string& text) {
+    return parse_huggingface_config(text, "c").value().moe.value();
+  };
+  EXPECT_EQ(moe(config_of("deepseek-v3")).n_groups, 8);
+  EXPECT_EQ(moe(config_of("deepseek-v3")).groups_per_token, 4);
+  EXPECT_EQ(moe(config_of("kimi-k2")).groups_per_token, 1);
+  // Greedy routing looks at no group.
+  const std::string greedy = replaced(config_of("deepseek-v3"), "noaux_tc", "greedy");
+  EXPECT_EQ(moe(greedy).n_groups, 1);
+  EXPECT_THAT(message_of(replaced(config_of("deepseek-v3"), "\"n_group\": 8", "\"n_group\": 7")),
+              HasSubstr("256 experts are not divisible into 7 groups"));
 }
 
 TEST(HuggingfaceConfig, BertHeadsFollowTheArchitecture) {

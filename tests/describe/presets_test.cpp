@@ -64,6 +64,18 @@ TEST(Presets, HaveThePublishedParts) {
   EXPECT_NEAR(static_cast<double>(active_parameter_count(preset("qwen1.5-moe-a2.7b"))), 2.7e9, 0.05e9);
   EXPECT_NEAR(static_cast<double>(active_parameter_count(preset("deepseek-v2"))), 21e9, 0.5e9);
   EXPECT_NEAR(static_cast<double>(active_parameter_count(preset("deepseek-v3"))), 37e9, 1e9);
+  // GPT-OSS counts the output matrix as active and the embedding (201,088 x 2,880) not.
+  const auto active = [&](std::string_view name) {
+    return static_cast<double>(active_parameter_count(preset(name)));
+  };
+  EXPECT_NEAR(active("gpt-oss-120b"), 5.13e9 + 0.58e9, 0.6e9);
+  EXPECT_NEAR(active("gpt-oss-20b"), 3.61e9 + 0.58e9, 0.6e9);
+  EXPECT_NEAR(active("kimi-k2"), 32e9, 1e9);
+  // GLM counts neither embedding nor output matrix, 151,552 rows each.
+  EXPECT_NEAR(active("glm-4.5") - 2 * 151552.0 * 5120, 32e9, 0.5e9);
+  EXPECT_NEAR(active("glm-4.5-air") - 2 * 151552.0 * 4096, 12e9, 0.5e9);
+  EXPECT_NEAR(active("llama-4-scout"), 17e9, 0.5e9);
+  EXPECT_NEAR(active("llama-4-maverick"), 17e9, 0.5e9);
   // DeepSeek-V3 without and with what predicts further tokens: 11.5 billion of its own.
   EXPECT_NEAR(static_cast<double>(multi_token_prediction_parameters(preset("deepseek-v3"))), 11.5e9, 0.15e9);
 }

@@ -137,12 +137,12 @@ TEST(WaitForLaunches, AListTakesAtLeastItsLaunches) {
   PricedList list;
   list.time_us = list.low_us = list.high_us = 150;
   list.kernels = 100;
-  wait_for_launches(list, 4);
+  wait_for_launches(list, time_with_launches({}, list, 4));
   EXPECT_DOUBLE_EQ(list.time_us, 400);
   EXPECT_DOUBLE_EQ(list.host_us, 250);
   EXPECT_DOUBLE_EQ(list.low_us, 280);  // 0.7 of it: kFastestLaunchShare
   EXPECT_DOUBLE_EQ(list.high_us, 400);
-  wait_for_launches(list, 4);
+  wait_for_launches(list, time_with_launches({}, list, 4));
   EXPECT_DOUBLE_EQ(list.host_us, 250);
 }
 
@@ -175,6 +175,30 @@ TEST(LayerWalkOfTrainings, LanesAreFilledWithoutOverlap) {
       }
     }
   }
+}
+
+// Launches take 1 us. Behind the wait: exchange launched at 1, until 51; 90 launches of the host alone; the product launched
+// at 92, until 122; then the attention in front of the wait of the next list, until 222. The GPU works for 180 of these.
+TEST(TimeWithLaunches, TheHostHasNoLeadBehindAWait) {
+  const WorkItem attention{"attention", gemm({.m = 1, .n = 1, .k = 1}, DType::bf16)};
+  const WorkItem host{"host", Operation{AmountShape{.kernel_class = KernelClass::none}, DType::bf16}};
+  WorkItem exchange{"exchange", Transfer{CollectiveOp::all_to_all, GroupKind::expert, Bytes{1}}};
+  const auto item = [](const WorkItem& of, double us, double launches) {
+    PlacedItem placed;
+    placed.item = &of;
+    placed.duration_us = placed.exposed_us = us;
+    placed.kernels = launches;
+    return placed;
+  };
+  const std::vector<PlacedItem> items = {item(attention, 100, 2), item(exchange, 50, 1), item(host, 0, 90),
+                                         item(attention, 30, 1)};
+  const PricedList sum = sum_of(items);
+  EXPECT_DOUBLE_EQ(sum.time_us, 180);
+  EXPECT_DOUBLE_EQ(time_with_launches(items, sum, 1), 180);  // nothing waits
+  exchange.host_waits = true;
+  EXPECT_DOUBLE_EQ(time_with_launches(items, sum, 1), 222);
+  EXPECT_DOUBLE_EQ(time_with_launches(items, sum, 0), 180);   // launched at once
+  EXPECT_DOUBLE_EQ(time_with_launches(items, sum, 10), 940);  // all launches, slower than everything
 }
 
 }  // namespace

@@ -324,5 +324,63 @@ TEST(MemoryForecast, RefusesWhatTheLayoutCheckRefuses) {
   EXPECT_THAT(memory.error().message(), HasSubstr("not divisible by tensor_parallel 3"));
 }
 
+Transformer mixture() {
+  Transformer model = gpt();
+  model.moe = MixtureOfExperts{
+      .n_experts = 8, .experts_per_token = 2, .expert_ffn_hidden_size = model.ffn_hidden_size};
+  return model;
+}
+
+// Two experts of eight on each of four ranks: all tokens of the four could visit both of one, 2 x 4 / 2 = 4 times the mean.
+TEST(DroplessMemory, GrowsEvenlyWithTheTokensOfTheBusiestRank) {
+  Layout layout = layout_of(1, false);
+  layout.degrees.data = layout.degrees.expert = 4;
+  layout.batch.global_batch_sequences = 4 * layout.batch.micro_batch_sequences;
+  const MemoryForecast even = forecast(mixture(), layout);
+  ASSERT_TRUE(even.dropless.has_value());
+  EXPECT_DOUBLE_EQ(even.dropless->worst_imbalance, 4);
+  EXPECT_GT(even.stages[0].dispatched.value(), 0);
+  layout.layer.expert_imbalance = 4;
+  EXPECT_DOUBLE_EQ(forecast(mixture(), layout).peak().value(), even.dropless->totals[0].value());
+  // Memory for 2.5 times the mean.
+  layout.layer.expert_imbalance = 2.5;
+  const double need_GiB = forecast(mixture(), layout).peak().value() / kGiB;
+  layout.layer.expert_imbalance = 1;
+  EXPECT_NEAR(forecast(mixture(), layout, need_GiB).dropless->fits_to_imbalance, 2.5, 1e-6);
+  EXPECT_EQ(forecast(mixture(), layout, 0.01).dropless->fits_to_imbalance, 0);
+  layout.layer.expert_capacity_factor = 1;
+  EXPECT_FALSE(forecast(mixture(), layout).dropless.has_value());
+  EXPECT_FALSE(forecast(gpt(), layout_of(1, false)).dropless.has_value());
+}
+
+TEST(States, NarrowWeightsLieThereInBothOrientations) {
+  Layout layout = layout_of(1, false);
+  const double plain = forecast(gpt(), layout).stages[0].weights.value();
+  layout.layer.precision.compute = DType::fp8;
+  const double with_copies = forecast(gpt(), layout).stages[0].weights.value();
+  layout.layer.precision.fp8.gather_weights = true;
+  const double narrow_alone = forecast(gpt(), layout).stages[0].weights.value();
+  double in_layers = 0;
+  for (std::int64_t i = 0; i < gpt().n_layers; ++i) {
+    in_layers += static_cast<double>(layer_parameter_count(gpt(), i).total());
+  }
+  EXPECT_DOUBLE_EQ(with_copies - plain, 2 * in_layers);
+  EXPECT_DOUBLE_EQ(narrow_alone, plain);  // two bytes in place of the 16-bit weight
+}
+
+// Of two stages each rank holds both, and activations of three micro-batches.
+TEST(MemoryForecast, DualPipeHoldsTheMirrorsStageToo) {
+  Layout layout = layout_of(1, false);
+  layout.degrees.pipeline = 2;
+  layout.batch.global_batch_sequences = 8 * layout.batch.micro_batch_sequences;
+  const MemoryForecast plain = forecast(gpt(), layout);
+  layout.pipeline.schedule = PipelineSchedule::dual_pipe;
+  const MemoryForecast dual = forecast(gpt(), layout);
+  EXPECT_DOUBLE_EQ(dual.stages[0].weights.value(),
+                   plain.stages[0].weights.value() + plain.stages[1].weights.value());
+  EXPECT_EQ(dual.stages[0].weights, dual.stages[1].weights);
+  EXPECT_EQ(dual.stages[1].micro_batches_held, 3);
+}
+
 }  // namespace
 }  // namespace stepcast

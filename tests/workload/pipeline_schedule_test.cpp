@@ -208,6 +208,16 @@ TEST(PipelineMemory, ZeroBubbleNeverHoldsMoreThanTheFirstStageOfOneForwardOneBac
   }
 }
 
+// The bubble of DualPipe is that of ZB-H1; it feeds both ends and keeps one micro-batch more than it has stages.
+TEST(PipelineOrder, DualPipeIsLaidOutAsZeroBubble) {
+  EXPECT_EQ(text({PipelineSchedule::dual_pipe, 4, 1, 8}, 1),
+            text({PipelineSchedule::zero_bubble_h1, 4, 1, 8}, 1));
+  EXPECT_EQ(peak_activations_held({PipelineSchedule::dual_pipe, 4, 1, 8}, 0), 5U);
+  EXPECT_EQ(peak_activations_held({PipelineSchedule::dual_pipe, 4, 1, 8}, 3), 5U);
+  EXPECT_FALSE(check({PipelineSchedule::dual_pipe, 3, 1, 8}).ok());
+  EXPECT_FALSE(check({PipelineSchedule::dual_pipe, 4, 1, 7}).ok());
+}
+
 std::string message_of(const PipelineShape& shape) {
   const Status status = check(shape);
   return status.ok() ? "no error" : status.error().message();

@@ -671,6 +671,18 @@ TEST(StepWorkExperts, CapacityLimitsTheBusiestRank) {
   EXPECT_DOUBLE_EQ(all.transferred_bytes, 2 * dropped.transferred_bytes);
 }
 
+TEST(StepWorkExperts, PaddedExpertsAreAlwaysFull) {
+  Layout layout = layout_of(1);
+  layout.degrees.data = layout.degrees.expert = 4;
+  const Totals even = totals(work_for(mixture(), layout).layer_kinds[0]->forward);
+  layout.layer.expert_capacity_factor = 1.5;
+  EXPECT_DOUBLE_EQ(totals(work_for(mixture(), layout).layer_kinds[0]->forward).transferred_bytes,
+                   even.transferred_bytes);
+  layout.layer.expert_pads_to_capacity = true;
+  EXPECT_DOUBLE_EQ(totals(work_for(mixture(), layout).layer_kinds[0]->forward).transferred_bytes,
+                   1.5 * even.transferred_bytes);
+}
+
 TEST(StepWorkExperts, GraphsCaptureTheirScopeAlone) {
   Layout layout = layout_of(1);
   layout.layer.cuda_graphs.router = true;

@@ -162,6 +162,10 @@ struct ForecastCoverage {
 struct ForecastStageMemory {
   double weights_GiB = 0, gradients_GiB = 0, optimizer_GiB = 0, activations_GiB = 0, working_GiB = 0,
          communication_GiB = 0, reserve_GiB = 0, total_GiB = 0;
+  double dispatched_GiB = 0;  // of the activations: tokens at their experts
+  std::string verdict{};      // as ForecastMemory::verdict, of this stage
+  std::optional<double>
+      all_to_one_GiB{};  // in all, if all tokens of an expert-parallel group went to one rank
   friend bool operator==(const ForecastStageMemory&, const ForecastStageMemory&) = default;
 };
 
@@ -170,6 +174,9 @@ struct ForecastMemory {
   double peak_memory_GiB = 0, available_GiB = 0, margin_GiB = 0;
   std::uint32_t worst_stage = 0;
   std::vector<ForecastStageMemory> stages{};
+  // Experts that drop no token: visits of the busiest rank over the mean if it got all tokens of its group, and up to
+  // which every stage fits.
+  std::optional<double> worst_imbalance{}, fits_to_imbalance{};
   friend bool operator==(const ForecastMemory&, const ForecastMemory&) = default;
 };
 
@@ -184,6 +191,15 @@ struct ForecastThroughput {
   std::optional<double> hardware_tflops_per_gpu{};  // of what runs
   std::optional<double> mfu{}, hfu{};               // fractions
   friend bool operator==(const ForecastThroughput&, const ForecastThroughput&) = default;
+};
+
+// What uneven experts cost.
+struct ForecastExpertLoad {
+  std::string load{};            // as it was asked for
+  double busiest_over_mean = 1;  // visits of the rank that all wait for
+  double balanced_step_ms = 0;   // the step with balanced experts
+  double cost_ms = 0;            // the step less that
+  friend bool operator==(const ForecastExpertLoad&, const ForecastExpertLoad&) = default;
 };
 
 // What somebody wants to train, and what a GPU costs.
@@ -322,6 +338,7 @@ struct Forecast {
   ForecastPath critical_path;
   ForecastCoverage coverage;
   std::optional<ForecastMemory> memory{};
+  std::optional<ForecastExpertLoad> expert_load{};  // where one was asked for
   ForecastThroughput throughput;
   std::optional<ForecastTraining> training{};
   std::vector<ForecastItemList> explained{};  // where asked for

@@ -122,7 +122,10 @@ ForecastClass class_of(const ForecastInput& input, const RankBreakdown& b) {
   c.collective_wait_ms = b.collective_wait_us * kMsPerUs;
   c.kernels_ms = by_class(b.kernels_us);
   c.baseline_ms = stream_baseline(program, input.costs, b.rank_class).time_us * kMsPerUs;
-  for (const StreamBreakdown& s : b.streams) c.streams.push_back(stream_of(s));
+  for (const StreamBreakdown& s : b.streams) {
+    // A described rank has the streams of every layout; of a recorded one each had work.
+    if (s.tasks > 0 || c.rank) c.streams.push_back(stream_of(s));
+  }
   for (const ThreadBreakdown& t : b.threads) c.threads.push_back(thread_of(t));
   return c;
 }

@@ -112,7 +112,12 @@ ForecastMemory memory_of(const MemoryForecast& memory) {
   out.available_GiB = gib(memory.available);
   out.margin_GiB = gib(memory.margin());
   out.worst_stage = memory.worst_stage;
-  for (const StageMemory& s : memory.stages) {
+  if (memory.dropless) {
+    out.worst_imbalance = memory.dropless->worst_imbalance;
+    out.fits_to_imbalance = memory.dropless->fits_to_imbalance;
+  }
+  for (std::size_t i = 0; i < memory.stages.size(); ++i) {
+    const StageMemory& s = memory.stages[i];
     out.stages.push_back({.weights_GiB = gib(s.weights),
                           .gradients_GiB = gib(s.gradients),
                           .optimizer_GiB = gib(s.optimizer),
@@ -120,7 +125,10 @@ ForecastMemory memory_of(const MemoryForecast& memory) {
                           .working_GiB = gib(s.working),
                           .communication_GiB = gib(s.communication),
                           .reserve_GiB = gib(s.reserve),
-                          .total_GiB = gib(s.total())});
+                          .total_GiB = gib(s.total()),
+                          .dispatched_GiB = gib(s.dispatched),
+                          .verdict = std::string{to_string(memory.verdict_of(s.total()))}});
+    if (memory.dropless) out.stages.back().all_to_one_GiB = gib(memory.dropless->totals[i]);
   }
   return out;
 }

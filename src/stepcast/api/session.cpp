@@ -610,6 +610,16 @@ Result<Forecast> Session::predict(const PredictRequest& request, Sensitivity* se
                     {.explained = request.explained,
                      .published = request.published,
                      .forecast = {.collectives = request.collectives, .path_steps = request.path_steps}}));
+  if (request.job.settings.expert_load) {
+    Layout balanced = job.layout;
+    balanced.layer.expert_imbalance = 1;
+    STEPCAST_ASSIGN(const StepPrediction without, steps.predict(job.model, balanced));
+    const double balanced_ms = without.step.time.value() / 1e3;
+    forecast.expert_load = {.load = *request.job.settings.expert_load,
+                            .busiest_over_mean = kept_imbalance(job.layout.layer),
+                            .balanced_step_ms = balanced_ms,
+                            .cost_ms = forecast.step_time_ms - balanced_ms};
+  }
   notes.insert(notes.end(), job.notes.begin(), job.notes.end());
   if (as_shipped->node.gpus_per_node != priced->platform->node.gpus_per_node) {
     notes.push_back(fmt::format("nodes of {} GPUs as described; {} has {}",

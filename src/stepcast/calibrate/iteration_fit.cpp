@@ -87,6 +87,7 @@ std::span<const FittedFactor> fitted_factors() {
       FittedFactor{"memory_bound_factor", &A::memory_bound_factor, 0.15},
       FittedFactor{"attention_factor", &A::attention_factor, 0.15},
       FittedFactor{"communication_factor", &A::communication_factor, 0.20},
+      FittedFactor{"expert_factor", &A::expert_factor, 0.25},
   };
   return kFactors;
 }
@@ -197,6 +198,7 @@ ModelRecord step_factors_record(const StepAssumptions& assumptions) {
   factors.memory_bound = assumptions.memory_bound_factor;
   factors.attention = assumptions.attention_factor;
   factors.communication = assumptions.communication_factor;
+  factors.experts = assumptions.expert_factor;
   record.parameters = factors.write();
   return record;
 }

@@ -185,11 +185,12 @@ constexpr std::array<std::pair<std::string_view, Sharding>, 12> kShardings{{{"ze
                                                                             {"none", Sharding::none},
                                                                             {"no", Sharding::none},
                                                                             {"ddp", Sharding::none}}};
-constexpr std::array<std::pair<std::string_view, PipelineSchedule>, 6> kSchedules{
+constexpr std::array<std::pair<std::string_view, PipelineSchedule>, 7> kSchedules{
     {{"gpipe", PipelineSchedule::gpipe},
      {"interleaved", PipelineSchedule::interleaved},
      {"vpp", PipelineSchedule::interleaved},
      {"zero", PipelineSchedule::zero_bubble_h1},
+     {"dual", PipelineSchedule::dual_pipe},
      {"1f1b", PipelineSchedule::one_f_one_b},
      {"none", PipelineSchedule::one_f_one_b}}};
 constexpr std::array<std::pair<std::string_view, AttentionMethod>, 3> kAttentions{
@@ -293,7 +294,7 @@ Result<LlmRun> run_of(const CsvRows& rows) {
   STEPCAST_ASSIGN(layout.sharding.kind, word_of(rows, "sharding", kShardings, Sharding::none));
   STEPCAST_ASSIGN(layout.pipeline.schedule,
                   word_of(rows, "pipeline_schedule", kSchedules, PipelineSchedule::one_f_one_b));
-  if (layout.degrees.virtual_stages > 1 && layout.pipeline.schedule != PipelineSchedule::zero_bubble_h1) {
+  if (layout.degrees.virtual_stages > 1 && !splits_backward(layout.pipeline.schedule)) {
     layout.pipeline.schedule = PipelineSchedule::interleaved;
   }
   if (layout.pipeline.schedule == PipelineSchedule::interleaved && layout.degrees.virtual_stages == 1 &&

@@ -210,6 +210,16 @@ std::span<const NotePhrase> note_phrases() {
       {"two sequences packed in each row",
        [](LlmRun& r, Text) { pack(r, static_cast<double>(r.layout.batch.seq_len_tokens) / 2); }},
       {"cuda graph", [](LlmRun& r, Text) { r.layout.layer.cuda_graphs.full_iteration = true; }},
+      // Tokens beyond an expert's capacity are dropped and experts padded to it, as NVIDIA's recipes do.
+      {"tokendrop",
+       [](LlmRun& r, Text) {
+         if (!r.model.moe) return;
+         r.layout.layer.expert_capacity_factor = 1;
+         r.layout.layer.expert_pads_to_capacity = true;
+       }},
+      // "release 26.04.01", the month of a container.
+      {"release ",
+       [](LlmRun& r, Text rest) { r.layout.software.version = std::string{without_blanks(rest)}; }},
       {"delay_wgrad=1", [](LlmRun& r, Text) { r.layout.layer.overlap.delayed_weight_gradient = true; }},
   };
   return kPhrases;

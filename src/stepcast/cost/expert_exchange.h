@@ -46,9 +46,11 @@ struct TokenExchange {
   double tokens = 0;  // of one rank
   double hidden_size = 0;
   double element_bytes = 2;
+  std::optional<double> dispatch_bytes;  // of an element on its way there, if not element_bytes
   std::int64_t top_k = 1, n_experts = 1;
-  std::int64_t max_nodes = 0;  // that the experts of one token lie on; 0: any
-  double sms = 20;             // given to the kernel
+  // Groups of experts, in the order of the ranks, of which a token visits a few; as many as there are: any.
+  std::int64_t n_groups = 1, groups_per_token = 1;
+  double sms = 20;  // given to the kernel
   friend bool operator==(const TokenExchange&, const TokenExchange&) = default;
 };
 
@@ -62,8 +64,14 @@ struct ExchangePlace {
 // experts per token 5.3.
 [[nodiscard]] double expected_parts(std::int64_t n_experts, std::int64_t parts, std::int64_t top_k);
 
+// The same where routing is limited to groups of experts.
+[[nodiscard]] double expected_parts(const TokenExchange& exchange, std::int64_t parts);
+
 [[nodiscard]] double exchange_us(const ExchangeRates& rates, const TokenExchange& exchange,
                                  const ExchangePlace& place);
+
+// So much wider, each side in ln, is the band for a number of nodes that nobody measured.
+[[nodiscard]] double band_of_other_nodes(std::int64_t nodes);
 
 class ExpertExchange {
  public:

@@ -5,9 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include <fmt/format.h>
-
-#include "stepcast/cost/families/record_numbers.h"
+#include "stepcast/cost/detail/device_rates.h"
 
 namespace stepcast {
 namespace {
@@ -19,29 +17,22 @@ constexpr double kTileColumns = 128;
 constexpr double kMostOfPeak = 0.85;
 // Of the sum of arithmetic and memory time: |x| of a 4-norm. Assumed.
 constexpr double kSharpness = 4;
-// What rates of another device or type lose in certainty, each side, in ln. Assumed.
-constexpr double kOfArchitecture = 0.10, kOfAnyDevice = 0.25, kOfOtherType = 0.12;
-
-double sharp_sum(double a, double b) {
-  return std::pow(std::pow(a, kSharpness) + std::pow(b, kSharpness), 1 / kSharpness);
-}
+// What rates of another type lose in certainty, each side, in ln. Assumed.
+constexpr double kOfOtherType = 0.12;
 
 double real_size(DType dtype) { return dtype == DType::fp4 ? 0.5 : element_size(dtype).value(); }
 
-struct Field {
-  std::string_view name;
-  double ExpertRates::*member;
-  bool positive = true;
-};
-constexpr std::array<Field, 9> kFields{{{"startup_us", &ExpertRates::startup_us},
-                                        {"arithmetic_share", &ExpertRates::arithmetic_share},
-                                        {"memory_share", &ExpertRates::memory_share},
-                                        {"fill_depth", &ExpertRates::fill_depth},
-                                        {"tile_rows", &ExpertRates::tile_rows},
-                                        {"movement_factor", &ExpertRates::movement_factor},
-                                        {"per_expert_us", &ExpertRates::per_expert_us},
-                                        {"log_p10", &ExpertRates::log_p10, false},
-                                        {"log_p90", &ExpertRates::log_p90, false}}};
+constexpr std::array<detail::RateField<ExpertRates>, 9> kFields{
+    {{"startup_us", &ExpertRates::startup_us},
+     {"arithmetic_share", &ExpertRates::arithmetic_share},
+     {"memory_share", &ExpertRates::memory_share},
+     {"fill_depth", &ExpertRates::fill_depth},
+     {"tile_rows", &ExpertRates::tile_rows},
+     {"movement_factor", &ExpertRates::movement_factor},
+     {"per_expert_us", &ExpertRates::per_expert_us},
+     {"log_p10", &ExpertRates::log_p10, false},
+     {"log_p90", &ExpertRates::log_p90, false}}};
+constexpr std::span<const detail::RateField<ExpertRates>> kRates{kFields};
 
 // The types to ask for, in this order.
 std::vector<DType> like(DType dtype) {
@@ -51,20 +42,6 @@ std::vector<DType> like(DType dtype) {
     case DType::fp4: return {DType::fp4, DType::fp8, DType::bf16};
     default: return {DType::bf16};
   }
-}
-
-// Geometric mean of the rates, arithmetic of the band.
-ExpertRates mean_of(const std::vector<const ExpertRates*>& of, double wider) {
-  ExpertRates mean = *of.front();
-  const auto n = static_cast<double>(of.size());
-  for (const Field& field : kFields) {
-    double sum = 0;
-    for (const ExpertRates* r : of) sum += field.positive ? std::log(r->*field.member) : r->*field.member;
-    mean.*field.member = field.positive ? std::exp(sum / n) : sum / n;
-  }
-  mean.log_p10 -= wider;
-  mean.log_p90 += wider;
-  return mean;
 }
 
 }  // namespace
@@ -86,7 +63,7 @@ double grouped_product_us(const ExpertRates& rates, const DeviceFigures& device,
   const double bytes =
       product.experts * ((product.m * product.k + product.k * product.n) * product.operand_bytes +
                          product.m * product.n * product.output_bytes);
-  return sharp_sum(arithmetic_us, bytes / (device.memory.per_us * rates.memory_share));
+  return detail::sharp_sum(arithmetic_us, bytes / (device.memory.per_us * rates.memory_share), kSharpness);
 }
 
 double expert_layer_us(const ExpertRates& rates, const DeviceFigures& device, const ExpertLayer& layer) {
@@ -108,22 +85,12 @@ double expert_layer_us(const ExpertRates& rates, const DeviceFigures& device, co
 std::optional<ExpertRates> ExpertKernels::rates(const Device& device, DType dtype) const {
   double other_type = 0;
   for (const DType type : like(dtype)) {
-    std::vector<const ExpertRates*> own, of_architecture, all;
+    std::vector<const ExpertRates*> of_type;
     for (const ExpertRates& r : measured) {
-      if (r.dtype != type) continue;
-      all.push_back(&r);
-      if (same_name(r.architecture, device.architecture)) of_architecture.push_back(&r);
-      if (device.is_called(r.device)) own.push_back(&r);
+      if (r.dtype == type) of_type.push_back(&r);
     }
-    std::optional<ExpertRates> found;
-    if (!own.empty()) {
-      found = mean_of(own, other_type);
-    } else if (!of_architecture.empty()) {
-      found = mean_of(of_architecture, other_type + kOfArchitecture);
-    } else if (!all.empty()) {
-      found = mean_of(all, other_type + kOfAnyDevice);
-    }
-    if (found) {
+    if (std::optional<ExpertRates> found =
+            detail::rates_for<ExpertRates>(device, of_type, kRates, other_type)) {
       found->dtype = dtype;  // the peak is that of the type that is asked for
       return found;
     }
@@ -133,46 +100,20 @@ std::optional<ExpertRates> ExpertKernels::rates(const Device& device, DType dtyp
 }
 
 Result<ExpertKernels> ExpertKernels::read(const JsonValue& parameters) {
-  const JsonValue* list = parameters.find("rates");
-  if (list == nullptr || !list->is_array()) return Error{"`rates` is missing (an array)"};
   ExpertKernels kernels;
-  for (const JsonValue& item : list->items()) {
-    if (!item.is_object()) return Error{"`rates` must hold objects"};
-    ExpertRates rates;
-    const auto text = [&](std::string_view key) {
-      const JsonValue* value = item.find(key);
-      return value != nullptr && value->is_text() ? value->text() : std::string{};
-    };
-    rates.device = text("device");
-    rates.architecture = text("architecture");
+  const auto read_type = [](const auto& text, ExpertRates& rates) -> Status {
     rates.dtype = parse_dtype(text("dtype"));
-    if (rates.device.empty() || rates.dtype == DType::unknown) {
-      return Error{"an entry of `rates` lacks its device or a type that is known"};
-    }
-    for (const Field& field : kFields) {
-      STEPCAST_ASSIGN(rates.*field.member,
-                      field.positive ? positive_number(item, field.name) : finite_number(item, field.name));
-    }
-    kernels.measured.push_back(std::move(rates));
-  }
+    if (!rates.device.empty() && rates.dtype != DType::unknown) return Ok{};
+    return Error{"an entry of `rates` lacks its device or a type that is known"};
+  };
+  STEPCAST_ASSIGN(kernels.measured, detail::read_rates<ExpertRates>(parameters, kRates, read_type));
   return kernels;
 }
 
 JsonValue ExpertKernels::write() const {
-  JsonValue list = JsonValue::array();
-  for (const ExpertRates& rates : measured) {
-    JsonValue item = JsonValue::object();
-    item.add("device", JsonValue{rates.device});
-    item.add("architecture", JsonValue{rates.architecture});
+  return detail::write_rates<ExpertRates>(measured, kRates, [](JsonValue& item, const ExpertRates& rates) {
     item.add("dtype", JsonValue{to_string(rates.dtype)});
-    for (const Field& field : kFields) {
-      item.add(field.name, JsonValue{rounded(rates.*field.member, 4)});
-    }
-    list.add(std::move(item));
-  }
-  JsonValue value = JsonValue::object();
-  value.add("rates", std::move(list));
-  return value;
+  });
 }
 
 bool is_expert_product(const Operation& operation) {

@@ -18,6 +18,7 @@ std::span<const StepFactorField> step_factor_fields() {
       StepFactorField{"weight_gradient_factor", &F::weight_gradient, 0.5, 3},
       StepFactorField{"attention_factor", &F::attention, 0.2, 5},
       StepFactorField{"memory_bound_factor", &F::memory_bound, 0.2, 5},
+      StepFactorField{"expert_factor", &F::experts, 0.2, 5},
       StepFactorField{"communication_factor", &F::communication, 0.2, 5},
       StepFactorField{"intra_node_factor", &F::intra_node, 0.001, 1000},
       StepFactorField{"inter_node_factor", &F::inter_node, 0.001, 1000},

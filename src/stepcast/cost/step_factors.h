@@ -17,6 +17,7 @@ inline constexpr std::string_view kStepFactorsKind = "step_factors";
 struct StepFactors {
   double gemm = 1, fp8_gemm = 1, weight_gradient = 1, attention = 1, memory_bound = 1;
   double unmeasured_kernels = 1;  // of all kernels whose time no measurement of the device stands behind
+  double experts = 1;             // of what experts add to a layer
   double communication = 1, intra_node = 1, inter_node = 1;
 
   // Keys of step_factor_fields(), each of which may be missing. Errors: a factor outside of its limits, a key

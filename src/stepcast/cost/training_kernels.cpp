@@ -66,6 +66,7 @@ void TrainingKernels::set_options(const TrainingKernelOptions& options) {
   options_.fp8_gemm_factor *= factors_.fp8_gemm;
   options_.unmeasured_kernels_factor *= factors_.unmeasured_kernels;
   options_.memory_bound_factor *= factors_.memory_bound;
+  options_.expert_factor *= factors_.experts;
   priced_.clear();
 }
 
@@ -137,7 +138,7 @@ PricedOperation TrainingKernels::compute(const Operation& operation) const {
   // Without work: what the host does besides launching, in launches.
   if (const auto* amount = std::get_if<AmountShape>(&operation.shape);
       amount != nullptr && amount->kernel_class == KernelClass::none) {
-    return {Estimate{}, KernelClass::none, 1, 0, {}};
+    return {Estimate{}, KernelClass::none, options_.expert_factor, 0, {}};
   }
   const std::optional<ExplainedEstimate> of_experts_alone = of_experts(operation);
   ExplainedEstimate alone = of_experts_alone ? *of_experts_alone : model_->explain(operation);
@@ -179,7 +180,9 @@ PricedOperation TrainingKernels::compute(const Operation& operation) const {
     const double us = bound.time.value() / factor_of(bound.source);
     if (us > time.time.value()) time = time.scaled(us / time.time.value());
   }
-  const double factor = factor_of(alone.estimate.source);
+  double factor = factor_of(alone.estimate.source);
+  if (of_experts_alone || std::holds_alternative<MovementShape>(operation.shape))
+    factor *= options_.expert_factor;
   return {time.scaled(factor), kernel_class, static_cast<double>(work.kernels),
           is_matrix_work(kernel_class) ? work.flops.value() : 0.0, alone.record};
 }

@@ -15,6 +15,7 @@
 #include "stepcast/describe/presets.h"
 #include "stepcast/describe/software_defaults.h"
 #include "stepcast/describe/torchtitan.h"
+#include "stepcast/workload/expert_load.h"
 
 namespace stepcast {
 namespace {
@@ -225,6 +226,42 @@ Result<ResolvedJob> resolve_settings(const Job& job, const std::optional<Transfo
   return result;
 }
 
+// The busiest rank of an expert-parallel group under the load that was named: words, or else a file.
+Status apply_expert_load(const JobSettings& s, ResolvedJob& job) {
+  if (!s.expert_load) return Ok{};
+  if (!job.model.moe) {
+    return Error::at("", "--expert-load", fmt::format("{} has no experts", job.model.name))
+        .advice("leave it out");
+  }
+  ExpertLoad load;
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(*s.expert_load, ignored)) {
+    constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 24;
+    STEPCAST_ASSIGN(const std::string text, read_file(*s.expert_load, kMostBytes));
+    STEPCAST_ASSIGN(load, parse_expert_load_file(text, *s.expert_load));
+  } else {
+    Result<ExpertLoad> words = parse_expert_load(*s.expert_load);
+    if (!words) {
+      return Error::at("", "--expert-load")
+          .found(fmt::format("`{}`, and no such file", s.expert_load->substr(0, 60)))
+          .expected("balanced, power-law:EXPONENT (above 0, at most 4), or a file with a line per expert");
+    }
+    load = std::move(*words);
+  }
+  const MixtureOfExperts& moe = *job.model.moe;
+  STEPCAST_TRY(check(load, moe.n_experts, moe.experts_per_token));
+  LayerChoices& layer = job.layout.layer;
+  const Degrees& degrees = job.layout.degrees;
+  // That a group of ranks with all experts routes at a time.
+  const double tokens = static_cast<double>(job.layout.batch.micro_batch_sequences) *
+                        static_cast<double>(job.layout.batch.seq_len_tokens) /
+                        static_cast<double>(degrees.context * degrees.tensor) *
+                        static_cast<double>(degrees.expert * job.layout.expert_tensor_degree());
+  layer.expert_imbalance = std::max(
+      1.0, busiest_over_mean(load, moe.n_experts, degrees.expert, tokens, layer.expert_capacity_factor));
+  return Ok{};
+}
+
 }  // namespace
 
 JobSettings over(const JobSettings& lower, const JobSettings& upper) {
@@ -270,6 +307,7 @@ Result<ResolvedJob> resolve(const Job& job) {
   if (!job.torchtitan) {
     STEPCAST_ASSIGN(ResolvedJob result, resolve_settings(job, base));
     note_ignored_keys(job, result);
+    STEPCAST_TRY(apply_expert_load(job.settings, result));
     return result;
   }
   STEPCAST_TRY(detail::check_numbers(job.settings));
@@ -277,6 +315,7 @@ Result<ResolvedJob> resolve(const Job& job) {
                                                               {base, job.n_gpus, job.settings}));
   note_ignored_keys(job, result);
   result.not_modelled.insert(result.not_modelled.end(), job.not_modelled.begin(), job.not_modelled.end());
+  STEPCAST_TRY(apply_expert_load(job.settings, result));
   return result;
 }
 

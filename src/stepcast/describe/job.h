@@ -37,6 +37,7 @@ struct JobSettings {
   std::optional<std::string> tokenizer;  // stands for the vocabulary: "GPT2BPETokenizer"
   std::optional<std::string> window;     // tokens before and behind: "4095,0"; -1: all
   std::optional<std::int64_t> n_experts, experts_per_token, expert_ffn_hidden_size, shared_ffn_hidden_size;
+  std::optional<std::int64_t> n_expert_groups, expert_groups_per_token;
   std::optional<std::string> moe_layer_pattern;  // a number, or a list such as "[0]*3+[1]*58"
   std::optional<bool> latent_attention;
   std::optional<std::int64_t> q_lora_rank, kv_lora_rank, qk_head_dim, qk_rope_head_dim, v_head_dim;
@@ -47,7 +48,8 @@ struct JobSettings {
   std::optional<std::int64_t> first_stage_layers, last_stage_layers;
   std::optional<std::string> pipeline_layout;  // layers of every stage: "Et*3|(tt|)*29,m|L"
   std::optional<bool> count_embedding_as_layer, count_output_as_layer;  // when layers are spread over stages
-  std::optional<bool> pipeline_before_data;                             // rank order tp-cp-ep-pp-dp
+  std::optional<PipelineSchedule> pipeline_schedule;  // where it does not follow from virtual stages
+  std::optional<bool> pipeline_before_data;           // rank order tp-cp-ep-pp-dp
 
   // Batches, in sequences.
   std::optional<std::int64_t> micro_batch_sequences, global_batch_sequences, seq_len_tokens;
@@ -66,6 +68,9 @@ struct JobSettings {
   std::optional<bool> sequence_parallel;
   std::optional<ContextParallelKind> context_parallel_kind;
   std::optional<double> expert_capacity_factor;
+  std::optional<bool> pad_experts_to_capacity;
+  // How tokens spread over experts: "balanced", "power-law:1.2", or a file of measured loads (workload/expert_load.h).
+  std::optional<std::string> expert_load;
   std::optional<AttentionMethod> attention;
   std::optional<bool> flash_attention, legacy_models;
   std::optional<std::string> transformer_implementation;  // "local", "transformer_engine"
@@ -82,6 +87,7 @@ struct JobSettings {
   std::optional<bool> fuse_gradient_accumulation;
   std::optional<bool> overlap_tensor_parallel, overlap_expert, overlap_sequence_parallel_weight_gradient;
   std::optional<bool> delay_weight_gradient;
+  std::optional<bool> narrow_dispatch;                         // tokens travel to their experts in 8 bits
   std::optional<TokenDispatcher> dispatcher, flex_dispatcher;  // the second: which, if the first is "flex"
 
   // What is trained, and on what. Without flags of Megatron-LM.

@@ -118,6 +118,8 @@ Transformer deepseek_v2() {
                          .expert_ffn_hidden_size = 1536,
                          .n_shared_experts = 2,
                          .shared_ffn_hidden_size = 1536,
+                         .n_groups = 8,
+                         .groups_per_token = 3,
                          .first_dense_layers = 1});
 }
 
@@ -136,6 +138,8 @@ Transformer deepseek_v3() {
                                       .expert_ffn_hidden_size = 2048,
                                       .n_shared_experts = 1,
                                       .shared_ffn_hidden_size = 2048,
+                                      .n_groups = 8,
+                                      .groups_per_token = 4,
                                       .first_dense_layers = 3});
   model.n_multi_token_prediction_layers = 1;
   return model;

@@ -200,8 +200,28 @@ PricedList sum_of(std::span<const PlacedItem> items) {
   return sum;
 }
 
-void wait_for_launches(PricedList& list, double launch_us) {
-  const double missing = list.kernels * launch_us - list.time_us;
+double time_with_launches(std::span<const PlacedItem> items, const PricedList& sum, double launch_us) {
+  const double least = std::max(sum.time_us, sum.kernels * launch_us);
+  const auto wait =
+      std::ranges::find_if(items, [](const PlacedItem& placed) { return placed.item->host_waits; });
+  if (wait == items.end() || launch_us <= 0) return least;
+  double host_us = 0, gpu_us = 0;
+  const auto run = [&](std::span<const PlacedItem> part) {
+    for (const PlacedItem& placed : part) {
+      host_us += placed.kernels * launch_us;
+      // Besides the computation, what sticks out beyond it.
+      const double us = placed.item->transfer() != nullptr ? placed.exposed_us : placed.duration_us;
+      if (us > 0) gpu_us = std::max(gpu_us, host_us) + us;
+    }
+  };
+  const auto in_front = static_cast<std::size_t>(wait - items.begin());
+  run(items.subspan(in_front));
+  run(items.first(in_front));
+  return std::max(least, std::max(gpu_us, host_us));
+}
+
+void wait_for_launches(PricedList& list, double with_launches_us) {
+  const double missing = with_launches_us - list.time_us;
   if (missing <= 0) return;
   list.host_us += missing;
   list.time_us += missing;

@@ -82,7 +82,18 @@ struct PricedLayer {
 
 [[nodiscard]] PricedList sum_of(std::span<const PlacedItem> items);
 
-// The host launches the kernels of a list while the GPU runs them: a list takes at least its launches.
-void wait_for_launches(PricedList& list, double launch_us);
+// How long a list of `sum.kernels` launches takes. The host launches the kernels while the GPU runs them, far enough ahead
+// that a list takes at least its launches and no longer. Where it waits for the device in the middle (host_waits), it has no
+// lead behind that: the GPU idles until each kernel there is launched. Such lists follow each other, so that the lead of
+// what stands in front is what was gained behind the wait of the list before:
+//
+//   host  |wait|=exchange=|==products==|==attention==|==router==|wait|
+//   GPU        |          |exchange|   |products.....|attention|router|
+//                          ^idle        ^idle
+[[nodiscard]] double time_with_launches(std::span<const PlacedItem> items, const PricedList& sum,
+                                        double launch_us);
+
+// Makes `list`, which took no launches into account, that long.
+void wait_for_launches(PricedList& list, double with_launches_us);
 
 }  // namespace stepcast

@@ -40,7 +40,7 @@ class Walker {
   bool find_repetition() {
     const std::uint32_t q = round_micro_batches(shape_);
     if (shape_.schedule == PipelineSchedule::gpipe) return false;
-    const bool held_back = shape_.schedule == PipelineSchedule::zero_bubble_h1;
+    const bool held_back = splits_backward(shape_.schedule);
     round_passes_ = std::size_t{q} * shape_.virtual_stages * (held_back ? 3 : 2);
     for (const std::vector<PipelinePass>& order : orders_) {
       Repetition found{0, order.size()};
@@ -172,9 +172,9 @@ std::uint32_t short_walk_micro_batches(const PipelineShape& shape) {
   if (shape.schedule == PipelineSchedule::gpipe) return shape.micro_batches;
   // Filling and draining takes as many micro-batches as there are stages, with held-back weight gradients
   // twice as many, interleaved a round each; a few rounds in between to find a common pace.
-  const std::uint32_t few = shape.virtual_stages > 1                             ? 4 * q
-                            : shape.schedule == PipelineSchedule::zero_bubble_h1 ? 2 * shape.stages + 4
-                                                                                 : shape.stages + 4;
+  const std::uint32_t few = shape.virtual_stages > 1          ? 4 * q
+                            : splits_backward(shape.schedule) ? 2 * shape.stages + 4
+                                                              : shape.stages + 4;
   return std::min(shape.micro_batches, few + shape.micro_batches % q);
 }
 

@@ -26,6 +26,7 @@ std::span<const StepAssumptionField> step_assumption_fields() {
       StepAssumptionField{"memory_bound_factor", &A::memory_bound_factor, 0.2, 5,
                           "time of memory-bound kernels"},
       StepAssumptionField{"communication_factor", &A::communication_factor, 0.2, 5, "time of transfers"},
+      StepAssumptionField{"expert_factor", &A::expert_factor, 0.2, 5, "time of what experts add to a layer"},
       StepAssumptionField{"intra_node_factor", &A::intra_node_factor, 0.001, 1000,
                           "time of transfers inside a node"},
       StepAssumptionField{"inter_node_factor", &A::inter_node_factor, 0.001, 1000,

@@ -36,6 +36,9 @@ struct StepAssumptions {
   // Time of memory-bound kernels relative to what they take alone.
   double memory_bound_factor = 1;
   double communication_factor = 1;
+  // Of what experts add to a layer: their products, the order of their tokens, exchanges by all-to-all and by
+  // libraries, and the host's work beside launching.
+  double expert_factor = 1;
   // Of transfers inside a node, and of those between nodes.
   double intra_node_factor = 1, inter_node_factor = 1;
   // Of host time that was recorded or learned from traces.

@@ -68,7 +68,7 @@ Result<std::vector<ExplainedList>> explain(const PricedStep& step, StepPricer& p
     if (work.empty()) return Ok{};
     STEPCAST_TRY(lay_out(work, prices, step.placement, placed));
     PricedList sum = sum_of(placed);
-    if (launched) wait_for_launches(sum, step.launch_us);
+    if (launched) wait_for_launches(sum, time_with_launches(placed, sum, step.launch_us));
     ExplainedList list{std::move(title), {}, sum.time_us - sum.host_us, sum.host_us};
     for (const PlacedItem& item : placed) list.items.push_back(explained(item, prices));
     lists.push_back(std::move(list));

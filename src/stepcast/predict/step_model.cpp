@@ -63,9 +63,14 @@ std::optional<TokenExchange> exchange_of(const Transformer& model, const Layout&
     return std::nullopt;
   TokenExchange exchange;
   exchange.hidden_size = static_cast<double>(model.hidden_size);
-  exchange.element_bytes = 2;  // neither dispatches in fp8 unless told to
+  exchange.element_bytes = 2;
+  // A scale of 4 bytes goes with 128 elements.
+  constexpr double kNarrowBytes = 1 + 4.0 / 128;
+  if (layout.layer.narrow_dispatch) exchange.dispatch_bytes = kNarrowBytes;
   exchange.top_k = model.moe->experts_per_token;
   exchange.n_experts = model.moe->n_experts;
+  exchange.n_groups = model.moe->n_groups;
+  exchange.groups_per_token = model.moe->groups_per_token;
   exchange.sms = dispatcher == TokenDispatcher::deepep ? kSmsOfDeepEp : kSmsOfHybridEp;
   return exchange;
 }

@@ -44,11 +44,13 @@ void StepPricer::set_assumptions(const StepAssumptions& assumptions) {
                         .memory_bound_factor = assumptions.memory_bound_factor,
                         .fp8_gemm_factor = assumptions.fp8_gemm_factor,
                         .unmeasured_kernels_factor = assumptions.unmeasured_kernels_factor,
+                        .expert_factor = assumptions.expert_factor,
                         .weight_gradient_factor = assumptions.weight_gradient_factor,
                         .fp8_gemm_time_ratio = assumptions.fp8_gemm_time_ratio});
   // Factors that were calibrated on steps of the platform come on top of those of the caller.
   const StepFactors& factors = kernels_.platform_factors();
   assumptions_.communication_factor *= factors.communication;
+  assumptions_.expert_factor *= factors.experts;
   assumptions_.intra_node_factor *= factors.intra_node;
   assumptions_.inter_node_factor *= factors.inter_node;
   layers_.clear();
@@ -93,24 +95,28 @@ std::optional<Estimate> StepPricer::price_exchange(CollectiveOp op, Bytes messag
   if (!rates || (place.n_nodes > 1 && !node.network)) return std::nullopt;
   TokenExchange exchange = *exchange_;
   exchange.tokens = message.value() / (exchange.hidden_size * exchange.element_bytes);
+  if (op == CollectiveOp::scatter)
+    exchange.element_bytes = exchange.dispatch_bytes.value_or(exchange.element_bytes);
   ExchangePlace where{place.n_ranks, place.n_nodes, node.intra.bandwidth_per_gpu, {}};
   if (node.network) {
     where.network = node.network->bandwidth_per_node() * (1.0 / static_cast<double>(node.gpus_per_node));
   }
   const double us = exchange_us(*rates, exchange, where);
-  return Estimate{Microseconds{us}, Microseconds{us * std::exp(rates->log_p10)},
-                  Microseconds{us * std::exp(rates->log_p90)}, EstimateSource::fitted};
+  const double wider = band_of_other_nodes(place.n_nodes);
+  return Estimate{Microseconds{us}, Microseconds{us * std::exp(rates->log_p10 - wider)},
+                  Microseconds{us * std::exp(rates->log_p90 + wider)}, EstimateSource::fitted};
 }
 
 Result<Estimate> StepPricer::price(CollectiveOp op, Bytes message, const GroupPlacement& place) {
   if (place.n_ranks <= 1 || message.value() <= 0) return Estimate{};
   if (const auto exchanged = price_exchange(op, message, place)) {
     const double where = place.n_nodes > 1 ? assumptions_.inter_node_factor : assumptions_.intra_node_factor;
-    return exchanged->scaled(assumptions_.communication_factor * where);
+    return exchanged->scaled(assumptions_.communication_factor * where * assumptions_.expert_factor);
   }
   STEPCAST_ASSIGN(const TimeCurve* found, curve(op, place));
   const double where = place.n_nodes > 1 ? assumptions_.inter_node_factor : assumptions_.intra_node_factor;
-  return found->at(message).scaled(assumptions_.communication_factor * where);
+  const double experts = op == CollectiveOp::all_to_all ? assumptions_.expert_factor : 1;
+  return found->at(message).scaled(assumptions_.communication_factor * where * experts);
 }
 
 Result<Estimate> StepPricer::price(const Transfer& transfer, const Placement& placement) {
@@ -139,7 +145,7 @@ Result<PricedLayer> StepPricer::price(const std::shared_ptr<const LayerWork>& la
   PricedLayer priced;
   const auto fill = [&](PricedList& list, const WorkList& work) -> Status {
     STEPCAST_ASSIGN(list, price(work, placement));
-    wait_for_launches(list, launch_us);
+    wait_for_launches(list, time_with_launches(items_, list, launch_us));
     return Ok{};
   };
   STEPCAST_TRY(fill(priced.forward, layer->forward));

@@ -144,13 +144,29 @@ std::string memory(const ForecastMemory& m) {
   if (m.worst_stage >= m.stages.size()) return {};
   const ForecastStageMemory& s = m.stages[m.worst_stage];
   const auto gib = [](double value) { return table_number(value, 1); };
-  return fmt::format(
+  std::string text = fmt::format(
       "\nMemory: {}; {} GiB of {} GiB on stage {}, {} GiB {}\n  (weights {}, gradients {}, optimizer {}, "
       "activations {}, working {}, buffers and reserve {})\n",
       m.verdict, gib(m.peak_memory_GiB), gib(m.available_GiB), m.worst_stage, gib(std::abs(m.margin_GiB)),
       m.margin_GiB < 0 ? "too many" : "to spare", gib(s.weights_GiB), gib(s.gradients_GiB),
       gib(s.optimizer_GiB), gib(s.activations_GiB), gib(s.working_GiB),
       gib(s.communication_GiB + s.reserve_GiB));
+  if (!m.worst_imbalance || !m.fits_to_imbalance || !s.all_to_one_GiB) return text;
+  const bool holds_all = *m.fits_to_imbalance >= *m.worst_imbalance;
+  text += fmt::format(
+      "  (tokens at their experts {} of it; none is dropped: {} GiB if all went to one rank, {})\n",
+      gib(s.dispatched_GiB), gib(*s.all_to_one_GiB),
+      holds_all                  ? "which fits"
+      : *m.fits_to_imbalance < 1 ? "balanced ones do not fit"
+                                 : fmt::format("fits to {:.2f} times the mean rank", *m.fits_to_imbalance));
+  return text;
+}
+
+std::string expert_load(const ForecastExpertLoad& l, double step_ms) {
+  return fmt::format(
+      "  experts loaded {}: the busiest rank has {:.2f} times the mean, which costs {} ms ({:.1f} %) against "
+      "balanced ones\n",
+      l.load, l.busiest_over_mean, table_number(l.cost_ms, 1), step_ms > 0 ? 100 * l.cost_ms / step_ms : 0);
 }
 
 std::string training(const ForecastTraining& t) {
@@ -198,6 +214,7 @@ std::string forecast_text(const Forecast& f) {
                      to_string(f.source));
   if (!f.classes.empty()) out += breakdown(f) + "\n";
   if (const std::string table = ranks(f); !table.empty()) out += table + "\n";
+  if (f.expert_load) out += expert_load(*f.expert_load, f.step_time_ms);
   out += throughput(f.throughput) + coverage(f.coverage);
   if (f.published) {
     out += fmt::format("\nComposed as published from the same prices (docs/published-method.md): {} ms\n",

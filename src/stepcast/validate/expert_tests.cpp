@@ -18,6 +18,7 @@ namespace stepcast {
 namespace {
 
 constexpr std::size_t kFolds = 5;
+constexpr std::int64_t kUnmeasuredNodes = 16;
 
 TestScore new_test(std::string_view name) {
   TestScore test;
@@ -132,6 +133,7 @@ Result<std::vector<TestScore>> score_expert_exchanges(const std::vector<Measured
     std::size_t folds;
     // Which fold a row is tested in; none: it is always fitted.
     std::function<std::optional<std::size_t>(const MeasuredExchange&)> fold;
+    double wider = 0;  // the band, each side, in ln
   };
   std::map<std::int64_t, std::size_t> token_counts, hidden_sizes;
   for (const MeasuredExchange& m : exchanges) {
@@ -149,9 +151,11 @@ Result<std::vector<TestScore>> score_expert_exchanges(const std::vector<Measured
        [&](const MeasuredExchange& m) { return std::optional{token_counts.at(m.tokens)}; }},
       {"expert_exchange_hidden_sizes", hidden_sizes.size(),
        [&](const MeasuredExchange& m) { return std::optional{hidden_sizes.at(m.hidden_size)}; }},
-      {"expert_exchange_nodes", 1, [](const MeasuredExchange& m) {
+      {"expert_exchange_nodes", 1,
+       [](const MeasuredExchange& m) {
          return m.n_nodes == 2 || m.n_nodes == 4 ? std::optional<std::size_t>{0} : std::nullopt;
-       }}};
+       },
+       band_of_other_nodes(kUnmeasuredNodes)}};
   std::vector<std::pair<std::string, Platform>> platforms;
   for (const auto& [gpu, rows] : by_device) {
     if (auto platform = platform_of(gpu, skipped)) platforms.emplace_back(gpu, std::move(*platform));
@@ -183,8 +187,8 @@ Result<std::vector<TestScore>> score_expert_exchanges(const std::vector<Measured
         task.set.n_fit = fit.size();
         for (const MeasuredExchange* m : tested) {
           task.set.rows.push_back(scored(row_name(*m), task.combine ? m->combine_us : m->dispatch_us,
-                                         predicted_exchange_us(rates, task.platform->node, *m), rates.log_p10,
-                                         rates.log_p90));
+                                         predicted_exchange_us(rates, task.platform->node, *m),
+                                         rates.log_p10 - kind.wider, rates.log_p90 + kind.wider));
         }
       }
       return Ok{};

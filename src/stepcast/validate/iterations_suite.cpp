@@ -15,51 +15,10 @@
 #include "stepcast/calibrate/llm_runs.h"
 #include "stepcast/validate/layout_ranking.h"
 #include "stepcast/validate/run_platforms.h"
+#include "stepcast/validate/run_rows.h"
 
 namespace stepcast {
 namespace {
-
-std::string layout_text(const Layout& layout) {
-  return fmt::format(
-      "tp{} pp{}{} cp{} ep{} dp{} {} micro {} global {} seq {}", layout.degrees.tensor,
-      layout.degrees.pipeline,
-      layout.degrees.virtual_stages > 1 ? fmt::format("x{}", layout.degrees.virtual_stages) : "",
-      layout.degrees.context, layout.degrees.expert, layout.degrees.data, to_string(layout.sharding.kind),
-      layout.batch.micro_batch_sequences, layout.batch.global_batch_sequences, layout.batch.seq_len_tokens);
-}
-
-std::string row_name(const LlmRun& run) {
-  return fmt::format("line {} {} {} {} gpus {} {} {}", run.line, run.model.name, run.gpu, run.n_gpus,
-                     run.dtype, run.framework, layout_text(run.layout));
-}
-
-std::string shares_text(const StepPrediction& p) {
-  std::string text;
-  const double total = p.step.time.value();
-  const auto add = [&](std::string_view name, double us) {
-    if (us > 0.0005 * total) text += fmt::format("{}{} {:.3f}", text.empty() ? "" : " ", name, us / total);
-  };
-  for (std::size_t i = 0; i < p.shares.class_us.size(); ++i) {
-    add(to_string(static_cast<KernelClass>(i)), p.shares.class_us[i]);
-  }
-  for (std::size_t i = 0; i < p.shares.exposed_us.size(); ++i) {
-    add(fmt::format("exposed_{}", to_string(static_cast<GroupKind>(i))), p.shares.exposed_us[i]);
-  }
-  add("host", p.shares.host_us);
-  add("bubble", p.shares.bubble_us);
-  add("optimizer", p.shares.optimizer_us);
-  add("fixed", p.shares.fixed_us);
-  return text;
-}
-
-ScoredRow scored(const PredictedRun& p) {
-  return {row_name(*p.run),
-          p.run->iter_time_ms,
-          p.prediction.step.time.value() / 1e3,
-          p.prediction.step.p10.value() / 1e3,
-          p.prediction.step.p90.value() / 1e3,
-          shares_text(p.prediction)};
-}
 
 // Runs of one model, GPU, size and batch in tokens: what differs is the layout.
 std::string layout_family(const LlmRun& run) {
@@ -198,10 +157,11 @@ TestScore score_ratios(const std::vector<PredictedRun>& runs) {
 
 // Factors fitted to the other models of a set, applied to the one left out: what `calibrate iterations` gives
 // a user who has steps of other models.
-Result<TestScore> leave_model_out(const std::vector<LlmRun>& runs, RunPlatforms& platforms) {
+Result<TestScore> leave_model_out(std::string test, const std::vector<LlmRun>& runs,
+                                  RunPlatforms& platforms) {
   constexpr std::size_t kMostRows = 40;  // to fit on; more change nothing but the time it takes
   TestScore result;
-  result.test = "leave_model_out";
+  result.test = std::move(test);
   result.protocol = "refit";
   result.unit = "ms";
   std::map<std::string, std::set<std::string>> models_of_set;
@@ -368,12 +328,21 @@ Result<SuiteResult> run_iterations(const std::filesystem::path& data, const Suit
   result.tests.push_back(score_runs("steps", predicted, true));
   result.worst = worst_rows(result.tests.front(), 10);
   result.tests.push_back(score_runs("steps_without_rows_apart", predicted, false));
+  for (TestScore test : {score_newest_releases(predicted), score_by_release(predicted)}) {
+    if (!test.sets.empty()) result.tests.push_back(std::move(test));
+  }
   result.tests.push_back(score_ratios(predicted));
   TestScore packed = score_packed(predicted);
   if (!packed.sets.empty()) result.tests.push_back(std::move(packed));
   if (options.protocol != "shipped") {
-    STEPCAST_ASSIGN(TestScore refitted, leave_model_out(runs, platforms));
+    STEPCAST_ASSIGN(TestScore refitted, leave_model_out("leave_model_out", runs, platforms));
     result.tests.push_back(std::move(refitted));
+    const std::vector<LlmRun> newest = newest_releases(runs);
+    if (!newest.empty()) {
+      STEPCAST_ASSIGN(TestScore of_newest,
+                      leave_model_out("leave_model_out_newest_release", newest, platforms));
+      result.tests.push_back(std::move(of_newest));
+    }
     for (const std::size_t n_given : {std::size_t{1}, std::size_t{3}}) {
       STEPCAST_ASSIGN(TestScore few, few_steps_given(runs, platforms, n_given));
       if (!few.sets.empty()) result.tests.push_back(std::move(few));

@@ -6,6 +6,12 @@
 
 namespace stepcast {
 
+double kept_imbalance(const LayerChoices& layer) {
+  if (!layer.expert_capacity_factor) return layer.expert_imbalance;
+  const double capacity = *layer.expert_capacity_factor;
+  return layer.expert_pads_to_capacity ? capacity : std::min(layer.expert_imbalance, capacity);
+}
+
 std::string_view to_string(Sharding sharding) {
   switch (sharding) {
     case Sharding::none: return "none";
@@ -22,6 +28,7 @@ std::string_view to_string(PipelineSchedule schedule) {
     case PipelineSchedule::interleaved: return "interleaved";
     case PipelineSchedule::gpipe: return "gpipe";
     case PipelineSchedule::zero_bubble_h1: return "zero_bubble_h1";
+    case PipelineSchedule::dual_pipe: return "dual_pipe";
   }
   return "?";
 }

@@ -38,7 +38,12 @@ enum class PipelineSchedule : std::uint8_t {
   interleaved,     // 1F1B over virtual_stages > 1 chunks per GPU
   gpipe,           // all forwards, then all backwards
   zero_bubble_h1,  // ZB-H1: weight gradients fill the drain, memory as 1F1B
+  dual_pipe,       // DualPipe: from both ends, every rank holds the stage of its mirror, too
 };
+// Weight gradients are passes of their own.
+[[nodiscard]] constexpr bool splits_backward(PipelineSchedule schedule) {
+  return schedule == PipelineSchedule::zero_bubble_h1 || schedule == PipelineSchedule::dual_pipe;
+}
 [[nodiscard]] std::string_view to_string(PipelineSchedule schedule);
 
 enum class ContextParallelKind : std::uint8_t {
@@ -248,6 +253,7 @@ struct LayerChoices {
   double expert_imbalance = 1;
   // Tokens an expert takes at most, as a multiple of the mean; nullopt: no token is dropped.
   std::optional<double> expert_capacity_factor;
+  bool expert_pads_to_capacity = false;  // every expert computes on as many rows as its capacity
   AttentionMethod attention = AttentionMethod::flash;
   // Queries, keys and values are gathered without padding before flash attention and its result is scattered
   // back (LLM Foundry until 2023, whether or not there is padding).
@@ -261,6 +267,7 @@ struct LayerChoices {
   LayerOverlap overlap;
   CudaGraphs cuda_graphs;
   TokenDispatcher dispatcher = TokenDispatcher::all_to_all;
+  bool narrow_dispatch = false;  // a library sends tokens to their experts in 8 bits; results come in 16
   // The weights of the model do not change: no gradients, no optimizer states, no reduction for them.
   bool frozen_base = false;
   Adapters adapters;
@@ -271,6 +278,10 @@ struct LayerChoices {
   double predicted_token_share = 1;
   friend bool operator==(const LayerChoices&, const LayerChoices&) = default;
 };
+
+// Visits of the busiest expert-parallel rank over the mean of all, as far as a capacity lets it; padded experts are
+// always full.
+[[nodiscard]] double kept_imbalance(const LayerChoices& layer);
 
 struct PipelineChoices {
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;

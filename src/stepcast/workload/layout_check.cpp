@@ -251,6 +251,25 @@ Status check_experts(const Layout& layout, const Transformer& model) {
         .advice(
             fmt::format("nearest that work: expert_parallel {}", nearest_divisors(model.moe->n_experts, ep)));
   }
+  if (layout.layer.expert_capacity_factor) {
+    // Of the tokens of one rank and micro-batch.
+    const double tokens = static_cast<double>(layout.batch.micro_batch_sequences) *
+                          static_cast<double>(layout.batch.seq_len_tokens) /
+                          static_cast<double>(layout.degrees.context * layout.degrees.tensor);
+    const double mean = tokens * static_cast<double>(model.moe->experts_per_token) /
+                        static_cast<double>(model.moe->n_experts);
+    if (*layout.layer.expert_capacity_factor * mean < 1) {
+      return broken("expert_capacity_factor",
+                    fmt::format("a capacity of {:.2g} x the mean of {:.3g} tokens leaves an expert less than "
+                                "one token of a rank's micro-batch",
+                                *layout.layer.expert_capacity_factor, mean))
+          .advice(fmt::format("use at least {:.2g}", 1 / mean));
+    }
+  }
+  if (layout.layer.expert_pads_to_capacity && !layout.layer.expert_capacity_factor) {
+    return broken("expert_capacity_factor", "experts are padded to a capacity that is not given")
+        .advice("add --moe-expert-capacity-factor");
+  }
   if (model.moe->expert_ffn_hidden_size % etp != 0) {
     return broken("expert_tensor_parallel",
                   fmt::format("expert_ffn_hidden_size {} is not divisible by expert_tensor_parallel {}",

@@ -28,8 +28,10 @@ double number(std::int64_t value) { return static_cast<double>(value); }
 // Sizes of one layer on one rank, in bytes of one micro-batch.
 class ActivationCount {
  public:
-  ActivationCount(const Transformer& model, const Layout& layout)
+  // `imbalance`: visits of the busiest rank over the mean of all.
+  ActivationCount(const Transformer& model, const Layout& layout, double imbalance)
       : model_(model),
+        imbalance_(imbalance),
         layout_(layout),
         element_(element_size(detail::is_narrow(layout.layer.precision.compute)
                                   ? layout.layer.precision.other
@@ -83,10 +85,13 @@ class ActivationCount {
              linear_input(wide, fp8);
     }
     const MixtureOfExperts& moe = *model_.moe;
-    const double visits = tokens_ / tp_ * number(moe.experts_per_token) * layout_.layer.expert_imbalance;
+    const double visits = tokens_ / tp_ * number(moe.experts_per_token) * imbalance_;
     double bytes = 2 * hidden() + dropout;
-    bytes += 2 * visits * number(model_.hidden_size) * element_;  // sent and received tokens
-    bytes += matrices * visits * number(moe.expert_ffn_hidden_size) * element_;
+    // Tokens as they were received, inputs of the activation, its result. What was sent is not kept: its place is.
+    const bool fp8 = layout_.layer.precision.fp8.ffn_linears;
+    const double wide = visits * number(moe.expert_ffn_hidden_size) * element_;
+    bytes += linear_input(visits * number(model_.hidden_size) * element_, fp8);
+    bytes += (matrices - 1) * wide + linear_input(wide, fp8);
     bytes += matrices * tokens_ * number(moe.n_shared_experts * moe.shared_ffn_hidden_size) / tp_ * element_;
     return bytes;
   }
@@ -104,10 +109,11 @@ class ActivationCount {
     if (modules.latent_projections && model_.latent_attention) bytes += queries_keys_values();
     if (!experts) return bytes + (modules.ffn ? ffn(false) - hidden() : 0);
     const MixtureOfExperts& moe = *model_.moe;
-    const double visits = tokens_ / tp_ * number(moe.experts_per_token) * layout_.layer.expert_imbalance;
+    const double visits = tokens_ / tp_ * number(moe.experts_per_token) * imbalance_;
     const double wide = visits * number(moe.expert_ffn_hidden_size) * element_;
     if (modules.experts) return bytes + ffn(true) - hidden();
-    if (modules.expert_activation) bytes += wide;  // its result, the input of the second product
+    // Its result, the input of the second product.
+    if (modules.expert_activation) bytes += linear_input(wide, layout_.layer.precision.fp8.ffn_linears);
     if (modules.shared_experts) {
       bytes += (model_.gated_ffn ? 3 : 2) * tokens_ *
                number(moe.n_shared_experts * moe.shared_ffn_hidden_size) / tp_ * element_;
@@ -130,9 +136,20 @@ class ActivationCount {
 
  private:
   const Transformer& model_;
+  double imbalance_;
   const Layout& layout_;
   double element_, tp_, tokens_, norm_tokens_;
 };
+
+// Of a parameter inside a layer, beside its 16-bit weight: Transformer Engine keeps narrow copies of the weights over
+// the micro-batches of a step, in the orientation of the forward product and in that of the gradients. Weights that are
+// kept in the narrow type alone (--fp8-param-gather) have both orientations and no other copy.
+double bytes_of_narrow_copies(const Precision& precision) {
+  if (!detail::is_narrow(precision.compute)) return 0;
+  const double narrow = precision.compute == DType::fp4 ? 0.5 : 1;
+  constexpr double kSixteenBit = 2;
+  return 2 * narrow - (precision.fp8.gather_weights ? kSixteenBit : 0);
+}
 
 // Activations of layers; those that are alike are counted once.
 class KeptActivations {
@@ -185,7 +202,7 @@ std::string_view to_string(MemoryVerdict verdict) {
 }
 
 Bytes layer_activations(const Transformer& model, const Layout& layout, std::int64_t layer) {
-  const ActivationCount count{model, layout};
+  const ActivationCount count{model, layout, kept_imbalance(layout.layer)};
   return Bytes{count.attention() + count.ffn(model.has_experts(layer))};
 }
 
@@ -194,17 +211,18 @@ Result<MemoryForecast> memory_forecast(const Transformer& model, const Layout& l
   return memory_forecast(work, model, layout, available);
 }
 
-Result<MemoryForecast> memory_forecast(const StepWork& work, const Transformer& model, const Layout& layout,
-                                       Bytes available) {
-  const ActivationCount count{model, layout};
-  const KeptActivations kept{count, model, layout};
-  const std::vector<StageChunk> chunks = stage_chunks(model, layout);
-  const PipelineShape shape{layout.pipeline.schedule, work.stages, work.virtual_stages, work.micro_batches};
-  STEPCAST_TRY(check(shape));
+namespace {
 
+// All stages, where the busiest rank has `imbalance` times the mean.
+std::vector<StageMemory> stages_of(const StepWork& work, const Transformer& model, const Layout& layout,
+                                   const PipelineShape& shape, double imbalance) {
+  const ActivationCount count{model, layout, imbalance}, count_without{model, layout, 0};
+  const KeptActivations kept{count, model, layout}, without_tokens{count_without, model, layout};
+  const std::vector<StageChunk> chunks = stage_chunks(model, layout);
   const bool sixteen_bit =
       layout.layer.precision.compute != DType::fp32 && layout.layer.precision.compute != DType::tf32;
   const double weight = sixteen_bit ? 2 : 4;
+  const double narrow_copies = bytes_of_narrow_copies(layout.layer.precision);
   const double master = sixteen_bit && layout.layer.precision.master_weights
                             ? element_size(layout.layer.precision.master).value()
                             : 0;
@@ -219,13 +237,18 @@ Result<MemoryForecast> memory_forecast(const StepWork& work, const Transformer& 
   const double shards = sharded ? number(std::max<std::int64_t>(1, layout.shard_group())) : 1;
   const double expert_shards = sharded ? number(std::max<std::int64_t>(1, layout.expert_data_parallel())) : 1;
 
-  MemoryForecast forecast;
-  forecast.available = available;
+  std::vector<StageMemory> stages;
   for (std::uint32_t s = 0; s < work.stages; ++s) {
     double dense = 0, expert = 0, trained_dense = 0, trained_expert = 0, largest_layer = 0;
-    double per_micro_batch = 0, one_layer = 0;
+    double per_micro_batch = 0, dispatched = 0, one_layer = 0, in_layers = 0;
     bool has_head = false;
-    for (std::size_t c = s; c < work.chunks.size(); c += work.stages) {
+    // DualPipe: half of the micro-batches of its own stage, half of those of its mirror.
+    const bool mirrored = layout.pipeline.schedule == PipelineSchedule::dual_pipe;
+    const std::size_t step =
+        mirrored ? std::max<std::size_t>(1, work.stages - 1 - 2 * std::min(s, work.stages - 1 - s))
+                 : work.stages;
+    for (std::size_t c = mirrored ? std::min(s, work.stages - 1 - s) : s; c < work.chunks.size(); c += step) {
+      if (mirrored && c != s && c != work.stages - 1 - s) break;
       const ChunkWork& chunk = work.chunks[c];
       dense += chunk.dense_parameters;
       expert += chunk.expert_parameters;
@@ -235,15 +258,18 @@ Result<MemoryForecast> memory_forecast(const StepWork& work, const Transformer& 
       for (const ChunkWork::Run& run : chunk.runs) {
         const LayerWork& layer = *work.layer_kinds[run.kind];
         largest_layer = std::max(largest_layer, layer.dense_parameters + layer.expert_parameters);
+        in_layers += (layer.dense_parameters + layer.expert_parameters) * run.count;
       }
       double of_chunk = 0;
       for (std::int64_t i = 0; i < chunks[c].n_layers; ++i) {
         const std::int64_t layer = chunks[c].first_layer + i;
-        of_chunk += kept.of(layer, i);
+        const double kept_bytes = kept.of(layer, i);
+        of_chunk += kept_bytes;
+        dispatched += kept_bytes - without_tokens.of(layer, i);
         one_layer = std::max(one_layer, kept.whole(layer));
       }
       if (chunk.has_embedding && model.hidden_dropout > 0) of_chunk += count.norm_mask();
-      per_micro_batch += of_chunk / number(layout.degrees.virtual_stages);
+      per_micro_batch += of_chunk / (mirrored ? 2 : number(layout.degrees.virtual_stages));
     }
     StageMemory m;
     const auto share = [&](double per_parameter) {  // of what is trained
@@ -262,7 +288,7 @@ Result<MemoryForecast> memory_forecast(const StepWork& work, const Transformer& 
       m.working += Bytes{gathered * weight + largest_layer * weight};
     } else {
       const double master_bytes = sharded ? share(master) : master * trained;
-      m.weights = Bytes{weight * all + states * master_bytes};
+      m.weights = Bytes{weight * all + narrow_copies * in_layers + states * master_bytes};
       m.gradients = Bytes{layout.sharding.kind == Sharding::zero2 ? share(gradient) : gradient * trained};
       if (layout.sharding.kind == Sharding::zero2) m.working += Bytes{largest_layer * gradient};
     }
@@ -270,6 +296,7 @@ Result<MemoryForecast> memory_forecast(const StepWork& work, const Transformer& 
     const std::uint32_t held = peak_activations_held(shape, s);
     m.micro_batches_held = held;
     m.activations = Bytes{per_micro_batch * held};
+    m.dispatched = Bytes{dispatched / (mirrored ? 2 : number(layout.degrees.virtual_stages)) * held};
     // While a layer's backward runs, its recomputed activations and the gradients of its tensors are there.
     m.working +=
         Bytes{layout.layer.recompute.kind == Recompute::full ? one_layer : kBackwardWorkingShare * one_layer};
@@ -281,13 +308,58 @@ Result<MemoryForecast> memory_forecast(const StepWork& work, const Transformer& 
     m.communication = Bytes{layout.world_size() > 1 ? groups * kCommunicatorBytes : 0};
     const Bytes allocated = m.weights + m.gradients + m.optimizer + m.activations + m.working;
     m.reserve = Bytes{kContextBytes + kFragmentation * allocated.value()};
-    forecast.stages.push_back(m);
-    if (m.total() > forecast.stages[forecast.worst_stage].total()) forecast.worst_stage = s;
+    stages.push_back(m);
   }
-  const double used = forecast.peak() / available;
-  forecast.verdict = used > 1             ? MemoryVerdict::does_not_fit
-                     : used > kTightShare ? MemoryVerdict::tight
-                                          : MemoryVerdict::fits;
+  return stages;
+}
+
+// What takes no token more than it was given: all of an expert-parallel group's could go to one rank.
+std::optional<DroplessMemory> dropless_memory(const StepWork& work, const Transformer& model,
+                                              const Layout& layout, const PipelineShape& shape,
+                                              const MemoryForecast& forecast) {
+  if (!model.moe || layout.degrees.expert == 1 || layout.layer.expert_capacity_factor) return std::nullopt;
+  const MixtureOfExperts& moe = *model.moe;
+  const double ranks = number(layout.degrees.expert), top_k = number(moe.experts_per_token);
+  const double local = number(moe.n_experts) / ranks;
+  DroplessMemory dropless;
+  dropless.worst_imbalance = std::max(1.0, ranks * std::min(local, top_k) / top_k);
+  const double here = layout.layer.expert_imbalance, worst = dropless.worst_imbalance;
+  const std::vector<StageMemory> stages = stages_of(work, model, layout, shape, worst);
+  dropless.fits_to_imbalance = worst;
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    dropless.totals.push_back(stages[s].total());
+    const Bytes now = forecast.stages[s].total(), then = stages[s].total();
+    if (then <= forecast.available || worst <= here) continue;
+    // Memory grows evenly with the tokens.
+    const double slope = (then - now).value() / (worst - here);
+    const double most = here + (forecast.available - now).value() / slope;
+    dropless.fits_to_imbalance = std::min(dropless.fits_to_imbalance, most);
+  }
+  if (dropless.fits_to_imbalance < 1) dropless.fits_to_imbalance = 0;
+  return dropless;
+}
+
+}  // namespace
+
+MemoryVerdict MemoryForecast::verdict_of(Bytes total) const {
+  const double used = total / available;
+  return used > 1             ? MemoryVerdict::does_not_fit
+         : used > kTightShare ? MemoryVerdict::tight
+                              : MemoryVerdict::fits;
+}
+
+Result<MemoryForecast> memory_forecast(const StepWork& work, const Transformer& model, const Layout& layout,
+                                       Bytes available) {
+  const PipelineShape shape{layout.pipeline.schedule, work.stages, work.virtual_stages, work.micro_batches};
+  STEPCAST_TRY(check(shape));
+  MemoryForecast forecast;
+  forecast.available = available;
+  forecast.stages = stages_of(work, model, layout, shape, kept_imbalance(layout.layer));
+  for (std::uint32_t s = 0; s < work.stages; ++s) {
+    if (forecast.stages[s].total() > forecast.peak()) forecast.worst_stage = s;
+  }
+  forecast.verdict = forecast.verdict_of(forecast.peak());
+  forecast.dropless = dropless_memory(work, model, layout, shape, forecast);
   return forecast;
 }
 

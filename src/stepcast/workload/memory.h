@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct StageMemory {
   Bytes gradients;
   Bytes optimizer;      // moments
   Bytes activations;    // kept for the backward passes under way
+  Bytes dispatched;     // of these, of tokens at their experts
   Bytes working;        // of one layer or the head while it runs: logits, gathered weights, recomputed layer
   Bytes communication;  // buffers of the collective library
   Bytes reserve;        // context of the device, and what the allocator cannot use
@@ -38,14 +40,25 @@ struct StageMemory {
 enum class MemoryVerdict : std::uint8_t { fits, tight, does_not_fit };
 [[nodiscard]] std::string_view to_string(MemoryVerdict verdict);
 
+// Experts that drop no token: nothing bounds what the tokens of a layer take on one rank but their number.
+struct DroplessMemory {
+  double worst_imbalance =
+      1;  // visits over the mean, if all tokens of an expert-parallel group went to one rank
+  std::vector<Bytes> totals;     // [stage] then
+  double fits_to_imbalance = 0;  // the largest with which every stage fits; 0: none
+};
+
 struct MemoryForecast {
   std::vector<StageMemory> stages;
+  std::optional<DroplessMemory> dropless;  // of a model whose experts are spread over ranks and drop nothing
   std::uint32_t worst_stage = 0;
   Bytes available;  // of the device
   MemoryVerdict verdict = MemoryVerdict::fits;
   [[nodiscard]] Bytes peak() const { return stages[worst_stage].total(); }
   // Negative: so much too little.
   [[nodiscard]] Bytes margin() const { return available - peak(); }
+  // Of a stage that takes so much.
+  [[nodiscard]] MemoryVerdict verdict_of(Bytes total) const;
 };
 
 // `work` is step_work(model, layout).

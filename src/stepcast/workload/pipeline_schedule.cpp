@@ -101,6 +101,13 @@ Status check(const PipelineShape& shape) {
     return Error{
         fmt::format("{} virtual stages: only the interleaved schedule has them", shape.virtual_stages)};
   }
+  if (shape.schedule == PipelineSchedule::dual_pipe &&
+      (shape.stages % 2 != 0 || shape.micro_batches % 2 != 0)) {
+    return Error{
+        fmt::format("{} pipeline stages and {} micro-batches: DualPipe feeds half of each from either "
+                    "end, so both must be even",
+                    shape.stages, shape.micro_batches)};
+  }
   // Orders are lists; a number that nobody trains with must not fill the memory.
   constexpr double kMostPasses = 1e7;
   const double passes = 3.0 * shape.stages * shape.virtual_stages * shape.micro_batches;
@@ -117,7 +124,8 @@ void pipeline_order(const PipelineShape& shape, std::uint32_t stage, std::vector
   order.clear();
   switch (shape.schedule) {
     case PipelineSchedule::gpipe: return gpipe(shape, order);
-    case PipelineSchedule::zero_bubble_h1: return zero_bubble_h1(shape, stage, order);
+    case PipelineSchedule::zero_bubble_h1:
+    case PipelineSchedule::dual_pipe: return zero_bubble_h1(shape, stage, order);
     case PipelineSchedule::interleaved:
       if (shape.virtual_stages > 1) return interleaved(shape, stage, order);
       return one_f_one_b(shape, stage, order);
@@ -141,6 +149,8 @@ std::uint32_t peak_activations_held(const PipelineShape& shape, std::uint32_t st
       const std::uint32_t warm_up = std::min(shape.stages - 1 - stage, micro_batches);
       return std::min(micro_batches, warm_up + 1 + std::min(stage, micro_batches));
     }
+    // Every rank holds those of all stages and one more.
+    case PipelineSchedule::dual_pipe: return std::min(micro_batches, shape.stages + 1);
     case PipelineSchedule::interleaved:
       if (shape.virtual_stages > 1) {
         const std::uint32_t total = micro_batches * shape.virtual_stages;

@@ -2,7 +2,9 @@
 //
 // A schedule is an order per stage and nothing else: when a pass starts follows from the order, from what the
 // neighbours send and from how long passes take. Sources: GPipe (Huang et al. 2019); 1F1B and its interleaved
-// form (Narayanan et al. 2021); ZB-H1 (Qi et al. 2023).
+// form (Narayanan et al. 2021); ZB-H1 (Qi et al. 2023); DualPipe (DeepSeek-V3 2024, section 3.2.1), whose bubble of
+// (P/2 - 1)(F&B + B - 3W) is that of ZB-H1, (P - 1)(F + B - 2W), within one pass where a backward takes two forwards and
+// a weight gradient one: it is laid out in the order of ZB-H1, with the memory of two stages on every rank.
 #pragma once
 
 #include <cstdint>

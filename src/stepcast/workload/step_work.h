@@ -55,6 +55,7 @@ struct WorkItem {
   bool beside_rest = false;      // a transfer that runs beside all that is behind it
   bool weight_gradient = false;  // nothing of the backward pass waits for it
   bool captured = false;         // in a CUDA graph: launched together with what stands before it
+  bool host_waits = false;       // before the host launches this one it waits for all that stands before it
   [[nodiscard]] const Operation* operation() const { return std::get_if<Operation>(&what); }
   [[nodiscard]] const Transfer* transfer() const { return std::get_if<Transfer>(&what); }
   friend bool operator==(const WorkItem&, const WorkItem&) = default;

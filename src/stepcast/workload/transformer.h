@@ -46,8 +46,12 @@ struct MixtureOfExperts {
   std::int64_t shared_ffn_hidden_size = 0;  // of one shared expert
   bool shared_expert_gate = false;          // a sigmoid of hidden_size weights (Qwen2-MoE)
   bool router_bias = false;                 // trained, one per expert (GPT-OSS)
-  std::int64_t first_dense_layers = 0;      // layers in front that have no experts
-  std::int64_t moe_every_n_layers = 1;      // behind those: the last of every n layers has experts
+  // The experts lie in groups of equal size, of which a token visits the best few: its experts then lie on few nodes
+  // (DeepSeek-V3: 4 of 8 groups). As many as there are: any expert.
+  std::int64_t n_groups = 1;
+  std::int64_t groups_per_token = 1;
+  std::int64_t first_dense_layers = 0;  // layers in front that have no experts
+  std::int64_t moe_every_n_layers = 1;  // behind those: the last of every n layers has experts
   friend bool operator==(const MixtureOfExperts&, const MixtureOfExperts&) = default;
 };
 

@@ -56,12 +56,23 @@ Status check_experts(const Transformer& model) {
       {"shared_ffn_hidden_size", moe.shared_ffn_hidden_size, moe.n_shared_experts > 0 ? 1 : 0, kWidth},
       {"first_dense_layers", moe.first_dense_layers, 0, model.n_layers},
       {"moe_every_n_layers", moe.moe_every_n_layers, 1, model.n_layers},
+      {"n_groups", moe.n_groups, 1, moe.n_experts},
+      {"groups_per_token", moe.groups_per_token, 1, moe.n_groups},
   };
   for (const NamedSize& size : sizes) {
     if (size.value >= size.smallest && size.value <= size.largest) continue;
     return Error::at(model.name, fmt::format("moe.{}", size.name))
         .found(fmt::format("{}", size.value))
         .expected(fmt::format("a whole number from {} to {}", size.smallest, size.largest));
+  }
+  if (moe.n_experts % moe.n_groups != 0) {
+    return Error::at(model.name, "moe.n_groups",
+                     fmt::format("{} experts are not divisible into {} groups", moe.n_experts, moe.n_groups));
+  }
+  if (moe.n_experts / moe.n_groups * moe.groups_per_token < moe.experts_per_token) {
+    return Error::at(model.name, "moe.groups_per_token",
+                     fmt::format("{} groups of {} experts hold fewer than the {} experts per token",
+                                 moe.groups_per_token, moe.n_experts / moe.n_groups, moe.experts_per_token));
   }
   return Ok{};
 }

@@ -47,8 +47,17 @@ Status apply_vocabulary(const JobSettings& s, bool has_base, Transformer& model)
   return Ok{};
 }
 
+Status apply_expert_groups(const JobSettings& s, Transformer& model) {
+  if (!model.moe) return Ok{};
+  assign(s.n_expert_groups, model.moe->n_groups);
+  model.moe->n_groups = std::max<std::int64_t>(1, model.moe->n_groups);
+  if (s.n_expert_groups) model.moe->groups_per_token = model.moe->n_groups;
+  assign(s.expert_groups_per_token, model.moe->groups_per_token);
+  return Ok{};
+}
+
 Status apply_experts(const JobSettings& s, Transformer& model) {
-  if (s.n_experts.value_or(0) == 0) return Ok{};
+  if (s.n_experts.value_or(0) == 0) return apply_expert_groups(s, model);
   MixtureOfExperts moe;
   moe.n_experts = *s.n_experts;
   moe.experts_per_token = s.experts_per_token.value_or(2);  // Megatron's default
@@ -60,7 +69,7 @@ Status apply_experts(const JobSettings& s, Transformer& model) {
   }
   STEPCAST_TRY(read_moe_layer_pattern(s.moe_layer_pattern.value_or(""), model.n_layers, moe));
   model.moe = moe;
-  return Ok{};
+  return apply_expert_groups(s, model);
 }
 
 Status apply_latent_attention(const JobSettings& s, Transformer& model) {
@@ -242,6 +251,7 @@ Status apply_layer_choices(const JobSettings& s, LayerChoices& layer) {
   }
   assign(s.overlap_tensor_parallel, layer.overlap.tensor_parallel);
   assign(s.overlap_expert, layer.overlap.expert);
+  assign(s.narrow_dispatch, layer.narrow_dispatch);
   assign(s.delay_weight_gradient, layer.overlap.delayed_weight_gradient);
   assign(s.overlap_sequence_parallel_weight_gradient, layer.overlap.sequence_parallel_weight_gradient);
   if (s.lora_targets) {
@@ -402,6 +412,7 @@ Status apply_choices(const JobSettings& s, Layout& layout) {
   assign(s.sequence_parallel, layout.layer.sequence_parallel);
   if (s.expert_capacity_factor.value_or(0) > 0)
     layout.layer.expert_capacity_factor = *s.expert_capacity_factor;
+  assign(s.pad_experts_to_capacity, layout.layer.expert_pads_to_capacity);
   STEPCAST_TRY(apply_recompute(s, layout.layer.recompute));
   apply_precision(s, layout.layer.precision);
   apply_attention(s, layout.layer);
@@ -409,6 +420,14 @@ Status apply_choices(const JobSettings& s, Layout& layout) {
   STEPCAST_TRY(apply_layer_choices(s, layout.layer));
   assign(s.overlap_p2p, layout.pipeline.overlap);
   assign(s.p2p_scatter_gather, layout.pipeline.p2p_scatter_gather);
+  if (s.pipeline_schedule && layout.degrees.pipeline > 1) {
+    layout.pipeline.schedule = *s.pipeline_schedule;
+    // Its reason: the exchange of one micro-batch runs under the computation of another.
+    if (layout.pipeline.schedule == PipelineSchedule::dual_pipe) {
+      layout.layer.overlap.expert = layout.layer.overlap.delayed_weight_gradient = true;
+      layout.pipeline.overlap = true;
+    }
+  }
   STEPCAST_TRY(apply_sharding(s, layout.sharding));
   assign(s.optimizer, layout.optimizer.kind);
   assign(s.optimizer_offload, layout.optimizer.cpu_offload);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 
 #include <fmt/format.h>
@@ -17,6 +18,20 @@ Status read_mixtral(ObjectReader& keys, Transformer& model) {
 }
 
 namespace {
+
+// Routing that is limited to groups of experts, as DeepSeek's configs say it.
+Status read_expert_groups(ObjectReader& keys, MixtureOfExperts& moe) {
+  STEPCAST_TRY(keys.optional("n_group", moe.n_groups));
+  moe.n_groups = std::max<std::int64_t>(1, moe.n_groups);
+  moe.groups_per_token = moe.n_groups;
+  STEPCAST_TRY(keys.optional("topk_group", moe.groups_per_token));
+  // DeepSeek-V2-Lite names groups that its "greedy" routing does not look at.
+  std::string method;
+  if (const JsonValue* said = keys.take("topk_method"); said != nullptr && said->is_text())
+    method = said->text();
+  if (method == "greedy") moe.n_groups = moe.groups_per_token = 1;
+  return Ok{};
+}
 
 Status read_qwen_experts(ObjectReader& keys, Transformer& model) {
   MixtureOfExperts moe;
@@ -102,6 +117,7 @@ Status read_deepseek(ObjectReader& keys, Transformer& model) {
   std::int64_t frequency = 1;
   STEPCAST_TRY(keys.optional("moe_layer_freq", frequency));
   if (frequency != 1) return keys.error("moe_layer_freq").found(fmt::format("{}", frequency)).expected("1");
+  STEPCAST_TRY(read_expert_groups(keys, moe));
   model.moe = moe;
   return Ok{};
 }
@@ -150,6 +166,7 @@ Status read_glm4_moe(ObjectReader& keys, Transformer& model) {
   if (moe.n_shared_experts > 0) moe.shared_ffn_hidden_size = moe.expert_ffn_hidden_size;
   STEPCAST_TRY(keys.optional("first_k_dense_replace", moe.first_dense_layers));
   STEPCAST_TRY(keys.optional("num_nextn_predict_layers", model.n_multi_token_prediction_layers));
+  STEPCAST_TRY(read_expert_groups(keys, moe));
   model.moe = moe;
   return Ok{};
 }

@@ -36,8 +36,8 @@ using MegatronSetting =
                  MegatronChoice<bool>, MegatronChoice<PositionEncoding>, MegatronChoice<NormKind>,
                  MegatronChoice<Fp8Scaling>, MegatronChoice<AttentionMethod>,
                  MegatronChoice<ContextParallelKind>, MegatronChoice<Recompute>, MegatronChoice<Sharding>,
-                 MegatronChoice<OptimizerKind>, MegatronChoice<DType>, MegatronChoice<TokenDispatcher>,
-                 MegatronSwitch<TokenDispatcher>, MegatronWordList>;
+                 MegatronChoice<PipelineSchedule>, MegatronChoice<OptimizerKind>, MegatronChoice<DType>,
+                 MegatronChoice<TokenDispatcher>, MegatronSwitch<TokenDispatcher>, MegatronWordList>;
 
 struct MegatronSettingFlag {
   std::string_view name;

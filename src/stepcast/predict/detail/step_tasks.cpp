@@ -49,6 +49,10 @@ Result<ReadyList> StepTasks::list(const WorkList& work, bool of_pass) {
   if (of_pass && kernels > 0) {
     const HostWork launches{.activity = step_.compiled ? HostWork::Activity::compiled_kernel_launches
                                                        : HostWork::Activity::kernel_launches};
+    // As long as the list takes where the GPU waits for single launches.
+    const PricedList sum = sum_of(placed_);
+    const double us = time_with_launches(placed_, sum, step_.launch_us);
+    if (us > sum.time_us && step_.launch_us > 0) kernels = us / step_.launch_us;
     result.launches = task(TaskKind::cpu_segment, KernelClass::none, "launches", launches, factor * kernels,
                            factor * kernels * step_.launch_us);
   }

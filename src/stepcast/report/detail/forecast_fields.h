@@ -38,6 +38,8 @@ inline constexpr std::string_view kSchemaName<ForecastStageMemory> = "stage_memo
 template <>
 inline constexpr std::string_view kSchemaName<ForecastMemory> = "memory";
 template <>
+inline constexpr std::string_view kSchemaName<ForecastExpertLoad> = "expert_load";
+template <>
 inline constexpr std::string_view kSchemaName<ForecastThroughput> = "throughput";
 template <>
 inline constexpr std::string_view kSchemaName<ForecastTraining> = "training";
@@ -191,6 +193,11 @@ void fields(A& a, Member<A, ForecastStageMemory> m) {
   a("communication_GiB", m.communication_GiB, "buffers of the collective library");
   a("reserve_GiB", m.reserve_GiB, "context of the device, and what the allocator cannot use");
   a("total_GiB", m.total_GiB, "sum of these");
+  a("dispatched_GiB", m.dispatched_GiB, "of the activations: tokens at their experts");
+  a("verdict", m.verdict, "fits, tight, does_not_fit: this stage; empty: of recorded steps");
+  a("all_to_one_GiB", m.all_to_one_GiB,
+    "in all, if all tokens of an expert-parallel group went to one rank; null: tokens are dropped, or no "
+    "experts");
 }
 
 template <class A>
@@ -201,6 +208,17 @@ void fields(A& a, Member<A, ForecastMemory> m) {
   a("margin_GiB", m.margin_GiB, "negative: so much too little");
   a("worst_stage", m.worst_stage, "the fullest stage");
   a("stages", m.stages, "of the pipeline");
+  a("worst_imbalance", m.worst_imbalance,
+    "visits over the mean of a rank that all tokens of its group go to");
+  a("fits_to_imbalance", m.fits_to_imbalance, "of the busiest rank, with which every stage fits; 0: none");
+}
+
+template <class A>
+void fields(A& a, Member<A, ForecastExpertLoad> l) {
+  a("load", l.load, "as it was asked for");
+  a("busiest_over_mean", l.busiest_over_mean, "visits of the rank that all wait for");
+  a("balanced_step_ms", l.balanced_step_ms, "the step with balanced experts");
+  a("cost_ms", l.cost_ms, "the step less that");
 }
 
 template <class A>
@@ -359,6 +377,7 @@ void fields(A& a, Member<A, Forecast> f) {
   a("critical_path", f.critical_path, "what the end of the step hangs on");
   a("coverage", f.coverage, "what the predicted time of the work rests on");
   a("memory", f.memory, "of one GPU, where known");
+  a("expert_load", f.expert_load, "what uneven experts cost, where a load was asked for");
   a("training", f.training, "a whole training at this step time, where asked for");
   a("explained", f.explained, "operations of a layer as they were priced, where asked for");
   a("published", f.published, "composed as the published method does, where asked for");

@@ -29,15 +29,12 @@ bool is_library(TokenDispatcher dispatcher) {
 // busiest rank, which everybody waits for, has `expert_imbalance` times the mean, or what the capacity leaves of it.
 LayerLists::ExpertFlow LayerLists::expert_flow() const {
   const MixtureOfExperts& moe = *model_.moe;
-  const LayerChoices& layer = layout_.layer;
   ExpertFlow flow;
   flow.tensor_degree = layout_.expert_tensor_degree();
   // Without sequence parallelism the tokens of a tensor-parallel group are split among its ranks first.
   flow.own = number(tokens_) / number(tp_);
   const double routed = flow.own * number(moe.experts_per_token);
-  flow.imbalance = layer.expert_imbalance;
-  // No expert takes more than its capacity; balanced ones with less than the mean drop tokens.
-  if (layer.expert_capacity_factor) flow.imbalance = std::min(flow.imbalance, *layer.expert_capacity_factor);
+  flow.imbalance = kept_imbalance(layout_.layer);
   flow.busiest = routed * flow.imbalance;
   flow.bytes = routed * number(model_.hidden_size) * element_bytes_;
   flow.token_bytes = flow.own * number(model_.hidden_size) * element_bytes_;
@@ -46,6 +43,13 @@ LayerLists::ExpertFlow LayerLists::expert_flow() const {
       1, rounded(flow.busiest * number(flow.tensor_degree) / number(flow.local_experts)));
   flow.width = share(moe.expert_ffn_hidden_size, flow.tensor_degree);
   return flow;
+}
+
+// Without a capacity the host has to know how many tokens every expert gets before it launches what follows; a graph of
+// everything holds the largest sizes instead.
+bool LayerLists::host_reads_counts() const {
+  const LayerChoices& layer = layout_.layer;
+  return !layer.expert_capacity_factor && !layer.cuda_graphs.full_iteration && !layer.cuda_graphs.experts;
 }
 
 // An operation without work: what the host does besides launching.
@@ -79,9 +83,11 @@ void LayerLists::exchange_tokens(WorkList& list, std::string_view name, bool com
     return;
   }
   // The forward pass of one micro-batch runs beside the backward pass of another, which takes twice as long: it hides
-  // a third of what both exchange.
+  // a third of what both exchange. Without weight gradients both take as long.
   const Bytes whole = transfer.message;
-  const double part = direction == Direction::forward ? 2.0 / 3 : 4.0 / 3;
+  const double part = splits_backward(layout_.pipeline.schedule) ? 1.0
+                      : direction == Direction::forward          ? 2.0 / 3
+                                                                 : 4.0 / 3;
   transfer.message = whole * kExposedOfOverlapped;
   list.push_back({name, transfer});
   transfer.message = whole * ((1 - kExposedOfOverlapped) * part);
@@ -159,10 +165,13 @@ void LayerLists::experts_forward(WorkList& list, bool fp8) const {
   const std::size_t preprocess = list.size();
   if (permutes_own_tokens()) move_tokens(list, "permute_tokens", MovementKind::gather, flow.busiest);
   capture(list, preprocess, graphs.expert_dispatch || graphs.full_iteration);
+  const std::size_t dispatch = list.size();
   exchange_tokens(list, "dispatch_tokens", false, Direction::forward, flow);
   add_host_work(list, "dispatch_on_host", kHostOfExchange);
+  list[dispatch].host_waits = host_reads_counts();
   share_expert_tokens(list, "gather_expert_tokens", CollectiveOp::all_gather, flow);
   order_by_expert(list, "sort_by_expert", flow);
+  add_host_work(list, "expert_up_on_host", kHostOfProduct + tensors);
   add_linear(list, {.name = "expert_up",
                     .tokens = per_expert,
                     .n = width * (model_.gated_ffn ? 2 : 1),
@@ -171,6 +180,7 @@ void LayerLists::experts_forward(WorkList& list, bool fp8) const {
                     .fp8 = fp8,
                     .experts = local});
   activation(list, number(per_expert * local * width), Direction::forward);
+  add_host_work(list, "expert_down_on_host", kHostOfProduct + tensors);
   add_linear(list, {.name = "expert_down",
                     .tokens = per_expert,
                     .n = h,
@@ -178,7 +188,6 @@ void LayerLists::experts_forward(WorkList& list, bool fp8) const {
                     .bias = model_.ffn_bias,
                     .fp8 = fp8,
                     .experts = local});
-  add_host_work(list, "experts_on_host", 2 * (kHostOfProduct + tensors));
   order_by_expert(list, "unsort_by_expert", flow);
   share_expert_tokens(list, "reduce_expert_tokens", CollectiveOp::reduce_scatter, flow);
   exchange_tokens(list, "combine_tokens", true, Direction::forward, flow);

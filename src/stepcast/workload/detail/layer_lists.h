@@ -116,6 +116,7 @@ class LayerLists {
   [[nodiscard]] bool permutes_own_tokens() const;
   void router_forward(WorkList& list, const ExpertFlow& flow) const;
   void router_backward(WorkList& list, const ExpertFlow& flow) const;
+  [[nodiscard]] bool host_reads_counts() const;
   // What the host does besides launching, in launches.
   void add_host_work(WorkList& list, std::string_view name, double launches) const;
   void share_expert_tokens(WorkList& list, std::string_view name, CollectiveOp op,

@@ -1,0 +1,119 @@
+// Closed forms with a few rates per device, as platform records hold them: how they are read and written, and what a
+// device takes that none was measured on.
+//
+// A struct of rates has `device`, `architecture`, `log_p10`, `log_p90`, and a table of its numbers:
+//
+//   constexpr std::array<RateField<ExpertRates>, 9> kFields{{{"startup_us", &ExpertRates::startup_us}, ...}};
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "stepcast/base/json_value.h"
+#include "stepcast/base/result.h"
+#include "stepcast/cost/families/record_numbers.h"
+#include "stepcast/platform/platform.h"
+
+namespace stepcast::detail {
+
+template <class Rates>
+struct RateField {
+  std::string_view name;
+  double Rates::*member;
+  bool positive = true;
+};
+
+// |(a, b)| of a norm: the larger where the two are far apart, more where they are alike. Neither may be negative.
+inline double sharp_sum(double a, double b, double sharpness) {
+  const double most = std::max(a, b);
+  if (a <= 0 || b <= 0) return most;
+  return most * std::pow(std::pow(a / most, sharpness) + std::pow(b / most, sharpness), 1 / sharpness);
+}
+
+// Geometric mean of the positive rates, arithmetic of the band, which is `wider` on each side, in ln.
+template <class Rates>
+Rates mean_of(std::span<const Rates* const> of, std::span<const RateField<Rates>> fields, double wider) {
+  Rates mean = *of.front();
+  const auto n = static_cast<double>(of.size());
+  for (const RateField<Rates>& field : fields) {
+    double sum = 0;
+    for (const Rates* r : of) sum += field.positive ? std::log(r->*field.member) : r->*field.member;
+    mean.*field.member = field.positive ? std::exp(sum / n) : sum / n;
+  }
+  mean.log_p10 -= wider;
+  mean.log_p90 += wider;
+  return mean;
+}
+
+// What rates of another device lose in certainty, each side, in ln. Assumed.
+inline constexpr double kRatesOfArchitecture = 0.10, kRatesOfAnyDevice = 0.25;
+
+// Of the device; else the mean of its architecture, else of all `candidates`, with a wider band. Nothing if there are none.
+template <class Rates>
+std::optional<Rates> rates_for(const Device& device, std::span<const Rates* const> candidates,
+                               std::span<const RateField<Rates>> fields, double wider = 0) {
+  std::vector<const Rates*> own, of_architecture;
+  for (const Rates* r : candidates) {
+    if (same_name(r->architecture, device.architecture)) of_architecture.push_back(r);
+    if (device.is_called(r->device)) own.push_back(r);
+  }
+  if (!own.empty()) return mean_of<Rates>(own, fields, wider);
+  if (!of_architecture.empty()) return mean_of<Rates>(of_architecture, fields, wider + kRatesOfArchitecture);
+  if (!candidates.empty()) return mean_of<Rates>(candidates, fields, wider + kRatesOfAnyDevice);
+  return std::nullopt;
+}
+
+// `parameters.rates`, an array of objects. `read_names(text_of, rates)` reads what is no number and returns a Status;
+// text_of(key) is "" for a key that is missing.
+template <class Rates, class ReadNames>
+Result<std::vector<Rates>> read_rates(const JsonValue& parameters, std::span<const RateField<Rates>> fields,
+                                      ReadNames&& read_names) {
+  const JsonValue* list = parameters.find("rates");
+  if (list == nullptr || !list->is_array()) return Error{"`rates` is missing (an array)"};
+  std::vector<Rates> all;
+  for (const JsonValue& item : list->items()) {
+    if (!item.is_object()) return Error{"`rates` must hold objects"};
+    Rates rates;
+    const auto text = [&](std::string_view key) {
+      const JsonValue* value = item.find(key);
+      return value != nullptr && value->is_text() ? std::string{value->text()} : std::string{};
+    };
+    rates.device = text("device");
+    rates.architecture = text("architecture");
+    STEPCAST_TRY(read_names(text, rates));
+    for (const RateField<Rates>& field : fields) {
+      STEPCAST_ASSIGN(rates.*field.member,
+                      field.positive ? positive_number(item, field.name) : finite_number(item, field.name));
+    }
+    all.push_back(std::move(rates));
+  }
+  return all;
+}
+
+// The same back. `add_names(item, rates)` writes what read_names reads.
+template <class Rates, class AddNames>
+JsonValue write_rates(const std::vector<Rates>& all, std::span<const RateField<Rates>> fields,
+                      AddNames&& add_names) {
+  constexpr int kDigits = 4;
+  JsonValue list = JsonValue::array();
+  for (const Rates& rates : all) {
+    JsonValue item = JsonValue::object();
+    item.add("device", JsonValue{rates.device});
+    item.add("architecture", JsonValue{rates.architecture});
+    add_names(item, rates);
+    for (const RateField<Rates>& field : fields)
+      item.add(field.name, JsonValue{rounded(rates.*field.member, kDigits)});
+    list.add(std::move(item));
+  }
+  JsonValue value = JsonValue::object();
+  value.add("rates", std::move(list));
+  return value;
+}
+
+}  // namespace stepcast::detail

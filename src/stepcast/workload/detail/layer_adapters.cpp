@@ -1,0 +1,83 @@
+// Low-rank adapters beside the products of a layer whose own weights are frozen.
+#include <cstdint>
+
+#include "stepcast/workload/detail/layer_lists.h"
+
+namespace stepcast::detail {
+
+bool LayerLists::has_adapter(std::string_view linear) const {
+  const Adapters& adapters = layout_.layer.adapters;
+  if (adapters.rank == 0) return false;
+  return (adapters.qkv && linear == "qkv") || (adapters.attention_output && linear == "attention_output") ||
+         (adapters.ffn_up && linear == "ffn_up") || (adapters.ffn_down && linear == "ffn_down");
+}
+
+// A rank's share of an adapter follows the product beside it: column-split ones split the rows of the second
+// matrix, row-split ones the columns of the first. What travels in between is as wide as the rank; the result of
+// a row-split one is exchanged, so that every rank has its tokens whole.
+void LayerLists::add_adapter(WorkList& list, const Linear& linear, Edge edge) const {
+  if (!has_adapter(linear.name)) return;
+  const std::int64_t rank = layout_.layer.adapters.rank, t = linear.tokens;
+  const Bytes narrow{static_cast<double>(t * rank) * element_bytes_};
+  const auto product = [&](std::string_view name, std::int64_t n, std::int64_t k) {
+    list.push_back(
+        {name, gemm({.m = t, .n = n, .k = k, .layout = GemmLayout::tn, .output = dtype_}, dtype_)});
+  };
+  product("adapter_down", edge == Edge::column ? share(rank, tp_) : rank, linear.k);
+  if (tp_ > 1) {
+    const CollectiveOp op = edge == Edge::column ? CollectiveOp::all_gather : CollectiveOp::all_reduce;
+    list.push_back({"share_adapter", Transfer{op, GroupKind::tensor, narrow}});
+  }
+  const std::int64_t n = edge == Edge::column ? linear.n : share(linear.n, tp_);
+  product("adapter_up", n, rank);
+  if (edge == Edge::row && tp_ > 1) {
+    list.push_back({"exchange_adapter", Transfer{CollectiveOp::all_to_all, GroupKind::tensor,
+                                                 Bytes{static_cast<double>(t * n) * element_bytes_}}});
+  }
+  add_elementwise(list, "adapter_add", ElementwiseFunction::add, static_cast<double>(t * n), 2, 1);
+}
+
+void LayerLists::add_adapter_gradients(WorkList& list, const Linear& linear, Edge edge) const {
+  if (!has_adapter(linear.name)) return;
+  const std::int64_t rank = layout_.layer.adapters.rank, t = linear.tokens;
+  const Bytes narrow{static_cast<double>(t * rank) * element_bytes_};
+  const auto product = [&](std::string_view name, std::int64_t m, std::int64_t n, std::int64_t k,
+                           GemmLayout order) {
+    list.push_back({name, gemm({.m = m, .n = n, .k = k, .layout = order, .output = dtype_}, dtype_)});
+    list.back().weight_gradient = order == GemmLayout::nt;
+  };
+  const std::int64_t n = edge == Edge::column ? linear.n : share(linear.n, tp_);
+  if (edge == Edge::row && tp_ > 1) {
+    list.push_back(
+        {"exchange_adapter_gradient", Transfer{CollectiveOp::all_to_all, GroupKind::tensor,
+                                               Bytes{static_cast<double>(t * n) * element_bytes_}}});
+  }
+  product("adapter_up_input_gradient", t, rank, n, GemmLayout::nn);
+  product("adapter_up_weight_gradient", n, rank, t, GemmLayout::nt);
+  if (tp_ > 1) {
+    const CollectiveOp op = edge == Edge::column ? CollectiveOp::reduce_scatter : CollectiveOp::all_reduce;
+    list.push_back({"share_adapter_gradient", Transfer{op, GroupKind::tensor, narrow}});
+  }
+  const std::int64_t width = edge == Edge::column ? share(rank, tp_) : rank;
+  product("adapter_down_weight_gradient", width, linear.k, t, GemmLayout::nt);
+  product("adapter_down_input_gradient", t, linear.k, width, GemmLayout::nn);
+  add_elementwise(list, "adapter_gradient_add", ElementwiseFunction::add, static_cast<double>(t * linear.k),
+                  2, 1, Direction::backward);
+}
+
+// Of one rank and layer.
+double LayerLists::adapter_parameters(bool experts) const {
+  const Adapters& adapters = layout_.layer.adapters;
+  if (adapters.rank == 0) return 0;
+  const std::int64_t h = model_.hidden_size;
+  const std::int64_t qkv = (heads_ + kv_heads_) * model_.qk_head_dim() + kv_heads_ * model_.value_head_dim();
+  const std::int64_t ffn = share(model_.ffn_hidden_size, tp_);
+  std::int64_t width = 0;
+  if (adapters.qkv && !model_.latent_attention) width += share(h, tp_) + qkv;
+  if (adapters.attention_output) width += heads_ * model_.value_head_dim() + share(h, tp_);
+  if (adapters.ffn_up && !experts) width += share(h, tp_) + ffn * (model_.gated_ffn ? 2 : 1);
+  if (adapters.ffn_down && !experts) width += ffn + share(h, tp_);
+  return static_cast<double>(adapters.rank * width);
+}
+
+}  // namespace stepcast::detail

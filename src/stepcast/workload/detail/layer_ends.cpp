@@ -1,0 +1,123 @@
+// What stands before the first layer and behind the last one: embedding; final norm, logits and loss.
+#include <algorithm>
+#include <cstdint>
+
+#include "stepcast/workload/detail/layer_lists.h"
+#include "stepcast/workload/detail/narrow_types.h"
+
+namespace stepcast::detail {
+
+WorkList LayerLists::embedding(Direction direction) const {
+  WorkList list;
+  list.reserve(4);
+  const double elements = static_cast<double>(tokens_ * model_.hidden_size);
+  const bool forward = direction == Direction::forward;
+  if (!forward && layout_.layer.frozen_base) return list;
+  if (!forward && model_.hidden_dropout > 0) {
+    add_elementwise(list, "embedding_dropout_gradient", ElementwiseFunction::dropout, elements, 1, 1,
+                    Direction::backward);
+  }
+  list.push_back(
+      {forward ? "embedding" : "embedding_gradient",
+       Operation{LookupShape{.rows = share(padded_vocab_, tp_), .dim = model_.hidden_size, .bags = tokens_},
+                 dtype_, direction}});
+  if (!forward) return list;
+  reduce_tokens(list, "reduce_embedding", false);
+  if (model_.position == PositionEncoding::learned) {
+    add_elementwise(list, "add_positions", ElementwiseFunction::add, elements, 2, 1);
+  }
+  if (model_.embedding_norm) add_norm(list, "embedding_norm", direction, static_cast<double>(tokens_));
+  if (model_.hidden_dropout > 0) {
+    add_elementwise(list, "embedding_dropout", ElementwiseFunction::dropout, elements, 1, 1);
+  }
+  return list;
+}
+
+WorkList LayerLists::head(Direction direction) const {
+  WorkList list;
+  list.reserve(8);
+  const std::int64_t h = model_.hidden_size, vocab = share(padded_vocab_, tp_), t = predicted_tokens_;
+  const bool fp8 = is_narrow(layout_.layer.precision.compute) && layout_.layer.precision.fp8.logits;
+  const Operation loss{CrossEntropyShape{predicted_tokens_, vocab,
+                                         layout_.layer.fused.cross_entropy || layout_.layer.fused.compiled},
+                       dtype_, direction};
+  if (direction == Direction::forward) {
+    if (model_.final_norm) add_norm(list, "final_norm", direction, norm_tokens_);
+    if (t < tokens_) {
+      list.push_back({"choose_tokens", Operation{MovementShape{MovementKind::gather, t * h, h}, dtype_}});
+    }
+    if (model_.mlm_head) {
+      add_linear(list, {"mlm_dense", {}, {}, {}, t, h, h, true, false});
+      activation(list, static_cast<double>(t * h), direction);
+      add_norm(list, "mlm_norm", direction, static_cast<double>(t));
+    }
+    gather_tokens(list, "gather_head_input", false);
+    add_linear(list, {"logits", {}, {}, {}, t, vocab, h, model_.head_bias, fp8});
+    list.push_back({"cross_entropy", loss});
+    if (tp_ > 1) {
+      // Maximum, predicted logit and sum of exponentials of every token, in fp32.
+      list.push_back(
+          {"reduce_loss",
+           Transfer{CollectiveOp::all_reduce, GroupKind::tensor, Bytes{static_cast<double>(t) * 4}}, 3});
+    }
+    return list;
+  }
+  list.push_back({"cross_entropy_gradient", loss});
+  add_linear_gradients(list,
+                       {{},
+                        "logits_input_gradient",
+                        "logits_weight_gradient",
+                        "logits_bias_gradient",
+                        t,
+                        vocab,
+                        h,
+                        model_.head_bias,
+                        fp8},
+                       Edge::column);
+  if (model_.mlm_head) {
+    add_norm(list, "mlm_norm_gradient", direction, static_cast<double>(t));
+    activation(list, static_cast<double>(t * h), direction);
+    add_linear_gradients(
+        list, {{}, "mlm_dense_input_gradient", "mlm_dense_weight_gradient", {}, t, h, h, true, false},
+        Edge::none);
+  }
+  if (t < tokens_) {
+    list.push_back(
+        {"choose_tokens_gradient", Operation{MovementShape{MovementKind::scatter, t * h, h}, dtype_}});
+  }
+  if (model_.final_norm) add_norm(list, "final_norm_gradient", direction, norm_tokens_);
+  return list;
+}
+
+double LayerLists::word_embedding_parameters() const {
+  return static_cast<double>(share(padded_vocab_, tp_)) * static_cast<double>(model_.hidden_size);
+}
+
+LayerWork LayerLists::embedding() const {
+  const ParameterCount count = embedding_parameter_count(model_);
+  LayerWork work;
+  work.forward = embedding(Direction::forward);
+  work.backward = embedding(Direction::backward);
+  capture(work.forward, 0, layout_.layer.cuda_graphs.full_iteration);
+  capture(work.backward, 0, layout_.layer.cuda_graphs.full_iteration);
+  work.dense_parameters =
+      word_embedding_parameters() + static_cast<double>(count.position_embedding + count.norms);
+  work.trained_dense_parameters = layout_.layer.frozen_base ? 0 : work.dense_parameters;
+  return work;
+}
+
+// A tied output matrix is the embedding's; where it lies on another stage, step_work() counts its copy.
+LayerWork LayerLists::head() const {
+  const ParameterCount count = head_parameter_count(model_);
+  LayerWork work;
+  work.forward = head(Direction::forward);
+  work.backward = head(Direction::backward);
+  capture(work.forward, 0, layout_.layer.cuda_graphs.full_iteration);
+  capture(work.backward, 0, layout_.layer.cuda_graphs.full_iteration);
+  work.dense_parameters = static_cast<double>(count.norms);
+  if (!model_.tied_embeddings) work.dense_parameters += word_embedding_parameters();
+  work.trained_dense_parameters = layout_.layer.frozen_base ? 0 : work.dense_parameters;
+  return work;
+}
+
+}  // namespace stepcast::detail
