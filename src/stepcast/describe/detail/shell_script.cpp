@@ -305,8 +305,9 @@ class Script {
       value = {value[static_cast<std::size_t>(*index)]};
       how.remove_prefix(end + 1);
     }
-    if (!all && !in_one && is_known && value.size() > 1)
-      value.resize(1);  // an array by its name is its first element
+    if (!all && !in_one && is_known && value.size() > 1) {
+      value.erase(value.begin() + 1, value.end());  // an array by its name is its first element
+    }
     const bool has_default = how.starts_with(":-") || how.starts_with(":=") || how.starts_with('-');
     if (has_default && (found == variables_.end() || (is_known && joined(value).empty()))) {
       const bool assigns = how.starts_with(":=");
