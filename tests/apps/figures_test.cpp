@@ -15,18 +15,19 @@
 namespace stepcast::test {
 namespace {
 
-// As forecast in November 2026; no measurement. What moves a figure on purpose says so where it changes it here.
+// As forecast in November 2026; no measurement. What moves a figure on purpose says so where it changes it here: all three
+// wait for the slowest GPU of the job since (1.4 to 2.5 %), and updates of the optimizer reach 90 % of the bandwidth.
 struct Figure {
   const char* arguments;
   double step_ms;
 };
 constexpr Figure kFigures[] = {
     {"--model gpt3-175b --platform dgx-a100 --gpus 512 --tp 8 --pp 16 --gbs 1536 --seq 2048 --mbs 1 --fp16",
-     38636.7},
+     39483.9},
     {"--model llama-3-70b --platform dgx-h100 --gpus 512 --tp 4 --pp 4 --gbs 512 --seq 8192 --mbs 1 --bf16 "
      "--sequence-parallel --use-distributed-optimizer",
-     8322.0},
-    {"--model llama-3-8b --platform dgx-h100 --gpus 64 --tp 8 --gbs 64 --seq 8192 --mbs 1", 1362.8},
+     8654.8},
+    {"--model llama-3-8b --platform dgx-h100 --gpus 64 --tp 8 --gbs 64 --seq 8192 --mbs 1", 1402.3},
 };
 constexpr double kTolerance = 0.02;
 

@@ -197,8 +197,9 @@ TEST(TimeWithLaunches, TheHostHasNoLeadBehindAWait) {
   EXPECT_DOUBLE_EQ(time_with_launches(items, sum, 1), 180);  // nothing waits
   exchange.host_waits = true;
   EXPECT_DOUBLE_EQ(time_with_launches(items, sum, 1), 222);
-  EXPECT_DOUBLE_EQ(time_with_launches(items, sum, 0), 180);   // launched at once
-  EXPECT_DOUBLE_EQ(time_with_launches(items, sum, 10), 940);  // all launches, slower than everything
+  EXPECT_DOUBLE_EQ(time_with_launches(items, sum, 0), 180);  // launched at once
+  // Launches of 10 us: the product launched at 920, until 950; the attention launched at 940, from 950 until 1,050.
+  EXPECT_DOUBLE_EQ(time_with_launches(items, sum, 10), 1050);
 }
 
 }  // namespace

@@ -276,7 +276,7 @@ struct NpzArray::Impl {
     return {};
   }
 
-  Status read_header(std::vector<std::int64_t>& shape) {
+  Status read_header(std::vector<std::int64_t>& extents) {
     std::array<char, 12> start{};
     const auto no_npy = [&] { return error().found("no .npy data").expected("an array as numpy saves it"); };
     if (member.size < start.size()) return no_npy();
@@ -314,13 +314,13 @@ struct NpzArray::Impl {
       std::uint64_t extent = 0;
       const auto [rest, problem] = std::from_chars(word.data(), word.data() + word.size(), extent);
       if (problem != std::errc{} || rest != word.data() + word.size() || extent > kMostElements ||
-          shape.size() == 8 || (extent > 0 && elements > kMostElements / extent)) {
+          extents.size() == 8 || (extent > 0 && elements > kMostElements / extent)) {
         return error()
             .found(fmt::format("the extent {}", printable(word)))
             .expected(fmt::format("at most {} elements", kMostElements));
       }
       elements *= extent;
-      shape.push_back(static_cast<std::int64_t>(extent));
+      extents.push_back(static_cast<std::int64_t>(extent));
     }
     if (elements * type.bytes != member.size - produced) {
       return error()

@@ -17,7 +17,7 @@
 
 namespace stepcast {
 
-// From so many lookups per sample on a table is heavy.
+// From so many lookups per sample on a table is called heavy (Lin et al., 2024).
 inline constexpr double kHeavyPooling = 20;
 
 struct TableSetTotals {

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/plan/table_sets.h"
 #include "stepcast/report/text_table.h"
 
 namespace stepcast {

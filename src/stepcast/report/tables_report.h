@@ -10,9 +10,6 @@
 
 namespace stepcast {
 
-// Tables with so many lookups per sample and more are called heavy (Lin et al., 2024).
-inline constexpr double kHeavyPooling = 20;
-
 [[nodiscard]] std::string tables_text(const std::string& file, const std::vector<EmbeddingTable>& tables);
 // `data_set` is all files together; null where there is one.
 [[nodiscard]] std::string indices_text(const MeasuredIndices& measured, const MeasuredIndices* data_set,

@@ -40,7 +40,7 @@ void add_ranking(SetScore& set, const std::vector<const PredictedRun*>& runs) {
       predicted.push_back(p->prediction.step.time.value() / 1e3);
     }
     if (layouts.size() < 2) continue;
-    const LayoutRanking ranking = rank_layouts(measured, predicted);
+    const RankingScore ranking = score_ranking(measured, predicted);
     regret += ranking.top1_regret;
     ordered += ranking.pairs_ordered * static_cast<double>(ranking.n_pairs);
     n_pairs += static_cast<double>(ranking.n_pairs);

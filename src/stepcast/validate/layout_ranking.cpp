@@ -38,8 +38,8 @@ double correlation(const std::vector<double>& a, const std::vector<double>& b) {
 
 }  // namespace
 
-LayoutRanking rank_layouts(const std::vector<double>& measured, const std::vector<double>& predicted) {
-  LayoutRanking result;
+RankingScore score_ranking(const std::vector<double>& measured, const std::vector<double>& predicted) {
+  RankingScore result;
   if (measured.empty()) return result;
   result.spearman = correlation(ranks(measured), ranks(predicted));
   const auto best =

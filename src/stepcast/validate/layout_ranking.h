@@ -6,13 +6,13 @@
 
 namespace stepcast {
 
-struct LayoutRanking {
+struct RankingScore {
   double spearman = 0;       // rank correlation of predicted and measured time
   double top1_regret = 0;    // percent that the layout predicted fastest is slower than the fastest
   double pairs_ordered = 0;  // percent of pairs more than 5 % apart that are in order
   std::size_t n_pairs = 0;
 };
-[[nodiscard]] LayoutRanking rank_layouts(const std::vector<double>& measured,
+[[nodiscard]] RankingScore score_ranking(const std::vector<double>& measured,
                                          const std::vector<double>& predicted);
 
 }  // namespace stepcast
