@@ -10,9 +10,10 @@
 
 namespace stepcast::test {
 
+// `bytes` beyond eight are zero.
 inline std::string little_endian(std::uint64_t value, std::size_t bytes) {
   std::string out;
-  for (std::size_t i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i) & 0xFFU);
+  for (; bytes > 0; --bytes, value >>= 8U) out += static_cast<char>(value & 0xFFU);
   return out;
 }
 
