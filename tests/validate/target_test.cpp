@@ -193,7 +193,7 @@ TEST(ShippedTargets, CanBeReadAndNameSuitesThatExist) {
     EXPECT_NE(find_suite(row.suite), nullptr) << row.suite;
     suites.insert(row.suite);
   }
-  EXPECT_THAT(suites, ElementsAre("collectives", "iterations", "kernels", "predict", "replay"));
+  EXPECT_THAT(suites, ElementsAre("collectives", "dlrm", "iterations", "kernels", "predict", "replay"));
   EXPECT_FALSE(shipped_data_file("no such file"));
 }
 
