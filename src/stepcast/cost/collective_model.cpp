@@ -342,7 +342,7 @@ std::optional<ResolvedCollective> CollectiveModel::from_curves(const CollectiveG
     if (reached < group.n_nodes) {
       curve = grown(curve, {.op = op, .n_ranks = reached * per_node, .n_nodes = reached}, beyond);
     }
-    return ResolvedCollective{std::move(curve), fmt::format("scaled from {} nodes", any_nodes->n_nodes)};
+    return ResolvedCollective{curve, fmt::format("scaled from {} nodes", any_nodes->n_nodes)};
   }
   // Two counts in a line say nothing of a count far beyond them: there it grows as NCCL estimates.
   const std::uint32_t largest = others.back().n_ranks;
@@ -354,7 +354,7 @@ std::optional<ResolvedCollective> CollectiveModel::from_curves(const CollectiveG
     const std::uint32_t nodes = group.n_nodes > 1 ? std::max(reached / per_node, 1U) : 1;
     curve = grown(curve, {.op = op, .n_ranks = reached, .n_nodes = nodes}, beyond);
   }
-  return ResolvedCollective{std::move(curve), fmt::format("scaled from {} ranks", counts)};
+  return ResolvedCollective{curve, fmt::format("scaled from {} ranks", counts)};
 }
 
 namespace {
@@ -390,7 +390,7 @@ std::optional<ResolvedCollective> CollectiveModel::from_other_systems(const Coll
   if (!curve) return std::nullopt;
   const double slowdown = shared_pcie_slowdown(node_, group);
   if (slowdown > 1) curve = slower(*curve, slowdown);
-  return ResolvedCollective{std::move(*curve),
+  return ResolvedCollective{*curve,
                             related_->has_family(device_, node_)
                                 ? "from measured nodes of this architecture and kind of link"
                                 : "from measured nodes of other architectures and NCCL's own estimate"};

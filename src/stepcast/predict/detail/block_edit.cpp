@@ -40,7 +40,7 @@ std::uint32_t BlockEdit::last_launched(std::uint16_t lane, double us) const {
 std::uint32_t BlockEdit::add(EditedTask copy, double launched_us) {
   copy.removed = false;
   copy.measured = {launched_us, launched_us};
-  tasks_.push_back(std::move(copy));
+  tasks_.push_back(copy);
   launched_us_.push_back(launched_us);
   return static_cast<std::uint32_t>(tasks_.size() - 1);
 }
@@ -48,7 +48,7 @@ std::uint32_t BlockEdit::add(EditedTask copy, double launched_us) {
 std::uint32_t BlockEdit::insert_after(std::uint32_t before, EditedTask copy) {
   copy.lane = tasks_[before].lane;
   const double us = tasks_[before].measured.end_us;
-  const std::uint32_t id = add(std::move(copy), us);
+  const std::uint32_t id = add(copy, us);
   std::vector<std::uint32_t>& order = order_[tasks_[before].lane];
   auto place = std::next(std::find(order.begin(), order.end(), before));
   while (place != order.end() && *place >= block_.task_count()) ++place;
@@ -58,7 +58,7 @@ std::uint32_t BlockEdit::insert_after(std::uint32_t before, EditedTask copy) {
 
 std::uint32_t BlockEdit::insert_before(std::uint32_t next, EditedTask copy) {
   copy.lane = tasks_[next].lane;
-  const std::uint32_t id = add(std::move(copy), tasks_[next].measured.start_us);
+  const std::uint32_t id = add(copy, tasks_[next].measured.start_us);
   std::vector<std::uint32_t>& order = order_[tasks_[next].lane];
   order.insert(std::find(order.begin(), order.end(), next), id);
   return id;
@@ -66,7 +66,7 @@ std::uint32_t BlockEdit::insert_before(std::uint32_t next, EditedTask copy) {
 
 std::uint32_t BlockEdit::insert_launched(std::uint16_t lane, double launched_us, EditedTask copy) {
   copy.lane = lane;
-  const std::uint32_t id = add(std::move(copy), launched_us);
+  const std::uint32_t id = add(copy, launched_us);
   std::vector<std::uint32_t>& order = order_[lane];
   const auto place = std::find_if(order.begin(), order.end(), [&](std::uint32_t t) {
     // What was put there at the same time comes first.
