@@ -104,6 +104,14 @@ std::string check_date(const std::string& text) {
   return fmt::format("found `{}`, expected a date: 2024, 2024-05 or 2024-05-31", text.substr(0, 40));
 }
 
+Result<Framework> framework_named(const std::string& text) {
+  const Framework framework = parse_framework(text);
+  if (framework != Framework::unknown) return framework;
+  return Error::at("", "--framework")
+      .found(fmt::format("`{}`", text))
+      .expected("megatron, nemo, torchtitan, fsdp, deepspeed, neox, pytorch or libai");
+}
+
 void make_strict(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) {
     if (option->get_expected_max() == 0) continue;  // a switch

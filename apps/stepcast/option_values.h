@@ -5,6 +5,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include "stepcast/base/result.h"
+#include "stepcast/describe/software_defaults.h"
+
 namespace stepcast::cli {
 
 // Writes a whole number of 0 or more as digits: "8k" is 8192 (powers of 1024, as sequence lengths are called), "1e3"
@@ -20,6 +23,9 @@ namespace stepcast::cli {
 
 // "2024", "2024-05" or "2024-05-31": a day that there is.
 [[nodiscard]] std::string check_date(const std::string& text);
+
+// The software that --framework names.
+[[nodiscard]] Result<Framework> framework_named(const std::string& text);
 
 // Makes every option of `app` and of its subcommands refuse empty values, as of a shell variable that is not set, and
 // read numbers as above. An option called --date takes dates alone.

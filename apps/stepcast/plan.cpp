@@ -119,12 +119,7 @@ Result<LayoutRestrictions> restrictions_of(const Options& options) {
 Result<Job> job_of(const Options& options) {
   Job job = options.job;
   if (!options.framework.empty()) {
-    job.framework = parse_framework(options.framework);
-    if (job.framework == Framework::unknown) {
-      return Error::at("", "--framework")
-          .found(fmt::format("`{}`", options.framework))
-          .expected("megatron, nemo, torchtitan, fsdp, deepspeed, neox, pytorch or libai");
-    }
+    STEPCAST_ASSIGN(job.framework, framework_named(options.framework));
   }
   const Words left = options.app->remaining();
   if (!left.empty() && !left.front().starts_with("-")) {

@@ -52,12 +52,7 @@ struct Options {
 Result<Job> job_of(const Options& options) {
   Job job = options.request.job;
   if (!options.framework.empty()) {
-    job.framework = parse_framework(options.framework);
-    if (job.framework == Framework::unknown) {
-      return Error::at("", "--framework")
-          .found(fmt::format("`{}`", options.framework))
-          .expected("megatron, nemo, torchtitan, fsdp, deepspeed, neox, pytorch or libai");
-    }
+    STEPCAST_ASSIGN(job.framework, framework_named(options.framework));
   }
   if (options.dtype == "tf32") {
     return Error::at("", "--dtype").found("`tf32`").expected("bf16, fp16, fp32 or fp8 for a described step");

@@ -173,9 +173,12 @@ std::string refined_text(const LayoutPlan& plan) {
       "faster\n",
       plan.refined.size(), std::min(kMostRefined, plan.ranking.layouts.size()));
   text += table.text();
+  const RefinedLayout& best = plan.refined.front();
+  if (best.step.step.time.value() * 1e-3 >= plan.ranking.layouts[plan.ranking.chosen].step_ms()) {
+    return text + "none of them is faster than the layout chosen\n";
+  }
   if (plan.prototypes.framework() == Framework::megatron || plan.prototypes.framework() == Framework::nemo)
-    text += fmt::format("Megatron-LM, #{} refined:\n  {}\n", plan.refined.front().of + 1,
-                        megatron_flags_of(plan.refined.front().settings));
+    text += fmt::format("Megatron-LM, #{} refined:\n  {}\n", best.of + 1, megatron_flags_of(best.settings));
   return text;
 }
 

@@ -13,7 +13,7 @@
 #include "stepcast/base/statistics.h"
 #include "stepcast/calibrate/iteration_fit.h"
 #include "stepcast/calibrate/llm_runs.h"
-#include "stepcast/validate/layout_ranking.h"
+#include "stepcast/validate/ranking_score.h"
 #include "stepcast/validate/run_platforms.h"
 #include "stepcast/validate/run_rows.h"
 

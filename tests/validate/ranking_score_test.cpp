@@ -1,4 +1,4 @@
-#include "stepcast/validate/layout_ranking.h"
+#include "stepcast/validate/ranking_score.h"
 
 #include <gtest/gtest.h>
 
