@@ -377,6 +377,31 @@ TEST(StepModel, HybridShardingGathersWithinACopy) {
                        time(CollectiveOp::all_reduce, hybrid->placement.replicate, 4 * parameters / 8));
 }
 
+// Four tensor-parallel ranks, no data parallelism, whole experts on every rank: the ranks hold the same experts
+// for a fourth of the tokens each and sum their gradients, while nothing else is held twice.
+TEST(StepModel, ExpertsThatTensorParallelRanksShareAreReduced) {
+  StepModel steps{platform()};
+  Transformer model = gpt();
+  model.moe = MixtureOfExperts{.n_experts = 4, .experts_per_token = 2, .expert_ffn_hidden_size = 16384};
+  Layout layout = layout_of(4, 1, 1);
+  layout.layer.sequence_parallel = true;
+  const Result<PricedStep> cut = steps.price(model, layout);
+  ASSERT_TRUE(cut.ok()) << cut.error().message();
+  EXPECT_TRUE(cut->layers[0].transfers.reduce.time_us() == 0);
+  layout.degrees.expert_tensor = 1;
+  const Result<PricedStep> whole = steps.price(model, layout);
+  ASSERT_TRUE(whole.ok()) << whole.error().message();
+  ASSERT_EQ(whole->placement.expert_data.n_ranks, 4);
+  // Gradients in fp32: four bytes of each parameter of an expert, in one message that a bucket does not exceed.
+  const Result<Estimate> all =
+      steps.pricer().price(Transfer{CollectiveOp::all_reduce, GroupKind::expert_data,
+                                    Bytes{4 * whole->work.layer_kinds[0]->expert_parameters}},
+                           whole->placement);
+  ASSERT_TRUE(all.ok());
+  EXPECT_DOUBLE_EQ(whole->layers[0].transfers.reduce.time_us(), all->time.value());
+  EXPECT_GT(whole->schedule.chunks[0].units[1].reduce_us, 0);
+}
+
 TEST(SoftwareChoices, AttentionKernelFollowsFrameworkDateAndDevice) {
   const Device& h100 = platform().device;
   const Platform a100 = load("dgx-a100");

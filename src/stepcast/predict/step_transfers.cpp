@@ -7,13 +7,27 @@
 namespace stepcast {
 namespace {
 
+// Experts may be laid out otherwise than the rest of the model: over other ranks, or cut into fewer parts.
+bool experts_have_own_groups(const Layout& layout) {
+  return layout.degrees.expert > 1 || layout.expert_tensor_degree() != layout.degrees.tensor;
+}
+
+// Some rank holds the weights that another one holds.
+bool weights_are_replicated(const Layout& layout, const PricedStep& step) {
+  if (step.placement.data_context.n_ranks > 1) return true;
+  const auto& layers = step.work.layer_kinds;
+  return experts_have_own_groups(layout) && step.placement.expert_data.n_ranks > 1 &&
+         std::any_of(layers.begin(), layers.end(),
+                     [](const auto& layer) { return layer->expert_parameters > 0; });
+}
+
 class TransferPricing {
  public:
   TransferPricing(const Layout& layout, StepPricer& prices, PricedStep& step)
       : layout_(layout),
         prices_(prices),
         step_(step),
-        data_parallel_(step.placement.data_context.n_ranks > 1),
+        data_parallel_(weights_are_replicated(layout, step)),
         sharded_(layout.sharding.kind != Sharding::none) {}
 
   void choose_overlap();
@@ -87,7 +101,7 @@ Result<DataTransfers> TransferPricing::data_transfers(const Parameters& all, boo
   };
   STEPCAST_TRY(add_parameters(all.dense, all.trained_dense, GroupKind::data));
   STEPCAST_TRY(add_parameters(all.expert, all.trained_expert,
-                              layout_.degrees.expert > 1 ? GroupKind::expert_data : GroupKind::data));
+                              experts_have_own_groups(layout_) ? GroupKind::expert_data : GroupKind::data));
   return result;
 }
 
