@@ -185,9 +185,10 @@ void LayerLists::experts_forward(WorkList& list, bool fp8) const {
                     .tokens = per_expert,
                     .n = h,
                     .k = width,
-                    .bias = model_.ffn_bias,
+                    .bias = model_.ffn_bias && !weighs_output_bias(),
                     .fp8 = fp8,
                     .experts = local});
+  if (weighs_output_bias()) weighed_bias(list, flow, Direction::forward);
   order_by_expert(list, "unsort_by_expert", flow);
   share_expert_tokens(list, "reduce_expert_tokens", CollectiveOp::reduce_scatter, flow);
   exchange_tokens(list, "combine_tokens", true, Direction::forward, flow);
@@ -207,6 +208,7 @@ void LayerLists::experts_backward(WorkList& list, bool fp8) const {
   add_host_work(list, "dispatch_gradients_on_host", kHostOfExchange);
   share_expert_tokens(list, "gather_expert_gradients", CollectiveOp::all_gather, flow);
   order_by_expert(list, "sort_gradients_by_expert", flow);
+  if (weighs_output_bias()) weighed_bias(list, flow, Direction::backward);
   add_linear_gradients(list,
                        {.input_gradient = "expert_down_input_gradient",
                         .weight_gradient = "expert_down_weight_gradient",
@@ -214,7 +216,7 @@ void LayerLists::experts_backward(WorkList& list, bool fp8) const {
                         .tokens = per_expert,
                         .n = h,
                         .k = width,
-                        .bias = model_.ffn_bias,
+                        .bias = model_.ffn_bias && !weighs_output_bias(),
                         .fp8 = fp8,
                         .experts = local},
                        Edge::none);
@@ -246,6 +248,42 @@ void LayerLists::experts_backward(WorkList& list, bool fp8) const {
   const std::size_t router = list.size();
   router_backward(list, flow);
   capture(list, router, graphs.router || graphs.full_iteration);
+}
+
+bool LayerLists::weighs_output_bias() const {
+  return model_.moe && model_.ffn_bias && !layout_.layer.fused.compiled;
+}
+
+// The bias of the second product counts as much as the score of the token says, so no product can add it: expert by
+// expert `tokens + bias * scores`, which the scores make fp32, put together again and cast back (Megatron Core,
+// `TEGroupedMLP._apply_bias`). Backward the tokens, the bias and the scores have gradients.
+void LayerLists::weighed_bias(WorkList& list, const ExpertFlow& flow, Direction direction) const {
+  using F = ElementwiseFunction;
+  const double wide = 4 / element_bytes_;  // an element in fp32
+  const double of_expert = number(flow.tokens_per_expert) * number(model_.hidden_size);
+  const double all = of_expert * number(flow.local_experts);
+  const auto per_expert = [&](std::string_view name, F function, double reads, double writes) {
+    add_elementwise(list, name, function, of_expert, reads, writes, direction);
+    list.back().count = flow.local_experts;
+  };
+  const auto sum = [&](std::string_view name, std::int64_t rows, std::int64_t cols) {
+    list.push_back({name, Operation{ReductionShape{.rows = rows, .cols = cols}, DType::fp32}});
+    list.back().count = flow.local_experts;
+  };
+  if (direction == Direction::forward) {
+    per_expert("weigh_bias", F::multiply, 0, wide);
+    per_expert("add_weighed_bias", F::add, 1 + wide, wide);
+    add_elementwise(list, "join_experts", F::other, all, wide, wide);
+    add_elementwise(list, "cast_joined", F::cast, all, wide, 1);
+    return;
+  }
+  add_elementwise(list, "cast_joined_gradient", F::cast, all, 1, wide, direction);
+  per_expert("cast_gradient_of_expert", F::cast, wide, 1);
+  add_elementwise(list, "join_gradients_of_experts", F::other, all, 1, 1, direction);
+  per_expert("weigh_gradient", F::multiply, wide, wide);
+  sum("expert_down_bias_gradient", model_.hidden_size, flow.tokens_per_expert);
+  per_expert("multiply_gradient_by_bias", F::multiply, wide, wide);
+  sum("score_gradient", flow.tokens_per_expert, model_.hidden_size);
 }
 
 // Written out in framework operations, as no fused kernel has clamps and offset: two clamps, the three operations of a

@@ -123,6 +123,9 @@ class LayerLists {
                            const ExpertFlow& flow) const;
   void experts_forward(WorkList& list, bool fp8) const;
   void experts_backward(WorkList& list, bool fp8) const;
+  // Biases of experts weighed by the scores of their tokens, written out in framework operations.
+  [[nodiscard]] bool weighs_output_bias() const;
+  void weighed_bias(WorkList& list, const ExpertFlow& flow, Direction direction) const;
   void activation(WorkList& list, double elements, Direction direction) const;
   void clamped_activation(WorkList& list, double elements, Direction direction) const;
   void residual(WorkList& list, Direction direction) const;
