@@ -234,8 +234,11 @@ Result<Launch> split_launcher(std::span<const std::string> words) {
     }
     std::int64_t n = 0;
     const std::string_view value = flag.values.empty() ? std::string_view{} : flag.values.front();
-    if (!is_nodes && (value == "gpu" || value == "auto"))
-      continue;  // as many as there are: who runs it says how many
+    if (!is_nodes &&
+        (value == "gpu" || value == "auto")) {  // as many as there are: who runs it says how many
+      launch.unknown = wrong_value(flag, "a whole number");
+      continue;
+    }
     if (const std::size_t colon = value.find(':'); is_nodes && colon != std::string_view::npos) {
       launch.elastic = fmt::format("--nnodes {}: the most of them are taken", value.substr(0, 40));
       flag.values.front() = value.substr(colon + 1);

@@ -144,6 +144,11 @@ Result<Platform> PlatformReader::read_base(const JsonValue& reference, std::stri
   const std::string& name = reference.text();
   fs::path base;
   if (is_path(name)) {
+    // A platform of unknown origin must not have other files read, and their words quoted.
+    if (!name.ends_with(".json"))
+      return error_at(from, reference, path)
+          .found(describe_value(reference))
+          .expected("a path that ends in .json");
     base = fs::path{name}.is_absolute() ? fs::path{name} : file.parent_path() / name;
   } else {
     for (const fs::path& dir : search_dirs_) {
