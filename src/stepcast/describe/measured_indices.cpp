@@ -48,8 +48,8 @@ class Totals {
 // One file, read table by table.
 class IndexFile {
  public:
-  static Result<IndexFile> of(NpzFile npz, const std::vector<EmbeddingTable>* known) {
-    const std::string name = npz.name();
+  static Result<IndexFile> of(const NpzFile& npz, const std::vector<EmbeddingTable>* known) {
+    const std::string& name = npz.name();
     if (!npz.has("indices")) {
       std::vector<std::string> arrays = npz.arrays();
       arrays.resize(std::min<std::size_t>(arrays.size(), 8));
@@ -260,7 +260,7 @@ Result<std::vector<MeasuredIndices>> measure_indices(const std::vector<std::stri
   std::vector<IndexFile> opened;
   for (const std::string& file : files) {
     STEPCAST_ASSIGN(NpzFile npz, NpzFile::open(file));
-    STEPCAST_ASSIGN(IndexFile indices, IndexFile::of(std::move(npz), options.tables));
+    STEPCAST_ASSIGN(IndexFile indices, IndexFile::of(npz, options.tables));
     opened.push_back(std::move(indices));
   }
   return measure(std::move(opened), options);
@@ -271,7 +271,7 @@ Result<std::vector<MeasuredIndices>> measure_indices(
   std::vector<IndexFile> opened;
   for (const auto& [name, content] : contents) {
     STEPCAST_ASSIGN(NpzFile npz, NpzFile::from_memory(content, name));
-    STEPCAST_ASSIGN(IndexFile indices, IndexFile::of(std::move(npz), options.tables));
+    STEPCAST_ASSIGN(IndexFile indices, IndexFile::of(npz, options.tables));
     opened.push_back(std::move(indices));
   }
   return measure(std::move(opened), options);

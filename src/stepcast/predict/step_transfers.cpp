@@ -45,7 +45,7 @@ class TransferPricing {
     double dense = 0, expert = 0, trained_dense = 0, trained_expert = 0;
   };
   // Weights and gradients of so many parameters of one rank; `whole`: all of the rank's at once.
-  Result<DataTransfers> data_transfers(const Parameters& parameters, bool whole);
+  Result<DataTransfers> data_transfers(const Parameters& all, bool whole);
 
   const Layout& layout_;
   StepPricer& prices_;

@@ -15,7 +15,7 @@ namespace stepcast {
 // "tp8 pp4x2 cp1 ...".
 [[nodiscard]] std::string layout_text(const Layout& layout);
 
-[[nodiscard]] ScoredRow scored(const PredictedRun& run);
+[[nodiscard]] ScoredRow scored(const PredictedRun& p);
 
 // Those that say their release (LlmRun::layout.software.version), of every model, GPU and type of a set the last one.
 [[nodiscard]] std::vector<LlmRun> newest_releases(const std::vector<LlmRun>& runs);

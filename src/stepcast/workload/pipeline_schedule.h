@@ -46,6 +46,6 @@ struct PipelineShape {
 void pipeline_order(const PipelineShape& shape, std::uint32_t stage, std::vector<PipelinePass>& order);
 
 // The most micro-batches (of one chunk each) whose activations `stage` holds at once.
-[[nodiscard]] std::uint32_t peak_activations_held(const PipelineShape& given, std::uint32_t stage);
+[[nodiscard]] std::uint32_t peak_activations_held(const PipelineShape& shape, std::uint32_t stage);
 
 }  // namespace stepcast
