@@ -151,6 +151,20 @@ TEST(LlmRuns, MoreStagesThanLayersAreLeftToTheCheck) {
   EXPECT_THAT(check(run.layout, run.model), test::FailsWith("pipeline"));
 }
 
+// 16 sequences of a rank, two pipeline ranks: two micro-batches in 2024, sixteen later.
+TEST(LlmRuns, MicroBatchesOfTorchTitanThatNobodySays) {
+  std::map<std::string, std::string> cells{{"framework", "TorchTitan"},
+                                           {"micro_batch_sequences", "16"},
+                                           {"pipeline_schedule", "interleaved 1F1B"},
+                                           {"note", "llama3_h100_202412"}};
+  const LlmRun old = read(cells);
+  EXPECT_EQ(old.layout.batch.micro_batch_sequences, 8);
+  EXPECT_EQ(old.layout.degrees.virtual_stages, 2);
+  EXPECT_EQ(old.layout.pipeline.schedule, PipelineSchedule::interleaved);
+  cells["note"] = "llama3_h100_202506";
+  EXPECT_EQ(read(cells).layout.batch.micro_batch_sequences, 1);
+}
+
 TEST(LlmRuns, NamesFileLineAndColumnOfWhatCannotBe) {
   EXPECT_EQ(message({}), "no error");
   for (const auto& [column, value] :

@@ -182,6 +182,19 @@ TEST(TorchTitanConfig, ReadsStages) {
   EXPECT_EQ(many.degrees.virtual_stages, 3);
 }
 
+// Of 2024 the local batch is cut into as many micro-batches as the pipeline has ranks: 32 into 8 of 4 sequences. Since
+// then every sequence is one.
+TEST(TorchTitanConfig, CutsTheBatchAsTheReleaseDoes) {
+  const auto micro_batch = [](std::string_view section, std::string_view more) {
+    return job_of("[model]\nflavor = '405B'\n[training]\nbatch_size = 32\ndata_parallel_shard_degree = 1\n[" +
+                  std::string{section} + "]\npipeline_parallel_degree = 8\n" + std::string{more})
+        .layout.batch.micro_batch_sequences;
+  };
+  EXPECT_EQ(micro_batch("experimental", ""), 4);
+  EXPECT_EQ(micro_batch("experimental", "pipeline_parallel_microbatches = 16\n"), 2);
+  EXPECT_EQ(micro_batch("parallelism", ""), 1);
+}
+
 TEST(TorchTitanConfig, RefusesWhatItDoesNotUnderstand) {
   EXPECT_THAT(message_of("[model]\nflavor = '8B'\n[training]\nsequence = 3\n"),
               AllOf(HasSubstr("job.toml: line 4: training.sequence: unknown key")));

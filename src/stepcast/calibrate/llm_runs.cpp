@@ -299,8 +299,13 @@ Result<LlmRun> run_of(const CsvRows& rows) {
   }
   if (layout.pipeline.schedule == PipelineSchedule::interleaved && layout.degrees.virtual_stages == 1 &&
       layout.degrees.pipeline > 1) {
-    layout.pipeline.schedule = PipelineSchedule::one_f_one_b;
-    run.assumed.emplace_back("interleaved schedule without its virtual stages: 1F1B");
+    if (layout.software.framework == Framework::torchtitan) {
+      layout.degrees.virtual_stages = 2;
+      run.assumed.emplace_back("virtual_stages: 2, TorchTitan's default");
+    } else {
+      layout.pipeline.schedule = PipelineSchedule::one_f_one_b;
+      run.assumed.emplace_back("interleaved schedule without its virtual stages: 1F1B");
+    }
   }
   STEPCAST_ASSIGN(layout.layer.recompute.kind, recompute_of(rows, run));
   if (layout.software.framework == Framework::torchtitan && rows.cell("recompute") == "selective") {
@@ -336,8 +341,13 @@ Result<LlmRun> run_of(const CsvRows& rows) {
     run.assumed.emplace_back("micro_batch_sequences: 1");
   } else if (layout.software.framework == Framework::torchtitan && layout.degrees.pipeline > 1 &&
              layout.batch.micro_batch_sequences == per_rank && per_rank > 1) {
-    layout.batch.micro_batch_sequences = 1;
-    run.assumed.emplace_back("micro-batches of a pipeline that the source does not state: 1 sequence");
+    // Until 2024 TorchTitan cut the batch into as many micro-batches as the pipeline has ranks.
+    const bool by_ranks = !layout.software.date.empty() && layout.software.date < "2025" &&
+                          per_rank % layout.degrees.pipeline == 0;
+    layout.batch.micro_batch_sequences = by_ranks ? per_rank / layout.degrees.pipeline : 1;
+    run.assumed.push_back(
+        fmt::format("micro-batches of a pipeline that the source does not state: {} of {} sequences",
+                    per_rank / layout.batch.micro_batch_sequences, layout.batch.micro_batch_sequences));
   }
   STEPCAST_TRY(apply_recipe_columns(rows, run));
   apply_note_phrases(run.note, run);

@@ -275,6 +275,9 @@ Status read_torchtitan_sections(ObjectReader& root, const TorchTitanOptions& opt
     STEPCAST_ASSIGN(auto section, root.section(name));
     if (!section) continue;
     STEPCAST_TRY(read_parallelism(*section, settings, job));
+    // Until 2024, when these keys stood there, a pipeline cut the batch into as many micro-batches as it has ranks.
+    if (name == "experimental" && settings.degrees.pipeline > 1 && settings.pipeline_micro_batches == 0)
+      settings.pipeline_micro_batches = settings.degrees.pipeline;
     constexpr std::array<std::string_view, 3> kHarmless{"custom_args_module", "custom_import",
                                                         "custom_model_path"};
     section->ignore(kHarmless);
