@@ -24,10 +24,12 @@ TEST(FrameworkHabits, BucketsGrowWithTheRanks) {
 
 // 16-bit logits and an fp32 softmax: 2 + 4 bytes. TorchTitan: 16, compiled 13, since 2025 8.
 TEST(FrameworkHabits, LossKeepsSoManyBytes) {
-  EXPECT_EQ(loss_bytes_per_logit({.framework = Framework::megatron}, false, 2), 6);
-  EXPECT_EQ(loss_bytes_per_logit({.framework = Framework::torchtitan}, false, 2), 16);
-  EXPECT_EQ(loss_bytes_per_logit({.framework = Framework::torchtitan, .date = "2024-12"}, true, 2), 13);
-  EXPECT_EQ(loss_bytes_per_logit({.framework = Framework::torchtitan, .date = "2025-06"}, true, 2), 8);
+  EXPECT_EQ(loss_bytes_per_logit({.framework = Framework::megatron}, false, false, 2), 6);
+  EXPECT_EQ(loss_bytes_per_logit({.framework = Framework::torchtitan}, false, false, 2), 16);
+  EXPECT_EQ(loss_bytes_per_logit({.framework = Framework::torchtitan}, true, true, 2), 18);
+  EXPECT_EQ(loss_bytes_per_logit({.framework = Framework::torchtitan, .date = "2024-12"}, true, false, 2),
+            13);
+  EXPECT_EQ(loss_bytes_per_logit({.framework = Framework::torchtitan, .date = "2025-06"}, true, false, 2), 8);
 }
 
 }  // namespace

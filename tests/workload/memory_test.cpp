@@ -176,6 +176,19 @@ TEST(States, EighteenBytesPerParameterUntilTheyAreSharded) {
   EXPECT_DOUBLE_EQ(states(Sharding::zero3), 16.0 / 4);
 }
 
+// Two stages of FSDP: gradients wait for the last micro-batch, whole and in the type that they are reduced in.
+TEST(States, GradientsOfAPipelineAreWholeUnderFsdp) {
+  Layout layout = layout_of(1, false);
+  layout.degrees.data = 8;
+  layout.degrees.pipeline = 2;
+  layout.sharding.kind = Sharding::zero3;
+  const Result<StepWork> work = step_work(gpt(), layout);
+  ASSERT_TRUE(work.ok());
+  const double parameters = work->chunks[1].dense_parameters;
+  ASSERT_EQ(layout.layer.precision.reduction, DType::fp32);
+  EXPECT_DOUBLE_EQ(forecast(gpt(), layout).stages[1].gradients.value(), 4 * parameters);
+}
+
 TEST(States, OffloadedOptimizerStatesLeaveTheDevice) {
   Layout layout = layout_of(1, false);
   layout.optimizer.cpu_offload = true;
@@ -301,8 +314,9 @@ TEST(MemoryForecast, PartsAddUp) {
   const MemoryForecast memory = forecast(gpt(), layout);
   for (const StageMemory& m : memory.stages) {
     const double sum = m.weights.value() + m.gradients.value() + m.optimizer.value() + m.activations.value() +
-                       m.working.value() + m.communication.value() + m.reserve.value();
+                       m.working.value() + m.communication.value() + m.context.value() + m.reserve.value();
     EXPECT_DOUBLE_EQ(m.total().value(), sum);
+    EXPECT_DOUBLE_EQ(m.in_allocator().value(), sum - m.communication.value() - m.context.value());
     EXPECT_LE(m.total(), memory.peak());
   }
   EXPECT_DOUBLE_EQ((memory.margin() + memory.peak()).value(), 80 * kGiB);

@@ -124,7 +124,7 @@ ForecastMemory memory_of(const MemoryForecast& memory) {
                           .activations_GiB = gib(s.activations),
                           .working_GiB = gib(s.working),
                           .communication_GiB = gib(s.communication),
-                          .reserve_GiB = gib(s.reserve),
+                          .reserve_GiB = gib(s.context + s.reserve),
                           .total_GiB = gib(s.total()),
                           .dispatched_GiB = gib(s.dispatched),
                           .verdict = std::string{to_string(memory.verdict_of(s.total()))}});

@@ -135,7 +135,8 @@ std::string choice_text(const LayoutPlan& plan, const PlanSubject& subject) {
       "{:.1f}, working {:.1f}, rest {:.1f}\n",
       chosen.memory.worst_stage, m.total().value() / kGiB, chosen.memory.available.value() / kGiB,
       m.weights.value() / kGiB, m.gradients.value() / kGiB, m.optimizer.value() / kGiB,
-      m.activations.value() / kGiB, m.working.value() / kGiB, (m.communication + m.reserve).value() / kGiB);
+      m.activations.value() / kGiB, m.working.value() / kGiB,
+      (m.communication + m.context + m.reserve).value() / kGiB);
   const auto megatron = megatron_text(chosen.point, chosen.layout, plan.prototypes);
   const auto torchtitan = torchtitan_text(chosen.layout, plan.prototypes.model());
   const auto deepspeed = deepspeed_text(chosen.layout);

@@ -13,6 +13,7 @@
 #include "stepcast/base/statistics.h"
 #include "stepcast/calibrate/iteration_fit.h"
 #include "stepcast/calibrate/llm_runs.h"
+#include "stepcast/validate/memory_score.h"
 #include "stepcast/validate/ranking_score.h"
 #include "stepcast/validate/run_platforms.h"
 #include "stepcast/validate/run_rows.h"
@@ -332,6 +333,8 @@ Result<SuiteResult> run_iterations(const std::filesystem::path& data, const Suit
     if (!test.sets.empty()) result.tests.push_back(std::move(test));
   }
   result.tests.push_back(score_ratios(predicted));
+  if (TestScore memory = score_memory(predicted); !memory.sets.empty())
+    result.tests.push_back(std::move(memory));
   TestScore packed = score_packed(predicted);
   if (!packed.sets.empty()) result.tests.push_back(std::move(packed));
   if (options.protocol != "shipped") {

@@ -24,7 +24,9 @@ namespace stepcast {
 // Parameters whose gradients travel together, unless said otherwise.
 [[nodiscard]] std::int64_t usual_bucket_parameters(Framework framework, std::int64_t data_parallel);
 
-// Bytes per logit at the worst moment of the loss, with logits of `element_bytes`.
-[[nodiscard]] double loss_bytes_per_logit(const Software& software, bool compiled, double element_bytes);
+// Bytes per logit at the worst moment of the loss, with logits of `element_bytes`. `spread`: tensor-parallel ranks have
+// a part of the vocabulary each.
+[[nodiscard]] double loss_bytes_per_logit(const Software& software, bool compiled, bool spread,
+                                          double element_bytes);
 
 }  // namespace stepcast

@@ -66,9 +66,12 @@ class ActivationCount {
     const double relative = model_.position == PositionEncoding::relative ? 2 * element_ : 0;
     return scores * (element_ + relative + (model_.attention_dropout > 0 ? 1 + element_ : 0));
   }
-  // What a linear layer keeps of its input: with fp8 one byte an element.
+  // What a linear layer keeps of its input: with fp8 one byte an element. TorchAO's keeps the input as it came and casts
+  // it again (`Float8Linear`).
   [[nodiscard]] double linear_input(double bytes, bool fp8_linear) const {
-    return fp8_linear && detail::is_narrow(layout_.layer.precision.compute) ? bytes / element_ : bytes;
+    const bool narrow = fp8_linear && detail::is_narrow(layout_.layer.precision.compute) &&
+                        layout_.software.framework != Framework::torchtitan;
+    return narrow ? bytes / element_ : bytes;
   }
   [[nodiscard]] double attention() const {
     return hidden() + linear_input(hidden(), layout_.layer.precision.fp8.attention_linears) +
@@ -130,7 +133,7 @@ class ActivationCount {
   // Outputs of the loss: logits, their fp32 copy and its gradient.
   [[nodiscard]] double logits(double vocab) const {
     return tokens_ * vocab / tp_ *
-           loss_bytes_per_logit(layout_.software, layout_.layer.fused.compiled, element_);
+           loss_bytes_per_logit(layout_.software, layout_.layer.fused.compiled, tp_ > 1, element_);
   }
   [[nodiscard]] double tokens() const { return tokens_; }
 
@@ -281,8 +284,10 @@ std::vector<StageMemory> stages_of(const StepWork& work, const Transformer& mode
     if (layout.sharding.kind == Sharding::zero3) {
       // FSDP keeps one sharded copy, in fp32, and casts it while it gathers.
       m.weights = Bytes{share(master > 0 ? master : weight) + frozen * weight};
-      // With a pipeline they are reduced after the last micro-batch and whole until then.
-      m.gradients = Bytes{work.stages > 1 ? trained * weight : share(sixteen_bit ? 4 : gradient)};
+      // With a pipeline they are reduced after the last micro-batch and whole until then, in the type they travel in
+      // (FSDP2, `unsharded_accumulated_grad`).
+      const double whole = element_size(layout.layer.precision.reduction).value();
+      m.gradients = Bytes{work.stages > 1 ? trained * whole : share(sixteen_bit ? 4 : gradient)};
       // Two layers are gathered at a time, and one layer's whole gradient; with a pipeline all layers are.
       const double gathered = work.stages > 1 ? all : 2 * largest_layer;
       m.working += Bytes{gathered * weight + largest_layer * weight};
@@ -307,7 +312,8 @@ std::vector<StageMemory> stages_of(const StepWork& work, const Transformer& mode
                           (layout.degrees.context > 1 ? 1 : 0) + (layout.degrees.expert > 1 ? 1 : 0);
     m.communication = Bytes{layout.world_size() > 1 ? groups * kCommunicatorBytes : 0};
     const Bytes allocated = m.weights + m.gradients + m.optimizer + m.activations + m.working;
-    m.reserve = Bytes{kContextBytes + kFragmentation * allocated.value()};
+    m.context = Bytes{kContextBytes};
+    m.reserve = Bytes{kFragmentation * allocated.value()};
     stages.push_back(m);
   }
   return stages;

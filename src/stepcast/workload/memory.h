@@ -30,10 +30,13 @@ struct StageMemory {
   Bytes dispatched;     // of these, of tokens at their experts
   Bytes working;        // of one layer or the head while it runs: logits, gathered weights, recomputed layer
   Bytes communication;  // buffers of the collective library
-  Bytes reserve;        // context of the device, and what the allocator cannot use
+  Bytes context;        // of the device: kernels, handles of libraries
+  Bytes reserve;        // what the allocator cannot hand out again
   double micro_batches_held = 0;  // activations of so many micro-batches and chunks at once
-  [[nodiscard]] Bytes total() const {
-    return weights + gradients + optimizer + activations + working + communication + reserve;
+  [[nodiscard]] Bytes total() const { return in_allocator() + communication + context; }
+  // What PyTorch reports as reserved.
+  [[nodiscard]] Bytes in_allocator() const {
+    return weights + gradients + optimizer + activations + working + reserve;
   }
 };
 
