@@ -3,7 +3,7 @@ include(CMakePackageConfigHelpers)
 
 set(stepcast_cmake_dir "${CMAKE_INSTALL_LIBDIR}/cmake/stepcast")
 
-install(TARGETS stepcast stepcast_boosting EXPORT stepcast-targets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+install(TARGETS stepcast stepcast_boosting stepcast_isal EXPORT stepcast-targets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(EXPORT stepcast-targets NAMESPACE stepcast:: DESTINATION "${stepcast_cmake_dir}")
 install(
   DIRECTORY "${PROJECT_SOURCE_DIR}/src/stepcast"

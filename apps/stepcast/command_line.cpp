@@ -3,8 +3,10 @@
 #include <cerrno>
 #include <cstdio>
 #include <exception>
+#include <functional>
 #include <iostream>
 #include <new>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -18,6 +20,7 @@
 #include "stepcast/base/result.h"
 #include "stepcast/base/version.h"
 
+#include "in_process.h"
 #include "option_values.h"
 #include "verbs.h"
 
@@ -37,7 +40,13 @@ std::string one_line(std::string_view text) {
   return without_controls(line);
 }
 
+thread_local const VerbSink* current_sink = nullptr;  // of the verb that run_verb() runs on this thread
+
 int fail(int code, std::string_view message) {
+  if (current_sink != nullptr) {
+    current_sink->outcome->error = one_line(message);
+    return code;
+  }
   std::fflush(stdout);
   fmt::print(stderr, "stepcast: error: {}\n", one_line(message));
   return code;
@@ -160,7 +169,11 @@ int parse_and_run(int argc, const char* const* argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& request) {  // --help and --version arrive as exceptions
-    return app.exit(request);
+    if (current_sink == nullptr) return app.exit(request);
+    std::ostringstream text, problems;
+    const int code = app.exit(request, text, problems);
+    current_sink->outcome->output = text.str();
+    return code;
   } catch (const CLI::ParseError& problem) {
     return fail(kBadInput, usage_error(app, problem));
   }
@@ -198,6 +211,31 @@ int run_command_line(int argc, const char* const* argv) {
     std::fprintf(stderr, "stepcast: error: internal error, please report it: %s\n", bug.what());
   }
   return kInternalError;
+}
+
+const VerbSink* verb_sink() { return current_sink; }
+
+void offer_table(const std::string& name, const std::function<std::string()>& csv) {
+  if (current_sink != nullptr && current_sink->listener->wants_tables) {
+    current_sink->outcome->tables.insert_or_assign(name, csv());
+  }
+}
+
+VerbOutcome run_verb(const std::vector<std::string>& words, const VerbListener& listener) {
+  VerbOutcome outcome;
+  const VerbSink sink{&listener, &outcome};
+  std::vector<const char*> arguments{"stepcast"};
+  for (const std::string& word : words) arguments.push_back(word.c_str());
+  const VerbSink* const before = std::exchange(current_sink, &sink);
+  try {
+    outcome.code = parse_and_run(static_cast<int>(arguments.size()), arguments.data());
+  } catch (const std::bad_alloc&) {
+    outcome.code = fail(kInternalError, "out of memory");
+  } catch (const std::exception& bug) {
+    outcome.code = fail(kInternalError, fmt::format("internal error, please report it: {}", bug.what()));
+  }
+  current_sink = before;
+  return outcome;
 }
 
 }  // namespace stepcast::cli

@@ -25,6 +25,7 @@
 #include "stepcast/predict/what_if.h"
 #include "stepcast/report/plan_report.h"
 
+#include "in_process.h"
 #include "option_values.h"
 #include "outputs.h"
 #include "progress.h"
@@ -238,6 +239,7 @@ Result<int> run(const Options& options) {
     plan.notes.push_back(fmt::format("not modelled: {}", setting));
   }
   if (csv) STEPCAST_TRY(csv->write(plan_csv(plan)));
+  offer_table("priced", [&] { return plan_csv(plan); });
   const PlanSubject subject{options.platforms.front(), platform.device.name, options.top};
   if (options.json) {
     print("{}", plan_json(plan, subject));

@@ -10,7 +10,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -18,15 +17,11 @@
 
 #include "stepcast/api/stepcast.h"
 #include "stepcast/describe/dlrm_job.h"
-#include "stepcast/describe/job.h"
-#include "stepcast/describe/megatron.h"
-#include "stepcast/describe/software_defaults.h"
-#include "stepcast/operation/dtype.h"
-#include "stepcast/platform/platform_file.h"
 #include "stepcast/report/batch_series.h"
 #include "stepcast/report/scaling_series.h"
 #include "stepcast/trace/file_ranks.h"
 
+#include "described_step.h"
 #include "option_values.h"
 #include "outputs.h"
 #include "progress.h"
@@ -49,91 +44,21 @@ struct Options {
   CLI::App* app = nullptr;            // holds the flags that Megatron knows and we pass on
 };
 
-Result<Job> job_of(const Options& options) {
-  Job job = options.request.job;
-  if (!options.framework.empty()) {
-    STEPCAST_ASSIGN(job.framework, framework_named(options.framework));
-  }
-  if (options.dtype == "tf32") {
-    return Error::at("", "--dtype").found("`tf32`").expected("bf16, fp16, fp32 or fp8 for a described step");
-  }
-  if (!options.dtype.empty()) {
-    job.settings.fp8 = options.dtype == "fp8";
-    job.settings.fp4 = options.dtype == "fp4";
-    job.settings.dtype = options.dtype.starts_with("fp8") || options.dtype.starts_with("fp4")
-                             ? DType::bf16
-                             : parse_dtype(options.dtype);
-  }
-  const std::vector<std::string> left = options.app->remaining();
-  if (!left.empty() && !left.front().starts_with("-")) {
-    return Error{fmt::format("`{}` stands without a flag", left.front().substr(0, 80))}.advice(
-        fmt::format("write --model {}", left.front().substr(0, 80)));
-  }
-  STEPCAST_ASSIGN(MegatronWords words, parse_megatron_flags(left));
-  if (!options.dtype.empty() && words.settings.dtype && words.settings.dtype != job.settings.dtype) {
-    return Error::at("", "--dtype", fmt::format("given together with --{}", to_string(*words.settings.dtype)))
-        .advice("choose one");
-  }
-  job.settings = over(words.settings, job.settings);
-  job.not_modelled = std::move(words.not_modelled);
-  if (!options.command_line.empty()) {
-    job.command_line = options.command_line;
-    std::error_code ignored;
-    if (options.command_line.find(' ') == std::string::npos &&
-        std::filesystem::is_regular_file(options.command_line, ignored)) {
-      STEPCAST_ASSIGN(ConfigText script, read_config_text(options.command_line));
-      job.command_line = std::move(script.text);
-    }
-  }
-  if (!options.torchtitan.empty()) {
-    STEPCAST_ASSIGN(job.torchtitan, read_config_text(options.torchtitan));
-  }
-  if (!options.deepspeed.empty()) {
-    STEPCAST_ASSIGN(job.deepspeed, read_config_text(options.deepspeed));
-  }
-  return job;
-}
-
-// --nodes 4: so many GPUs as four nodes have.
-Status count_nodes(const Options& options, PredictRequest& request) {
-  if (!options.nodes) return Ok{};
-  if (request.job.n_gpus)
-    return Error{"--nodes and --gpus say the same thing"}.advice("leave one of the two out");
-  constexpr std::int64_t kMost = 1'000'000;
-  if (*options.nodes < 1 || *options.nodes > kMost) {
-    return Error::at("", "--nodes").found(fmt::format("{}", *options.nodes)).expected("1 to 1e6");
-  }
-  std::int64_t in_node = request.job.gpus_per_node.value_or(0);
-  if (in_node < 1) {
-    STEPCAST_ASSIGN(const Platform platform, load_platform(request.platform));
-    in_node = platform.node.gpus_per_node;
-  }
-  request.job.n_gpus = *options.nodes * in_node;
-  return Ok{};
-}
-
-// What the command line left to us and what it may have meant otherwise, before everything else.
-void add_notes(const Options& options, Forecast& forecast) {
-  std::vector<std::string> notes;
-  if (options.app->get_option("--platform")->count() == 0) {
-    notes.push_back(fmt::format("platform not given: {}", options.request.platform));
-  }
-  const TrainingBudget& budget = options.request.budget;
-  if ((budget.price_per_gpu_hour || budget.power_per_gpu_W) && !budget.asked()) {
-    notes.emplace_back("--gpu-hour-price and --gpu-power-watts price a training: add --train-tokens");
-  }
-  constexpr double kFewTokens = 1e6;
-  if (budget.tokens && *budget.tokens < kFewTokens) {
-    notes.push_back(
-        fmt::format("--train-tokens {:.0f} is less than a training; 15T are 15e12", *budget.tokens));
-  }
-  constexpr double kLittlePower = 50;
-  if (budget.power_per_gpu_W && *budget.power_per_gpu_W < kLittlePower) {
-    notes.push_back(fmt::format("--gpu-power-watts {:g} is less than any GPU takes; kilowatts?",
-                                *budget.power_per_gpu_W));
-  }
-  notes.insert(notes.end(), forecast.notes.begin(), forecast.notes.end());
-  forecast.notes = std::move(notes);
+// What the flags say of a step that nobody recorded.
+DescribedStep described(const Options& options) {
+  DescribedStep step;
+  step.request = options.request;
+  step.request.timeline = options.timeline;
+  step.request.chakra = options.chakra;
+  step.framework = options.framework;
+  step.dtype = options.dtype;
+  step.command_line = options.command_line;
+  step.torchtitan = options.torchtitan;
+  step.deepspeed = options.deepspeed;
+  step.megatron_flags = options.app->remaining();
+  step.nodes = options.nodes;
+  step.platform_is_named = options.app->get_option("--platform")->count() > 0;
+  return step;
 }
 
 // Options that mean something with --trace alone, and those that mean something with it, too; all others describe a
@@ -362,11 +287,8 @@ Result<int> run(const Options& options) {
         .found("several values")
         .expected("one; several are for recommendation models");
   }
-  PredictRequest request = options.request;
-  request.timeline = options.timeline;
-  request.chakra = options.chakra;
-  STEPCAST_ASSIGN(request.job, job_of(options));
-  STEPCAST_TRY(count_nodes(options, request));
+  const DescribedStep step = described(options);
+  STEPCAST_ASSIGN(const PredictRequest request, request_of(step));
   const Session session;
   Sensitive sensitive;
   Forecast& forecast = sensitive.forecast;
@@ -375,7 +297,7 @@ Result<int> run(const Options& options) {
   } else {
     STEPCAST_ASSIGN(forecast, session.predict(request));
   }
-  add_notes(options, forecast);
+  add_notes(step, forecast);
   const bool fits = !forecast.memory || forecast.memory->margin_GiB >= 0;
   const int code = options.require_fit && !fits ? kDoesNotFit : kSuccess;
   if (options.json) {

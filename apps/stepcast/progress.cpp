@@ -9,11 +9,19 @@
 
 #include <fmt/format.h>
 
+#include "in_process.h"
 #include "verbs.h"
 
 namespace stepcast::cli {
 
 ProgressLine::ProgressLine(std::string what) : what_(std::move(what)) {
+  if (const VerbSink* sink = verb_sink()) {
+    if (sink->listener->progress) {
+      heard_by_ = &sink->listener->progress;
+      (*heard_by_)(what_);
+    }
+    return;
+  }
   if (::isatty(STDERR_FILENO) != 0) thread_ = std::thread{[this] { run(); }};
 }
 
@@ -30,6 +38,7 @@ ProgressLine::~ProgressLine() {
 void ProgressLine::say(std::string what) {
   const std::scoped_lock lock{mutex_};
   what_ = std::move(what);
+  if (heard_by_ != nullptr) (*heard_by_)(what_);
 }
 
 std::function<void(std::uint64_t, std::uint64_t)> ProgressLine::reading(std::string what) {

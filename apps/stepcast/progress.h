@@ -9,11 +9,13 @@
 #include <functional>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 
 namespace stepcast::cli {
 
-// One line on standard error, from two seconds on and until this object is gone, which leaves nothing of it behind.
+// One line on standard error, from two seconds on and until this object is gone, which leaves nothing of it behind. Where
+// the verb runs inside another program, that hears it instead (in_process.h).
 class ProgressLine {
  public:
   explicit ProgressLine(std::string what);
@@ -29,6 +31,7 @@ class ProgressLine {
  private:
   void run();
 
+  const std::function<void(std::string_view)>* heard_by_ = nullptr;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::string what_;

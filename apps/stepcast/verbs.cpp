@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdio>
 
+#include "in_process.h"
+
 namespace stepcast::cli {
 
 // Control characters but line breaks and tabs become `?`: those of one byte and the two-byte ones of UTF-8
@@ -22,6 +24,10 @@ std::string without_controls(std::string_view text) {
 
 void print_text(std::string_view text) {
   const std::string safe = without_controls(text);
+  if (const VerbSink* sink = verb_sink()) {
+    sink->outcome->output += safe;
+    return;
+  }
   std::fwrite(safe.data(), 1, safe.size(), stdout);
 }
 

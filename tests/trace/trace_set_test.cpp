@@ -212,6 +212,40 @@ TEST(TraceSet, AnExecutionTraceWithoutProfilerTraceIsAnError) {
   EXPECT_THAT(set.error().message(), HasSubstr("belongs to no profiler trace"));
 }
 
+TEST(TraceSet, TakesTheTwoFoldersThatMegatronWritesSideBySide) {
+  const TraceFolder folder;
+  const auto job = small_job();
+  for (std::size_t r = 0; r < 2; ++r) {
+    const std::string name = "rank-" + std::to_string(r) + ".json";
+    folder.write("torch_profile/" + name, rank_unsaid(job.ranks[r].recorded));
+    folder.write("chakra/" + name, job.ranks[r].execution_trace);
+  }
+  const Result<TraceSet> set = read({folder.path()});
+  ASSERT_TRUE(set.ok()) << set.error().message();
+  ASSERT_EQ(set->ranks.size(), 2U);
+  EXPECT_THAT(set->inputs()[1].execution_trace->file, HasSubstr("chakra/rank-1"));
+}
+
+TEST(TraceSet, TakesTheOneMomentThatWasRecorded) {
+  const TraceFolder folder;
+  const auto job = small_job();
+  for (std::size_t r = 0; r < 2; ++r) {
+    const std::string rank = std::to_string(r);
+    folder.write("traces/iteration_10/rank" + rank + "_trace.json", job.ranks[r].recorded);
+    folder.write("captured/step-000020/kineto_rank-0000" + rank + "-of-00002.json",
+                 rank_unsaid(job.ranks[r].recorded));
+  }
+  for (const char* name : {"traces", "captured"}) {
+    const Result<TraceSet> set = read({folder.path() / name});
+    ASSERT_TRUE(set.ok()) << set.error().message();
+    EXPECT_EQ(set->ranks.size(), 2U) << name;
+    EXPECT_EQ(set->ranks[1].rank, 1) << name;
+  }
+  folder.write("traces/iteration_20/rank0_trace.json", job.ranks[0].recorded);
+  EXPECT_THAT(read({folder.path() / "traces"}),
+              test::FailsWith("2 moments of the training were recorded: found iteration_10 to iteration_20"));
+}
+
 TEST(TraceSet, FoldersWithoutProfilerTraceSayWhatIsThere) {
   const TraceFolder folder;
   EXPECT_THAT(read({folder.path()}).error().message(), HasSubstr("no profiler trace here"));

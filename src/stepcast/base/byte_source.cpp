@@ -1,11 +1,5 @@
 #include "stepcast/base/byte_source.h"
 
-#include <zlib.h>
-
-#ifdef STEPCAST_HAVE_ISAL
-#include <isa-l/igzip_lib.h>
-#endif
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -13,34 +7,21 @@
 #include <system_error>
 #include <utility>
 
+#include <zlib.h>
+
+#include "stepcast/base/detail/inflater.h"
+
 namespace stepcast {
+
+using detail::Inflater;
+using detail::InflateStep;
+using detail::kMaxStep;
+
 namespace {
 
 constexpr std::size_t kInputBytes = std::size_t{1} << 17;
 constexpr std::size_t kGivenBack = 16;  // so many used bytes stay readable in front of the unused ones
-constexpr std::size_t kMaxStep = std::size_t{1} << 30;  // both libraries count with 32 bits
 constexpr std::uint64_t kProgressStep = std::uint64_t{1} << 20;
-
-// One step of decompression: what it took and gave, and whether a gzip member ended. `problem` is null unless
-// the data is corrupt.
-struct InflateStep {
-  // Negative when bytes of an earlier step are given back: ISA-L reads ahead by up to 8 bytes, and returns
-  // those behind a member's end.
-  std::ptrdiff_t consumed = 0;
-  std::size_t produced = 0;
-  bool member_ended = false;
-  const char* problem = nullptr;
-};
-
-class Inflater {
- public:
-  Inflater() = default;
-  Inflater(const Inflater&) = delete;
-  Inflater& operator=(const Inflater&) = delete;
-  virtual ~Inflater() = default;
-  virtual void start_member() = 0;
-  virtual InflateStep step(std::string_view input, char* to, std::size_t capacity) = 0;
-};
 
 class ZlibInflater final : public Inflater {
  public:
@@ -83,54 +64,10 @@ class ZlibInflater final : public Inflater {
   bool ready_ = false;
 };
 
-#ifdef STEPCAST_HAVE_ISAL
-class IsalInflater final : public Inflater {
- public:
-  void start_member() override {
-    isal_inflate_init(&state_);
-    state_.crc_flag = ISAL_GZIP;
-  }
-  InflateStep step(std::string_view input, char* to, std::size_t capacity) override {
-    InflateStep result;
-    input = input.substr(0, kMaxStep);
-    capacity = std::min(capacity, kMaxStep);
-    state_.next_in =
-        reinterpret_cast<std::uint8_t*>(const_cast<char*>(input.data()));  // the interface lacks the const
-    state_.avail_in = static_cast<std::uint32_t>(input.size());
-    state_.next_out = reinterpret_cast<std::uint8_t*>(to);
-    state_.avail_out = static_cast<std::uint32_t>(capacity);
-    const int code = isal_inflate(&state_);
-    result.consumed =
-        static_cast<std::ptrdiff_t>(input.size()) - static_cast<std::ptrdiff_t>(state_.avail_in);
-    result.produced = capacity - state_.avail_out;
-    result.problem = describe(code);
-    result.member_ended = result.problem == nullptr && state_.block_state == ISAL_BLOCK_FINISH;
-    return result;
-  }
-
- private:
-  static const char* describe(int code) {
-    switch (code) {
-      case ISAL_INVALID_BLOCK: return "invalid deflate block";
-      case ISAL_INVALID_SYMBOL: return "invalid deflate symbol";
-      case ISAL_INVALID_LOOKBACK: return "invalid distance too far back";
-      case ISAL_INVALID_WRAPPER: return "invalid gzip header";
-      case ISAL_UNSUPPORTED_METHOD: return "unknown compression method";
-      case ISAL_INCORRECT_CHECKSUM: return "checksum mismatch";
-      default: return code < 0 ? "invalid gzip data" : nullptr;
-    }
-  }
-  inflate_state state_{};
-};
-#endif
-
 std::unique_ptr<Inflater> make_inflater(InflateEngine engine) {
-#ifdef STEPCAST_HAVE_ISAL
-  if (engine == InflateEngine::automatic) return std::make_unique<IsalInflater>();
-#else
-  static_cast<void>(engine);
-#endif
-  return std::make_unique<ZlibInflater>();
+  std::unique_ptr<Inflater> inflater;
+  if (engine == InflateEngine::automatic) inflater = detail::isal_inflater();
+  return inflater != nullptr ? std::move(inflater) : std::make_unique<ZlibInflater>();
 }
 
 struct FileCloser {

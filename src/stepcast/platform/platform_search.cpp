@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/nearest_word.h"
+#include "stepcast/base/shipped_folders.h"
 #include "stepcast/platform/detail/platform_reader.h"
 #include "stepcast/platform/platform_file.h"
 
@@ -158,15 +159,10 @@ std::vector<fs::path> platform_search_dirs() {
       rest.remove_prefix(std::min(end + 1, rest.size()));
     }
   }
-  std::error_code failure;
-  const fs::path program = fs::read_symlink("/proc/self/exe", failure);
-  const fs::path shipped[] = {
-      failure ? fs::path{} : program.parent_path().parent_path() / "share" / "stepcast" / "platforms",
-      fs::path{STEPCAST_SOURCE_PLATFORMS},
-      fs::path{STEPCAST_INSTALLED_PLATFORMS},
-  };
-  const auto* found = std::find_if(std::begin(shipped), std::end(shipped), is_folder);
-  if (found != std::end(shipped)) dirs.push_back(*found);
+  std::vector<fs::path> shipped = shipped_folders("platforms");
+  shipped.insert(shipped.end(), {STEPCAST_SOURCE_PLATFORMS, STEPCAST_INSTALLED_PLATFORMS});
+  const auto found = std::find_if(shipped.begin(), shipped.end(), is_folder);
+  if (found != shipped.end()) dirs.push_back(*found);
   return dirs;
 }
 

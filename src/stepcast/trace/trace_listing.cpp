@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -46,6 +47,69 @@ Status sort_in(const fs::path& file, bool asked_for, TraceListing& listing) {
   return Ok{};
 }
 
+// Entries of a folder in the order of their names.
+Result<std::vector<fs::path>> entries_of(const fs::path& folder) {
+  std::vector<fs::path> entries;
+  std::error_code problem;
+  for (auto entry = fs::directory_iterator{folder, problem}; !problem && entry != fs::directory_iterator{};
+       entry.increment(problem)) {
+    entries.push_back(entry->path());
+  }
+  if (problem)
+    return Error::at(folder.string(), fmt::format("cannot list the folder: {}", problem.message()));
+  std::sort(entries.begin(), entries.end());
+  return entries;
+}
+
+// "step-000020" of our capture, "iteration_10" of TorchTitan: the traces of one moment of a training.
+bool is_of_one_moment(const fs::path& folder) {
+  const std::string name = folder.filename().string();
+  for (const std::string_view before : {"step-", "step_", "iteration_"}) {
+    if (!name.starts_with(before) || name.size() == before.size()) continue;
+    return std::all_of(name.begin() + static_cast<std::ptrdiff_t>(before.size()), name.end(),
+                       [](char c) { return c >= '0' && c <= '9'; });
+  }
+  return false;
+}
+
+bool is_file(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
+bool is_folder(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+// The files of a folder that may be traces. Where it has none: those of the folders that Megatron-LM writes side by side,
+// or of the one moment that was recorded.
+Result<std::vector<fs::path>> files_in(const fs::path& folder) {
+  STEPCAST_ASSIGN(const std::vector<fs::path> entries, entries_of(folder));
+  std::vector<fs::path> files, moments;
+  for (const fs::path& entry : entries) {
+    if (looks_like_trace_file(entry) && is_file(entry)) files.push_back(entry);
+    if (is_of_one_moment(entry) && is_folder(entry)) moments.push_back(entry);
+  }
+  if (!files.empty()) return files;
+  for (const char* name : {"torch_profile", "chakra"}) {
+    const fs::path part = folder / name;
+    if (!is_folder(part)) continue;
+    STEPCAST_ASSIGN(const std::vector<fs::path> in_part, entries_of(part));
+    std::copy_if(in_part.begin(), in_part.end(), std::back_inserter(files),
+                 [](const fs::path& file) { return looks_like_trace_file(file) && is_file(file); });
+  }
+  if (!files.empty() || moments.empty()) return files;
+  if (moments.size() > 1) {
+    return Error::at(folder.string(), fmt::format("{} moments of the training were recorded", moments.size()))
+        .found(
+            fmt::format("{} to {}", moments.front().filename().string(), moments.back().filename().string()))
+        .expected("the traces of one")
+        .advice(fmt::format("name one of these folders: {}", moments.back().string()));
+  }
+  return files_in(moments.front());
+}
+
 }  // namespace
 
 std::string message_without_file(const Error& error) {
@@ -79,16 +143,7 @@ Result<TraceListing> list_traces(std::span<const fs::path> places, const ListOpt
       }
       continue;
     }
-    std::vector<fs::path> files;
-    for (auto entry = fs::directory_iterator{place, problem}; !problem && entry != fs::directory_iterator{};
-         entry.increment(problem)) {
-      std::error_code ignored;
-      if (entry->is_regular_file(ignored) && looks_like_trace_file(entry->path()))
-        files.push_back(entry->path());
-    }
-    if (problem)
-      return Error::at(place.string(), fmt::format("cannot list the folder: {}", problem.message()));
-    std::sort(files.begin(), files.end());
+    STEPCAST_ASSIGN(std::vector<fs::path> files, files_in(place));
     const auto others = std::stable_partition(files.begin(), files.end(), std::not_fn(is_of_another_rank));
     listing.unopened.insert(listing.unopened.end(), others, files.end());
     files.erase(others, files.end());

@@ -1,6 +1,9 @@
 #include "stepcast/validate/shipped_data.h"
 
 #include <system_error>
+#include <vector>
+
+#include "stepcast/base/shipped_folders.h"
 
 // Both are set where this file is compiled (src/CMakeLists.txt).
 #ifndef STEPCAST_SOURCE_DATA
@@ -15,12 +18,8 @@ namespace stepcast {
 std::optional<std::filesystem::path> shipped_data_file(std::string_view name) {
   namespace fs = std::filesystem;
   std::error_code failure;
-  const fs::path program = fs::read_symlink("/proc/self/exe", failure);
-  const fs::path folders[] = {
-      failure ? fs::path{} : program.parent_path().parent_path() / "share" / "stepcast" / "data",
-      fs::path{STEPCAST_SOURCE_DATA},
-      fs::path{STEPCAST_INSTALLED_DATA},
-  };
+  std::vector<fs::path> folders = shipped_folders("data");
+  folders.insert(folders.end(), {STEPCAST_SOURCE_DATA, STEPCAST_INSTALLED_DATA});
   for (const fs::path& folder : folders) {
     if (folder.empty()) continue;
     fs::path file = folder / name;

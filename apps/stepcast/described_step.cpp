@@ -1,0 +1,115 @@
+#include "described_step.h"
+
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stepcast/describe/job.h"
+#include "stepcast/describe/megatron.h"
+#include "stepcast/operation/dtype.h"
+#include "stepcast/platform/platform_file.h"
+
+#include "option_values.h"
+
+namespace stepcast::cli {
+namespace {
+
+Result<Job> job_of(const DescribedStep& step) {
+  Job job = step.request.job;
+  if (!step.framework.empty()) {
+    STEPCAST_ASSIGN(job.framework, framework_named(step.framework));
+  }
+  if (step.dtype == "tf32") {
+    return Error::at("", "--dtype").found("`tf32`").expected("bf16, fp16, fp32 or fp8 for a described step");
+  }
+  if (!step.dtype.empty()) {
+    job.settings.fp8 = step.dtype == "fp8";
+    job.settings.fp4 = step.dtype == "fp4";
+    job.settings.dtype = step.dtype.starts_with("fp8") || step.dtype.starts_with("fp4")
+                             ? DType::bf16
+                             : parse_dtype(step.dtype);
+  }
+  const std::vector<std::string>& left = step.megatron_flags;
+  if (!left.empty() && !left.front().starts_with("-")) {
+    return Error{fmt::format("`{}` stands without a flag", left.front().substr(0, 80))}.advice(
+        fmt::format("write --model {}", left.front().substr(0, 80)));
+  }
+  STEPCAST_ASSIGN(MegatronWords words, parse_megatron_flags(left));
+  if (!step.dtype.empty() && words.settings.dtype && words.settings.dtype != job.settings.dtype) {
+    return Error::at("", "--dtype", fmt::format("given together with --{}", to_string(*words.settings.dtype)))
+        .advice("choose one");
+  }
+  job.settings = over(words.settings, job.settings);
+  job.not_modelled = std::move(words.not_modelled);
+  if (!step.command_line.empty()) {
+    job.command_line = step.command_line;
+    std::error_code ignored;
+    if (step.command_line.find(' ') == std::string::npos &&
+        std::filesystem::is_regular_file(step.command_line, ignored)) {
+      STEPCAST_ASSIGN(ConfigText script, read_config_text(step.command_line));
+      job.command_line = std::move(script.text);
+    }
+  }
+  if (!step.torchtitan.empty()) {
+    STEPCAST_ASSIGN(job.torchtitan, read_config_text(step.torchtitan));
+  }
+  if (!step.deepspeed.empty()) {
+    STEPCAST_ASSIGN(job.deepspeed, read_config_text(step.deepspeed));
+  }
+  return job;
+}
+
+// --nodes 4: so many GPUs as four nodes have.
+Status count_nodes(std::optional<std::int64_t> nodes, PredictRequest& request) {
+  if (!nodes) return Ok{};
+  if (request.job.n_gpus)
+    return Error{"--nodes and --gpus say the same thing"}.advice("leave one of the two out");
+  constexpr std::int64_t kMost = 1'000'000;
+  if (*nodes < 1 || *nodes > kMost) {
+    return Error::at("", "--nodes").found(fmt::format("{}", *nodes)).expected("1 to 1e6");
+  }
+  std::int64_t in_node = request.job.gpus_per_node.value_or(0);
+  if (in_node < 1) {
+    STEPCAST_ASSIGN(const Platform platform, load_platform(request.platform));
+    in_node = platform.node.gpus_per_node;
+  }
+  request.job.n_gpus = *nodes * in_node;
+  return Ok{};
+}
+
+}  // namespace
+
+Result<PredictRequest> request_of(const DescribedStep& step) {
+  PredictRequest request = step.request;
+  STEPCAST_ASSIGN(request.job, job_of(step));
+  STEPCAST_TRY(count_nodes(step.nodes, request));
+  return request;
+}
+
+void add_notes(const DescribedStep& step, Forecast& forecast) {
+  std::vector<std::string> notes;
+  if (!step.platform_is_named) {
+    notes.push_back(fmt::format("platform not given: {}", step.request.platform));
+  }
+  const TrainingBudget& budget = step.request.budget;
+  if ((budget.price_per_gpu_hour || budget.power_per_gpu_W) && !budget.asked()) {
+    notes.emplace_back("--gpu-hour-price and --gpu-power-watts price a training: add --train-tokens");
+  }
+  constexpr double kFewTokens = 1e6;
+  if (budget.tokens && *budget.tokens < kFewTokens) {
+    notes.push_back(
+        fmt::format("--train-tokens {:.0f} is less than a training; 15T are 15e12", *budget.tokens));
+  }
+  constexpr double kLittlePower = 50;
+  if (budget.power_per_gpu_W && *budget.power_per_gpu_W < kLittlePower) {
+    notes.push_back(fmt::format("--gpu-power-watts {:g} is less than any GPU takes; kilowatts?",
+                                *budget.power_per_gpu_W));
+  }
+  notes.insert(notes.end(), forecast.notes.begin(), forecast.notes.end());
+  forecast.notes = std::move(notes);
+}
+
+}  // namespace stepcast::cli

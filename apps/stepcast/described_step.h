@@ -1,0 +1,30 @@
+// A step that nobody recorded, in the words of `stepcast predict`: the command line and the Python package mean the same.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stepcast/api/stepcast.h"
+#include "stepcast/base/result.h"
+
+namespace stepcast::cli {
+
+struct DescribedStep {
+  PredictRequest request;                   // what our own flags say
+  std::string framework, dtype;             // as words; empty: not said
+  std::string command_line;                 // Megatron-LM's, or the launch script that holds it
+  std::string torchtitan, deepspeed;        // config files
+  std::vector<std::string> megatron_flags;  // hold over `command_line`
+  std::optional<std::int64_t> nodes;        // of the platform, instead of GPUs
+  bool platform_is_named = false;           // and not left to the default
+};
+
+// Errors: words that are not known, files that cannot be read, what contradicts itself.
+[[nodiscard]] Result<PredictRequest> request_of(const DescribedStep& step);
+
+// What was left to us and what may have been meant otherwise, before the other notes.
+void add_notes(const DescribedStep& step, Forecast& forecast);
+
+}  // namespace stepcast::cli

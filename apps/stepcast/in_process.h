@@ -1,0 +1,43 @@
+// Verbs run inside another program, which gets as values what the command line prints: the Python package does.
+//
+//   const VerbOutcome outcome = run_verb({"plan", "--model", "gpt3-175b", "--gpus", "64", "--json"}, {.wants_tables = true});
+//   outcome.code, outcome.output, outcome.error, outcome.tables["priced"]
+//
+// Nothing is printed, and nothing is kept from one call to the next. Any number of threads may run verbs.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stepcast::cli {
+
+struct VerbOutcome {
+  int code = 0;        // the exit code (verbs.h)
+  std::string output;  // what goes to standard output
+  std::string error;   // one line without "stepcast: error: "; empty where `code` is not an error
+  std::map<std::string, std::string> tables;  // as CSV, by name; see offer_table()
+};
+
+struct VerbListener {
+  bool wants_tables = false;
+  // What is being done, as a terminal would show it. Called from any thread, one at a time.
+  std::function<void(std::string_view)> progress;
+};
+
+// `words` are those behind `stepcast`.
+[[nodiscard]] VerbOutcome run_verb(const std::vector<std::string>& words, const VerbListener& listener = {});
+
+// What a verb tells the caller of run_verb() on this thread; null on a command line.
+struct VerbSink {
+  const VerbListener* listener = nullptr;
+  VerbOutcome* outcome = nullptr;
+};
+[[nodiscard]] const VerbSink* verb_sink();
+
+// A verb offers what is too long for its output; `csv` is called where somebody takes it.
+void offer_table(const std::string& name, const std::function<std::string()>& csv);
+
+}  // namespace stepcast::cli

@@ -1,0 +1,40 @@
+# Programs that need no run-time library beyond libc, libm, libstdc++ and libgcc, out of the same objects as every other
+# one: fmt's functions are compiled in, zlib is linked statically, and the two sources that need more (ISA-L, XGBoost)
+# are compiled once more without.
+#
+#   stepcast_link_portably(TARGET [ARCHIVE-TARGET...])   links stepcast and the named static libraries into TARGET
+find_library(STEPCAST_ZLIB_STATIC NAMES libz.a DOC "zlib as a static library, for portable programs")
+mark_as_advanced(STEPCAST_ZLIB_STATIC)
+if(NOT STEPCAST_ZLIB_STATIC)
+  message(FATAL_ERROR "libz.a is not here (package zlib1g-dev): portable programs link zlib statically")
+endif()
+
+add_library(
+  stepcast_portable_parts STATIC
+  "${PROJECT_SOURCE_DIR}/cmake/fmt_functions.cpp" "${PROJECT_SOURCE_DIR}/src/stepcast/base/isal/isal_inflater.cpp"
+  "${PROJECT_SOURCE_DIR}/src/stepcast/calibrate/boosting/xgboost_booster.cpp")
+stepcast_configure_target(stepcast_portable_parts)
+target_include_directories(stepcast_portable_parts PRIVATE "${PROJECT_SOURCE_DIR}/src")
+target_include_directories(stepcast_portable_parts SYSTEM
+                           PRIVATE $<TARGET_PROPERTY:fmt::fmt,INTERFACE_INCLUDE_DIRECTORIES>)
+target_compile_definitions(stepcast_portable_parts PRIVATE STEPCAST_HAVE_ISAL=0 STEPCAST_HAVE_XGBOOST=0)
+set_target_properties(stepcast_portable_parts PROPERTIES POSITION_INDEPENDENT_CODE ON)
+
+function(stepcast_link_portably target)
+  set(archives "")
+  foreach(archive IN LISTS ARGN ITEMS stepcast stepcast_portable_parts)
+    list(APPEND archives "$<TARGET_FILE:${archive}>")
+    add_dependencies(${target} ${archive})
+  endforeach()
+  # By their files: what the targets link themselves is what must not come along.
+  target_link_libraries(${target} PRIVATE -Wl,--start-group ${archives} -Wl,--end-group "${STEPCAST_ZLIB_STATIC}"
+                                          Threads::Threads ${CMAKE_DL_LIBS})
+  # No symbol of these libraries shows, or meets another copy of it in the same program.
+  target_link_options(${target} PRIVATE -Wl,--exclude-libs,ALL -Wl,--gc-sections -Wl,--as-needed -Wl,-s)
+endfunction()
+
+add_executable(stepcast_portable "${PROJECT_SOURCE_DIR}/apps/stepcast/main.cpp")
+stepcast_configure_target(stepcast_portable)
+set_target_properties(stepcast_portable PROPERTIES OUTPUT_NAME stepcast RUNTIME_OUTPUT_DIRECTORY
+                                                                        "${PROJECT_BINARY_DIR}/python/stepcast/bin")
+stepcast_link_portably(stepcast_portable stepcast_verbs)

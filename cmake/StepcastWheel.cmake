@@ -1,0 +1,9 @@
+# What goes into a wheel beside the Python sources: the extension, the program, and the files that ship with both.
+#
+# DIR holds what was built: this build, or another one's (`./dev wheel` packs what the release build made).
+function(stepcast_install_wheel dir)
+  install(DIRECTORY "${dir}/python/stepcast/" DESTINATION stepcast COMPONENT python USE_SOURCE_PERMISSIONS)
+  set(share stepcast/share/stepcast)
+  install(DIRECTORY platforms DESTINATION ${share} COMPONENT python FILES_MATCHING PATTERN "*.json")
+  install(FILES data/targets.csv data/published.csv DESTINATION ${share}/data COMPONENT python)
+endfunction()

@@ -1,0 +1,420 @@
+"""Answers: the documents of docs/json.md as immutable objects, and their lists as tables."""
+
+import html
+import json
+import keyword
+
+from stepcast import _stepcast
+from stepcast._errors import Error, InputError
+
+
+class Record:
+    """An object of a document: its keys are attributes, and nothing can be changed.
+
+    A key that is no name in Python (`"all-reduce"`) is read with `record["all-reduce"]`. Lists are tuples.
+    """
+
+    __slots__ = ("_values", "_read")
+
+    def __init__(self, values):
+        object.__setattr__(self, "_values", values)
+        object.__setattr__(self, "_read", {})
+
+    def _items(self):
+        return self._values
+
+    def __getitem__(self, key):
+        if key not in self._read:
+            self._read[key] = _frozen(self._items()[key])
+        return self._read[key]
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        try:
+            return self[name[:-1] if name.endswith("_") and keyword.iskeyword(name[:-1]) else name]
+        except KeyError:
+            known = ", ".join(self._items())
+            raise AttributeError(f"{type(self).__name__} has no {name!r}; it has {known}") from None
+
+    def __setattr__(self, name, value):
+        raise AttributeError(f"{type(self).__name__} cannot be changed; to_dict() is a copy that can")
+
+    def __delattr__(self, name):
+        self.__setattr__(name, None)
+
+    def __iter__(self):
+        return iter(self._items())
+
+    def __len__(self):
+        return len(self._items())
+
+    def __contains__(self, key):
+        return key in self._items()
+
+    def keys(self):
+        return self._items().keys()
+
+    def get(self, key, default=None):
+        return self[key] if key in self else default
+
+    def __dir__(self):
+        return [*super().__dir__(), *(key for key in self._items() if key.isidentifier())]
+
+    def __eq__(self, other):
+        return isinstance(other, Record) and self._items() == other._items()
+
+    def __hash__(self):
+        return hash(json.dumps(self._items(), sort_keys=True))
+
+    def __reduce__(self):
+        return (type(self), (self._items(),))
+
+    def __repr__(self):
+        text = ", ".join(f"{key}={_short(value)}" for key, value in self._items().items())
+        return f"{type(self).__name__}({text})"
+
+    def to_dict(self):
+        """A copy as dicts, lists, texts, numbers, truth values and None."""
+        return json.loads(json.dumps(self._items()))
+
+
+def _frozen(value):
+    if isinstance(value, dict):
+        return Record(value)
+    if isinstance(value, list):
+        return tuple(map(_frozen, value))
+    return value
+
+
+def _short(value):
+    if isinstance(value, dict):
+        return "{...}" if value else "{}"
+    if isinstance(value, list):
+        return f"[{len(value)} items]" if value else "[]"
+    return repr(value)
+
+
+class Table:
+    """Rows with named columns that frame libraries take over without copies of their own: it is an Arrow stream.
+
+    table.to_pandas(); table.to_polars(); table.to_csv("layouts.csv"); table["step_time_ms"]; len(table)
+    duckdb.sql("SELECT * FROM table"), pyarrow.table(table) and others read it, too. None of them is required.
+    """
+
+    __slots__ = ("_table",)
+
+    def __init__(self, table):
+        self._table = table
+
+    @staticmethod
+    def of_rows(rows):
+        """Of dicts; values in dicts become columns `outer.inner`, lists become JSON."""
+        flat = [_flat(row) for row in rows]
+        names = list(dict.fromkeys(name for row in flat for name in row))
+        lines = [",".join(map(_field, names))]
+        lines += [",".join(_field(row.get(name)) for name in names) for row in flat]
+        return Table(_stepcast.Table.from_csv("\n".join(lines) + "\n"))
+
+    @property
+    def columns(self):
+        return tuple(self._table.column_names)
+
+    def __len__(self):
+        return len(self._table)
+
+    def __getitem__(self, name):
+        """The values of a column as a list."""
+        return self._table.column(name)
+
+    def __arrow_c_schema__(self):
+        return self._table.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self._table.__arrow_c_stream__(requested_schema)
+
+    def to_dict(self):
+        """The columns by name, as lists."""
+        return {name: self[name] for name in self.columns}
+
+    def to_csv(self, path=None):
+        """As text, or into a file."""
+        text = self._table.csv()
+        if path is None:
+            return text
+        with open(path, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+        return None
+
+    def to_pandas(self):
+        import pandas
+
+        if hasattr(pandas.DataFrame, "from_arrow"):
+            try:
+                return pandas.DataFrame.from_arrow(self)
+            except ImportError:  # pandas takes pyarrow for it
+                pass
+        return pandas.DataFrame(self.to_dict(), columns=list(self.columns))
+
+    def to_polars(self):
+        import polars
+
+        return polars.DataFrame(self)
+
+    def __repr__(self):
+        return f"Table({len(self)} rows: {', '.join(self.columns)})"
+
+    def _repr_html_(self):
+        rows = min(len(self), 20)
+        columns = [(name, self[name][:rows]) for name in self.columns]
+        body = [[values[i] for _, values in columns] for i in range(rows)]
+        more = f"<p>{len(self)} rows</p>" if rows < len(self) else ""
+        return _html_table(self.columns, body) + more
+
+
+def _flat(row, prefix=""):
+    flat = {}
+    for key, value in row.items():
+        if isinstance(value, dict):
+            flat.update(_flat(value, f"{prefix}{key}."))
+        else:
+            flat[prefix + key] = value
+    return flat
+
+
+def _field(value):
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list):
+        value = json.dumps(value)
+    text = repr(value) if isinstance(value, float) else str(value)
+    if any(c in text for c in ',"\r\n'):
+        return '"' + text.replace('"', '""') + '"'
+    return text
+
+
+class Answer(Record):
+    """What a verb answers: a document of docs/json.md."""
+
+    __slots__ = ("_tables", "_text")
+
+    def __init__(self, values, tables=None):
+        super().__init__(values)
+        object.__setattr__(self, "_tables", tables or {})
+        object.__setattr__(self, "_text", None)
+
+    @classmethod
+    def from_dict(cls, document):
+        """Of a document that was kept: what to_dict() gave, or the program with --json."""
+        answer = from_dict(document)
+        if not isinstance(answer, cls):
+            raise InputError(f"found the schema {answer.get('schema')!r}, expected that of a {cls.__name__}")
+        return answer
+
+    def to_json(self):
+        return json.dumps(self._items())
+
+    @property
+    def tables(self):
+        """Names of the lists that table() gives."""
+        lists = [key for key, value in self._items().items() if _is_rows(value)]
+        return tuple(dict.fromkeys([*self._tables, *lists]))
+
+    def table(self, name):
+        """A list of the document, or one that is too long for it, as a Table."""
+        if name in self._tables:
+            return self._tables[name]
+        value = self._items().get(name)
+        if not _is_rows(value):
+            raise KeyError(f"no table {name!r}; there are: {', '.join(self.tables) or 'none'}")
+        return Table.of_rows(value)
+
+    def __repr__(self):
+        verdict = self.get("verdict")
+        return f"{type(self).__name__}({verdict!r})" if verdict else super().__repr__()
+
+    def _repr_html_(self):
+        rows = [(key, _short(value)) for key, value in self._items().items() if key not in ("schema", "version")]
+        return _html_table(("", ""), rows)
+
+
+def _is_rows(value):
+    return isinstance(value, list) and bool(value) and all(isinstance(row, dict) for row in value)
+
+
+class Forecast(Answer):
+    """The time of a step, where it goes, memory, throughput, and what it rests on (stepcast.forecast/1)."""
+
+    __slots__ = ("_handle",)
+
+    def __init__(self, values, tables=None):
+        super().__init__(values, tables)
+        object.__setattr__(self, "_handle", None)
+
+    @classmethod
+    def _of_handle(cls, handle):
+        forecast = cls(None)
+        object.__setattr__(forecast, "_handle", handle)
+        return forecast
+
+    def _items(self):
+        if self._values is None:
+            object.__setattr__(self, "_values", json.loads(self._handle.json()))
+        return self._values
+
+    def __getattr__(self, name):
+        # The document is written when somebody reads more of it than these.
+        if self._values is None and name in ("step_time_ms", "step_time_p10_ms", "step_time_p90_ms"):
+            return getattr(self._handle, name)
+        return super().__getattr__(name)
+
+    def __str__(self):
+        """What the program prints."""
+        if self._handle is not None:
+            return self._handle.text()
+        return _stepcast.forecast_text(self.to_json())
+
+    def __repr__(self):
+        name = self.model or self.traces or self.kind
+        place = f" on {self.n_gpus} x {self.gpu}" if self.gpu else ""
+        return (
+            f"Forecast({name}{place}: {self.step_time_ms:.1f} ms, "
+            f"p10 {self.step_time_p10_ms:.1f}, p90 {self.step_time_p90_ms:.1f})"
+        )
+
+    def parts(self):
+        """Where the time of the class of ranks that ends last goes: (what, ms), in the order of docs/json.md."""
+        rank = self.rank_classes[self.critical_class]
+        parts = [(f"computation: {key}", ms) for key, ms in rank.computation_by_class_ms._items().items()]
+        parts += [(f"exposed communication: {key}", ms) for key, ms in rank.exposed_comm_by_group_ms._items().items()]
+        parts.append(("exposed copies", rank.exposed_memcpy_ms))
+        parts += [(f"idle: {key}", ms) for key, ms in rank.idle_ms._items().items()]
+        return [(what, ms) for what, ms in parts if ms > 0]
+
+    def _repr_html_(self):
+        parts = self.parts()
+        whole = sum(ms for _, ms in parts) or 1
+        kinds = (("computation", "#3b6ea5"), ("exposed", "#c8792b"), ("idle", "#b9b9b9"))
+        svg, at = [], 0.0
+        for what, ms in parts:
+            width = 600 * ms / whole
+            color = next(color for kind, color in kinds if what.startswith(kind))
+            svg.append(
+                f'<rect x="{at:.1f}" width="{width:.1f}" height="22" fill="{color}" stroke="white" stroke-width="0.5">'
+                f"<title>{html.escape(what)}: {ms:.3f} ms, {100 * ms / whole:.1f} %</title></rect>"
+            )
+            at += width
+        rows = [(what, f"{ms:,.3f}", f"{100 * ms / whole:.1f}") for what, ms in parts]
+        head = (
+            f"<p><b>{html.escape(repr(self)[len('Forecast('):-1])}</b>; {html.escape(self.source)}"
+            f"{'; memory: ' + html.escape(self.memory.verdict) if self.memory else ''}</p>"
+        )
+        bar = f'<svg width="600" height="22" role="img" aria-label="where the time goes">{"".join(svg)}</svg>'
+        return head + bar + _html_table(("where the time goes", "ms", "%"), rows)
+
+    def plot(self, ax=None):
+        """The parts as one bar each; needs matplotlib (pip install stepcast[plot]). Returns the axes."""
+        try:
+            from matplotlib import pyplot
+        except ImportError:
+            raise Error("plot() needs matplotlib: pip install stepcast[plot]") from None
+        parts = self.parts()[::-1]
+        if ax is None:
+            ax = pyplot.subplots(figsize=(8, 0.5 + 0.3 * len(parts)))[1]
+        ax.barh([what for what, _ in parts], [ms for _, ms in parts])
+        ax.set_xlabel("ms")
+        ax.set_title(repr(self)[len("Forecast(") : -1])
+        return ax
+
+    def __reduce__(self):
+        return (Forecast, (self._items(),))
+
+
+class Replay(Answer):
+    """Recorded ranks simulated, beside what they recorded (stepcast.replay/2)."""
+
+    __slots__ = ()
+
+    @property
+    def simulated(self):
+        return Forecast(self._items()["simulated"])
+
+    @property
+    def measured(self):
+        return Forecast(self._items()["measured"])
+
+
+class Plan(Answer):
+    """The layouts of a training, searched (stepcast.plan/1). table("priced") holds all that were priced."""
+
+    __slots__ = ()
+
+
+class Sharding(Answer):
+    """Embedding tables over GPUs (stepcast.shard/1)."""
+
+    __slots__ = ()
+
+
+class Inspection(Answer):
+    """What is in trace files (stepcast.inspect/1)."""
+
+    __slots__ = ()
+
+
+class Calibration(Answer):
+    """What was fitted, and how well (stepcast.calibrate_.../1)."""
+
+    __slots__ = ()
+
+
+_CLASSES = {
+    "stepcast.forecast": Forecast,
+    "stepcast.replay": Replay,
+    "stepcast.plan": Plan,
+    "stepcast.shard": Sharding,
+    "stepcast.inspect": Inspection,
+}
+
+
+def _class_of(document):
+    schema = document.get("schema")
+    if not isinstance(schema, str):
+        return Answer
+    name = schema.rsplit("/", 1)[0]
+    return _CLASSES.get(name) or (Calibration if name.startswith("stepcast.calibrate") else Answer)
+
+
+def from_dict(document, tables=None):
+    """The Answer that a document of docs/json.md stands for, by its schema."""
+    if not isinstance(document, dict):
+        raise TypeError(f"found {type(document).__name__}, expected a dict")
+    cls = _class_of(document)
+    try:
+        values = json.loads(json.dumps(document, allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as problem:
+        raise InputError(f"this is no document: {problem}") from None
+    if cls is Forecast:
+        _stepcast.forecast_text(json.dumps(values))  # says which key is missing or holds something else
+    return cls(values, tables)
+
+
+def from_json(text, tables=None):
+    """The Answer that a text of --json stands for."""
+    try:
+        document = json.loads(text)
+    except ValueError as problem:
+        raise InputError(f"this is no JSON: {problem}") from None
+    if not isinstance(document, dict):
+        raise InputError(f"found a JSON {type(document).__name__}, expected an object")
+    return _class_of(document)(document, tables)
+
+
+def _html_table(head, rows):
+    def cells(values, tag):
+        return "".join(f"<{tag}>{html.escape(str(value))}</{tag}>" for value in values)
+
+    body = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in rows)
+    return f"<table><thead><tr>{cells(head, 'th')}</tr></thead><tbody>{body}</tbody></table>"

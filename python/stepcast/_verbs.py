@@ -1,0 +1,170 @@
+"""The verbs of the program as functions: keywords are its flags, answers what it prints with --json."""
+
+import math
+import os
+
+from stepcast import _stepcast
+from stepcast._answers import Forecast, Table, from_json
+from stepcast._errors import DoesNotFit, InputError, MachineError
+
+# A list longer than this is a mistake, and each of its values would be a word of a command line.
+_MOST_VALUES = 65536
+
+
+def _text(flag, value):
+    """One value as a command line has it."""
+    if isinstance(value, str):
+        text = value
+    elif isinstance(value, bool):
+        text = "true" if value else "false"
+    elif isinstance(value, int):
+        text = str(value)
+    elif isinstance(value, float):
+        text = repr(value)
+        if math.isfinite(value) and value.is_integer() and abs(value) < 2**63:
+            text = str(int(value))  # 1e12 tokens
+    elif hasattr(value, "__fspath__"):
+        text = os.fspath(value)
+        if isinstance(text, bytes):
+            text = os.fsdecode(text)
+    elif hasattr(value, "__index__"):  # NumPy's integers
+        text = str(value.__index__())
+    elif hasattr(value, "__float__"):
+        return _text(flag, float(value))
+    else:
+        raise TypeError(f"{flag}: found {type(value).__name__}, expected text, a number, a path, or a list of these")
+    if "\0" in text:
+        raise InputError(f"{flag}: found text with a zero byte")
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as problem:
+        raise InputError(f"{flag}: found text that is no Unicode: {problem.reason}") from None
+    return text
+
+
+def _values(flag, value):
+    """A value or a list of them, as texts."""
+    if isinstance(value, (str, bytes)) or hasattr(value, "__fspath__") or not hasattr(value, "__iter__"):
+        return [_text(flag, value)]
+    if isinstance(value, dict):
+        raise TypeError(f"{flag}: found a dict, expected text, a number, a path, or a list of these")
+    texts = []
+    for item in value:
+        if len(texts) == _MOST_VALUES:
+            raise InputError(f"{flag}: found more than {_MOST_VALUES} values")
+        texts.append(_text(flag, item))
+    return texts
+
+
+def _words(verb, positional, options):
+    words = [*verb]
+    for name, value in options.items():
+        flag = "--" + name.strip("_").replace("_", "-")
+        if value is None or value is False:
+            continue
+        if value is True:
+            words.append(flag)
+            continue
+        words.extend(f"{flag}={text}" for text in _values(flag, value))
+    if positional:
+        words.append("--")  # what follows is no flag, whatever its name begins with
+        words.extend(positional)
+    return words
+
+
+def _places(places):
+    return [text for place in places for text in _values("a file or folder", place)]
+
+
+def _answer(words, progress=None, tables=False):
+    code, output, error, found = _stepcast.run(words, tables, progress)
+    answer = from_json(output, tables={name: Table(table) for name, table in found.items()}) if output else None
+    if error:
+        problem = (MachineError if code == 1 else InputError)(error)
+        problem.answer = answer
+        raise problem
+    if code == 3:
+        raise DoesNotFit(next((note for note in answer.notes if note.startswith("does not fit")), "does not fit"), answer)
+    return answer
+
+
+def _refuse(options, *names):
+    for name in names:
+        if name in options:
+            raise TypeError(f"{name} is for people; answers have to_dict(), and str() is the text")
+
+
+def predict(model=None, *, progress=None, **options):
+    """The time of a training step: of a description, or of recorded traces elsewhere (`trace=`).
+
+    predict("llama-3-70b", platform="dgx-h100", gpus=512, tp=4, pp=4, gbs=512, sequence_parallel=True)
+    predict(trace="traces/", platform="8xmi300x", what_if=["host=1.5x"])
+
+    Keywords are the flags of `stepcast predict` and those of Megatron-LM. Several batches, several numbers of GPUs and
+    `sensitivity=True` give an Answer of their own schema.
+    """
+    _refuse(options, "json", "help")
+    if model is not None:
+        options["model"] = model
+    plain = _stepcast.predict(options) if progress is None else None
+    if plain is not None:
+        return Forecast._of_handle(plain)
+    trace = options.pop("trace", None)
+    words = _words(["predict", "--json"], [], options)
+    if trace is not None:
+        words.extend(f"--trace={place}" for place in _values("--trace", trace))
+    return _answer(words, progress)
+
+
+def replay(*places, progress=None, **options):
+    """Simulates the recorded ranks of a folder (or of files), and compares with what they recorded.
+
+    replay("traces/", all_steps=True).verdict
+    """
+    _refuse(options, "json", "help")
+    return _answer(_words(["replay", "--json"], _places(places), options), progress)
+
+
+def plan(model=None, *, progress=None, **options):
+    """Searches the layouts of a training: the fastest, those that cannot be told from it, and why not the others.
+
+    p = plan("gpt3-175b", platform="dgx-a100", gpus=1024, gbs=1536)
+    p.layouts[p.chosen - 1], p.table("priced").to_pandas()     # all layouts that were priced
+    """
+    _refuse(options, "json", "help")
+    if model is not None:
+        options["model"] = model
+    return _answer(_words(["plan", "--json"], [], options), progress, tables=True)
+
+
+def shard(model=None, *, progress=None, **options):
+    """How embedding tables are best spread over GPUs, by the simulated step: `shard("dlrm-mlperf-v1", gpus=8)`."""
+    _refuse(options, "json", "help")
+    if model is not None:
+        options["model"] = model
+    return _answer(_words(["shard", "--json"], [], options), progress)
+
+
+def calibrate(kind, *files, progress=None, **options):
+    """Fits a platform to measurements: "collectives", "kernels", "iterations", "overheads", ...
+
+    calibrate("iterations", "steps.csv", platform="dgx-h100", output="mine.json").mape_after
+    """
+    _refuse(options, "json", "help")
+    return _answer(_words(["calibrate", _text("kind", kind), "--json"], _places(files), options), progress)
+
+
+def inspect(*places, progress=None, **options):
+    """What is in trace files, and whether they are usable: `inspect("traces/").files[0].usable_for_replay`."""
+    _refuse(options, "json", "help")
+    return _answer(_words(["inspect", "--json"], _places(places), options), progress)
+
+
+def models():
+    """The models that are known by name."""
+    return _answer(["models", "--json"])
+
+
+def platforms(name=None):
+    """The platforms that ship, or the file of one."""
+    return _answer(["platforms", "--json", *([] if name is None else [_text("name", name)])])

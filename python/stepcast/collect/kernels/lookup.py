@@ -1,0 +1,69 @@
+"""Embedding lookups, forward and backward, with controlled reuse of rows."""
+
+from __future__ import annotations
+
+import zlib
+from typing import List, Optional
+
+import torch
+from torch.nn import functional
+
+from stepcast.collect import reuse
+from stepcast.collect.kernels.case import ELEMENT_BYTES, Bench, Case, Prepared, Scope, draw, gradient_of
+from stepcast.collect.sampling import Sampler
+
+PATTERNS = (reuse.UNIFORM, reuse.zipf(0.6), reuse.zipf(0.9), reuse.zipf(1.05), reuse.zipf(1.3),
+            reuse.histogram("hot"), reuse.histogram("mixed"), reuse.histogram("cold"))
+
+
+def plan(scope: Scope) -> List[Case]:
+    cases: List[Case] = []
+    for op, full in (("embedding_bag", 120), ("embedding", 40)):
+        for dtype in ("fp32",) if scope.cpu else ("fp32", "fp16"):
+            sampler = Sampler(scope.seed, f"{op}/{dtype}")
+            n = scope.count(full if dtype == "fp32" else full // 4, least=24 if scope.cpu else 4)
+            cases += draw(n, lambda: _case(scope, sampler, op, dtype))
+    return cases
+
+
+def _case(scope: Scope, sampler: Sampler, op: str, dtype: str) -> Optional[Case]:
+    bag = op == "embedding_bag"
+    tables = sampler.extent(1, 30, 1) if bag and sampler.chance(0.6) else 1
+    rows = sampler.extent(1000, 10_000_000, 1)
+    dim = sampler.choice((32, 48, 64, 64, 96, 128, 128, 192, 256)) if bag else sampler.extent(32, 8192)
+    bags = sampler.extent(64, 65536, sampler.choice((64, 1)))
+    pooling = sampler.choice((1, 2, 4, 8, 10, 20, 32, 50, 100)) if bag else 1
+    pattern = sampler.choice(PATTERNS)
+    lookups = tables * bags * pooling
+    # The table, its gradient, and what sorting the indices takes.
+    table_bytes = float(ELEMENT_BYTES[dtype]) * tables * rows * dim
+    needed = 2 * table_bytes + 64.0 * lookups + 3.0 * ELEMENT_BYTES[dtype] * tables * bags * dim
+    if needed > (2 if scope.cpu else 5) * scope.max_bytes or lookups * dim > (2e6 if scope.cpu else 5e9):
+        return None
+    if lookups > 1.6e7:  # drawing the indices takes longer than all that is measured on them
+        return None
+    shape = {"rows": rows, "dim": dim, "bags": bags, "tables": tables, "pooling": pooling}
+    return Case(op, dtype, {**shape, "index_pattern": str(pattern)}, needed,
+                lambda bench: _prepare(bench, op, dtype, shape, pattern))
+
+
+def _prepare(bench: Bench, op: str, dtype: str, shape: "dict[str, int]", pattern: reuse.Pattern) -> Prepared:
+    """Tables lie behind each other in one tensor, as in table-batched lookups, so that all are one call."""
+    tables, rows, lookups = shape["tables"], shape["rows"], shape["bags"] * shape["pooling"]
+    generator = torch.Generator()
+    generator.manual_seed(zlib.crc32(repr((sorted(shape.items()), str(pattern))).encode()))
+    parts = [reuse.draw_indices(pattern, lookups, rows, generator) + table * rows for table in range(tables)]
+    indices = torch.cat(parts).to(bench.device)
+    columns = {"distinct_fraction": reuse.distinct_fraction(indices)}
+    weight = bench.normal(tables * rows, shape["dim"], dtype=dtype, grad=True)
+    if op == "embedding":
+        def forward() -> torch.Tensor:
+            return functional.embedding(indices, weight)
+    else:
+        offsets = torch.arange(0, indices.numel(), shape["pooling"], device=bench.device)
+
+        def forward() -> torch.Tensor:
+            return functional.embedding_bag(indices, weight, offsets, mode="sum")
+    output = forward()
+    backward = gradient_of(output, [weight], torch.randn_like(output))
+    return Prepared({"forward": forward, "backward": backward}, columns)

@@ -1,0 +1,1 @@
+"""Tests of the collector: PYTHONPATH=.. python -m unittest discover -s collect -t . in python/tests/."""

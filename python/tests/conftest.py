@@ -1,0 +1,35 @@
+"""What the tests of the package share. They run against an installed wheel: `./dev wheel`."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from stepcast._program import PROGRAM
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def traces():
+    return ROOT / "examples" / "dlrm_4gpu"
+
+
+@pytest.fixture
+def cli():
+    """The program of the wheel: its document, or the line that it ends with."""
+
+    def call(*words):
+        done = subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True, check=False)
+        if done.returncode not in (0, 3):
+            return done.stderr.removeprefix("stepcast: error: ").rstrip("\n")
+        return json.loads(done.stdout)
+
+    return call
+
+
+@pytest.fixture
+def environment():
+    return {**os.environ}

@@ -1,0 +1,179 @@
+"""Answers are the documents of the program, whatever way they were made."""
+
+import json
+import pickle
+import threading
+
+import pytest
+
+import stepcast
+
+# Keywords of predict(), and the same as flags.
+DESCRIBED = [
+    ({"model": "llama-3-8b", "gpus": 8}, "--model llama-3-8b --gpus 8"),
+    (
+        {"model": "llama-3-70b", "platform": "dgx-h100", "gpus": 512, "tp": 4, "pp": 4, "gbs": 512, "seq": 8192, "mbs": 1,
+         "bf16": True, "sequence_parallel": True, "use_distributed_optimizer": True, "train_tokens": 1e12,
+         "gpu_hour_price": 2},
+        "--model llama-3-70b --platform dgx-h100 --gpus 512 --tp 4 --pp 4 --gbs 512 --seq 8192 --mbs 1 --bf16 "
+        "--sequence-parallel --use-distributed-optimizer --train-tokens 1T --gpu-hour-price 2",
+    ),
+    ({"model": "gpt3-175b", "nodes": 16, "tp": 8, "pp": 8, "what_if": ["nvlink=2x", "network=2x"]},
+     "--model gpt3-175b --nodes 16 --tp 8 --pp 8 --what-if nvlink=2x,network=2x"),
+    ({"model": "mixtral-8x7b", "gpus": 64, "ep": 8, "tp": 2, "expert_load": "power-law:1.2", "gbs": 128},
+     "--model mixtral-8x7b --gpus 64 --ep 8 --tp 2 --expert-load power-law:1.2 --gbs 128"),
+    ({"num_layers": 24, "hidden_size": 2048, "num_attention_heads": 16, "seq_length": 2048, "vocab_size": 50304,
+      "max_position_embeddings": 2048, "gpus": 16, "platform": "dgx-a100", "recompute_granularity": "full",
+      "recompute_method": "uniform", "recompute_num_layers": 1},
+     "--num-layers 24 --hidden-size 2048 --num-attention-heads 16 --seq-length 2048 --vocab-size 50304 "
+     "--max-position-embeddings 2048 --gpus 16 --platform dgx-a100 --recompute-granularity full --recompute-method uniform "
+     "--recompute-num-layers 1"),
+    ({"model": "llama-3-8b", "gpus": 8, "dtype": "fp8", "framework": "torchtitan"},
+     "--model llama-3-8b --gpus 8 --dtype fp8 --framework torchtitan"),
+    ({"model": "llama-3-8b", "gpus": 8, "explain": True}, "--model llama-3-8b --gpus 8 --explain"),
+    ({"model": "llama-3-8b", "gpus": 8, "sensitivity": True}, "--model llama-3-8b --gpus 8 --sensitivity"),
+    ({"model": "dlrm-mlperf-v1", "gpus": 8}, "--model dlrm-mlperf-v1 --gpus 8"),
+    ({"model": "dlrm-mlperf-v1", "gpus": [4, 8]}, "--model dlrm-mlperf-v1 --gpus 4,8"),
+]
+
+
+@pytest.mark.parametrize("keywords, flags", DESCRIBED, ids=[str(i) for i in range(len(DESCRIBED))])
+def test_predictions_are_those_of_the_program(cli, keywords, flags):
+    assert stepcast.predict(**keywords).to_dict() == cli("predict", *flags.split(), "--json")
+
+
+def test_second_prediction_of_a_session_is_the_same():
+    once = stepcast.predict("llama-3-8b", gpus=16, tp=2)
+    assert stepcast.predict("llama-3-8b", gpus=16, tp=2) == once
+
+
+def test_replays_are_those_of_the_program(cli, traces):
+    replay = stepcast.replay(traces)
+    assert replay.to_dict() == cli("replay", traces, "--json")
+    assert isinstance(replay.simulated, stepcast.Forecast)
+    assert replay.step_time_ms == pytest.approx(replay.simulated.step_time_ms, rel=1e-6)
+    assert str(replay.simulated).startswith("Replay") or "Step time" in str(replay.simulated)
+
+
+def test_predictions_from_traces_are_those_of_the_program(cli, traces):
+    asked = stepcast.predict(trace=traces, platform="dgx-h100", what_if=["host=2x"])
+    assert asked.to_dict() == cli("predict", "--trace", traces, "--platform", "dgx-h100", "--what-if", "host=2x", "--json")
+
+
+def test_plans_are_those_of_the_program(cli):
+    plan = stepcast.plan("llama-3-8b", platform="dgx-h100", gpus=16, gbs=64, top=3, tp=[1, 2, 4])
+    assert plan.to_dict() == cli("plan", "--model", "llama-3-8b", "--platform", "dgx-h100", "--gpus", 16, "--gbs", 64,
+                                 "--top", 3, "--tp", "1,2,4", "--json")
+    priced = plan.table("priced")
+    assert len(priced) == plan.layouts_counted.priced
+    assert plan.tables[0] == "priced" and "layouts" in plan.tables
+
+
+def test_shardings_are_those_of_the_program(cli):
+    # The search stops after so many steps, not after so much time.
+    same = {"gpus": 8, "evaluations": 50, "seconds": 1e6}
+    sharding = stepcast.shard("dlrm-mlperf-v1", **same)
+    assert sharding.to_dict() == cli("shard", "--model", "dlrm-mlperf-v1", "--gpus", 8, "--evaluations", 50, "--seconds",
+                                     "1e6", "--json")
+    assert repr(sharding).startswith("Sharding(")
+
+
+def test_inspections_are_those_of_the_program(cli, traces):
+    file = traces / "kineto_rank0.json.gz"
+    answer = stepcast.inspect(file)
+    assert answer.to_dict() == cli("inspect", file, "--json")
+    assert answer.files[0].usable_for_replay is True
+
+
+def test_calibrations_are_those_of_the_program(cli, tmp_path):
+    rows = tmp_path / "all_reduce.csv"
+    sizes = [2**i for i in range(10, 28)]
+    lines = ["op,size_bytes,n_ranks,time_us"] + [f"all_reduce,{n},8,{20 + n / 200e3:.3f}" for n in sizes]
+    rows.write_text("\n".join(lines) + "\n")
+    document = cli("calibrate", "collectives", rows, "--platform", "dgx-h100", "-o", tmp_path / "a.json", "--json")
+    if isinstance(document, str):  # the line that says what is wrong is the same, too
+        with pytest.raises(stepcast.InputError) as problem:
+            stepcast.calibrate("collectives", rows, platform="dgx-h100", output=tmp_path / "b.json")
+        assert str(problem.value) == document
+        return
+    answer = stepcast.calibrate("collectives", rows, platform="dgx-h100", output=tmp_path / "b.json")
+    assert isinstance(answer, stepcast.Calibration)
+    assert {**answer.to_dict(), "platform": None} == {**document, "platform": None}
+
+
+def test_lists_of_what_is_known(cli):
+    assert stepcast.models().to_dict() == cli("models", "--json")
+    assert stepcast.platforms().to_dict() == cli("platforms", "--json")
+    assert stepcast.platforms("dgx-h100").to_dict() == cli("platforms", "dgx-h100", "--json")
+
+
+def test_documents_become_answers_again(traces):
+    forecast = stepcast.predict("llama-3-8b", gpus=8)
+    again = stepcast.from_dict(forecast.to_dict())
+    assert type(again) is stepcast.Forecast and again == forecast
+    assert str(again) == str(forecast)
+    assert stepcast.from_json(forecast.to_json()) == forecast
+    assert pickle.loads(pickle.dumps(forecast)) == forecast
+    replay = stepcast.replay(traces)
+    assert stepcast.Replay.from_dict(replay.to_dict()) == replay
+    with pytest.raises(stepcast.InputError, match="expected that of a Plan"):
+        stepcast.Plan.from_dict(replay.to_dict())
+    broken = forecast.to_dict()
+    del broken["step_time_ms"]
+    with pytest.raises(ValueError, match="step_time_ms"):
+        stepcast.from_dict(broken)
+
+
+def test_answers_cannot_be_changed():
+    forecast = stepcast.predict("llama-3-8b", gpus=8)
+    with pytest.raises(AttributeError, match="cannot be changed"):
+        forecast.step_time_ms = 1
+    with pytest.raises(AttributeError):
+        del forecast.memory
+    with pytest.raises(TypeError):
+        forecast.rank_classes[0] = None
+    forecast.to_dict()["notes"].append("mine")
+    assert "mine" not in forecast.notes
+    with pytest.raises(AttributeError, match="it has schema, version"):
+        forecast.step_time_us
+    assert {forecast: 1}[stepcast.from_dict(forecast.to_dict())] == 1
+
+
+def test_forecasts_show_themselves():
+    forecast = stepcast.predict("llama-3-8b", gpus=8)
+    assert repr(forecast).startswith("Forecast(llama-3-8b on 8 x H100-SXM5-80GB: ")
+    assert "where the time goes" in str(forecast)
+    page = forecast._repr_html_()
+    assert "<svg" in page and "computation: gemm" in page
+    whole = sum(ms for _, ms in forecast.parts())
+    assert whole == pytest.approx(forecast.rank_classes[forecast.critical_class].window_ms, rel=1e-6)
+
+
+def test_what_does_not_fit():
+    with pytest.raises(stepcast.DoesNotFit, match="does not fit into the memory") as problem:
+        stepcast.predict("llama-3-70b", gpus=8, tp=1, pp=1, require_fit=True)
+    assert problem.value.answer.memory.verdict == "does not fit"
+
+
+def test_threads_share_a_session():
+    found = []
+
+    def predict(gpus):
+        found.append((gpus, stepcast.predict("llama-3-8b", gpus=gpus, tp=2).step_time_ms))
+
+    threads = [threading.Thread(target=predict, args=(8 * (1 + i % 3),)) for i in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 12 and len(set(found)) == 3
+
+
+def test_a_changed_platform_file_is_read_again(tmp_path):
+    file = tmp_path / "mine.json"
+    document = stepcast.platforms("dgx-h100").to_dict()
+    document["name"] = "mine"
+    file.write_text(json.dumps(document))
+    before = stepcast.predict("llama-3-8b", platform=file, gpus=8, tp=2)
+    by_name = stepcast.predict("llama-3-8b", platform=str(file), gpus=8, tp=2)
+    assert by_name == before

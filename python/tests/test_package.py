@@ -1,0 +1,88 @@
+"""What an installed wheel is."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import stepcast
+from conftest import ROOT
+from stepcast import _stepcast
+from stepcast._program import PROGRAM
+
+PACKAGE = Path(stepcast.__file__).parent
+
+
+def output(*words, **options):
+    return subprocess.run([*map(str, words)], capture_output=True, text=True, check=False, **options)
+
+
+def test_one_version():
+    assert output(PROGRAM, "--version").stdout == f"stepcast {stepcast.__version__}\n"
+    from importlib.metadata import version
+
+    assert version("stepcast") == stepcast.__version__
+
+
+@pytest.mark.parametrize("file", [PROGRAM, _stepcast.__file__])
+def test_no_library_beyond_those_of_every_system(file):
+    needed = set(re.findall(r"NEEDED.*\[(.*?)\]", output("readelf", "-d", file).stdout))
+    allowed = {"libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2", "libpthread.so.0",
+               "libdl.so.2", "ld-linux-aarch64.so.1"}
+    assert needed and needed <= allowed
+
+
+def test_the_command_is_installed():
+    command = Path(sys.executable).parent / "stepcast"
+    assert output(command, "--version").stdout == f"stepcast {stepcast.__version__}\n"
+    missing = output(command, "predict", "--model", "nothing", "--gpus", "8")
+    assert missing.returncode == 2 and missing.stderr.startswith("stepcast: error: ")
+    assert output(sys.executable, "-m", "stepcast", "--version").returncode == 0
+
+
+def test_platforms_come_with_the_package(tmp_path):
+    """Away from the checkout: neither program nor extension may look there."""
+    environment = {key: value for key, value in os.environ.items() if key != "STEPCAST_PLATFORMS"}
+    listed = json.loads(output(PROGRAM, "platforms", "--json", cwd=tmp_path, env=environment).stdout)
+    assert len(listed["platforms"]) > 50
+    folder = PACKAGE / "share" / "stepcast" / "platforms"
+    assert (folder / "dgx-h100.json").is_file()
+    script = "import stepcast; print(len(stepcast.platforms().platforms))"
+    assert int(output(sys.executable, "-c", script, cwd=tmp_path, env=environment).stdout) == len(listed["platforms"])
+
+
+def test_own_platforms_come_first(tmp_path):
+    document = stepcast.platforms("dgx-h100").to_dict()
+    document["description"] = "of this test"
+    (tmp_path / "dgx-h100.json").write_text(json.dumps(document))
+    script = "import stepcast; print(stepcast.platforms('dgx-h100').description)"
+    environment = {**os.environ, "STEPCAST_PLATFORMS": str(tmp_path)}
+    assert output(sys.executable, "-c", script, env=environment).stdout == "of this test\n"
+
+
+def test_types_are_declared():
+    assert (PACKAGE / "py.typed").is_file()
+    stub = (PACKAGE / "__init__.pyi").read_text()
+    for name in stepcast.__all__:
+        assert re.search(rf"\b{name}\b", stub), name
+
+
+def test_importing_costs_nothing_until_something_is_asked_for():
+    script = "import sys, stepcast; print('stepcast._stepcast' in sys.modules, 'torch' in sys.modules)"
+    assert output(sys.executable, "-c", script).stdout == "False False\n"
+
+
+def test_collecting_without_torch_says_so():
+    done = output(sys.executable, "-m", "stepcast.collect", "all", "--out", "x")
+    if done.returncode == 2:
+        assert done.stderr.count("\n") == 1 and "pip install torch" in done.stderr
+
+
+def test_stubs_are_those_of_the_schemas():
+    generator = ROOT / "python" / "make_stubs.py"
+    made = output(sys.executable, generator, "--print").stdout
+    assert made == (ROOT / "python" / "stepcast" / "_answers.pyi").read_text()
