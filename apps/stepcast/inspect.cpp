@@ -183,6 +183,7 @@ Status inspect(const std::string& file, const Options& options, Shown& shown, Js
       STEPCAST_ASSIGN(const bool asked_for, is_asked_for(file, options, trace.rank, shown));
       if (!asked_for) return Ok{};
       if (options.operations) return inspect_operations(file, trace, options, text, json);
+      if (!trace.rank) trace.rank = rank_in_name(std::filesystem::path{file}.filename().string());
       show(trace);
       return Ok{};
     }

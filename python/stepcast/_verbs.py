@@ -46,8 +46,8 @@ def _values(flag, value):
     """A value or a list of them, as texts."""
     if isinstance(value, (str, bytes)) or hasattr(value, "__fspath__") or not hasattr(value, "__iter__"):
         return [_text(flag, value)]
-    if isinstance(value, dict):
-        raise TypeError(f"{flag}: found a dict, expected text, a number, a path, or a list of these")
+    if isinstance(value, (dict, set, frozenset)):  # a set has no order
+        raise TypeError(f"{flag}: found a {type(value).__name__}, expected text, a number, a path, or a list of these")
     texts = []
     for item in value:
         if len(texts) == _MOST_VALUES:

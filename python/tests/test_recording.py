@@ -205,7 +205,7 @@ def test_hugging_face_callback(run, tmp_path):
     (done,), calls = run("""
         import torch
         from stepcast.recording import hf_callback
-        callback = hf_callback("out", at=5, steps=2)()
+        callback = hf_callback("out", at=5, steps=2)
         callback.on_train_begin()
         for step in range(9):
             callback.on_step_end(args=None, state=None, control=None, model=None)

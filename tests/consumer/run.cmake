@@ -15,4 +15,6 @@ run(${CMAKE_COMMAND} -S "${SOURCE_DIR}" -B "${WORK_DIR}/build" -G "${GENERATOR}"
     -DCMAKE_PREFIX_PATH=${WORK_DIR}/prefix -DEXPECTED_VERSION=${VERSION} -DCMAKE_CXX_FLAGS=-O0)
 run(${CMAKE_COMMAND} --build "${WORK_DIR}/build")
 run("${WORK_DIR}/build/consumer" "${SOURCE_DIR}/../../examples/dlrm_4gpu")
+run("${WORK_DIR}/build/predict_and_replay" "${SOURCE_DIR}/../../examples/dlrm_4gpu")
+run("${WORK_DIR}/build/scaling_curve")
 run("${WORK_DIR}/prefix/bin/stepcast" --version)

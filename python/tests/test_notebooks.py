@@ -1,0 +1,32 @@
+"""The notebooks of examples/ run from their first cell to the last, and every last expression shows itself."""
+
+import ast
+import json
+
+import pytest
+
+from conftest import ROOT
+
+NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
+
+
+def test_there_are_notebooks():
+    assert len(NOTEBOOKS) >= 4
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=[path.stem for path in NOTEBOOKS])
+def test_notebook(path, monkeypatch, capsys):
+    monkeypatch.chdir(path.parent)  # as Jupyter does
+    names = {"__name__": "__main__"}
+    for cell in json.loads(path.read_text())["cells"]:
+        if cell["cell_type"] != "code":
+            continue
+        tree = ast.parse("".join(cell["source"]), filename=f"{path.name}:{cell['id']}")
+        last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+        exec(compile(tree, f"{path.name}:{cell['id']}", "exec"), names)
+        if last is None:
+            continue
+        shown = eval(compile(ast.Expression(last.value), f"{path.name}:{cell['id']}", "eval"), names)
+        if shown is not None:
+            assert "<table" in shown._repr_html_() and repr(shown)
+    assert capsys.readouterr().out
