@@ -1,7 +1,9 @@
 #include "stepcast/describe/detail/shell_arithmetic.h"
 
+#include <algorithm>
 #include <charconv>
 #include <system_error>
+#include <utility>
 
 #include "stepcast/describe/detail/shell_characters.h"
 
@@ -107,6 +109,38 @@ class Arithmetic {
 
 std::optional<std::int64_t> shell_arithmetic(std::string_view text, const ShellVariables& variables) {
   return Arithmetic{text, variables}.value();
+}
+
+bool is_assignment(const std::string& word) {
+  std::size_t i = 0;
+  while (i < word.size() && in_name(word[i])) ++i;
+  return i > 0 && begins_name(word.front()) &&
+         (word.compare(i, 1, "=") == 0 || word.compare(i, 2, "+=") == 0);
+}
+
+void assign(ShellVariables& variables, const std::string& left, ShellWords value, bool is_array,
+            bool surely) {
+  const bool adds = left.ends_with("+=");
+  const std::string name = left.substr(0, left.size() - (adds ? 2 : 1));
+  std::optional<ShellWords>& variable = variables[name];
+  if (!surely) {
+    variable.reset();
+  } else if (adds && variable && value.size() == 1 && variable->size() == 1 && !is_array) {
+    variable->front() += value.front();
+  } else if (adds && variable) {
+    variable->insert(variable->end(), value.begin(), value.end());
+  } else {
+    variable = std::move(value);
+  }
+}
+
+void let(ShellVariables& variables, const std::string& word, bool surely) {
+  if (!is_assignment(word)) return;
+  const std::size_t sign = word.find('=');
+  const std::optional<std::int64_t> value = shell_arithmetic(word.substr(sign + 1), variables);
+  const std::string name = word.substr(0, std::min(word.find('+'), sign));
+  assign(variables, name + "=", {value ? std::to_string(*value) : word}, false,
+         surely && value && word[sign - 1] != '+');
 }
 
 }  // namespace stepcast::detail

@@ -9,13 +9,13 @@
 
 #include "stepcast/describe/detail/shell_arithmetic.h"
 #include "stepcast/describe/detail/shell_characters.h"
+#include "stepcast/describe/detail/shell_flow.h"
 #include "stepcast/describe/detail/shell_test.h"
 
 namespace stepcast::detail {
 namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{1} << 20;  // of all words of a script together
-constexpr std::size_t kMostBranches = 256;                // conditions in conditions
 constexpr int kDeepest = 8;                               // scripts in words, defaults in defaults
 
 using Words = ShellWords;
@@ -27,17 +27,6 @@ std::string joined(const Words& words) {
 }
 
 bool is_python(const std::string& word) { return word.ends_with(".py"); }
-
-// What stands between `if` and `fi`, `case` and `esac`, `do` and `done`, `{` and `}`.
-struct Branch {
-  enum class Kind : std::uint8_t { condition, cases, other };
-  Kind kind = Kind::other;
-  Truth runs = Truth::unknown;   // the arm that is read now
-  Truth earlier = Truth::no;     // one of the arms before ran
-  bool in_condition = false;     // between `if` and `then`
-  bool expects_pattern = false;  // behind `in` and `;;`
-  std::string subject;           // of `case`
-};
 
 class Script {
  public:
@@ -162,16 +151,16 @@ class Script {
     ++at_;
     if (array_.empty()) {
       STEPCAST_TRY(end_word());
-      open_case();
+      flow_.open_case(command_);
       if (!expects_pattern()) return end_command_here();
-      begin_arm(std::exchange(command_, {}));
+      flow_.begin_arm(std::exchange(command_, {}));
       return Ok{};
     }
     STEPCAST_TRY(end_word());
     const std::string left = std::exchange(array_, {});
     Words value = std::exchange(command_, {});
-    if (const Truth truth = runs(); truth != Truth::no)
-      assign(left, std::move(value), true, truth == Truth::yes);
+    if (const Truth truth = flow_.runs(); truth != Truth::no)
+      assign(variables_, left, std::move(value), true, truth == Truth::yes);
     return Ok{};
   }
 
@@ -182,10 +171,10 @@ class Script {
     STEPCAST_TRY(end_command_here());
     const bool twice = c != '\n' && peek() == c;
     if (twice) ++at_;
-    if (twice && c == ';' && !branches_.empty() && branches_.back().kind == Branch::Kind::cases) {
-      end_arm(branches_.back());
+    if (twice && c == ';' && flow_.in_cases()) {
+      flow_.end_arm();
     }
-    joined_by_ = twice && c != ';' ? c : '\0';
+    flow_.join(twice && c != ';' ? c : '\0');
     is_piped_ = c == '|' && !twice;
     if (c == '\n') skip_documents();
     return Ok{};
@@ -313,7 +302,7 @@ class Script {
       const bool assigns = how.starts_with(":=");
       const std::optional<std::string> text = expanded(how.substr(how.starts_with('-') ? 1 : 2));
       if (!text || text->find('$') != std::string::npos) return keep(written);
-      if (assigns) assign(std::string{name} + "=", {*text}, false);
+      if (assigns) assign(variables_, std::string{name} + "=", {*text}, false);
       return insert({*text}, false, quoted);
     }
     if (!is_known || (!how.empty() && !has_default)) return keep(written);
@@ -385,91 +374,24 @@ class Script {
     return end_command();
   }
 
-  [[nodiscard]] bool expects_pattern() const {
-    return array_.empty() && !branches_.empty() && branches_.back().expects_pattern;
-  }
+  [[nodiscard]] bool expects_pattern() const { return array_.empty() && flow_.expects_pattern(); }
 
   static bool declares(const std::string& word) {
     return word == "export" || word == "local" || word == "declare" || word == "readonly" ||
            word == "typeset";
   }
 
-  // Of all branches around, and of the command in front: `A && B`, `A || B`.
-  [[nodiscard]] Truth runs() const {
-    Truth truth = joined_by_ == '&' ? last_ : joined_by_ == '|' ? negated(last_) : Truth::yes;
-    for (const Branch& branch : branches_)
-      truth = both(truth, branch.in_condition ? Truth::unknown : branch.runs);
-    return truth;
-  }
-
-  // `case SUBJECT in`, perhaps with the first pattern behind it, ends where a bracket or a line ends.
-  void open_case() {
-    if (command_.size() < 3 || command_[0] != "case" || command_[2] != "in") return;
-    branches_.push_back({.kind = Branch::Kind::cases, .expects_pattern = true, .subject = command_[1]});
-    command_.erase(command_.begin(), command_.begin() + 3);
-  }
-
-  void begin_arm(const Words& patterns) {
-    Branch& branch = branches_.back();
-    Truth matches = Truth::no;
-    for (const std::string& pattern : patterns)
-      matches = either(matches, matches_pattern(branch.subject, pattern));
-    branch.runs = both(negated(branch.earlier), matches);
-    branch.expects_pattern = false;
-  }
-
-  static void end_arm(Branch& branch) {
-    branch.earlier = either(branch.earlier, branch.runs);
-    branch.expects_pattern = branch.kind == Branch::Kind::cases;
-  }
-
-  // Takes the words that steer from the front. False: nothing is left to run.
-  bool steer(Words& words) {
-    while (!words.empty()) {
-      const std::string word = words.front();
-      Branch* branch = branches_.empty() ? nullptr : &branches_.back();
-      const bool in_if = branch != nullptr && branch->kind == Branch::Kind::condition;
-      if (word == "if") {
-        branches_.push_back({.kind = Branch::Kind::condition, .in_condition = true});
-      } else if (word == "elif" && in_if) {
-        end_arm(*branch);
-        branch->in_condition = true;
-        joined_by_ = '\0';
-      } else if (word == "then" && in_if) {
-        branch->in_condition = false;
-        branch->runs = both(negated(branch->earlier), last_);
-        joined_by_ = '\0';
-      } else if (word == "else" && in_if) {
-        end_arm(*branch);
-        branch->runs = negated(branch->earlier);
-      } else if (word == "fi" || word == "done" || word == "esac" || word == "}") {
-        if (branch != nullptr) branches_.pop_back();
-      } else if (word == "{") {
-        branches_.push_back({});
-      } else if (word == "for" || word == "while" || word == "until" || word == "case") {
-        branches_.push_back({});
-        return false;
-      } else if (word != "do") {
-        return true;
-      }
-      words.erase(words.begin());
-    }
-    return false;
-  }
-
   // Words that steer are taken away, assignments are done, and what remains is a command.
   Status end_command() {
-    if (branches_.size() > kMostBranches) return Error{"a script that nests without end"};
+    STEPCAST_TRY(flow_.check_depth());
     if (expects_pattern() && (command_.empty() || command_.front() != "esac")) return Ok{};
-    if (const std::size_t n = branches_.size(); open_case(), branches_.size() > n) return Ok{};
+    if (flow_.open_case(command_)) return Ok{};
     Words words = std::exchange(command_, {});
     skips_word_ = false;
     const bool piped = std::exchange(is_piped_, false);
-    if (piped || !steer(words)) return Ok{};
-    const Truth before = last_;
-    const Truth runs_now = runs();
-    last_ = truth_of_command(words);
-    if (joined_by_ != '\0') last_ = joined_by_ == '&' ? both(before, last_) : either(before, last_);
+    if (piped || !flow_.steer(words)) return Ok{};
+    const Truth runs_now = flow_.runs();
+    flow_.ended_with(truth_of_command(words));
     if (runs_now == Truth::no) return Ok{};
     return run(std::move(words), runs_now == Truth::yes);
   }
@@ -481,12 +403,12 @@ class Script {
     while (!words.empty() && is_assignment(words.front())) {
       const std::size_t sign = words.front().find('=');
       // `A=1 command` sets A for the command alone; as nothing else reads it, it may stay.
-      assign(words.front().substr(0, sign + 1), {words.front().substr(sign + 1)}, false, surely);
+      assign(variables_, words.front().substr(0, sign + 1), {words.front().substr(sign + 1)}, false, surely);
       words.erase(words.begin());
     }
     if (words.empty() || exports) return Ok{};
     if (words.front() == "let") {
-      for (auto word = words.begin() + 1; word != words.end(); ++word) let(*word, surely);
+      for (auto word = words.begin() + 1; word != words.end(); ++word) let(variables_, *word, surely);
       return Ok{};
     }
     if (words.front() == "echo" || words.front() == "printf" || words.front() == "cat") return Ok{};
@@ -499,15 +421,6 @@ class Script {
     STEPCAST_TRY(open_up(words));
     commands_.push_back(std::move(words));
     return Ok{};
-  }
-
-  void let(const std::string& word, bool surely) {
-    if (!is_assignment(word)) return;
-    const std::size_t sign = word.find('=');
-    const std::optional<std::int64_t> value = shell_arithmetic(word.substr(sign + 1), variables_);
-    const std::string name = word.substr(0, std::min(word.find('+'), sign));
-    assign(name + "=", {value ? std::to_string(*value) : word}, false,
-           surely && value && word[sign - 1] != '+');
   }
 
   // `bash -c "python pretrain_gpt.py ..."`: the command in the word stands behind what launches it, which says how
@@ -529,37 +442,12 @@ class Script {
     return Ok{};
   }
 
-  static bool is_assignment(const std::string& word) {
-    std::size_t i = 0;
-    while (i < word.size() && in_name(word[i])) ++i;
-    return i > 0 && begins_name(word.front()) &&
-           (word.compare(i, 1, "=") == 0 || word.compare(i, 2, "+=") == 0);
-  }
-
-  // `left` ends in = or +=. What may or may not happen leaves the variable unknown.
-  void assign(const std::string& left, Words value, bool is_array, bool surely = true) {
-    const bool adds = left.ends_with("+=");
-    const std::string name = left.substr(0, left.size() - (adds ? 2 : 1));
-    std::optional<Words>& variable = variables_[name];
-    if (!surely) {
-      variable.reset();
-    } else if (adds && variable && value.size() == 1 && variable->size() == 1 && !is_array) {
-      variable->front() += value.front();
-    } else if (adds && variable) {
-      variable->insert(variable->end(), value.begin(), value.end());
-    } else {
-      variable = std::move(value);
-    }
-  }
-
   std::string_view text_;
   std::size_t at_ = 0, n_bytes_ = 0;
   std::string word_, array_;  // array_: "NAME=" while its elements are read
   bool in_word_ = false, skips_word_ = false, takes_document_ = false, is_piped_ = false;
-  char joined_by_ = '\0';        // `&` or `|`: behind && or ||
-  Truth last_ = Truth::unknown;  // of the command before
   int depth_ = 0;
-  std::vector<Branch> branches_;
+  ShellFlow flow_;
   std::vector<std::string> documents_;  // last words of documents that begin on the next line
   Words command_;
   std::vector<Words> commands_;
