@@ -1,13 +1,25 @@
 """The command `stepcast`: the program that came with the package; `capture` and `collect` are its Python verbs."""
 
 import os
+import subprocess
 import sys
 
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "stepcast")
 
 
+_PYTHON_VERBS = """
+Verbs of the Python package:
+  capture                     record a few steps of a training, without change of its code
+  collect                     measure a GPU with PyTorch
+"""
+
+
 def main():
     words = sys.argv[1:]
+    if words in (["--help"], ["-h"], ["help"]):
+        code = subprocess.run([PROGRAM, "--help"], check=False).returncode
+        print(_PYTHON_VERBS, end="")
+        return code
     if words[:1] == ["capture"]:
         from stepcast.recording import main as capture
 
