@@ -14,7 +14,9 @@ install(
   PATTERN "boosting" EXCLUDE)
 install(FILES "${PROJECT_BINARY_DIR}/generated/stepcast/base/version.h"
         DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/stepcast/base")
-if(STEPCAST_BUILD_CLI)
+if(STEPCAST_PORTABLE)
+  install(TARGETS stepcast_portable RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+elseif(STEPCAST_BUILD_CLI)
   install(TARGETS stepcast_cli RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 endif()
 install(

@@ -35,6 +35,9 @@ endfunction()
 
 add_executable(stepcast_portable "${PROJECT_SOURCE_DIR}/apps/stepcast/main.cpp")
 stepcast_configure_target(stepcast_portable)
-set_target_properties(stepcast_portable PROPERTIES OUTPUT_NAME stepcast RUNTIME_OUTPUT_DIRECTORY
-                                                                        "${PROJECT_BINARY_DIR}/python/stepcast/bin")
+# Where the wheel is packed from, or beside what is not portable.
+set_target_properties(
+  stepcast_portable
+  PROPERTIES OUTPUT_NAME stepcast RUNTIME_OUTPUT_DIRECTORY
+             "${PROJECT_BINARY_DIR}/$<IF:$<BOOL:${STEPCAST_PYTHON}>,python/stepcast/bin,portable>")
 stepcast_link_portably(stepcast_portable stepcast_verbs)

@@ -4,6 +4,7 @@
 function(stepcast_install_wheel dir)
   install(DIRECTORY "${dir}/python/stepcast/" DESTINATION stepcast COMPONENT python USE_SOURCE_PERMISSIONS)
   set(share stepcast/share/stepcast)
-  install(DIRECTORY platforms DESTINATION ${share} COMPONENT python FILES_MATCHING PATTERN "*.json")
-  install(FILES data/targets.csv data/published.csv DESTINATION ${share}/data COMPONENT python)
+  install(DIRECTORY "${PROJECT_SOURCE_DIR}/platforms" DESTINATION ${share} COMPONENT python FILES_MATCHING PATTERN "*.json")
+  install(FILES "${PROJECT_SOURCE_DIR}/data/targets.csv" "${PROJECT_SOURCE_DIR}/data/published.csv"
+          DESTINATION ${share}/data COMPONENT python)
 endfunction()
