@@ -163,13 +163,14 @@ class RankAssembler {
         info.name = intern(g_.recorded->runtime_calls[g_.calls[call].recorded].name);
         info.work = program_.works.intern(HostWork{.type = OverheadType::t4, .op = info.name});
         if (const CpuWait* wait = wait_of_call_[call]; wait != nullptr) {
-          const double base = std::min(length, base_us(*wait));
-          host_.pieces.push_back({OverheadType::t4, info.name, base, 1});
+          const double own = wait->own_us;  // behind the wait
+          const double base = std::min(length - own, base_us(*wait));
+          host_.pieces.push_back({OverheadType::t4, info.name, base + own, 1});
           info.kind = TaskKind::sync_enter;
           call_enter_[call] = add_task(lane_id, info, base, {t.start_us, t.start_us + base});
           info.kind = TaskKind::sync_return;
-          info.work = program_.works.intern(Waiting{});
-          call_return_[call] = add_task(lane_id, info, 0, {t.end_us, t.end_us});
+          if (own == 0) info.work = program_.works.intern(Waiting{});
+          call_return_[call] = add_task(lane_id, info, own, {t.end_us - own, t.end_us});
           account_wait(*wait, t, base);
         } else {
           host_.pieces.push_back({OverheadType::t4, info.name, length, 1});
@@ -189,19 +190,19 @@ class RankAssembler {
   }
 
   [[nodiscard]] double base_us(const CpuWait& wait) const {
-    return wait.kind == WaitKind::held ? wait.own_us : constants_.value_us(base_class(wait.kind));
+    return wait.kind == WaitKind::held ? wait.enter_us : constants_.value_us(base_class(wait.kind));
   }
   [[nodiscard]] double return_us(const CpuWait& wait) const {
-    return wait.kind == WaitKind::held ? wait.own_us : constants_.value_us(return_class(wait.kind));
+    return wait.kind == WaitKind::held ? wait.return_us : constants_.value_us(return_class(wait.kind));
   }
 
   // How much of a call's recorded waiting the rebuilt edges explain, by recorded times.
   void account_wait(const CpuWait& wait, const CpuTask& t, double base) {
-    const double waited = t.end_us - t.start_us - base;
+    const double waited = t.end_us - t.start_us - base - wait.own_us;
     double explained_until = t.start_us + base;
     for (const std::int32_t s : wait.sources) {
-      explained_until =
-          std::max(explained_until, g_.gpu[static_cast<std::size_t>(s)].end_us + return_us(wait));
+      explained_until = std::max(explained_until,
+                                 g_.gpu[static_cast<std::size_t>(s)].end_us + return_us(wait) + wait.own_us);
     }
     facts_.recorded_wait_us += waited;
     const double unexplained = std::clamp(t.end_us - explained_until, 0.0, waited);

@@ -30,7 +30,9 @@ struct CpuWait {
   WaitKind kind = WaitKind::none;
   std::vector<std::int32_t> sources;  // GPU work
   bool inferred = false;
-  double own_us = 0;  // of a held call: behind the end of the last source, or where nothing holds it
+  // Of a held call: before it can be held, from the end of the last source to its return (kept), and what it does then
+  // whatever held it.
+  double enter_us = 0, return_us = 0, own_us = 0;
 };
 
 struct Handoff {

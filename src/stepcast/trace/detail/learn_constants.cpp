@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "stepcast/base/statistics.h"
 #include "stepcast/trace/detail/constants.h"
 
 namespace stepcast::detail {
@@ -16,7 +17,8 @@ struct Samples {
   std::vector<double> clean;
   double smallest = std::numeric_limits<double>::infinity();
   std::uint32_t all = 0;
-  bool borrowed = false;  // the clean ones are those of related classes
+  bool borrowed = false;   // the clean ones are those of related classes
+  bool all_queued = true;  // none began before all else had ended
 
   void add(double value, bool is_clean) {
     value = std::max(value, 0.0);
@@ -24,36 +26,38 @@ struct Samples {
     smallest = std::min(smallest, value);
     if (is_clean) clean.push_back(value);
   }
-  // The middle of the clean ones, else the smallest of all.
-  LearnedConstant learn(const DelayClass& delay) {
+  // The mean of the clean ones, else the smallest of all, or `most_us` where even that waited.
+  LearnedConstant learn(const DelayClass& delay, double most_us = std::numeric_limits<double>::infinity()) {
     LearnedConstant c;
     c.delay = delay;
     c.clean = borrowed ? 0 : static_cast<std::uint32_t>(clean.size());
     c.all = all;
     c.fallback = borrowed;
     if (!clean.empty()) {
-      const auto middle = clean.begin() + static_cast<std::ptrdiff_t>(clean.size() / 2);
-      std::nth_element(clean.begin(), middle, clean.end());
-      double median = *middle;
-      if (clean.size() % 2 == 0) median = 0.5 * (median + *std::max_element(clean.begin(), middle));
-      // Recorded times are rounded, a median of them too: over a thousand queued kernels half a microsecond
-      // adds up. The mean of what lies within the clock's tolerance of the median has no such bias.
+      // Delays add up over hundreds of operations that wait for one another: the mean keeps their sum, a median of
+      // rounded or of two-peaked times does not. Left out is what Tukey's fences call an outlier.
+      std::sort(clean.begin(), clean.end());
+      const double low = quantile(clean, 0.25), high = quantile(clean, 0.75);
+      const double fence = std::max(1.5 * (high - low), kClockToleranceUs);
       double sum = 0;
       int near = 0;
       for (const double v : clean) {
-        if (std::abs(v - median) <= kClockToleranceUs) {
-          sum += v;
-          ++near;
-        }
+        if (v < low - fence || v > high + fence) continue;
+        sum += v;
+        ++near;
       }
-      c.value_us = near > 0 ? sum / near : median;
+      c.value_us = sum / near;
     } else {
-      c.value_us = all > 0 ? smallest : 0;
+      c.value_us = all > 0 ? std::min(smallest, most_us) : 0;
       c.fallback = true;
     }
     return c;
   }
 };
+
+// From the end of a launch to its work where all work of a trace waited for other work, so that none shows it: the
+// middle of the learned delays of recorded traces. Assumed (docs/constants.md).
+constexpr double kUnseenLaunchUs = 5;
 
 using SamplesByClass = std::map<DelayClass, Samples>;
 
@@ -159,6 +163,7 @@ class ConstantsLearner {
         } else {
           const DelayClass delay = launch_class(DelayKind::launch, g, w);
           after_call[delay].add(w.start_us - c.end_us, clean);
+          after_call[delay].all_queued &= !unseen_before;
           call_lengths[delay].push_back(c.end_us - c.start_us);
         }
       }
@@ -178,7 +183,9 @@ class ConstantsLearner {
       }
       for (double& v : samples->clean) v = std::min(v, samples->smallest);
     }
-    for (const auto& [delay, samples] : after_by_name) keep(samples->learn(*delay));
+    for (const auto& [delay, samples] : after_by_name) {
+      keep(samples->all_queued ? samples->learn(*delay, kUnseenLaunchUs) : samples->learn(*delay));
+    }
     const auto inside_by_name = by_name(inside_call);
     // Work that begins inside its call is rarely seen without waiting when the GPU is behind: then a call of
     // usual length and the usual delay after its end are the better witness.

@@ -1,0 +1,15 @@
+// The queue of launches that the driver keeps for a stream. Its depth is finite: the launch that enqueues work n cannot
+// return before work n - depth is over.
+//
+// Where launches of the step were held, the depth is theirs; elsewhere it is that of the driver, which holds nothing in
+// the recorded step but may when kernels take longer.
+#pragma once
+
+#include "stepcast/trace/detail/cpu_lanes.h"
+
+namespace stepcast::detail {
+
+// Appends to lanes.waits, as WaitKind::held, every launch that has to wait for room, or would if the GPU were slower.
+void find_full_queues(const RankGraph& graph, CpuLanes& lanes);
+
+}  // namespace stepcast::detail
