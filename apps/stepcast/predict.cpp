@@ -40,6 +40,7 @@ struct Options {
   std::optional<std::int64_t> nodes;
   std::vector<std::int64_t> batches, recorded_batches, gpus;
   std::string timeline, chakra;
+  bool chakra_per_rank = false;
   std::string tables, indices, plan;  // of recommendation models
   CLI::App* app = nullptr;            // holds the flags that Megatron knows and we pass on
 };
@@ -50,6 +51,7 @@ DescribedStep described(const Options& options) {
   step.request = options.request;
   step.request.timeline = options.timeline;
   step.request.chakra = options.chakra;
+  step.request.chakra_per_rank = options.chakra_per_rank;
   step.framework = options.framework;
   step.dtype = options.dtype;
   step.command_line = options.command_line;
@@ -87,8 +89,9 @@ constexpr auto kOfTracesAlone = std::to_array<std::string_view>({"--recorded-on"
                                                                  "--seed",
                                                                  "--jitter"});
 constexpr auto kOfBoth = std::to_array<std::string_view>(
-    {"--sensitivity", "--chakra", "--trace", "--platform", "--what-if", "--train-tokens", "--train-samples",
-     "--train-iterations", "--gpu-hour-price", "--gpu-power-watts", "--timeline", "--json", "--dtype"});
+    {"--sensitivity", "--chakra", "--per-rank", "--trace", "--platform", "--what-if", "--train-tokens",
+     "--train-samples", "--train-iterations", "--gpu-hour-price", "--gpu-power-watts", "--timeline", "--json",
+     "--dtype"});
 
 Status check_options(const Options& options) {
   const bool traces = !options.traces.places.empty();
@@ -116,6 +119,7 @@ Result<PredictTraceRequest> request_of_traces(const Options& options) {
   PredictTraceRequest request = options.traces;
   request.timeline = options.timeline;
   request.chakra = options.chakra;
+  request.chakra_per_rank = options.chakra_per_rank;
   request.what_if = options.request.what_if;
   request.budget = options.request.budget;
   request.dtype = options.dtype;
@@ -167,6 +171,10 @@ Result<int> predict_batches(const Options& options, PredictTraceRequest request,
 void note_chakra(const Options& options, const Forecast& forecast) {
   if (options.chakra.empty() || options.json) return;
   print("\nChakra traces written to {}\n", (std::filesystem::path{options.chakra} / "step.*.et").string());
+  if (options.chakra_per_rank) {
+    print("  one of every rank; their process groups stand in comm_groups.json\n");
+    return;
+  }
   for (std::size_t c = 0; c < forecast.classes.size(); ++c) {
     const ForecastClass& one = forecast.classes[c];
     if (one.n_ranks < 2) continue;
@@ -550,6 +558,9 @@ Verb predict_verb() {
             ->check([](const std::string& folder) {
               return folder.empty() ? std::string{"found no name, expected a folder"} : std::string{};
             });
+        app.add_flag("--per-rank", options->chakra_per_rank,
+                     "one Chakra trace of every rank, and comm_groups.json, as ASTRA-sim reads them")
+            ->needs("--chakra");
         app.add_flag("--sensitivity", options->sensitivity,
                      "which resource would make the step how much shorter if it were 10 % faster");
         app.add_flag("--json", options->json, "print one JSON object (docs/json.md)");
@@ -573,7 +584,7 @@ Verb export_verb() {
         "Takes what `predict` takes. Examples:\n"
         "  stepcast export --trace traces/ --chakra out/\n"
         "  stepcast export --model llama-3-8b --platform dgx-h100 --gpus 64 --pp 4 --gbs 128 --seq 8192 "
-        "--chakra out/");
+        "--chakra out/ --per-rank");
     return action;
   };
   return verb;

@@ -82,6 +82,8 @@ TEST(PriceRecorded, MovesByTheRatioOfTheModels) {
   ASSERT_TRUE(same.ok()) << same.error().message();
   EXPECT_EQ(duration(same->costs, 0), 100) << "the GPU that recorded";
   EXPECT_EQ(duration(same->costs, 1), 50);
+  EXPECT_EQ(same->coverage.gpu_share(EstimateSource::measured), 1) << "nothing is taken from the models";
+  EXPECT_EQ(duration(same->high, 0), 100);
 
   const Result<RecordedPrices> moved =
       price_recorded(program, {.kernels = KernelGround::ratio, .target = &h100, .origin = &a100});
@@ -102,6 +104,39 @@ TEST(PriceRecorded, MovesByTheRatioOfTheModels) {
   EXPECT_EQ(moved->coverage.unmodelled[0].name, "triton_poi_fused_7");
   EXPECT_EQ(moved->coverage.unmodelled[0].why, "no operation is known");
   EXPECT_GT(moved->coverage.gpu_share(EstimateSource::assumed), 0);
+}
+
+// NCCL kernels of old profilers say nothing of their message: they move with the links, not with the memory.
+TEST(PriceRecorded, TransfersOfUnknownMessagesMoveWithTheLinks) {
+  RecordedProgram program;
+  BlockBuilder block{"rank"};
+  const LaneId gpu = block.add_lane({LaneKind::gpu_stream, "stream 14"});
+  block.add_task(gpu,
+                 {.kind = TaskKind::kernel,
+                  .kernel_class = KernelClass::communication,
+                  .name = program.program.names.intern("ncclKernel_AllReduce_RING_LL_Sum_float")},
+                 100_us);
+  const BlockId id = program.program.add_block(*std::move(block).finish());
+  RankClass ranks;
+  ranks.lanes = {{LaneKind::gpu_stream, "stream 14"}};
+  program.program.add_instance(program.program.add_rank_class(std::move(ranks)), {.block = id});
+  StepPricer a100{platform("dgx-a100"), {}}, h100{platform("dgx-h100"), {}};
+  const Result<RecordedPrices> moved = price_recorded(program, {.kernels = KernelGround::ratio,
+                                                                .target = &h100,
+                                                                .origin = &a100,
+                                                                .gpus_per_node = 8,
+                                                                .origin_gpus_per_node = 8});
+  ASSERT_TRUE(moved.ok()) << moved.error().message();
+  // A pair of GPUs, 64 MiB.
+  const std::vector<std::uint32_t> pair{0, 1};
+  const std::vector<RankSpan> all{pair};
+  const GroupPlacement place = place_ranks(pair, 8, all);
+  const Bytes message{64.0 * 1024 * 1024};
+  const double ratio = h100.price(CollectiveOp::all_reduce, message, place)->time /
+                       a100.price(CollectiveOp::all_reduce, message, place)->time;
+  EXPECT_NEAR(duration(moved->costs, 0), 100 * ratio, 1e-6);
+  EXPECT_NEAR(duration(moved->high, 0), 150 * ratio, 1e-6);
+  ASSERT_EQ(moved->coverage.unmodelled.size(), 1U);
 }
 
 TEST(PriceRecorded, TakesModelsAlone) {

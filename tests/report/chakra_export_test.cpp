@@ -2,6 +2,8 @@
 #include "stepcast/report/chakra_export.h"
 
 #include <cmath>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -123,6 +125,47 @@ TEST(ChakraExport, RecordedAndDescribedStepsComeBackAsTheyWere) {
   ASSERT_TRUE(stages.ok()) << stages.error().message();
   EXPECT_EQ(stages->simulated.classes.size(), 4U);
   EXPECT_NEAR(stages->simulated.step_time_ms / forecast->step_time_ms, 1, 1e-4);
+}
+
+// One file per rank: groups are numbers whose ranks stand beside the files, activations are sends and receives, and what
+// is read again takes what the step takes.
+TEST(ChakraExport, RanksOneByOneComeBackAsTheyWere) {
+  const test::TemporaryFolder folder;
+  const Session session;
+  PredictRequest described;
+  described.job.model = "llama-3-8b";
+  described.job.n_gpus = 16;
+  described.job.settings.tensor = 2;
+  described.job.settings.pipeline = 4;
+  described.job.settings.global_batch_sequences = 16;
+  described.chakra = folder.path() / "ranks";
+  described.chakra_per_rank = true;
+  const auto forecast = session.predict(described);
+  ASSERT_TRUE(forecast.ok()) << forecast.error().message();
+  const auto ranks = session.replay({.places = {described.chakra}});
+  ASSERT_TRUE(ranks.ok()) << ranks.error().message();
+  EXPECT_EQ(ranks->simulated.classes.size(), 16U);
+  EXPECT_NEAR(ranks->simulated.step_time_ms / forecast->step_time_ms, 1, 1e-4);
+
+  std::ifstream file{described.chakra / "comm_groups.json"};
+  const std::string groups{std::istreambuf_iterator<char>{file}, {}};
+  EXPECT_THAT(groups, ::testing::StartsWith("{\n  \"1\": ["));
+  for (const char* group : {"[0, 1]", "[0, 2]", "[14, 15]", "[13, 15]"})
+    EXPECT_THAT(groups, ::testing::HasSubstr(group));
+  std::size_t sends = 0, receives = 0;
+  const auto rank = read_chakra(described.chakra / "step.5.et");  // second stage
+  ASSERT_TRUE(rank.ok()) << rank.error().message();
+  for (const GraphNode& node : rank->nodes) {
+    if (node.kind == GraphNode::Kind::send) {
+      ++sends;
+      EXPECT_THAT(node.peer, ::testing::AnyOf(1, 9));
+    }
+    if (node.kind == GraphNode::Kind::receive) ++receives;
+    if (!node.group.valid()) continue;
+    EXPECT_THAT(std::string{rank->names.text(node.group)}, ::testing::MatchesRegex("[1-9][0-9]*"));
+  }
+  EXPECT_GT(sends, 0U);
+  EXPECT_EQ(sends, receives);
 }
 
 // Google's own reader of the format, with the messages of mlcommons/chakra's et_def.proto.

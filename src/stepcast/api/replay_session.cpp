@@ -74,10 +74,6 @@ Result<Replayed> replay_graphs(const Session& session, const ReplayRequest& requ
   Replayed replayed;
   STEPCAST_ASSIGN(replayed.simulated, session.predict(as_recorded));
   replayed.simulated.kind = "replay";
-  if (replayed.simulated.coverage.measured <= 0) {
-    replayed.simulated.notes.emplace_back(
-        "nothing here was timed: `stepcast predict --trace ... --platform NAME` takes times from models");
-  }
   return replayed;
 }
 

@@ -245,8 +245,14 @@ Result<Forecast> Session::predict(const PredictRequest& request, Sensitivity* se
   if (timeline) STEPCAST_TRY(write_step_timeline(*timeline, step));
   if (!request.chakra.empty()) {
     const FlatProgram flat{step.program};
-    STEPCAST_TRY(write_chakra(request.chakra, operation_graphs(flat, step.prices.costs),
-                              files_of(request.job, *priced->platform)));
+    const auto inputs = files_of(request.job, *priced->platform);
+    if (request.chakra_per_rank) {
+      STEPCAST_ASSIGN(const RankGroups groups, RankGroups::of(job.layout));
+      STEPCAST_TRY(write_chakra_per_rank(request.chakra, flat, step.prices.costs, {},
+                                         RankTable::of_layout(step.program, groups), inputs));
+    } else {
+      STEPCAST_TRY(write_chakra(request.chakra, operation_graphs(flat, step.prices.costs), inputs));
+    }
   }
   impl_->give_back(name, gpus_per_node, std::move(priced));
   return forecast;

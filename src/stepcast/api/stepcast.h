@@ -52,6 +52,7 @@ struct PredictRequest {
   std::filesystem::path timeline{};
   // Also the step as Chakra execution traces in this folder, one of every rank class (report/chakra_export.h).
   std::filesystem::path chakra{};
+  bool chakra_per_rank = false;  // one of every rank instead, with their process groups beside them
 };
 
 // How the step of recorded ranks is distributed.
@@ -143,6 +144,7 @@ struct PredictTraceRequest {
   SpreadRequest spread;
   ProgressReport progress{};
   std::filesystem::path timeline{}, chakra{};  // as for a description
+  bool chakra_per_rank = false;
 };
 
 struct Replayed {

@@ -1,4 +1,5 @@
 // Predictions from recorded traces.
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -57,6 +58,13 @@ std::vector<UntimedRank> untimed_ranks(const std::vector<ExecutionTrace>& traces
   std::vector<UntimedRank> ranks;
   for (const ExecutionTrace& trace : traces) ranks.push_back({&trace, *trace.rank, 0});
   return ranks;
+}
+
+bool any_timed(const std::vector<OperationGraph>& graphs) {
+  return std::any_of(graphs.begin(), graphs.end(), [](const OperationGraph& graph) {
+    return std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                       [](const GraphNode& node) { return node.duration_us > 0; });
+  });
 }
 
 Result<std::shared_ptr<const Platform>> platform_that_recorded(const TraceSet& traces) {
@@ -203,7 +211,11 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request, Sensitivit
       STEPCAST_ASSIGN(*sensitive, trace_sensitivity(prediction, how, flat, times));
     }
     if (timeline) STEPCAST_TRY(write_perfetto(*timeline, flat, prediction.costs, times));
-    if (!request.chakra.empty()) {
+    if (!request.chakra.empty() && request.chakra_per_rank) {
+      STEPCAST_TRY(
+          write_chakra_per_rank(request.chakra, flat, prediction.costs, prediction.recorded.start_offset_us,
+                                RankTable::of_single_ranks(prediction.recorded.program), listing.files()));
+    } else if (!request.chakra.empty()) {
       STEPCAST_TRY(write_chakra(request.chakra,
                                 operation_graphs(flat, prediction.costs, prediction.recorded.start_offset_us),
                                 listing.files()));
@@ -233,6 +245,11 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request, Sensitivit
     STEPCAST_ASSIGN(const std::vector<OperationGraph> graphs,
                     read_operation_graphs(listing, {.ranks = request.ranks, .threads = request.threads}));
     STEPCAST_ASSIGN(RecordedProgram recorded, graph_program(graphs));
+    if (platform == nullptr && !any_timed(graphs)) {
+      return Error{"no node of these Chakra traces has a duration"}
+          .in_file(graphs.front().file)
+          .advice("`stepcast predict --trace ... --platform NAME` takes times from the models of a platform");
+    }
     STEPCAST_ASSIGN(const TracePrediction prediction, predict_recorded(std::move(recorded), how));
     return forecast_of(prediction, listing.name, {});
   }

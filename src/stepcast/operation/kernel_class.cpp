@@ -1,6 +1,8 @@
 #include "stepcast/operation/kernel_class.h"
 
 #include <array>
+#include <bitset>
+#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
@@ -233,12 +235,15 @@ bool begins_like_nccl(std::string_view name) {
 class PatternSearch {
  public:
   explicit PatternSearch(std::span<const Pattern> patterns) : patterns_(patterns) {
-    for (std::size_t p = 0; p < patterns.size(); ++p)
+    for (std::size_t p = 0; p < patterns.size(); ++p) {
       by_first_[static_cast<unsigned char>(patterns[p].part.front())].push_back(p);
+      begins_.set(pair(patterns[p].part[0], patterns[p].part[1]));
+    }
   }
   [[nodiscard]] const Pattern* first_in(std::string_view text) const {
     std::size_t best = patterns_.size();
-    for (std::size_t i = 0; i < text.size(); ++i) {
+    for (std::size_t i = 0; i + 1 < text.size(); ++i) {
+      if (!begins_.test(pair(text[i], text[i + 1]))) continue;
       const std::string_view rest = text.substr(i);
       for (const std::size_t p : by_first_[static_cast<unsigned char>(text[i])]) {
         if (p >= best) break;
@@ -249,8 +254,14 @@ class PatternSearch {
   }
 
  private:
-  std::span<const Pattern> patterns_;
+  static std::size_t pair(char first, char second) {
+    return static_cast<std::size_t>(static_cast<unsigned char>(first)) << 8U |
+           static_cast<unsigned char>(second);
+  }
+
+  std::span<const Pattern> patterns_;                   // of two characters and more
   std::array<std::vector<std::size_t>, 256> by_first_;  // ascending
+  std::bitset<std::size_t{1} << 16U> begins_;           // by the first two characters
 };
 
 constexpr auto kKernelClassNames = names<KernelClass>({{KernelClass::none, "none"},

@@ -1,8 +1,10 @@
 #include "stepcast/predict/recorded_prices.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -66,6 +68,8 @@ Factor over(const Estimate& target, const Estimate& origin) {
   // A fast target and a slow origin make the smallest ratio.
   const double down = std::hypot(spread(target, target.p10), spread(origin, origin.p90));
   const double up = std::hypot(spread(target, target.p90), spread(origin, origin.p10));
+  // The same work on the same GPU: nothing is taken from the models.
+  if (std::abs(middle - 1) < 1e-9) return {};
   return {middle, middle * std::exp(-down), middle * std::exp(up), weaker(target.source, origin.source)};
 }
 
@@ -76,6 +80,7 @@ class Pricing {
     const auto all = static_cast<std::int64_t>(std::max<std::uint64_t>(1, program_.rank_count()));
     const auto world = recorded.files.empty() ? std::nullopt : recorded.files.front().world_size;
     const std::int64_t ranks = std::max<std::int64_t>(all, world.value_or(0));
+    n_ranks_ = std::max<std::int64_t>(2, ranks);
     places_ = place_recorded_groups(program_, how.gpus_per_node > 0 ? how.gpus_per_node : ranks);
     origin_places_ =
         place_recorded_groups(program_, how.origin_gpus_per_node > 0 ? how.origin_gpus_per_node : ranks);
@@ -207,7 +212,10 @@ class Pricing {
       factor.high = factor.middle * kGuessedSpread;
     } else if (how_.origin != nullptr && how_.target != nullptr &&
                how_.origin->platform().device.name != how_.target->platform().device.name) {
-      factor.middle *= bound_ratio(task.kernel_class);
+      if (task.kernel_class == KernelClass::communication)
+        factor.middle = link_ratio();  // the target's prices know of what-if factors
+      else
+        factor.middle *= bound_ratio(task.kernel_class);
       factor.source = EstimateSource::assumed;
       factor.low = factor.middle / kGuessedSpread;
       factor.high = factor.middle * kGuessedSpread;
@@ -230,6 +238,24 @@ class Pricing {
     }
     return to.memory_bandwidth.value() > 0 ? from.memory_bandwidth.value() / to.memory_bandwidth.value()
                                            : 1.0;
+  }
+
+  // The same of a transfer whose message or group is not known: as a large all-reduce of all ranks.
+  double link_ratio() {
+    if (link_ratio_) return *link_ratio_;
+    constexpr Bytes kLarge{64.0 * 1024 * 1024};
+    std::vector<std::uint32_t> ranks(static_cast<std::size_t>(n_ranks_));
+    std::iota(ranks.begin(), ranks.end(), 0U);
+    const std::array<RankSpan, 1> all{ranks};
+    const auto price_on = [&](StepPricer& prices, std::int64_t gpus_per_node) {
+      const GroupPlacement place = place_ranks(ranks, gpus_per_node > 0 ? gpus_per_node : n_ranks_, all);
+      const Result<Estimate> once = prices.price(CollectiveOp::all_reduce, kLarge, place);
+      return once.ok() ? once->time.value() : 0.0;
+    };
+    const double to = price_on(*how_.target, how_.gpus_per_node);
+    const double from = price_on(*how_.origin, how_.origin_gpus_per_node);
+    link_ratio_ = to > 0 && from > 0 ? to / from : 1.0;
+    return *link_ratio_;
   }
 
   const PricedOnce& price(WorkId id) {
@@ -290,6 +316,8 @@ class Pricing {
   std::vector<PricedOnce> works_;                                     // [WorkId]
   std::vector<SeenKernels> seen_;                                     // [WorkId]
   std::vector<std::optional<KernelImplementation>> implementations_;  // [NameId]
+  std::int64_t n_ranks_ = 2;  // of the job, or a pair where one alone is known
+  std::optional<double> link_ratio_;
   bool same_library_ = true;
   std::optional<DeviceTime> target_time_, origin_time_;
   std::map<std::tuple<std::string_view, KernelClass, std::string>, Sum> unmodelled_;

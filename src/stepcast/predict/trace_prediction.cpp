@@ -125,8 +125,9 @@ void copy_host(const RecordedProgram& recorded, const Costs& from, Costs& to) {
 }
 
 EstimateSource weakest(const Coverage& coverage, const TracePredictionOptions& options) {
-  EstimateSource source =
-      options.kernels == KernelGround::recorded ? EstimateSource::measured : EstimateSource::fitted;
+  const bool measured =
+      options.kernels == KernelGround::recorded || coverage.gpu_share(EstimateSource::measured) > 0.5;
+  EstimateSource source = measured ? EstimateSource::measured : EstimateSource::fitted;
   if (coverage.gpu_share(EstimateSource::fitted) > 0.5) source = EstimateSource::fitted;
   if (coverage.gpu_share(EstimateSource::analytic) > 0.5) source = EstimateSource::analytic;
   if (coverage.gpu_share(EstimateSource::assumed) > 0.5) source = EstimateSource::assumed;

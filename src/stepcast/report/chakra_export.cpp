@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "stepcast/base/output_file.h"
 #include "stepcast/trace/chakra_writer.h"
@@ -21,10 +22,31 @@ std::uint32_t node_of(std::size_t task) {
   return task == kNoTask ? kBegin : static_cast<std::uint32_t>(task + 1);
 }
 
+// Numbers from 1 on for groups of ranks, by what they are for.
+class Communicators {
+ public:
+  std::size_t number(std::string_view label, const std::vector<std::uint32_t>& ranks) {
+    const auto [found, is_new] = numbers_.emplace(std::pair{std::string{label}, ranks}, numbers_.size() + 1);
+    return found->second;
+  }
+  [[nodiscard]] std::string json() const {
+    std::map<std::size_t, const std::vector<std::uint32_t>*> by_number;
+    for (const auto& [group, number] : numbers_) by_number[number] = &group.second;
+    std::string out = "{";
+    for (const auto& [number, ranks] : by_number)
+      out += fmt::format("{}\n  \"{}\": [{}]", number > 1 ? "," : "", number, fmt::join(*ranks, ", "));
+    return out + "\n}\n";
+  }
+
+ private:
+  std::map<std::pair<std::string, std::vector<std::uint32_t>>, std::size_t> numbers_;
+};
+
 class Exporter {
  public:
-  Exporter(const FlatProgram& flat, const Costs& costs)
-      : flat_(flat), program_(flat.program()), costs_(costs) {
+  // With `ranks` single ranks are exported, else one for every class.
+  Exporter(const FlatProgram& flat, const Costs& costs, const RankTable* ranks = nullptr)
+      : flat_(flat), program_(flat.program()), costs_(costs), ranks_(ranks) {
     for (std::size_t i = 0; i < program_.collectives().size(); ++i) {
       std::set<std::uint32_t> classes;
       for (const CollectiveMember& m : program_.collectives()[i].members)
@@ -34,11 +56,14 @@ class Exporter {
     }
   }
 
-  OperationGraph graph(RankClassId c, double start_us) {
+  // `k`: which rank of the class, where ranks are known one by one.
+  OperationGraph graph(RankClassId c, double start_us, std::size_t k = 0) {
     OperationGraph graph;
     const RankClass& rank_class = program_.rank_class(c);
     graph.rank =
         rank_class.recorded_rank >= 0 ? rank_class.recorded_rank : static_cast<std::int32_t>(c.index());
+    if (ranks_ != nullptr) graph.rank = static_cast<std::int32_t>(ranks_->of_class[c.index()][k]);
+    place_in_class_ = k;
     GraphNode begin;
     begin.id = 1;
     begin.name = graph.names.intern("begin of the step");
@@ -49,6 +74,7 @@ class Exporter {
     for (std::size_t t = 0; t < flat_.task_count(c); ++t) add(c, t, graph);
     return graph;
   }
+  [[nodiscard]] const Communicators& communicators() const { return communicators_; }
 
  private:
   void add(RankClassId c, std::size_t t, OperationGraph& graph) {
@@ -78,8 +104,7 @@ class Exporter {
     graph.nodes.push_back(node);
   }
 
-  void describe(RankClassId c, std::size_t t, const TaskInfo& info, OperationGraph& graph,
-                GraphNode& node) const {
+  void describe(RankClassId c, std::size_t t, const TaskInfo& info, OperationGraph& graph, GraphNode& node) {
     const CollectiveWork* transfer = program_.works.collective(info.work);
     const CollectiveId joined = flat_.collective_of(c, t);
     if (transfer != nullptr || joined.valid()) {
@@ -87,7 +112,9 @@ class Exporter {
       node.on_cpu = false;
       node.op = transfer != nullptr ? transfer->op : program_.collectives()[joined.index()].op;
       if (transfer != nullptr) node.bytes = put_in(*transfer);
-      if (joined.valid() && program_.collectives()[joined.index()].members.size() > 1) {
+      if (ranks_ != nullptr) {
+        name_ranks(c, transfer, joined, graph, node);
+      } else if (joined.valid() && program_.collectives()[joined.index()].members.size() > 1) {
         node.group = graph.names.intern(std::to_string(group_of_[joined.index()]));
         node.tag = static_cast<std::int64_t>(joined.index()) + 1;
       } else {
@@ -105,6 +132,54 @@ class Exporter {
     }
   }
 
+  // The group or the peer of a transfer of one rank.
+  void name_ranks(RankClassId c, const CollectiveWork* transfer, CollectiveId joined, OperationGraph& graph,
+                  GraphNode& node) {
+    const auto own = static_cast<std::uint32_t>(*graph.rank);
+    const RankGroup* group = transfer != nullptr && transfer->group.valid()
+                                 ? &program_.groups()[transfer->group.index()]
+                                 : nullptr;
+    const Collective* collective = joined.valid() ? &program_.collectives()[joined.index()] : nullptr;
+    const auto rank_in = [&](const CollectiveMember& member) {
+      return ranks_->of_class[member.rank_class.index()][place_in_class_];
+    };
+    if (collective != nullptr && collective->members.size() > 1) {
+      node.tag = static_cast<std::int64_t>(joined.index()) + 1;
+      const bool aligned = collective->grouping == CollectiveGrouping::aligned;
+      if (aligned && collective->members.size() == 2 && collective->kind == CollectiveKind::rooted_from) {
+        const bool sends = collective->members[collective->root].rank_class == c;
+        node.kind = sends ? GraphNode::Kind::send : GraphNode::Kind::receive;
+        node.peer = static_cast<std::int32_t>(
+            rank_in(collective->members[sends ? 1 - collective->root : collective->root]));
+        return;
+      }
+      std::vector<std::uint32_t> all;
+      if (group != nullptr) all = ranks_->group(*group, own);
+      if (all.size() < 2) {
+        for (const CollectiveMember& member : collective->members) {
+          const std::vector<std::uint32_t>& of_class = ranks_->of_class[member.rank_class.index()];
+          if (aligned)
+            all.push_back(rank_in(member));
+          else
+            all.insert(all.end(), of_class.begin(), of_class.end());
+        }
+        std::sort(all.begin(), all.end());
+      }
+      set_group(group != nullptr ? group->label : "all of a collective", all, transfer, graph, node);
+      return;
+    }
+    std::vector<std::uint32_t> all;
+    if (group != nullptr) all = ranks_->group(*group, own);
+    if (all.empty()) all = {own};
+    set_group(group != nullptr ? group->label : "transfers", all, transfer, graph, node);
+  }
+  void set_group(std::string_view label, const std::vector<std::uint32_t>& ranks,
+                 const CollectiveWork* transfer, OperationGraph& graph, GraphNode& node) {
+    node.group = graph.names.intern(std::to_string(communicators_.number(label, ranks)));
+    if (transfer != nullptr && transfer->op == CollectiveOp::all_gather)
+      node.bytes = transfer->message.value() / static_cast<double>(ranks.size());
+  }
+
   // Chakra counts what one rank puts in.
   double put_in(const CollectiveWork& work) const {
     if (work.op != CollectiveOp::all_gather || !work.group.valid()) return work.message.value();
@@ -115,6 +190,9 @@ class Exporter {
   const FlatProgram& flat_;
   const Program& program_;
   const Costs& costs_;
+  const RankTable* ranks_ = nullptr;
+  std::size_t place_in_class_ = 0;
+  Communicators communicators_;
   std::map<std::set<std::uint32_t>, std::size_t> groups_;  // of rank classes
   std::vector<std::size_t> group_of_;                      // [CollectiveId]
 };
@@ -130,16 +208,84 @@ std::vector<OperationGraph> operation_graphs(const FlatProgram& flat, const Cost
   return graphs;
 }
 
+RankTable RankTable::of_single_ranks(const Program& program) {
+  RankTable table;
+  std::set<std::uint32_t> known;
+  for (std::size_t c = 0; c < program.rank_classes().size(); ++c) {
+    const std::int32_t recorded = program.rank_class(RankClassId{c}).recorded_rank;
+    table.of_class.push_back(
+        {recorded >= 0 ? static_cast<std::uint32_t>(recorded) : static_cast<std::uint32_t>(c)});
+    known.insert(table.of_class.back().front());
+  }
+  // Of groups whose files are not all here, those that are.
+  table.group = [known](const RankGroup& group, std::uint32_t rank) {
+    std::vector<std::uint32_t> ranks;
+    for (const std::uint32_t r : group.ranks)
+      if (known.contains(r)) ranks.push_back(r);
+    std::sort(ranks.begin(), ranks.end());
+    return std::find(ranks.begin(), ranks.end(), rank) == ranks.end() ? std::vector<std::uint32_t>{} : ranks;
+  };
+  return table;
+}
+
+RankTable RankTable::of_layout(const Program& program, const RankGroups& groups) {
+  RankTable table;
+  for (std::size_t c = 0; c < program.rank_classes().size(); ++c)
+    table.of_class.push_back(groups.stage(static_cast<std::uint32_t>(c)));
+  table.group = [&groups](const RankGroup& group, std::uint32_t rank) {
+    for (int kind = 0; kind < kGroupKindCount; ++kind)
+      if (to_string(static_cast<GroupKind>(kind)) == group.label)
+        return groups.with(static_cast<GroupKind>(kind), rank);
+    return std::vector<std::uint32_t>{};
+  };
+  return table;
+}
+
+namespace {
+
+Status make_folder(const std::filesystem::path& folder) {
+  std::error_code problem;
+  std::filesystem::create_directories(folder, problem);
+  if (!problem) return Ok{};
+  return Error::at(folder.string(), "")
+      .found(fmt::format("a folder that cannot be made: {}", problem.message()))
+      .expected("a place to write Chakra traces to");
+}
+
+}  // namespace
+
+Result<std::vector<std::filesystem::path>> write_chakra_per_rank(
+    const std::filesystem::path& folder, const FlatProgram& flat, const Costs& costs,
+    std::span<const double> start_offset_us, const RankTable& ranks,
+    std::span<const std::filesystem::path> inputs) {
+  STEPCAST_TRY(make_folder(folder));
+  // Where anything cannot be written, nothing is.
+  std::vector<OutputFile> outputs;
+  std::vector<std::filesystem::path> written;
+  const auto add = [&](const std::string& name) -> Status {
+    written.push_back(folder / name);
+    STEPCAST_ASSIGN(OutputFile output, OutputFile::at(written.back(), inputs));
+    outputs.push_back(std::move(output));
+    return Ok{};
+  };
+  for (const std::vector<std::uint32_t>& of_class : ranks.of_class)
+    for (const std::uint32_t rank : of_class) STEPCAST_TRY(add(fmt::format("step.{}.et", rank)));
+  STEPCAST_TRY(add("comm_groups.json"));
+  Exporter exporter{flat, costs, &ranks};
+  auto output = outputs.begin();
+  for (std::size_t c = 0; c < flat.class_count(); ++c) {
+    const double start_us = c < start_offset_us.size() ? start_offset_us[c] : 0;
+    for (std::size_t k = 0; k < ranks.of_class[c].size(); ++k)
+      STEPCAST_TRY((output++)->write(chakra_text(exporter.graph(RankClassId{c}, start_us, k))));
+  }
+  STEPCAST_TRY(output->write(exporter.communicators().json()));
+  return written;
+}
+
 Result<std::vector<std::filesystem::path>> write_chakra(const std::filesystem::path& folder,
                                                         std::span<const OperationGraph> graphs,
                                                         std::span<const std::filesystem::path> inputs) {
-  std::error_code problem;
-  std::filesystem::create_directories(folder, problem);
-  if (problem) {
-    return Error::at(folder.string(), "")
-        .found(fmt::format("a folder that cannot be made: {}", problem.message()))
-        .expected("a place to write Chakra traces to");
-  }
+  STEPCAST_TRY(make_folder(folder));
   std::vector<OutputFile> outputs;
   std::vector<std::filesystem::path> written;
   for (const OperationGraph& graph : graphs) {

@@ -7,10 +7,12 @@
 // Every task becomes a node on the lane of its stream or thread, behind what it waited for; what a lane's order says is a
 // dependency, too, as other simulators know no lanes. Node 1 of every rank stands for the begin of its step and lasts
 // until then. Collectives of several ranks carry one `pg_name` and `comm_tag` everywhere; transfers inside a rank class
-// have a group of their own.
+// have a group of their own. write_chakra_per_rank() writes every rank of a class by itself, with the groups that it is in.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,12 +21,34 @@
 #include "stepcast/base/result.h"
 #include "stepcast/program/program.h"
 #include "stepcast/trace/operation_graph.h"
+#include "stepcast/workload/rank_groups.h"
 
 namespace stepcast {
 
 // `start_offset_us`: when each rank class begins; empty: all at 0.
 [[nodiscard]] std::vector<OperationGraph> operation_graphs(const FlatProgram& flat, const Costs& costs,
                                                            std::span<const double> start_offset_us = {});
+
+// Who the ranks of a Program are, one by one, for a file of each.
+struct RankTable {
+  // World ranks of every rank class; its k-th rank communicates with the k-th of the others.
+  std::vector<std::vector<std::uint32_t>> of_class;
+  // The ranks that `rank` makes transfers of a group (RankGroup::label) with; empty: nobody knows.
+  std::function<std::vector<std::uint32_t>(const RankGroup& group, std::uint32_t rank)> group;
+
+  // Of a Program whose classes are single ranks: recorded ones, or the GPUs of a recommendation model.
+  [[nodiscard]] static RankTable of_single_ranks(const Program& program);
+  // Of a described step.
+  [[nodiscard]] static RankTable of_layout(const Program& program, const RankGroups& groups);
+};
+
+// One file per rank, as ASTRA-sim and others read them: process groups are numbers from 1 on, whose ranks stand in
+// `comm_groups.json` beside the files ({"1": [0, 1], ...}); what pairs of ranks pass on are sends and receives. Errors:
+// those of write_chakra().
+[[nodiscard]] Result<std::vector<std::filesystem::path>> write_chakra_per_rank(
+    const std::filesystem::path& folder, const FlatProgram& flat, const Costs& costs,
+    std::span<const double> start_offset_us, const RankTable& ranks,
+    std::span<const std::filesystem::path> inputs = {});
 
 // Makes the folder where there is none. The names of the files written. Errors: a folder that cannot be made, a file
 // that cannot be written or is one of `inputs`.

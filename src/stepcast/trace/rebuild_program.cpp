@@ -16,13 +16,15 @@
 #include "stepcast/trace/detail/held_calls.h"
 #include "stepcast/trace/detail/rank_graph.h"
 #include "stepcast/trace/recorded_program.h"
+#include "stepcast/trace/traced_operations.h"
 
 namespace stepcast {
 
 namespace detail {
 struct IndexedTrace {
   std::shared_ptr<const TraceIndex> index;
-  std::optional<Result<EtJoin>> join;  // where there is an execution trace
+  std::optional<Result<EtJoin>> join;      // where there is an execution trace
+  std::optional<TracedOperations> traced;  // where it joins: with TF32 where the default allows it
 };
 }  // namespace detail
 
@@ -193,7 +195,7 @@ void note_join(const RankGraph& g, const detail::EtJoin& join, std::vector<std::
         fmt::format("rank {}: the execution trace is of another step than the one replayed", g.rank));
 }
 
-RankGraph link(const RecordedInput& in, const RecordedStep& step, Nanoseconds origin,
+RankGraph link(const RecordedInput& in, const RecordedStep& step, Nanoseconds origin, bool tf32_allowed,
                std::vector<std::string>& notes) {
   RankGraph g = detail::link_rank(in.index->index, step, origin);
   if (!in.index->join) return g;
@@ -204,6 +206,7 @@ RankGraph link(const RecordedInput& in, const RecordedStep& step, Nanoseconds or
     return g;
   }
   g.execution_trace = in.execution_trace;
+  if (tf32_allowed == TracedOperationsOptions{}.tf32_allowed) g.traced = &*in.index->traced;
   g.et_node_of_op = join->node_of_op;
   g.et_repetition_of_op = join->repetition_of_op;
   note_join(g, *join, notes);
@@ -284,6 +287,8 @@ std::shared_ptr<const IndexedTrace> index_trace(const RecordedInput& input) {
   indexed->index = std::make_shared<const detail::TraceIndex>(*input.kineto);
   if (input.execution_trace != nullptr)
     indexed->join = detail::join_execution_trace(*input.kineto, *input.execution_trace);
+  // Every step of the trace asks for them.
+  if (indexed->join && indexed->join->ok()) indexed->traced = traced_operations(*input.execution_trace);
   return indexed;
 }
 
@@ -303,7 +308,8 @@ Result<RecordedProgram> rebuild_program(std::span<const RecordedInput> input, co
   for (const RecordedStep& s : steps) origin = std::min(origin, s.start);
 
   std::vector<RankGraph> graphs;
-  for (std::size_t r = 0; r < ranks.size(); ++r) graphs.push_back(link(ranks[r], steps[r], origin, notes));
+  for (std::size_t r = 0; r < ranks.size(); ++r)
+    graphs.push_back(link(ranks[r], steps[r], origin, options.tf32_allowed, notes));
   STEPCAST_TRY(check_gpu_work(graphs));
   for (const RankGraph& g : graphs) note_missing_launches(g, notes);
   detail::CollectiveMatch match = detail::match_collectives(graphs);

@@ -231,7 +231,9 @@ GpuOperations operations_of_gpu_work(const RankGraph& g, const ExecutionTrace& t
 GpuOperations operations_of_gpu_work(const RankGraph& g, const TracedOperationsOptions& options) {
   GpuOperations out;
   if (g.execution_trace != nullptr) {
-    const TracedOperations traced = traced_operations(*g.execution_trace, options);
+    TracedOperations read;
+    if (g.traced == nullptr) read = traced_operations(*g.execution_trace, options);
+    const TracedOperations& traced = g.traced != nullptr ? *g.traced : read;
     out = operations_of_gpu_work(g, *g.execution_trace, traced, g.et_node_of_op, g.et_repetition_of_op);
     const bool all_linked = std::all_of(g.gpu.begin(), g.gpu.end(), [&](const GpuWork& w) {
       return w.call == kNone || out.of_work[static_cast<std::size_t>(&w - g.gpu.data())].linked;

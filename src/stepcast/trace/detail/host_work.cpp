@@ -1,6 +1,7 @@
 #include "stepcast/trace/detail/host_work.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <unordered_map>
 #include <utility>
@@ -166,24 +167,22 @@ class LaneCutter {
 };
 
 std::vector<OpsOfLane> ops_of_lanes(const RankGraph& g, const CpuLanes& lanes, TopLevelOperators& top_level) {
-  std::vector<std::int32_t> lane_of_thread(g.recorded->threads.size(), kNone);
-  for (std::size_t lane = 0; lane < lanes.threads.size(); ++lane) {
-    lane_of_thread[static_cast<std::size_t>(lanes.threads[lane])] = static_cast<std::int32_t>(lane);
-  }
+  const auto at = [&](double time_us) { return g.origin + Nanoseconds{std::llround(time_us * 1e3)}; };
   std::vector<OpsOfLane> of_lane(lanes.threads.size());
-  for (std::size_t i = 0; i < g.recorded->cpu_ops.size(); ++i) {
-    const CpuOp& op = g.recorded->cpu_ops[i];
-    if (!op.thread.valid() || lane_of_thread[op.thread.index()] == kNone) continue;
-    if (g.us(op.start) >= g.window.end_us || g.us(op.end()) <= g.window.start_us) continue;
-    OpsOfLane& ops = of_lane[static_cast<std::size_t>(lane_of_thread[op.thread.index()])];
-    const auto index = static_cast<std::int32_t>(i);
-    const std::int32_t top = top_level.of(index);
-    if (top == index) {
-      ops.top_level.push_back(index);
-    } else if (top == kNone) {
-      if (op.kind != CpuOp::Kind::step) ops.labels.push_back(index);
-    } else {
-      ops.inside[top].push_back(index);
+  for (std::size_t lane = 0; lane < lanes.threads.size(); ++lane) {
+    OpsOfLane& ops = of_lane[lane];
+    for (const std::int32_t index : g.index->ops_in(static_cast<std::size_t>(lanes.threads[lane]),
+                                                    at(g.window.start_us), at(g.window.end_us))) {
+      const CpuOp& op = g.recorded->cpu_ops[static_cast<std::size_t>(index)];
+      if (g.us(op.start) >= g.window.end_us || g.us(op.end()) <= g.window.start_us) continue;
+      const std::int32_t top = top_level.of(index);
+      if (top == index) {
+        ops.top_level.push_back(index);
+      } else if (top == kNone) {
+        if (op.kind != CpuOp::Kind::step) ops.labels.push_back(index);
+      } else {
+        ops.inside[top].push_back(index);
+      }
     }
   }
   return of_lane;

@@ -19,6 +19,10 @@
 #include "stepcast/trace/recorded_program.h"
 #include "stepcast/trace/recorded_rank.h"
 
+namespace stepcast {
+struct TracedOperations;
+}
+
 namespace stepcast::detail {
 
 inline constexpr std::int32_t kNone = -1;
@@ -98,6 +102,7 @@ struct RankGraph {
   StepWindow window;
   std::shared_ptr<const TraceIndex> index;
   std::span<const std::int32_t> parent_of_op;     // [cpu op] -> enclosing op on the thread, whole file
+  const TracedOperations* traced = nullptr;       // of the execution trace; null: not read yet
   std::vector<std::int32_t> et_node_of_op;        // [cpu op] -> ET node; empty without ET
   std::vector<std::int32_t> et_repetition_of_op;  // [cpu op] EtJoin::repetition_of_op; empty without ET
   std::vector<Call> calls;                        // in the window, by start
