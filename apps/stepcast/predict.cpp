@@ -497,8 +497,9 @@ Verb predict_verb() {
                        "bucket_cap_mb)")
             ->check(above_zero);
         app.add_option("--recompute", options->traces.recompute,
-                       "--trace: full (every block of layers runs its forward again before its backward)")
-            ->check(CLI::IsMember({"full"}));
+                       "--trace: full (every block of layers runs its forward again before its backward) or "
+                       "selective (the core of attention does)")
+            ->check(CLI::IsMember({"full", "selective"}));
         app.add_option("--data-parallel-ranks", options->traces.data_parallel_ranks,
                        "--trace: so many ranks join the transfers that all recorded ranks share");
         app.add_option("--links-of", options->traces.links_of,

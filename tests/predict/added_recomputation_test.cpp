@@ -4,6 +4,7 @@
 #include <deque>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -64,7 +65,7 @@ TEST(AddedRecomputation, RunsTheForwardOfEveryBlockTwice) {
   const std::vector<RecordedInput> inputs{{&rank, nullptr}};
   const TracePrediction before = value_of(predict_trace(inputs, {}));
   TracePredictionOptions how;
-  how.recompute = true;
+  how.recompute = Recomputation::full;
   const TracePrediction p = value_of(predict_trace(inputs, how));
   EXPECT_NEAR(p.ranks[0].step.simulated_us, before.ranks[0].step.simulated_us + 360, 10);
   ASSERT_EQ(p.recomputed.size(), 1U);
@@ -73,10 +74,73 @@ TEST(AddedRecomputation, RunsTheForwardOfEveryBlockTwice) {
   EXPECT_EQ(p.recomputed[0][1].end, 4);
 }
 
+// Two layers: a projection (100 us), scores (30), their softmax (20), values (30) and an output (100); or, fused, one
+// kernel of 80 us for the three in the middle. Backward: 150 us for each of the five, or three. The step begins with the
+// GPU's work at 12 and ends with it.
+RecordedRank two_attention_layers(bool fused, std::string_view softmax = "aten::softmax") {
+  struct Forward {
+    std::string_view op, kernel;
+    double us;
+  };
+  const std::vector<Forward> layer =
+      fused ? std::vector<Forward>{{"aten::linear", "gemm", 100},
+                                   {"aten::scaled_dot_product_attention", "flash_fwd_kernel", 80},
+                                   {"aten::linear", "gemm", 100}}
+            : std::vector<Forward>{{"aten::linear", "gemm", 100},
+                                   {"aten::bmm", "gemm_batched", 30},
+                                   {softmax, "softmax_warp_forward", 20},
+                                   {"aten::bmm", "gemm_batched", 30},
+                                   {"aten::linear", "gemm", 100}};
+  test::TraceBuilder t;
+  const int main = t.thread(1), autograd = t.thread(2);
+  t.step(main, 1, 0, 5000);
+  double gpu = 12, cpu = 0;
+  int sequence = 0;
+  for (int i = 0; i < 2; ++i) {
+    for (const Forward& op : layer) {
+      t.op(main, op.op, cpu, 20).sequence(sequence++);
+      t.launch(main, cpu + 5, 5, 7, op.kernel, gpu, op.us);
+      cpu += 20;
+      gpu += op.us;
+    }
+  }
+  while (--sequence >= 0) {
+    t.op(autograd, "autograd::engine::evaluate_function: Backward0", cpu, 20).sequence(sequence);
+    t.launch(autograd, cpu + 5, 5, 7, "backward", gpu, 150);
+    cpu += 20;
+    gpu += 150;
+  }
+  t.call(main, "cudaDeviceSynchronize", cpu + 100, gpu + 6 - cpu - 100);
+  return t.build();
+}
+
+// 80 us of either layer run twice: 160 more.
+TEST(AddedRecomputation, OfTheCoreOfAttentionAlone) {
+  TracePredictionOptions how;
+  how.recompute = Recomputation::selective;
+  for (const bool fused : {true, false}) {
+    SCOPED_TRACE(fused);
+    const RecordedRank rank = two_attention_layers(fused);
+    const std::vector<RecordedInput> inputs{{&rank, nullptr}};
+    const double before = value_of(predict_trace(inputs, {})).ranks[0].gpu_window.simulated_us;
+    const TracePrediction p = value_of(predict_trace(inputs, how));
+    EXPECT_NEAR(p.ranks[0].gpu_window.simulated_us, before + 160, 10);
+    ASSERT_EQ(p.recomputed[0].size(), 2U);
+    EXPECT_EQ(p.recomputed[0][0].first, 1);
+    EXPECT_EQ(p.recomputed[0][0].end, fused ? 2 : 4);
+    EXPECT_EQ(p.recomputed[0][1].first, fused ? 4 : 6);
+    EXPECT_NE(p.notes.front().find("2 cores of attention of"), std::string::npos) << p.notes.front();
+  }
+  // The loss is no attention.
+  const RecordedRank loss = two_attention_layers(false, "aten::log_softmax");
+  EXPECT_THAT(predict_trace(std::vector<RecordedInput>{{&loss, nullptr}}, how),
+              test::FailsWith("no attention in the forward pass that could be recomputed"));
+}
+
 TEST(AddedRecomputation, NeedsBlocksThatRepeatAndTheirBackward) {
   const RecordedRank unlike = three_layers(true, false), without = three_layers(false);
   TracePredictionOptions how;
-  how.recompute = true;
+  how.recompute = Recomputation::full;
   EXPECT_THAT(predict_trace(std::vector<RecordedInput>{{&unlike, nullptr}}, how),
               test::FailsWith("no block of layers repeats in the forward pass"));
   EXPECT_THAT(predict_trace(std::vector<RecordedInput>{{&without, nullptr}}, how),
@@ -107,7 +171,7 @@ TEST(AddedRecomputation, OfAGeneratedJobIsWhatCheckpointingTakes) {
   const test::GeneratedJob plain = recorded_with(false, 1), checkpointed = recorded_with(true, 2);
   TracePredictionOptions how;
   const TracePrediction as_recorded = value_of(predict_trace(inputs_of(plain), how));
-  how.recompute = true;
+  how.recompute = Recomputation::full;
   const TracePrediction p = value_of(predict_trace(inputs_of(plain), how));
   const RecordedProgram truth = value_of(rebuild_program(inputs_of(checkpointed)));
   double mean = 0;
@@ -120,6 +184,43 @@ TEST(AddedRecomputation, OfAGeneratedJobIsWhatCheckpointingTakes) {
     mean += std::abs(error) / 4;
   }
   RecordProperty("mean_error", std::to_string(mean));
+  EXPECT_LT(mean, 0.01);
+}
+
+// The same with the batch between two others, from recordings of those without checkpoints.
+TEST(AddedRecomputation, OfAnotherBatchIsWhatCheckpointingTakesThere) {
+  const auto recorded_with = [](int batch, bool recompute, std::uint64_t seed) {
+    test::GeneratorOptions options;
+    options.seed = seed;
+    options.local_batch = batch;
+    options.top_blocks = 6;
+    options.recompute_blocks = recompute;
+    options.kernel_scale = 4;
+    options.start_skew_us = 0;
+    options.late_gpu_ranks = {};
+    return test::generate_job(options);
+  };
+  const auto inputs_of = [](const test::GeneratedJob& job) {
+    std::vector<RecordedInput> inputs;
+    for (const test::GeneratedRank& rank : job.ranks) inputs.push_back({&rank.recorded, nullptr});
+    return inputs;
+  };
+  const test::GeneratedJob first = recorded_with(1024, false, 1), second = recorded_with(2048, false, 2),
+                           truth_job = recorded_with(1536, true, 3);
+  TracePredictionOptions how;
+  how.recompute = Recomputation::full;
+  how.change.batch = BatchChange{1024, 1536};
+  how.second_inputs = inputs_of(second);
+  how.second_batch = 2048;
+  const TracePrediction p = value_of(predict_trace(inputs_of(first), how));
+  const RecordedProgram truth = value_of(rebuild_program(inputs_of(truth_job)));
+  double mean = 0;
+  for (std::size_t r = 0; r < truth.facts.size(); ++r) {
+    EXPECT_EQ(p.recomputed[r].size(), 6U);
+    const double error = p.ranks[r].step.simulated_us / truth.facts[r].step_us.length_us() - 1;
+    EXPECT_LT(std::abs(error), 0.02) << "rank " << r;
+    mean += std::abs(error) / 4;
+  }
   EXPECT_LT(mean, 0.01);
 }
 

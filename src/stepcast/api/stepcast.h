@@ -129,7 +129,7 @@ struct PredictTraceRequest {
   std::int64_t data_parallel_ranks = 0;  // 0: as recorded
   std::string overlap{};  // of transfers with computation: "none", "perfect"; empty: as recorded
   std::string
-      recompute{};       // "full": blocks of layers run their forward again (predict/added_recomputation.h)
+      recompute{};       // "full", "selective": what runs its forward again (predict/added_recomputation.h)
   double bucket_mb = 0;  // MiB that a bucket of gradients holds (predict/gradient_buckets.h); 0: as recorded
   std::string links_of{};  // platform whose links transfers go over; empty: those of the platform
   std::vector<std::string> rank_platforms{};  // "2=fpga.json": rank 2 computes on that platform

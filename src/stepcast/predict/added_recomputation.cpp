@@ -30,6 +30,8 @@ struct ForwardOperator {
   std::vector<std::uint32_t> kernels;                       // GPU work launched in it
   double gpu_us = 0;
   std::uint32_t kind = 0;  // operators that do the same work have the same
+  std::string_view name;
+  bool fused_attention = false;
 };
 
 // A block of layers of one rank.
@@ -121,9 +123,14 @@ class Finder {
     using Kind = std::pair<std::uint32_t, std::vector<std::pair<bool, std::uint32_t>>>;
     std::map<Kind, std::uint32_t> kinds;
     for (ForwardOperator& op : pass.operators) {
-      Kind kind{
-          program_.stacks.name(frames_.at(block_.tasks()[op.first_task].stack.index()).outermost).index(),
-          {}};
+      const NameId name =
+          program_.stacks.name(frames_.at(block_.tasks()[op.first_task].stack.index()).outermost);
+      op.name = program_.names.text(name);
+      op.fused_attention = op.name.find("scaled_dot_product") != std::string_view::npos ||
+                           std::any_of(op.kernels.begin(), op.kernels.end(), [&](std::uint32_t t) {
+                             return block_.tasks()[t].kernel_class == KernelClass::attention;
+                           });
+      Kind kind{name.index(), {}};
       for (const std::uint32_t t : op.kernels) {
         const TaskInfo& task = block_.tasks()[t];
         kind.second.emplace_back(task.work.valid(),
@@ -169,6 +176,33 @@ std::optional<Repetition> repeated_blocks(std::span<const ForwardOperator> opera
   }
   if (best.times == 0 || best.covered_us < kLeastOfForward * until[n]) return std::nullopt;
   return best;
+}
+
+// The cores of attention, as [first, end) of the operators.
+std::vector<std::pair<std::size_t, std::size_t>> attention_cores(std::span<const ForwardOperator> operators) {
+  // Scaling, masks and dropout stand between the products and the softmax. Assumed.
+  constexpr std::size_t kMostBetween = 8;
+  const auto has = [&](std::size_t i, std::string_view part) {
+    return operators[i].name.find(part) != std::string_view::npos;
+  };
+  // Of many small matrices, as scores and values are; layers are `linear`, `addmm` or `mm`.
+  const auto is_product = [&](std::size_t i) {
+    return has(i, "bmm") || has(i, "matmul") || has(i, "einsum");
+  };
+  std::vector<std::pair<std::size_t, std::size_t>> cores;
+  for (std::size_t i = 0; i < operators.size(); ++i) {
+    if (operators[i].fused_attention) {
+      cores.emplace_back(i, i + 1);
+      continue;
+    }
+    if (!has(i, "softmax") || has(i, "log_softmax")) continue;
+    std::size_t first = i, last = i;
+    while (first > 0 && i - first < kMostBetween && !is_product(first)) --first;
+    while (last + 1 < operators.size() && last - i < kMostBetween && !is_product(last)) ++last;
+    const std::size_t free_from = cores.empty() ? 0 : cores.back().second;
+    if (is_product(first) && is_product(last) && first >= free_from) cores.emplace_back(first, last + 1);
+  }
+  return cores;
 }
 
 // Where the forward passes end, in operators: micro-batches and iterations have one each, behind which their backward
@@ -248,12 +282,18 @@ class Copying {
   BlockEdit& edit_;
 };
 
-Error no_blocks(const RecordedProgram& recorded, std::size_t c, const ForwardPass& pass) {
+Error no_blocks(const RecordedProgram& recorded, std::size_t c, const ForwardPass& pass, Recomputation what) {
   if (pass.operators.empty()) {
     return Error{"no block of layers can be recomputed: the traces do not join forward and backward"}
         .found(fmt::format("no operator of rank {} whose sequence number of autograd a backward has",
                            recorded.facts[c].rank))
         .advice("give the profiler traces of a training step by PyTorch 1.8 or later");
+  }
+  if (what == Recomputation::selective) {
+    return Error{"no attention in the forward pass that could be recomputed"}
+        .found(fmt::format("{} operators of rank {}", pass.operators.size(), recorded.facts[c].rank))
+        .expected("fused attention, or a batched product, a softmax and a batched product")
+        .advice("ask for whole layers: --recompute full");
   }
   return Error{"no block of layers repeats in the forward pass, so none can be recomputed"}
       .found(fmt::format("{} operators of rank {}", pass.operators.size(), recorded.facts[c].rank))
@@ -262,7 +302,16 @@ Error no_blocks(const RecordedProgram& recorded, std::size_t c, const ForwardPas
 
 }  // namespace
 
-Result<AddedRecomputation> with_recomputation(RecordedProgram recorded) {
+std::string_view to_string(Recomputation what) {
+  switch (what) {
+    case Recomputation::none: return "none";
+    case Recomputation::selective: return "selective";
+    case Recomputation::full: break;
+  }
+  return "full";
+}
+
+Result<AddedRecomputation> with_recomputation(RecordedProgram recorded, Recomputation what) {
   AddedRecomputation result;
   std::vector<detail::EditedBlock> blocks;
   std::map<std::pair<std::size_t, std::uint32_t>, std::size_t> collective_of;  // [class, task]
@@ -279,18 +328,25 @@ Result<AddedRecomputation> with_recomputation(RecordedProgram recorded) {
   for (std::size_t c = 0; c < recorded.facts.size(); ++c) {
     const ForwardPass pass = Finder{recorded, c}.find();
     std::vector<LayerBlock> all_layers;
-    std::size_t begin = 0;
-    for (const std::size_t end : ends_of_passes(pass, recorded.measured[c])) {
-      const std::optional<Repetition> found =
-          repeated_blocks(std::span{pass.operators}.subspan(begin, end - begin));
-      for (std::size_t i = 0; found && i < found->times; ++i) {
-        const std::size_t first = begin + found->first + i * found->length;
-        all_layers.push_back({first, first + found->length, kNoTask});
-        length = found->length;
+    if (what == Recomputation::selective) {
+      for (const auto& [first, end] : attention_cores(pass.operators)) {
+        all_layers.push_back({first, end, kNoTask});
+        length = end - first;
       }
-      begin = end;
+    } else {
+      std::size_t begin = 0;
+      for (const std::size_t end : ends_of_passes(pass, recorded.measured[c])) {
+        const std::optional<Repetition> found =
+            repeated_blocks(std::span{pass.operators}.subspan(begin, end - begin));
+        for (std::size_t i = 0; found && i < found->times; ++i) {
+          const std::size_t first = begin + found->first + i * found->length;
+          all_layers.push_back({first, first + found->length, kNoTask});
+          length = found->length;
+        }
+        begin = end;
+      }
     }
-    if (all_layers.empty()) return no_blocks(recorded, c, pass);
+    if (all_layers.empty()) return no_blocks(recorded, c, pass, what);
     for (const ForwardOperator& op : pass.operators) forward_us += op.gpu_us;
     const Block& block =
         recorded.program.block(recorded.program.rank_class(RankClassId{c}).instances.front().block);
@@ -346,10 +402,10 @@ Result<AddedRecomputation> with_recomputation(RecordedProgram recorded) {
     all.push_back(std::move(collective));
   }
   result.note = fmt::format(
-      "{} blocks of {} operators run their forward again before their backward: {:.0f} % of the forward's "
-      "GPU "
+      "{} {} of {} operators run their forward again before their backward: {:.0f} % of the forward's GPU "
       "time",
-      result.blocks.empty() ? 0 : result.blocks.front().size(), length,
+      result.blocks.empty() ? 0 : result.blocks.front().size(),
+      what == Recomputation::selective ? "cores of attention" : "blocks", length,
       forward_us > 0 ? 100 * again_us / forward_us : 0);
   STEPCAST_ASSIGN(result.program,
                   detail::with_blocks(std::move(recorded), std::move(blocks), std::move(all)));

@@ -89,4 +89,11 @@ Result<Costs> between_batches(const BatchPair& pair, std::int64_t batch) {
   return costs;
 }
 
+std::string batch_pair_note(std::int64_t wanted, std::int64_t first, std::int64_t second) {
+  return fmt::format(
+      "batch {} per rank from recordings of {} and {}: times of GPU work lie on a straight line through the "
+      "two",
+      wanted, first, second);
+}
+
 }  // namespace stepcast

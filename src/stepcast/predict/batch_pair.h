@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "stepcast/base/result.h"
 #include "stepcast/program/program.h"
@@ -23,6 +24,9 @@ struct BatchPair {
 
   [[nodiscard]] const RecordedProgram& nearer(std::int64_t batch) const;
 };
+
+// What was done, for the notes of a forecast.
+[[nodiscard]] std::string batch_pair_note(std::int64_t wanted, std::int64_t first, std::int64_t second);
 
 // Errors: equal batches, recordings of different ranks or of different GPU work, with the first difference.
 [[nodiscard]] Result<Costs> between_batches(const BatchPair& pair, std::int64_t batch);

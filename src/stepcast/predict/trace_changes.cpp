@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/predict/batch_pair.h"
 #include "stepcast/predict/trace_prediction.h"
 
 namespace stepcast {
@@ -111,10 +112,7 @@ Status apply_trace_changes(const RecordedProgram& recorded, const TracePredictio
   WorkChange change = options.change;
   if (at_batch != nullptr) {
     scale_to_batch(recorded, *at_batch, prices);
-    notes.push_back(
-        fmt::format("batch {} per rank from recordings of {} and {}: times of GPU work lie on a straight "
-                    "line through the two",
-                    change.batch->wanted, change.batch->recorded, options.second_batch));
+    notes.push_back(batch_pair_note(change.batch->wanted, change.batch->recorded, options.second_batch));
     change.batch.reset();
   }
   if (!change.empty()) {

@@ -9,6 +9,7 @@
 
 #include "stepcast/base/statistics.h"
 #include "stepcast/predict/batch_pair.h"
+#include "stepcast/predict/detail/block_edit.h"
 #include "stepcast/predict/gradient_buckets.h"
 #include "stepcast/predict/published_algorithm.h"
 #include "stepcast/predict/trace_changes.h"
@@ -170,8 +171,8 @@ Result<TracePrediction> predict_recorded(RecordedProgram program, const TracePre
                                 options.recorded_on != nullptr ? options.recorded_on->node.gpus_per_node : 0};
     STEPCAST_ASSIGN(program, with_bucket_size(std::move(program), options.bucket_mb, machine, result.notes));
   }
-  if (options.recompute) {
-    STEPCAST_ASSIGN(AddedRecomputation added, with_recomputation(std::move(program)));
+  if (options.recompute != Recomputation::none) {
+    STEPCAST_ASSIGN(AddedRecomputation added, with_recomputation(std::move(program), options.recompute));
     program = std::move(added.program);
     result.recomputed = std::move(added.blocks);
     result.notes.push_back(std::move(added.note));
@@ -273,19 +274,27 @@ Result<TracePrediction> predict_trace(std::span<const RecordedInput> inputs,
                                       const TracePredictionOptions& options) {
   STEPCAST_ASSIGN(RecordedProgram recorded, rebuild_program(inputs, options.rebuild));
   if (options.second_inputs.empty()) return predict_recorded(std::move(recorded), options);
-  if (!options.change.batch || options.overlap != OverlapChange::as_recorded || options.bucket_mb > 0 ||
-      options.recompute) {
-    return Error{
-        "recordings of two batches say how a step grows with the batch, and nothing of its overlap, its "
-        "buckets and what it recomputes"}
-        .advice("ask for a batch, and for all else without the second recording");
+  if (!options.change.batch) {
+    return Error{"recordings of two batches say how a step grows with the batch, and no batch is asked for"}
+        .advice("ask for one with --batch, or leave the second recording out");
   }
   STEPCAST_ASSIGN(RecordedProgram second, rebuild_program(options.second_inputs, options.rebuild));
   const std::int64_t wanted = options.change.batch->wanted;
   const BatchPair pair{&recorded, options.change.batch->recorded, &second, options.second_batch};
   STEPCAST_ASSIGN(const Costs at_batch, between_batches(pair, wanted));
   const bool first = &pair.nearer(wanted) == &recorded;
-  return predict_recorded(std::move(first ? recorded : second), options, &at_batch);
+  RecordedProgram structure = std::move(first ? recorded : second);
+  const bool changes_structure = options.overlap != OverlapChange::as_recorded || options.bucket_mb > 0 ||
+                                 options.recompute != Recomputation::none;
+  if (!changes_structure) return predict_recorded(std::move(structure), options, &at_batch);
+  // What runs twice or in other buckets does so at the wanted batch.
+  STEPCAST_ASSIGN(structure, detail::with_durations(std::move(structure), at_batch));
+  TracePredictionOptions at_its_batch = options;
+  at_its_batch.change.batch.reset();
+  STEPCAST_ASSIGN(TracePrediction result, predict_recorded(std::move(structure), at_its_batch));
+  result.notes.push_back(batch_pair_note(wanted, pair.first_batch, pair.second_batch));
+  result.step.source = weaker(result.step.source, EstimateSource::fitted);
+  return result;
 }
 
 Result<TracePrediction> predict_untimed(std::span<const UntimedRank> ranks,

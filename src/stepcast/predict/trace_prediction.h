@@ -61,8 +61,8 @@ struct TracePredictionOptions {
   // Other work: batch, types, data-parallel ranks. Without a platform it needs `recorded_on`, and so do the next two.
   WorkChange change{};
   OverlapChange overlap = OverlapChange::as_recorded;
-  bool recompute = false;  // blocks of layers run their forward again (added_recomputation.h)
-  double bucket_mb = 0;    // MiB that a bucket of gradients holds (gradient_buckets.h); 0: as recorded
+  Recomputation recompute = Recomputation::none;  // what runs its forward again (added_recomputation.h)
+  double bucket_mb = 0;  // MiB that a bucket of gradients holds (gradient_buckets.h); 0: as recorded
   const Platform* links = nullptr;  // transfers go over its links; null: over those of the platform
   std::vector<RankPlatform> rank_platforms{};
   // Recordings of the same ranks at another batch (batch_pair.h); `change.batch` then names the recorded one of the

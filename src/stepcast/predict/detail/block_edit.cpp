@@ -186,4 +186,18 @@ Result<RecordedProgram> with_blocks(RecordedProgram recorded, std::vector<Edited
   return recorded;
 }
 
+Result<RecordedProgram> with_durations(RecordedProgram recorded, const Costs& costs) {
+  std::vector<EditedBlock> blocks;
+  for (std::size_t c = 0; c < recorded.program.rank_classes().size(); ++c) {
+    const BlockId id = recorded.program.rank_class(RankClassId{c}).instances.front().block;
+    const Block& block = recorded.program.block(id);
+    BlockEdit edit{block, recorded.measured[c]};
+    for (std::uint32_t t = 0; t < block.task_count(); ++t)
+      edit.task(t).duration_us = costs.duration_us(id)[t];
+    STEPCAST_ASSIGN(EditedBlock edited, std::move(edit).finish());
+    blocks.push_back(std::move(edited));
+  }
+  return with_blocks(std::move(recorded), std::move(blocks), {});
+}
+
 }  // namespace stepcast::detail

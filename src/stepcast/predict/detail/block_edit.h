@@ -100,4 +100,7 @@ struct NewCollective {
                                                   std::vector<NewCollective> added,
                                                   const std::map<std::size_t, double>& message_bytes = {});
 
+// The recorded ranks with other times of their tasks.
+[[nodiscard]] Result<RecordedProgram> with_durations(RecordedProgram recorded, const Costs& costs);
+
 }  // namespace stepcast::detail
