@@ -63,6 +63,43 @@ TEST(TrafficByGroup, StandsBesideTheLinkThatItUses) {
   EXPECT_FALSE(traffic_by_group(f, nullptr).front().link_GBps);
 }
 
+// One rank of two: all-reduces of 1 MB in 100 us and of 3 MB in 100 us that hold its waiting: at least 4 MB / 200 us =
+// 20 GB/s, and 30 GB/s of the larger. One that begins behind the step does not count.
+TEST(TrafficOfAbsentRanks, IsAtLeastWhatTheWaitingLeaves) {
+  Program program;
+  BlockBuilder b{"step"};
+  const LaneId gpu = b.add_lane({LaneKind::gpu_stream, "stream 14", 14});
+  const GroupId group = program.add_group({.label = "data", .ranks = {0, 1}});
+  for (const double bytes : {1e6, 3e6, 5e6}) {
+    const WorkId work = program.works.intern(
+        CollectiveWork{.op = CollectiveOp::all_reduce, .message = Bytes{bytes}, .group = group});
+    b.add_task(gpu, {.kind = TaskKind::kernel, .kernel_class = KernelClass::communication, .work = work},
+               Microseconds{100});
+  }
+  Result<Block> block = std::move(b).finish();
+  ASSERT_TRUE(block.ok());
+  RankClass rank;
+  rank.lanes.assign(block->lanes().begin(), block->lanes().end());
+  const RankClassId c = program.add_rank_class(std::move(rank));
+  program.add_instance(c, {.block = program.add_block(std::move(block).value())});
+  const FlatProgram flat{program};
+  const Result<Plan> plan = Plan::compile(program);
+  ASSERT_TRUE(plan.ok());
+  const Result<Timeline> timeline = plan->simulate(Costs{program});
+  ASSERT_TRUE(timeline.ok());
+  const std::vector<Interval> windows{{0, 200}};
+  const Platform platform = two_nodes_of_two();
+  const std::vector<GroupTraffic> traffic =
+      traffic_of_absent_ranks(flat, TaskTimes::simulated(flat, *timeline), windows, &platform);
+  ASSERT_EQ(traffic.size(), 1U);
+  EXPECT_TRUE(traffic[0].holds_waiting);
+  EXPECT_EQ(traffic[0].n, 2U);
+  EXPECT_EQ(traffic[0].n_ranks, 2U);
+  EXPECT_DOUBLE_EQ(traffic[0].bus_GBps.value(), 20);
+  EXPECT_DOUBLE_EQ(traffic[0].largest_bus_GBps.value(), 30);
+  EXPECT_EQ(traffic[0].link, "NVLink mesh");
+}
+
 // A gemm of 2 x 100 x 200 x 300 = 12 MFLOP in 10 us and a kernel of unknown work in 30 us.
 TEST(AchievedRates, AreOfTheKnownWorkAlone) {
   Program program;

@@ -15,6 +15,7 @@
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/report/sensitivity_report.h"
 
+#include "tests/support/trace_builder.h"
 #include "tests/support/trace_generator.h"
 
 namespace stepcast {
@@ -182,6 +183,38 @@ TEST(Sensitivity, OfARecordedStepIsAFiniteDifference) {
   std::size_t straight = 0;
   for (const ResourceSensitivity& one : s.resources) straight += one.switches_at_once ? 0 : 1;
   EXPECT_GE(straight, 2U);
+}
+
+// 20 launches in 200 us; a product of 9 us and a sum of 1 behind each, and 50 us that the step before had left. Six times
+// as slow the GPU takes 20 x 60 us for a step, whose CPU alone still takes 260: repeated, a step takes 1,200 us, and what
+// the other step had left counts to that one. Products are 0.9 of it; a tenth faster they save 1,200 x 0.9 x (1 - 1/1.1).
+TEST(Sensitivity, OfRepeatedGpuWorkIsItsShareOfTheStep) {
+  test::TraceBuilder t;
+  const int main = t.thread(1);
+  t.op(main, "aten::early", -40, 10);
+  const std::int64_t early = t.call(main, "cudaLaunchKernel", -39, 5);
+  t.kernel(early, 7, "gemm", -30, 50 + 30);
+  t.step(main, 1, 0, 260);
+  for (int i = 0; i < 20; ++i) {
+    const double at = 50 + 10.0 * i;
+    t.op(main, "aten::linear", at, 8);
+    t.launch(main, at + 1, 2, 7, "gemm", at + 6, 9);
+    t.launch(main, at + 4, 2, 7, "vectorized_elementwise_kernel", at + 15, 1);
+  }
+  const RecordedRank rank = t.build();
+  const std::vector<RecordedInput> inputs{{&rank, nullptr}};
+  TracePredictionOptions how;
+  how.assumptions.gemm_factor = how.assumptions.memory_bound_factor = 6;
+  const TracePrediction p = value_of(predict_trace(inputs, how));
+  EXPECT_NEAR(p.step.time.value(), 1200, 1e-6);
+  const FlatProgram flat{p.recorded.program};
+  const TaskTimes times = TaskTimes::simulated(flat, p.timeline);
+  const Sensitivity s = value_of(trace_sensitivity(p, how, flat, times));
+  EXPECT_NEAR(s.step_time_ms, 1.2, 1e-9);
+  EXPECT_NEAR(of(s, "gemm").elasticity, 0.9, 1e-9);
+  EXPECT_NEAR(of(s, "gemm").saved_ms, 1.2 * 0.9 * (1 - 1 / 1.1), 1e-9);
+  EXPECT_FALSE(of(s, "gemm").switches);
+  EXPECT_NEAR(of(s, "elementwise").elasticity, 0.1, 1e-9);
 }
 
 // 10 ms more on 100 for 16 micro-batches instead of 8: 10 % of the step for 100 % more.

@@ -27,7 +27,7 @@ std::string_view link_name(LinkKind kind) {
 }
 
 // The narrowest link that a group of these world ranks has to use.
-void add_link(const Platform& platform, std::span<const std::int64_t> ranks, GroupTraffic& traffic) {
+void add_link(const Platform& platform, const std::vector<std::int64_t>& ranks, GroupTraffic& traffic) {
   const auto per_node = static_cast<std::int64_t>(std::max<std::uint32_t>(1, platform.node.gpus_per_node));
   std::set<std::int64_t> nodes;
   for (const std::int64_t rank : ranks) nodes.insert(rank / per_node);
@@ -105,6 +105,53 @@ std::vector<GroupTraffic> traffic_by_group(const Forecast& forecast, const Platf
   }
   std::stable_sort(all.begin(), all.end(), [](const GroupTraffic& a, const GroupTraffic& b) {
     return a.transfer_us + a.wait_us > b.transfer_us + b.wait_us;
+  });
+  return all;
+}
+
+std::vector<GroupTraffic> traffic_of_absent_ranks(const FlatProgram& flat, const TaskTimes& times,
+                                                  std::span<const Interval> windows,
+                                                  const Platform* platform) {
+  const Program& program = flat.program();
+  std::map<std::pair<std::size_t, CollectiveOp>, GroupTraffic> groups;  // GroupId
+  for (std::size_t c = 0; c < flat.class_count(); ++c) {
+    const RankClassId id{c};
+    for (std::size_t t = 0; t < flat.task_count(id); ++t) {
+      const CollectiveWork* work = program.works.collective(flat.info(id, t).work);
+      if (work == nullptr || !work->group.valid() || work->message.value() <= 0) continue;
+      const CollectiveId joined = flat.collective_of(id, t);
+      if (joined.valid() && program.collectives()[joined.index()].members.size() > 1) continue;
+      const Interval& at = times.at(id, t);
+      const RankGroup& group = program.groups()[work->group.index()];
+      if (group.ranks.size() < 2 || at.start_us < windows[c].start_us || at.start_us >= windows[c].end_us)
+        continue;
+      const auto [it, fresh] = groups.try_emplace({work->group.index(), work->op});
+      GroupTraffic& traffic = it->second;
+      if (fresh) {
+        traffic.group = group.label;
+        traffic.operation = to_string(work->op);
+        traffic.n_ranks = static_cast<std::uint32_t>(group.ranks.size());
+        traffic.holds_waiting = true;
+        if (platform != nullptr) add_link(*platform, {group.ranks.begin(), group.ranks.end()}, traffic);
+      }
+      ++traffic.n;
+      traffic.message_bytes += work->message.value();
+      traffic.transfer_us += at.length_us();
+      if (work->message.value() > traffic.largest_message_bytes) {
+        traffic.largest_message_bytes = work->message.value();
+        traffic.largest_bus_GBps =
+            bus_GBps(traffic.operation, traffic.n_ranks, work->message.value(), at.length_us());
+      }
+    }
+  }
+  std::vector<GroupTraffic> all;
+  for (auto& [key, traffic] : groups) {
+    traffic.bus_GBps =
+        bus_GBps(traffic.operation, traffic.n_ranks, traffic.message_bytes, traffic.transfer_us);
+    all.push_back(std::move(traffic));
+  }
+  std::stable_sort(all.begin(), all.end(), [](const GroupTraffic& a, const GroupTraffic& b) {
+    return a.transfer_us > b.transfer_us;
   });
   return all;
 }

@@ -30,11 +30,20 @@ struct GroupTraffic {
   std::optional<double> largest_bus_GBps{};  // of the largest message
   std::optional<double> link_GBps{};         // one direction, per GPU; nothing without platform
   std::string link{};                        // "NVLink mesh", "InfiniBand HDR"
+  // Of ranks whose partners left no trace here: times hold waiting for them, so that bus bandwidths are the least that
+  // the transfers had.
+  bool holds_waiting = false;
 };
 
 // Of the collectives of `forecast` with two ranks and more, by time, longest first. `platform` is the machine that
 // ran them; null: not known. `ranks` of classes tell whether a group stays inside a node.
 [[nodiscard]] std::vector<GroupTraffic> traffic_by_group(const Forecast& forecast, const Platform* platform);
+
+// The same of collectives in `windows` that kept their recorded time because ranks of their group are not here.
+[[nodiscard]] std::vector<GroupTraffic> traffic_of_absent_ranks(const FlatProgram& flat,
+                                                                const TaskTimes& times,
+                                                                std::span<const Interval> windows,
+                                                                const Platform* platform);
 
 // GPU work of one class on all ranks.
 struct ClassRate {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <span>
 #include <utility>
 
@@ -164,6 +165,9 @@ Result<ReplayAnalysis> analyze_replay(const TraceSet& traces, const Replay& repl
       compare_operators(operator_times(times.flat, times.simulated, simulated_steps), kOperatorsCompared);
   analysis.awaited = awaited_operators(times.flat, times.simulated, times.costs, simulated_steps, starts);
   analysis.groups = traffic_by_group(analysis.simulated, options.platform);
+  std::vector<GroupTraffic> absent =
+      traffic_of_absent_ranks(times.flat, times.simulated, simulated_steps, options.platform);
+  std::move(absent.begin(), absent.end(), std::back_inserter(analysis.groups));
   analysis.rates =
       achieved_rates(times.flat, times.simulated, simulated_steps, analysis.simulated, options.platform);
   if (options.platform != nullptr) analysis.platform = options.platform->name;

@@ -60,6 +60,34 @@ class Resources {
   const Program& program_;
 };
 
+// By resource.
+std::map<std::string, double> on_the_path(const SensitivityInput& input) {
+  const Resources resources{input};
+  const CriticalPath path =
+      critical_path(input.flat, input.times, input.costs, input.rank_start_us, input.path);
+  std::map<std::string, double> path_us;
+  for (const PathStep& step : path.steps) {
+    std::string_view resource = kNone;
+    if (step.kind == PathStep::Kind::task)
+      resource = resources.of(input.flat.info(step.rank_class, step.task));
+    if (step.kind == PathStep::Kind::edge) resource = resources.of_delay(step);
+    if (!resource.empty()) path_us[std::string{resource}] += step.time.length_us();
+  }
+  return path_us;
+}
+
+std::map<std::string, double> of_repeated_work(const SensitivityInput& input) {
+  const Resources resources{input};
+  const Program& program = input.flat.program();
+  const BlockId id = program.rank_class(input.set_by_rank).instances.front().block;
+  std::map<std::string, double> us;
+  for (const std::uint32_t t : input.set_by) {
+    const std::string_view resource = resources.of(program.block(id).tasks()[t]);
+    if (!resource.empty()) us[std::string{resource}] += input.costs.duration_us(id)[t];
+  }
+  return us;
+}
+
 }  // namespace
 
 Costs with_resource(const SensitivityInput& input, const std::string& resource, double factor) {
@@ -81,19 +109,10 @@ Costs with_resource(const SensitivityInput& input, const std::string& resource, 
 }
 
 Result<Sensitivity> sensitivity(const SensitivityInput& input) {
-  const Resources resources{input};
   STEPCAST_ASSIGN(const double step_us, input.step_us(input.costs));
-  const CriticalPath path =
-      critical_path(input.flat, input.times, input.costs, input.rank_start_us, input.path);
-  std::map<std::string, double> path_us;
-  for (const PathStep& step : path.steps) {
-    std::string_view resource = kNone;
-    if (step.kind == PathStep::Kind::task)
-      resource = resources.of(input.flat.info(step.rank_class, step.task));
-    if (step.kind == PathStep::Kind::edge) resource = resources.of_delay(step);
-    if (!resource.empty()) path_us[std::string{resource}] += step.time.length_us();
-  }
   Sensitivity out;
+  const std::map<std::string, double> path_us =
+      input.set_by.empty() ? on_the_path(input) : of_repeated_work(input);
   out.step_time_ms = step_us * 1e-3;
   for (const auto& [resource, us] : path_us) {
     if (us <= 0 || step_us <= 0) continue;

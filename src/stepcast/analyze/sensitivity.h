@@ -35,6 +35,9 @@ struct SensitivityInput {
   StepOfCosts step_us;
   std::vector<bool> crosses_nodes;                     // [GroupId]; empty: no group does
   std::function<bool(const EdgeInfo&)> is_host_delay;  // delays that a faster host shortens
+  // Where no path sets the step but work that repeats step by step: that work. Empty: the path does.
+  RankClassId set_by_rank{};
+  std::span<const std::uint32_t> set_by{};  // tasks of its only block
 };
 
 // Errors: those of `step_us`.

@@ -56,6 +56,12 @@ Result<Sensitivity> trace_sensitivity(const TracePrediction& prediction,
   const Platform* machine = options.platform != nullptr ? options.platform : options.recorded_on;
   const auto ranks = static_cast<std::int64_t>(std::max<std::uint64_t>(1, recorded.program.rank_count()));
   const std::int64_t in_node = machine != nullptr ? machine->node.gpus_per_node : ranks;
+  const auto longest_step = [](const ReplayScores& scores) {
+    double us = 0;
+    for (const ReplayedRank& rank : scores.ranks) us = std::max(us, rank.step.simulated_us);
+    return us;
+  };
+  const RepeatedStep repeated = repeated_step(recorded, prediction.costs, longest_step(prediction));
   return sensitivity({.flat = flat,
                       .costs = prediction.costs,
                       .times = times,
@@ -63,13 +69,12 @@ Result<Sensitivity> trace_sensitivity(const TracePrediction& prediction,
                       .path = path,
                       .step_us = [&](const Costs& costs) -> Result<double> {
                         STEPCAST_ASSIGN(const ReplayScores scores, score_replay(recorded, costs));
-                        double us = 0;
-                        for (const ReplayedRank& rank : scores.ranks)
-                          us = std::max(us, rank.step.simulated_us);
-                        return us;
+                        return repeated_step(recorded, costs, longest_step(scores)).us;
                       },
                       .crosses_nodes = crossing(place_recorded_groups(recorded.program, in_node)),
-                      .is_host_delay = [&](const EdgeInfo& edge) { return is_host_delay(recorded, edge); }});
+                      .is_host_delay = [&](const EdgeInfo& edge) { return is_host_delay(recorded, edge); },
+                      .set_by_rank = repeated.rank,
+                      .set_by = repeated.tasks});
 }
 
 void add_batch(Sensitivity& sensitive, double batch, double larger_batch, double step_ms,

@@ -28,7 +28,7 @@ std::vector<Setting> settings_of(const TracePredictionOptions& options) {
     settings.push_back({"data_parallel_ranks", static_cast<double>(change.data_parallel_ranks)});
   if (options.overlap != OverlapChange::as_recorded)
     settings.push_back({"overlap", std::string{to_string(options.overlap)}});
-  if (options.recompute != Recomputation::none)
+  if (options.recompute != RecomputedPart::none)
     settings.push_back({"recompute", std::string{to_string(options.recompute)}});
   if (options.bucket_mb > 0) settings.push_back({"bucket_size_MiB", options.bucket_mb});
   if (options.links != nullptr) settings.push_back({"links", options.links->name});

@@ -255,7 +255,7 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request, Sensitivit
   }
   if (listing.profiler.empty() && !listing.execution.empty()) {
     STEPCAST_TRY(check_untimed(request));
-    if (changed || how.recompute != Recomputation::none || how.overlap != OverlapChange::as_recorded) {
+    if (changed || how.recompute != RecomputedPart::none || how.overlap != OverlapChange::as_recorded) {
       return Error{"execution traces alone hold no times that other work could be relative to"}.advice(
           "give the profiler traces of the same ranks, too");
     }
@@ -277,7 +277,7 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request, Sensitivit
   } else if (how.kernels == KernelGround::ratio || changed ||
              (request.published_algorithm && how.platform == nullptr)) {
     STEPCAST_ASSIGN(recorded_on, platform_that_recorded(traces));
-  } else if (how.recompute != Recomputation::none) {  // for its memory alone
+  } else if (how.recompute != RecomputedPart::none) {  // for its memory alone
     Result<std::shared_ptr<const Platform>> machine = platform_that_recorded(traces);
     if (machine) recorded_on = *machine;
   }
@@ -306,7 +306,7 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request, Sensitivit
   };
   STEPCAST_ASSIGN(const TracePrediction prediction, predict_trace(inputs, how));
   STEPCAST_ASSIGN(Forecast forecast, forecast_of(prediction, traces.name, traces.notes));
-  if (how.change.batch || how.recompute != Recomputation::none) {
+  if (how.change.batch || how.recompute != RecomputedPart::none) {
     double batch_ratio = 1;
     if (how.change.batch) {
       const std::int64_t recorded_batch = request.recorded_batch > 0
@@ -323,7 +323,7 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request, Sensitivit
         : machine == nullptr ? "memory is not known: no platform has the GPU that recorded"
                              : "memory is not known: no execution trace names the tensors of the step");
     if (const auto before = memory_of(traces, machine, batch_ratio, {});
-        how.recompute != Recomputation::none && before) {
+        how.recompute != RecomputedPart::none && before) {
       forecast.notes.push_back(fmt::format(
           "activations take {:.2f} GiB with recomputation and {:.2f} without",
           forecast.memory->stages.front().activations_GiB, before->stages.front().activations_GiB));

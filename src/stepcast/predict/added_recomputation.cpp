@@ -282,14 +282,15 @@ class Copying {
   BlockEdit& edit_;
 };
 
-Error no_blocks(const RecordedProgram& recorded, std::size_t c, const ForwardPass& pass, Recomputation what) {
+Error no_blocks(const RecordedProgram& recorded, std::size_t c, const ForwardPass& pass,
+                RecomputedPart what) {
   if (pass.operators.empty()) {
     return Error{"no block of layers can be recomputed: the traces do not join forward and backward"}
         .found(fmt::format("no operator of rank {} whose sequence number of autograd a backward has",
                            recorded.facts[c].rank))
         .advice("give the profiler traces of a training step by PyTorch 1.8 or later");
   }
-  if (what == Recomputation::selective) {
+  if (what == RecomputedPart::selective) {
     return Error{"no attention in the forward pass that could be recomputed"}
         .found(fmt::format("{} operators of rank {}", pass.operators.size(), recorded.facts[c].rank))
         .expected("fused attention, or a batched product, a softmax and a batched product")
@@ -302,16 +303,16 @@ Error no_blocks(const RecordedProgram& recorded, std::size_t c, const ForwardPas
 
 }  // namespace
 
-std::string_view to_string(Recomputation what) {
+std::string_view to_string(RecomputedPart what) {
   switch (what) {
-    case Recomputation::none: return "none";
-    case Recomputation::selective: return "selective";
-    case Recomputation::full: break;
+    case RecomputedPart::none: return "none";
+    case RecomputedPart::selective: return "selective";
+    case RecomputedPart::full: break;
   }
   return "full";
 }
 
-Result<AddedRecomputation> with_recomputation(RecordedProgram recorded, Recomputation what) {
+Result<AddedRecomputation> with_recomputation(RecordedProgram recorded, RecomputedPart what) {
   AddedRecomputation result;
   std::vector<detail::EditedBlock> blocks;
   std::map<std::pair<std::size_t, std::uint32_t>, std::size_t> collective_of;  // [class, task]
@@ -328,7 +329,7 @@ Result<AddedRecomputation> with_recomputation(RecordedProgram recorded, Recomput
   for (std::size_t c = 0; c < recorded.facts.size(); ++c) {
     const ForwardPass pass = Finder{recorded, c}.find();
     std::vector<LayerBlock> all_layers;
-    if (what == Recomputation::selective) {
+    if (what == RecomputedPart::selective) {
       for (const auto& [first, end] : attention_cores(pass.operators)) {
         all_layers.push_back({first, end, kNoTask});
         length = end - first;
@@ -405,7 +406,7 @@ Result<AddedRecomputation> with_recomputation(RecordedProgram recorded, Recomput
       "{} {} of {} operators run their forward again before their backward: {:.0f} % of the forward's GPU "
       "time",
       result.blocks.empty() ? 0 : result.blocks.front().size(),
-      what == Recomputation::selective ? "cores of attention" : "blocks", length,
+      what == RecomputedPart::selective ? "cores of attention" : "blocks", length,
       forward_us > 0 ? 100 * again_us / forward_us : 0);
   STEPCAST_ASSIGN(result.program,
                   detail::with_blocks(std::move(recorded), std::move(blocks), std::move(all)));

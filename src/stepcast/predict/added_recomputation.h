@@ -1,7 +1,7 @@
 // Recorded ranks that keep fewer activations: the forward of every block of layers runs again right before its backward,
 // as torch.utils.checkpoint does (Chen et al., 2016, "Training deep nets with sublinear memory cost").
 //
-//   STEPCAST_ASSIGN(AddedRecomputation added, with_recomputation(std::move(recorded), Recomputation::full));
+//   STEPCAST_ASSIGN(AddedRecomputation added, with_recomputation(std::move(recorded), RecomputedPart::full));
 //   added.program        // the longer step
 //   added.blocks         // which operators run twice: trace_memory.h says what that frees
 //
@@ -25,8 +25,8 @@
 
 namespace stepcast {
 
-enum class Recomputation : std::uint8_t { none, selective, full };
-[[nodiscard]] std::string_view to_string(Recomputation what);
+enum class RecomputedPart : std::uint8_t { none, selective, full };
+[[nodiscard]] std::string_view to_string(RecomputedPart what);
 
 // Sequence numbers of autograd: [first, end).
 struct SequenceRange {
@@ -41,6 +41,6 @@ struct AddedRecomputation {
 
 // `what` is not none. Errors: traces without sequence numbers, a forward pass in which nothing repeats or no attention
 // is, ranks that repeat different blocks.
-[[nodiscard]] Result<AddedRecomputation> with_recomputation(RecordedProgram recorded, Recomputation what);
+[[nodiscard]] Result<AddedRecomputation> with_recomputation(RecordedProgram recorded, RecomputedPart what);
 
 }  // namespace stepcast

@@ -38,27 +38,21 @@ double longest_step(const ReplayScores& scores) {
   return us;
 }
 
-// Time of the GPU work of a rank that runs one after the other: the longest sum of a stream, without collectives,
-// which wait for other ranks.
-double busiest_stream_us(const Block& block, std::span<const double> duration_us) {
+// The stream of a rank whose work takes longest one after the other: without collectives, which wait for other ranks,
+// and without what the step before had left.
+struct BusyStream {
+  std::uint16_t lane = 0;
+  double us = 0;
+};
+BusyStream busiest_stream(const Block& block, std::span<const double> duration_us) {
   std::vector<double> of_lane(block.lanes().size(), 0);
+  const std::vector<bool> left_over = left_over_tasks(block);
   for (std::uint32_t t = 0; t < block.task_count(); ++t) {
-    if (is_computation(block.tasks()[t])) of_lane[block.lane_codes()[t]] += duration_us[t];
+    if (is_computation(block.tasks()[t]) && !left_over[t]) of_lane[block.lane_codes()[t]] += duration_us[t];
   }
-  return of_lane.empty() ? 0 : *std::max_element(of_lane.begin(), of_lane.end());
-}
-
-// The longest step of a job that repeats it. The CPU of one step alone may run ahead of its GPU to the end; in a row of
-// steps it is held back by full launch queues and by copies, and a step takes what its GPU work takes. Steps that were
-// recorded so already are left as they are.
-double repeated_step(const RecordedProgram& recorded, const Costs& costs, double longest) {
-  for (std::size_t c = 0; c < recorded.facts.size(); ++c) {
-    if (recorded.facts[c].step_number < 0) continue;
-    const Block& block = recorded.program.block(block_id(recorded, c));
-    const double busy = busiest_stream_us(block, costs.duration_us(block_id(recorded, c)));
-    if (busy > busiest_stream_us(block, block.duration_us())) longest = std::max(longest, busy);
-  }
-  return longest;
+  if (of_lane.empty()) return {};
+  const auto busiest = std::max_element(of_lane.begin(), of_lane.end());
+  return {static_cast<std::uint16_t>(busiest - of_lane.begin()), *busiest};
 }
 
 // Brings computation and host time of every rank to the median of all, and their starts together.
@@ -108,7 +102,7 @@ Result<double> step_with_host(const RecordedProgram& recorded, Costs costs, doub
     }
   }
   STEPCAST_ASSIGN(const ReplayScores scores, score_replay(recorded, costs));
-  return repeated_step(recorded, costs, longest_step(scores));
+  return repeated_step(recorded, costs, longest_step(scores)).us;
 }
 
 // Host times of one Costs in another one.
@@ -154,6 +148,23 @@ void name_unknown_ops(const AppliedHostTimes& applied, std::vector<std::string>&
 
 }  // namespace
 
+RepeatedStep repeated_step(const RecordedProgram& recorded, const Costs& costs, double longest_us) {
+  RepeatedStep step{.us = longest_us};
+  for (std::size_t c = 0; c < recorded.facts.size(); ++c) {
+    if (recorded.facts[c].step_number < 0) continue;
+    const Block& block = recorded.program.block(block_id(recorded, c));
+    const BusyStream busy = busiest_stream(block, costs.duration_us(block_id(recorded, c)));
+    if (busy.us <= busiest_stream(block, block.duration_us()).us || busy.us <= step.us) continue;
+    step = {busy.us, RankClassId{c}, {}};
+    const std::vector<bool> left_over = left_over_tasks(block);
+    for (std::uint32_t t = 0; t < block.task_count(); ++t) {
+      if (block.lane_codes()[t] == busy.lane && is_computation(block.tasks()[t]) && !left_over[t])
+        step.tasks.push_back(t);
+    }
+  }
+  return step;
+}
+
 std::string_view to_string(HostGround ground) {
   return ground == HostGround::recorded ? "recorded" : "overheads";
 }
@@ -171,7 +182,7 @@ Result<TracePrediction> predict_recorded(RecordedProgram program, const TracePre
                                 options.recorded_on != nullptr ? options.recorded_on->node.gpus_per_node : 0};
     STEPCAST_ASSIGN(program, with_bucket_size(std::move(program), options.bucket_mb, machine, result.notes));
   }
-  if (options.recompute != Recomputation::none) {
+  if (options.recompute != RecomputedPart::none) {
     STEPCAST_ASSIGN(AddedRecomputation added, with_recomputation(std::move(program), options.recompute));
     program = std::move(added.program);
     result.recomputed = std::move(added.blocks);
@@ -233,7 +244,7 @@ Result<TracePrediction> predict_recorded(RecordedProgram program, const TracePre
 
   // The band: all kernels at their fast and slow end, the host at its own, and what the structure misses.
   const double alone = longest_step(result);
-  const double step = repeated_step(recorded, result.costs, alone);
+  const double step = repeated_step(recorded, result.costs, alone).us;
   if (step > alone) {
     result.notes.push_back(
         fmt::format("a step alone ends on the CPU after {:.1f} ms; repeated, it takes the {:.1f} ms that its "
@@ -246,7 +257,7 @@ Result<TracePrediction> predict_recorded(RecordedProgram program, const TracePre
     copy_host(recorded, result.costs, *edge);
     STEPCAST_ASSIGN(const ReplayScores scores, score_replay(recorded, *edge));
     double& side = edge == &prices.low ? down : up;
-    const double at_edge = repeated_step(recorded, *edge, longest_step(scores));
+    const double at_edge = repeated_step(recorded, *edge, longest_step(scores)).us;
     side = std::hypot(side, step > 0 ? at_edge / step - 1 : 0);
   }
   const bool other_machine = options.platform != nullptr && options.recorded_on != nullptr &&
@@ -285,7 +296,7 @@ Result<TracePrediction> predict_trace(std::span<const RecordedInput> inputs,
   const bool first = &pair.nearer(wanted) == &recorded;
   RecordedProgram structure = std::move(first ? recorded : second);
   const bool changes_structure = options.overlap != OverlapChange::as_recorded || options.bucket_mb > 0 ||
-                                 options.recompute != Recomputation::none;
+                                 options.recompute != RecomputedPart::none;
   if (!changes_structure) return predict_recorded(std::move(structure), options, &at_batch);
   // What runs twice or in other buckets does so at the wanted batch.
   STEPCAST_ASSIGN(structure, detail::with_durations(std::move(structure), at_batch));

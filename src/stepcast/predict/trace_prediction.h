@@ -61,7 +61,7 @@ struct TracePredictionOptions {
   // Other work: batch, types, data-parallel ranks. Without a platform it needs `recorded_on`, and so do the next two.
   WorkChange change{};
   OverlapChange overlap = OverlapChange::as_recorded;
-  Recomputation recompute = Recomputation::none;  // what runs its forward again (added_recomputation.h)
+  RecomputedPart recompute = RecomputedPart::none;  // what runs its forward again (added_recomputation.h)
   double bucket_mb = 0;  // MiB that a bucket of gradients holds (gradient_buckets.h); 0: as recorded
   const Platform* links = nullptr;  // transfers go over its links; null: over those of the platform
   std::vector<RankPlatform> rank_platforms{};
@@ -82,6 +82,17 @@ struct TracePrediction : ReplayScores {
   std::vector<std::vector<SequenceRange>> recomputed;  // [rank class] blocks of layers that run twice
   std::vector<std::string> notes;
 };
+
+// The longest step of a job that repeats it. The CPU of one step alone may run ahead of its GPU to the end; in a row of
+// steps it is held back by full launch queues and by copies, and a step takes what its GPU work takes. Steps that were
+// recorded so already are left as they are.
+struct RepeatedStep {
+  double us = 0;
+  RankClassId rank{};                     // where GPU work sets it: whose,
+  std::vector<std::uint32_t> tasks = {};  // and what of its block, one behind the other; else empty
+};
+[[nodiscard]] RepeatedStep repeated_step(const RecordedProgram& recorded, const Costs& costs,
+                                         double longest_us);
 
 // The same of ranks that are known by their execution traces alone (untimed_program.h): needs a platform with
 // host overheads, and takes kernel times from its models whatever `kernels` and `host` say. Nothing is measured:

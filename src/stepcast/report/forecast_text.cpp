@@ -17,6 +17,9 @@ namespace {
 
 constexpr auto kLeft = TextTable::Align::left;
 
+// Of a step of so many ms and its parts.
+int decimals(double step_ms) { return step_ms < 10 ? 3 : 1; }
+
 std::string duration(double seconds) {
   if (seconds < 3600) return fmt::format("{:.1f} min", seconds / 60);
   if (seconds < 48 * 3600) return fmt::format("{:.1f} h", seconds / 3600);
@@ -75,7 +78,7 @@ std::string breakdown(const Forecast& f) {
   TextTable table{{{std::move(title), kLeft}, {"ms"}, {"%"}}};
   for (const NamedTime& part : c.parts()) {
     if (part.time_ms < 0.0005 * c.window_ms) continue;
-    table.row({part_text(part.key), table_number(part.time_ms, 1),
+    table.row({part_text(part.key), table_number(part.time_ms, decimals(c.window_ms)),
                table_number(100 * part.time_ms / c.window_ms, 1)});
   }
   return table.text(2);
@@ -209,8 +212,9 @@ std::string forecast_text(const Forecast& f) {
   // What a number rests on stands before it.
   if (!f.notes.empty()) out += "\n";
   for (const std::string& note : f.notes) out += fmt::format("note: {}\n", note);
-  out += fmt::format("\nStep time {} ms (p10 {}, p90 {}); {}\n\n", table_number(f.step_time_ms, 1),
-                     table_number(f.step_time_p10_ms, 1), table_number(f.step_time_p90_ms, 1),
+  const int digits = decimals(f.step_time_ms);
+  out += fmt::format("\nStep time {} ms (p10 {}, p90 {}); {}\n\n", table_number(f.step_time_ms, digits),
+                     table_number(f.step_time_p10_ms, digits), table_number(f.step_time_p90_ms, digits),
                      to_string(f.source));
   if (!f.classes.empty()) out += breakdown(f) + "\n";
   if (const std::string table = ranks(f); !table.empty()) out += table + "\n";

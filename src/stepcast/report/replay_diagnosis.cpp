@@ -58,6 +58,9 @@ class DiagnosisText {
   }
 
  private:
+  static std::string at_least(const GroupTraffic& g, const std::optional<double>& value) {
+    return (g.holds_waiting && value ? ">= " : "") + or_dash(value, 2);
+  }
   std::size_t rows() const { return verbose_ ? kRowsVerbose : kRowsShown; }
   void title(std::string_view text) { text_ += fmt::format("\n{}\n", text); }
   std::string rank_text(std::size_t rank_class) const { return fmt::format("{}", a_.facts[rank_class].rank); }
@@ -82,10 +85,14 @@ class DiagnosisText {
     for (const GroupTraffic& g : a_.groups) {
       table.row({shorten(g.group, 32), g.operation, fmt::format("{}", g.n_ranks), table_count(g.n),
                  table_bytes(g.message_bytes), table_number(ms(g.transfer_us), 3),
-                 table_number(ms(g.wait_us), 3), or_dash(g.bus_GBps, 2), table_bytes(g.largest_message_bytes),
-                 or_dash(g.largest_bus_GBps, 2), or_dash(g.link_GBps, 1), g.link});
+                 g.holds_waiting ? "with it" : table_number(ms(g.wait_us), 3), at_least(g, g.bus_GBps),
+                 table_bytes(g.largest_message_bytes), at_least(g, g.largest_bus_GBps),
+                 or_dash(g.link_GBps, 1), g.link});
     }
     text_ += table.text(2);
+    if (std::any_of(a_.groups.begin(), a_.groups.end(),
+                    [](const GroupTraffic& g) { return g.holds_waiting; }))
+      text_ += "  >=: ranks of the group are not here; the times hold the waiting for them.\n";
   }
 
   void stragglers() {
@@ -329,7 +336,7 @@ class DiagnosisJson {
       json_.fixed_field("largest_message_bytes", g.largest_message_bytes, 0);
       where_known("largest_bus_GBps", g.largest_bus_GBps);
       where_known("link_GBps", g.link_GBps);
-      json_.field("link", g.link).end_object();
+      json_.field("link", g.link).field("holds_waiting", g.holds_waiting).end_object();
     }
     json_.end_array();
   }

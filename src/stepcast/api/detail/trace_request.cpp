@@ -145,9 +145,9 @@ Status read_changes(const PredictTraceRequest& request, TracePredictionOptions& 
     return refuse("--bucket-size-mb", fmt::format("{:g}", request.bucket_mb), "MiB above 0");
   }
   how.bucket_mb = request.bucket_mb;
-  for (const Recomputation what : {Recomputation::selective, Recomputation::full})
+  for (const RecomputedPart what : {RecomputedPart::selective, RecomputedPart::full})
     if (request.recompute == to_string(what)) how.recompute = what;
-  if (!request.recompute.empty() && how.recompute == Recomputation::none)
+  if (!request.recompute.empty() && how.recompute == RecomputedPart::none)
     return refuse("--recompute", fmt::format("`{}`", request.recompute), "full or selective");
   if (request.batch > 0) how.change.batch = BatchChange{request.recorded_batch, request.batch};
   if (request.batch == 0 && (request.recorded_batch > 0 || !request.second_places.empty())) {
