@@ -56,6 +56,25 @@ TEST(ReplayVerdict, AStepThatMostlyComputesIsGpuBound) {
             "GPU-bound: GPUs compute 50.0 % of the step, idle 40.0 % (4.000 ms) for the CPU");
 }
 
+// Pipelines wait for their stages; files without launches do not say what their GPUs wait for.
+TEST(ReplayVerdict, NamesPipelinesAndWhatHasNoCause) {
+  ReplayAnalysis a = two_ranks();
+  a.culprits = {};
+  for (ForecastClass& c : a.simulated.classes) c.idle_ms = {{"pipeline", 4.5}, {"other_rank", 1.5}};
+  EXPECT_EQ(replay_verdict(a),
+            "bound by its pipeline: GPUs compute 30.0 % of the step, wait 45.0 % (4.500 ms) for other stages "
+            "of the "
+            "pipeline");
+  for (ForecastClass& c : a.simulated.classes) {
+    c.computation_ms = 0.5;
+    c.idle_ms = {{"cpu", 0.5}, {"rest", 8}};
+  }
+  EXPECT_EQ(replay_verdict(a),
+            "bound by what the traces do not show: GPUs compute 5.0 % of the step, idle 80.0 % (8.000 ms) "
+            "without a "
+            "cause");
+}
+
 TEST(ReplayVerdict, TheMeanStepIsSharedOutAmongCulprits) {
   EXPECT_EQ(
       culprit_sentence(two_ranks()),

@@ -35,11 +35,22 @@ std::string replay_verdict(const ReplayAnalysis& analysis) {
   std::vector<Part> parts{
       {"host-bound", "idle {:.1f} % ({:.3f} ms) for the CPU", idle("cpu")},
       {"bound by other ranks", "wait {:.1f} % ({:.3f} ms) for other ranks", idle("other_rank")},
+      {"bound by its pipeline", "wait {:.1f} % ({:.3f} ms) for other stages of the pipeline",
+       idle("pipeline")},
+      {"bound by waits between streams", "wait {:.1f} % ({:.3f} ms) for another stream of their rank",
+       idle("other_stream")},
       {"bound by communication", "only communicate for {:.1f} % ({:.3f} ms)",
        mean_over_ranks(classes, [](const ForecastClass& c) { return c.exposed_comm_ms; })},
       {"bound by copies", "only copy for {:.1f} % ({:.3f} ms)",
        mean_over_ranks(classes, [](const ForecastClass& c) { return c.exposed_memcpy_ms; })},
   };
+  // Gaps between kernels are small everywhere; where they are not, nothing of the above is to blame.
+  const double rest = idle("rest");
+  double found = computing;
+  for (const Part& part : parts) found += part.time_ms;
+  if (rest > found)
+    parts.push_back(
+        {"bound by what the traces do not show", "idle {:.1f} % ({:.3f} ms) without a cause", rest});
   const Part& largest = *std::max_element(parts.begin(), parts.end(),
                                           [](const Part& a, const Part& b) { return a.time_ms < b.time_ms; });
   std::string text =
