@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -23,12 +24,14 @@
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/predict/step_model.h"
 #include "stepcast/predict/what_if.h"
+#include "stepcast/report/plan_document.h"
 #include "stepcast/report/plan_report.h"
 
 #include "in_process.h"
 #include "option_values.h"
 #include "outputs.h"
 #include "progress.h"
+#include "report_output.h"
 #include "verbs.h"
 
 namespace stepcast::cli {
@@ -50,6 +53,7 @@ struct Options {
   std::size_t top = 20;
   unsigned threads = 0;
   bool json = false;
+  ReportOptions report;
   CLI::App* app = nullptr;  // holds the flags that Megatron knows and we pass on
 };
 
@@ -150,8 +154,18 @@ Result<Platform> platform_of(const std::string& name, const Options& options) {
   return platform;
 }
 
+std::vector<std::filesystem::path> inputs_of(const Options& options) {
+  std::vector<std::filesystem::path> inputs;
+  for (const std::string& file : {options.job.model, options.from}) {
+    std::error_code ignored;
+    if (std::filesystem::is_regular_file(file, ignored)) inputs.emplace_back(file);
+  }
+  return inputs;
+}
+
 // Counts and platforms for a training as a whole.
 Result<int> run_training(const Options& options, const PlanRequest& request, TrainingGoal goal) {
+  STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.report, inputs_of(options)));
   if (!options.within.empty()) {
     STEPCAST_ASSIGN(goal.within_days, parse_days(options.within));
   }
@@ -163,7 +177,10 @@ Result<int> run_training(const Options& options, const PlanRequest& request, Tra
   std::optional<ProgressLine> progress{std::in_place, "plan a training"};
   STEPCAST_ASSIGN(const TrainingPlan plan, plan_training(request, platforms, options.n_gpus, goal));
   progress.reset();
+  if (report.is_wanted()) STEPCAST_TRY(report.give(training_document(plan, goal)));
+  if (report.is_markdown()) return kSuccess;
   print("{}", options.json ? training_json(plan, goal) : training_text(plan, goal));
+  if (!options.json) report.note();
   return kSuccess;
 }
 
@@ -222,6 +239,7 @@ Result<int> run(const Options& options) {
     if (!options.from.empty()) inputs.emplace_back(options.from);
     STEPCAST_ASSIGN(csv, OutputFile::at(options.csv, inputs));
   }
+  STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.report, inputs_of(options)));
   std::optional<RunningLayout> running;
   if (!options.from.empty()) {
     Job given = request.job;
@@ -241,11 +259,14 @@ Result<int> run(const Options& options) {
   if (csv) STEPCAST_TRY(csv->write(plan_csv(plan)));
   offer_table("priced", [&] { return plan_csv(plan); });
   const PlanSubject subject{options.platforms.front(), platform.device.name, options.top};
+  const bool any = !plan.found.priced.empty();
+  if (report.is_wanted() && any) STEPCAST_TRY(report.give(plan_document(plan, subject)));
+  if (report.is_markdown() && any) return kSuccess;
   if (options.json) {
     print("{}", plan_json(plan, subject));
     return kSuccess;
   }
-  if (plan.found.priced.empty()) return why_none(plan);
+  if (!any) return why_none(plan);
   print("{}", plan_text(plan, subject));
   if (running) {
     const LayoutPoint from = point_of(running->layout, platform.node.gpus_per_node);
@@ -254,6 +275,7 @@ Result<int> run(const Options& options) {
     }
   }
   if (csv) print("\nAll {} priced layouts written to {}\n", plan.found.priced.size(), options.csv);
+  report.note();
   return kSuccess;
 }
 
@@ -363,6 +385,8 @@ Verb plan_verb() {
             ->capture_default_str()
             ->group(kResult);
         app.add_flag("--json", options->json, "print one JSON object (docs/plan.md)")->group(kResult);
+        add_report_options(app, options->report, options->json);
+        for (const char* name : {"--report", "--format"}) app.get_option(name)->group(kResult);
         return [options] { return run(*options); };
       }};
 }

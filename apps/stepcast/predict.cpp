@@ -25,6 +25,7 @@
 #include "option_values.h"
 #include "outputs.h"
 #include "progress.h"
+#include "report_output.h"
 #include "verbs.h"
 
 namespace stepcast::cli {
@@ -41,6 +42,7 @@ struct Options {
   std::vector<std::int64_t> batches, recorded_batches, gpus;
   std::string timeline, chakra;
   bool chakra_per_rank = false;
+  ReportOptions report;
   std::string tables, indices, plan;  // of recommendation models
   CLI::App* app = nullptr;            // holds the flags that Megatron knows and we pass on
 };
@@ -89,9 +91,9 @@ constexpr auto kOfTracesAlone = std::to_array<std::string_view>({"--recorded-on"
                                                                  "--seed",
                                                                  "--jitter"});
 constexpr auto kOfBoth = std::to_array<std::string_view>(
-    {"--sensitivity", "--chakra", "--per-rank", "--trace", "--platform", "--what-if", "--train-tokens",
-     "--train-samples", "--train-iterations", "--gpu-hour-price", "--gpu-power-watts", "--timeline", "--json",
-     "--dtype"});
+    {"--sensitivity", "--chakra", "--per-rank", "--report", "--format", "--trace", "--platform", "--what-if",
+     "--train-tokens", "--train-samples", "--train-iterations", "--gpu-hour-price", "--gpu-power-watts",
+     "--timeline", "--json", "--dtype"});
 
 Status check_options(const Options& options) {
   const bool traces = !options.traces.places.empty();
@@ -146,11 +148,43 @@ Result<PredictTraceRequest> request_of_traces(const Options& options) {
   return request;
 }
 
+// A report is of one answer.
+Status check_one_answer(const Options& options) {
+  if (options.report.file.empty() && options.report.format != "md") return Ok{};
+  return Error{"a report shows one forecast"}.advice(
+      "name one batch and one number of GPUs, or leave out --report and --format md");
+}
+
+std::vector<std::filesystem::path> inputs_of(const Options& options) {
+  const PredictRequest& request = options.request;
+  std::vector<std::filesystem::path> inputs = options.traces.places;
+  inputs.insert(inputs.end(), options.traces.second_places.begin(), options.traces.second_places.end());
+  for (const std::string& file :
+       {request.job.model, request.platform, options.tables, options.indices, options.plan,
+        options.command_line, options.torchtitan, options.deepspeed}) {
+    std::error_code ignored;
+    if (!file.empty() && std::filesystem::is_regular_file(file, ignored)) inputs.emplace_back(file);
+  }
+  return inputs;
+}
+
+// The page and the Markdown of a forecast; their JSON is what --json prints.
+Status give_report(const ReportOutput& report, const Illustrated& answer, bool explained) {
+  ReportDocument document = forecast_document(answer.forecast, answer.illustrations());
+  if (!explained && !answer.forecast.explained.empty()) {
+    Forecast plain = answer.forecast;
+    plain.explained.clear();
+    document.json = forecast_json(plain);
+  }
+  return report.give(document);
+}
+
 // One forecast for each batch, in ascending order.
 Result<int> predict_batches(const Options& options, PredictTraceRequest request, const Session& session) {
   if (options.sensitivity) {
     return Error{"sensitivities are those of one batch"}.advice("name one with --batch");
   }
+  STEPCAST_TRY(check_one_answer(options));
   if (!request.timeline.empty()) {
     return Error{"a time line shows one batch"}.advice("name one with --batch, or leave out --timeline");
   }
@@ -186,7 +220,9 @@ void note_chakra(const Options& options, const Forecast& forecast) {
 }
 
 // Options that a recommendation model has; and those that nothing else has.
-constexpr std::array<std::string_view, 18> kOfDlrm = {"--model",
+constexpr std::array<std::string_view, 20> kOfDlrm = {"--model",
+                                                      "--report",
+                                                      "--format",
                                                       "--platform",
                                                       "--gpus",
                                                       "--gpus-per-node",
@@ -247,17 +283,43 @@ Result<int> run_dlrm(const Options& options) {
     if (!request.timeline.empty() || !request.plan.empty()) {
       return Error{"a time line and a plan are of one step"}.advice("name one number of GPUs and one batch");
     }
+    STEPCAST_TRY(check_one_answer(options));
     STEPCAST_ASSIGN(const std::vector<ScalingPoint> series,
                     session.predict_series(request, options.gpus, options.batches));
     print("{}", options.json ? scaling_series_json(series) : scaling_series_text(series));
     return kSuccess;
   }
-  STEPCAST_ASSIGN(const Forecast forecast, session.predict(request));
-  print("{}", options.json ? forecast_json(forecast) : forecast_text(forecast));
+  STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.report, inputs_of(options)));
+  Illustrated answer;
+  if (report.is_wanted()) {
+    STEPCAST_ASSIGN(answer, session.illustrate(request));
+    STEPCAST_TRY(give_report(report, answer, true));
+    if (report.is_markdown()) return kSuccess;
+  } else {
+    STEPCAST_ASSIGN(answer.forecast, session.predict(request));
+  }
+  print("{}", options.json ? forecast_json(answer.forecast) : forecast_text(answer.forecast));
   if (!options.timeline.empty() && !options.json) {
     print("\nTimeline written to {}: open it at https://ui.perfetto.dev\n", options.timeline);
   }
+  if (!options.json) report.note();
   return kSuccess;
+}
+
+// As much of an answer as was asked for.
+template <class Request>
+Status answer_into(Illustrated& answer, const Request& request, const Options& options,
+                   const ReportOutput& report, const Session& session) {
+  if (report.is_wanted()) {
+    STEPCAST_ASSIGN(answer, session.illustrate(request));
+  } else if (options.sensitivity) {
+    STEPCAST_ASSIGN(Sensitive sensitive, session.sensitivity(request));
+    answer.forecast = std::move(sensitive.forecast);
+    answer.sensitivity = std::move(sensitive.sensitivity);
+  } else {
+    STEPCAST_ASSIGN(answer.forecast, session.predict(request));
+  }
+  return Ok{};
 }
 
 Result<int> run(const Options& options) {
@@ -268,13 +330,12 @@ Result<int> run(const Options& options) {
     if (options.batches.size() > 1) return predict_batches(options, request, session);
     std::optional<ProgressLine> progress{std::in_place, "predict from traces"};
     request.progress = progress->reading("predict from traces");
-    Sensitive sensitive;
-    if (options.sensitivity) {
-      STEPCAST_ASSIGN(sensitive, session.sensitivity(request));
-    } else {
-      STEPCAST_ASSIGN(sensitive.forecast, session.predict(request));
-    }
+    STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.report, inputs_of(options)));
+    Illustrated sensitive;
+    STEPCAST_TRY(answer_into(sensitive, request, options, report, session));
     progress.reset();
+    if (report.is_wanted()) STEPCAST_TRY(give_report(report, sensitive, true));
+    if (report.is_markdown()) return kSuccess;
     if (options.json) {
       print("{}", options.sensitivity ? sensitivity_json(sensitive.sensitivity)
                                       : forecast_json(sensitive.forecast));
@@ -286,6 +347,7 @@ Result<int> run(const Options& options) {
       print("\nTimeline written to {}: open it at https://ui.perfetto.dev\n", options.timeline);
     }
     note_chakra(options, sensitive.forecast);
+    if (!options.json) report.note();
     return kSuccess;
   }
   if (is_dlrm_job(options.request.job.model)) return run_dlrm(options);
@@ -297,17 +359,17 @@ Result<int> run(const Options& options) {
   }
   const DescribedStep step = described(options);
   STEPCAST_ASSIGN(const PredictRequest request, request_of(step));
+  STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.report, inputs_of(options)));
   const Session session;
-  Sensitive sensitive;
+  Illustrated sensitive;
   Forecast& forecast = sensitive.forecast;
-  if (options.sensitivity) {
-    STEPCAST_ASSIGN(sensitive, session.sensitivity(request));
-  } else {
-    STEPCAST_ASSIGN(forecast, session.predict(request));
-  }
+  STEPCAST_TRY(answer_into(sensitive, request, options, report, session));
   add_notes(step, forecast);
   const bool fits = !forecast.memory || forecast.memory->margin_GiB >= 0;
   const int code = options.require_fit && !fits ? kDoesNotFit : kSuccess;
+  if (report.is_wanted()) STEPCAST_TRY(give_report(report, sensitive, request.explained));
+  if (report.is_markdown()) return code;
+  if (!request.explained) forecast.explained.clear();
   if (options.json) {
     print("{}", options.sensitivity ? sensitivity_json(sensitive.sensitivity) : forecast_json(forecast));
     return code;
@@ -319,6 +381,7 @@ Result<int> run(const Options& options) {
     print("\nTimeline written to {}: open it at https://ui.perfetto.dev\n", options.timeline);
   }
   note_chakra(options, forecast);
+  report.note();
   return code;
 }
 
@@ -343,6 +406,8 @@ void group_options(CLI::App& app) {
       {"gpu-hour-price", "A whole training"},
       {"gpu-power-watts", "A whole training"},
       {"json", "Result"},
+      {"report", "Result"},
+      {"format", "Result"},
       {"explain", "Result"},
       {"published", "Result"},
       {"sensitivity", "Result"},
@@ -565,6 +630,7 @@ Verb predict_verb() {
         app.add_flag("--sensitivity", options->sensitivity,
                      "which resource would make the step how much shorter if it were 10 % faster");
         app.add_flag("--json", options->json, "print one JSON object (docs/json.md)");
+        add_report_options(app, options->report, options->json);
         group_options(app);
         return [options] {
           if (!options->gpus.empty()) options->request.job.n_gpus = options->gpus.front();

@@ -13,6 +13,7 @@
 #include "option_values.h"
 #include "outputs.h"
 #include "progress.h"
+#include "report_output.h"
 #include "verbs.h"
 
 namespace stepcast::cli {
@@ -23,6 +24,7 @@ struct Options {
   std::string ranks, timeline;
   bool json = false;
   ReplayReportOptions report;
+  ReportOptions page;
 };
 
 Result<int> run(const Options& options) {
@@ -35,11 +37,19 @@ Result<int> run(const Options& options) {
     return Error{
         "--with-measured needs --timeline FILE: it puts the measured timeline beside the simulated one"};
   }
+  STEPCAST_ASSIGN(const ReportOutput page, ReportOutput::at(options.page, request.places));
+  request.pictures = page.is_wanted();
   const Session session;
   std::optional<ProgressLine> progress{std::in_place, "replay"};
   request.progress = progress->reading("replay");
   STEPCAST_ASSIGN(const Replayed replayed, session.replay(request));
   progress.reset();
+  if (page.is_wanted()) {
+    STEPCAST_TRY(page.give(replayed.analysis == nullptr
+                               ? forecast_document(replayed.simulated, {.pictures = &replayed.pictures})
+                               : replay_document(*replayed.analysis, &replayed.pictures)));
+    if (page.is_markdown()) return kSuccess;
+  }
   if (replayed.analysis == nullptr) {
     print("{}", options.json ? forecast_json(replayed.simulated) : forecast_text(replayed.simulated));
   } else {
@@ -49,6 +59,7 @@ Result<int> run(const Options& options) {
   if (!options.timeline.empty() && !options.json) {
     print("\nTimeline written to {}: open it at https://ui.perfetto.dev\n", options.timeline);
   }
+  if (!options.json) page.note();
   return kSuccess;
 }
 
@@ -68,6 +79,7 @@ Verb replay_verb() {
         app.add_option("--ranks-from", options->request.ranks_from,
                        "where the rank stands in the files' names: {} in a part of them, as in 'host{}_gpu'");
         app.add_flag("--json", options->json, "print one JSON object (docs/json.md)");
+        add_report_options(app, options->page, options->json);
         add_output_option(
             app, "--timeline", options->timeline,
             "write the simulated timeline as Chrome trace JSON, compressed if the name ends in .gz");

@@ -23,10 +23,12 @@
 #include "stepcast/platform/platform_choice.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/predict/dlrm_step.h"
+#include "stepcast/report/sharding_document.h"
 #include "stepcast/report/text_table.h"
 
 #include "outputs.h"
 #include "progress.h"
+#include "report_output.h"
 #include "verbs.h"
 
 namespace stepcast::cli {
@@ -46,6 +48,7 @@ struct Options {
   std::size_t evaluations = SearchOptions{}.max_evaluations;
   double seconds = SearchOptions{}.max_seconds;
   bool json = false;
+  ReportOptions report;
 };
 
 struct Candidate {
@@ -218,6 +221,38 @@ std::string json_of(const std::vector<Candidate>& all, const DlrmStepModel& step
   return std::move(json).text() + "\n";
 }
 
+// As the page shows it.
+ShardingAnswer answer_of(const std::vector<Candidate>& all, const DlrmStepModel& steps,
+                         const Options& options, double least_us) {
+  ShardingAnswer answer{.model = steps.model().name,
+                        .platform = options.platform,
+                        .n_gpus = steps.n_ranks(),
+                        .global_batch_samples = steps.training().global_batch,
+                        .verdict = verdict(all),
+                        .least_step_ms = least_us * 1e-3,
+                        .memory_GiB = all.front().step.available_bytes / kGiB,
+                        .shardings = {},
+                        .json = json_of(all, steps, least_us)};
+  for (const Candidate& c : all) {
+    ShardingCandidate one{.name = c.plan.name,
+                          .step = c.step.time,
+                          .fits = c.step.fits,
+                          .lookup_imbalance = c.step.lookup_imbalance,
+                          .exchange_ms = c.step.exchange_us * 1e-3,
+                          .ranks = {}};
+    for (const DlrmRank& rank : c.step.ranks) {
+      one.ranks.push_back({.lookup_ms = rank.lookup_us * 1e-3,
+                           .lookup_backward_ms = rank.lookup_backward_us * 1e-3,
+                           .memory_GiB = rank.memory_bytes / kGiB,
+                           .sent_MB = rank.sent_bytes * 1e-6});
+    }
+    for (const TableShard& s : shards_of(steps.model(), c.plan, steps.n_ranks()))
+      ++one.ranks[static_cast<std::size_t>(s.rank)].tables;
+    answer.shardings.push_back(std::move(one));
+  }
+  return answer;
+}
+
 Result<int> run(const Options& options) {
   std::vector<std::filesystem::path> inputs{options.model, options.tables, options.indices};
   inputs.insert(inputs.end(), options.plans.begin(), options.plans.end());
@@ -225,6 +260,7 @@ Result<int> run(const Options& options) {
   if (!options.output.empty()) {
     STEPCAST_ASSIGN(output, OutputFile::at(options.output, inputs));
   }
+  STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.report, inputs));
   std::optional<OutputFile> tables;
   if (!options.save_tables.empty()) {
     STEPCAST_ASSIGN(tables, OutputFile::at(options.save_tables, inputs));
@@ -255,13 +291,19 @@ Result<int> run(const Options& options) {
   STEPCAST_ASSIGN(const std::vector<Candidate> all, candidates(options, steps));
   progress.reset();
   const double least_us = steps.least_step_us();
-  print("{}", options.json ? json_of(all, steps, least_us) : text_of(all, steps, least_us));
+  if (report.is_wanted())
+    STEPCAST_TRY(report.give(sharding_document(answer_of(all, steps, options, least_us))));
+  if (!report.is_markdown()) {
+    print("{}", options.json ? json_of(all, steps, least_us) : text_of(all, steps, least_us));
+  }
   if (output) {
     if (!all.front().step.fits) return Error{"no sharding fits: no plan is written"};
     STEPCAST_TRY(output->write(
         torchrec_plan_json(job.model, all.front().plan, options.n_gpus, steps.gpus_per_node())));
-    if (!options.json) print("\nPlan of {} written to {}\n", all.front().plan.name, options.output);
+    if (!options.json && !report.is_markdown())
+      print("\nPlan of {} written to {}\n", all.front().plan.name, options.output);
   }
+  if (!options.json) report.note();
   return kSuccess;
 }
 
@@ -303,6 +345,7 @@ Verb shard_verb() {
             add_output_option(app, "-o,--output", options->output,
                               "write the winner as a TorchRec plan (JSON)");
             app.add_flag("--json", options->json, "print one JSON object");
+            add_report_options(app, options->report, options->json);
             return [options] { return run(*options); };
           }};
 }

@@ -9,7 +9,9 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/analyze/critical_path.h"
 #include "stepcast/analyze/dlrm_forecast.h"
+#include "stepcast/analyze/step_picture.h"
 #include "stepcast/api/stepcast.h"
 #include "stepcast/base/file.h"
 #include "stepcast/base/output_file.h"
@@ -79,7 +81,17 @@ Result<ShardingPlan> plan_of(const PredictDlrmRequest& request, const DlrmJob& j
   return plan;
 }
 
-Result<ScalingPoint> predict_one(const PredictDlrmRequest& request) {
+StepPictures pictures_of(const DlrmStepModel& steps) {
+  const FlatProgram flat{steps.program()};
+  const TaskTimes times = TaskTimes::simulated(flat, steps.timeline());
+  const std::vector<Interval> windows(flat.class_count(), Interval{0, steps.timeline().end_us()});
+  const std::vector<double> starts(flat.class_count(), 0.0);
+  return {.passes = {},
+          .ranks = picture_of_ranks({flat, steps.costs(), times, windows, starts}),
+          .path = picture_of_path(flat, critical_path(flat, times, steps.costs(), starts))};
+}
+
+Result<ScalingPoint> predict_one(const PredictDlrmRequest& request, StepPictures* pictures = nullptr) {
   STEPCAST_ASSIGN(Prepared prepared, prepare(request));
   auto& [job, platform, steps] = prepared;
   std::vector<std::filesystem::path> inputs = platform.files;
@@ -98,6 +110,7 @@ Result<ScalingPoint> predict_one(const PredictDlrmRequest& request) {
     STEPCAST_TRY(
         write_perfetto(*timeline, flat, steps.costs(), TaskTimes::simulated(flat, steps.timeline())));
   }
+  if (pictures != nullptr) *pictures = pictures_of(steps);
   return ScalingPoint{request.n_gpus, steps.training().global_batch, std::move(forecast),
                       step.bound_us * 1e-3};
 }
@@ -107,6 +120,13 @@ Result<ScalingPoint> predict_one(const PredictDlrmRequest& request) {
 Result<Forecast> Session::predict(const PredictDlrmRequest& request) const {
   STEPCAST_ASSIGN(ScalingPoint one, predict_one(request));
   return std::move(one.forecast);
+}
+
+Result<Illustrated> Session::illustrate(const PredictDlrmRequest& request) const {
+  Illustrated result;
+  STEPCAST_ASSIGN(ScalingPoint one, predict_one(request, &result.pictures));
+  result.forecast = std::move(one.forecast);
+  return result;
 }
 
 Result<std::vector<ScalingPoint>> Session::predict_series(

@@ -21,6 +21,7 @@ using detail::output_at;
 using detail::pipeline_step;
 using detail::PipelineStep;
 using detail::recorded_device;
+using detail::recorded_pictures;
 using detail::spread_options;
 using detail::trace_set_options;
 
@@ -53,6 +54,11 @@ Result<Replayed> analysed(const ReplayRequest& request, const std::optional<Outp
                                 request.timeline_with_measured ? &times.measured : nullptr));
   }
   Replayed replayed;
+  if (request.pictures) {
+    std::vector<Interval> windows;
+    for (const ReplayedRank& rank : result.ranks) windows.push_back(rank.simulated_step);
+    replayed.pictures = recorded_pictures(times.flat, times.costs, times.simulated, windows, result.recorded);
+  }
   replayed.simulated = analysis.simulated;
   replayed.measured = analysis.measured;
   replayed.analysis = std::make_shared<const ReplayAnalysis>(std::move(analysis));
@@ -72,7 +78,13 @@ Result<Replayed> replay_graphs(const Session& session, const ReplayRequest& requ
   as_recorded.tokens_per_step = request.tokens_per_step;
   as_recorded.timeline = request.timeline;
   Replayed replayed;
-  STEPCAST_ASSIGN(replayed.simulated, session.predict(as_recorded));
+  if (request.pictures) {
+    STEPCAST_ASSIGN(Illustrated answer, session.illustrate(as_recorded));
+    replayed.simulated = std::move(answer.forecast);
+    replayed.pictures = std::move(answer.pictures);
+  } else {
+    STEPCAST_ASSIGN(replayed.simulated, session.predict(as_recorded));
+  }
   replayed.simulated.kind = "replay";
   return replayed;
 }

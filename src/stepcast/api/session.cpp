@@ -4,7 +4,9 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/analyze/critical_path.h"
 #include "stepcast/analyze/step_forecast.h"
+#include "stepcast/analyze/step_picture.h"
 #include "stepcast/analyze/step_sensitivity.h"
 #include "stepcast/analyze/step_spread.h"
 #include "stepcast/api/detail/session_impl.h"
@@ -131,6 +133,15 @@ Status write_step_timeline(const OutputFile& file, const PredictedStep& step) {
   return write_perfetto(file, flat, step.prices.costs, TaskTimes::simulated(flat, step.timeline));
 }
 
+StepPictures pictures_of(const PredictedStep& step) {
+  const FlatProgram flat{step.program};
+  const TaskTimes times = TaskTimes::simulated(flat, step.timeline);
+  const std::vector<double> starts(flat.class_count(), 0.0);
+  return {.passes = picture_of_passes(flat, times),
+          .ranks = {},
+          .path = picture_of_path(flat, critical_path(flat, times, step.prices.costs, starts))};
+}
+
 std::vector<std::filesystem::path> files_of(const Job& job, const Platform& platform) {
   std::vector<std::filesystem::path> files = platform.files;
   files.emplace_back(job.model);
@@ -165,25 +176,39 @@ Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 Session::~Session() = default;
 
-Result<Forecast> Session::predict(const PredictRequest& request) const { return predict(request, nullptr); }
+Result<Forecast> Session::predict(const PredictRequest& request) const { return predict(request, Extras{}); }
 
 Result<Forecast> Session::predict(const PredictTraceRequest& request) const {
-  return predict(request, nullptr);
+  return predict(request, Extras{});
 }
 
 Result<Sensitive> Session::sensitivity(const PredictRequest& request) const {
   Sensitive result;
-  STEPCAST_ASSIGN(result.forecast, predict(request, &result.sensitivity));
+  STEPCAST_ASSIGN(result.forecast, predict(request, Extras{.sensitivity = &result.sensitivity}));
   return result;
 }
 
 Result<Sensitive> Session::sensitivity(const PredictTraceRequest& request) const {
   Sensitive result;
-  STEPCAST_ASSIGN(result.forecast, predict(request, &result.sensitivity));
+  STEPCAST_ASSIGN(result.forecast, predict(request, Extras{.sensitivity = &result.sensitivity}));
   return result;
 }
 
-Result<Forecast> Session::predict(const PredictRequest& request, Sensitivity* sensitive) const {
+Result<Illustrated> Session::illustrate(const PredictRequest& request) const {
+  PredictRequest explained = request;
+  explained.explained = true;
+  Illustrated result;
+  STEPCAST_ASSIGN(result.forecast, predict(explained, Extras{&result.sensitivity, &result.pictures}));
+  return result;
+}
+
+Result<Illustrated> Session::illustrate(const PredictTraceRequest& request) const {
+  Illustrated result;
+  STEPCAST_ASSIGN(result.forecast, predict(request, Extras{&result.sensitivity, &result.pictures}));
+  return result;
+}
+
+Result<Forecast> Session::predict(const PredictRequest& request, const Extras& extras) const {
   STEPCAST_ASSIGN(ResolvedJob job, resolve(request.job));
   StepAssumptions assumptions;
   STEPCAST_TRY(apply_what_if(request.what_if, assumptions));
@@ -238,10 +263,11 @@ Result<Forecast> Session::predict(const PredictRequest& request, Sensitivity* se
   }
   forecast.notes = std::move(notes);
   STEPCAST_TRY(add_training(forecast, request.budget));
-  if (sensitive != nullptr) {
-    STEPCAST_ASSIGN(*sensitive, step_sensitivity(step));
-    add_batch_sensitivity(job, steps, *sensitive);
+  if (extras.sensitivity != nullptr) {
+    STEPCAST_ASSIGN(*extras.sensitivity, step_sensitivity(step));
+    add_batch_sensitivity(job, steps, *extras.sensitivity);
   }
+  if (extras.pictures != nullptr) *extras.pictures = pictures_of(step);
   if (timeline) STEPCAST_TRY(write_step_timeline(*timeline, step));
   if (!request.chakra.empty()) {
     const FlatProgram flat{step.program};

@@ -24,12 +24,17 @@
 #include "stepcast/analyze/compare.h"
 #include "stepcast/analyze/forecast.h"
 #include "stepcast/analyze/resource_sensitivity.h"
+#include "stepcast/analyze/step_picture.h"
 #include "stepcast/base/result.h"
 #include "stepcast/base/version.h"
 #include "stepcast/describe/job.h"
 #include "stepcast/plan/reshard.h"
+#include "stepcast/report/document.h"
+#include "stepcast/report/forecast_document.h"
 #include "stepcast/report/forecast_json.h"
 #include "stepcast/report/forecast_text.h"
+#include "stepcast/report/html/page.h"
+#include "stepcast/report/replay_document.h"
 #include "stepcast/report/scaling_series.h"
 #include "stepcast/report/sensitivity_report.h"
 #include "stepcast/trace/read_progress.h"
@@ -99,6 +104,7 @@ struct ReplayRequest {
   ProgressReport progress{};                                // while traces are read (trace/read_progress.h)
   std::filesystem::path timeline{};                         // as above
   bool timeline_with_measured = false;                      // the recorded times beside the simulated ones
+  bool pictures = false;                                    // also Replayed::pictures
 };
 
 // The step of recorded ranks under other circumstances.
@@ -152,11 +158,20 @@ struct Replayed {
   // What a comparison with the record adds (analyze/replay_analysis.h); not part of what stays as it is. Null for
   // Chakra traces, which hold no measured step; `measured` is empty then.
   std::shared_ptr<const ReplayAnalysis> analysis;
+  StepPictures pictures;  // of the simulated step, where asked for
 };
 
 struct Sensitive {
   Forecast forecast;
   Sensitivity sensitivity;
+};
+
+// A forecast with what a report shows beside it: report_html(forecast_document(answer.forecast, answer.illustrations())).
+struct Illustrated {
+  Forecast forecast;
+  Sensitivity sensitivity;  // without resources for recommendation models
+  StepPictures pictures;
+  [[nodiscard]] ForecastIllustrations illustrations() const { return {&sensitivity, &pictures}; }
 };
 
 // Decides while a recommendation model trains whether its tables should move, from what a new batch looks up.
@@ -214,12 +229,21 @@ class Session {
   [[nodiscard]] Result<Sensitive> sensitivity(const PredictRequest& request) const;
   [[nodiscard]] Result<Sensitive> sensitivity(const PredictTraceRequest& request) const;
 
+  // The same forecasts, with the operations of a layer, the pictures and the sensitivities of a report. Errors: those of
+  // predict().
+  [[nodiscard]] Result<Illustrated> illustrate(const PredictRequest& request) const;
+  [[nodiscard]] Result<Illustrated> illustrate(const PredictDlrmRequest& request) const;
+  [[nodiscard]] Result<Illustrated> illustrate(const PredictTraceRequest& request) const;
+
   [[nodiscard]] Result<Replayed> replay(const ReplayRequest& request) const;
 
  private:
-  // `sensitive`: filled in, too; or null.
-  [[nodiscard]] Result<Forecast> predict(const PredictRequest& request, Sensitivity* sensitive) const;
-  [[nodiscard]] Result<Forecast> predict(const PredictTraceRequest& request, Sensitivity* sensitive) const;
+  struct Extras {  // filled in, too, where not null
+    Sensitivity* sensitivity = nullptr;
+    StepPictures* pictures = nullptr;
+  };
+  [[nodiscard]] Result<Forecast> predict(const PredictRequest& request, const Extras& extras) const;
+  [[nodiscard]] Result<Forecast> predict(const PredictTraceRequest& request, const Extras& extras) const;
 
   struct Impl;
   std::unique_ptr<Impl> impl_;

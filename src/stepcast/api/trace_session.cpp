@@ -47,6 +47,7 @@ using detail::pipeline_step;
 using detail::PipelineStep;
 using detail::read_changes;
 using detail::recorded_device;
+using detail::recorded_pictures;
 using detail::spread_options;
 using detail::trace_set_options;
 
@@ -155,7 +156,7 @@ Result<TracePrediction> published_of(const TraceSet& traces, const TracePredicti
 
 }  // namespace
 
-Result<Forecast> Session::predict(const PredictTraceRequest& request, Sensitivity* sensitive) const {
+Result<Forecast> Session::predict(const PredictTraceRequest& request, const Extras& extras) const {
   TracePredictionOptions how;
   STEPCAST_ASSIGN(how.kernels, kernel_ground(request));
   STEPCAST_ASSIGN(how.host, host_ground(request));
@@ -207,8 +208,13 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request, Sensitivit
     forecast.notes.insert(forecast.notes.end(), notes.begin(), notes.end());
     STEPCAST_TRY(add_training(forecast, request.budget));
     STEPCAST_TRY(add_spread(spread, steps, predict_step, prediction.recorded, prediction.costs, forecast));
-    if (sensitive != nullptr) {
-      STEPCAST_ASSIGN(*sensitive, trace_sensitivity(prediction, how, flat, times));
+    if (extras.sensitivity != nullptr) {
+      STEPCAST_ASSIGN(*extras.sensitivity, trace_sensitivity(prediction, how, flat, times));
+    }
+    if (extras.pictures != nullptr) {
+      std::vector<Interval> windows;
+      for (const ReplayedRank& rank : prediction.ranks) windows.push_back(rank.simulated_step);
+      *extras.pictures = recorded_pictures(flat, prediction.costs, times, windows, prediction.recorded);
     }
     if (timeline) STEPCAST_TRY(write_perfetto(*timeline, flat, prediction.costs, times));
     if (!request.chakra.empty() && request.chakra_per_rank) {

@@ -66,7 +66,7 @@ std::string_view word(const Forecast& f, std::string_view name) {
 // Whose software was assumed: what decides as much as the layout does and nobody thinks of.
 std::string software_line(const Forecast& f) {
   if (word(f, "framework").empty()) return {};
-  return fmt::format("as {} runs it, in {}, {} attention, sharding {}, recomputation {}\n",
+  return fmt::format("as {} runs it, in {}, {} attention, sharding {}, recomputation {}",
                      word(f, "framework"), word(f, "dtype"), word(f, "attention"), word(f, "sharding"),
                      word(f, "recompute"));
 }
@@ -205,9 +205,17 @@ std::string training_text(const Forecast& forecast) {
   return forecast.training ? training(*forecast.training) : std::string{};
 }
 
+std::vector<std::string> forecast_subject(const Forecast& f) {
+  std::vector<std::string> lines{subject(f)};
+  if (number(f, "tensor_parallel") <= 0) return lines;
+  lines.push_back(layout_line(f));
+  if (std::string software = software_line(f); !software.empty()) lines.push_back(std::move(software));
+  return lines;
+}
+
 std::string forecast_text(const Forecast& f) {
-  std::string out = subject(f) + "\n";
-  if (number(f, "tensor_parallel") > 0) out += layout_line(f) + "\n" + software_line(f);
+  std::string out;
+  for (const std::string& line : forecast_subject(f)) out += line + "\n";
   if (f.memory) out += memory(*f.memory);
   // What a number rests on stands before it.
   if (!f.notes.empty()) out += "\n";

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "stepcast/analyze/forecast.h"
 
@@ -10,6 +11,9 @@ namespace stepcast {
 
 // What was asked, the step time with its band, where it goes, throughput, memory, cost of a training, notes.
 [[nodiscard]] std::string forecast_text(const Forecast& forecast);
+
+// What was asked, line by line: model and machine, layout, software.
+[[nodiscard]] std::vector<std::string> forecast_subject(const Forecast& forecast);
 
 // The operations of every kind of layer, of embedding, head and update, as they were priced.
 [[nodiscard]] std::string explained_text(const Forecast& forecast);

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/analyze/critical_path.h"
+#include "stepcast/analyze/replay_analysis.h"
 #include "stepcast/base/parallel.h"
 #include "stepcast/trace/pipeline_program.h"
 
@@ -68,6 +70,15 @@ Result<std::vector<RecordedInput>> indexed_inputs(const TraceSet& traces, unsign
     return Ok{};
   }));
   return inputs;
+}
+
+StepPictures recorded_pictures(const FlatProgram& flat, const Costs& costs, const TaskTimes& times,
+                               const std::vector<Interval>& windows, const RecordedProgram& recorded) {
+  const std::vector<double>& starts = recorded.start_offset_us;
+  return {.passes = {},
+          .ranks = picture_of_ranks({flat, costs, times, windows, starts}),
+          .path = picture_of_path(
+              flat, critical_path(flat, times, costs, starts, to_end_of_step(recorded, flat, windows)))};
 }
 
 }  // namespace stepcast::detail

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "stepcast/analyze/step_picture.h"
 #include "stepcast/analyze/step_spread.h"
 #include "stepcast/api/stepcast.h"
 #include "stepcast/base/output_file.h"
@@ -42,6 +43,11 @@ struct PipelineStep {
 [[nodiscard]] std::string recorded_device(const TraceSet& traces);
 
 [[nodiscard]] Result<SpreadOptions> spread_options(const SpreadRequest& request, unsigned threads);
+
+// What ranks did over a step that was recorded once, at the times of now.
+[[nodiscard]] StepPictures recorded_pictures(const FlatProgram& flat, const Costs& costs,
+                                             const TaskTimes& times, const std::vector<Interval>& windows,
+                                             const RecordedProgram& recorded);
 
 // Inputs that are rebuilt step by step.
 [[nodiscard]] Result<std::vector<RecordedInput>> indexed_inputs(const TraceSet& traces, unsigned threads);

@@ -1,0 +1,46 @@
+// --report and --format: the answer of a verb as a page of HTML, as Markdown, as JSON.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "stepcast/base/output_file.h"
+#include "stepcast/base/result.h"
+#include "stepcast/report/document.h"
+
+namespace stepcast::cli {
+
+struct ReportOptions {
+  std::string file, format = "text";
+};
+
+// `json` is set by --format json, too.
+void add_report_options(CLI::App& app, ReportOptions& options, bool& json);
+
+class ReportOutput {
+ public:
+  // Looks at the file before the work begins. Errors: a file that cannot be written, or that is one of `inputs` (files, or
+  // folders with what was read).
+  [[nodiscard]] static Result<ReportOutput> at(const ReportOptions& options,
+                                               std::span<const std::filesystem::path> inputs);
+
+  // Whether a document has to be made.
+  [[nodiscard]] bool is_wanted() const { return file_.has_value() || markdown_; }
+  // Instead of the text.
+  [[nodiscard]] bool is_markdown() const { return markdown_; }
+  // Writes the page where a file was named, and prints Markdown where that was asked for.
+  [[nodiscard]] Status give(const ReportDocument& document) const;
+  // "Report written to ...", behind the text of an answer.
+  void note() const;
+
+ private:
+  std::optional<OutputFile> file_;
+  bool markdown_ = false;
+};
+
+}  // namespace stepcast::cli

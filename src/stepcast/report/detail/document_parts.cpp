@@ -1,0 +1,194 @@
+#include "stepcast/report/detail/document_parts.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stepcast/report/forecast_text.h"
+#include "stepcast/report/html/charts.h"
+#include "stepcast/report/html/schedule_chart.h"
+#include "stepcast/report/text_table.h"
+
+namespace stepcast::detail {
+
+std::string ms_text(double ms) {
+  constexpr double kCoarse = 100, kMedium = 10;
+  const double size = std::abs(ms);
+  return table_number(ms, size >= kCoarse ? 1 : size >= kMedium ? 2 : 3);
+}
+
+std::string percent_text(double part, double whole) {
+  return whole > 0 ? table_number(100 * part / whole, 1) : std::string{"-"};
+}
+
+std::string band_text(double p10_ms, double p90_ms) {
+  if (p10_ms >= p90_ms) return {};
+  return fmt::format("p10 {}, p90 {}", ms_text(p10_ms), ms_text(p90_ms));
+}
+
+ReportFigure parts_figure(const std::vector<ForecastClass>& classes, std::string caption) {
+  BarChart chart{.unit = "ms"};
+  double longest = 0;
+  for (std::size_t c = 0; c < std::min(classes.size(), kMostClassesDrawn); ++c) {
+    const ForecastClass& one = classes[c];
+    Bar bar{.label = one.name, .parts = {}, .note = ms_text(one.window_ms) + " ms"};
+    for (const NamedTime& part : one.parts()) {
+      bar.parts.push_back({part_colour(part.key), part_text(part.key), part.time_ms});
+    }
+    longest = std::max(longest, one.window_ms);
+    chart.bars.push_back(std::move(bar));
+  }
+  constexpr double kCoarse = 100;
+  chart.decimals = longest >= kCoarse ? 1 : 2;
+  if (classes.size() > kMostClassesDrawn) {
+    caption += fmt::format(" The first {} of {} are drawn.", kMostClassesDrawn, classes.size());
+  }
+  return {bar_chart(chart), std::move(caption)};
+}
+
+ReportTable parts_table(const ForecastClass& one) {
+  ReportTable table{{{"part", false}, {"ms"}, {"% of the step"}}, {}};
+  for (const NamedTime& part : one.parts()) {
+    if (part.time_ms < 5e-4 * one.window_ms) continue;
+    ReportCell name{part_text(part.key)};
+    name.swatch = part_colour(part.key);
+    table.rows.push_back({std::move(name), ms_text(part.time_ms), percent_text(part.time_ms, one.window_ms)});
+  }
+  return table;
+}
+
+ReportTable shares_table(std::string heading, std::span<const ForecastShare> shares, double length_ms,
+                         std::size_t most) {
+  constexpr std::size_t kWidth = 100;
+  ReportTable table{{{std::move(heading), false}, {"ms"}, {"% of path"}, {"steps"}}, {}};
+  for (const ForecastShare& share : shares.first(std::min(most, shares.size()))) {
+    table.rows.push_back({shorten(share.what, kWidth), ms_text(share.time_ms),
+                          percent_text(share.time_ms, length_ms), table_count(share.steps)});
+  }
+  if (shares.size() > most) table.caption = fmt::format("and {} more", shares.size() - most);
+  return table;
+}
+
+void add_critical_path(ReportDocument& document, const Forecast& forecast, const StepPicture* picture) {
+  const ForecastPath& path = forecast.critical_path;
+  if (path.length_ms <= 0) return;
+  constexpr std::size_t kMost = 12;
+  ReportSection section{"Critical path"};
+  section.blocks.push_back(ReportText{fmt::format(
+      "The chain of work and delays without a hole that the end of the step hangs on: {} ms in {} "
+      "steps. What lies beside it has slack.",
+      ms_text(path.length_ms), table_count(path.n_steps))});
+  if (picture != nullptr && picture->rows.size() > 1) {
+    section.blocks.push_back(
+        ReportFigure{schedule_chart(*picture),
+                     "Every moment of the path is on one of these: where it moves to another rank, that "
+                     "one is waited for."});
+  }
+  section.blocks.push_back(shares_table("by class of work", path.by_class, path.length_ms, kMost));
+  if (path.by_rank.size() > 1) {
+    section.blocks.push_back(shares_table("by rank", path.by_rank, path.length_ms, kMost));
+  }
+  section.blocks.push_back(shares_table("longest contributors", path.by_name, path.length_ms, kMost));
+  document.sections.push_back(std::move(section));
+}
+
+void add_streams(ReportDocument& document, const Forecast& forecast) {
+  if (forecast.critical_class >= forecast.classes.size()) return;
+  struct Part {
+    const char *key, *colour, *name;
+  };
+  constexpr Part kParts[] = {{"embedding", "c-embedding", "embedding"},
+                             {"gemm", "c-gemm", "gemm"},
+                             {"attention", "c-attention", "attention"},
+                             {"memory", "c-memory", "copies and memory"},
+                             {"other", "c-elementwise", "other computation"},
+                             {"communication_transfer", "c-warm", "communication: transfer"},
+                             {"communication_waiting", "c-idle-other-rank", "communication: waiting"},
+                             {"idle", "c-idle", "idle"}};
+  const ForecastClass& one = forecast.critical();
+  BarChart chart{.bars = {}, .unit = "ms", .decimals = one.window_ms < 100 ? 2 : 1};
+  ReportTable table{{{"stream", false}, {"tasks"}}, {}};
+  for (const Part& part : kParts) table.columns.push_back({part.name});
+  for (const ForecastStream& stream : one.streams) {
+    if (stream.tasks == 0) continue;
+    Bar bar{.label = stream.name};
+    std::vector<ReportCell> row{stream.name, table_count(stream.tasks)};
+    for (const Part& part : kParts) {
+      const double ms = time_ms(stream.parts_ms, part.key);
+      bar.parts.push_back({part.colour, part.name, ms});
+      row.emplace_back(ms_text(ms));
+    }
+    chart.bars.push_back(std::move(bar));
+    table.rows.push_back(std::move(row));
+  }
+  if (table.rows.empty()) return;
+  table.caption =
+      "Times in ms; every row sums to the step. Streams run beside each other, so columns do not.";
+  document.sections.push_back(
+      {fmt::format("Streams of {}", one.name), {ReportFigure{bar_chart(chart), ""}, std::move(table)}});
+}
+
+void add_distributions(ReportDocument& document, const Forecast& forecast) {
+  ReportTable table{{{"of the step", false}, {"n"}, {"mean ms"}, {"p50"}, {"p90"}, {"p99"}, {"max"}}, {}};
+  const auto row = [&](const char* name, const ForecastQuantiles& q) {
+    if (q.n == 0) return;
+    table.rows.push_back({name, table_count(q.n), ms_text(q.mean_ms), ms_text(q.p50_ms), ms_text(q.p90_ms),
+                          ms_text(q.p99_ms), ms_text(q.max_ms)});
+  };
+  if (forecast.series) {
+    row("recorded steps, simulated", forecast.series->step);
+    row("recorded steps, measured", forecast.series->measured);
+  }
+  if (forecast.scenarios) row("straggler scenarios", forecast.scenarios->step);
+  if (table.rows.empty()) return;
+  ReportSection section{"Distribution of the step", {table}};
+  if (forecast.scenarios && !forecast.scenarios->tail.empty()) {
+    ReportTable tail{
+        {{"what makes slow scenarios slow", false}, {"scenarios"}, {"% of slow"}, {"mean excess ms"}}, {}};
+    for (const ForecastTailCause& cause : forecast.scenarios->tail) {
+      tail.rows.push_back({cause.rank ? fmt::format("{} of rank {}", cause.what, *cause.rank) : cause.what,
+                           table_count(cause.scenarios), table_number(100 * cause.share, 1),
+                           ms_text(cause.mean_excess_ms)});
+    }
+    tail.caption =
+        fmt::format("Slow: {} of {} scenarios, from {} ms on; drawn from {}.",
+                    table_count(forecast.scenarios->n_tail), table_count(forecast.scenarios->step.n),
+                    ms_text(forecast.scenarios->tail_from_ms), forecast.scenarios->drawn_from);
+    section.blocks.push_back(std::move(tail));
+  }
+  document.sections.push_back(std::move(section));
+}
+
+void add_throughput_figures(ReportDocument& document, const Forecast& forecast) {
+  const ForecastThroughput& t = forecast.throughput;
+  if (t.tokens_per_s_per_gpu && t.tokens_per_s) {
+    document.figures.push_back({"Tokens per second", table_number(*t.tokens_per_s, 0),
+                                table_number(*t.tokens_per_s_per_gpu, 0) + " per GPU"});
+  } else if (t.samples_per_s) {
+    document.figures.push_back({"Samples per second", table_number(*t.samples_per_s, 0)});
+  }
+  if (t.mfu) {
+    document.figures.push_back(
+        {"MFU", table_number(100 * *t.mfu, 1) + " %",
+         t.tflops_per_gpu ? table_number(*t.tflops_per_gpu, 1) + " TFLOP/s per GPU" : std::string{}});
+  }
+}
+
+void add_training_section(ReportDocument& document, const Forecast& forecast) {
+  if (!forecast.training) return;
+  std::string text = training_text(forecast);
+  text.erase(0, text.find_first_not_of('\n'));
+  while (text.ends_with('\n')) text.pop_back();
+  document.sections.push_back({"The whole training", {ReportText{std::move(text)}}});
+}
+
+void add_schedule(ReportDocument& document, std::string title, const StepPicture& picture,
+                  std::string caption) {
+  if (picture.rows.empty()) return;
+  document.sections.push_back(
+      {std::move(title), {ReportFigure{schedule_chart(picture), std::move(caption)}}});
+}
+
+}  // namespace stepcast::detail

@@ -1,0 +1,41 @@
+// Pieces that the pages of several verbs share.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "stepcast/analyze/forecast.h"
+#include "stepcast/analyze/step_picture.h"
+#include "stepcast/report/document.h"
+
+namespace stepcast::detail {
+
+// Milliseconds with as many decimals as their size asks for: "8,654.8", "12.35", "0.123".
+[[nodiscard]] std::string ms_text(double ms);
+[[nodiscard]] std::string percent_text(double part, double whole);
+// "p10 447.9, p90 541.2"; empty for a time without a band.
+[[nodiscard]] std::string band_text(double p10_ms, double p90_ms);
+
+// Where the time of rank classes goes: a stacked bar for each, and a table of the parts of one.
+[[nodiscard]] ReportFigure parts_figure(const std::vector<ForecastClass>& classes, std::string caption);
+[[nodiscard]] ReportTable parts_table(const ForecastClass& one);
+// The most classes that a figure shows.
+inline constexpr std::size_t kMostClassesDrawn = 64;
+
+[[nodiscard]] ReportTable shares_table(std::string heading, std::span<const ForecastShare> shares,
+                                       double length_ms, std::size_t most);
+// Nothing where there is no path.
+void add_critical_path(ReportDocument& document, const Forecast& forecast, const StepPicture* picture);
+// What every stream of the class that ends last does.
+void add_streams(ReportDocument& document, const Forecast& forecast);
+// Distributions, where they were asked for.
+void add_distributions(ReportDocument& document, const Forecast& forecast);
+// Throughput and the whole training among the figures on top.
+void add_throughput_figures(ReportDocument& document, const Forecast& forecast);
+void add_training_section(ReportDocument& document, const Forecast& forecast);
+void add_schedule(ReportDocument& document, std::string title, const StepPicture& picture,
+                  std::string caption);
+
+}  // namespace stepcast::detail

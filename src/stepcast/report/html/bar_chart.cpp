@@ -1,0 +1,158 @@
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "stepcast/report/html/charts.h"
+#include "stepcast/report/text_table.h"
+
+namespace stepcast {
+namespace {
+
+constexpr double kWidth = 960, kBarFrom = 150, kLeastBarTo = 640, kRowHeight = 26, kBarHeight = 18, kTop = 4,
+                 kAxis = 22;
+
+constexpr double kCharacter = 6.8;  // mean width
+
+// A text that has to fit between two places: about so many characters.
+std::string fitting(const std::string& text, double width) {
+  return shorten(text, static_cast<std::size_t>(std::max(3.0, width / kCharacter)));
+}
+
+// Where bars end at most, so that the longest note has room.
+double bars_end(const BarChart& chart) {
+  std::size_t longest = 4;
+  for (const Bar& bar : chart.bars) longest = std::max(longest, bar.note.size());
+  return std::max(kLeastBarTo, kWidth - 14 - kCharacter * static_cast<double>(longest));
+}
+
+double total(const Bar& bar) {
+  double sum = 0;
+  for (const BarPart& part : bar.parts) sum += std::max(0.0, part.value);
+  return sum;
+}
+
+void draw_parts(Markup& svg, const BarChart& chart, const Bar& bar, double y, double scale) {
+  constexpr double kRoomForText = 44;
+  const double sum = total(bar);
+  double at = 0;
+  for (const BarPart& part : bar.parts) {
+    if (part.value <= 0) continue;
+    const double x = kBarFrom + at * scale, width = part.value * scale;
+    at += part.value;
+    svg.open("rect", {{"class", part.colour}, {"x", x}, {"y", y}, {"width", width}, {"height", kBarHeight}});
+    svg.element("title", {},
+                fmt::format("{}: {}: {} {} ({:.1f} %)", bar.label, part.name,
+                            table_number(part.value, chart.decimals), chart.unit, 100 * part.value / sum));
+    svg.close();
+    if (width < kRoomForText) continue;
+    svg.element("text", {{"class", "in " + part.colour}, {"x", x + width / 2}, {"y", y + kBarHeight - 5}},
+                table_number(part.value, chart.decimals));
+  }
+}
+
+void draw_axis(Markup& svg, const BarChart& chart, double most, double scale, double bottom) {
+  constexpr int kTicks = 6;
+  for (const double tick : round_ticks(0, most, kTicks)) {
+    const double x = kBarFrom + tick * scale;
+    svg.leaf("line", {{"class", "grid"}, {"x1", x}, {"x2", x}, {"y1", kTop}, {"y2", bottom}});
+    svg.element("text", {{"class", "tick"}, {"x", x}, {"y", bottom + 15}}, fmt::format("{:g}", tick));
+  }
+  svg.element("text", {{"class", "unit"}, {"x", 0}, {"y", bottom + 15}}, chart.unit);
+}
+
+}  // namespace
+
+std::string part_colour(std::string_view key) {
+  const std::size_t colon = key.find(": ");
+  const std::string_view kind = key.substr(0, colon);
+  std::string what;
+  if (colon != std::string_view::npos) {
+    for (const char c : key.substr(colon + 2)) {
+      if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) what += c;
+      if (c == '_' || c == ' ') what += '-';
+    }
+  }
+  if (kind == "computation") return "c-compute c-" + what;
+  if (kind == "exposed communication") return "c-comm c-group-" + what;
+  if (kind == "idle") return "c-idle c-idle-" + what;
+  if (kind == "exposed copies") return "c-copies";
+  return "c-other";
+}
+
+std::vector<double> round_ticks(double low, double high, int count) {
+  std::vector<double> ticks;
+  if (!std::isfinite(low) || !std::isfinite(high) || high <= low || count < 1) return ticks;
+  const double rough = (high - low) / count;
+  const double power = std::pow(10.0, std::floor(std::log10(rough)));
+  double step = power;
+  for (const double factor : {2.0, 5.0, 10.0}) {
+    if (step < rough) step = factor * power;
+  }
+  if (!(step > 0) || (high - low) / step > 1000) return ticks;
+  const auto first = static_cast<long long>(std::ceil(low / step - 1e-9));
+  const auto last = static_cast<long long>(std::floor(high / step + 1e-9));
+  for (long long i = first; i <= last; ++i) ticks.push_back(static_cast<double>(i) * step);
+  return ticks;
+}
+
+Markup legend(const std::vector<LegendEntry>& entries) {
+  Markup list;
+  list.open("ul", {{"class", "legend"}});
+  std::vector<std::string> seen;
+  for (const LegendEntry& entry : entries) {
+    if (std::find(seen.begin(), seen.end(), entry.text) != seen.end()) continue;
+    seen.push_back(entry.text);
+    list.open("li");
+    list.element("i", {{"class", entry.colour}}, "");
+    list.text(entry.text).close();
+  }
+  list.close();
+  return list;
+}
+
+Markup bar_chart(const BarChart& chart) {
+  double most = 0;
+  std::vector<LegendEntry> entries;
+  for (const Bar& bar : chart.bars) {
+    most = std::max({most, total(bar), bar.limit.value_or(0)});
+    for (const BarPart& part : bar.parts) {
+      if (part.value > 0) entries.push_back({part.colour, part.name});
+    }
+  }
+  Markup out;
+  if (!(most > 0) || !std::isfinite(most)) return out;
+  const double scale = (bars_end(chart) - kBarFrom) / most;
+  const double bottom = kTop + kRowHeight * static_cast<double>(chart.bars.size());
+  out.open("div", {{"class", "plot"}});
+  out.open("svg", {{"viewBox", fmt::format("0 0 {} {}", coordinate(kWidth), coordinate(bottom + kAxis))},
+                   {"role", "img"}});
+  draw_axis(out, chart, most, scale, bottom);
+  for (std::size_t i = 0; i < chart.bars.size(); ++i) {
+    const Bar& bar = chart.bars[i];
+    const double y = kTop + kRowHeight * static_cast<double>(i) + (kRowHeight - kBarHeight) / 2;
+    out.element("text", {{"class", "row"}, {"x", kBarFrom - 10}, {"y", y + kBarHeight - 5}},
+                fitting(bar.label, kBarFrom - 14));
+    draw_parts(out, chart, bar, y, scale);
+    const double end = kBarFrom + std::max(total(bar), bar.limit.value_or(0)) * scale;
+    out.element("text", {{"class", "note"}, {"x", end + 8}, {"y", y + kBarHeight - 5}},
+                fitting(bar.note, kWidth - end - 8));
+    if (bar.limit) {
+      const double x = kBarFrom + *bar.limit * scale;
+      out.open("line", {{"class", "limit"}, {"x1", x}, {"x2", x}, {"y1", y - 3}, {"y2", y + kBarHeight + 3}});
+      out.element(
+          "title", {},
+          fmt::format("{}: {} {}", chart.limit_name, table_number(*bar.limit, chart.decimals), chart.unit));
+      out.close();
+    }
+  }
+  out.close().close();
+  if (chart.with_legend) {
+    if (!chart.limit_name.empty()) entries.push_back({"c-limit", chart.limit_name});
+    out.append(legend(entries));
+  }
+  return out;
+}
+
+}  // namespace stepcast

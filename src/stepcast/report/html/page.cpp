@@ -1,0 +1,202 @@
+#include "stepcast/report/html/page.h"
+
+#include <cmath>
+#include <cstddef>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stepcast/base/version.h"
+#include "stepcast/report/html/assets.h"
+
+namespace stepcast {
+namespace {
+
+constexpr std::string_view kJsonBegin = R"(<script type="application/json" id="stepcast-json">)";
+constexpr std::string_view kJsonEnd = "</script>";
+
+// JSON holds '<' inside strings alone, where it may be written as an escape: so nothing in it ends the element.
+std::string json_in_html(std::string_view json) {
+  std::string out;
+  out.reserve(json.size());
+  for (const char c : json) {
+    if (c == '<') {
+      out += "\\u003c";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+class PageWriter {
+ public:
+  Markup body(const ReportDocument& document, bool tools) {
+    page_.open("div", {{"class", "stepcast"}}).open("header");
+    if (tools)
+      page_.open("div", {{"class", "tools"}})
+          .element("button", {{"class", "theme"}, {"type", "button"}, {"hidden", "hidden"}}, "dark / light")
+          .close();
+    page_.element("h1", {}, document.title);
+    for (const std::string& line : document.subject) page_.element("p", {{"class", "subject"}}, line);
+    if (!document.verdict.empty()) page_.element("p", {{"class", "verdict"}}, document.verdict);
+    if (!document.figures.empty()) figures(document);
+    page_.close();
+    for (const ReportSection& section : document.sections) this->section(section);
+    if (tools) {
+      page_.element("footer", {},
+                    fmt::format("stepcast {}. The answer as JSON is inside this file.", version()));
+    }
+    page_.close();
+    return std::move(page_);
+  }
+
+  void operator()(const ReportText& block) { page_.element("p", {}, block.text); }
+
+  void operator()(const ReportList& block) {
+    page_.open("ul", {{"class", "list"}});
+    for (const std::string& item : block.items) page_.element("li", {}, item);
+    page_.close();
+  }
+
+  void operator()(const ReportFigure& block) {
+    if (block.picture.empty()) return;
+    page_.open("figure").append(block.picture);
+    if (!block.caption.empty()) page_.element("figcaption", {}, block.caption);
+    page_.close();
+  }
+
+  void operator()(const ReportCode& block) {
+    page_.open("div", {{"class", "code"}});
+    if (!block.label.empty()) page_.element("p", {{"class", "small"}}, block.label);
+    page_.element("pre", {}, block.text);
+    copy_button(block.text);
+    page_.close();
+  }
+
+  void operator()(const ReportTable& table) {
+    if (table.rows.empty()) return;
+    page_.open("div", {{"class", "scroll"}}).open("table").open("thead").open("tr");
+    for (const ReportColumn& column : table.columns) {
+      page_.element("th", {{"class", column.is_number ? "number" : "word"}, {"scope", "col"}},
+                    column.heading);
+    }
+    page_.close().close().open("tbody");
+    for (std::size_t r = 0; r < table.rows.size(); ++r) row(table, r);
+    page_.close().close().close();
+    if (!table.caption.empty()) page_.element("p", {{"class", "small"}}, table.caption);
+  }
+
+ private:
+  void figures(const ReportDocument& document) {
+    page_.open("dl", {{"class", "figures"}});
+    for (const KeyFigure& figure : document.figures) {
+      page_.open("div");
+      page_.element("dt", {}, figure.label);
+      page_.open("dd").element("b", {}, figure.value);
+      if (!figure.detail.empty()) page_.element("span", {}, figure.detail);
+      if (!figure.source.empty()) page_.element("em", {{"class", "source"}}, figure.source);
+      page_.close().close();
+    }
+    page_.close();
+  }
+
+  void section(const ReportSection& section) {
+    if (section.blocks.empty()) return;
+    if (section.folded) {
+      page_.open("details").element("summary", {}, section.title);
+    } else {
+      page_.open("section").element("h2", {}, section.title);
+    }
+    for (std::size_t i = 0; i < section.blocks.size();) {
+      std::size_t end = i;
+      while (end < section.blocks.size() && is_narrow(section.blocks[end])) ++end;
+      if (end - i > 1) {
+        page_.open("div", {{"class", "tables"}});
+        for (; i < end; ++i) {
+          page_.open("div");
+          std::visit(*this, section.blocks[i]);
+          page_.close();
+        }
+        page_.close();
+      } else {
+        std::visit(*this, section.blocks[i++]);
+      }
+    }
+    page_.close();
+  }
+
+  // Such tables stand side by side.
+  static bool is_narrow(const ReportBlock& block) {
+    constexpr std::size_t kColumns = 4;
+    const auto* table = std::get_if<ReportTable>(&block);
+    return table != nullptr && table->columns.size() <= kColumns && !table->rows.empty();
+  }
+
+  void row(const ReportTable& table, std::size_t r) {
+    page_.open("tr", {{"class", table.emphasized == r ? "chosen" : "plain"}});
+    for (std::size_t c = 0; c < table.columns.size(); ++c) {
+      const ReportCell cell = c < table.rows[r].size() ? table.rows[r][c] : ReportCell{};
+      constexpr std::size_t kShort = 48;
+      const char* const kind = table.columns[c].is_number   ? "number"
+                               : cell.text.size() <= kShort ? "word short"
+                                                            : "word";
+      if (std::isfinite(cell.sorts_as)) {
+        page_.open("td", {{"class", kind}, {"data-v", fmt::format("{:.9g}", cell.sorts_as)}});
+      } else {
+        page_.open("td", {{"class", kind}});
+      }
+      if (!cell.swatch.empty()) page_.element("i", {{"class", cell.swatch}}, "");
+      page_.text(cell.text);
+      if (!cell.copies.empty()) copy_button(cell.copies);
+      page_.close();
+    }
+    page_.close();
+  }
+
+  void copy_button(const std::string& text) {
+    page_.element("button",
+                  {{"class", "copy"}, {"type", "button"}, {"hidden", "hidden"}, {"data-copy", text}}, "copy");
+  }
+
+  Markup page_;
+};
+
+}  // namespace
+
+std::string report_html(const ReportDocument& document) {
+  const Markup body = PageWriter{}.body(document, true);
+  const std::string policy = fmt::format(
+      "default-src 'none'; style-src 'unsafe-inline'; script-src '{}'; img-src data:; base-uri 'none'; "
+      "form-action 'none'",
+      report_script_hash());
+  std::string page = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
+  page += fmt::format("<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n", policy);
+  page += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n";
+  page += fmt::format("<meta name=\"generator\" content=\"stepcast {}\">\n", escape_markup(version()));
+  page += fmt::format("<title>{}</title>\n", escape_markup(document.title));
+  page += fmt::format("<link rel=\"icon\" href=\"data:,\">\n<style>\n{}</style>\n</head>\n<body>\n",
+                      report_style());
+  page += body.str();
+  page += '\n';
+  page += kJsonBegin;
+  page += json_in_html(document.json);
+  page += kJsonEnd;
+  page += fmt::format("\n<script>{}</script>\n</body>\n</html>\n", report_script());
+  return page;
+}
+
+std::string report_fragment(const ReportDocument& document) {
+  return fmt::format("<style>\n{}</style>\n{}", report_style(), PageWriter{}.body(document, false).str());
+}
+
+std::optional<std::string> embedded_json(std::string_view page) {
+  const std::size_t begin = page.find(kJsonBegin);
+  if (begin == std::string_view::npos) return std::nullopt;
+  const std::string_view rest = page.substr(begin + kJsonBegin.size());
+  const std::size_t end = rest.find(kJsonEnd);
+  if (end == std::string_view::npos) return std::nullopt;
+  return std::string{rest.substr(0, end)};
+}
+
+}  // namespace stepcast

@@ -1,0 +1,174 @@
+// Points in a plane, and a matrix.
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "stepcast/report/html/charts.h"
+#include "stepcast/report/text_table.h"
+
+namespace stepcast {
+namespace {
+
+constexpr double kWidth = 960, kHeight = 380, kLeft = 70, kRight = 930, kTop = 18, kBottom = 330;
+
+// From values to places.
+struct Scale {
+  double low = 0, high = 1, from = 0, to = 1;
+  [[nodiscard]] double at(double value) const { return from + (value - low) / (high - low) * (to - from); }
+};
+
+Scale scale_over(double low, double high, double from, double to) {
+  constexpr double kMargin = 0.06;
+  const double room = high > low ? kMargin * (high - low) : std::max(1e-9, std::abs(high)) * kMargin;
+  // What is near zero begins there.
+  const double begin = low >= 0 && low < 0.3 * high ? 0 : low - room;
+  return {begin, high + room, from, to};
+}
+
+void draw_frame(Markup& svg, const ScatterChart& chart, const Scale& x, const Scale& y) {
+  constexpr int kTicksX = 8, kTicksY = 6;
+  for (const double tick : round_ticks(x.low, x.high, kTicksX)) {
+    svg.leaf("line",
+             {{"class", "grid"}, {"x1", x.at(tick)}, {"x2", x.at(tick)}, {"y1", kTop}, {"y2", kBottom}});
+    svg.element("text", {{"class", "tick"}, {"x", x.at(tick)}, {"y", kBottom + 17}},
+                fmt::format("{:g}", tick));
+  }
+  for (const double tick : round_ticks(y.low, y.high, kTicksY)) {
+    svg.leaf("line",
+             {{"class", "grid"}, {"x1", kLeft}, {"x2", kRight}, {"y1", y.at(tick)}, {"y2", y.at(tick)}});
+    svg.element("text", {{"class", "row"}, {"x", kLeft - 8}, {"y", y.at(tick) + 4}},
+                fmt::format("{:g}", tick));
+  }
+  svg.element("text", {{"class", "axis"}, {"x", (kLeft + kRight) / 2}, {"y", kBottom + 40}}, chart.x_title);
+  svg.element("text", {{"class", "unit"}, {"x", 4}, {"y", 11}}, chart.y_title);
+  if (chart.y_limit) {
+    const double at = y.at(*chart.y_limit);
+    svg.leaf("line", {{"class", "limit"}, {"x1", kLeft}, {"x2", kRight}, {"y1", at}, {"y2", at}});
+    svg.element("text", {{"class", "row"}, {"x", kRight}, {"y", at - 5}}, chart.y_limit_name);
+  }
+  if (chart.x_limit) {
+    const double at = x.at(*chart.x_limit);
+    svg.leaf("line", {{"class", "limit"}, {"x1", at}, {"x2", at}, {"y1", kTop}, {"y2", kBottom}});
+    svg.element("text", {{"class", "note"}, {"x", at + 5}, {"y", kTop + 10}}, chart.x_limit_name);
+  }
+}
+
+void widen(double& low, double& high, double value) {
+  if (!std::isfinite(value)) return;
+  low = std::min(low, value);
+  high = std::max(high, value);
+}
+
+}  // namespace
+
+Markup scatter_chart(const ScatterChart& chart) {
+  constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  double x_low = kInfinite, x_high = -kInfinite, y_low = kInfinite, y_high = -kInfinite;
+  for (const ScatterPoint& p : chart.points) {
+    if (!std::isfinite(p.x) || !std::isfinite(p.y)) continue;
+    widen(x_low, x_high, p.x);
+    widen(y_low, y_high, p.y);
+    // The whiskers of what is labelled are to be seen.
+    if (!p.label.empty() && p.x_low) widen(x_low, x_high, *p.x_low);
+    if (!p.label.empty() && p.x_high) widen(x_low, x_high, *p.x_high);
+  }
+  Markup out;
+  if (x_low > x_high) return out;
+  if (chart.y_limit) widen(y_low, y_high, *chart.y_limit);
+  if (chart.x_limit) widen(x_low, x_high, *chart.x_limit);
+  const Scale x = scale_over(x_low, x_high, kLeft, kRight), y = scale_over(y_low, y_high, kBottom, kTop);
+  out.open("div", {{"class", "plot"}});
+  out.open("svg",
+           {{"viewBox", fmt::format("0 0 {} {}", coordinate(kWidth), coordinate(kHeight))}, {"role", "img"}});
+  draw_frame(out, chart, x, y);
+  for (const ScatterPoint& p : chart.points) {
+    if (!std::isfinite(p.x) || !std::isfinite(p.y)) continue;
+    if (!p.label.empty() && p.x_low && p.x_high) {
+      out.leaf("line", {{"class", "whisker"},
+                        {"x1", x.at(std::max(*p.x_low, x.low))},
+                        {"x2", x.at(std::min(*p.x_high, x.high))},
+                        {"y1", y.at(p.y)},
+                        {"y2", y.at(p.y)}});
+    }
+    out.open("circle", {{"class", "dot " + p.colour}, {"cx", x.at(p.x)}, {"cy", y.at(p.y)}, {"r", 5}});
+    out.element("title", {}, p.name).close();
+  }
+  for (const ScatterPoint& p : chart.points) {
+    if (p.label.empty() || !std::isfinite(p.x) || !std::isfinite(p.y)) continue;
+    const bool left = x.at(p.x) > (kLeft + kRight) / 2;
+    out.element("text",
+                {{"class", left ? "row strong" : "note strong"},
+                 {"x", x.at(p.x) + (left ? -9 : 9)},
+                 {"y", y.at(p.y) - 8}},
+                p.label);
+  }
+  out.close().close();
+  if (!chart.legend.empty()) out.append(legend(chart.legend));
+  return out;
+}
+
+Markup matrix_chart(const MatrixChart& chart) {
+  constexpr int kShades = 6;
+  constexpr double kFrom = 110, kHead = 40, kRoom = 800;
+  constexpr std::size_t kMostWithText = 12, kMostLabels = 32;
+  Markup out;
+  if (chart.rows.empty() || chart.columns.empty()) return out;
+  const auto n_columns = static_cast<double>(chart.columns.size()),
+             n_rows = static_cast<double>(chart.rows.size());
+  const double width = std::min(64.0, kRoom / n_columns);
+  const double height = std::clamp(width * 0.5, 5.0, 26.0);
+  double most = 0;
+  for (const MatrixCell& cell : chart.cells) most = std::max(most, cell.value);
+  const double bottom = kHead + height * n_rows;
+  out.open("div", {{"class", "plot"}});
+  out.open("svg", {{"viewBox", fmt::format("0 0 {} {}", coordinate(kWidth), coordinate(bottom + 10))},
+                   {"role", "img"}});
+  out.element("text", {{"class", "unit"}, {"x", kFrom}, {"y", 12}}, chart.column_title);
+  out.element("text", {{"class", "unit"}, {"x", 0}, {"y", kHead - 6}}, chart.row_title);
+  const auto every = [](std::size_t n) { return (n + kMostLabels - 1) / kMostLabels; };
+  for (std::size_t c = 0; c < chart.columns.size(); c += every(chart.columns.size())) {
+    out.element("text",
+                {{"class", "tick"}, {"x", kFrom + width * (static_cast<double>(c) + 0.5)}, {"y", kHead - 6}},
+                shorten(chart.columns[c], 8));
+  }
+  for (std::size_t r = 0; r < chart.rows.size();
+       r += std::max<std::size_t>(1, height < 10 ? every(chart.rows.size()) : 1)) {
+    out.element(
+        "text",
+        {{"class", "row"}, {"x", kFrom - 8}, {"y", kHead + height * (static_cast<double>(r) + 0.5) + 4}},
+        shorten(chart.rows[r], 15));
+  }
+  out.leaf("rect", {{"class", "field"},
+                    {"x", kFrom},
+                    {"y", kHead},
+                    {"width", width * n_columns},
+                    {"height", height * n_rows}});
+  for (const MatrixCell& cell : chart.cells) {
+    if (!(cell.value > 0) || cell.row >= chart.rows.size() || cell.column >= chart.columns.size()) continue;
+    // Square roots: what is small is still to be seen beside what is large.
+    const int shade =
+        std::clamp(static_cast<int>(std::ceil(kShades * std::sqrt(cell.value / most))), 1, kShades);
+    const double x = kFrom + width * static_cast<double>(cell.column),
+                 y = kHead + height * static_cast<double>(cell.row);
+    out.open("rect", {{"class", fmt::format("shade s{}", shade)},
+                      {"x", x + 0.5},
+                      {"y", y + 0.5},
+                      {"width", std::max(1.0, width - 1)},
+                      {"height", std::max(1.0, height - 1)}});
+    out.element("title", {},
+                fmt::format("{} - {}: {} {}", chart.rows[cell.row], chart.columns[cell.column],
+                            table_number(cell.value, chart.decimals), chart.unit));
+    out.close();
+    if (chart.columns.size() > kMostWithText) continue;
+    out.element(
+        "text",
+        {{"class", shade > kShades / 2 ? "in light" : "in"}, {"x", x + width / 2}, {"y", y + height / 2 + 4}},
+        table_number(cell.value, chart.decimals));
+  }
+  out.close().close();
+  return out;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,140 @@
+// Opens pages of `stepcast ... --report` in a real browser and holds them to what docs/reports.md promises: no message on
+// the console, no request, nothing outside its box, tables that sort, flags that are copied, a dark page.
+//
+//   node check_reports.mjs OUT_DIR PAGE.html...
+//
+// Needs puppeteer-core (or playwright-core) where NODE_PATH or a node_modules folder above has it, and a Chromium
+// ($STEPCAST_CHROMIUM, else the usual names). Screenshots go to OUT_DIR. Exit code 77: nothing to test with.
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import {createRequire} from 'node:module';
+import {pathToFileURL} from 'node:url';
+
+const skip = why => { console.log(`skipped: ${why}`); process.exit(77); };
+const require = createRequire(import.meta.url);
+let puppeteer;
+try {
+  const module = require.resolve('puppeteer-core', {paths: [process.cwd(), ...(process.env.NODE_PATH || '').split(':').filter(Boolean)]});
+  puppeteer = (await import(pathToFileURL(module))).default ?? require(module);
+} catch (error) { skip(`no puppeteer-core (npm install puppeteer-core; ${error.code})`); }
+const browsers = [process.env.STEPCAST_CHROMIUM, '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
+const executablePath = browsers.find(file => file && fs.existsSync(file));
+if (!executablePath) skip('no Chromium');
+
+const [out, ...pages] = process.argv.slice(2);
+fs.mkdirSync(out, {recursive: true});
+const profile = fs.mkdtempSync(path.join(os.tmpdir(), 'stepcast-browser-'));
+const browser = await puppeteer.launch({executablePath, headless: true, userDataDir: profile, args: ['--no-sandbox',
+  '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update',
+  '--disable-sync', '--force-color-profile=srgb']});
+const problems = [];
+
+// Runs in the page: texts and marks that leave their picture, and elements that leave the page.
+const outside = () => {
+  const found = [], wide = document.documentElement.clientWidth;
+  if (document.documentElement.scrollWidth > wide) found.push(`the page is ${document.documentElement.scrollWidth} wide, the window ${wide}`);
+  for (const svg of document.querySelectorAll('.plot > svg')) {
+    const box = svg.getBoundingClientRect();
+    for (const text of svg.querySelectorAll('text')) {
+      const own = text.getBoundingClientRect();
+      if (own.width === 0) continue;
+      if (own.left < box.left - 1 || own.right > box.right + 1 || own.top < box.top - 1 || own.bottom > box.bottom + 1)
+        found.push(`text "${text.textContent.slice(0, 40)}" leaves its picture`);
+    }
+  }
+  for (const one of document.querySelectorAll('.stepcast p, .stepcast h1, .stepcast h2, .stepcast pre, .stepcast dl, .stepcast ul')) {
+    const own = one.getBoundingClientRect();
+    if (own.right > wide + 1) found.push(`<${one.tagName.toLowerCase()}> "${one.textContent.slice(0, 30)}" leaves the page`);
+  }
+  return found.slice(0, 8);
+};
+
+for (const file of pages) {
+  const name = path.basename(file, '.html'), tab = await browser.newPage();
+  const say = text => problems.push(`${name}: ${text}`);
+  tab.on('console', message => say(`console: ${message.text()}`));
+  tab.on('pageerror', error => say(`script: ${error.message}`));
+  tab.on('request', request => { if (!/^(file|data):/.test(request.url())) say(`requests ${request.url()}`); });
+  await browser.defaultBrowserContext().overridePermissions('file://', ['clipboard-read', 'clipboard-write', 'clipboard-sanitized-write']).catch(() => {});
+  for (const width of [1280, 400]) {
+    await tab.setViewport({width, height: 900});
+    await tab.emulateMediaFeatures([{name: 'prefers-color-scheme', value: 'light'}]);
+    await tab.goto(pathToFileURL(path.resolve(file)).href, {waitUntil: 'load'});
+    for (const text of await tab.evaluate(outside)) say(`${width} px: ${text}`);
+    await tab.screenshot({path: path.join(out, `${name}-${width}.png`), fullPage: true});
+  }
+  await tab.setViewport({width: 1280, height: 900});
+  await tab.goto(pathToFileURL(path.resolve(file)).href, {waitUntil: 'load'});
+
+  // The answer is inside, whole.
+  const schema = await tab.evaluate(() => JSON.parse(document.getElementById('stepcast-json').textContent).schema);
+  if (!/^stepcast\./.test(schema || '')) say('no answer as JSON inside');
+
+  // A click on a heading of numbers sorts, a second one turns the order around.
+  const sorted = await tab.evaluate(() => {
+    const numbers = table => {
+      const column = Array.from(table.tHead.rows[0].cells).findIndex((cell, at) => cell.className.includes('number') &&
+        new Set(Array.from(table.tBodies[0].rows).map(row => row.cells[at].textContent)).size > 1);
+      return column;
+    };
+    const table = Array.from(document.querySelectorAll('.stepcast table')).find(one => one.tBodies[0].rows.length > 2 && numbers(one) >= 0);
+    if (!table) return 'no table';
+    const column = numbers(table), heading = table.tHead.rows[0].cells[column];
+    const values = () => Array.from(table.tBodies[0].rows).map(row => row.cells[column]).map(cell =>
+      cell.dataset.v !== undefined ? Number(cell.dataset.v) : Number(cell.textContent.replace(/,/g, ''))).filter(value => !Number.isNaN(value));
+    heading.click();
+    const down = values(), falls = down.every((value, i) => i === 0 || down[i - 1] >= value);
+    heading.click();
+    const up = values(), rises = up.every((value, i) => i === 0 || up[i - 1] <= value);
+    return falls && rises ? '' : `column "${heading.textContent}" is not sorted: ${down} then ${up}`;
+  });
+  if (sorted) say(`sorting: ${sorted}`);
+
+  // Flags go to the clipboard.
+  const copied = await tab.evaluate(async () => {
+    const button = document.querySelector('button.copy');
+    if (!button) return '';
+    button.click();
+    await new Promise(done => setTimeout(done, 100));
+    return button.textContent === 'copied' ? '' : `the button says "${button.textContent}"`;
+  });
+  if (copied) say(`copying: ${copied}`);
+
+  // The schedule zooms, and comes back.
+  const zoomed = await tab.evaluate(() => {
+    const plot = document.querySelector('.schedule');
+    if (!plot) return '';
+    const bars = plot.querySelector('svg.bars'), before = bars.getAttribute('viewBox');
+    const buttons = Array.from(plot.nextElementSibling.querySelectorAll('button'));
+    buttons[0].click();
+    const close = bars.getAttribute('viewBox');
+    buttons[2].click();
+    return close !== before && bars.viewBox.baseVal.width === Number(before.split(' ')[2]) ? '' : `from ${before} to ${close}`;
+  });
+  if (zoomed) say(`zooming: ${zoomed}`);
+
+  // Dark by the button, and by the system.
+  const brightness = () => tab.evaluate(() => {
+    const [r, g, b] = getComputedStyle(document.querySelector('.stepcast')).backgroundColor.match(/\d+/g).map(Number);
+    return (r + g + b) / 3;
+  });
+  const light = await brightness();
+  await tab.click('button.theme');
+  if (!(await brightness() < 80 && light > 200)) say('the button does not turn the page dark');
+  await tab.screenshot({path: path.join(out, `${name}-dark.png`), fullPage: true});
+  await tab.emulateMediaFeatures([{name: 'prefers-color-scheme', value: 'dark'}]);
+  await tab.reload();
+  if (await brightness() > 80) say('a dark system has no dark page');
+
+  // Without the script the same is there to read.
+  await tab.setJavaScriptEnabled(false);
+  await tab.goto(pathToFileURL(path.resolve(file)).href, {waitUntil: 'load'});
+  await tab.setJavaScriptEnabled(true);
+  await tab.close();
+}
+await browser.close();
+fs.rmSync(profile, {recursive: true, force: true});
+for (const problem of problems) console.error(problem);
+console.log(`${pages.length} pages, ${problems.length} problems; screenshots in ${out}`);
+process.exit(problems.length ? 1 : 0);

@@ -1,0 +1,20 @@
+#!/bin/sh
+# run.sh STEPCAST NODE OUT: makes a page of every verb and has check_reports.mjs open them. From the root of the checkout.
+set -eu
+stepcast=$1 node=$2 out=$3
+here=$(dirname "$0")
+mkdir -p "$out"
+page() { # NAME VERB ARGUMENTS...
+  name=$1
+  shift
+  "$stepcast" "$@" --report "$out/$name.html" >"$out/$name.txt"
+}
+page predict predict --model llama-3-8b --gpus 64 --pp 4 --gbs 128
+page predict-long predict --model llama-3-70b --gpus 512 --tp 4 --pp 16 --gbs 4096 --sequence-parallel --use-distributed-optimizer
+page predict-recommendation predict --model dlrm-dcnv2-mlperf --gpus 8
+page predict-trace predict --trace examples/dlrm_4gpu --platform dgx-h100 --scenarios 200 --jitter 5%
+page replay replay examples/dlrm_4gpu
+page plan plan --model llama-3-8b --gpus 32 --gbs 128
+page training plan --model llama-3-8b --platform dgx-a100,dgx-h100 --gpus 32,64 --gbs 256 --train-tokens 1T --within 90d
+page shard shard --generate 2021 --gpus 8 --evaluations 100
+exec "$node" "$here/check_reports.mjs" "$out/screenshots" "$out"/*.html

@@ -1,0 +1,199 @@
+// Pages of whole answers: complete without network and script, with the answer inside, whatever names they hold.
+
+#include <string>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stepcast/api/stepcast.h"
+#include "stepcast/plan/layout_plan.h"
+#include "stepcast/platform/platform_file.h"
+#include "stepcast/report/html/assets.h"
+#include "stepcast/report/html/charts.h"
+#include "stepcast/report/plan_document.h"
+#include "stepcast/report/replay_report.h"
+
+#include "tests/report/html_check.h"
+#include "tests/support/paths.h"
+
+namespace stepcast::test {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+constexpr const char* kHostile =
+    "</script><script>alert(1)</script>\"'><img src=x onerror=alert(1)>\x1B[31m\xE2\x80\xAE|`_*";
+
+std::size_t count(const std::string& text, const std::string& what) {
+  std::size_t n = 0;
+  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++n;
+  return n;
+}
+
+// What holds for every page.
+void expect_sound(const std::string& page, const std::string& json) {
+  EXPECT_EQ(html_problem(page), "");
+  EXPECT_THAT(page, HasSubstr("default-src 'none'"));
+  EXPECT_THAT(page, HasSubstr("script-src '" + std::string{report_script_hash()} + "'"));
+  EXPECT_EQ(count(page, "<script"), 2U);  // the answer, and ours
+  EXPECT_THAT(page, Not(HasSubstr("<img")));
+  EXPECT_THAT(page, Not(HasSubstr("src=\"")));
+  EXPECT_THAT(page, Not(HasSubstr("\"nan")));
+  std::string inside = embedded_json(page).value_or("none");
+  for (std::size_t at = 0; (at = inside.find("\\u003c", at)) != std::string::npos;)
+    inside.replace(at, 6, "<");
+  EXPECT_EQ(inside, json);
+}
+
+Forecast small_forecast() {
+  Forecast f;
+  f.kind = "transformer";
+  f.model = kHostile;
+  f.n_gpus = 2;
+  f.gpu = kHostile;
+  f.step_time_ms = 10;
+  f.step_time_p10_ms = 9;
+  f.step_time_p90_ms = 12;
+  f.source = EstimateSource::fitted;
+  ForecastClass c;
+  c.name = kHostile;
+  c.window_ms = 10;
+  c.computation_ms = 7;
+  c.computation_by_class_ms = {{"gemm", 5}, {kHostile, 2}};
+  c.exposed_comm_ms = 1;
+  c.exposed_comm_by_group_ms = {{kHostile, 1}};
+  c.idle_ms = {{"pipeline", 2}};
+  f.classes = {c, c};
+  f.layout = {{kHostile, std::string{kHostile}}, {"tensor_parallel", 2.0}};
+  f.notes = {kHostile};
+  f.critical_path.length_ms = 10;
+  f.critical_path.by_class = {{kHostile, 10, 3}};
+  f.coverage.unmodelled = {{kHostile, 3, 1.0}};
+  f.coverage.assumed = 1;
+  return f;
+}
+
+TEST(ReportPages, HostileNamesStayText) {
+  const Forecast forecast = small_forecast();
+  const Sensitivity sensitivity{10,
+                                {{.resource = kHostile, .path_ms = 3, .elasticity = 0.3, .saved_ms = 0.3}}};
+  StepPictures pictures;
+  pictures.passes.length_ms = 10;
+  pictures.passes.rows = {{.name = kHostile, .bars = {{0, 5, PicturePart::forward, 0}}, .transfers = {}}};
+  const ReportDocument document = forecast_document(forecast, {&sensitivity, &pictures});
+  const std::string page = report_html(document);
+  expect_sound(page, forecast_json(forecast));
+  EXPECT_THAT(page, Not(HasSubstr("<script>alert")));
+  EXPECT_THAT(page, Not(HasSubstr("\x1B")));
+
+  const std::string markdown = report_markdown(document);
+  EXPECT_THAT(markdown, Not(HasSubstr("<script>")));
+  EXPECT_THAT(markdown, HasSubstr("\\<script\\>"));
+  EXPECT_THAT(markdown, Not(HasSubstr("\x1B")));
+
+  const std::string fragment = report_fragment(document);
+  EXPECT_EQ(html_problem(fragment), "");
+  EXPECT_EQ(count(fragment, "<script"), 0U);
+}
+
+// 2432.9 ms and 14.7 % of the README would stand here as they do in the text: from the same Forecast.
+TEST(ReportPages, VerdictSaysTimeBandAndTheLargestLoss) {
+  Forecast f = small_forecast();
+  f.classes[0].exposed_comm_by_group_ms = {{"tensor", 1}};
+  EXPECT_EQ(forecast_verdict(f),
+            "A step takes 10.00 ms (p10 9.000, p90 12.00). GPUs compute for 70.0 % of it; the largest loss "
+            "is idle: "
+            "pipeline bubble (2.000 ms, 20.0 %).");
+  f.memory.emplace();
+  f.memory->margin_GiB = -3.5;
+  EXPECT_THAT(forecast_verdict(f), HasSubstr("and does not fit: 3.5 GiB of memory are missing"));
+}
+
+TEST(ReportPages, DescribedStepShowsItsSchedule) {
+  const Session session;
+  PredictRequest request{.job = {.model = "llama-3-8b", .n_gpus = 32}, .platform = "dgx-h100"};
+  request.job.settings.pipeline = 4;
+  request.job.settings.global_batch_sequences = 64;
+  const auto answer = session.illustrate(request);
+  ASSERT_TRUE(answer.ok()) << answer.error().message();
+  const StepPicture& passes = answer->pictures.passes;
+  ASSERT_EQ(passes.rows.size(), 4U);
+  // 64 sequences over 8 data-parallel ranks: 8 micro-batches forward, 8 backward, one update.
+  EXPECT_EQ(passes.rows[0].bars.size(), 17U);
+  EXPECT_EQ(passes.rows[0].bars.front().part, PicturePart::forward);
+  EXPECT_EQ(passes.rows[0].bars.back().part, PicturePart::update);
+  EXPECT_NEAR(passes.length_ms, answer->forecast.step_time_ms, 1e-6 * passes.length_ms);
+  EXPECT_EQ(answer->forecast.step_time_ms, session.predict(request)->step_time_ms);
+  const std::string page = report_html(forecast_document(answer->forecast, answer->illustrations()));
+  expect_sound(page, forecast_json(answer->forecast));
+  for (const char* title : {"Where the time goes", "Memory of a GPU", "Schedule of the pipeline",
+                            "What 10 % more of a resource would save", "What this rests on"}) {
+    EXPECT_THAT(page, HasSubstr(title));
+  }
+}
+
+TEST(ReportPages, ReplayShowsWhoWaitsForWhom) {
+  const Session session;
+  const auto replayed =
+      session.replay({.places = {source_dir() / "examples" / "dlrm_4gpu"}, .pictures = true});
+  ASSERT_TRUE(replayed.ok()) << replayed.error().message();
+  ASSERT_EQ(replayed->pictures.ranks.rows.size(), 4U);
+  // The rows of a rank sum to its step, however small the slots are.
+  const ReportDocument document = replay_document(*replayed->analysis, &replayed->pictures);
+  for (std::size_t r = 0; r < 4; ++r) {
+    double sum = 0;
+    for (const PictureBar& bar : replayed->pictures.ranks.rows[r].bars) sum += bar.time_ms;
+    EXPECT_NEAR(sum, replayed->simulated.classes[r].window_ms, 1e-9 * sum) << r;
+  }
+  const std::string page = report_html(document);
+  expect_sound(page, replay_json(*replayed->analysis));
+  EXPECT_THAT(page, HasSubstr("Who waits for whom"));
+  EXPECT_THAT(page, HasSubstr("rank 0 - 3: 2.48 ms"));  // rank 0 waits for rank 3
+  EXPECT_LT(page.size(), 400'000U);
+}
+
+TEST(ReportPages, PlanMarksTheChosenLayout) {
+  const auto platform = load_platform("dgx-h100");
+  ASSERT_TRUE(platform.ok());
+  PlanRequest request;
+  request.job.model = "llama-3-8b";
+  request.job.settings.global_batch_sequences = 32;
+  request.n_gpus = 8;
+  const auto plan = plan_layouts(request, *platform);
+  ASSERT_TRUE(plan.ok()) << plan.error().message();
+  const PlanSubject subject{"dgx-h100", platform->device.name, 20};
+  const std::string page = report_html(plan_document(*plan, subject));
+  expect_sound(page, plan_json(*plan, subject));
+  EXPECT_THAT(page, HasSubstr("Time against memory"));
+  EXPECT_EQ(count(page, "<tr class=\"chosen\""), 1U);
+  EXPECT_LT(page.size(), 2'000'000U);
+}
+
+TEST(EmbeddedJson, IsNothingInOtherTexts) {
+  EXPECT_FALSE(embedded_json("").has_value());
+  EXPECT_FALSE(embedded_json("{\"schema\": \"stepcast.forecast/1\"}").has_value());
+  EXPECT_FALSE(embedded_json("<script type=\"application/json\" id=\"stepcast-json\">{").has_value());
+}
+
+TEST(EmbeddedJson, IsReadBackAsTheSameForecast) {
+  const Forecast forecast = small_forecast();
+  const auto json = embedded_json(report_html(forecast_document(forecast)));
+  ASSERT_TRUE(json.has_value());
+  const auto back = forecast_from_json(*json);
+  ASSERT_TRUE(back.ok()) << back.error().message();
+  EXPECT_EQ(forecast_json(*back), forecast_json(forecast));
+}
+
+TEST(RoundTicks, AreRoundAndInside) {
+  EXPECT_THAT(round_ticks(0, 10, 5), ElementsAre(0, 2, 4, 6, 8, 10));
+  EXPECT_THAT(round_ticks(3, 3, 5), IsEmpty());
+  EXPECT_THAT(round_ticks(0, std::numeric_limits<double>::infinity(), 5), IsEmpty());
+  EXPECT_THAT(round_ticks(-1, 1, 4), ElementsAre(-1, -0.5, 0, 0.5, 1));
+}
+
+}  // namespace
+}  // namespace stepcast::test
