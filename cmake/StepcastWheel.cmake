@@ -7,4 +7,13 @@ function(stepcast_install_wheel dir)
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/platforms" DESTINATION ${share} COMPONENT python FILES_MATCHING PATTERN "*.json")
   install(FILES "${PROJECT_SOURCE_DIR}/data/targets.csv" "${PROJECT_SOURCE_DIR}/data/published.csv"
           DESTINATION ${share}/data COMPONENT python)
+  # The types of answers, as the schemas of this checkout have them.
+  find_package(Python COMPONENTS Interpreter REQUIRED)
+  set(stubs "${CMAKE_CURRENT_BINARY_DIR}/stubs/_answers.pyi")
+  execute_process(COMMAND "${Python_EXECUTABLE}" "${PROJECT_SOURCE_DIR}/python/make_stubs.py" "${stubs}"
+                  RESULT_VARIABLE failure)
+  if(failure)
+    message(FATAL_ERROR "python/make_stubs.py: ${failure}")
+  endif()
+  install(FILES "${stubs}" DESTINATION stepcast COMPONENT python)
 endfunction()

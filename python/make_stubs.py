@@ -1,6 +1,6 @@
-"""Writes python/stepcast/_answers.pyi: the classes of answers with the keys that docs/schemas/*.json give them.
+"""Writes _answers.pyi of the package: the classes of answers with the keys that docs/schemas/*.json give them.
 
-    python3 python/make_stubs.py [--print]
+    python3 python/make_stubs.py FILE
 """
 
 import json
@@ -19,7 +19,7 @@ ANSWERS = {
     "Inspection": "inspect",
 }
 
-HEAD = '''# Written by python/make_stubs.py from docs/schemas/*.json; do not edit.
+HEAD = '''# Written by python/make_stubs.py from docs/schemas/*.json.
 from os import PathLike
 from typing import Any, ClassVar, Iterator, KeysView, Mapping, TypeVar, Union
 
@@ -156,7 +156,6 @@ def stubs():
 
 
 if __name__ == "__main__":
-    if "--print" in sys.argv:
-        sys.stdout.write(stubs())
-    else:
-        (ROOT / "python" / "stepcast" / "_answers.pyi").write_text(stubs())
+    target = Path(sys.argv[1])
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(stubs())

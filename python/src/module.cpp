@@ -26,6 +26,8 @@
 #include <nanobind/stl/vector.h>
 
 #include "stepcast/api/stepcast.h"
+#include "stepcast/report/forecast_document.h"
+#include "stepcast/report/html/page.h"
 
 #include "described.h"
 #include "in_process.h"
@@ -154,11 +156,13 @@ double session_us(const nb::dict& keywords) {
   return forecast.ok() ? passed.count() : 0;
 }
 
-std::string text_of_forecast(const std::string& json) {
-  const Result<Forecast> forecast = forecast_from_json(json);
+Forecast read_forecast(const std::string& json) {
+  Result<Forecast> forecast = forecast_from_json(json);
   if (!forecast.ok()) throw nb::value_error(forecast.error().message().c_str());
-  return forecast_text(*forecast);
+  return *std::move(forecast);
 }
+
+std::string html_of(const Forecast& forecast) { return report_fragment(forecast_document(forecast)); }
 
 template <class Struct>
 nb::capsule capsule_of(Struct* exported, const char* name) {
@@ -200,11 +204,12 @@ NB_MODULE(_stepcast, module) {
   module.def("run", run, nb::arg("words"), nb::arg("tables"), nb::arg("progress").none());
   module.def("predict", predict, nb::arg("keywords"));
   module.def("session_us", session_us, nb::arg("keywords"));
-  module.def("forecast_text", text_of_forecast, nb::arg("json"), nb::call_guard<nb::gil_scoped_release>());
+  module.def("read_forecast", read_forecast, nb::arg("json"));
 
   nb::class_<stepcast::Forecast>(module, "Forecast")
       .def("json", [](const stepcast::Forecast& f) { return stepcast::forecast_json(f); })
       .def("text", [](const stepcast::Forecast& f) { return stepcast::forecast_text(f); })
+      .def("html", html_of)
       .def_ro("step_time_ms", &stepcast::Forecast::step_time_ms)
       .def_ro("step_time_p10_ms", &stepcast::Forecast::step_time_p10_ms)
       .def_ro("step_time_p90_ms", &stepcast::Forecast::step_time_p90_ms);

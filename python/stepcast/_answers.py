@@ -270,11 +270,14 @@ class Forecast(Answer):
             return getattr(self._handle, name)
         return super().__getattr__(name)
 
+    def _of_program(self):
+        if self._handle is None:
+            object.__setattr__(self, "_handle", _stepcast.read_forecast(self.to_json()))
+        return self._handle
+
     def __str__(self):
         """What the program prints."""
-        if self._handle is not None:
-            return self._handle.text()
-        return _stepcast.forecast_text(self.to_json())
+        return self._of_program().text()
 
     def __repr__(self):
         name = self.model or self.traces or self.kind
@@ -294,25 +297,8 @@ class Forecast(Answer):
         return [(what, ms) for what, ms in parts if ms > 0]
 
     def _repr_html_(self):
-        parts = self.parts()
-        whole = sum(ms for _, ms in parts) or 1
-        kinds = (("computation", "#3b6ea5"), ("exposed", "#c8792b"), ("idle", "#b9b9b9"))
-        svg, at = [], 0.0
-        for what, ms in parts:
-            width = 600 * ms / whole
-            color = next(color for kind, color in kinds if what.startswith(kind))
-            svg.append(
-                f'<rect x="{at:.1f}" width="{width:.1f}" height="22" fill="{color}" stroke="white" stroke-width="0.5">'
-                f"<title>{html.escape(what)}: {ms:.3f} ms, {100 * ms / whole:.1f} %</title></rect>"
-            )
-            at += width
-        rows = [(what, f"{ms:,.3f}", f"{100 * ms / whole:.1f}") for what, ms in parts]
-        head = (
-            f"<p><b>{html.escape(repr(self)[len('Forecast('):-1])}</b>; {html.escape(self.source)}"
-            f"{'; memory: ' + html.escape(self.memory.verdict) if self.memory else ''}</p>"
-        )
-        bar = f'<svg width="600" height="22" role="img" aria-label="where the time goes">{"".join(svg)}</svg>'
-        return head + bar + _html_table(("where the time goes", "ms", "%"), rows)
+        """What `--report` writes, without its script."""
+        return self._of_program().html()
 
     def plot(self, ax=None):
         """The parts as one bar each; needs matplotlib (pip install stepcast[plot]). Returns the axes."""
@@ -337,6 +323,14 @@ class Replay(Answer):
 
     __slots__ = ()
 
+    def _repr_html_(self):
+        ranks = [
+            (rank["rank"], *(f"{rank[key]:,.3f}" for key in ("measured_step_time_ms", "step_time_ms", "step_error_percent")))
+            for rank in self._items()["ranks"]
+        ]
+        head = f"<p>{html.escape(self.verdict)}</p>"
+        return head + _html_table(("rank", "measured ms", "simulated ms", "error %"), ranks) + self.simulated._repr_html_()
+
     @property
     def simulated(self):
         return Forecast(self._items()["simulated"])
@@ -351,11 +345,22 @@ class Plan(Answer):
 
     __slots__ = ()
 
+    def _repr_html_(self):
+        head = f"<p><b>{html.escape(str(self.model))} on {self.n_gpus} x {html.escape(str(self.gpu))}</b>; {self.layouts_counted.priced:,} layouts priced</p>"
+        return head + (self.table("layouts")._repr_html_() if _is_rows(self._items()["layouts"]) else "")
+
 
 class Sharding(Answer):
     """Embedding tables over GPUs (stepcast.shard/1)."""
 
     __slots__ = ()
+
+    def _repr_html_(self):
+        rows = [
+            (one["name"], f"{one['step_time_ms']:,.3f}", f"{one['lookup_imbalance']:.2f}", "yes" if one["fits"] else "no")
+            for one in self._items()["shardings"]
+        ]
+        return f"<p>{html.escape(self.verdict)}</p>" + _html_table(("sharding", "step ms", "imbalance", "fits"), rows)
 
 
 class Inspection(Answer):
@@ -397,7 +402,7 @@ def from_dict(document, tables=None):
     except (TypeError, ValueError, RecursionError) as problem:
         raise InputError(f"this is no document: {problem}") from None
     if cls is Forecast:
-        _stepcast.forecast_text(json.dumps(values))  # says which key is missing or holds something else
+        _stepcast.read_forecast(json.dumps(values))  # says which key is missing or holds something else
     return cls(values, tables)
 
 

@@ -129,7 +129,7 @@ def plan(model=None, *, progress=None, **options):
     """Searches the layouts of a training: the fastest, those that cannot be told from it, and why not the others.
 
     p = plan("gpt3-175b", platform="dgx-a100", gpus=1024, gbs=1536)
-    p.layouts[p.chosen - 1], p.table("priced").to_pandas()     # all layouts that were priced
+    p.layouts[p.chosen], p.table("priced").to_pandas()     # all layouts that were priced
     """
     _refuse(options, "json", "help")
     if model is not None:
