@@ -38,10 +38,11 @@ const Words kForecast{"predict", "--model", "llama-3-8b", "--gpus", "16", "--pp"
 TEST(ReportOutput, PageHoldsWhatJsonPrints) {
   const TemporaryFolder folder;
   const std::string trace = (source_dir() / "examples" / "dlrm_4gpu").string();
-  for (const Words& verb : {kForecast, Words{"replay", trace}, Words{"predict", "--trace", trace},
-                            Words{"predict", "--model", "dlrm-multi-gpu", "--gpus", "8"},
-                            Words{"plan", "--model", "bert-large", "--gpus", "8", "--gbs", "64"},
-                            Words{"shard", "--gpus", "8", "--sharders", "size,lookup"}}) {
+  for (const Words& verb :
+       {kForecast, Words{"replay", trace}, Words{"predict", "--trace", trace},
+        Words{"predict", "--model", "dlrm-default", "--gpus", "8"},
+        Words{"plan", "--model", "bert-large", "--gpus", "8", "--gbs", "64"},
+        Words{"shard", "--generate", "2021", "--gpus", "8", "--sharders", "size,lookup"}}) {
     const std::string page = (folder.path() / "page.html").string();
     const CommandResult text = run(with(verb, {"--report", page}));
     ASSERT_EQ(text.exit_code, 0) << verb[0] << text.err;

@@ -9,6 +9,7 @@
 #include "stepcast/api/stepcast.h"
 #include "stepcast/plan/layout_plan.h"
 #include "stepcast/platform/platform_file.h"
+#include "stepcast/report/comparison_document.h"
 #include "stepcast/report/html/assets.h"
 #include "stepcast/report/html/charts.h"
 #include "stepcast/report/plan_document.h"
@@ -171,6 +172,24 @@ TEST(ReportPages, PlanMarksTheChosenLayout) {
   EXPECT_THAT(page, HasSubstr("Time against memory"));
   EXPECT_EQ(count(page, "<tr class=\"chosen\""), 1U);
   EXPECT_LT(page.size(), 2'000'000U);
+}
+
+// 10 ms against 13: gemm 5 -> 7 ms, the bubble 2 -> 3; what they leave is no part.
+TEST(ReportPages, ComparisonIsAWaterfall) {
+  const Forecast a = small_forecast();
+  Forecast b = a;
+  b.step_time_ms = 13.5;
+  b.classes[0].computation_by_class_ms[0].time_ms = 7;
+  b.classes[0].computation_ms = 9;
+  b.classes[0].idle_ms = {{"pipeline", 3}};
+  b.classes[0].window_ms = 13;
+  const Comparison comparison = compare(a, b);
+  const std::string page = report_html(
+      comparison_document(comparison, {kHostile, "b.json"}, "B is slower.", "{\"schema\": \"x\"}"));
+  expect_sound(page, "{\"schema\": \"x\"}");
+  EXPECT_THAT(page, HasSubstr("computation: gemm: +2.000 ms"));
+  EXPECT_THAT(page, HasSubstr("idle: pipeline bubble: +1.000 ms"));
+  EXPECT_THAT(page, HasSubstr("the rest: +0.500 ms"));
 }
 
 TEST(EmbeddedJson, IsNothingInOtherTexts) {

@@ -29,6 +29,7 @@
 #include "stepcast/base/version.h"
 #include "stepcast/describe/job.h"
 #include "stepcast/plan/reshard.h"
+#include "stepcast/report/comparison_document.h"
 #include "stepcast/report/document.h"
 #include "stepcast/report/forecast_document.h"
 #include "stepcast/report/forecast_json.h"

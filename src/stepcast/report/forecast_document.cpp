@@ -267,7 +267,7 @@ ReportDocument forecast_document(const Forecast& f, const ForecastIllustrations&
     add_schedule(
         document, "Schedule of the pipeline", pictures->passes,
         "Forward and backward passes of every stage with the number of their micro-batch; thin strips are "
-        "transfers of weights and gradients. White is idle.");
+        "transfers of weights and gradients. Empty is idle.");
     if (pictures->passes.rows.empty()) {
       add_schedule(
           document, "What every rank does over the step", pictures->ranks,

@@ -40,7 +40,7 @@ class ReplayDocument {
       add_schedule(
           document_, "What every rank does over the step", pictures_->ranks,
           "Simulated. At every moment the first of these that holds: computation, communication, copies, "
-          "waiting for another rank, and what the GPU waits for when nothing runs. White is idle for other "
+          "waiting for another rank, and what the GPU waits for when nothing runs. Empty is idle for other "
           "reasons.");
     }
     waiting();
@@ -184,10 +184,10 @@ class ReplayDocument {
                                 table_count(a_.culprits.collectives), table_count(a_.culprits.ties), kTieUs);
     document_.sections.push_back(
         {"Who waits for whom",
-         {ReportFigure{
-              matrix_chart(chart),
-              "Milliseconds that the rank of a row spends inside collectives until the rank of "
-              "the column, the last one, arrives. A dark column is a rank that holds the others up."},
+         {ReportFigure{matrix_chart(chart),
+                       "Milliseconds that the rank of a row spends inside collectives until the rank of "
+                       "the column, the last one, arrives. A column of strong colour is a rank that holds "
+                       "the others up."},
           table}});
   }
 
@@ -263,7 +263,7 @@ class ReplayDocument {
     document_.sections.push_back(
         {"Arrivals at collectives",
          {ReportFigure{matrix_chart(chart),
-                       "How long after the first rank each one arrives: dark cells are late ranks."},
+                       "How long after the first rank each one arrives: strong colours are late ranks."},
           table}});
   }
 

@@ -1,4 +1,4 @@
-// Pictures in SVG, with their legends: stacked bars, points in a plane, a matrix. Texts in them are read without
+// Pictures in SVG, with their legends: stacked bars, a waterfall, points in a plane, a matrix. Texts in them are read without
 // scripts; every mark has a <title>, which browsers and report.js show when it is pointed at.
 //
 // Colours are classes of report.css, so that light and dark pages share one picture.
@@ -59,6 +59,21 @@ struct ScatterChart {
   std::string x_limit_name{};
 };
 [[nodiscard]] Markup scatter_chart(const ScatterChart& chart);
+
+struct WaterfallStep {
+  std::string name;
+  double change = 0;
+};
+// From one value to another by way of the changes between them; what these leave is a step of its own.
+struct WaterfallChart {
+  std::string from_name, to_name;
+  double from = 0, to = 0;
+  std::vector<WaterfallStep> steps;
+  std::string rest_name;  // of what the steps leave
+  std::string unit;
+  int decimals = 1;
+};
+[[nodiscard]] Markup waterfall_chart(const WaterfallChart& chart);
 
 struct MatrixCell {
   std::size_t row = 0, column = 0;

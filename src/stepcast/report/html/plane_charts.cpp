@@ -164,7 +164,7 @@ Markup matrix_chart(const MatrixChart& chart) {
     if (chart.columns.size() > kMostWithText) continue;
     out.element(
         "text",
-        {{"class", shade > kShades / 2 ? "in light" : "in"}, {"x", x + width / 2}, {"y", y + height / 2 + 4}},
+        {{"class", shade > kShades - 2 ? "in light" : "in"}, {"x", x + width / 2}, {"y", y + height / 2 + 4}},
         table_number(cell.value, chart.decimals));
   }
   out.close().close();
