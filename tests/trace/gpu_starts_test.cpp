@@ -57,6 +57,22 @@ TEST(GpuStarts, NodesOfAGraphKeepTheirDistances) {
   EXPECT_DOUBLE_EQ(slower.at(0, "join").start_us, 240);
 }
 
+// A product [20, 500] behind its launch [10, 16], and a copy launched [30, 36] that follows it at 502. No launch shows how
+// soon a copy begins on an idle GPU, and 466 us are waiting: 5 us it is. With kernels of no length it begins at 36 + 5.
+TEST(GpuStarts, LaunchesThatAllQueuedHaveAUsualDelay) {
+  TraceBuilder b;
+  const int main = b.thread(1);
+  b.step(main, 1, 0, 1000);
+  b.launch(main, 10, 6, 7, "gemm", 20, 480);
+  const std::int64_t copy = b.call(main, "cudaMemcpyAsync", 30, 6);
+  b.memcpy(copy, 7, "Memcpy DtoD (Device -> Device)", 502, 3);
+  const RecordedRank recorded = b.build();
+  EXPECT_DOUBLE_EQ(replay({recorded}).at(0, "Memcpy DtoD (Device -> Device)").start_us, 502);
+  const Replayed idle =
+      replay({recorded}, {}, [](const Program& p, Costs& c, auto&) { scale_kernels(p, c, 0); });
+  EXPECT_DOUBLE_EQ(idle.at(0, "Memcpy DtoD (Device -> Device)").start_us, 41);
+}
+
 // early [198, 218] begins 10 before long [108, 208] has ended, 90 after its start; after [219, 229] follows the
 // one that ends last.
 TEST(GpuStarts, KernelsOfOneStreamMayOverlap) {

@@ -213,7 +213,7 @@ class Pricing {
     } else if (how_.origin != nullptr && how_.target != nullptr &&
                how_.origin->platform().device.name != how_.target->platform().device.name) {
       if (task.kernel_class == KernelClass::communication)
-        factor.middle = link_ratio();  // the target's prices know of what-if factors
+        factor.middle = link_ratio(recorded_us);  // the target's prices know of what-if factors
       else
         factor.middle *= bound_ratio(task.kernel_class);
       factor.source = EstimateSource::assumed;
@@ -240,22 +240,27 @@ class Pricing {
                                            : 1.0;
   }
 
-  // The same of a transfer whose message or group is not known: as a large all-reduce of all ranks.
-  double link_ratio() {
-    if (link_ratio_) return *link_ratio_;
-    constexpr Bytes kLarge{64.0 * 1024 * 1024};
+  // The same of a transfer whose message or group is not known: as the all-reduce of all ranks that takes its recorded
+  // time on the origin.
+  double link_ratio(double recorded_us) {
     std::vector<std::uint32_t> ranks(static_cast<std::size_t>(n_ranks_));
     std::iota(ranks.begin(), ranks.end(), 0U);
     const std::array<RankSpan, 1> all{ranks};
-    const auto price_on = [&](StepPricer& prices, std::int64_t gpus_per_node) {
+    const auto price_on = [&](StepPricer& prices, std::int64_t gpus_per_node, double bytes) {
       const GroupPlacement place = place_ranks(ranks, gpus_per_node > 0 ? gpus_per_node : n_ranks_, all);
-      const Result<Estimate> once = prices.price(CollectiveOp::all_reduce, kLarge, place);
+      const Result<Estimate> once = prices.price(CollectiveOp::all_reduce, Bytes{bytes}, place);
       return once.ok() ? once->time.value() : 0.0;
     };
-    const double to = price_on(*how_.target, how_.gpus_per_node);
-    const double from = price_on(*how_.origin, how_.origin_gpus_per_node);
-    link_ratio_ = to > 0 && from > 0 ? to / from : 1.0;
-    return *link_ratio_;
+    double small = 10, large = 34;  // as powers of two: 1 KiB to 16 GiB
+    for (int i = 0; i < 20; ++i) {
+      const double middle = 0.5 * (small + large);
+      (price_on(*how_.origin, how_.origin_gpus_per_node, std::exp2(middle)) < recorded_us ? small : large) =
+          middle;
+    }
+    const double bytes = std::exp2(large);
+    const double to = price_on(*how_.target, how_.gpus_per_node, bytes);
+    const double from = price_on(*how_.origin, how_.origin_gpus_per_node, bytes);
+    return to > 0 && from > 0 ? to / from : 1.0;
   }
 
   const PricedOnce& price(WorkId id) {
@@ -317,7 +322,6 @@ class Pricing {
   std::vector<SeenKernels> seen_;                                     // [WorkId]
   std::vector<std::optional<KernelImplementation>> implementations_;  // [NameId]
   std::int64_t n_ranks_ = 2;  // of the job, or a pair where one alone is known
-  std::optional<double> link_ratio_;
   bool same_library_ = true;
   std::optional<DeviceTime> target_time_, origin_time_;
   std::map<std::tuple<std::string_view, KernelClass, std::string>, Sum> unmodelled_;

@@ -17,8 +17,7 @@ struct Samples {
   std::vector<double> clean;
   double smallest = std::numeric_limits<double>::infinity();
   std::uint32_t all = 0;
-  bool borrowed = false;   // the clean ones are those of related classes
-  bool all_queued = true;  // none began before all else had ended
+  bool borrowed = false;  // the clean ones are those of related classes
 
   void add(double value, bool is_clean) {
     value = std::max(value, 0.0);
@@ -163,7 +162,6 @@ class ConstantsLearner {
         } else {
           const DelayClass delay = launch_class(DelayKind::launch, g, w);
           after_call[delay].add(w.start_us - c.end_us, clean);
-          after_call[delay].all_queued &= !unseen_before;
           call_lengths[delay].push_back(c.end_us - c.start_us);
         }
       }
@@ -184,7 +182,8 @@ class ConstantsLearner {
       for (double& v : samples->clean) v = std::min(v, samples->smallest);
     }
     for (const auto& [delay, samples] : after_by_name) {
-      keep(samples->all_queued ? samples->learn(*delay, kUnseenLaunchUs) : samples->learn(*delay));
+      // Longer than any launch takes: all of them waited.
+      keep(samples->smallest > kLateUs ? samples->learn(*delay, kUnseenLaunchUs) : samples->learn(*delay));
     }
     const auto inside_by_name = by_name(inside_call);
     // Work that begins inside its call is rarely seen without waiting when the GPU is behind: then a call of

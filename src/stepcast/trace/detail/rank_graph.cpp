@@ -125,12 +125,6 @@ RankGraph link_rank(std::shared_ptr<const TraceIndex> index, const RecordedStep&
   // GPU work launched in the window, and what is left over from before. Work launched after it does not
   // belong here.
   double last_end_us = g.window.end_us;
-  std::unordered_map<std::uint32_t, KernelClass> class_of_name;  // few names, many kernels
-  const auto class_of = [&](NameId name) {
-    const auto [it, fresh] = class_of_name.try_emplace(name.index());
-    if (fresh) it->second = classify_kernel(r.names.text(name));
-    return it->second;
-  };
   const auto add = [&](std::size_t i, std::int32_t call) {
     const GpuOp& op = r.gpu_ops[i];
     GpuWork w;
@@ -142,7 +136,7 @@ RankGraph link_rank(std::shared_ptr<const TraceIndex> index, const RecordedStep&
     const std::string_view name = r.names.text(op.name);
     w.copy = op.kind == GpuOp::Kind::memcpy ? memcpy_kind(name) : MemcpyKind::none;
     w.pageable = op.kind == GpuOp::Kind::memcpy && name.find("Pageable") != std::string_view::npos;
-    w.kernel_class = op.kind == GpuOp::Kind::kernel ? class_of(op.name) : KernelClass::memory;
+    w.kernel_class = op.kind == GpuOp::Kind::kernel ? index->kernel_class(op.name) : KernelClass::memory;
     w.communication = op.kind == GpuOp::Kind::kernel &&
                       (op.collective >= 0 || w.kernel_class == KernelClass::communication);
     if (w.communication) w.kernel_class = KernelClass::communication;

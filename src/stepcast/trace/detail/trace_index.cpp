@@ -127,11 +127,15 @@ TraceIndex::TraceIndex(const RecordedRank& r)
     if (r.cpu_ops[i].thread.valid())
       ops_of_thread_[r.cpu_ops[i].thread.index()].push_back(static_cast<std::int32_t>(i));
   }
+  kernel_classes_.assign(r.names.size(), KernelClass::none);
   work_.reserve(r.gpu_ops.size());
   ended_by_.reserve(r.gpu_ops.size());
   for (std::size_t i = 0; i < r.gpu_ops.size(); ++i) {
     const GpuOp& op = r.gpu_ops[i];
     if (op.correlation >= 0) work_.emplace_back(op.correlation, static_cast<std::int32_t>(i));
+    if (KernelClass& known = kernel_classes_[op.name.index()];
+        op.kind == GpuOp::Kind::kernel && known == KernelClass::none)
+      known = classify_kernel(r.names.text(op.name));
     ended_by_.push_back(ended_by_.empty() ? op.end() : std::max(ended_by_.back(), op.end()));
     first_work_end_ = std::min(first_work_end_, op.end());
   }

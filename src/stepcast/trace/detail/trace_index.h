@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "stepcast/operation/kernel_class.h"
 #include "stepcast/trace/recorded_rank.h"
 
 namespace stepcast::detail {
@@ -66,6 +67,9 @@ class TraceIndex {
   // Operator with this "External id", where that names operators; -1: none.
   [[nodiscard]] std::int32_t op_with_external_id(std::int64_t id) const;
 
+  // Of the name of a kernel of the file.
+  [[nodiscard]] KernelClass kernel_class(NameId name) const { return kernel_classes_[name.index()]; }
+
   // GPU times that are this close may be one.
   [[nodiscard]] double clock_step_us() const { return clock_step_us_; }
 
@@ -78,7 +82,8 @@ class TraceIndex {
   std::vector<std::vector<std::int32_t>> ops_of_thread_;  // by start
   ByNumber calls_, work_;                                 // by correlation
   ByNumber op_of_external_id_;
-  std::vector<Nanoseconds> ended_by_;  // [GPU work] latest end of it and all before it
+  std::vector<KernelClass> kernel_classes_;  // [NameId]
+  std::vector<Nanoseconds> ended_by_;        // [GPU work] latest end of it and all before it
   Nanoseconds first_launch_ = Nanoseconds::max(), first_work_end_ = Nanoseconds::max();
   double clock_step_us_ = 0;
 };
