@@ -10,15 +10,19 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/byte_source.h"
 #include "stepcast/base/json_writer.h"
+#include "stepcast/base/text.h"
 #include "stepcast/base/version.h"
 #include "stepcast/calibrate/iteration_fit.h"
 #include "stepcast/calibrate/llm_runs.h"
+#include "stepcast/logs/logged_run.h"
 #include "stepcast/platform/platform_choice.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/report/text_table.h"
 
 #include "calibrate.h"
+#include "described_step.h"
 #include "outputs.h"
 
 namespace stepcast::cli {
@@ -27,6 +31,7 @@ namespace {
 struct Options {
   std::vector<std::string> files;
   std::string base, output, name, document, date;
+  DescribedStep said;  // of runs whose logs do not tell it
   bool json = false;
 };
 
@@ -56,13 +61,47 @@ Status check_plausible(const IterationFit& fit) {
   return Ok{};
 }
 
+// A log is one measured row.
+Result<MeasuredStep> step_of_log(const std::string& file, const Job& said, const Platform& base) {
+  STEPCAST_ASSIGN(const LoggedRun run, read_logged_run(file, said));
+  if (!run.resolved) return Error{run.why_no_job};
+  if (!run.times.why_no_time.empty()) return Error::at(file, "", run.times.why_no_time);
+  if (!run.job->gpu.empty() && !may_be_called(run.job->gpu, base.device)) {
+    return Error::at(file, "")
+        .found(fmt::format("a run on `{}`", run.job->gpu.substr(0, 60)))
+        .expected(fmt::format("the GPU of {}, {}", base.name, base.device.name))
+        .advice("name the platform that the run was on with --platform");
+  }
+  return MeasuredStep{run.resolved->model, run.resolved->layout, &base, run.times.median_ms};
+}
+
+// Rows of runs have a header of their own; everything else is a log.
+Result<bool> is_table_of_runs(const std::string& file) {
+  STEPCAST_ASSIGN(ByteSource source, ByteSource::open(file));
+  std::string beginning(4096, '\0');
+  STEPCAST_ASSIGN(const std::size_t n, source.read(beginning.data(), beginning.size()));
+  beginning.resize(n);
+  const std::string header = lower(std::string_view{beginning}.substr(0, beginning.find('\n')));
+  const bool has_steps =
+      header.find("step") != std::string::npos || header.find("iteration") != std::string::npos;
+  return looks_like_llm_runs(beginning) || !may_be_training_log(beginning) ||
+         (file.ends_with(".csv") && !has_steps);
+}
+
 Result<int> run(const Options& options) {
+  STEPCAST_ASSIGN(const PredictRequest said, request_of(options.said));
   STEPCAST_ASSIGN(const Platform base, load_platform(options.base));
   STEPCAST_ASSIGN(const PlatformOutput output,
                   PlatformOutput::at(options.output, options.base, base, options.files));
   std::vector<MeasuredStep> steps;
   std::vector<std::string> left_out;  // rows that could not be read
   for (const std::string& file : options.files) {
+    STEPCAST_ASSIGN(const bool is_table, is_table_of_runs(file));
+    if (!is_table) {
+      STEPCAST_ASSIGN(MeasuredStep step, step_of_log(file, said.job, base));
+      steps.push_back(std::move(step));
+      continue;
+    }
     STEPCAST_ASSIGN(std::vector<LlmRun> runs, read_llm_runs(file, &left_out));
     for (LlmRun& run : runs) {
       if (!run.gpu.empty() && !may_be_called(run.gpu, base.device)) {
@@ -132,8 +171,23 @@ Result<int> run(const Options& options) {
 Calibration iterations_calibration() {
   return {"iterations", "a few global factors from measured training steps", [](CLI::App& app) {
             auto options = std::make_shared<Options>();
-            app.add_option("CSV", options->files, "measured steps, with the columns of docs/iterations.md")
+            app.add_option("CSV|LOG", options->files,
+                           "measured steps, with the columns of docs/iterations.md, or logs of training runs "
+                           "(docs/logs.md)")
                 ->required();
+            app.add_option("--command-line", options->said.command_line,
+                           "logs: the command line of the run, or the launch script that holds it");
+            app.add_option("--torchtitan", options->said.torchtitan,
+                           "logs: the TorchTitan job config of the run");
+            app.add_option("--deepspeed", options->said.deepspeed, "logs: the DeepSpeed config of the run");
+            app.add_option("--model", options->said.request.job.model,
+                           "logs: a preset or a Hugging Face config.json");
+            app.add_option("--gpus", options->said.request.job.n_gpus, "logs: GPUs of the run");
+            app.add_option("--gbs,--global-batch-size",
+                           options->said.request.job.settings.global_batch_sequences,
+                           "logs: sequences per step");
+            app.add_option("--seq,--seq-length", options->said.request.job.settings.seq_len_tokens,
+                           "logs: tokens per sequence");
             app.add_option("--platform", options->base, "platform they ran on; the result extends it")
                 ->required();
             add_output_option(app, "-o,--output", options->output,

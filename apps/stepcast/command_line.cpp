@@ -148,7 +148,7 @@ int parse_and_run(int argc, const char* const* argv) {
       "  source <(stepcast completion bash)               completion, also for zsh\n"
       "Exit codes: 0 done, 1 the machine failed, 2 the input cannot be used, 3 `predict --require-fit` and "
       "it does\n"
-      "not fit.");
+      "not fit, 4 `compare --fail-above` and they differ by more.");
   app.require_subcommand(1);
   app.failure_message([](const CLI::App*, const CLI::Error&) { return std::string{}; });
 

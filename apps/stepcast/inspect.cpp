@@ -20,7 +20,9 @@
 #include "stepcast/base/version.h"
 #include "stepcast/describe/dlrm_job.h"
 #include "stepcast/describe/measured_indices.h"
+#include "stepcast/logs/logged_run.h"
 #include "stepcast/report/inspect_report.h"
+#include "stepcast/report/log_report.h"
 #include "stepcast/report/operations_report.h"
 #include "stepcast/report/tables_report.h"
 #include "stepcast/trace/file_ranks.h"
@@ -157,14 +159,37 @@ Result<bool> is_asked_for(const std::string& file, const Options& options, std::
   return true;
 }
 
+// What was asked for that a training log does not have.
+std::optional<std::string> refuses_logs(const Options& options) {
+  if (options.operations) return "--operations is for execution traces and profiler traces";
+  if (!options.list.ranks.empty()) return "--ranks is for traces";
+  return std::nullopt;
+}
+
 // Appends to the text or to the JSON document; nothing where the file is of a rank that nobody asked for.
 Status inspect(const std::string& file, const Options& options, Shown& shown, JsonWriter& json) {
-  if (looks_like_embedding_tables(beginning_of(file))) {
+  const std::string beginning = beginning_of(file);
+  if (looks_like_embedding_tables(beginning)) {
     STEPCAST_ASSIGN(const std::vector<EmbeddingTable> tables, read_embedding_tables(file));
     if (options.json) {
       tables_json(file, tables, json);
     } else {
       shown.text = tables_text(file, tables);
+    }
+    return Ok{};
+  }
+  if (may_be_training_log(beginning)) {
+    if (const std::optional<std::string> refused = refuses_logs(options)) {
+      return Error{*refused}.in_file(file).found("a text file, maybe a training log");
+    }
+    LogReadOptions how;
+    ProgressLine progress{"inspect"};
+    how.progress = progress.reading("inspect");
+    STEPCAST_ASSIGN(const LoggedRun run, read_logged_run(file, {}, how));
+    if (options.json) {
+      log_json(run, json);
+    } else {
+      shown.text = log_text(run);
     }
     return Ok{};
   }
@@ -349,12 +374,13 @@ Result<int> run(Options options) {
 
 Verb inspect_verb() {
   return {
-      "inspect", "say what is in a trace file and whether it is usable", [](CLI::App& app) {
+      "inspect", "say what is in a trace file or a training log, and whether it is usable",
+      [](CLI::App& app) {
         auto options = std::make_shared<Options>();
         app.add_option("FILE|DIR", options->places,
                        "profiler traces, PyTorch execution traces or Chakra traces, plain or gzip, or "
-                       "folders of them; CSV files of embedding tables, .npz files of their indices "
-                       "(docs/dlrm.md)")
+                       "folders of them; logs of training runs (docs/logs.md); CSV files of embedding "
+                       "tables, .npz files of their indices (docs/dlrm.md)")
             ->required();
         app.add_option("--ranks", options->ranks, "only these ranks, e.g. 0-7,64");
         app.add_option("--ranks-from", options->list.ranks_from,

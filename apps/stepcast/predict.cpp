@@ -17,7 +17,9 @@
 
 #include "stepcast/api/stepcast.h"
 #include "stepcast/describe/dlrm_job.h"
+#include "stepcast/logs/logged_run.h"
 #include "stepcast/report/batch_series.h"
+#include "stepcast/report/log_report.h"
 #include "stepcast/report/scaling_series.h"
 #include "stepcast/trace/file_ranks.h"
 
@@ -33,7 +35,7 @@ namespace {
 
 struct Options {
   std::string framework, dtype;
-  std::string command_line, torchtitan, deepspeed;
+  std::string command_line, torchtitan, deepspeed, from_log;
   PredictRequest request;
   PredictTraceRequest traces;
   std::string ranks;
@@ -94,6 +96,30 @@ constexpr auto kOfBoth = std::to_array<std::string_view>(
     {"--sensitivity", "--chakra", "--per-rank", "--report", "--format", "--trace", "--platform", "--what-if",
      "--train-tokens", "--train-samples", "--train-iterations", "--gpu-hour-price", "--gpu-power-watts",
      "--timeline", "--json", "--dtype"});
+
+// The run of a log, forecast and held against it.
+Result<int> run_log(const Options& options) {
+  for (const char* flag : {"--sensitivity", "--explain", "--published", "--require-fit"}) {
+    if (options.app->get_option(flag)->count() > 0)
+      return Error{fmt::format("{} is not for --from-log", flag)}.advice("predict the run without its log");
+  }
+  PredictLogRequest request;
+  request.log = options.from_log;
+  const DescribedStep step = described(options);
+  STEPCAST_ASSIGN(request.request, request_of(step));
+  if (!step.platform_is_named) request.request.platform.clear();
+  const Session session;
+  std::optional<ProgressLine> progress{std::in_place, "predict from a log"};
+  request.progress = progress->reading("predict from a log");
+  STEPCAST_ASSIGN(const PredictedLog predicted, session.predict(request));
+  progress.reset();
+  print("{}", options.json ? predicted_log_json(predicted.forecast, *predicted.run, predicted.comparison)
+                           : predicted_log_text(predicted.forecast, *predicted.run, predicted.comparison));
+  if (!options.timeline.empty() && !options.json) {
+    print("\nTimeline written to {}: open it at https://ui.perfetto.dev\n", options.timeline);
+  }
+  return kSuccess;
+}
 
 Status check_options(const Options& options) {
   const bool traces = !options.traces.places.empty();
@@ -351,6 +377,10 @@ Result<int> run(const Options& options) {
     return kSuccess;
   }
   if (is_dlrm_job(options.request.job.model)) return run_dlrm(options);
+  if (!options.from_log.empty()) {
+    STEPCAST_TRY(refuse(options, kOfDlrmAlone, "belongs to recommendation models"));
+    return run_log(options);
+  }
   STEPCAST_TRY(refuse(options, kOfDlrmAlone, "belongs to recommendation models"));
   if (options.gpus.size() > 1) {
     return Error::at("", "--gpus")
@@ -400,6 +430,7 @@ void group_options(CLI::App& app) {
       {"command-line", "Descriptions of other software"},
       {"torchtitan", "Descriptions of other software"},
       {"deepspeed", "Descriptions of other software"},
+      {"from-log", "Descriptions of other software"},
       {"train-tokens", "A whole training"},
       {"train-samples", "A whole training"},
       {"train-iterations", "A whole training"},
@@ -522,6 +553,10 @@ Verb predict_verb() {
                        "a TorchTitan job config (TOML); flags beside it hold against it");
         app.add_option("--deepspeed", options->deepspeed,
                        "a DeepSpeed config (JSON); flags beside it hold against it");
+        app.add_option(
+            "--from-log", options->from_log,
+            "the log of a training run: forecasts what it ran, from the settings that it prints and "
+            "the flags beside it, and compares (docs/logs.md)");
         app.add_option("--trace", options->traces.places,
                        "predict recorded ranks instead: a folder with their traces, or the files");
         app.add_option("--recorded-on", options->traces.recorded_on,

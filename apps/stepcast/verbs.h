@@ -43,6 +43,7 @@ inline constexpr int kSuccess = 0;
 inline constexpr int kInternalError = 1;  // a bug, or the machine ran out of memory or disk
 inline constexpr int kBadInput = 2;       // wrong usage, or a file that cannot be used
 inline constexpr int kDoesNotFit = 3;     // predict --require-fit: not into the memory of the GPUs
+inline constexpr int kDiffers = 4;        // compare --fail-above: the step times differ by more
 
 // Writes to standard output what `fmt::format` gives, without what a terminal would obey: texts out of traces and
 // platform files may hold escape sequences. Whether all of it could be written is seen at the end (command_line.cpp).

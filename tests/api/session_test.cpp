@@ -157,5 +157,20 @@ TEST(Session, SaysWhatIsWrong) {
   EXPECT_THAT(session.replay({.places = {"/nowhere"}}).error().message(), HasSubstr("/nowhere"));
 }
 
+// What ran is what the log's arguments say, and the comparison is that of the forecast with the log.
+TEST(Session, PredictsWhatALogRan) {
+  const Session session;
+  const auto predicted =
+      session.predict(PredictLogRequest{.log = test::source_dir() / "tests" / "golden" / "logs" / "train.log",
+                                        .request = {.platform = "dgx-h100"}});
+  ASSERT_TRUE(predicted.ok()) << predicted.error().message();
+  EXPECT_EQ(predicted->forecast.n_gpus, 64U);
+  EXPECT_EQ(predicted->forecast.layout, predicted->measured.layout);
+  EXPECT_NEAR(predicted->measured.step_time_ms, 1010, 5);
+  EXPECT_DOUBLE_EQ(predicted->comparison.b_step_time_ms, predicted->measured.step_time_ms);
+  EXPECT_TRUE(predicted->comparison.settings.empty());
+  EXPECT_NE(predicted->run, nullptr);
+}
+
 }  // namespace
 }  // namespace stepcast

@@ -109,6 +109,17 @@ TEST(Schemas, Inspect) {
   EXPECT_THAT(violations_of("inspect.json", operations), IsEmpty());
 }
 
+TEST(Schemas, Logs) {
+  const std::string log = (source_dir() / "tests" / "golden" / "logs" / "train.log").string();
+  EXPECT_THAT(violations_of("inspect.json", printed({"inspect", log, "--json"})), IsEmpty());
+  // Rates without times.
+  const std::string rates = (source_dir() / "fuzz" / "corpus" / "training_log" / "titan_dump.log").string();
+  EXPECT_THAT(violations_of("inspect.json", printed({"inspect", rates, "--json"})), IsEmpty());
+  const std::string predicted = printed({"predict", "--from-log", log, "--platform", "dgx-h100", "--json"});
+  EXPECT_THAT(violations_of("log_forecast.json", predicted), IsEmpty());
+  EXPECT_THAT(violations_of("comparison.json", printed({"compare", log, log, "--json"})), IsEmpty());
+}
+
 TEST(Schemas, Platforms) {
   EXPECT_THAT(violations_of("platforms.json", printed({"platforms", "--json"})), IsEmpty());
 }

@@ -21,7 +21,7 @@ constexpr std::array kRooms{
     Room{"program", 2},   Room{"platform", 2},                                         //
     Room{"trace", 3},     Room{"workload", 3},  Room{"cost", 3}, Room{"simulate", 3},  //
     Room{"describe", 4},                                                               //
-    Room{"predict", 5},                                                                //
+    Room{"predict", 5},   Room{"logs", 5},                                             //
     Room{"analyze", 6},   Room{"calibrate", 6}, Room{"plan", 6},                       //
     Room{"validate", 7},                                                               //
     Room{"report", 8},                                                                 //

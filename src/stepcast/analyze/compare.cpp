@@ -60,10 +60,65 @@ std::vector<std::string> changed_settings(const Forecast& a, const Forecast& b) 
   std::vector<std::string> changed;
   for (const auto& [name, values] : both) {
     if (values.first == values.second) continue;
+    // A log tells what it tells.
+    const bool logged = a.kind == "log" || b.kind == "log";
+    if (logged &&
+        (values.first.empty() || values.second.empty() || values.first == "0" || values.second == "0"))
+      continue;
     changed.push_back(fmt::format("{}: {} -> {}", name, values.first.empty() ? "-" : values.first,
                                   values.second.empty() ? "-" : values.second));
   }
   return changed;
+}
+
+// How far the time of a part is usually off, in ln: as wide as calibrate holds its factors (iteration_fit.cpp). Assumed.
+double usual_error(std::string_view part) {
+  constexpr double kProducts = 0.1, kAttention = 0.15, kOtherKernels = 0.2, kWaiting = 0.4;
+  if (part == "computation: gemm") return kProducts;
+  if (part == "computation: attention") return kAttention;
+  return part.starts_with("computation: ") ? kOtherKernels : kWaiting;
+}
+
+// `to_ms` is the step of what has no parts.
+std::vector<Explanation> explanations_of(const Forecast& f, double to_ms) {
+  std::vector<Explanation> list;
+  if (f.classes.empty()) return list;
+  const double difference = to_ms - f.step_time_ms;
+  if (difference == 0) return list;
+  for (const NamedTime& part : f.critical().parts()) {
+    const double factor = (part.time_ms + difference) / part.time_ms;
+    if (factor <= 0) continue;
+    list.push_back({part.key, part.time_ms, factor, std::abs(std::log(factor)) / usual_error(part.key)});
+  }
+  std::stable_sort(list.begin(), list.end(),
+                   [](const Explanation& x, const Explanation& y) { return x.deviations < y.deviations; });
+  return list;
+}
+
+std::string verdict_of(const Forecast& a, const Forecast& b, const Comparison& c) {
+  const bool a_is_log = a.kind == "log", b_is_log = b.kind == "log";
+  const bool one_is_log = a_is_log != b_is_log;
+  const std::string_view first = !one_is_log ? "A" : a_is_log ? "the log" : "the forecast";
+  const std::string_view other = !one_is_log ? "B" : b_is_log ? "the log" : "the forecast";
+  if (!c.step_difference_percent) return fmt::format("{} takes no time", first);
+  constexpr double kSame = 0.05;  // percent; what is printed as 0.0 or 0.1
+  const double percent = *c.step_difference_percent;
+  std::string text;
+  if (std::abs(percent) < kSame) {
+    text = fmt::format("{} takes as long as {} ({:.1f} ms)", other, first, c.b_step_time_ms);
+  } else {
+    text = fmt::format("{} takes {:.1f} % {} than {} ({:.1f} against {:.1f} ms)", other, std::abs(percent),
+                       percent > 0 ? "longer" : "less", first, c.b_step_time_ms, c.a_step_time_ms);
+  }
+  if (!c.parts.empty() && std::abs(percent) >= kSame) {
+    text += fmt::format(", most of it {} ({:+.1f} ms)", c.parts.front().key, c.parts.front().difference_ms());
+  }
+  const bool bands = c.a_p90_ms > c.a_p10_ms || c.b_p90_ms > c.b_p10_ms;
+  if (bands) {
+    text += c.intervals_overlap ? "; their intervals p10 to p90 overlap"
+                                : "; their intervals p10 to p90 do not overlap";
+  }
+  return text;
 }
 
 }  // namespace
@@ -74,9 +129,26 @@ Comparison compare(const Forecast& a, const Forecast& b) {
   c.b_step_time_ms = b.step_time_ms;
   c.step_difference_ms = b.step_time_ms - a.step_time_ms;
   if (a.step_time_ms > 0) c.step_difference_percent = 100 * c.step_difference_ms / a.step_time_ms;
+  // What was simulated from a record has no band: a point.
+  const auto band = [](const Forecast& f, double& p10, double& p90) {
+    p10 = f.step_time_p10_ms > 0 ? f.step_time_p10_ms : f.step_time_ms;
+    p90 = f.step_time_p90_ms > 0 ? f.step_time_p90_ms : f.step_time_ms;
+  };
+  band(a, c.a_p10_ms, c.a_p90_ms);
+  band(b, c.b_p10_ms, c.b_p90_ms);
+  c.intervals_overlap = c.a_p10_ms <= c.b_p90_ms && c.b_p10_ms <= c.a_p90_ms;
   c.settings = changed_settings(a, b);
+  const bool both_have_parts = !a.classes.empty() && !b.classes.empty();
+  if (!both_have_parts) {
+    c.explanations =
+        a.classes.empty() ? explanations_of(b, a.step_time_ms) : explanations_of(a, b.step_time_ms);
+    c.verdict = verdict_of(a, b, c);
+    return c;
+  }
+  c.groups = differences(a, b, [](const Forecast& f, auto add) {
+    for (const NamedTime& group : f.critical().exposed_comm_by_group_ms) add(group.key, group.time_ms);
+  });
   c.parts = differences(a, b, [](const Forecast& f, auto add) {
-    if (f.classes.empty()) return;
     for (const NamedTime& part : f.critical().parts()) add(part.key, part.time_ms);
   });
   c.rank_classes = differences(a, b, [](const Forecast& f, auto add) {
@@ -93,6 +165,7 @@ Comparison compare(const Forecast& a, const Forecast& b) {
     for (const ForecastShare& share : f.critical_path.by_class) add("class: " + share.what, share.time_ms);
     for (const ForecastShare& share : f.critical_path.by_name) add("name: " + share.what, share.time_ms);
   });
+  c.verdict = verdict_of(a, b, c);
   return c;
 }
 

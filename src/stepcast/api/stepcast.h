@@ -30,18 +30,21 @@
 #include "stepcast/describe/job.h"
 #include "stepcast/plan/reshard.h"
 #include "stepcast/report/comparison_document.h"
+#include "stepcast/report/comparison_report.h"
 #include "stepcast/report/document.h"
 #include "stepcast/report/forecast_document.h"
 #include "stepcast/report/forecast_json.h"
 #include "stepcast/report/forecast_text.h"
 #include "stepcast/report/html/page.h"
 #include "stepcast/report/replay_document.h"
+#include "stepcast/report/result_reader.h"
 #include "stepcast/report/scaling_series.h"
 #include "stepcast/report/sensitivity_report.h"
 #include "stepcast/trace/read_progress.h"
 
 namespace stepcast {
 
+struct LoggedRun;
 struct ReplayAnalysis;
 
 // A step of a described training.
@@ -162,6 +165,21 @@ struct Replayed {
   StepPictures pictures;  // of the simulated step, where asked for
 };
 
+// The step that the log of a training run tells, predicted.
+struct PredictLogRequest {
+  std::filesystem::path log;
+  // `job` says what the log does not, and holds against what it does; an empty `platform` is the one that has the GPU
+  // that the log names, or else dgx-h100.
+  PredictRequest request;
+  ProgressReport progress{};
+};
+struct PredictedLog {
+  Forecast forecast, measured;  // the second of kind "log"
+  Comparison comparison;        // a: the forecast, b: the log
+  // Everything that the log tells (logs/logged_run.h); not part of what stays as it is.
+  std::shared_ptr<const LoggedRun> run;
+};
+
 struct Sensitive {
   Forecast forecast;
   Sensitivity sensitivity;
@@ -215,6 +233,10 @@ class Session {
 
   // Errors: a model or plan that cannot be read or does not fit the GPUs. Tables that do not fit are a verdict.
   [[nodiscard]] Result<Forecast> predict(const PredictDlrmRequest& request) const;
+
+  // Errors: a log that cannot be read or tells no step time; one that prints no settings while `job` describes nothing;
+  // and those of a prediction.
+  [[nodiscard]] Result<PredictedLog> predict(const PredictLogRequest& request) const;
 
   // The same on other numbers of GPUs and with other batches per rank, in the order given; none: as the request says.
   [[nodiscard]] Result<std::vector<ScalingPoint>> predict_series(

@@ -15,7 +15,9 @@
 
 namespace stepcast {
 
+class JsonValue;
 class JsonWriter;
+struct JsonLimits;
 
 inline constexpr std::string_view kForecastSchema = "stepcast.forecast/1";
 
@@ -28,6 +30,10 @@ void write_forecast(JsonWriter& json, const Forecast& forecast);
 // rank_classes that does not exist. `name` stands for the text in errors.
 [[nodiscard]] Result<Forecast> forecast_from_json(std::string_view text,
                                                   const std::string& name = "forecast");
+// The same of a value of a larger document.
+[[nodiscard]] Result<Forecast> forecast_from_json(const JsonValue& value, const std::string& name);
+// What parse_json() has to take for the documents of this page.
+[[nodiscard]] JsonLimits forecast_json_limits();
 
 // The JSON Schema (draft 2020-12) that every such document follows, as docs/schemas/forecast.json holds it.
 [[nodiscard]] std::string forecast_schema();

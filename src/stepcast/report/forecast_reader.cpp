@@ -184,12 +184,20 @@ Status check_positions(const Forecast& forecast, const std::string& name) {
 
 }  // namespace
 
-Result<Forecast> forecast_from_json(std::string_view text, const std::string& name) {
+JsonLimits forecast_json_limits() {
   // A forecast of thousands of ranks with all of its collectives is tens of megabytes.
   JsonLimits limits;
   limits.max_bytes = std::size_t{1} << 28;
   limits.max_values = 20'000'000;
-  STEPCAST_ASSIGN(const JsonValue root, parse_json(text, name, limits));
+  return limits;
+}
+
+Result<Forecast> forecast_from_json(std::string_view text, const std::string& name) {
+  STEPCAST_ASSIGN(const JsonValue root, parse_json(text, name, forecast_json_limits()));
+  return forecast_from_json(root, name);
+}
+
+Result<Forecast> forecast_from_json(const JsonValue& root, const std::string& name) {
   const JsonValue* schema = root.find("schema");
   if (schema == nullptr || !schema->is_text() || schema->text() != kForecastSchema) {
     return Error::at(name, schema == nullptr ? "line 1" : fmt::format("line {}: schema", schema->line()))

@@ -1,0 +1,93 @@
+// stepcast compare: what differs between two steps, from any files that hold one.
+
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stepcast/api/stepcast.h"
+
+#include "option_values.h"
+#include "verbs.h"
+
+namespace stepcast::cli {
+namespace {
+
+struct Options {
+  std::string a, b, fail_above;
+  bool json = false;
+  std::size_t rows = 10;
+};
+
+// "3%" or "3": percent.
+Result<double> percent_of(const std::string& text) {
+  std::string number = text;
+  if (number.ends_with('%')) number.pop_back();
+  const std::string wrong = spell_out_number(number);
+  constexpr double kMost = 1e6;
+  double value = 0;
+  if (wrong.empty()) {
+    const char* end = number.data() + number.size();
+    const auto read = std::from_chars(number.data(), end, value);
+    if (read.ec == std::errc{} && read.ptr == end && value >= 0 && value <= kMost) return value;
+  }
+  return Error::at("", "--fail-above")
+      .found(fmt::format("`{}`", text.substr(0, 40)))
+      .expected("a share such as 3%");
+}
+
+// A log of rates takes from the other side how much work a step is, whichever comes first.
+Result<std::pair<Forecast, Forecast>> read_pair(const Options& options) {
+  Result<Forecast> a = read_result(options.a);
+  STEPCAST_ASSIGN(Forecast b, read_result(options.b, {.beside = a ? &*a : nullptr}));
+  if (!a) a = read_result(options.a, {.beside = &b});
+  if (!a) return std::move(a).error();
+  return std::pair{*std::move(a), std::move(b)};
+}
+
+Result<int> run(const Options& options) {
+  std::optional<double> limit;
+  if (!options.fail_above.empty()) {
+    STEPCAST_ASSIGN(limit, percent_of(options.fail_above));
+  }
+  STEPCAST_ASSIGN(const auto pair, read_pair(options));
+  const Comparison comparison = compare(pair.first, pair.second);
+  if (options.json) {
+    print("{}", comparison_json(comparison, options.a, options.b));
+  } else {
+    print("A  {}\nB  {}\n{}", options.a, options.b, comparison_text(comparison, options.rows));
+  }
+  const bool too_far = limit && (!comparison.step_difference_percent ||
+                                 std::abs(*comparison.step_difference_percent) > *limit);
+  return too_far ? kDiffers : kSuccess;
+}
+
+}  // namespace
+
+Verb compare_verb() {
+  return {
+      "compare", "say what differs between two steps: forecasts, replays, logs, reports", [](CLI::App& app) {
+        auto options = std::make_shared<Options>();
+        app.footer(
+            "Files are what predict, replay or inspect print with --json, reports in HTML, or training logs "
+            "(docs/logs.md).\nExit code 4: --fail-above, and the step times differ by more. Examples:\n"
+            "  stepcast compare before.json after.json\n"
+            "  stepcast compare forecast.json train.log --fail-above 5%");
+        app.add_option("A", options->a, "a step to compare with")->required();
+        app.add_option("B", options->b, "the step that is compared")->required();
+        app.add_option("--fail-above", options->fail_above,
+                       "exit with code 4 if the step of B differs from that of A by more than this, as 3%");
+        app.add_option("--rows", options->rows, "longest differences of every list to show")
+            ->capture_default_str();
+        app.add_flag("--json", options->json, "print one JSON object (docs/json.md)");
+        return [options] { return run(*options); };
+      }};
+}
+
+}  // namespace stepcast::cli

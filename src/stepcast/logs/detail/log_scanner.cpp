@@ -1,0 +1,372 @@
+#include "stepcast/logs/detail/log_scanner.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
+
+#include "stepcast/base/text.h"
+#include "stepcast/base/units.h"
+#include "stepcast/logs/detail/log_text.h"
+
+namespace stepcast::detail {
+namespace {
+
+// Texts that lines of interest hold, in lower case; what follows is looked at line by line.
+enum Needle : unsigned {
+  megatron,
+  bridge,
+  nemo,
+  titan_tps,
+  titan_wps,
+  deepspeed,
+  deepspeed_old,
+  deepspeed_pipeline,
+  composer_batch,
+  composer_rate,
+  bar_seconds,
+  bar_steps,
+  run_end,
+  memory_megatron,
+  event_evaluation,
+  event_validation,
+  event_checkpoint,
+  arguments,
+  world_size,
+  padded_vocab,
+  building,
+  model_size,
+  titan_dump,
+  titan_dump_old,
+  device_mesh,
+  sequence_length,
+  activation_checkpointing,
+  float8,
+  cuda_capacity,
+  compiling,
+  deepspeed_json,
+  model_config,
+  experiment,
+  logging_config,
+  yaml_model,
+  yaml_train,
+  yaml_trainer,
+  total_batch,
+  device_batch,
+  memory_composer,
+  dist_world_size,
+  yaml_foundry,
+};
+constexpr std::array<std::string_view, 42> kNeedles{
+    "elapsed time per iteration",
+    "step time :",
+    "train_step_timing in s",
+    "tps: ",
+    "wps: ",
+    "runningavgsamplespersec",
+    "currsamplespersec",
+    "iter time (s)",
+    "[batch=",
+    "throughput/",
+    "s/it",
+    "it/s",
+    "train_runtime",
+    "max reserved:",
+    "evaluat",
+    "validati",
+    "checkpoint",
+    " arguments ---",
+    "using world size:",
+    "padded vocab",
+    "building ",
+    "total parameters",
+    "running with configs",
+    "running with args",
+    "device mesh",
+    "sequence length ",
+    "activation checkpointing",
+    "float8",
+    "cuda capacity",
+    "compiling ",
+    "json = {",
+    "model config ",
+    "experiment configuration",
+    "logging config",
+    "model:",
+    "train:",
+    "trainer:",
+    "total train batch size",
+    "instantaneous batch size",
+    "memory/peak_",
+    "dist_world_size=",
+    "max_seq_len:",
+};
+
+constexpr std::uint64_t bit(Needle needle) { return std::uint64_t{1} << needle; }
+template <class... More>
+constexpr bool holds(std::uint64_t found, More... needles) {
+  return (found & (bit(needles) | ...)) != 0;
+}
+
+// Up to the first character that no name has.
+std::string_view first_word(std::string_view text) {
+  text = trimmed(text);
+  const std::size_t end = text.find_first_of(" ,;()|");
+  return text.substr(0, end);
+}
+
+}  // namespace
+
+LogScanner::LogScanner(TrainingLog& log) : log_(log), needles_(kNeedles), blocks_(log) {}
+
+Status LogScanner::status() const {
+  if (!csv_error_) return Ok{};
+  return Error{*csv_error_}.in_file(log_.file);
+}
+
+void LogScanner::line(std::string_view raw) {
+  ++log_.n_lines;
+  if (!raw.empty() && raw.back() == '\r') raw.remove_suffix(1);
+  if (log_.n_lines == 1) {
+    Result<bool> is_csv = csv_.header(raw);
+    if (!is_csv) csv_error_ = std::move(is_csv).error();
+    if (csv_.active()) return;
+  } else if (csv_.active()) {
+    if (trimmed(raw).empty()) return;
+    if (std::optional<StepLine> told = csv_.row(raw)) {
+      add(std::move(*told), {});
+    } else {
+      ++log_.broken_lines;
+    }
+    return;
+  }
+  // What a progress bar wrote over itself.
+  for (std::size_t from = 0;;) {
+    const std::size_t end = raw.find('\r', from);
+    if (const std::string_view part = raw.substr(from, end - from); !part.empty()) piece(part);
+    if (end == std::string_view::npos) return;
+    from = end + 1;
+  }
+}
+
+void LogScanner::piece(std::string_view raw) {
+  const std::uint64_t found = needles_.found_in(raw);
+  if (found == 0 && !blocks_.is_open()) return;
+  std::string_view line = without_colours(raw, plain_);
+  rank_ = take_rank(line);
+  constexpr std::uint64_t kSteps = bit(megatron) | bit(bridge) | bit(nemo) | bit(titan_tps) | bit(titan_wps) |
+                                   bit(deepspeed) | bit(deepspeed_old) | bit(deepspeed_pipeline) |
+                                   bit(composer_batch) | bit(composer_rate) | bit(bar_seconds) |
+                                   bit(bar_steps) | bit(run_end);
+  if (blocks_.take(line)) return;
+  if ((found & kSteps) != 0) step_of(found, line);
+  if ((found & ~kSteps) != 0) settings_of(found, line);
+}
+
+void LogScanner::add(StepLine told, std::string_view line) {
+  LoggedStep& step = told.step;
+  step.line = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(log_.n_lines, std::numeric_limits<std::uint32_t>::max()));
+  if (rank_ && *rank_ <= std::numeric_limits<std::int16_t>::max())
+    step.rank = static_cast<std::int16_t>(*rank_);
+  if (const auto wall = time_of_line(line)) step.wall_s = *wall;
+  step.events = events_;
+  events_ = 0;
+  ++log_.n_of_format[static_cast<std::size_t>(step.format)];
+  constexpr double kPercent = 100;
+  log_.rounding_percent = kPercent * told.half_digit_share;
+  log_.peak_memory_GiB = std::max(log_.peak_memory_GiB, told.memory_GiB);
+  if (told.tokens_per_s_per_gpu > 0) log_.tokens_per_s_per_gpu = told.tokens_per_s_per_gpu;
+  log_.steps.push_back(step);
+}
+
+void LogScanner::step_of(std::uint64_t found, std::string_view line) {
+  const auto take = [&](std::optional<StepLine> told) {
+    if (told) {
+      add(std::move(*told), line);
+    } else {
+      ++log_.broken_lines;
+    }
+  };
+  if (holds(found, megatron)) return take(megatron_line(line));
+  if (holds(found, nemo)) return take(nemo_line(line));
+  if (holds(found, bridge)) return take(megatron_bridge_line(line));
+  if (holds(found, titan_tps, titan_wps) && line.find("step:") != std::string_view::npos)
+    return take(torchtitan_line(line));
+  if (holds(found, deepspeed, deepspeed_old)) return take(deepspeed_line(line));
+  if (holds(found, deepspeed_pipeline)) return take(deepspeed_pipeline_line(line));
+  if (holds(found, composer_batch, composer_rate)) composer(line);
+  if (holds(found, run_end)) run_summary(line);
+  if (holds(found, bar_seconds, bar_steps)) {
+    if (std::optional<StepLine> told = progress_bar_line(line)) add(std::move(*told), {});
+  }
+}
+
+// "[batch=3/20]:", then a line for every figure.
+void LogScanner::composer(std::string_view line) {
+  if (const auto batch = text_behind(line, "[batch=")) {
+    flush_composer();
+    composer_events_ = std::exchange(events_, std::uint8_t{0});
+    const auto number = number_at(*batch);
+    composer_step_ =
+        number && number->value >= 0 ? static_cast<std::uint32_t>(std::min(number->value, 4e9)) : 0;
+    return;
+  }
+  const auto figure = [&](std::string_view key) { return number_behind(line, key); };
+  const auto current = [&]() -> StepLine& {
+    if (!composer_) {
+      composer_.emplace();
+      composer_->step.format = LogFormat::composer;
+      composer_->step.step = composer_step_;
+    }
+    return *composer_;
+  };
+  constexpr double kSecond = 1e3;
+  if (const auto batches = figure("throughput/batches_per_sec:")) {
+    StepLine& told = current();
+    if (batches->value <= 0) return;
+    told.step.time_ms = kSecond / batches->value;
+    told.half_digit_share = batches->half_digit / batches->value;
+  } else if (const auto tokens = figure("throughput/device/tokens_per_sec:")) {
+    current().tokens_per_s_per_gpu = std::max(0.0, tokens->value);
+  } else if (const auto samples = figure("throughput/samples_per_sec:")) {
+    current().step.rate = static_cast<float>(std::clamp(samples->value, 0.0, 1e12));
+  }
+}
+
+void LogScanner::flush_composer() {
+  if (composer_ &&
+      (composer_->step.time_ms > 0 || composer_->step.rate > 0 || composer_->tokens_per_s_per_gpu > 0)) {
+    // What was said since belongs to the next batch.
+    const std::uint8_t since = std::exchange(events_, composer_events_);
+    add(*std::move(composer_), {});
+    events_ = since;
+  }
+  composer_.reset();
+}
+
+// {'train_runtime': 8418.1136, 'train_samples_per_second': 2.298, ...}, values as text in some releases.
+void LogScanner::run_summary(std::string_view line) {
+  const auto figure = [&](std::string_view key) {
+    const auto number = number_behind(line, key);
+    return number && number->value > 0 ? number->value : 0;
+  };
+  const double runtime = figure("'train_runtime'");
+  if (runtime <= 0) return;
+  log_.runtime_s = runtime;
+  log_.run_samples_per_s = figure("'train_samples_per_second'");
+  log_.run_steps_per_s = figure("'train_steps_per_second'");
+  ++log_.n_of_format[static_cast<std::size_t>(LogFormat::huggingface)];
+}
+
+void LogScanner::settings_of(std::uint64_t found, std::string_view line) {
+  if (holds(found, event_evaluation, event_validation))
+    events_ |= static_cast<std::uint8_t>(LogEvent::evaluation);
+  if (holds(found, event_checkpoint) && !holds(found, activation_checkpointing))
+    events_ |= static_cast<std::uint8_t>(LogEvent::checkpoint);
+  if (holds(found, memory_megatron)) {
+    constexpr double kMiBPerGiB = 1024;
+    if (const auto reserved = number_behind(line, "max reserved"); reserved && reserved->value > 0)
+      log_.peak_memory_GiB = std::max(log_.peak_memory_GiB, reserved->value / kMiBPerGiB);
+  }
+  if (holds(found, memory_composer)) {
+    if (const auto peak = number_behind(line, "memory/peak_reserved_mem:"); peak && peak->value > 0)
+      log_.peak_memory_GiB = std::max(log_.peak_memory_GiB, peak->value);
+  }
+  if (holds(found, arguments) && line.find("end of arguments") == std::string_view::npos) {
+    blocks_.begin_run();
+    events_ |= static_cast<std::uint8_t>(LogEvent::start);
+    return blocks_.open_megatron();
+  }
+  const auto word_behind = [&](std::string_view name, std::string_view key) {
+    if (const auto number = count_behind(line, key)) blocks_.word(name, std::to_string(*number));
+  };
+  if (holds(found, world_size)) word_behind("world_size", "using world size:");
+  if (holds(found, dist_world_size)) word_behind("world_size", "dist_world_size=");
+  if (holds(found, padded_vocab)) {
+    word_behind("vocab_size", "padded vocab (size:");
+    word_behind("vocab_size", "original vocab_size:");
+  }
+  if (holds(found, total_batch)) {
+    if (const auto count = text_behind(line, "accumulation) =")) {
+      if (const auto number = number_at(*count))
+        blocks_.word("total_batch", std::to_string(static_cast<std::int64_t>(number->value)));
+    }
+  }
+  if (holds(found, device_batch)) word_behind("device_batch", "per device");
+  if (holds(found, deepspeed_json)) {
+    blocks_.begin_run();
+    return blocks_.open_json(line, &LoggedSettings::deepspeed);
+  }
+  if (holds(found, model_config)) return blocks_.open_json(line, &LoggedSettings::model_config);
+  if (holds(found, titan_dump, titan_dump_old)) {
+    blocks_.begin_run();
+    return blocks_.open_json(line, &LoggedSettings::torchtitan);
+  }
+  if (holds(found, experiment, logging_config)) {
+    blocks_.begin_run();
+    return blocks_.open_yaml({});
+  }
+  if (holds(found, yaml_model, yaml_train, yaml_trainer, yaml_foundry)) {
+    const std::string_view text = trimmed(line);
+    if (text == "model:" || text == "train:" || text == "trainer:" || text.starts_with("max_seq_len: "))
+      return blocks_.open_yaml(line);
+  }
+  titan_words(found, line);
+}
+
+// What TorchTitan says line by line where it does not print its whole config.
+void LogScanner::titan_words(std::uint64_t found, std::string_view line) {
+  if (holds(found, building)) {
+    if (line.find("BERT model") != std::string_view::npos) blocks_.word("is_bert", "1");
+    // "Building llama3 8B with ..."
+    const std::string_view rest = text_behind(line, "uilding ").value_or(std::string_view{});
+    if (const std::size_t with = rest.find(" with "); with != std::string_view::npos && with < 60) {
+      const std::string_view model = rest.substr(0, with);
+      if (model.find("mesh") == std::string_view::npos) blocks_.word("titan_model", model);
+    }
+  }
+  // "Model llama3 8B size: 8,030,261,248 total parameters"
+  if (holds(found, model_size)) {
+    if (const auto rest = text_behind(line, "Model ")) {
+      const std::string_view model = rest->substr(0, rest->find(" size: "));
+      if (model.find(' ') != std::string_view::npos) blocks_.word("titan_model", model);
+    }
+  }
+  if (holds(found, device_mesh)) {
+    if (const auto mesh = text_behind(line, "mesh with ")) {
+      blocks_.begin_run();
+      blocks_.word("titan_mesh", trimmed(*mesh));
+      events_ |= static_cast<std::uint8_t>(LogEvent::start);
+    }
+  }
+  if (holds(found, sequence_length)) {
+    const auto keep = [&](std::string_view name, std::string_view key) {
+      if (const auto number = count_behind(line, key)) blocks_.word(name, std::to_string(*number));
+    };
+    keep("titan_local_batch", "local batch size ");
+    keep("titan_global_batch", "global batch size ");
+    keep("titan_seq_len", "sequence length ");
+  }
+  if (holds(found, activation_checkpointing)) {
+    if (const auto mode = text_behind(line, "Applied ")) blocks_.word("titan_recompute", first_word(*mode));
+  }
+  if (holds(found, float8) && (line.find("Float8") != std::string_view::npos) &&
+      (line.find("training active") != std::string_view::npos ||
+       line.find("Swapped to") != std::string_view::npos)) {
+    blocks_.word("titan_float8", line.find("rowwise") != std::string_view::npos ? "rowwise" : "tensorwise");
+  }
+  if (holds(found, compiling) && line.find("torch.compile") != std::string_view::npos)
+    blocks_.word("titan_compile", "1");
+  if (holds(found, cuda_capacity)) {
+    if (const auto gpu = text_behind(line, "CUDA capacity: "))
+      blocks_.word("gpu", trimmed(gpu->substr(0, gpu->find(" with "))));
+  }
+}
+
+void LogScanner::finish() {
+  flush_composer();
+  blocks_.close();
+}
+
+}  // namespace stepcast::detail

@@ -1,0 +1,52 @@
+// Takes the lines of a training log one by one and fills a TrainingLog.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "stepcast/base/result.h"
+#include "stepcast/logs/detail/csv_steps.h"
+#include "stepcast/logs/detail/needles.h"
+#include "stepcast/logs/detail/settings_blocks.h"
+#include "stepcast/logs/detail/step_lines.h"
+#include "stepcast/logs/training_log.h"
+
+namespace stepcast::detail {
+
+class LogScanner {
+ public:
+  // `log` must outlive this.
+  explicit LogScanner(TrainingLog& log);
+
+  // Without its line break.
+  void line(std::string_view raw);
+  void finish();
+  // What cannot be read whatever follows: a CSV file without a unit.
+  [[nodiscard]] Status status() const;
+
+ private:
+  void piece(std::string_view raw);  // between carriage returns
+  void step_of(std::uint64_t found, std::string_view line);
+  void composer(std::string_view line);
+  void flush_composer();
+  void run_summary(std::string_view line);
+  void settings_of(std::uint64_t found, std::string_view line);
+  void titan_words(std::uint64_t found, std::string_view line);
+  void add(StepLine told, std::string_view line);
+
+  TrainingLog& log_;
+  Needles needles_;
+  SettingsBlocks blocks_;
+  CsvSteps csv_;
+  std::optional<Error> csv_error_;
+  std::string plain_;
+  std::optional<std::int32_t> rank_;
+  std::uint8_t events_ = 0;
+  std::optional<StepLine> composer_;  // the batch whose lines are being read
+  std::uint32_t composer_step_ = 0;
+  std::uint8_t composer_events_ = 0;
+};
+
+}  // namespace stepcast::detail

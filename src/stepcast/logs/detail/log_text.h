@@ -1,0 +1,39 @@
+// Small pieces of a line of a training log: what launchers and terminals add, numbers, points in time.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace stepcast::detail {
+
+// A number as logs print it: "4,376", "1.249e+03", "12.5".
+struct LoggedNumber {
+  double value = 0;
+  double half_digit = 0;  // half a unit of the last digit that is printed
+};
+
+// The line without escape sequences of terminals, also those that lost their escape character on the way ("[31m"). The
+// result is `line` itself where there are none, or else lies in `buffer`.
+[[nodiscard]] std::string_view without_colours(std::string_view line, std::string& buffer);
+
+// Takes what launchers put before a line: "[rank0]:", "[default3]:", "12: ", "[1,0]<stdout>:", several of them. Returns
+// the rank that the last of them names.
+std::optional<std::int32_t> take_rank(std::string_view& line);
+
+// The number behind blanks at the begin of `text`; nothing where there is none.
+[[nodiscard]] std::optional<LoggedNumber> number_at(std::string_view text);
+// The number behind the first `key`; blanks, quotes, ':' and '=' may stand between.
+[[nodiscard]] std::optional<LoggedNumber> number_behind(std::string_view line, std::string_view key);
+// The same as a whole number from 0 on.
+[[nodiscard]] std::optional<std::uint64_t> count_behind(std::string_view line, std::string_view key);
+// What stands behind the first `key`; nothing where it is not there.
+[[nodiscard]] std::optional<std::string_view> text_behind(std::string_view line, std::string_view key);
+[[nodiscard]] std::string_view trimmed(std::string_view text);
+
+// Seconds since 1970 of the first date with a time in the first bytes of a line, "2025-06-09 10:11:12,123" or
+// "2025-10-17T11:33:02"; zones do not count.
+[[nodiscard]] std::optional<double> time_of_line(std::string_view line);
+
+}  // namespace stepcast::detail

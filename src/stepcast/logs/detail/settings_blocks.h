@@ -1,0 +1,51 @@
+// What a run prints about its settings over many lines: tables of arguments, JSON, YAML; and words of single lines.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "stepcast/logs/training_log.h"
+
+namespace stepcast::detail {
+
+class SettingsBlocks {
+ public:
+  explicit SettingsBlocks(TrainingLog& log) : log_(log) {}
+
+  // Every line while a block is open; returns whether the line belongs to it. Closes blocks that end.
+  bool take(std::string_view line);
+  [[nodiscard]] bool is_open() const { return kind_ != Kind::none; }
+
+  // Lines that open one.
+  void open_megatron();
+  void open_json(std::string_view line, std::string LoggedSettings::*to);
+  void open_yaml(std::string_view line);
+  void close();
+
+  // Words of a line, under a name; the first of a run holds.
+  void word(std::string_view name, std::string_view value);
+  // Every later line that says where a run begins.
+  void begin_run();
+
+ private:
+  enum class Kind : unsigned char { none, megatron, json, yaml };
+  bool take_argument(std::string_view line);
+  void take_json(std::string_view text);
+  bool take_yaml(std::string_view line);
+  void keep();
+
+  TrainingLog& log_;
+  Kind kind_ = Kind::none;
+  LoggedSettings block_;  // what the open block has so far
+  std::string LoggedSettings::*to_ = nullptr;
+  int depth_ = 0;
+  bool in_text_ = false, escaped_ = false;
+  char quote_ = '"';
+  std::size_t lines_ = 0, foreign_ = 0;
+};
+
+// Whether a line may begin or go on with YAML, and its indent.
+[[nodiscard]] bool is_yaml_line(std::string_view line);
+
+}  // namespace stepcast::detail

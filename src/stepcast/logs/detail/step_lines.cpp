@@ -1,0 +1,182 @@
+#include "stepcast/logs/detail/step_lines.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include "stepcast/base/text.h"
+#include "stepcast/base/units.h"
+
+namespace stepcast::detail {
+namespace {
+
+constexpr double kSecond = 1e3;  // in milliseconds
+
+std::uint32_t small(std::optional<std::uint64_t> count) {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
+  return static_cast<std::uint32_t>(std::min(count.value_or(0), kMost));
+}
+
+float rate_behind(std::string_view line, std::string_view key) {
+  const auto number = number_behind(line, key);
+  constexpr double kMost = 1e12;
+  return number && number->value > 0 && number->value < kMost ? static_cast<float>(number->value) : 0;
+}
+
+// A time or rate above 0; times beyond any step are none.
+bool usable(const std::optional<LoggedNumber>& number) {
+  constexpr double kMost = 1e12;
+  return number && number->value > 0 && number->value < kMost;
+}
+
+// "12.34GiB", "38.49GB" (2^30, too), or bytes.
+double memory_behind(std::string_view line, std::string_view key) {
+  const auto number = number_behind(line, key);
+  if (!number || number->value <= 0) return 0;
+  constexpr double kBytesFrom = 1e6;
+  return number->value >= kBytesFrom ? number->value / kGiB : number->value;
+}
+
+StepLine told(LogFormat format, std::uint32_t step, const LoggedNumber& number) {
+  StepLine line;
+  line.step.format = format;
+  line.step.step = step;
+  line.half_digit_share = number.half_digit / number.value;
+  return line;
+}
+
+}  // namespace
+
+std::optional<StepLine> megatron_line(std::string_view line) {
+  const auto time = number_behind(line, "elapsed time per iteration (ms)");
+  const auto step = count_behind(line, "iteration ");
+  if (!usable(time) || !step) return std::nullopt;
+  StepLine told_here = told(LogFormat::megatron, small(step), *time);
+  told_here.step.time_ms = time->value;
+  // Also as a public fork spells it.
+  const auto batch = count_behind(line, "global batch size");
+  told_here.step.batch_sequences = small(batch ? batch : count_behind(line, "gloabl batch size"));
+  const float tflops = rate_behind(line, "(TFLOP/s/GPU)");
+  told_here.step.tflops_per_gpu = tflops > 0 ? tflops : rate_behind(line, "TFLOPs:");
+  told_here.tokens_per_s_per_gpu = rate_behind(line, "tokens per gpu per second (tgs)");
+  return told_here;
+}
+
+std::optional<StepLine> megatron_bridge_line(std::string_view line) {
+  const auto time = number_behind(line, "Step Time");
+  if (!usable(time)) return std::nullopt;
+  StepLine told_here = told(LogFormat::megatron_bridge, 0, *time);
+  told_here.step.time_ms = time->value * kSecond;
+  told_here.step.tflops_per_gpu = rate_behind(line, "GPU utilization");
+  return told_here;
+}
+
+std::optional<StepLine> nemo_line(std::string_view line) {
+  const auto time = number_behind(line, "train_step_timing in s");
+  auto step = count_behind(line, "global_step");
+  if (!step) step = count_behind(line, "iteration ");
+  if (!step) {  // a bar: "45/99 ["
+    const std::size_t bracket = line.find(" [");
+    const std::size_t slash = bracket == std::string_view::npos ? bracket : line.rfind('/', bracket);
+    if (slash != std::string_view::npos && slash > 0) {
+      std::size_t from = slash;
+      while (from > 0 && is_digit(line[from - 1])) --from;
+      if (const auto number = number_at(line.substr(from, slash - from)))
+        step = static_cast<std::uint64_t>(std::max(0.0, number->value));
+    }
+  }
+  if (!usable(time) || !step) return std::nullopt;
+  StepLine told_here = told(LogFormat::nemo, small(step), *time);
+  told_here.step.time_ms = time->value * kSecond;
+  told_here.step.batch_sequences = small(count_behind(line, "global_batch_size"));
+  told_here.step.tflops_per_gpu = rate_behind(line, "TFLOPS_per_GPU");
+  told_here.memory_GiB = memory_behind(line, "max_memory_reserved");
+  told_here.tokens_per_s_per_gpu = rate_behind(line, "tokens_per_sec_per_gpu");
+  return told_here;
+}
+
+std::optional<StepLine> torchtitan_line(std::string_view line) {
+  auto rate = number_behind(line, " tps:");
+  if (!rate) rate = number_behind(line, " wps:");
+  const auto step = count_behind(line, "step:");
+  if (!usable(rate) || !step) return std::nullopt;
+  StepLine told_here = told(LogFormat::torchtitan, small(step), *rate);
+  told_here.step.rate = static_cast<float>(rate->value);
+  told_here.tokens_per_s_per_gpu = rate->value;
+  told_here.step.tflops_per_gpu = rate_behind(line, "tflops:");
+  told_here.memory_GiB = memory_behind(line, "memory:");
+  return told_here;
+}
+
+std::optional<StepLine> deepspeed_line(std::string_view line) {
+  const auto rate = number_behind(line, "CurrSamplesPerSec");
+  auto step = count_behind(line, "global_step");
+  if (!step) {  // "] 0/20, RunningAvg"
+    const std::size_t end = line.find(", RunningAvgSamplesPerSec");
+    const std::size_t slash = end == std::string_view::npos ? end : line.rfind('/', end);
+    if (slash != std::string_view::npos) {
+      if (const auto number = number_at(line.substr(slash + 1, end - slash - 1));
+          number && number->value >= 0)
+        step = static_cast<std::uint64_t>(number->value);
+    }
+  }
+  if (!usable(rate) || !step) return std::nullopt;
+  StepLine told_here = told(LogFormat::deepspeed, small(step), *rate);
+  told_here.step.rate = static_cast<float>(rate->value);
+  told_here.memory_GiB = memory_behind(line, "MaxMemAllocated");
+  return told_here;
+}
+
+std::optional<StepLine> deepspeed_pipeline_line(std::string_view line) {
+  const auto time = number_behind(line, "iter time (s)");
+  const auto step = count_behind(line, "steps:");
+  if (!usable(time) || !step) return std::nullopt;
+  StepLine told_here = told(LogFormat::deepspeed_pipeline, small(step), *time);
+  told_here.step.time_ms = time->value * kSecond;
+  if (const float samples = rate_behind(line, "samples/sec"); samples > 0) {
+    constexpr double kHalf = 0.5;
+    told_here.step.batch_sequences =
+        small(static_cast<std::uint64_t>(std::min(1e9, time->value * static_cast<double>(samples) + kHalf)));
+  }
+  return told_here;
+}
+
+// " 12%|#2  | 120/1000 [04:00<29:20,  2.00s/it]"
+std::optional<StepLine> progress_bar_line(std::string_view line) {
+  const std::size_t open = line.rfind(" [");
+  if (open == std::string_view::npos) return std::nullopt;
+  const std::size_t slash = line.rfind('/', open);
+  if (slash == std::string_view::npos || slash == 0) return std::nullopt;
+  std::size_t from = slash;
+  while (from > 0 && is_digit(line[from - 1])) --from;
+  const auto step = number_at(line.substr(from, slash - from));
+  const auto all = number_at(line.substr(slash + 1, open - slash - 1));
+  const std::size_t comma = line.find(',', open);
+  if (!step || !all || step->value < 1 || all->value < step->value || comma == std::string_view::npos)
+    return std::nullopt;
+  const std::string_view rate_text = line.substr(comma + 1);
+  const auto rate = number_at(rate_text);
+  if (!usable(rate)) return std::nullopt;
+  const std::size_t unit = rate_text.find("s/it"), inverse = rate_text.find("it/s");
+  if (unit == std::string_view::npos && inverse == std::string_view::npos) return std::nullopt;
+  StepLine told_here = told(LogFormat::huggingface, small(static_cast<std::uint64_t>(step->value)), *rate);
+  told_here.step.time_ms = unit < inverse ? rate->value * kSecond : kSecond / rate->value;
+  told_here.step.of_steps = small(static_cast<std::uint64_t>(all->value));
+  // Time since the bar began, "[1:04:00<": of several bars the longest is the training.
+  double elapsed = 0, part = 0;
+  for (const char c : line.substr(open + 2)) {
+    if (is_digit(c)) {
+      part = part * 10 + (c - '0');
+    } else if (c == ':') {
+      elapsed = (elapsed + part) * 60;
+      part = 0;
+    } else {
+      break;
+    }
+  }
+  told_here.step.rate = static_cast<float>(elapsed + part);
+  return told_here;
+}
+
+}  // namespace stepcast::detail

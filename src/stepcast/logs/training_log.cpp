@@ -1,0 +1,123 @@
+#include "stepcast/logs/training_log.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "stepcast/base/byte_source.h"
+#include "stepcast/logs/detail/log_scanner.h"
+
+namespace stepcast {
+namespace {
+
+constexpr std::array<std::string_view, kLogFormats> kWords{
+    "megatron",        "nemo",     "torchtitan", "deepspeed_pipeline", "deepspeed",
+    "megatron_bridge", "composer", "csv",        "huggingface"};
+constexpr std::array<std::string_view, kLogFormats> kNames{"Megatron-LM",
+                                                           "NeMo",
+                                                           "TorchTitan",
+                                                           "DeepSpeed's pipeline engine",
+                                                           "DeepSpeed's engine",
+                                                           "Megatron-Bridge",
+                                                           "Composer (LLM Foundry)",
+                                                           "CSV",
+                                                           "Hugging Face Trainer"};
+
+// Text has no zero bytes, and few other controls than those of terminals.
+bool is_text(std::string_view beginning) {
+  return std::none_of(beginning.begin(), beginning.end(), [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte == 0 || (byte < 0x20 && c != '\n' && c != '\r' && c != '\t' && c != '\x1b' && c != '\b' &&
+                         c != '\a' && c != '\f');
+  });
+}
+
+Error no_step(const TrainingLog& log) {
+  Error error = Error::at(log.file, "");
+  if (log.n_bytes == 0) return std::move(error).found("an empty file").expected("the log of a training run");
+  return std::move(error)
+      .found(fmt::format("no line that tells the time of a step among {}", log.n_lines))
+      .expected(
+          "the log of Megatron-LM, Megatron-Bridge, NeMo, TorchTitan, DeepSpeed, Composer or the Hugging "
+          "Face "
+          "Trainer, or a CSV file with a column such as step_time_ms")
+      .advice(log.broken_lines > 0
+                  ? fmt::format("{} lines begin as one and break off", log.broken_lines)
+                  : std::string{"docs/logs.md shows the lines; the rank that prints them may log elsewhere"});
+}
+
+Result<TrainingLog> read(ByteSource source) {
+  TrainingLog log;
+  log.file = source.name();
+  detail::LogScanner scanner{log};
+  constexpr std::size_t kBlock = std::size_t{1} << 18, kLongestLine = std::size_t{1} << 20;
+  std::string buffer(kBlock, '\0');
+  std::size_t held = 0;  // bytes of a line that began in the block before
+  for (;;) {
+    if (held == buffer.size()) {
+      if (held >= kLongestLine) {  // nobody's line: its begin is all that is read
+        scanner.line({buffer.data(), held});
+        held = 0;
+      } else {
+        buffer.resize(2 * buffer.size());
+      }
+    }
+    STEPCAST_ASSIGN(const std::size_t n, source.read(buffer.data() + held, buffer.size() - held));
+    if (n == 0) break;
+    if (log.n_bytes == 0) {
+      constexpr std::size_t kLooked = 4096;
+      if (!is_text({buffer.data(), std::min(n, kLooked)})) {
+        return Error::at(log.file, "")
+            .found("binary data")
+            .expected("the log of a training run, text or gzip");
+      }
+    }
+    log.n_bytes += n;
+    const std::size_t end = held + n;
+    std::size_t from = 0;
+    while (from < end) {
+      const void* const found = std::memchr(buffer.data() + from, '\n', end - from);
+      if (found == nullptr) break;
+      const auto at = static_cast<std::size_t>(static_cast<const char*>(found) - buffer.data());
+      scanner.line({buffer.data() + from, at - from});
+      STEPCAST_TRY(scanner.status());
+      from = at + 1;
+    }
+    held = end - from;
+    std::memmove(buffer.data(), buffer.data() + from, held);
+  }
+  if (held > 0) scanner.line({buffer.data(), held});
+  STEPCAST_TRY(scanner.status());
+  scanner.finish();
+  if (log.steps.empty() && log.runtime_s == 0) return no_step(log);
+  return log;
+}
+
+}  // namespace
+
+std::string_view to_string(LogFormat format) { return kWords[static_cast<std::size_t>(format)]; }
+std::string_view log_format_name(LogFormat format) { return kNames[static_cast<std::size_t>(format)]; }
+
+Result<TrainingLog> read_training_log(const std::filesystem::path& file, const LogReadOptions& options) {
+  STEPCAST_ASSIGN(ByteSource source, ByteSource::open(file, {.progress = options.progress}));
+  return read(std::move(source));
+}
+
+Result<TrainingLog> parse_training_log(std::string_view content, std::string name) {
+  return read(ByteSource::from_memory(content, std::move(name)));
+}
+
+bool may_be_training_log(std::string_view beginning) {
+  const std::size_t first = beginning.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos || !is_text(beginning)) return false;
+  // JSON is somebody else's; "[2025-...", "[rank0]:" and "{'loss'" are no JSON.
+  const std::size_t next = beginning.find_first_not_of(" \t\r\n", first + 1);
+  const char second = next == std::string_view::npos ? ' ' : beginning[next];
+  if (beginning[first] == '{' && second != '\'') return false;
+  if (beginning[first] == '[' && (second == '{' || second == '[' || second == ']')) return false;
+  return !beginning.starts_with("version https://git-lfs");
+}
+
+}  // namespace stepcast

@@ -1,0 +1,139 @@
+#include "stepcast/report/result_reader.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stepcast/analyze/log_forecast.h"
+#include "stepcast/base/byte_source.h"
+#include "stepcast/base/file.h"
+#include "stepcast/base/json_value.h"
+#include "stepcast/logs/logged_run.h"
+#include "stepcast/report/forecast_json.h"
+
+namespace stepcast {
+namespace {
+
+constexpr std::string_view kWhatHoldsAStep =
+    "what predict, replay or inspect of a log print with --json, a report in HTML, or a training log";
+
+std::string_view text_of(const JsonValue& object, std::string_view key) {
+  const JsonValue* value = object.find(key);
+  return value != nullptr && value->is_text() ? std::string_view{value->text()} : std::string_view{};
+}
+
+// What log_json() wrote.
+Result<Forecast> of_inspected_log(const JsonValue& log, const std::string& name) {
+  const auto number = [&](std::string_view key) {
+    const JsonValue* value = log.find(key);
+    return value != nullptr && value->is_number() && value->number() > 0 ? value->number() : 0;
+  };
+  Forecast f;
+  f.kind = "log";
+  f.traces = std::string{text_of(log, "file")};
+  f.step_time_ms = number("step_time_ms");
+  if (f.step_time_ms <= 0)
+    return Error::at(name, "", "the log tells no step time").expected(std::string{kWhatHoldsAStep});
+  f.step_time_p10_ms = number("step_time_p10_ms");
+  f.step_time_p90_ms = number("step_time_p90_ms");
+  f.source = EstimateSource::measured;
+  if (const std::string_view model = text_of(log, "model"); !model.empty()) f.model = std::string{model};
+  if (const std::string_view gpu = text_of(log, "gpu"); !gpu.empty()) f.gpu = std::string{gpu};
+  constexpr double kMost = 1e9;
+  if (const double n = number("n_gpus"); n < kMost) f.n_gpus = static_cast<std::uint64_t>(n);
+  if (const JsonValue* layout = log.find("layout"); layout != nullptr && layout->is_object()) {
+    for (const auto& [key, value] : layout->members()) {
+      if (value.is_bool()) f.layout.push_back({key, value.truth()});
+      if (value.is_number()) f.layout.push_back({key, value.number()});
+      if (value.is_text()) f.layout.push_back({key, value.text()});
+    }
+  }
+  if (const double rate = number("tokens_per_s_per_gpu"); rate > 0) f.throughput.tokens_per_s_per_gpu = rate;
+  if (const double rate = number("tflops_per_gpu"); rate > 0) f.throughput.tflops_per_gpu = rate;
+  return f;
+}
+
+Result<Forecast> of_json(const JsonValue& root, const std::string& name) {
+  const std::string_view schema = text_of(root, "schema");
+  const auto member = [&](std::string_view key) -> Result<Forecast> {
+    const JsonValue* inner = root.find(key);
+    if (inner == nullptr) return Error::at(name, std::string{key}, "is missing");
+    return forecast_from_json(*inner, name);
+  };
+  if (schema == kForecastSchema) return forecast_from_json(root, name);
+  if (schema == "stepcast.replay/2") return member("simulated");
+  if (schema == "stepcast.log_forecast/1") return member("forecast");
+  if (schema == "stepcast.inspect/1") {
+    const JsonValue* files = root.find("files");
+    if (files != nullptr && files->is_array() && files->items().size() == 1 &&
+        text_of(files->items().front(), "format") == "training_log")
+      return of_inspected_log(files->items().front(), name);
+  }
+  return Error::at(name, "line 1")
+      .found(schema.empty() ? std::string{"JSON without a `schema` of stepcast"}
+                            : fmt::format("a document `{}`, which holds no one step", schema.substr(0, 60)))
+      .expected(std::string{kWhatHoldsAStep});
+}
+
+// The JSON that a report carries; nothing where the text is no HTML.
+Result<std::string_view> json_in_html(std::string_view html, const std::string& name) {
+  const std::size_t id = html.find("id=\"stepcast-json\"");
+  const std::size_t begin = id == std::string_view::npos ? id : html.find('>', id);
+  const std::size_t end = begin == std::string_view::npos ? begin : html.find("</script", begin);
+  if (end == std::string_view::npos) {
+    return Error::at(name, "")
+        .found("HTML without <script type=\"application/json\" id=\"stepcast-json\">")
+        .expected("a report that stepcast wrote");
+  }
+  return html.substr(begin + 1, end - begin - 1);
+}
+
+std::size_t first_of(std::string_view text) {
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  return text.find_first_not_of(" \t\r\n");
+}
+
+}  // namespace
+
+Result<Forecast> parse_result(std::string_view text, const std::string& name) {
+  const std::size_t first = first_of(text);
+  if (first != std::string_view::npos && text.substr(0, first + 4).find('<') != std::string_view::npos) {
+    STEPCAST_ASSIGN(text, json_in_html(text, name));
+  }
+  STEPCAST_ASSIGN(const JsonValue root, parse_json(text, name, forecast_json_limits()));
+  if (!root.is_object()) {
+    return Error::at(name, "line 1")
+        .found(std::string{root.kind_name()})
+        .expected(std::string{kWhatHoldsAStep});
+  }
+  return of_json(root, name);
+}
+
+Result<Forecast> read_result(const std::filesystem::path& file, const ResultReadOptions& options) {
+  std::string beginning(4096, '\0');
+  {
+    STEPCAST_ASSIGN(ByteSource source, ByteSource::open(file));
+    STEPCAST_ASSIGN(const std::size_t n, source.read(beginning.data(), beginning.size()));
+    beginning.resize(n);
+  }
+  const std::size_t first = first_of(beginning);
+  if (first != std::string::npos && (beginning[first] == '<' || !may_be_training_log(beginning))) {
+    constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 28;
+    if (beginning[first] == '<' || beginning[first] == '{' || beginning[first] == '[') {
+      STEPCAST_ASSIGN(const std::string text, read_file(file, kMostBytes));
+      return parse_result(text, file.string());
+    }
+    return Error::at(file.string(), "").found("binary data").expected(std::string{kWhatHoldsAStep});
+  }
+  LoggedWork work;
+  if (options.beside != nullptr) {
+    work.samples_per_step = options.beside->throughput.samples_per_step;
+    work.tokens_per_step = options.beside->throughput.tokens_per_step;
+    if (options.beside->n_gpus > 0) work.n_gpus = static_cast<double>(options.beside->n_gpus);
+  }
+  STEPCAST_ASSIGN(const LoggedRun run, read_logged_run(file, {}, {}, work));
+  if (!run.times.why_no_time.empty()) return Error::at(file.string(), "", run.times.why_no_time);
+  return log_forecast(run);
+}
+
+}  // namespace stepcast

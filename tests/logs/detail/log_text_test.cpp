@@ -1,0 +1,80 @@
+#include "stepcast/logs/detail/log_text.h"
+
+#include <array>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include "stepcast/logs/detail/needles.h"
+#include "stepcast/logs/detail/settings_text.h"
+
+namespace stepcast::detail {
+namespace {
+
+TEST(LogText, TakesPrefixesOfLaunchers) {
+  const auto taken = [](std::string_view line) { return std::pair{take_rank(line), std::string{line}}; };
+  EXPECT_EQ(taken("[rank12]: a"), (std::pair{std::optional<std::int32_t>{12}, std::string{"a"}}));
+  EXPECT_EQ(taken("[default3]:a"), (std::pair{std::optional<std::int32_t>{3}, std::string{"a"}}));
+  EXPECT_EQ(taken(" 7: a"), (std::pair{std::optional<std::int32_t>{7}, std::string{"a"}}));
+  EXPECT_EQ(taken("[1,5]<stdout>:a"), (std::pair{std::optional<std::int32_t>{5}, std::string{"a"}}));
+  EXPECT_EQ(taken("3: [rank1]:a"), (std::pair{std::optional<std::int32_t>{1}, std::string{"a"}}));
+  // Times of day and dates are no ranks.
+  EXPECT_EQ(taken("12:30:01 a"), (std::pair{std::optional<std::int32_t>{}, std::string{"12:30:01 a"}}));
+  EXPECT_EQ(taken("[2025-05-27 15:23:07] a").first, std::nullopt);
+  EXPECT_EQ(taken("[").first, std::nullopt);
+}
+
+TEST(LogText, ReadsNumbersAsLogsPrintThem) {
+  EXPECT_DOUBLE_EQ(number_at(" 4,376 x")->value, 4376);
+  EXPECT_DOUBLE_EQ(number_at("4,37")->value, 4);  // no thousands
+  EXPECT_DOUBLE_EQ(number_at("1.249e+03")->value, 1249);
+  EXPECT_DOUBLE_EQ(number_at("8322.0/8330.1")->value, 8322);
+  // Half a unit of the last digit: 1.249e+03 is known to 0.5, 6.08 to 0.005.
+  EXPECT_DOUBLE_EQ(number_at("1.249e+03")->half_digit, 0.5);
+  EXPECT_DOUBLE_EQ(number_at("6.08")->half_digit, 0.005);
+  EXPECT_FALSE(number_at("N/A"));
+  EXPECT_FALSE(number_at(""));
+  EXPECT_DOUBLE_EQ(number_behind("'train_runtime': '211'", "'train_runtime'")->value, 211);
+}
+
+TEST(LogText, LeavesOutColours) {
+  std::string buffer;
+  EXPECT_EQ(without_colours("\x1b[31mstep: 20  \x1b[38;2;180;60;0mloss\x1b[0m", buffer), "step: 20  loss");
+  EXPECT_EQ(without_colours("[31mstep: 20[39m", buffer), "step: 20");  // the escape was lost on the way
+  EXPECT_EQ(without_colours("[rank0]: [batch=1/2]", buffer), "[rank0]: [batch=1/2]");
+}
+
+TEST(LogText, ReadsDates) {
+  // 2026-01-02 00:00:00 is day 20455 since 1970.
+  EXPECT_DOUBLE_EQ(*time_of_line("[2026-01-02 00:00:10,250] x"), 20455 * 86400.0 + 10.25);
+  EXPECT_DOUBLE_EQ(*time_of_line("2026-01-02T00:01:00+08:00"), 20455 * 86400.0 + 60);
+  EXPECT_FALSE(time_of_line("2026-13-02 00:00:10"));
+  EXPECT_FALSE(time_of_line("200 20 2"));
+}
+
+TEST(Needles, FindsEveryTextWhateverItsCase) {
+  constexpr std::array<std::string_view, 4> kTexts{"she", "he", "hers", "x:"};
+  const Needles needles{kTexts};
+  EXPECT_EQ(needles.found_in("usHers"), 0b0111U);  // "she" ends inside of it, too
+  EXPECT_EQ(needles.found_in("h e"), 0U);
+  EXPECT_EQ(needles.found_in("X:"), 0b1000U);
+  EXPECT_EQ(needles.found_in(""), 0U);
+}
+
+TEST(SettingsText, TurnsPythonIntoJson) {
+  EXPECT_EQ(python_to_json(R"({'a': True, 'b': None, "c": (1, 2e-5), 'd': 'it\'s "x"', 'e': torch.bf16})"),
+            R"({"a": true, "b": null, "c": [1, 2e-5], "d": "it's \"x\"", "e": "torch.bf16"})");
+}
+
+TEST(SettingsText, FlattensYaml) {
+  const auto yaml = yaml_scalars("a:\n  b: 1\n  c:\n    d: 'x'\n  - item\ne: null\n");
+  EXPECT_EQ(yaml.at("a.b"), "1");
+  EXPECT_EQ(yaml.at("a.c.d"), "x");
+  EXPECT_EQ(yaml.at("e"), "null");
+  EXPECT_EQ(yaml.size(), 3U);
+}
+
+}  // namespace
+}  // namespace stepcast::detail

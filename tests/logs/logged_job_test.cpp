@@ -1,0 +1,106 @@
+#include "stepcast/logs/logged_job.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stepcast/base/file.h"
+#include "stepcast/logs/logged_run.h"
+
+#include "tests/support/paths.h"
+
+namespace stepcast {
+namespace {
+
+using ::testing::HasSubstr;
+
+LoggedRun run_of(const std::string& seed, const Job& said = {}) {
+  const auto run = read_logged_run(test::source_dir() / "fuzz" / "corpus" / "training_log" / seed, said);
+  EXPECT_TRUE(run.ok()) << run.error().message();
+  return *run;
+}
+
+TEST(LoggedJob, ReadsMegatronsArguments) {
+  const LoggedRun run = run_of("megatron.log");
+  ASSERT_TRUE(run.resolved) << run.why_no_job;
+  const Transformer& model = run.resolved->model;
+  const Layout& layout = run.resolved->layout;
+  EXPECT_EQ(model.n_layers, 8);
+  EXPECT_EQ(model.n_kv_heads, 4);
+  EXPECT_EQ(model.vocab_size, 32000);
+  EXPECT_TRUE(model.gated_ffn);
+  EXPECT_FALSE(model.ffn_bias);
+  EXPECT_FALSE(model.tied_embeddings);
+  EXPECT_EQ(model.norm, NormKind::rms_norm);
+  EXPECT_EQ(layout.degrees.tensor, 4);
+  EXPECT_EQ(layout.degrees.data, 4);
+  EXPECT_TRUE(layout.layer.sequence_parallel);
+  EXPECT_EQ(layout.layer.precision.compute, DType::bf16);
+  EXPECT_EQ(layout.sharding.kind, Sharding::zero1);
+  EXPECT_EQ(layout.layer.recompute.kind, Recompute::selective);
+  EXPECT_EQ(layout.batch.global_batch_sequences, 32);
+  EXPECT_NEAR(run.log.peak_memory_GiB, 4000 / 1024.0, 1e-9);
+  EXPECT_EQ(run.log.broken_lines, 0U);  // the last line breaks off before it says anything
+}
+
+TEST(LoggedJob, WhatSomebodySaysHoldsAgainstTheLog) {
+  Job said;
+  said.settings.seq_len_tokens = 4096;
+  said.n_gpus = 32;
+  const LoggedRun run = run_of("megatron.log", said);
+  ASSERT_TRUE(run.resolved) << run.why_no_job;
+  EXPECT_EQ(run.resolved->layout.batch.seq_len_tokens, 4096);
+  EXPECT_EQ(run.resolved->layout.degrees.data, 8);
+}
+
+TEST(LoggedJob, ReadsNemosYaml) {
+  const LoggedRun run = run_of("nemo1.log");
+  ASSERT_TRUE(run.resolved) << run.why_no_job;
+  EXPECT_EQ(run.resolved->n_gpus, 16);
+  EXPECT_EQ(run.resolved->layout.degrees.tensor, 2);
+  EXPECT_EQ(run.resolved->layout.degrees.data, 8);
+  EXPECT_EQ(run.resolved->layout.software.framework, Framework::nemo);
+  EXPECT_EQ(run.resolved->model.vocab_size, 32000);
+  EXPECT_TRUE(run.resolved->model.gated_ffn);
+  EXPECT_EQ(run.times.format, LogFormat::nemo);
+}
+
+TEST(LoggedJob, ReadsWhatTorchTitanSays) {
+  const LoggedRun run = run_of("titan.log");
+  ASSERT_TRUE(run.resolved) << run.why_no_job;
+  EXPECT_EQ(run.resolved->n_gpus, 8);
+  EXPECT_EQ(run.resolved->layout.degrees.tensor, 2);
+  EXPECT_EQ(run.resolved->model.n_layers, 32);
+  EXPECT_EQ(run.resolved->layout.batch.seq_len_tokens, 8192);
+  // 4 x 8192 tokens / (4376 tokens/s x 8 GPUs)
+  EXPECT_NEAR(run.times.median_ms, 1e3 * 4 * 8192 / 4376 / 8, 1e-3);
+  const LoggedRun dump = run_of("titan_dump.log", {.n_gpus = 8});
+  ASSERT_TRUE(dump.resolved) << dump.why_no_job;
+  EXPECT_EQ(dump.resolved->layout.degrees.data, 8);
+}
+
+TEST(LoggedJob, ReadsDeepSpeedsConfigAndAModelOfHuggingFace) {
+  Job said;
+  said.settings.seq_len_tokens = 2048;
+  const LoggedRun run = run_of("deepspeed.log", said);
+  ASSERT_TRUE(run.resolved) << run.why_no_job;
+  EXPECT_EQ(run.resolved->model.n_layers, 4);
+  EXPECT_EQ(run.resolved->layout.sharding.kind, Sharding::zero3);
+  EXPECT_EQ(run.resolved->layout.batch.global_batch_sequences, 64);
+}
+
+TEST(LoggedJob, ReadsLlmFoundrysConfiguration) {
+  const LoggedRun run = run_of("composer.log", {.n_gpus = 8});
+  ASSERT_TRUE(run.resolved) << run.why_no_job;
+  EXPECT_EQ(run.resolved->model.hidden_size, 512);
+  EXPECT_EQ(run.resolved->layout.degrees.data, 8);
+  EXPECT_EQ(run.resolved->layout.sharding.kind, Sharding::zero3);
+}
+
+TEST(LoggedJob, SaysThatALogPrintsNoSettings) {
+  const auto log = parse_training_log(" iteration 1/ 2 | elapsed time per iteration (ms): 5.0 |\n", "a.log");
+  ASSERT_TRUE(log.ok());
+  EXPECT_THAT(logged_job(*log).error().message(), HasSubstr("a.log: the log prints no settings of its run"));
+}
+
+}  // namespace
+}  // namespace stepcast

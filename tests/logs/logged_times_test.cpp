@@ -1,0 +1,129 @@
+#include "stepcast/logs/logged_times.h"
+
+#include <string>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace stepcast {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string megatron(int step, double ms, const std::string& before = "") {
+  return fmt::format(
+      "{} iteration {:8d}/ 500 | elapsed time per iteration (ms): {:.1f} | global batch size: 8 |\n", before,
+      step, ms);
+}
+
+LoggedTimes times_of(const std::string& text, const LoggedWork& work = {}) {
+  const auto log = parse_training_log(text, "made.log");
+  EXPECT_TRUE(log.ok()) << log.error().message();
+  const auto times = logged_times(*log, work);
+  EXPECT_TRUE(times.ok()) << times.error().message();
+  return *times;
+}
+
+TEST(LoggedTimes, LeavesOutWarmUpAndStalls) {
+  std::string text = megatron(1, 9000) + megatron(2, 300);
+  for (int i = 3; i <= 40; ++i) text += megatron(i, i == 20 ? 700 : i % 2 == 0 ? 101 : 99);
+  const LoggedTimes t = times_of(text);
+  EXPECT_EQ(t.warm_up, 2U);
+  EXPECT_EQ(t.n, 37U);  // 40 less two and the one stall
+  ASSERT_EQ(t.stalls.size(), 1U);
+  EXPECT_EQ(t.stalls[0].step, 20U);
+  EXPECT_NEAR(t.stalls[0].lost_ms, 600, 2);
+  EXPECT_NEAR(t.median_ms, 99, 2.1);
+  // (18 x 101 + 19 x 99 + 700) / 38 = 4399 / 38
+  EXPECT_NEAR(t.mean_ms, 4399.0 / 38, 1e-9);
+}
+
+// The mean over five steps: a stall of 500 ms is 100 ms of it.
+TEST(LoggedTimes, CountsStepsBehindALine) {
+  std::string text;
+  for (int i = 1; i <= 30; ++i) text += megatron(5 * i, i == 15 ? 200 : 100);
+  const LoggedTimes t = times_of(text);
+  EXPECT_DOUBLE_EQ(t.steps_per_line, 5);
+  ASSERT_EQ(t.stalls.size(), 1U);
+  EXPECT_NEAR(t.stalls[0].lost_ms, 500, 1e-9);
+}
+
+TEST(LoggedTimes, SeesASlowDrift) {
+  std::string text;
+  for (int i = 1; i <= 320; ++i) text += megatron(i, 1000 + 0.5 * i);  // 16 % from begin to end
+  const LoggedTimes t = times_of(text);
+  EXPECT_TRUE(t.stalls.empty());
+  EXPECT_EQ(t.warm_up, 0U);
+  // 31 of 32 blocks of 10 steps: 155 ms of a median of 1080.25
+  EXPECT_NEAR(t.trend_percent, 100 * 155 / 1080.25, 1e-6);
+}
+
+TEST(LoggedTimes, TellsLateRepeatsFromARestart) {
+  // Three ranks, not in step with each other.
+  const LoggedTimes repeated =
+      times_of(megatron(1, 100) + megatron(2, 100) + megatron(1, 101) + megatron(3, 100) + megatron(2, 102) +
+               megatron(4, 100) + megatron(5, 100));
+  EXPECT_TRUE(repeated.restarts.empty());
+  EXPECT_EQ(repeated.duplicates, 2U);
+  const LoggedTimes restarted =
+      times_of(megatron(1, 100) + megatron(2, 100) + megatron(3, 100) + megatron(2, 101) + megatron(3, 102) +
+               megatron(4, 100) + megatron(5, 100));
+  ASSERT_EQ(restarted.restarts.size(), 1U);
+  EXPECT_EQ(restarted.restarts[0].last_step, 3U);
+  EXPECT_EQ(restarted.restarts[0].next_step, 2U);
+  EXPECT_EQ(restarted.duplicates, 0U);
+}
+
+// 20 s lie between lines whose steps take 1 s: an evaluation that the times leave out.
+TEST(LoggedTimes, SeesWhatTheClockSays) {
+  std::string text;
+  int second = 0;
+  for (int i = 1; i <= 30; ++i) {
+    second += i == 16 ? 21 : 1;
+    if (i == 16) text += " validation loss at iteration 15\n";
+    text += megatron(i, 1000, fmt::format(" [2026-01-02 03:{:02}:{:02}]", second / 60, second % 60));
+  }
+  const LoggedTimes t = times_of(text);
+  ASSERT_EQ(t.stalls.size(), 1U);
+  EXPECT_TRUE(t.stalls[0].between_steps);
+  EXPECT_EQ(t.stalls[0].cause, LogEvent::evaluation);
+  EXPECT_NEAR(t.stalls[0].lost_ms, 20000, 1);
+}
+
+// step_s = samples x tokens / (tokens per second and GPU x GPUs): 8 x 1024 / (512 x 4) = 4 s.
+TEST(LoggedTimes, MakesTimesOfRates) {
+  std::string text;
+  for (int i = 1; i <= 20; ++i) text += fmt::format("step: {:2} loss: 1.0 tps: 512  mfu: N/A\n", i);
+  EXPECT_DOUBLE_EQ(times_of(text, {.samples_per_step = 8, .tokens_per_step = 8192, .n_gpus = 4}).median_ms,
+                   4000);
+  const LoggedTimes rates = times_of(text);
+  EXPECT_THAT(rates.why_no_time, HasSubstr("say --gbs, --seq and --gpus"));
+  EXPECT_DOUBLE_EQ(rates.tokens_per_s_per_gpu, 512);
+}
+
+TEST(LoggedTimes, CountsTheMostFrequentBatchAlone) {
+  std::string text;
+  for (int i = 1; i <= 10; ++i)
+    text +=
+        fmt::format("iteration {} / 9 | elapsed time per iteration (ms): 50.0 | global batch size: 4 |\n", i);
+  for (int i = 11; i <= 40; ++i) text += megatron(i, 100);
+  const LoggedTimes t = times_of(text);
+  EXPECT_EQ(t.other_batches, 10U);
+  EXPECT_DOUBLE_EQ(t.median_ms, 100);
+  EXPECT_EQ(t.batch_sequences, 8U);
+}
+
+TEST(TrainingLog, RefusesWhatIsNone) {
+  EXPECT_THAT(parse_training_log("", "a.log").error().message(), HasSubstr("a.log: found an empty file"));
+  EXPECT_THAT(parse_training_log("hello\n", "a.log").error().message(),
+              HasSubstr("found no line that tells the time of a step among 1"));
+  EXPECT_THAT(parse_training_log(std::string_view{"\0\1\2", 3}, "a.log").error().message(),
+              HasSubstr("binary data"));
+  EXPECT_THAT(
+      parse_training_log("step,step_time\n1,2\n", "a.csv").error().message(),
+      HasSubstr("a column `step_time`, which names no unit, expected `step_time_ms` or `step_time_s`"));
+}
+
+}  // namespace
+}  // namespace stepcast
