@@ -22,7 +22,7 @@ Result<LoggedRun> logged_run(TrainingLog log, const Job& said, const LoggedWork&
   if (!work.tokens_per_step) work.tokens_per_step = otherwise.tokens_per_step;
   if (!work.n_gpus) work.n_gpus = otherwise.n_gpus;
   STEPCAST_ASSIGN(run.times, logged_times(log, work));
-  log.steps = {};
+  log.steps = std::vector<LoggedStep>{};  // and its memory
   run.log = std::move(log);
   return run;
 }

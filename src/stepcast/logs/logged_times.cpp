@@ -47,6 +47,7 @@ class Times {
       out_.format = format;
       choose(format);
       follow();
+      if (steps_.empty()) continue;
       if (!resolve_times()) {
         if (!rates_alone) rates_alone = format;
         continue;
@@ -359,6 +360,7 @@ class Times {
       if (s.segment != before.segment || s.wall_s <= 0 || before.wall_s <= 0 || s.step <= before.step)
         continue;
       const double steps = static_cast<double>(s.step - before.step);
+      if (steps > out_.steps_per_line) continue;  // lines are missing
       const double gap_s = s.wall_s - before.wall_s - steps * s.time_ms / kSecond;
       const double usual_s = (local_[i] > 0 ? local_[i] : s.time_ms) / kSecond;
       if (gap_s <= std::max({kGapSeconds, kGapSteps * usual_s, kStallShare * steps * usual_s})) continue;

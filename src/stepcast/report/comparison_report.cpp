@@ -101,6 +101,7 @@ void write_comparison(JsonWriter& json, const Comparison& c) {
         .field("part", e.part)
         .field("time_ms", e.time_ms)
         .field("factor", e.factor)
+        .field("deviations", e.deviations)
         .end_object();
   }
   json.end_array();

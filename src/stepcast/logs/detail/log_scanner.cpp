@@ -31,6 +31,7 @@ enum Needle : unsigned {
   event_evaluation,
   event_validation,
   event_checkpoint,
+  event_huggingface,
   arguments,
   world_size,
   padded_vocab,
@@ -57,7 +58,7 @@ enum Needle : unsigned {
   dist_world_size,
   yaml_foundry,
 };
-constexpr std::array<std::string_view, 42> kNeedles{
+constexpr std::array<std::string_view, 43> kNeedles{
     "elapsed time per iteration",
     "step time :",
     "train_step_timing in s",
@@ -73,8 +74,9 @@ constexpr std::array<std::string_view, 42> kNeedles{
     "train_runtime",
     "max reserved:",
     "evaluat",
-    "validati",
+    "validat",
     "checkpoint",
+    "'eval_",
     " arguments ---",
     "using world size:",
     "padded vocab",
@@ -191,8 +193,10 @@ void LogScanner::step_of(std::uint64_t found, std::string_view line) {
   if (holds(found, megatron)) return take(megatron_line(line));
   if (holds(found, nemo)) return take(nemo_line(line));
   if (holds(found, bridge)) return take(megatron_bridge_line(line));
-  if (holds(found, titan_tps, titan_wps) && line.find("step:") != std::string_view::npos)
+  if (holds(found, titan_tps, titan_wps) && line.find("step:") != std::string_view::npos) {
+    if (line.find("validate step:") != std::string_view::npos) return;
     return take(torchtitan_line(line));
+  }
   if (holds(found, deepspeed, deepspeed_old)) return take(deepspeed_line(line));
   if (holds(found, deepspeed_pipeline)) return take(deepspeed_pipeline_line(line));
   if (holds(found, composer_batch, composer_rate)) composer(line);
@@ -260,7 +264,7 @@ void LogScanner::run_summary(std::string_view line) {
 }
 
 void LogScanner::settings_of(std::uint64_t found, std::string_view line) {
-  if (holds(found, event_evaluation, event_validation))
+  if (holds(found, event_evaluation, event_validation, event_huggingface))
     events_ |= static_cast<std::uint8_t>(LogEvent::evaluation);
   if (holds(found, event_checkpoint) && !holds(found, activation_checkpointing))
     events_ |= static_cast<std::uint8_t>(LogEvent::checkpoint);
