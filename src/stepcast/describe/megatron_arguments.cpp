@@ -145,6 +145,9 @@ class Line {
     std::string words = plain(v);
     const bool takes_several = std::holds_alternative<detail::MegatronWordList>(flag.setting);
     if (!takes_several) words = words.substr(0, words.find(' '));
+    // Forks declare some whole numbers as fractions: "1.0".
+    const bool whole = std::holds_alternative<std::optional<std::int64_t> JobSettings::*>(flag.setting);
+    if (whole && words.ends_with(".0")) words.resize(words.size() - 2);
     if (words.empty() || words == "None") return;
     text_ += " " + std::string{flag.name};
     for (std::size_t from = 0; from < words.size();) {
@@ -190,6 +193,7 @@ class Line {
     if (flag == "--recompute-method" || flag == "--recompute-num-layers")
       return value("recompute_granularity") == "full" || said("checkpoint_activations");
     if (flag == "--recompute-modules") return value("recompute_granularity") == "selective";
+    if (flag == "--zero-stage") return on("deepspeed");
     if (flag == "--num-query-groups") return on("group_query_attention");
     if (flag == "--q-lora-rank" || flag == "--kv-lora-rank" || flag == "--qk-head-dim" ||
         flag == "--qk-pos-emb-head-dim" || flag == "--v-head-dim")
