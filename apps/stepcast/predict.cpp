@@ -99,10 +99,11 @@ constexpr auto kOfBoth = std::to_array<std::string_view>(
 
 // The run of a log, forecast and held against it.
 Result<int> run_log(const Options& options) {
-  for (const char* flag : {"--sensitivity", "--explain", "--published", "--require-fit"}) {
+  for (const char* flag : {"--sensitivity", "--explain", "--published", "--require-fit", "--report"}) {
     if (options.app->get_option(flag)->count() > 0)
       return Error{fmt::format("{} is not for --from-log", flag)}.advice("predict the run without its log");
   }
+  if (options.report.format == "md") return Error{"--format md is not for --from-log"}.advice("json or text");
   PredictLogRequest request;
   request.log = options.from_log;
   const DescribedStep step = described(options);
@@ -377,16 +378,13 @@ Result<int> run(const Options& options) {
     return kSuccess;
   }
   if (is_dlrm_job(options.request.job.model)) return run_dlrm(options);
-  if (!options.from_log.empty()) {
-    STEPCAST_TRY(refuse(options, kOfDlrmAlone, "belongs to recommendation models"));
-    return run_log(options);
-  }
   STEPCAST_TRY(refuse(options, kOfDlrmAlone, "belongs to recommendation models"));
   if (options.gpus.size() > 1) {
     return Error::at("", "--gpus")
         .found("several values")
         .expected("one; several are for recommendation models");
   }
+  if (!options.from_log.empty()) return run_log(options);
   const DescribedStep step = described(options);
   STEPCAST_ASSIGN(const PredictRequest request, request_of(step));
   STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.report, inputs_of(options)));

@@ -1,5 +1,6 @@
 #include "stepcast/report/result_reader.h"
 
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -10,6 +11,7 @@
 #include "stepcast/base/json_value.h"
 #include "stepcast/logs/logged_run.h"
 #include "stepcast/report/forecast_json.h"
+#include "stepcast/report/html/page.h"
 
 namespace stepcast {
 namespace {
@@ -75,19 +77,6 @@ Result<Forecast> of_json(const JsonValue& root, const std::string& name) {
       .expected(std::string{kWhatHoldsAStep});
 }
 
-// The JSON that a report carries; nothing where the text is no HTML.
-Result<std::string_view> json_in_html(std::string_view html, const std::string& name) {
-  const std::size_t id = html.find("id=\"stepcast-json\"");
-  const std::size_t begin = id == std::string_view::npos ? id : html.find('>', id);
-  const std::size_t end = begin == std::string_view::npos ? begin : html.find("</script", begin);
-  if (end == std::string_view::npos) {
-    return Error::at(name, "")
-        .found("HTML without <script type=\"application/json\" id=\"stepcast-json\">")
-        .expected("a report that stepcast wrote");
-  }
-  return html.substr(begin + 1, end - begin - 1);
-}
-
 std::size_t first_of(std::string_view text) {
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   return text.find_first_not_of(" \t\r\n");
@@ -98,7 +87,13 @@ std::size_t first_of(std::string_view text) {
 Result<Forecast> parse_result(std::string_view text, const std::string& name) {
   const std::size_t first = first_of(text);
   if (first != std::string_view::npos && text.substr(0, first + 4).find('<') != std::string_view::npos) {
-    STEPCAST_ASSIGN(text, json_in_html(text, name));
+    const std::optional<std::string> json = embedded_json(text);
+    if (!json) {
+      return Error::at(name, "")
+          .found("HTML without <script type=\"application/json\" id=\"stepcast-json\">")
+          .expected("a report that stepcast wrote");
+    }
+    return parse_result(*json, name);
   }
   STEPCAST_ASSIGN(const JsonValue root, parse_json(text, name, forecast_json_limits()));
   if (!root.is_object()) {
@@ -116,6 +111,7 @@ Result<Forecast> read_result(const std::filesystem::path& file, const ResultRead
     STEPCAST_ASSIGN(const std::size_t n, source.read(beginning.data(), beginning.size()));
     beginning.resize(n);
   }
+  if (beginning.starts_with("\xEF\xBB\xBF")) beginning.erase(0, 3);
   const std::size_t first = first_of(beginning);
   if (first != std::string::npos && (beginning[first] == '<' || !may_be_training_log(beginning))) {
     constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 28;
