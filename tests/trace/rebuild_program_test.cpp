@@ -48,6 +48,29 @@ TEST(RebuildProgram, ReplaysASynchronisationAtItsRecordedTimes) {
   EXPECT_DOUBLE_EQ(r.recorded.facts[0].unexplained_wait_us, 0);
 }
 
+// A step that synchronises once: the kernel runs [20, 520] and the call [30, 526], 6 us behind it. With kernels of half
+// the length the kernel ends at 270 and the call at 276, 250 us earlier; with none it takes 6 us: [30, 36].
+TEST(RebuildProgram, OneSynchronisationAStepWaitsForItsKernels) {
+  for (const char* name : {"cudaDeviceSynchronize", "cudaStreamSynchronize", "hipDeviceSynchronize"}) {
+    SCOPED_TRACE(name);
+    TraceBuilder b;
+    const int main = b.thread(1);
+    b.step(main, 1, 0, 1000);
+    b.op(main, "aten::mm", 5, 15);
+    b.launch(main, 10, 6, 7, "sgemm", 20, 500);
+    b.call(main, name, 30, 496);
+    const RecordedRank rank = b.build();
+    const auto step_us = [&](double factor) {
+      const Replayed r =
+          replay({rank}, {}, [&](const Program& p, Costs& c, auto&) { scale_kernels(p, c, factor); });
+      return r.timeline.lane_free_us(RankClassId{0})[0];
+    };
+    EXPECT_DOUBLE_EQ(step_us(1), 1000);
+    EXPECT_DOUBLE_EQ(step_us(0.5), 750);
+    EXPECT_DOUBLE_EQ(step_us(0), 510);
+  }
+}
+
 // Of two steps the second, which holds less.
 TEST(RebuildProgram, KnowsTheLargestTotalsOfTheAllocatorInTheStep) {
   TraceBuilder b;

@@ -124,19 +124,34 @@ class ConstantsLearner {
                : call_of(g, w).end_us + out_.value_us(launch_class(DelayKind::launch, g, w));
   }
 
-  // The smallest occurrence over all ranks.
+  // The smallest occurrence over all ranks. Where all calls of a kind waited, what they took behind the end of the work
+  // that they waited for is the better witness: a loop that synchronises once a step has no other call.
   void learn_base_costs() {
-    std::array<Samples, kWaitKindCount> base;
+    struct Calls {
+      Samples lengths, behind;  // behind: of calls that waited
+    };
+    std::array<Calls, kWaitKindCount> calls;
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
+      const RankGraph& g = ranks_[r];
       for (const CpuWait& wait : lanes_[r].waits) {
         if (wait.kind == WaitKind::held) continue;
-        const Call& c = ranks_[r].calls[static_cast<std::size_t>(wait.call)];
-        base[static_cast<std::size_t>(wait.kind)].add(c.end_us - c.start_us, false);
+        const Call& c = g.calls[static_cast<std::size_t>(wait.call)];
+        Calls& of_kind = calls[static_cast<std::size_t>(wait.kind)];
+        of_kind.lengths.add(c.end_us - c.start_us, false);
+        double over_us = -std::numeric_limits<double>::infinity();
+        for (const std::int32_t s : wait.sources)
+          over_us = std::max(over_us, g.gpu[static_cast<std::size_t>(s)].end_us);
+        if (over_us > c.start_us + kClockToleranceUs) of_kind.behind.add(c.end_us - over_us, true);
       }
     }
     for (int k = 1; k < kWaitKindCount; ++k) {
-      if (base[static_cast<std::size_t>(k)].all == 0) continue;
-      LearnedConstant c = base[static_cast<std::size_t>(k)].learn(base_class(static_cast<WaitKind>(k)));
+      Calls& of_kind = calls[static_cast<std::size_t>(k)];
+      if (of_kind.lengths.all == 0) continue;
+      LearnedConstant c = of_kind.lengths.learn(base_class(static_cast<WaitKind>(k)));
+      // Copies always wait for themselves: correct_base_of_blocking_copies().
+      const bool all_waited =
+          of_kind.behind.all == of_kind.lengths.all && static_cast<WaitKind>(k) != WaitKind::blocking_copy;
+      if (all_waited) c.value_us = std::min(c.value_us, of_kind.behind.learn({}).value_us);
       c.fallback = false;
       c.clean = 1;
       shortest_[static_cast<std::size_t>(k)] = c.value_us;
