@@ -13,7 +13,7 @@
 namespace stepcast {
 namespace {
 
-using namespace detail;
+using detail::ms_text;
 
 constexpr std::size_t kMostSteps = 12, kMostRows = 20, kNameWidth = 90;
 constexpr double kCoarseMs = 100;

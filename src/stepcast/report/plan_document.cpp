@@ -19,7 +19,9 @@
 namespace stepcast {
 namespace {
 
-using namespace detail;
+using detail::band_text;
+using detail::ms_text;
+using detail::percent_text;
 
 constexpr std::size_t kMostRows = 60, kMostRefinedShown = 8, kMostReasons = 40, kMostOnFront = 60;
 constexpr double kSlowestDrawn = 1.8;  // times the fastest

@@ -21,7 +21,15 @@
 namespace stepcast {
 namespace {
 
-using namespace detail;
+using detail::add_critical_path;
+using detail::add_distributions;
+using detail::add_schedule;
+using detail::add_streams;
+using detail::add_throughput_figures;
+using detail::add_training_section;
+using detail::ms_text;
+using detail::parts_figure;
+using detail::percent_text;
 
 constexpr std::size_t kMostRows = 12, kMostColumns = 48, kNameWidth = 80;
 

@@ -13,7 +13,9 @@
 namespace stepcast {
 namespace {
 
-using namespace detail;
+using detail::band_text;
+using detail::ms_text;
+using detail::percent_text;
 
 constexpr std::size_t kMostRanks = 64, kMostDrawn = 4;
 
