@@ -245,7 +245,7 @@ std::string forecast_verdict(const Forecast& f) {
   return text + '.';
 }
 
-ReportDocument forecast_document(const Forecast& f, const ForecastIllustrations& with) {
+ReportDocument forecast_document(const Forecast& f, const ForecastIllustrations& illustrations) {
   ReportDocument document;
   document.subject = forecast_subject(f);
   document.title = fmt::format("{} on {} x {}", f.model ? *f.model : f.traces.value_or("a step"),
@@ -260,7 +260,7 @@ ReportDocument forecast_document(const Forecast& f, const ForecastIllustrations&
                                 "analytic"});
   }
   add_throughput_figures(document, f);
-  const StepPictures* pictures = with.pictures;
+  const StepPictures* pictures = illustrations.pictures;
   if (!f.classes.empty() && f.critical_class < f.classes.size()) {
     const bool several = f.classes.size() > 1;
     document.sections.push_back(
@@ -286,7 +286,7 @@ ReportDocument forecast_document(const Forecast& f, const ForecastIllustrations&
     }
   }
   add_training_section(document, f);
-  add_sensitivity(document, with.sensitivity);
+  add_sensitivity(document, illustrations.sensitivity);
   add_streams(document, f);
   add_distributions(document, f);
   add_critical_path(document, f, pictures != nullptr ? &pictures->path : nullptr);
