@@ -19,6 +19,7 @@
 #include "stepcast/describe/software_defaults.h"
 #include "stepcast/plan/layout_plan.h"
 #include "stepcast/plan/nearby_layouts.h"
+#include "stepcast/plan/restriction_words.h"
 #include "stepcast/plan/training_plan.h"
 #include "stepcast/platform/platform_choice.h"
 #include "stepcast/platform/platform_file.h"
@@ -37,18 +38,18 @@
 namespace stepcast::cli {
 namespace {
 
-using Numbers = std::vector<std::int64_t>;
 using Words = std::vector<std::string>;
 
 struct Options {
   Job job;
   Words platforms{"dgx-h100"};
-  std::string framework, csv, from, within, objective = "step-time";
+  std::string framework, csv, from, within, objective = "time";
+  Words jitter;
   TrainingGoal goal;
   std::optional<std::int64_t> gpus_per_node;
-  Numbers n_gpus;
-  Numbers tensor, pipeline, context, expert, expert_tensor, micro_batch, virtual_stages;
-  Words shardings, recomputations, sequence_parallel, dtypes, schedules, what_if;
+  std::vector<std::int64_t> n_gpus;
+  RestrictionWords space;
+  Words what_if;
   std::optional<double> memory_GiB;
   std::size_t top = 20;
   unsigned threads = 0;
@@ -56,70 +57,6 @@ struct Options {
   ReportOptions report;
   CLI::App* app = nullptr;  // holds the flags that Megatron knows and we pass on
 };
-
-template <class Value>
-struct Word {
-  std::string_view word;
-  Value value;
-};
-
-template <class Value, std::size_t n>
-Result<std::optional<std::vector<Value>>> chosen(std::string_view flag, const Words& given,
-                                                 const Word<Value> (&known)[n]) {
-  if (given.empty()) return std::optional<std::vector<Value>>{};
-  std::vector<Value> values;
-  std::string all;
-  for (const Word<Value>& k : known) all += fmt::format("{}{}", all.empty() ? "" : ", ", k.word);
-  for (const std::string& word : given) {
-    bool found = false;
-    for (const Word<Value>& k : known) {
-      if (k.word != word) continue;
-      values.push_back(k.value);
-      found = true;
-    }
-    if (!found) {
-      return Error::at("", std::string{flag}).found(fmt::format("`{}`", word.substr(0, 40))).expected(all);
-    }
-  }
-  return std::optional{std::move(values)};
-}
-
-Result<LayoutRestrictions> restrictions_of(const Options& options) {
-  LayoutRestrictions list;
-  const auto set = [](std::optional<Numbers>& to, const Numbers& given) {
-    if (!given.empty()) to = given;
-  };
-  set(list.tensor, options.tensor);
-  set(list.pipeline, options.pipeline);
-  set(list.context, options.context);
-  set(list.expert, options.expert);
-  set(list.expert_tensor, options.expert_tensor);
-  set(list.micro_batch, options.micro_batch);
-  set(list.virtual_stages, options.virtual_stages);
-  static constexpr Word<Recompute> kRecompute[] = {
-      {"none", Recompute::none}, {"selective", Recompute::selective}, {"full", Recompute::full}};
-  static constexpr Word<bool> kSwitch[] = {{"on", true}, {"off", false}};
-  static constexpr Word<DType> kTypes[] = {{"bf16", DType::bf16},
-                                           {"fp16", DType::fp16},
-                                           {"fp32", DType::fp32},
-                                           {"fp8", DType::fp8},
-                                           {"fp4", DType::fp4}};
-  static constexpr Word<PipelineSchedule> kSchedules[] = {{"1f1b", PipelineSchedule::one_f_one_b},
-                                                          {"interleaved", PipelineSchedule::interleaved},
-                                                          {"zero-bubble", PipelineSchedule::zero_bubble_h1}};
-  STEPCAST_ASSIGN(list.recomputations, chosen("--recompute", options.recomputations, kRecompute));
-  STEPCAST_ASSIGN(list.sequence_parallel, chosen("--sp", options.sequence_parallel, kSwitch));
-  STEPCAST_ASSIGN(list.dtypes, chosen("--dtype", options.dtypes, kTypes));
-  STEPCAST_ASSIGN(list.schedules, chosen("--schedules", options.schedules, kSchedules));
-  if (!options.shardings.empty()) {
-    list.shardings.emplace();
-    for (const std::string& word : options.shardings) {
-      STEPCAST_ASSIGN(const DataSharding sharding, parse_data_sharding(word));
-      list.shardings->push_back(sharding);
-    }
-  }
-  return list;
-}
 
 Result<Job> job_of(const Options& options) {
   Job job = options.job;
@@ -135,7 +72,7 @@ Result<Job> job_of(const Options& options) {
   job.settings = over(words.settings, job.settings);
   job.not_modelled = std::move(words.not_modelled);
   // fp8 and fp4 are products on top of what is left in 16 bits.
-  for (const std::string& word : options.dtypes) {
+  for (const std::string& word : options.space.dtypes) {
     if (word == "fp16" || word == "fp32" || word == "bf16") {
       job.settings.dtype = parse_dtype(word);
       break;
@@ -222,13 +159,16 @@ std::optional<double> step_us(const RunningLayout& running, const Platform& plat
 Result<int> run(const Options& options) {
   STEPCAST_TRY(check_options(options));
   PlanRequest request;
-  STEPCAST_ASSIGN(request.restrictions, restrictions_of(options));
+  STEPCAST_ASSIGN(request.restrictions, restrictions_of(options.space));
   STEPCAST_ASSIGN(request.job, job_of(options));
   STEPCAST_TRY(apply_what_if(options.what_if, request.assumptions));
   if (options.memory_GiB) request.memory_bytes = *options.memory_GiB * kGiB;
   request.top = options.top;
   request.threads = options.threads;
-  request.objective = options.objective == "memory" ? PlanObjective::memory : PlanObjective::step_time;
+  STEPCAST_ASSIGN(request.objective, parse_objective(options.objective));
+  if (!options.jitter.empty()) {
+    STEPCAST_ASSIGN(request.jitter, parse_jitter(options.jitter));
+  }
   if (options.goal.tokens > 0) return run_training(options, request, options.goal);
 
   STEPCAST_ASSIGN(const Platform platform, platform_of(options.platforms.front(), options));
@@ -256,7 +196,7 @@ Result<int> run(const Options& options) {
   for (const std::string& setting : request.job.not_modelled) {
     plan.notes.push_back(fmt::format("not modelled: {}", setting));
   }
-  if (csv) STEPCAST_TRY(csv->write(plan_csv(plan)));
+  if (csv) STEPCAST_TRY(csv->write(options.csv.ends_with(".jsonl") ? plan_jsonl(plan) : plan_csv(plan)));
   offer_table("priced", [&] { return plan_csv(plan); });
   const PlanSubject subject{options.platforms.front(), platform.device.name, options.top};
   const bool any = !plan.found.priced.empty();
@@ -347,40 +287,49 @@ Verb plan_verb() {
         const auto list = [&](const char* flags, auto& to, const char* help) {
           app.add_option(flags, to, help)->delimiter(',')->group(kSpace);
         };
-        list("--tp,--tensor-model-parallel-size", options->tensor,
+        list("--tp,--tensor-model-parallel-size", options->space.tensor,
              "tensor parallel (default: divisors, inside a node)");
-        list("--pp,--pipeline-model-parallel-size", options->pipeline, "pipeline parallel");
-        list("--vp,--num-virtual-stages-per-pipeline-rank", options->virtual_stages,
+        list("--pp,--pipeline-model-parallel-size", options->space.pipeline, "pipeline parallel");
+        list("--vp,--num-virtual-stages-per-pipeline-rank", options->space.virtual_stages,
              "chunks of layers per pipeline stage");
-        list("--schedules", options->schedules, "1f1b, interleaved, zero-bubble (default: the first two)");
-        list("--cp,--context-parallel-size", options->context, "context parallel");
-        list("--ep,--expert-model-parallel-size", options->expert, "expert parallel");
-        list("--etp,--expert-tensor-parallel-size", options->expert_tensor,
+        list("--schedules", options->space.schedules,
+             "1f1b, interleaved, zero-bubble (default: the first two)");
+        list("--cp,--context-parallel-size", options->space.context, "context parallel");
+        list("--ep,--expert-model-parallel-size", options->space.expert, "expert parallel");
+        list("--etp,--expert-tensor-parallel-size", options->space.expert_tensor,
              "tensor parallel of experts; 0: as --tp");
-        list("--mbs,--micro-batch-size", options->micro_batch, "sequences per micro-batch");
-        list("--sharding", options->shardings,
+        list("--mbs,--micro-batch-size", options->space.micro_batch, "sequences per micro-batch");
+        list("--sharding", options->space.shardings,
              "none, zero1, zero2, zero3 (fsdp), hybrid:N (shards over the ranks of N nodes); default: what "
              "the "
              "framework does");
-        list("--recompute", options->recomputations, "none, selective, full");
-        list("--sp", options->sequence_parallel, "sequence parallelism: on, off");
-        list("--dtype", options->dtypes, "bf16, fp16, fp32, fp8, fp4 (default: bf16)");
+        list("--recompute", options->space.recomputations, "none, selective, full");
+        list("--sp", options->space.sequence_parallel, "sequence parallelism: on, off");
+        list("--dtype", options->space.dtypes, "bf16, fp16, fp32, fp8, fp4 (default: bf16)");
         app.add_option("--max-memory-GiB", options->memory_GiB, "of a GPU (default: all it has)")
             ->check(above_zero)
             ->group(kSpace);
         constexpr const char* kResult = "Result";
         app.add_option(
                "--objective", options->objective,
-               "of the layouts that cannot be told from the fastest: step-time (the plainest), memory (most "
-               "to spare)")
+               "of the layouts that cannot be told from the fastest: time (the plainest) or memory (most to "
+               "spare); of options of a training that are in time: time, cost, energy or memory")
             ->capture_default_str()
-            ->check(CLI::IsMember({"step-time", "memory"}))
+            ->check(CLI::IsMember({"time", "step-time", "cost", "energy", "memory"}))
+            ->group(kResult);
+        app.add_option(
+               "--jitter", options->jitter,
+               "speeds of GPUs differ from step to step by so much: 5%, or gpu=5%,network=20%; chosen is "
+               "the layout that stands it best")
+            ->delimiter(',')
             ->group(kResult);
         app.add_option("--top", options->top, "layouts to show")
             ->capture_default_str()
             ->check(CLI::Range(1, 400))
             ->group(kResult);
-        add_output_option(app, "--csv", options->csv, "write all priced layouts as CSV")->group(kResult);
+        add_output_option(app, "--csv", options->csv,
+                          "write all priced layouts: as CSV, or into a .jsonl as JSON objects")
+            ->group(kResult);
         app.add_option("--threads", options->threads, "0: all; the result is the same")
             ->capture_default_str()
             ->group(kResult);

@@ -23,7 +23,7 @@ constexpr std::array kRooms{
     Room{"describe", 4},                                                               //
     Room{"predict", 5},   Room{"logs", 5},                                             //
     Room{"analyze", 6},   Room{"calibrate", 6}, Room{"plan", 6},                       //
-    Room{"validate", 7},                                                               //
+    Room{"validate", 7},  Room{"sweep", 7},                                            //
     Room{"report", 8},                                                                 //
     Room{"api", 9},                                                                    //
 };

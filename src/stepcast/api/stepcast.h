@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -40,6 +41,8 @@
 #include "stepcast/report/result_reader.h"
 #include "stepcast/report/scaling_series.h"
 #include "stepcast/report/sensitivity_report.h"
+#include "stepcast/sweep/sweep_shard.h"
+#include "stepcast/sweep/sweep_spec.h"
 #include "stepcast/trace/read_progress.h"
 
 namespace stepcast {
@@ -193,6 +196,28 @@ struct Illustrated {
   [[nodiscard]] ForecastIllustrations illustrations() const { return {&sensitivity, &pictures}; }
 };
 
+// A shard of a sweep (sweep/sweep_spec.h), and the folder that its rows go to.
+//
+//   STEPCAST_ASSIGN(const SweepSpec spec, read_sweep("sweep.toml"));
+//   STEPCAST_ASSIGN(const SweepReport report, session.sweep(spec, {.folder = "out"}));
+//
+// A folder serves all shards at once. Who is killed loses a quarter of a second of work: the same call does the rest.
+struct SweepRun {
+  std::filesystem::path folder;
+  SweepShard shard{};
+  unsigned threads = 0;  // 0: one per hardware thread; the rows are the same
+  bool extends = false;  // the spec has become longer since the folder was begun
+  // After every point: how many of the shard are done; not by two threads at once.
+  std::function<void(std::size_t done, std::size_t all)> progress{};
+};
+
+struct SweepReport {
+  std::size_t n_points = 0;  // of the shard
+  std::size_t n_before = 0;  // that had a row before
+  std::size_t n_run = 0;
+  std::filesystem::path file{};
+};
+
 // Decides while a recommendation model trains whether its tables should move, from what a new batch looks up.
 //
 //   STEPCAST_ASSIGN(Resharder resharder, Resharder::create({.model = "dlrm.toml", .n_gpus = 8}));
@@ -260,7 +285,14 @@ class Session {
 
   [[nodiscard]] Result<Replayed> replay(const ReplayRequest& request) const;
 
+  // The row of one point (report/sweep_row.h, docs/sweeps.md), without a line break: what an executor of another program
+  // hands to its workers. A point that cannot be run has a row that says why; only what the machine fails at is an error.
+  [[nodiscard]] Result<std::string> run(const SweepPoint& point) const;
+  // Errors: a folder of another sweep, or one that cannot be written.
+  [[nodiscard]] Result<SweepReport> sweep(const SweepSpec& spec, const SweepRun& run) const;
+
  private:
+  [[nodiscard]] Result<std::string> answer(const SweepPoint& point) const;
   struct Extras {  // filled in, too, where not null
     Sensitivity* sensitivity = nullptr;
     StepPictures* pictures = nullptr;

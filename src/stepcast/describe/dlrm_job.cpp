@@ -14,7 +14,7 @@
 #include "stepcast/base/json_value.h"
 #include "stepcast/base/nearest_word.h"
 #include "stepcast/base/object_reader.h"
-#include "stepcast/describe/detail/toml_document.h"
+#include "stepcast/base/toml_document.h"
 #include "stepcast/describe/dlrm_presets.h"
 #include "stepcast/describe/measured_indices.h"
 
@@ -55,7 +55,7 @@ Result<OptimizerKind> optimizer(ObjectReader& keys, std::string_view key, Optimi
 Result<JsonValue> document(std::string_view text, const std::string& name) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first != std::string_view::npos && text[first] == '{') return parse_json(text, name);
-  return detail::parse_toml(text, name);
+  return parse_toml(text, name);
 }
 
 // "0.5-0.25-..." with 17 shares.

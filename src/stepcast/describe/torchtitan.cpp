@@ -10,7 +10,7 @@
 #include "stepcast/describe/detail/apply_settings.h"
 #include "stepcast/describe/detail/foreign_object.h"
 #include "stepcast/describe/detail/megatron_flags.h"
-#include "stepcast/describe/detail/toml_document.h"
+#include "stepcast/base/toml_document.h"
 #include "stepcast/describe/detail/torchtitan_sections.h"
 #include "stepcast/describe/software_defaults.h"
 
@@ -261,7 +261,7 @@ Status put_over(const JobSettings& said, TorchTitanSettings& s, ResolvedJob& job
 
 Result<ResolvedJob> parse_torchtitan_config(std::string_view text, const std::string& name,
                                             const TorchTitanOptions& options) {
-  STEPCAST_ASSIGN(const JsonValue document, detail::parse_toml(text, name));
+  STEPCAST_ASSIGN(const JsonValue document, parse_toml(text, name));
   STEPCAST_ASSIGN(ObjectReader root, foreign_object(document, "", name));
   ResolvedJob job;
   set_software_defaults(job.layout, Framework::torchtitan, DType::bf16);

@@ -104,17 +104,29 @@ Result<LayoutPlan> plan_layouts(const PlanRequest& request, const Platform& plat
           job, {space.dtypes, space.shardings, space.recomputations, std::move(sequence_parallel)},
           platform.node.gpus_per_node));
   const Bytes memory = request.memory_bytes ? Bytes{*request.memory_bytes} : platform.device.memory_size;
-  LayoutPlan plan{std::move(prototypes), std::move(space), {}, {}, {}, memory, std::move(notes)};
+  LayoutPlan plan{std::move(prototypes), std::move(space), {}, {}, {}, {}, memory, std::move(notes)};
   STEPCAST_ASSIGN(plan.found, search_layouts(plan.space, plan.prototypes, platform,
                                              {memory, request.threads, request.assumptions}));
   StepModel steps{platform, request.assumptions};
   STEPCAST_ASSIGN(plan.ranking, rank_layouts(plan.found.priced, plan.prototypes, steps, memory, request.top));
   if (request.objective == PlanObjective::memory)
     plan.ranking.chosen = with_most_memory(plan.ranking.layouts);
+  if (request.jitter.any()) {
+    STEPCAST_ASSIGN(plan.jittered, jitter_layouts(plan.ranking, plan.prototypes, steps, request.jitter));
+    plan.ranking.chosen = steadiest(plan.ranking, plan.jittered);
+  }
   if (request.refines) {
     STEPCAST_ASSIGN(plan.refined, refine_layouts(plan.ranking, plan.prototypes, steps, memory));
   }
   return plan;
+}
+
+std::vector<PricedLayout> pareto_of(const std::vector<PricedLayout>& priced) {
+  std::vector<PricedLayout> front;
+  for (const PricedLayout& layout : priced) {
+    if (front.empty() || layout.peak_bytes < front.back().peak_bytes) front.push_back(layout);
+  }
+  return front;
 }
 
 Error why_none(const LayoutPlan& plan) {

@@ -12,6 +12,7 @@
 
 #include "stepcast/base/result.h"
 #include "stepcast/describe/job.h"
+#include "stepcast/plan/layout_jitter.h"
 #include "stepcast/plan/layout_point.h"
 #include "stepcast/plan/layout_ranking.h"
 #include "stepcast/plan/layout_refinement.h"
@@ -31,6 +32,7 @@ struct PlanRequest {
   unsigned threads = 0;  // 0: one per hardware thread
   StepAssumptions assumptions;
   PlanObjective objective = PlanObjective::step_time;
+  Jitter jitter;         // above 0: also how layouts stand it, and the steadiest is chosen (layout_jitter.h)
   bool refines = false;  // also what the lists do not hold (layout_refinement.h)
 };
 
@@ -39,13 +41,18 @@ struct LayoutPlan {
   LayoutSpace space;
   SearchedLayouts found;
   LayoutRanking ranking;
-  std::vector<RefinedLayout> refined;  // ascending; empty if nothing came out faster, or nobody asked
+  std::vector<RefinedLayout> refined;    // ascending; empty if nothing came out faster, or nobody asked
+  std::vector<JitteredLayout> jittered;  // in the order of the ranking; empty unless asked for
   Bytes memory;
   std::vector<std::string> notes;
 };
 
 // Errors: those of resolve() and of layout_space(). No layout that runs and fits is none; why_none() says why then.
 [[nodiscard]] Result<LayoutPlan> plan_layouts(const PlanRequest& request, const Platform& platform);
+
+// Of all that were priced those that no other beats in time and in memory to spare: the fastest first, every further one
+// needs less memory than all before it.
+[[nodiscard]] std::vector<PricedLayout> pareto_of(const std::vector<PricedLayout>& priced);
 
 // "none of the 3,360 layouts runs on 7 GPUs; most often: ...".
 [[nodiscard]] Error why_none(const LayoutPlan& plan);

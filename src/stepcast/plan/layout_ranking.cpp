@@ -48,6 +48,16 @@ std::size_t choose(const std::vector<RankedLayout>& layouts, const LayoutPoint& 
   return best;
 }
 
+Result<PlanObjective> parse_objective(const std::string& word) {
+  if (word == "time" || word == "step-time") return PlanObjective::step_time;
+  if (word == "cost") return PlanObjective::cost;
+  if (word == "energy") return PlanObjective::energy;
+  if (word == "memory") return PlanObjective::memory;
+  return Error::at("", "--objective")
+      .found("`" + word.substr(0, 40) + "`")
+      .expected("time, cost, energy or memory");
+}
+
 std::size_t with_most_memory(const std::vector<RankedLayout>& layouts) {
   std::size_t best = 0;
   for (std::size_t i = 1; i < layouts.size(); ++i) {

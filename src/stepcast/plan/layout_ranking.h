@@ -51,10 +51,16 @@ inline constexpr std::size_t kMostRanked = 400;
 // the forecast and in fewer things unlike `from` (a plain layout). The fastest of all if the memory of all is tight.
 [[nodiscard]] std::size_t choose(const std::vector<RankedLayout>& layouts, const LayoutPoint& from);
 
+// What is wanted of the layouts that cannot be told from the fastest. On so many GPUs of one kind the fastest is also the
+// cheapest and takes the least energy; between machines and numbers of GPUs these differ (training_plan.h).
 enum class PlanObjective : std::uint8_t {
   step_time,
-  memory,  // the most memory to spare, of those that cannot be told from the fastest
+  cost,
+  energy,
+  memory,  // the most memory to spare
 };
+// "time" (or "step-time"), "cost", "energy", "memory".
+[[nodiscard]] Result<PlanObjective> parse_objective(const std::string& word);
 // The one that leaves most memory.
 [[nodiscard]] std::size_t with_most_memory(const std::vector<RankedLayout>& layouts);
 

@@ -27,9 +27,13 @@ class Refiner {
     best.step = ranked.step;
     best.memory = ranked.memory;
     best.settings = complete_settings(ranked.point, ranked.layout, prototypes_);
+    RefinedLayout by_modules = best;
     STEPCAST_TRY(recompute_fewer(best));
+    recompute_modules(by_modules);
+    if (by_modules.step.step.time < best.step.step.time) best = std::move(by_modules);
     STEPCAST_TRY(balance(best));
     overlap(best);
+    reorder_ranks(best);
     return best;
   }
 
@@ -87,6 +91,55 @@ class Refiner {
     settings.recompute_layers = high;
     takes(best, layout, settings, fmt::format("recompute {} of {} layers a chunk", high, most));
     return Ok{};
+  }
+
+  // Parts of a layer instead of all of it, where Megatron-LM has flags for them: each set that fits is tried.
+  void recompute_modules(RefinedLayout& best) {
+    const Framework framework = best.layout.software.framework;
+    const bool has_flags = framework == Framework::megatron || framework == Framework::nemo;
+    if (!has_flags || best.layout.layer.recompute.kind != Recompute::full) return;
+    struct Modules {
+      std::string_view words;  // of --recompute-modules
+      RecomputedModules parts;
+      bool of_experts;
+    };
+    static constexpr Modules kSets[] = {
+        {"core_attn layernorm", {.norms = true}, false},
+        {"core_attn mlp", {.ffn = true}, false},
+        {"core_attn layernorm mlp", {.norms = true, .ffn = true}, false},
+        {"core_attn moe_act", {.expert_activation = true}, true},
+        {"core_attn layernorm moe_act", {.norms = true, .expert_activation = true}, true},
+        {"core_attn moe", {.experts = true}, true},
+        {"core_attn layernorm moe", {.norms = true, .experts = true}, true},
+        {"core_attn layernorm moe mlp", {.norms = true, .ffn = true, .experts = true}, true},
+    };
+    const RefinedLayout before = best;
+    for (const Modules& set : kSets) {
+      if (set.of_experts != model_.moe.has_value()) continue;
+      Layout layout = before.layout;
+      layout.layer.recompute = {.kind = Recompute::selective, .modules = set.parts};
+      JobSettings settings = before.settings;
+      settings.recompute = Recompute::selective;
+      settings.recompute_by_block.reset();
+      settings.recompute_layers.reset();
+      settings.recompute_modules = std::string{set.words};
+      // Instead of a set that was taken before.
+      if (takes(best, layout, settings, fmt::format("recompute {} alone", set.words)))
+        best.changes = {best.changes.back()};
+    }
+  }
+
+  // Pipeline stages inside nodes and data-parallel ranks across them, instead of the other way round.
+  void reorder_ranks(RefinedLayout& best) {
+    const Framework framework = best.layout.software.framework;
+    const bool has_flag = framework == Framework::megatron || framework == Framework::nemo;
+    constexpr std::string_view kUsual = "tp-cp-ep-dp-pp", kOther = "tp-cp-ep-pp-dp";
+    if (!has_flag || best.layout.degrees.pipeline < 2 || best.layout.rank_order != kUsual) return;
+    Layout layout = best.layout;
+    layout.rank_order = kOther;
+    JobSettings settings = best.settings;
+    settings.pipeline_before_data = true;
+    takes(best, layout, settings, "pipeline stages next to each other (ranks in the order tp-cp-ep-pp-dp)");
   }
 
   void overlap(RefinedLayout& best) {

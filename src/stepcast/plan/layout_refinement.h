@@ -1,5 +1,6 @@
 // What the lists of a space do not hold, tried on its best layouts: stages of uneven length, full recomputation of some
-// layers of a stage instead of all, communication inside layers beside their products.
+// layers of a stage instead of all or of some parts of every layer, communication inside layers beside their products, the
+// order of the ranks.
 //
 //   STEPCAST_ASSIGN(const auto refined, refine_layouts(ranking, prototypes, steps, memory));
 //   refined.front().changes      // {"stages Et*9|(t*11|)*2,t*9L", "recompute 3 layers a stage"}

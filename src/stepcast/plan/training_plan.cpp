@@ -18,7 +18,7 @@ bool beats(const TrainingOption& a, const TrainingOption& b) {
   return no_worse && (a.days < b.days || money_a < money_b || a.margin_GiB > b.margin_GiB);
 }
 
-TrainingOption option_of(const LayoutPlan& plan, const TrainingGoal& goal) {
+TrainingOption option_of(const LayoutPlan& plan, const TrainingGoal& goal, const Device& device) {
   TrainingOption option;
   const RankedLayout& chosen = plan.ranking.layouts[plan.ranking.chosen];
   option.layout = to_string(chosen.point);
@@ -30,6 +30,8 @@ TrainingOption option_of(const LayoutPlan& plan, const TrainingGoal& goal) {
   option.days_p90 = steps * chosen.step.step.p90.value() * 1e-3 / kMsPerDay;
   option.gpu_hours = option.days * 24 * static_cast<double>(plan.space.n_gpus);
   if (goal.price_per_gpu_hour) option.price = option.gpu_hours * *goal.price_per_gpu_hour;
+  constexpr double kWattHoursPerMWh = 1e6;
+  if (device.power_limit_W) option.energy_MWh = option.gpu_hours * *device.power_limit_W / kWattHoursPerMWh;
   option.margin_GiB = chosen.memory.margin().value() / kGiB;
   option.meets = !goal.within_days || option.days <= *goal.within_days;
   option.surely = !goal.within_days || option.days_p90 <= *goal.within_days;
@@ -50,7 +52,7 @@ Result<TrainingPlan> plan_training(const PlanRequest& request, const std::vector
       if (plan.ranking.layouts.empty()) {
         option.why_not = why_none(plan).message();
       } else {
-        option = option_of(plan, goal);
+        option = option_of(plan, goal, named.platform.device);
       }
       option.platform = named.name;
       option.n_gpus = n;
@@ -65,9 +67,21 @@ Result<TrainingPlan> plan_training(const PlanRequest& request, const std::vector
       if (other.why_not.empty() && beats(other, option)) option.best = false;
     }
     if (!option.meets) continue;
-    const auto money = [](const TrainingOption& o) { return o.price.value_or(o.gpu_hours); };
-    if (!result.fewest || option.n_gpus < result.options[*result.fewest].n_gpus) result.fewest = i;
-    if (!result.cheapest || money(option) < money(result.options[*result.cheapest])) result.cheapest = i;
+    // Takes the place of the one that stands there if `less` of it is less.
+    const auto take = [&](std::optional<std::size_t>& best, const auto& less) {
+      if (!best || less(option) < less(result.options[*best])) best = i;
+    };
+    take(result.fewest, [](const TrainingOption& o) { return static_cast<double>(o.n_gpus); });
+    take(result.cheapest, [](const TrainingOption& o) { return o.price.value_or(o.gpu_hours); });
+    take(result.fastest, [](const TrainingOption& o) { return o.days; });
+    take(result.roomiest, [](const TrainingOption& o) { return -o.margin_GiB; });
+    if (option.energy_MWh) take(result.least_energy, [](const TrainingOption& o) { return *o.energy_MWh; });
+  }
+  switch (request.objective) {
+    case PlanObjective::step_time: result.wanted = result.fastest; break;
+    case PlanObjective::cost: result.wanted = result.cheapest; break;
+    case PlanObjective::energy: result.wanted = result.least_energy; break;
+    case PlanObjective::memory: result.wanted = result.roomiest; break;
   }
   return result;
 }

@@ -25,6 +25,8 @@ struct TrainingOption {
   std::string layout, flags;
   double step_ms = 0, days = 0, days_p90 = 0, gpu_hours = 0, margin_GiB = 0;
   std::optional<double> price;
+  // What the GPUs take at their power limit, without their hosts: an upper bound. Nothing where the platform states none.
+  std::optional<double> energy_MWh;
   bool meets = false;   // the deadline, by the forecast; true without one
   bool surely = false;  // by its p90, too
   bool best =
@@ -33,8 +35,10 @@ struct TrainingOption {
 
 struct TrainingPlan {
   std::vector<TrainingOption> options;  // platform by platform, GPUs ascending
-  std::optional<std::size_t> fewest,
-      cheapest;  // of those that meet the deadline; cheapest: fewest GPU-hours or least price
+  // Of those that meet the deadline. Cheapest: fewest GPU-hours or least price. Least energy: of those that state it.
+  std::optional<std::size_t> fewest, cheapest, fastest, least_energy, roomiest;
+  // What the request's objective wants: the fastest, the cheapest, the one of least energy or with most memory to spare.
+  std::optional<std::size_t> wanted;
 };
 
 struct NamedPlatform {

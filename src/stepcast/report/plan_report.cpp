@@ -117,7 +117,9 @@ std::string choice_text(const LayoutPlan& plan, const PlanSubject& subject) {
         ranking.more_alike ? "More than " : "", ranking.n_alike);
   }
   text += fmt::format("Chosen: #{}, {}", ranking.chosen + 1, to_string(chosen.point));
-  if (ranking.chosen == 0) {
+  if (!plan.jittered.empty()) {
+    text += ": the steadiest.\n";
+  } else if (ranking.chosen == 0) {
     text += ranking.n_alike > 1 ? ": the fastest, and none of the others is plainer with as safe a memory.\n"
                                 : ".\n";
   } else {
@@ -152,6 +154,45 @@ std::string choice_text(const LayoutPlan& plan, const PlanSubject& subject) {
     text += "\nNo flags of Megatron-LM say this layout.\n";
   }
   return text;
+}
+
+// How the layouts stand GPUs that differ, the steadiest first.
+std::string jitter_text(const LayoutPlan& plan, const PlanSubject& subject) {
+  if (plan.jittered.empty()) return {};
+  std::vector<JitteredLayout> steady = plan.jittered;
+  std::stable_sort(steady.begin(), steady.end(),
+                   [](const JitteredLayout& a, const JitteredLayout& b) { return a.p90_ms < b.p90_ms; });
+  TextTable table{
+      {{"#"}, {"layout", kLeft}, {"mean\nms"}, {"p50\nms"}, {"p90\nms"}, {"slower\n%"}, {"", kLeft}}};
+  for (std::size_t i = 0; i < std::min(subject.top, steady.size()); ++i) {
+    const JitteredLayout& j = steady[i];
+    const RankedLayout& layout = plan.ranking.layouts[j.of];
+    table.row({std::to_string(j.of + 1), to_string(layout.point), table_number(j.mean_ms, 1),
+               table_number(j.p50_ms, 1), table_number(j.p90_ms, 1), table_number(100 * (j.slowdown - 1), 1),
+               fmt::format("{}{}", layout.alike ? "~" : "", j.of == plan.ranking.chosen ? " chosen" : "")});
+  }
+  return fmt::format(
+      "\nWith GPUs that differ from step to step ({} scenarios), by what nine of ten steps take at most; "
+      "chosen is the "
+      "first\nof those that cannot be told from the fastest without, and whose memory is not tight:\n{}",
+      JitterOptions{}.scenarios, table.text());
+}
+
+// Time against memory to spare.
+std::string pareto_text(const LayoutPlan& plan) {
+  const std::vector<PricedLayout> front = pareto_of(plan.found.priced);
+  if (front.size() < 2) return {};
+  constexpr std::size_t kMost = 8;
+  TextTable table{{{"step\nms"}, {"GiB to\nspare"}, {"layout", kLeft}}};
+  // The fastest, the smallest, and of those between as many as there is room for, evenly.
+  const std::size_t n = std::min(kMost, front.size());
+  for (std::size_t i = 0; i < n; ++i) {
+    const PricedLayout& layout = front[i * (front.size() - 1) / (n - 1)];
+    table.row({table_number(layout.step_us * 1e-3, 1),
+               table_number((plan.memory.value() - layout.peak_bytes) / kGiB, 1), to_string(layout.point)});
+  }
+  return fmt::format("\nTime against memory: no layout is faster and leaves more; {} of {}\n{}", n,
+                     front.size(), table.text());
 }
 
 constexpr std::size_t kMostRefinedShown = 5;
@@ -233,6 +274,15 @@ void write_point(JsonWriter& json, const LayoutPoint& p) {
       .field("dtype", to_string(p.dtype));
 }
 
+void write_priced(JsonWriter& json, const LayoutPlan& plan, const PricedLayout& l) {
+  json.begin_object().field("layout", to_string(l.point));
+  write_point(json, l.point);
+  json.field("step_time_ms", l.step_us * 1e-3)
+      .field("peak_memory_GiB", l.peak_bytes / kGiB)
+      .field("memory_margin_GiB", (plan.memory.value() - l.peak_bytes) / kGiB);
+  json.end_object();
+}
+
 void write_layout(JsonWriter& json, const LayoutPlan& plan, const RankedLayout& l) {
   json.begin_object();
   json.field("layout", to_string(l.point));
@@ -274,6 +324,8 @@ std::string plan_text(const LayoutPlan& plan, const PlanSubject& subject) {
   text += space_text(plan);
   text += reasons_text(plan.found);
   text += "\n" + layouts_text(plan, subject.top) + "\n" + choice_text(plan, subject);
+  text += jitter_text(plan, subject);
+  text += pareto_text(plan);
   text += refined_text(plan);
   if (!plan.notes.empty()) text += "\n";
   for (const std::string& note : plan.notes) text += "note: " + note + "\n";
@@ -309,11 +361,37 @@ std::string plan_json(const LayoutPlan& plan, const PlanSubject& subject) {
   for (const RankedLayout& layout : plan.ranking.layouts) write_layout(json, plan, layout);
   json.end_array();
   write_refined(json, plan);
+  json.key("pareto").begin_array();
+  for (const PricedLayout& layout : pareto_of(plan.found.priced)) write_priced(json, plan, layout);
+  json.end_array();
+  if (!plan.jittered.empty()) {
+    json.key("jitter").begin_array();
+    for (const JitteredLayout& j : plan.jittered) {
+      json.begin_object()
+          .field("of", j.of)
+          .field("mean_ms", j.mean_ms)
+          .field("p50_ms", j.p50_ms)
+          .field("p90_ms", j.p90_ms)
+          .field("slowdown", j.slowdown)
+          .end_object();
+    }
+    json.end_array();
+  }
   json.key("notes").begin_array();
   for (const std::string& note : plan.notes) json.value(note);
   json.end_array();
   json.end_object();
   return std::move(json).text() + "\n";
+}
+
+std::string plan_jsonl(const LayoutPlan& plan) {
+  std::string text;
+  for (const PricedLayout& layout : plan.found.priced) {
+    JsonWriter json;
+    write_priced(json, plan, layout);
+    text += std::move(json).text() + "\n";
+  }
+  return text;
 }
 
 std::string plan_csv(const LayoutPlan& plan) {
@@ -358,27 +436,31 @@ std::string training_text(const TrainingPlan& plan, const TrainingGoal& goal) {
                    {"p90\ndays"},
                    {"GPU-hours"},
                    {"price"},
+                   {"MWh"},
                    {"GiB to\nspare"},
                    {"", kLeft},
                    {"layout", kLeft}}};
   for (std::size_t i = 0; i < plan.options.size(); ++i) {
     const TrainingOption& o = plan.options[i];
     if (!o.why_not.empty()) {
-      table.row({o.platform, count(static_cast<std::uint64_t>(o.n_gpus)), "", "", "", "", "", "", "-",
+      table.row({o.platform, count(static_cast<std::uint64_t>(o.n_gpus)), "", "", "", "", "", "", "", "-",
                  shorten(o.why_not, 120)});
       continue;
     }
     std::string mark = o.meets ? (o.surely ? "in time" : "in time, not at p90") : "late";
     if (plan.fewest == i) mark += ", fewest GPUs";
     if (plan.cheapest == i) mark += o.price ? ", least money" : ", fewest GPU-hours";
+    if (plan.least_energy == i) mark += ", least energy";
     if (o.best) mark += " *";
     table.row({o.platform, count(static_cast<std::uint64_t>(o.n_gpus)), table_number(o.step_ms, 1),
                table_number(o.days, 1), table_number(o.days_p90, 1), table_number(o.gpu_hours, 0),
-               o.price ? table_number(*o.price, 0) : "-", table_number(o.margin_GiB, 1), mark, o.layout});
+               o.price ? table_number(*o.price, 0) : "-", o.energy_MWh ? table_number(*o.energy_MWh, 1) : "-",
+               table_number(o.margin_GiB, 1), mark, o.layout});
   }
   text += table.text();
   text +=
-      "* no other option is as fast, as cheap and as far from the limit of the memory, and better in one\n";
+      "* no other option is as fast, as cheap and as far from the limit of the memory, and better in one\n"
+      "MWh: the GPUs alone at the power limit that the platform states for them, an upper bound\n";
   if (!plan.fewest) {
     text += "No option is in time: more GPUs, or a faster platform.\n";
     return text;
@@ -389,6 +471,11 @@ std::string training_text(const TrainingPlan& plan, const TrainingGoal& goal) {
     text +=
         fmt::format("{}: {} x {}: {}\n", name, o.n_gpus, o.platform, o.flags.empty() ? o.layout : o.flags);
     if (*plan.fewest == *plan.cheapest) break;
+  }
+  if (plan.wanted && plan.wanted != plan.fewest && plan.wanted != plan.cheapest) {
+    const TrainingOption& o = plan.options[*plan.wanted];
+    text +=
+        fmt::format("As wanted: {} x {}: {}\n", o.n_gpus, o.platform, o.flags.empty() ? o.layout : o.flags);
   }
   return text;
 }
@@ -414,11 +501,14 @@ std::string training_json(const TrainingPlan& plan, const TrainingGoal& goal) {
         .field("days_p90", o.days_p90)
         .field("gpu_hours", o.gpu_hours);
     if (o.price) json.field("price", *o.price);
+    if (o.energy_MWh) json.field("energy_MWh", *o.energy_MWh);
     json.field("memory_margin_GiB", o.margin_GiB)
         .field("in_time", o.meets)
         .field("in_time_at_p90", o.surely)
         .field("fewest_gpus", plan.fewest == i)
         .field("cheapest", plan.cheapest == i)
+        .field("least_energy", plan.least_energy == i)
+        .field("wanted", plan.wanted == i)
         .field("pareto", o.best);
     json.end_object();
   }

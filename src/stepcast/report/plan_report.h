@@ -20,7 +20,9 @@ struct PlanSubject {
 [[nodiscard]] std::string plan_text(const LayoutPlan& plan, const PlanSubject& subject);
 // Schema stepcast.plan/1 (docs/plan.md).
 [[nodiscard]] std::string plan_json(const LayoutPlan& plan, const PlanSubject& subject);
+// All priced layouts: as CSV, and as JSON objects, one a line.
 [[nodiscard]] std::string plan_csv(const LayoutPlan& plan);
+[[nodiscard]] std::string plan_jsonl(const LayoutPlan& plan);
 // Better layouts near the one that runs, of `now_us` a step.
 [[nodiscard]] std::string nearby_text(const LayoutPoint& from, double now_us,
                                       const std::vector<NearbyLayout>& nearby);

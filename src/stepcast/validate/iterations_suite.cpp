@@ -13,6 +13,7 @@
 #include "stepcast/base/statistics.h"
 #include "stepcast/calibrate/iteration_fit.h"
 #include "stepcast/calibrate/llm_runs.h"
+#include "stepcast/validate/layouts_run.h"
 #include "stepcast/validate/memory_score.h"
 #include "stepcast/validate/ranking_score.h"
 #include "stepcast/validate/run_platforms.h"
@@ -20,41 +21,6 @@
 
 namespace stepcast {
 namespace {
-
-// Runs of one model, GPU, size and batch in tokens: what differs is the layout.
-std::string layout_family(const LlmRun& run) {
-  return fmt::format("{}|{}|{}|{}|{}|{}|{}", run.model.name, run.gpu, run.n_gpus, run.dtype,
-                     run.layout.batch.seq_len_tokens, run.framework, run.layout.batch.global_batch_sequences);
-}
-
-// Over the families of a set with at least two layouts.
-void add_ranking(SetScore& set, const std::vector<const PredictedRun*>& runs) {
-  std::map<std::string, std::vector<const PredictedRun*>> families;
-  for (const PredictedRun* p : runs) families[layout_family(*p->run)].push_back(p);
-  double spearman = 0, regret = 0, ordered = 0, n_families = 0, n_correlated = 0, n_pairs = 0;
-  for (const auto& [name, family] : families) {
-    std::vector<double> measured, predicted;
-    std::set<std::string> layouts;
-    for (const PredictedRun* p : family) {
-      layouts.insert(layout_text(p->run->layout));
-      measured.push_back(p->run->iter_time_ms);
-      predicted.push_back(p->prediction.step.time.value() / 1e3);
-    }
-    if (layouts.size() < 2) continue;
-    const RankingScore ranking = score_ranking(measured, predicted);
-    regret += ranking.top1_regret;
-    ordered += ranking.pairs_ordered * static_cast<double>(ranking.n_pairs);
-    n_pairs += static_cast<double>(ranking.n_pairs);
-    ++n_families;
-    if (measured.size() > 2) {
-      spearman += ranking.spearman;
-      ++n_correlated;
-    }
-  }
-  if (n_correlated > 0) set.extras.push_back({"spearman", spearman / n_correlated});
-  if (n_families > 0) set.extras.push_back({"top1_regret", regret / n_families});
-  if (n_pairs > 0) set.extras.push_back({"pairs_ordered", ordered / n_pairs});
-}
 
 // Packed rows of encoders come from software that merges more than a description says: absolute times say nothing.
 bool is_packed_encoder(const LlmRun& run) {
@@ -75,7 +41,7 @@ TestScore score_runs(std::string test, const std::vector<PredictedRun>& runs, bo
     SetScore set;
     set.set = name;
     for (const PredictedRun* p : members) set.rows.push_back(scored(*p));
-    add_ranking(set, members);
+    set.extras = ranking_extras(members);
     result.sets.push_back(std::move(set));
   }
   result.finish();
@@ -157,9 +123,9 @@ TestScore score_ratios(const std::vector<PredictedRun>& runs) {
 }
 
 // Factors fitted to the other models of a set, applied to the one left out: what `calibrate iterations` gives
-// a user who has steps of other models.
-Result<TestScore> leave_model_out(std::string test, const std::vector<LlmRun>& runs,
-                                  RunPlatforms& platforms) {
+// a user who has steps of other models. `predicted`: those forecasts as well, or null.
+Result<TestScore> leave_model_out(std::string test, const std::vector<LlmRun>& runs, RunPlatforms& platforms,
+                                  std::vector<PredictedRun>* predicted = nullptr) {
   constexpr std::size_t kMostRows = 40;  // to fit on; more change nothing but the time it takes
   TestScore result;
   result.test = std::move(test);
@@ -196,7 +162,10 @@ Result<TestScore> leave_model_out(std::string test, const std::vector<LlmRun>& r
         (*model)->set_assumptions(fit->assumptions);
         Result<StepPrediction> prediction = (*model)->predict(run->model, run->layout);
         (*model)->set_assumptions({});
-        if (prediction) set.rows.push_back(scored({run, std::move(*prediction)}));
+        if (!prediction) continue;
+        const PredictedRun one{run, std::move(*prediction)};
+        set.rows.push_back(scored(one));
+        if (predicted != nullptr) predicted->push_back(one);
       }
     }
     result.sets.push_back(std::move(set));
@@ -335,11 +304,16 @@ Result<SuiteResult> run_iterations(const std::filesystem::path& data, const Suit
   result.tests.push_back(score_ratios(predicted));
   if (TestScore memory = score_memory(predicted); !memory.sets.empty())
     result.tests.push_back(std::move(memory));
+  result.tests.push_back(score_rankings("ranking", "shipped", predicted));
+  for (TestScore& test : score_layouts_run(predicted, platforms, options.threads, result.skipped))
+    result.tests.push_back(std::move(test));
   TestScore packed = score_packed(predicted);
   if (!packed.sets.empty()) result.tests.push_back(std::move(packed));
   if (options.protocol != "shipped") {
-    STEPCAST_ASSIGN(TestScore refitted, leave_model_out("leave_model_out", runs, platforms));
+    std::vector<PredictedRun> calibrated;
+    STEPCAST_ASSIGN(TestScore refitted, leave_model_out("leave_model_out", runs, platforms, &calibrated));
     result.tests.push_back(std::move(refitted));
+    result.tests.push_back(score_rankings("ranking_calibrated", "refit", calibrated));
     const std::vector<LlmRun> newest = newest_releases(runs);
     if (!newest.empty()) {
       STEPCAST_ASSIGN(TestScore of_newest,

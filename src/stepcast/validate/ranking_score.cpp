@@ -2,7 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
 
 namespace stepcast {
 namespace {
@@ -57,6 +62,72 @@ RankingScore score_ranking(const std::vector<double>& measured, const std::vecto
   if (result.n_pairs > 0) {
     result.pairs_ordered = 100 * static_cast<double>(in_order) / static_cast<double>(result.n_pairs);
   }
+  return result;
+}
+
+std::string layout_family(const LlmRun& run) {
+  return fmt::format("{}|{}|{}|{}|{}|{}|{}", run.model.name, run.gpu, run.n_gpus, run.dtype,
+                     run.layout.batch.seq_len_tokens, run.framework, run.layout.batch.global_batch_sequences);
+}
+
+std::vector<ExtraMetric> ranking_extras(const std::vector<const PredictedRun*>& runs) {
+  std::map<std::string, std::vector<const PredictedRun*>> families;
+  // One layout takes up to 5 % longer or shorter from release to release: only runs of one are ordered.
+  for (const PredictedRun* p : runs) {
+    families[fmt::format("{}|{}", layout_family(*p->run), p->run->layout.software.version)].push_back(p);
+  }
+  double spearman = 0, regret = 0, ordered = 0, n_families = 0, n_correlated = 0, n_pairs = 0;
+  for (const auto& [name, family] : families) {
+    std::vector<double> measured, predicted;
+    std::set<std::string> layouts;
+    for (const PredictedRun* p : family) {
+      layouts.insert(layout_text(p->run->layout));
+      measured.push_back(p->run->iter_time_ms);
+      predicted.push_back(p->prediction.step.time.value() / 1e3);
+    }
+    if (layouts.size() < 2) continue;
+    const RankingScore ranking = score_ranking(measured, predicted);
+    regret += ranking.top1_regret;
+    ordered += ranking.pairs_ordered * static_cast<double>(ranking.n_pairs);
+    n_pairs += static_cast<double>(ranking.n_pairs);
+    ++n_families;
+    if (measured.size() > 2) {
+      spearman += ranking.spearman;
+      ++n_correlated;
+    }
+  }
+  std::vector<ExtraMetric> extras;
+  if (n_correlated > 0) extras.push_back({"spearman", spearman / n_correlated});
+  if (n_families > 0) extras.push_back({"top1_regret", regret / n_families});
+  if (n_pairs > 0) extras.push_back({"pairs_ordered", ordered / n_pairs});
+  if (n_families > 0) {
+    extras.push_back({"families_n", n_families, ExtraMetric::Over::sum});
+    extras.push_back({"pairs_n", n_pairs, ExtraMetric::Over::sum});
+  }
+  return extras;
+}
+
+TestScore score_rankings(std::string test, std::string_view protocol, const std::vector<PredictedRun>& runs) {
+  TestScore result;
+  result.test = std::move(test);
+  result.protocol = protocol;
+  result.unit = "ms";
+  std::map<std::string, std::vector<const PredictedRun*>> sets;
+  for (const PredictedRun& p : runs) {
+    if (p.run->gpu.empty()) continue;
+    sets[fmt::format("{} {} {}", p.run->set, p.run->model.name, p.run->gpu)].push_back(&p);
+  }
+  for (const auto& [name, members] : sets) {
+    SetScore set;
+    set.set = name;
+    set.extras = ranking_extras(members);
+    if (set.extras.empty()) continue;  // one layout of each is no ranking
+    // Nothing is said of how its factors were fitted here: leave_model_out says it.
+    set.n_fit = protocol == "refit" ? members.size() : 0;
+    for (const PredictedRun* p : members) set.rows.push_back(scored(*p));
+    result.sets.push_back(std::move(set));
+  }
+  result.finish();
   return result;
 }
 

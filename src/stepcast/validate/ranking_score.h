@@ -2,7 +2,12 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
+#include <string_view>
 #include <vector>
+
+#include "stepcast/validate/run_rows.h"
+#include "stepcast/validate/suite.h"
 
 namespace stepcast {
 
@@ -14,5 +19,16 @@ struct RankingScore {
 };
 [[nodiscard]] RankingScore score_ranking(const std::vector<double>& measured,
                                          const std::vector<double>& predicted);
+
+// Runs of one model, GPU, number of GPUs, type and batch on one framework: what differs is the layout, and the release.
+[[nodiscard]] std::string layout_family(const LlmRun& run);
+
+// Over the families of these runs, each by release, with at least two layouts: the mean of top1_regret and of spearman (of three layouts
+// and more), and pairs_ordered of all their pairs, with how many there are.
+[[nodiscard]] std::vector<ExtraMetric> ranking_extras(const std::vector<const PredictedRun*>& runs);
+
+// The same for every model on every GPU of every set by itself.
+[[nodiscard]] TestScore score_rankings(std::string test, std::string_view protocol,
+                                       const std::vector<PredictedRun>& runs);
 
 }  // namespace stepcast

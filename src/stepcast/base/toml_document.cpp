@@ -1,4 +1,4 @@
-#include "stepcast/describe/detail/toml_document.h"
+#include "stepcast/base/toml_document.h"
 
 #include <cmath>
 
@@ -19,7 +19,7 @@
 #define NDEBUG
 #endif
 
-namespace stepcast::detail {
+namespace stepcast {
 namespace {
 
 class TreeConverter {
@@ -112,4 +112,4 @@ Result<JsonValue> parse_toml(std::string_view text, const std::string& name) {
   return TreeConverter{name}.table(parsed.table(), 1);
 }
 
-}  // namespace stepcast::detail
+}  // namespace stepcast

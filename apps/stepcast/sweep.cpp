@@ -1,0 +1,268 @@
+// stepcast sweep: many predictions or plans from one file, on one machine or spread over a cluster.
+
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "stepcast/api/stepcast.h"
+#include "stepcast/base/json_value.h"
+#include "stepcast/base/json_writer.h"
+#include "stepcast/base/output_file.h"
+#include "stepcast/base/version.h"
+#include "stepcast/report/text_table.h"
+#include "stepcast/sweep/sweep_folder.h"
+#include "stepcast/sweep/sweep_shard.h"
+#include "stepcast/sweep/sweep_spec.h"
+#include "stepcast/workload/memory.h"
+
+#include "option_values.h"
+#include "outputs.h"
+#include "progress.h"
+#include "verbs.h"
+
+namespace stepcast::cli {
+namespace {
+
+struct Options {
+  std::string spec, folder, shard, merged, point;
+  std::optional<std::uint32_t> shards;
+  unsigned threads = 0;
+  bool extends = false, lists = false, status = false, json = false;
+};
+
+Result<SweepShard> shard_of(const Options& options) {
+  if (!options.shard.empty()) {
+    if (options.shards)
+      return Error{"--shard i/n says n: --shards is for who leaves i to the cluster"}.advice("leave it out");
+    return parse_shard(options.shard);
+  }
+  return shard_of_environment(
+      [](const std::string& name) -> std::optional<std::string> {
+        const char* value =
+            std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): nothing sets any here
+        if (value == nullptr) return std::nullopt;
+        return std::string{value};
+      },
+      options.shards);
+}
+
+// "tp 8, model llama-3-70b": what the point is, in words.
+std::string words_of(const JsonValue& row) {
+  std::string text;
+  const JsonValue* point = row.find("point");
+  if (point == nullptr) return text;
+  for (const JsonValue::Member& member : point->members()) {
+    const JsonValue& value = member.value;
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", member.key);
+    if (!value.is_bool()) text += " " + (value.is_text() ? value.text() : compact_json(value));
+  }
+  return text;
+}
+
+struct Outcome {
+  std::size_t n = 0, n_failed = 0, n_too_large = 0;
+  std::map<std::string, std::size_t> errors;
+  std::string fastest;  // words
+  double fastest_ms = std::numeric_limits<double>::infinity();
+};
+
+Result<Outcome> outcome_of(const SweepSpec& spec, const SweepRows& rows, const SweepShard& shard) {
+  Outcome outcome;
+  for (const SweepPoint& point : spec.points) {
+    const auto found = rows.find(point.id);
+    if (found == rows.end() || !shard.has(point)) continue;
+    STEPCAST_ASSIGN(const JsonValue row, parse_json(found->second, point.id));
+    ++outcome.n;
+    const JsonValue* error = row.find("error");
+    if (error != nullptr && error->is_text()) {
+      ++outcome.n_failed;
+      ++outcome.errors[error->text()];
+      continue;
+    }
+    const JsonValue* verdict = row.find("memory_verdict");
+    if (verdict != nullptr && verdict->is_text() &&
+        verdict->text() == to_string(MemoryVerdict::does_not_fit)) {
+      ++outcome.n_too_large;
+      continue;
+    }
+    const JsonValue* step = row.find("step_time_ms");
+    if (step == nullptr || !step->is_number() || step->number() >= outcome.fastest_ms) continue;
+    outcome.fastest_ms = step->number();
+    outcome.fastest = words_of(row);
+  }
+  return outcome;
+}
+
+std::string outcome_text(const Outcome& outcome) {
+  std::string text;
+  if (outcome.n_failed > 0) {
+    text += fmt::format("{} cannot be run; their rows say why:\n", table_count(outcome.n_failed));
+    constexpr std::size_t kMost = 5;
+    std::size_t n = 0;
+    for (const auto& [error, count] : outcome.errors) {
+      if (++n <= kMost) text += fmt::format("  {:>6}  {}\n", table_count(count), shorten(error, 160));
+    }
+    if (n > kMost) text += fmt::format("  and {} more reasons\n", n - kMost);
+  }
+  if (outcome.n_too_large > 0) {
+    text += fmt::format("{} do not fit into the memory (memory_verdict)\n", table_count(outcome.n_too_large));
+  }
+  if (!outcome.fastest.empty())
+    text += fmt::format("fastest that fits: {:.1f} ms: {}\n", outcome.fastest_ms, outcome.fastest);
+  return text;
+}
+
+Result<int> list(const SweepSpec& spec, const Options& options) {
+  if (options.json) {
+    for (const SweepPoint& point : spec.points) print("{}\n", point.json());
+    return kSuccess;
+  }
+  TextTable table{{{"point", TextTable::Align::left}, {"settings", TextTable::Align::left}}};
+  for (const SweepPoint& point : spec.points) table.row({point.id, point.json()});
+  print("{}{} points\n", table.text(), table_count(spec.points.size()));
+  if (spec.n_repeated > 0)
+    print("{} of the combinations were another one again\n", table_count(spec.n_repeated));
+  return kSuccess;
+}
+
+Result<int> merge(const SweepSpec& spec, const Options& options) {
+  STEPCAST_ASSIGN(const SweepFolder folder, SweepFolder::existing(options.folder, spec));
+  STEPCAST_ASSIGN(const OutputFile output,
+                  OutputFile::at(options.merged, std::vector{std::filesystem::path{options.spec}}));
+  STEPCAST_ASSIGN(const SweepRows rows, folder.rows(spec));
+  STEPCAST_ASSIGN(const std::string text,
+                  options.merged.ends_with(".csv") ? merged_csv(spec, rows) : merged_rows(spec, rows));
+  STEPCAST_TRY(output.write(text));
+  if (!output.is_regular()) return kSuccess;
+  STEPCAST_ASSIGN(const Outcome outcome, outcome_of(spec, rows, {}));
+  print("{} rows written to {}\n{}", table_count(outcome.n), options.merged, outcome_text(outcome));
+  return kSuccess;
+}
+
+Result<int> status(const SweepSpec& spec, const Options& options) {
+  STEPCAST_ASSIGN(const SweepFolder folder, SweepFolder::existing(options.folder, spec));
+  STEPCAST_ASSIGN(const SweepRows rows, folder.rows(spec));
+  STEPCAST_ASSIGN(const Outcome outcome, outcome_of(spec, rows, {}));
+  if (options.json) {
+    JsonWriter json{JsonWriter::Layout::indented};
+    json.begin_object().field("schema", "stepcast.sweep_status/1").field("version", version());
+    json.field("spec", spec.hash).field("n_points", spec.points.size());
+    json.field("n_done", outcome.n)
+        .field("n_failed", outcome.n_failed)
+        .field("n_does_not_fit", outcome.n_too_large);
+    json.end_object();
+    print("{}\n", std::move(json).text());
+    return kSuccess;
+  }
+  print("{} of {} points are done\n{}", table_count(outcome.n), table_count(spec.points.size()),
+        outcome_text(outcome));
+  return kSuccess;
+}
+
+Result<int> one_point(const SweepSpec& spec, const Options& options) {
+  const SweepPoint* point = spec.find(options.point);
+  if (point == nullptr) {
+    return Error::at("", "--point")
+        .found(fmt::format("`{}`", options.point.substr(0, 40)))
+        .expected(fmt::format("the id of one of the {} points (--list)", spec.points.size()));
+  }
+  const Session session;
+  STEPCAST_ASSIGN(const std::string row, session.run(*point));
+  print("{}\n", row);
+  return kSuccess;
+}
+
+Result<int> run(const Options& options) {
+  STEPCAST_ASSIGN(const SweepSpec spec, read_sweep(options.spec));
+  if (options.lists) return list(spec, options);
+  if (!options.point.empty()) return one_point(spec, options);
+  if (options.folder.empty()) {
+    return Error{"-o is required"}
+        .expected("the folder that the rows go to")
+        .advice("--list shows the points alone");
+  }
+  if (!options.merged.empty()) return merge(spec, options);
+  if (options.status) return status(spec, options);
+
+  SweepRun sweep;
+  sweep.folder = options.folder;
+  sweep.threads = options.threads;
+  sweep.extends = options.extends;
+  STEPCAST_ASSIGN(sweep.shard, shard_of(options));
+  std::optional<ProgressLine> progress{std::in_place, "sweep"};
+  sweep.progress = [&](std::size_t done, std::size_t all) {
+    progress->say(fmt::format("sweep: {} of {} points", table_count(done), table_count(all)));
+  };
+  const Session session;
+  STEPCAST_ASSIGN(const SweepReport report, session.sweep(spec, sweep));
+  progress.reset();
+  const SweepShard& shard = sweep.shard;
+  const std::string origin = shard.origin.empty() ? "" : fmt::format(" (by {})", shard.origin);
+  print("{}: {} points", options.spec, table_count(spec.points.size()));
+  if (spec.n_repeated > 0) print(", {} combinations were one of them again", table_count(spec.n_repeated));
+  if (shard.count > 1)
+    print("; shard {}/{}{}: {}", shard.index, shard.count, origin, table_count(report.n_points));
+  print("\n{} had a row before, {} were run: {}\n", table_count(report.n_before), table_count(report.n_run),
+        report.file.string());
+  STEPCAST_ASSIGN(const SweepFolder folder, SweepFolder::existing(options.folder, spec));
+  STEPCAST_ASSIGN(const SweepRows rows, folder.rows(spec));
+  STEPCAST_ASSIGN(const Outcome outcome, outcome_of(spec, rows, shard));
+  print("{}", outcome_text(outcome));
+  return kSuccess;
+}
+
+}  // namespace
+
+Verb sweep_verb() {
+  return {
+      "sweep", "predict or plan all combinations of a file of lists, here or over a cluster",
+      [](CLI::App& app) {
+        auto options = std::make_shared<Options>();
+        app.footer(
+            "The file (TOML or JSON, docs/sweeps.md) has lists of models, platforms, numbers of GPUs, "
+            "flags:\n"
+            "  mode = \"predict\"                                      # or \"plan\"\n"
+            "  model = [\"llama-3-8b\", \"llama-3-70b\"]\n"
+            "  platform = \"dgx-h100\"\n"
+            "  gpus = [64, 128, 256]\n"
+            "  layouts = [{ tp = 8, pp = 1 }, { tp = 4, pp = 4 }]    # values that go together\n"
+            "Run again, it does what is left. Examples:\n"
+            "  stepcast sweep sweep.toml -o out\n"
+            "  stepcast sweep sweep.toml -o out --shard 2/16         # in a Slurm array --shard is not "
+            "needed\n"
+            "  stepcast sweep sweep.toml -o out --merge results.csv  # or .jsonl");
+        app.add_option("SPEC", options->spec, "the file")->required();
+        app.add_option("-o,--output", options->folder, "folder of the rows, shared by all shards");
+        app.add_option("--shard", options->shard,
+                       "i/n, from 0/n on: this part alone (default: as a Slurm array or an Indexed Job of "
+                       "Kubernetes says, else all)");
+        app.add_option("--shards", options->shards,
+                       "how many parts there are, where the cluster says which one this is "
+                       "(JOB_COMPLETION_INDEX)")
+            ->check(CLI::Range(1, 1'000'000));
+        app.add_option("--threads", options->threads, "0: all; the rows are the same")->capture_default_str();
+        app.add_flag("--extend", options->extends,
+                     "the folder was begun with fewer points: go on with what the spec has now");
+        CLI::Option* merged = add_output_option(
+            app, "--merge", options->merged,
+            "write the rows of all shards to one file instead, .jsonl or .csv, in the order of "
+            "the spec");
+        app.add_flag("--list", options->lists, "print the points instead")->excludes(merged);
+        app.add_flag("--status", options->status, "print how many are done instead")->excludes(merged);
+        app.add_option("--point", options->point, "print the row of this point instead, by its id")
+            ->excludes(merged);
+        app.add_flag("--json", options->json, "with --list, --status: as JSON");
+        return [options] { return run(*options); };
+      }};
+}
+
+}  // namespace stepcast::cli

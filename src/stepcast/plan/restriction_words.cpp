@@ -1,0 +1,80 @@
+#include "stepcast/plan/restriction_words.h"
+
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace stepcast {
+namespace {
+
+using Words = std::vector<std::string>;
+
+template <class Value>
+struct Word {
+  std::string_view word;
+  Value value;
+};
+
+template <class Value, std::size_t n>
+Result<std::optional<std::vector<Value>>> chosen(std::string_view flag, const Words& given,
+                                                 const Word<Value> (&known)[n]) {
+  if (given.empty()) return std::optional<std::vector<Value>>{};
+  std::vector<Value> values;
+  std::string all;
+  for (const Word<Value>& k : known) all += fmt::format("{}{}", all.empty() ? "" : ", ", k.word);
+  for (const std::string& word : given) {
+    bool found = false;
+    for (const Word<Value>& k : known) {
+      if (k.word != word) continue;
+      values.push_back(k.value);
+      found = true;
+    }
+    if (!found) {
+      return Error::at("", std::string{flag}).found(fmt::format("`{}`", word.substr(0, 40))).expected(all);
+    }
+  }
+  return std::optional{std::move(values)};
+}
+
+}  // namespace
+
+Result<LayoutRestrictions> restrictions_of(const RestrictionWords& words) {
+  LayoutRestrictions list;
+  const auto set = [](std::optional<std::vector<std::int64_t>>& to, const std::vector<std::int64_t>& given) {
+    if (!given.empty()) to = given;
+  };
+  set(list.tensor, words.tensor);
+  set(list.pipeline, words.pipeline);
+  set(list.context, words.context);
+  set(list.expert, words.expert);
+  set(list.expert_tensor, words.expert_tensor);
+  set(list.micro_batch, words.micro_batch);
+  set(list.virtual_stages, words.virtual_stages);
+  static constexpr Word<Recompute> kRecompute[] = {
+      {"none", Recompute::none}, {"selective", Recompute::selective}, {"full", Recompute::full}};
+  static constexpr Word<bool> kSwitch[] = {{"on", true}, {"off", false}};
+  static constexpr Word<DType> kTypes[] = {{"bf16", DType::bf16},
+                                           {"fp16", DType::fp16},
+                                           {"fp32", DType::fp32},
+                                           {"fp8", DType::fp8},
+                                           {"fp4", DType::fp4}};
+  static constexpr Word<PipelineSchedule> kSchedules[] = {{"1f1b", PipelineSchedule::one_f_one_b},
+                                                          {"interleaved", PipelineSchedule::interleaved},
+                                                          {"zero-bubble", PipelineSchedule::zero_bubble_h1}};
+  STEPCAST_ASSIGN(list.recomputations, chosen("--recompute", words.recomputations, kRecompute));
+  STEPCAST_ASSIGN(list.sequence_parallel, chosen("--sp", words.sequence_parallel, kSwitch));
+  STEPCAST_ASSIGN(list.dtypes, chosen("--dtype", words.dtypes, kTypes));
+  STEPCAST_ASSIGN(list.schedules, chosen("--schedules", words.schedules, kSchedules));
+  if (!words.shardings.empty()) {
+    list.shardings.emplace();
+    for (const std::string& word : words.shardings) {
+      STEPCAST_ASSIGN(const DataSharding sharding, parse_data_sharding(word));
+      list.shardings->push_back(sharding);
+    }
+  }
+  return list;
+}
+
+}  // namespace stepcast

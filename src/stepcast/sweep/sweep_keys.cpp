@@ -1,0 +1,136 @@
+#include "stepcast/sweep/sweep_keys.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stepcast/base/nearest_word.h"
+#include "stepcast/base/text.h"
+#include "stepcast/describe/megatron.h"
+
+namespace stepcast {
+namespace {
+
+struct OwnKey {
+  std::string_view name;
+  bool predicts, plans;
+  bool is_file = false;
+};
+constexpr std::array kOwn{
+    OwnKey{"model", true, true, true},
+    OwnKey{"platform", true, true, true},
+    OwnKey{"gpus", true, true},
+    OwnKey{"nodes", true, false},
+    OwnKey{"gpus_per_node", true, true},
+    OwnKey{"framework", true, true},
+    OwnKey{"dtype", true, true},
+    OwnKey{"what_if", true, true},
+    OwnKey{"train_tokens", true, true},
+    OwnKey{"train_samples", true, false},
+    OwnKey{"train_iterations", true, false},
+    OwnKey{"gpu_hour_price", true, true},
+    OwnKey{"gpu_power_watts", true, false},
+    OwnKey{"command_line", true, false, true},
+    OwnKey{"torchtitan", true, false, true},
+    OwnKey{"deepspeed", true, false, true},
+    OwnKey{"expert_load", true, false, true},
+    OwnKey{"lora_rank", true, false},
+    OwnKey{"packed_mean_tokens", true, false},
+    // Recommendation models.
+    OwnKey{"tables", true, false, true},
+    OwnKey{"indices", true, false, true},
+    OwnKey{"plan", true, false, true},
+    OwnKey{"batch", true, false},
+    OwnKey{"links_of", true, false, true},
+    // The space of a plan.
+    OwnKey{"schedules", false, true},
+    OwnKey{"sharding", false, true},
+    OwnKey{"recompute", false, true},
+    OwnKey{"sp", false, true},
+    OwnKey{"max_memory_gib", false, true},
+    OwnKey{"objective", false, true},
+};
+
+// Short names of what everybody sets, in both modes.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kShort{
+    {{"tp", "tensor_model_parallel_size"},
+     {"pp", "pipeline_model_parallel_size"},
+     {"vp", "num_virtual_stages_per_pipeline_rank"},
+     {"cp", "context_parallel_size"},
+     {"ep", "expert_model_parallel_size"},
+     {"etp", "expert_tensor_parallel_size"},
+     {"mbs", "micro_batch_size"},
+     {"gbs", "global_batch_size"},
+     {"seq", "seq_length"}}};
+
+std::string underscored(std::string_view text) {
+  while (text.starts_with('-')) text.remove_prefix(1);
+  std::string key = lower(text);
+  std::replace(key.begin(), key.end(), '-', '_');
+  return key;
+}
+
+const OwnKey* find_own(std::string_view key) {
+  const auto* found = std::find_if(kOwn.begin(), kOwn.end(), [&](const OwnKey& k) { return k.name == key; });
+  return found == kOwn.end() ? nullptr : found;
+}
+
+bool is_short(std::string_view key) {
+  return std::any_of(kShort.begin(), kShort.end(), [&](const auto& pair) { return pair.first == key; });
+}
+
+}  // namespace
+
+std::string sweep_key(std::string_view spelled) {
+  std::string key = underscored(spelled);
+  for (const auto& [name, flag] : kShort) {
+    if (key == flag) return std::string{name};
+  }
+  return key;
+}
+
+std::string flag_of_key(std::string_view key) {
+  for (const auto& [name, flag] : kShort) {
+    if (key == name) key = flag;
+  }
+  std::string text = fmt::format("--{}", key);
+  std::replace(text.begin(), text.end(), '_', '-');
+  return text;
+}
+
+bool is_sweep_key(std::string_view key, SweepMode mode) {
+  if (is_short(key)) return true;
+  if (const OwnKey* own = find_own(key)) return mode == SweepMode::plan ? own->plans : own->predicts;
+  static const std::vector<MegatronFlag> kFlags = megatron_flags();
+  return std::any_of(kFlags.begin(), kFlags.end(),
+                     [&](const MegatronFlag& flag) { return underscored(flag.name) == key; });
+}
+
+std::vector<std::string> own_sweep_keys(SweepMode mode) {
+  std::vector<std::string> all;
+  for (const auto& pair : kShort) all.emplace_back(pair.first);
+  for (const OwnKey& key : kOwn) {
+    if (mode == SweepMode::plan ? key.plans : key.predicts) all.emplace_back(key.name);
+  }
+  return all;
+}
+
+std::string advice_for_key(std::string_view key, SweepMode mode) {
+  const SweepMode other = mode == SweepMode::plan ? SweepMode::predict : SweepMode::plan;
+  if (is_sweep_key(key, other)) return fmt::format("it belongs to mode = \"{}\"", to_string(other));
+  std::vector<std::string> all = own_sweep_keys(mode);
+  for (const MegatronFlag& flag : megatron_flags()) all.push_back(underscored(flag.name));
+  if (const std::optional<std::string> nearest = nearest_word(key, all))
+    return fmt::format("did you mean {}?", *nearest);
+  return fmt::format("known: mode, {}, and the flags of Megatron-LM", join(own_sweep_keys(mode)));
+}
+
+bool names_file(std::string_view key) {
+  const OwnKey* own = find_own(key);
+  return own != nullptr && own->is_file;
+}
+
+}  // namespace stepcast

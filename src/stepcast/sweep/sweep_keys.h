@@ -1,0 +1,26 @@
+// What a sweep may set: the words of `predict` and `plan`, and every flag of Megatron-LM.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stepcast/sweep/sweep_spec.h"
+
+namespace stepcast {
+
+// "--Tensor-model-parallel-size" -> "tensor_model_parallel_size"; the long names of degrees and batches become the short
+// ones: "tp".
+[[nodiscard]] std::string sweep_key(std::string_view spelled);
+[[nodiscard]] bool is_sweep_key(std::string_view key, SweepMode mode);
+// For a key that is none: "did you mean ...?", or where the list of keys stands.
+[[nodiscard]] std::string advice_for_key(std::string_view key, SweepMode mode);
+// Whether its value may name a file.
+[[nodiscard]] bool names_file(std::string_view key);
+
+// Keys that are no flags of Megatron-LM.
+[[nodiscard]] std::vector<std::string> own_sweep_keys(SweepMode mode);
+// The flag that a key stands for: "--tensor-model-parallel-size".
+[[nodiscard]] std::string flag_of_key(std::string_view key);
+
+}  // namespace stepcast

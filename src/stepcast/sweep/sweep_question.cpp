@@ -1,0 +1,284 @@
+#include "stepcast/sweep/sweep_question.h"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stepcast/base/object_reader.h"
+#include "stepcast/base/units.h"
+#include "stepcast/describe/dlrm_job.h"
+#include "stepcast/describe/megatron.h"
+#include "stepcast/describe/software_defaults.h"
+#include "stepcast/operation/dtype.h"
+#include "stepcast/plan/restriction_words.h"
+#include "stepcast/predict/what_if.h"
+#include "stepcast/sweep/sweep_keys.h"
+
+namespace stepcast {
+namespace {
+
+std::vector<std::string> split(std::string_view text) {
+  std::vector<std::string> words;
+  while (true) {
+    const std::size_t comma = text.find(',');
+    words.emplace_back(text.substr(0, comma));
+    if (comma == std::string_view::npos) return words;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+// Takes the settings of a point one by one; what is left are flags of Megatron-LM.
+class Settings {
+ public:
+  explicit Settings(const SweepPoint& point) : point_(point), taken_(point.settings.size(), false) {}
+
+  [[nodiscard]] bool has(std::string_view key) const { return point_.find(key) != nullptr; }
+
+  Status text(std::string_view key, std::string& to) {
+    const JsonValue* value = take(key);
+    if (value == nullptr) return Ok{};
+    if (!value->is_text()) return wrong(key, *value, "a text");
+    to = value->text();
+    return Ok{};
+  }
+  // A name, or the place of a file.
+  Status file(std::string_view key, std::string& to) {
+    std::string said;
+    STEPCAST_TRY(text(key, said));
+    if (!said.empty()) to = point_.file(said);
+    return Ok{};
+  }
+  Status number(std::string_view key, std::optional<double>& to) {
+    const JsonValue* value = take(key);
+    if (value == nullptr) return Ok{};
+    if (!value->is_number() || value->number() <= 0 || value->number() > 1e24)
+      return wrong(key, *value, "a number above 0");
+    to = value->number();
+    return Ok{};
+  }
+  Status whole(std::string_view key, std::optional<std::int64_t>& to) {
+    const JsonValue* value = take(key);
+    if (value == nullptr) return Ok{};
+    constexpr double kMost = 1e12;
+    const bool is_whole = value->is_number() && value->number() == std::floor(value->number());
+    if (!is_whole || value->number() < 1 || value->number() > kMost)
+      return wrong(key, *value, "a whole number from 1 on");
+    to = static_cast<std::int64_t>(value->number());
+    return Ok{};
+  }
+  // "a,b".
+  Status words(std::string_view key, std::vector<std::string>& to) {
+    const JsonValue* value = take(key);
+    if (value == nullptr) return Ok{};
+    if (value->is_number()) {
+      to = {compact_json(*value)};
+    } else if (value->is_bool()) {
+      to = {"on"};
+    } else {
+      to = split(value->text());
+    }
+    return Ok{};
+  }
+  Status wholes(std::string_view key, std::vector<std::int64_t>& to) {
+    const JsonValue* value = point_.find(key);
+    std::vector<std::string> all;
+    STEPCAST_TRY(words(key, all));
+    for (const std::string& word : all) {
+      std::int64_t number = 0;
+      const auto read = std::from_chars(word.data(), word.data() + word.size(), number);
+      if (read.ec != std::errc{} || read.ptr != word.data() + word.size() || number < 0)
+        return wrong(key, *value, "whole numbers, as in 4 or \"4,8\"");
+      to.push_back(number);
+    }
+    return Ok{};
+  }
+
+  // As Megatron-LM spells them.
+  Result<std::vector<std::string>> flags() const {
+    std::vector<std::string> all;
+    for (std::size_t i = 0; i < taken_.size(); ++i) {
+      if (taken_[i]) continue;
+      const auto& [key, value] = point_.settings[i];
+      all.push_back(flag_of_key(key));
+      if (value.is_bool()) continue;
+      if (value.is_number()) all.push_back(compact_json(value));
+      if (!value.is_text()) continue;
+      // Flags that take several words.
+      std::string_view rest = value.text();
+      while (!rest.empty()) {
+        const std::size_t blank = rest.find(' ');
+        if (blank != 0) all.emplace_back(rest.substr(0, blank));
+        rest.remove_prefix(blank == std::string_view::npos ? rest.size() : blank + 1);
+      }
+    }
+    return all;
+  }
+
+ private:
+  const JsonValue* take(std::string_view key) {
+    for (std::size_t i = 0; i < taken_.size(); ++i) {
+      if (point_.settings[i].first != key) continue;
+      taken_[i] = true;
+      return &point_.settings[i].second;
+    }
+    return nullptr;
+  }
+  static Error wrong(std::string_view key, const JsonValue& found, std::string_view expected) {
+    return Error::at("", std::string{key}).found(describe_value(found)).expected(std::string{expected});
+  }
+
+  const SweepPoint& point_;
+  std::vector<bool> taken_;
+};
+
+// fp8 and fp4 are products on top of what is left in 16 bits.
+Status set_type(const std::string& word, JobSettings& to) {
+  if (word.empty()) return Ok{};
+  const std::optional<DType> type = parse_dtype(word);
+  if (word != "bf16" && word != "fp16" && word != "fp32" && word != "fp8" && word != "fp4") {
+    return Error::at("", "dtype")
+        .found(fmt::format("`{}`", word.substr(0, 40)))
+        .expected("bf16, fp16, fp32, fp8 or fp4");
+  }
+  to.fp8 = word == "fp8";
+  to.fp4 = word == "fp4";
+  to.dtype = word == "fp8" || word == "fp4" ? DType::bf16 : type;
+  return Ok{};
+}
+
+Status read_configs(Settings& settings, Job& job) {
+  std::string command_line, torchtitan, deepspeed;
+  STEPCAST_TRY(settings.file("command_line", command_line));
+  STEPCAST_TRY(settings.file("torchtitan", torchtitan));
+  STEPCAST_TRY(settings.file("deepspeed", deepspeed));
+  if (!command_line.empty()) {
+    job.command_line = command_line;
+    std::error_code ignored;
+    if (command_line.find(' ') == std::string::npos &&
+        std::filesystem::is_regular_file(command_line, ignored)) {
+      STEPCAST_ASSIGN(ConfigText script, read_config_text(command_line));
+      job.command_line = std::move(script.text);
+    }
+  }
+  if (!torchtitan.empty()) {
+    STEPCAST_ASSIGN(job.torchtitan, read_config_text(torchtitan));
+  }
+  if (!deepspeed.empty()) {
+    STEPCAST_ASSIGN(job.deepspeed, read_config_text(deepspeed));
+  }
+  return Ok{};
+}
+
+Status read_flags(const Settings& settings, Job& job) {
+  STEPCAST_ASSIGN(const std::vector<std::string> flags, settings.flags());
+  STEPCAST_ASSIGN(MegatronWords words, parse_megatron_flags(flags));
+  job.settings = over(words.settings, job.settings);
+  job.not_modelled = std::move(words.not_modelled);
+  return Ok{};
+}
+
+Status read_predict(Settings& settings, SweepQuestion& question) {
+  Job& job = question.job;
+  std::string dtype, expert_load;
+  STEPCAST_TRY(settings.text("dtype", dtype));
+  STEPCAST_TRY(set_type(dtype, job.settings));
+  STEPCAST_TRY(settings.file("expert_load", expert_load));
+  if (!expert_load.empty()) job.settings.expert_load = expert_load;
+  STEPCAST_TRY(settings.whole("lora_rank", job.settings.lora_rank));
+  STEPCAST_TRY(settings.number("packed_mean_tokens", job.settings.packed_mean_tokens));
+  STEPCAST_TRY(settings.whole("nodes", question.nodes));
+  if (question.nodes && question.n_gpus)
+    return Error{"nodes and gpus say the same thing"}.advice("leave one of the two out");
+  STEPCAST_TRY(settings.number("train_samples", question.budget.samples));
+  STEPCAST_TRY(settings.number("train_iterations", question.budget.iterations));
+  STEPCAST_TRY(settings.number("gpu_power_watts", question.budget.power_per_gpu_W));
+  STEPCAST_TRY(read_configs(settings, job));
+  constexpr std::array<std::string_view, 5> kOfDlrmAlone{"tables", "indices", "plan", "batch", "links_of"};
+  const bool is_dlrm = is_dlrm_job(job.model);
+  for (const std::string_view key : kOfDlrmAlone) {
+    if (settings.has(key) && !is_dlrm)
+      return Error::at("", std::string{key}, "belongs to recommendation models");
+  }
+  STEPCAST_TRY(settings.file("tables", question.tables));
+  STEPCAST_TRY(settings.file("indices", question.indices));
+  STEPCAST_TRY(settings.file("plan", question.sharding_plan));
+  STEPCAST_TRY(settings.file("links_of", question.links_of));
+  STEPCAST_TRY(settings.whole("batch", question.batch_per_rank));
+  STEPCAST_TRY(read_flags(settings, job));
+  job.n_gpus = question.n_gpus;
+  job.gpus_per_node = question.gpus_per_node;
+  return Ok{};
+}
+
+Status read_plan(Settings& settings, SweepQuestion& question) {
+  PlanRequest& plan = question.plan;
+  RestrictionWords lists;
+  STEPCAST_TRY(settings.wholes("tp", lists.tensor));
+  STEPCAST_TRY(settings.wholes("pp", lists.pipeline));
+  STEPCAST_TRY(settings.wholes("vp", lists.virtual_stages));
+  STEPCAST_TRY(settings.wholes("cp", lists.context));
+  STEPCAST_TRY(settings.wholes("ep", lists.expert));
+  STEPCAST_TRY(settings.wholes("etp", lists.expert_tensor));
+  STEPCAST_TRY(settings.wholes("mbs", lists.micro_batch));
+  STEPCAST_TRY(settings.words("schedules", lists.schedules));
+  STEPCAST_TRY(settings.words("sharding", lists.shardings));
+  STEPCAST_TRY(settings.words("recompute", lists.recomputations));
+  STEPCAST_TRY(settings.words("sp", lists.sequence_parallel));
+  STEPCAST_TRY(settings.words("dtype", lists.dtypes));
+  STEPCAST_ASSIGN(plan.restrictions, restrictions_of(lists));
+  std::optional<double> memory_GiB;
+  STEPCAST_TRY(settings.number("max_memory_gib", memory_GiB));
+  if (memory_GiB) plan.memory_bytes = *memory_GiB * kGiB;
+  std::string objective;
+  STEPCAST_TRY(settings.text("objective", objective));
+  if (!objective.empty()) {
+    STEPCAST_ASSIGN(plan.objective, parse_objective(objective));
+  }
+  STEPCAST_TRY(read_flags(settings, question.job));
+  for (const std::string& word : lists.dtypes) {
+    if (word == "fp16" || word == "fp32" || word == "bf16") {
+      question.job.settings.dtype = parse_dtype(word);
+      break;
+    }
+  }
+  if (!question.n_gpus) return Error::at("", "gpus").found("nothing").expected("how many GPUs in all");
+  plan.job = question.job;
+  plan.n_gpus = *question.n_gpus;
+  plan.threads = 1;  // points run side by side
+  plan.top = 1;
+  return apply_what_if(question.what_if, plan.assumptions);
+}
+
+}  // namespace
+
+Result<SweepQuestion> question_of(const SweepPoint& point) {
+  Settings settings{point};
+  SweepQuestion question;
+  STEPCAST_TRY(settings.file("model", question.job.model));
+  STEPCAST_TRY(settings.file("platform", question.platform));
+  STEPCAST_TRY(settings.whole("gpus", question.n_gpus));
+  STEPCAST_TRY(settings.whole("gpus_per_node", question.gpus_per_node));
+  STEPCAST_TRY(settings.words("what_if", question.what_if));
+  STEPCAST_TRY(settings.number("train_tokens", question.budget.tokens));
+  STEPCAST_TRY(settings.number("gpu_hour_price", question.budget.price_per_gpu_hour));
+  std::string framework;
+  STEPCAST_TRY(settings.text("framework", framework));
+  if (!framework.empty()) {
+    question.job.framework = parse_framework(framework);
+    if (question.job.framework == Framework::unknown) {
+      return Error::at("", "framework")
+          .found(fmt::format("`{}`", framework.substr(0, 40)))
+          .expected("megatron, nemo, torchtitan, fsdp, deepspeed, neox, pytorch or libai");
+    }
+  }
+  STEPCAST_TRY(point.mode == SweepMode::plan ? read_plan(settings, question)
+                                             : read_predict(settings, question));
+  return question;
+}
+
+}  // namespace stepcast
