@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -29,9 +30,12 @@ ScheduleUnit unit_of(const PricedLayer& layer, double factor) {
 // What the chunks of the schedule compute; their transfers come later.
 void fill_units(PricedStep& step) {
   StepSchedule& schedule = step.schedule;
-  schedule.chunks.clear();
-  for (const ChunkWork& chunk : step.work.chunks) {
-    ScheduleChunk priced;
+  // A step that is filled again keeps its memory.
+  schedule.chunks.resize(step.work.chunks.size());
+  for (std::size_t c = 0; c < step.work.chunks.size(); ++c) {
+    const ChunkWork& chunk = step.work.chunks[c];
+    ScheduleChunk& priced = schedule.chunks[c];
+    priced.units.clear();
     if (chunk.has_embedding) {
       priced.units.push_back(unit_of(step.embedding, step.slowest_gpu_factor));
     }
@@ -42,7 +46,6 @@ void fill_units(PricedStep& step) {
     if (chunk.has_head) {
       priced.units.push_back(unit_of(step.head, step.slowest_gpu_factor));
     }
-    schedule.chunks.push_back(std::move(priced));
   }
 }
 
@@ -95,6 +98,25 @@ struct StepModel::Impl {
     return finish(model, layout, step);
   }
 
+  // Where the ranks of a layout lie: as for the last one, where these are all that it depends on.
+  Status place_ranks(const Layout& layout, Placement& placement) {
+    const std::int64_t shard_group = layout.shard_group();
+    if (layout.degrees != placed_degrees || shard_group != placed_shard_group ||
+        layout.rank_order != placed_order) {
+      const Node& node = pricer.platform().node;
+      STEPCAST_ASSIGN(placed, place(layout, node.gpus_per_node, node.segment));
+      placed_degrees = layout.degrees;
+      placed_shard_group = shard_group;
+      placed_order = layout.rank_order;
+    }
+    placement = placed;
+    return Ok{};
+  }
+
+  Placement placed;
+  Degrees placed_degrees;
+  std::int64_t placed_shard_group = -1;  // no group has so many: nothing is placed yet
+  std::string placed_order;
   LayerWorkCache layers;
   StepPricer pricer;
   ScheduleEvaluator evaluator;
@@ -104,9 +126,7 @@ struct StepModel::Impl {
 Status StepModel::Impl::begin(const Transformer& model, const Layout& layout, PricedStep& step) {
   STEPCAST_TRY(check_units(pricer.platform().device, layout.layer.precision.compute));
   STEPCAST_ASSIGN(step.work, step_work(model, layout, layers));
-  const Node& node = pricer.platform().node;
-  STEPCAST_ASSIGN(step.placement, place(layout, node.gpus_per_node, node.segment));
-  return Ok{};
+  return place_ranks(layout, step.placement);
 }
 
 Status StepModel::Impl::finish(const Transformer& model, const Layout& layout, PricedStep& step) {
@@ -164,8 +184,7 @@ Status StepModel::finish(const Transformer& model, const Layout& layout, PricedS
 
 Status StepModel::share_differently(const Transformer& model, const Layout& layout, PricedStep& step) {
   if (step.placement.shard.n_ranks != layout.shard_group()) {
-    const Node& node = impl_->pricer.platform().node;
-    STEPCAST_ASSIGN(step.placement, place(layout, node.gpus_per_node, node.segment));
+    STEPCAST_TRY(impl_->place_ranks(layout, step.placement));
   }
   return price_transfers(model, layout, impl_->pricer, step);
 }

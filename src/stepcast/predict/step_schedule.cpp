@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 
 namespace stepcast {
 namespace {
@@ -11,6 +12,16 @@ namespace {
 constexpr double kAlike = 1e-13;
 // Shapes that are remembered; each is a list of some ten kilobytes. A search over layouts comes back to some hundred.
 constexpr std::size_t kMostWalks = 128;
+
+// What a step of a walk is.
+enum OpIs : std::uint8_t {
+  kSends = 1,  // to the chunk behind (forward) or in front (backward)
+  kWraps = 2,  // from the last stage to the first, or back
+  kForward = 4,
+  kBackward = 8,
+  kFirstForward = 16,
+  kLastBackward = 32,
+};
 
 }  // namespace
 
@@ -63,69 +74,96 @@ void ScheduleEvaluator::backward_and_reduce(const StepSchedule& schedule, const 
   }
 }
 
-const PipelineWalk& ScheduleEvaluator::walk_of(const PipelineShape& shape) {
-  for (const PipelineWalk& walk : walks_) {
-    if (walk.shape == shape) return walk;
+const ScheduleEvaluator::EncodedWalk& ScheduleEvaluator::walk_of(const PipelineShape& shape) {
+  for (const EncodedWalk& known : walks_) {
+    if (known.walk.shape == shape) return known;
   }
   if (walks_.size() >= kMostWalks) walks_.clear();
-  walks_.push_back(pipeline_walk(shape));
-  return walks_.back();
+  EncodedWalk& encoded = walks_.emplace_back(EncodedWalk{pipeline_walk(shape), {}});
+  const std::uint32_t micro_batches = shape.micro_batches;
+  const std::uint32_t cells = shape.stages * shape.virtual_stages * micro_batches;
+  encoded.ops.reserve(encoded.walk.steps.size());
+  for (const WalkStep& step : encoded.walk.steps) {
+    const bool is_forward = step.kind == PassKind::forward, is_backward = step.kind == PassKind::backward;
+    const std::uint32_t first = is_forward ? 0 : cells;
+    Op op;
+    op.in = step.receives ? first + step.cell : 2 * cells;
+    op.out = first + (is_forward ? step.cell + micro_batches : step.cell - micro_batches);
+    op.stage = step.stage;
+    op.pass = static_cast<std::uint16_t>(3 * step.chunk + static_cast<std::uint16_t>(step.kind));
+    unsigned is = 0;
+    if (step.sends) is |= kSends;
+    if (step.wraps) is |= kWraps;
+    if (is_forward) is |= kForward;
+    if (is_backward) is |= kBackward;
+    if (is_forward && step.first) is |= kFirstForward;
+    if (is_backward && step.last) is |= kLastBackward;
+    op.is = static_cast<std::uint8_t>(is);
+    encoded.ops.push_back(op);
+  }
+  return encoded;
 }
 
-void ScheduleEvaluator::go(const StepSchedule& schedule, const PipelineWalk& walk, std::size_t from,
+// A pass beside which weights or gradients travel.
+void ScheduleEvaluator::pass_by_units(const StepSchedule& schedule, const Op& op, Lanes& lanes) {
+  const ScheduleChunk& chunk = schedule.chunks[op.pass / 3];
+  if ((op.is & kForward) != 0) {
+    gather_and_forward(schedule, chunk, lanes);
+    return;
+  }
+  const bool reduces = schedule.reduce == GradientReduce::every_backward ||
+                       (schedule.reduce == GradientReduce::last_backward && (op.is & kLastBackward) != 0);
+  backward_and_reduce(schedule, chunk, reduces, lanes);
+}
+
+// `blocks`: the sender waits for its transfers, so that none is under way when the next one begins.
+template <bool blocks>
+void ScheduleEvaluator::go(const StepSchedule& schedule, const EncodedWalk& encoded, std::size_t from,
                            std::size_t to) {
-  const bool gathers_first = schedule.gather == WeightGather::first_forward;
-  const bool gathers_every = schedule.gather == WeightGather::every_forward;
-  const bool reduces_last = schedule.reduce == GradientReduce::last_backward;
-  const bool reduces_every = schedule.reduce == GradientReduce::every_backward;
-  const bool gathers_backward = gathers_every && schedule.gather_backward;
-  const bool piped = schedule.shape.stages > 1, blocks = schedule.boundary_blocks;
-  const double hop_us[] = {schedule.boundary_us, schedule.boundary_wrap_us};
-  const std::uint32_t micro_batches = walk.shape.micro_batches;
+  unsigned by_units = 0;
+  if (schedule.gather == WeightGather::first_forward) by_units |= kFirstForward;
+  if (schedule.gather == WeightGather::every_forward)
+    by_units |= kForward | (schedule.gather_backward ? kBackward : 0U);
+  if (schedule.reduce == GradientReduce::last_backward) by_units |= kLastBackward;
+  if (schedule.reduce == GradientReduce::every_backward) by_units |= kBackward;
+  // One stage hands its micro-batches to itself.
+  const bool piped = schedule.shape.stages > 1;
+  const double hop_us[] = {piped ? schedule.boundary_us : 0, piped ? schedule.boundary_wrap_us : 0};
   // Plain pointers: the compiler cannot know that the vectors stay where they are.
-  const WalkStep* const steps = walk.steps.data();
-  const ChunkSum* const sums = sums_.data();
+  static_assert(sizeof(ChunkSum) == 3 * sizeof(double));
+  const Op* const ops = encoded.ops.data();
+  const double* const pass_us = &sums_.data()->forward;
   Lanes* const all_lanes = lanes_.data();
-  double* const forward_ready = forward_ready_.data();
-  double* const backward_ready = backward_ready_.data();
+  double* const ready = ready_.data();
   for (std::size_t i = from; i < to; ++i) {
-    const WalkStep step = steps[i];
-    Lanes& lanes = all_lanes[step.stage];
-    if (step.kind == PassKind::weight_gradient) {
-      lanes.compute += sums[step.chunk].weight_gradient;
-      continue;
-    }
-    const bool is_forward = step.kind == PassKind::forward;
-    double* const ready = is_forward ? forward_ready : backward_ready;
-    if (step.receives) lanes.compute = std::max(lanes.compute, ready[step.cell]);
-    if (is_forward) {
-      if (gathers_every || (gathers_first && step.first)) {
-        gather_and_forward(schedule, schedule.chunks[step.chunk], lanes);
-      } else {
-        lanes.compute += sums[step.chunk].forward;
-      }
+    const Op& op = ops[i];
+    const unsigned is = op.is;
+    Lanes& lanes = all_lanes[op.stage];
+    double compute = std::max(lanes.compute, ready[op.in]);
+    if ((is & by_units) != 0) {
+      lanes.compute = compute;
+      pass_by_units(schedule, op, lanes);
+      compute = lanes.compute;
     } else {
-      const bool reduces = reduces_every || (reduces_last && step.last);
-      if (gathers_backward || reduces) {
-        backward_and_reduce(schedule, schedule.chunks[step.chunk], reduces, lanes);
-      } else {
-        lanes.compute += sums[step.chunk].backward;
+      compute += pass_us[op.pass];
+    }
+    if ((is & kSends) != 0) {
+      const double hop = hop_us[(is & kWraps) != 0 ? 1 : 0];
+      double arrival = compute;
+      if constexpr (blocks) {
+        arrival = compute = compute + hop;
+      } else if (piped) {
+        double& lane = (is & kForward) != 0 ? lanes.send_forward : lanes.send_backward;
+        arrival = lane = std::max(lane, compute) + hop;
       }
+      ready[op.out] = arrival;
     }
-    if (!step.sends) continue;
-    double arrival = lanes.compute;
-    if (piped) {
-      double& lane = is_forward ? lanes.send_forward : lanes.send_backward;
-      arrival = std::max(lane, arrival) + hop_us[step.wraps ? 1 : 0];
-      lane = arrival;
-      if (blocks) lanes.compute = arrival;
-    }
-    ready[is_forward ? step.cell + micro_batches : step.cell - micro_batches] = arrival;
+    lanes.compute = compute;
   }
   passes_walked_ += to - from;
 }
 
-bool ScheduleEvaluator::moved_alike(const WalkRound& round, double by) const {
+bool ScheduleEvaluator::moved_alike(const WalkRound& round, std::size_t cells, double by) const {
   constexpr std::array kLanes = {&Lanes::compute,     &Lanes::data,         &Lanes::before,
                                  &Lanes::before_that, &Lanes::send_forward, &Lanes::send_backward};
   for (std::size_t s = 0; s < lanes_.size(); ++s) {
@@ -135,16 +173,16 @@ bool ScheduleEvaluator::moved_alike(const WalkRound& round, double by) const {
       if (moved != 0 && std::abs(moved - by) > kAlike * now) return false;
     }
   }
-  const auto messages_moved = [&](const std::vector<double>& ready, const std::vector<std::uint32_t>& cells) {
-    return std::all_of(cells.begin(), cells.end(), [&](std::uint32_t cell) {
-      return std::abs(ready[cell] - ready[cell - round.micro_batches] - by) <= kAlike * ready[cell];
+  const auto messages_moved = [&](std::size_t first, const std::vector<std::uint32_t>& under_way) {
+    return std::all_of(under_way.begin(), under_way.end(), [&](std::uint32_t cell) {
+      const double now = ready_[first + cell], before = ready_[first + cell - round.micro_batches];
+      return std::abs(now - before - by) <= kAlike * now;
     });
   };
-  return messages_moved(forward_ready_, round.forward_under_way) &&
-         messages_moved(backward_ready_, round.backward_under_way);
+  return messages_moved(0, round.forward_under_way) && messages_moved(cells, round.backward_under_way);
 }
 
-void ScheduleEvaluator::add_rounds(const WalkRound& round, double count, double by) {
+void ScheduleEvaluator::add_rounds(const WalkRound& round, std::size_t cells, double count, double by) {
   constexpr std::array kLanes = {&Lanes::compute,     &Lanes::data,         &Lanes::before,
                                  &Lanes::before_that, &Lanes::send_forward, &Lanes::send_backward};
   for (std::size_t s = 0; s < lanes_.size(); ++s) {
@@ -155,31 +193,37 @@ void ScheduleEvaluator::add_rounds(const WalkRound& round, double count, double 
     }
     now.weights_us += count * (now.weights_us - before.weights_us);
   }
-  for (const std::uint32_t cell : round.forward_under_way) forward_ready_[cell] += count * by;
-  for (const std::uint32_t cell : round.backward_under_way) backward_ready_[cell] += count * by;
+  for (const std::uint32_t cell : round.forward_under_way) ready_[cell] += count * by;
+  for (const std::uint32_t cell : round.backward_under_way) ready_[cells + cell] += count * by;
 }
 
-bool ScheduleEvaluator::go(const StepSchedule& schedule, const PipelineWalk& walk) {
+bool ScheduleEvaluator::go(const StepSchedule& schedule, const EncodedWalk& encoded) {
+  const PipelineWalk& walk = encoded.walk;
   lanes_.assign(schedule.shape.stages, {});
   const std::size_t cells = schedule.chunks.size() * walk.shape.micro_batches;
-  if (forward_ready_.size() < cells) {  // entries are written before they are read
-    forward_ready_.resize(cells);
-    backward_ready_.resize(cells);
-  }
+  if (ready_.size() <= 2 * cells) ready_.resize(2 * cells + 1);  // entries are written before they are read
+  ready_[2 * cells] = 0;
+  const auto steps = [&](std::size_t from, std::size_t to) {
+    if (schedule.boundary_blocks) {
+      go<true>(schedule, encoded, from, to);
+    } else {
+      go<false>(schedule, encoded, from, to);
+    }
+  };
   const std::uint32_t left_out = schedule.shape.micro_batches - walk.shape.micro_batches;
   if (left_out == 0) {
-    go(schedule, walk, 0, walk.steps.size());
+    steps(0, walk.steps.size());
     return true;
   }
   if (!walk.round) return false;
   const WalkRound& round = *walk.round;
-  go(schedule, walk, 0, round.begin);
+  steps(0, round.begin);
   lanes_before_ = lanes_;
-  go(schedule, walk, round.begin, round.end);
+  steps(round.begin, round.end);
   const double by = lanes_.front().compute - lanes_before_.front().compute;
-  if (!moved_alike(round, by)) return false;
-  add_rounds(round, static_cast<double>(left_out) / round.micro_batches, by);
-  go(schedule, walk, round.end, walk.steps.size());
+  if (!moved_alike(round, cells, by)) return false;
+  add_rounds(round, cells, static_cast<double>(left_out) / round.micro_batches, by);
+  steps(round.end, walk.steps.size());
   return true;
 }
 

@@ -102,22 +102,36 @@ class ScheduleEvaluator {
   struct ChunkSum {
     double forward = 0, backward = 0, weight_gradient = 0;
   };
+  // A step of a walk as places in lists, so that most steps are a maximum and one or two sums.
+  struct Op {
+    std::uint32_t in = 0, out = 0;  // of ready_; what receives nothing reads a zero
+    std::uint16_t stage = 0;
+    std::uint16_t pass = 0;  // of chunk_us_: three for every chunk
+    std::uint8_t is = 0;     // bits of OpIs
+  };
+  struct EncodedWalk {
+    PipelineWalk walk;
+    std::vector<Op> ops;
+  };
 
-  const PipelineWalk& walk_of(const PipelineShape& shape);
+  const EncodedWalk& walk_of(const PipelineShape& shape);
   // False if the rounds that the walk leaves out cannot be added.
-  bool go(const StepSchedule& schedule, const PipelineWalk& walk);
-  void go(const StepSchedule& schedule, const PipelineWalk& walk, std::size_t from, std::size_t to);
-  [[nodiscard]] bool moved_alike(const WalkRound& round, double by) const;
-  void add_rounds(const WalkRound& round, double count, double by);
+  bool go(const StepSchedule& schedule, const EncodedWalk& encoded);
+  template <bool blocks>
+  void go(const StepSchedule& schedule, const EncodedWalk& encoded, std::size_t from, std::size_t to);
+  void pass_by_units(const StepSchedule& schedule, const Op& op, Lanes& lanes);
+  [[nodiscard]] bool moved_alike(const WalkRound& round, std::size_t cells, double by) const;
+  void add_rounds(const WalkRound& round, std::size_t cells, double count, double by);
   void finish(const StepSchedule& schedule);
   static void gather_and_forward(const StepSchedule& schedule, const ScheduleChunk& chunk, Lanes& lanes);
   static void backward_and_reduce(const StepSchedule& schedule, const ScheduleChunk& chunk, bool reduces,
                                   Lanes& lanes);
 
-  std::vector<PipelineWalk> walks_;                     // of the last shapes
-  std::vector<Lanes> lanes_, lanes_before_;             // [stage]
-  std::vector<ChunkSum> sums_;                          // [chunk]
-  std::vector<double> forward_ready_, backward_ready_;  // [chunk, micro-batch of the walk]
+  std::vector<EncodedWalk> walks_;           // of the last shapes
+  std::vector<Lanes> lanes_, lanes_before_;  // [stage]
+  std::vector<ChunkSum> sums_;               // [chunk]
+  // When messages arrive: of forwards [chunk, micro-batch of the walk], of backwards behind them, and a zero.
+  std::vector<double> ready_;
   std::size_t passes_walked_ = 0;
   StepTimes result_;
 };

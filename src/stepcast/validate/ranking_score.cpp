@@ -72,10 +72,7 @@ std::string layout_family(const LlmRun& run) {
 
 std::vector<ExtraMetric> ranking_extras(const std::vector<const PredictedRun*>& runs) {
   std::map<std::string, std::vector<const PredictedRun*>> families;
-  // One layout takes up to 5 % longer or shorter from release to release: only runs of one are ordered.
-  for (const PredictedRun* p : runs) {
-    families[fmt::format("{}|{}", layout_family(*p->run), p->run->layout.software.version)].push_back(p);
-  }
+  for (const PredictedRun* p : runs) families[layout_family(*p->run)].push_back(p);
   double spearman = 0, regret = 0, ordered = 0, n_families = 0, n_correlated = 0, n_pairs = 0;
   for (const auto& [name, family] : families) {
     std::vector<double> measured, predicted;

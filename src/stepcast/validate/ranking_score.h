@@ -23,7 +23,7 @@ struct RankingScore {
 // Runs of one model, GPU, number of GPUs, type and batch on one framework: what differs is the layout, and the release.
 [[nodiscard]] std::string layout_family(const LlmRun& run);
 
-// Over the families of these runs, each by release, with at least two layouts: the mean of top1_regret and of spearman (of three layouts
+// Over the families of these runs with at least two layouts: the mean of top1_regret and of spearman (of three layouts
 // and more), and pairs_ordered of all their pairs, with how many there are.
 [[nodiscard]] std::vector<ExtraMetric> ranking_extras(const std::vector<const PredictedRun*>& runs);
 

@@ -219,8 +219,12 @@ namespace {
 // All stages, where the busiest rank has `imbalance` times the mean.
 std::vector<StageMemory> stages_of(const StepWork& work, const Transformer& model, const Layout& layout,
                                    const PipelineShape& shape, double imbalance) {
-  const ActivationCount count{model, layout, imbalance}, count_without{model, layout, 0};
-  const KeptActivations kept{count, model, layout}, without_tokens{count_without, model, layout};
+  const ActivationCount count{model, layout, imbalance};
+  const KeptActivations kept{count, model, layout};
+  // Without experts no token is dispatched, and a search asks this of every layer of every layout.
+  const ActivationCount count_without{model, layout, 0};
+  const KeptActivations without_tokens{count_without, model, layout};
+  const bool has_experts = model.moe.has_value();
   const std::vector<StageChunk> chunks = stage_chunks(model, layout);
   const bool sixteen_bit =
       layout.layer.precision.compute != DType::fp32 && layout.layer.precision.compute != DType::tf32;
@@ -241,6 +245,7 @@ std::vector<StageMemory> stages_of(const StepWork& work, const Transformer& mode
   const double expert_shards = sharded ? number(std::max<std::int64_t>(1, layout.expert_data_parallel())) : 1;
 
   std::vector<StageMemory> stages;
+  stages.reserve(work.stages);
   for (std::uint32_t s = 0; s < work.stages; ++s) {
     double dense = 0, expert = 0, trained_dense = 0, trained_expert = 0, largest_layer = 0;
     double per_micro_batch = 0, dispatched = 0, one_layer = 0, in_layers = 0;
@@ -268,7 +273,7 @@ std::vector<StageMemory> stages_of(const StepWork& work, const Transformer& mode
         const std::int64_t layer = chunks[c].first_layer + i;
         const double kept_bytes = kept.of(layer, i);
         of_chunk += kept_bytes;
-        dispatched += kept_bytes - without_tokens.of(layer, i);
+        if (has_experts) dispatched += kept_bytes - without_tokens.of(layer, i);
         one_layer = std::max(one_layer, kept.whole(layer));
       }
       if (chunk.has_embedding && model.hidden_dropout > 0) of_chunk += count.norm_mask();
