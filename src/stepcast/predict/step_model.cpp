@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -98,24 +99,30 @@ struct StepModel::Impl {
     return finish(model, layout, step);
   }
 
-  // Where the ranks of a layout lie: as for the last one, where these are all that it depends on.
+  // Where the ranks of a layout lie: as before while the degrees are the same. Sharding alternates in a search, so one
+  // placement is kept for every size of its groups.
   Status place_ranks(const Layout& layout, Placement& placement) {
-    const std::int64_t shard_group = layout.shard_group();
-    if (layout.degrees != placed_degrees || shard_group != placed_shard_group ||
-        layout.rank_order != placed_order) {
-      const Node& node = pricer.platform().node;
-      STEPCAST_ASSIGN(placed, place(layout, node.gpus_per_node, node.segment));
-      placed_degrees = layout.degrees;
-      placed_shard_group = shard_group;
+    Degrees degrees = layout.degrees;
+    degrees.virtual_stages = 1;  // a rank has all of them
+    if (degrees != placed_degrees || layout.rank_order != placed_order) {
+      placed.clear();
+      placed_degrees = degrees;
       placed_order = layout.rank_order;
     }
-    placement = placed;
+    const std::int64_t shard_group = layout.shard_group();
+    auto known =
+        std::find_if(placed.begin(), placed.end(), [&](const auto& one) { return one.first == shard_group; });
+    if (known == placed.end()) {
+      const Node& node = pricer.platform().node;
+      STEPCAST_ASSIGN(Placement fresh, place(layout, node.gpus_per_node, node.segment));
+      known = placed.insert(placed.end(), {shard_group, std::move(fresh)});
+    }
+    placement = known->second;
     return Ok{};
   }
 
-  Placement placed;
+  std::vector<std::pair<std::int64_t, Placement>> placed;  // ranks that share, where all lie
   Degrees placed_degrees;
-  std::int64_t placed_shard_group = -1;  // no group has so many: nothing is placed yet
   std::string placed_order;
   LayerWorkCache layers;
   StepPricer pricer;

@@ -13,14 +13,16 @@ constexpr double kAlike = 1e-13;
 // Shapes that are remembered; each is a list of some ten kilobytes. A search over layouts comes back to some hundred.
 constexpr std::size_t kMostWalks = 128;
 
+// Places of lanes (ScheduleEvaluator::Lanes).
+constexpr unsigned kLanesPerStage = 8, kSendForward = 4, kSendBackward = 5;
+
 // What a step of a walk is.
 enum OpIs : std::uint8_t {
   kSends = 1,  // to the chunk behind (forward) or in front (backward)
-  kWraps = 2,  // from the last stage to the first, or back
-  kForward = 4,
-  kBackward = 8,
-  kFirstForward = 16,
-  kLastBackward = 32,
+  kForward = 2,
+  kBackward = 4,
+  kFirstForward = 8,
+  kLastBackward = 16,
 };
 
 }  // namespace
@@ -89,11 +91,13 @@ const ScheduleEvaluator::EncodedWalk& ScheduleEvaluator::walk_of(const PipelineS
     Op op;
     op.in = step.receives ? first + step.cell : 2 * cells;
     op.out = first + (is_forward ? step.cell + micro_batches : step.cell - micro_batches);
-    op.stage = step.stage;
+    static_assert(sizeof(Lanes) == kLanesPerStage * sizeof(double));
+    op.compute = static_cast<std::uint16_t>(kLanesPerStage * step.stage);
+    op.send = static_cast<std::uint16_t>(op.compute + (is_forward ? kSendForward : kSendBackward));
+    op.wraps = step.wraps ? 1 : 0;
     op.pass = static_cast<std::uint16_t>(3 * step.chunk + static_cast<std::uint16_t>(step.kind));
     unsigned is = 0;
     if (step.sends) is |= kSends;
-    if (step.wraps) is |= kWraps;
     if (is_forward) is |= kForward;
     if (is_backward) is |= kBackward;
     if (is_forward && step.first) is |= kFirstForward;
@@ -122,8 +126,10 @@ void ScheduleEvaluator::go(const StepSchedule& schedule, const EncodedWalk& enco
                            std::size_t to) {
   unsigned by_units = 0;
   if (schedule.gather == WeightGather::first_forward) by_units |= kFirstForward;
-  if (schedule.gather == WeightGather::every_forward)
-    by_units |= kForward | (schedule.gather_backward ? kBackward : 0U);
+  if (schedule.gather == WeightGather::every_forward) {
+    by_units |= kForward;
+    if (schedule.gather_backward) by_units |= kBackward;
+  }
   if (schedule.reduce == GradientReduce::last_backward) by_units |= kLastBackward;
   if (schedule.reduce == GradientReduce::every_backward) by_units |= kBackward;
   // One stage hands its micro-batches to itself.
@@ -133,14 +139,14 @@ void ScheduleEvaluator::go(const StepSchedule& schedule, const EncodedWalk& enco
   static_assert(sizeof(ChunkSum) == 3 * sizeof(double));
   const Op* const ops = encoded.ops.data();
   const double* const pass_us = &sums_.data()->forward;
-  Lanes* const all_lanes = lanes_.data();
+  double* const lane_us = &lanes_.data()->compute;
   double* const ready = ready_.data();
   for (std::size_t i = from; i < to; ++i) {
     const Op& op = ops[i];
     const unsigned is = op.is;
-    Lanes& lanes = all_lanes[op.stage];
-    double compute = std::max(lanes.compute, ready[op.in]);
+    double compute = std::max(lane_us[op.compute], ready[op.in]);
     if ((is & by_units) != 0) {
+      Lanes& lanes = lanes_[op.compute / kLanesPerStage];
       lanes.compute = compute;
       pass_by_units(schedule, op, lanes);
       compute = lanes.compute;
@@ -148,17 +154,16 @@ void ScheduleEvaluator::go(const StepSchedule& schedule, const EncodedWalk& enco
       compute += pass_us[op.pass];
     }
     if ((is & kSends) != 0) {
-      const double hop = hop_us[(is & kWraps) != 0 ? 1 : 0];
+      const double hop = hop_us[op.wraps];
       double arrival = compute;
       if constexpr (blocks) {
         arrival = compute = compute + hop;
       } else if (piped) {
-        double& lane = (is & kForward) != 0 ? lanes.send_forward : lanes.send_backward;
-        arrival = lane = std::max(lane, compute) + hop;
+        arrival = lane_us[op.send] = std::max(lane_us[op.send], compute) + hop;
       }
       ready[op.out] = arrival;
     }
-    lanes.compute = compute;
+    lane_us[op.compute] = compute;
   }
   passes_walked_ += to - from;
 }

@@ -98,16 +98,18 @@ class ScheduleEvaluator {
     double before = 0, before_that = 0;  // ends of the last two units
     double send_forward = 0, send_backward = 0;
     double weights_us = 0;  // computation has waited for weights so long
+    double unused = 0;      // eight in all: a place is found by a shift
   };
   struct ChunkSum {
     double forward = 0, backward = 0, weight_gradient = 0;
   };
   // A step of a walk as places in lists, so that most steps are a maximum and one or two sums.
   struct Op {
-    std::uint32_t in = 0, out = 0;  // of ready_; what receives nothing reads a zero
-    std::uint16_t stage = 0;
-    std::uint16_t pass = 0;  // of chunk_us_: three for every chunk
-    std::uint8_t is = 0;     // bits of OpIs
+    std::uint32_t in = 0, out = 0;        // of ready_; what receives nothing reads a zero
+    std::uint16_t compute = 0, send = 0;  // of the lanes, eight for every stage
+    std::uint16_t pass = 0;               // of the sums, three for every chunk
+    std::uint8_t is = 0;                  // bits of OpIs
+    std::uint8_t wraps = 0;               // from the last stage to the first, or back
   };
   struct EncodedWalk {
     PipelineWalk walk;
