@@ -7,10 +7,10 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/json_value.h"
+#include "stepcast/base/toml_document.h"
 #include "stepcast/describe/detail/apply_settings.h"
 #include "stepcast/describe/detail/foreign_object.h"
 #include "stepcast/describe/detail/megatron_flags.h"
-#include "stepcast/base/toml_document.h"
 #include "stepcast/describe/detail/torchtitan_sections.h"
 #include "stepcast/describe/software_defaults.h"
 

@@ -182,7 +182,8 @@ std::string jitter_text(const LayoutPlan& plan, const PlanSubject& subject) {
 std::string pareto_text(const LayoutPlan& plan) {
   std::vector<PricedLayout> front = pareto_of(plan.found.priced);
   // Nobody pays more than twice the time for room.
-  std::erase_if(front, [&](const PricedLayout& l) { return l.step_us > 2 * plan.found.priced.front().step_us; });
+  std::erase_if(front,
+                [&](const PricedLayout& l) { return l.step_us > 2 * plan.found.priced.front().step_us; });
   if (front.size() < 2) return {};
   constexpr std::size_t kMost = 8;
   TextTable table{{{"step\nms"}, {"GiB to\nspare"}, {"layout", kLeft}}};
