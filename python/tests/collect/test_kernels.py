@@ -1,3 +1,4 @@
+import sys
 import unittest
 from types import SimpleNamespace
 from unittest import mock
@@ -16,8 +17,48 @@ from collect.support import cpu_bench
 QUICK = Scope(quick=True, cpu=True)
 
 
+class StandInLookups(torch.nn.Module):
+    """Looks up what FBGEMM's operator would, from the same arguments, table after table."""
+
+    tables = 0
+
+    def __init__(self, specs, optimizer, learning_rate, weights_precision):
+        super().__init__()
+        assert (optimizer, weights_precision) == ("rowwise_adagrad", "fp32") and learning_rate > 0
+        assert {tuple(place) for _, _, *place in specs} == {("host", "cpu")}
+        StandInLookups.tables = len(specs)
+        self.weights = torch.nn.ParameterList(torch.zeros(rows, dim) for rows, dim, *_ in specs)
+
+    def init_embedding_weights_uniform(self, low, high):
+        for weight in self.weights:
+            torch.nn.init.uniform_(weight, low, high)
+
+    def forward(self, indices, offsets):
+        bags = (offsets.numel() - 1) // len(self.weights)
+        parts = []
+        for table, weight in enumerate(self.weights):
+            ends = offsets[table * bags:(table + 1) * bags + 1]
+            parts.append(torch.nn.functional.embedding_bag(indices[ends[0]:ends[-1]], weight, ends[:-1] - ends[0],
+                                                           mode="sum"))
+        return torch.cat(parts, 1)
+
+
+def stand_in_of_fbgemm():
+    return {
+        "fbgemm_gpu": SimpleNamespace(__path__=[]),
+        "fbgemm_gpu.split_table_batched_embeddings_ops_training": SimpleNamespace(
+            SplitTableBatchedEmbeddingBagsCodegen=StandInLookups, ComputeDevice=SimpleNamespace(CPU="cpu", CUDA="cuda")),
+        "fbgemm_gpu.split_table_batched_embeddings_ops_common": SimpleNamespace(
+            EmbeddingLocation=SimpleNamespace(HOST="host", DEVICE="device")),
+        "fbgemm_gpu.split_embedding_configs": SimpleNamespace(
+            EmbOptimType=SimpleNamespace(EXACT_ROWWISE_ADAGRAD="rowwise_adagrad"),
+            SparseType=SimpleNamespace(FP32="fp32", FP16="fp16")),
+    }
+
+
 def first(op, dtype="fp32"):
-    return next(case for case in kernels.plan(QUICK) if case.op == op and case.dtype == dtype)
+    return next(case for case in kernels.plan(QUICK)
+                if case.op == op and case.dtype == dtype and "fused_update" not in case.shape)
 
 
 class SchemaTest(unittest.TestCase):
@@ -54,6 +95,19 @@ class MeasureTest(unittest.TestCase):
             found[case.shape["index_pattern"]] = measure(case, bench)[0]["distinct_fraction"]
         self.assertTrue(all(0 < fraction <= 1 for fraction in found.values()), found)
         self.assertGreater(len(set(found.values())), 3)
+
+    def test_table_batched_lookups_are_fbgemms_where_it_is_installed(self):
+        case = next(case for case in kernels.plan(QUICK) if case.label == "table_batched_lookup")
+        self.assertEqual(case.shape["fused_update"], 1)
+        with self.assertRaisesRegex(Skip, "no fbgemm_gpu"):
+            measure(case, cpu_bench())
+        with mock.patch.dict(sys.modules, stand_in_of_fbgemm()):
+            rows = measure(case, cpu_bench())
+        self.assertEqual([row["direction"] for row in rows], ["forward", "backward"])
+        for row in rows:
+            self.assertEqual((row["op"], row["fused_update"]), ("embedding_bag", 1))
+            self.assertTrue(0 < row["distinct_fraction"] <= 1)
+        self.assertEqual(StandInLookups.tables, case.shape["tables"])
 
     def test_what_does_not_fit_is_skipped_before_anything_is_allocated(self):
         prepare = mock.Mock()
