@@ -161,6 +161,9 @@ Verb validate_verb() {
                        "what numbers should be, instead of the targets that ship (data/targets.csv)");
         app.add_option("--published", options->how.published,
                        "errors published elsewhere to compare with, instead of data/published.csv");
+        app.add_option("--seeds", options->how.seeds,
+                       "of cases that a suite draws itself: dlrm's sharding tasks, 20 for each seed")
+            ->delimiter(',');
         app.add_option("--threads", options->how.threads, "threads to use (0: all)")->capture_default_str();
         return [options] { return run(*options); };
       }};

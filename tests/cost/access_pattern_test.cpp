@@ -106,6 +106,24 @@ TEST(AccessPattern, DistinctRowsAreThoseOfSimulatedBatches) {
   }
 }
 
+// Shares of rows alone: what the other bins leave of the lookups is the most popular row's.
+TEST(AccessPattern, TellsTheMostPopularRowFromSharesOfRows) {
+  for (const double exponent : {0.9, 1.2}) {
+    for (const std::size_t n : {100'000U, 400'000U}) {
+      const ReuseFactors seen = *reuse_factors(zipf_indices(20000, exponent, n, 5), 20000);
+      const AccessPattern pattern = AccessPattern::from_reuse(seen.of_rows, static_cast<double>(n), 20000);
+      EXPECT_NEAR(pattern.hottest(static_cast<double>(n)) / static_cast<double>(seen.hottest), 1, 0.35)
+          << exponent << " " << n;
+      EXPECT_NEAR(pattern.distinct_rows(static_cast<double>(n)) / static_cast<double>(seen.distinct_rows), 1,
+                  0.05);
+    }
+  }
+  // One row of three is looked up 40,000 times, the others once: the last bin has no end.
+  ReuseHistogram rows{};
+  rows[0] = 2.0 / 3, rows[16] = 1.0 / 3;
+  EXPECT_NEAR(AccessPattern::from_reuse(rows, 40'002, 10).hottest(40'002), 40'000, 1e-6);
+}
+
 TEST(AccessPattern, HitsAreThoseOfALeastRecentlyUsedCache) {
   for (const double exponent : {0.0, 0.7, 1.1}) {
     const Indices indices = zipf_indices(20000, exponent, 100000, 11);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "stepcast/base/quantity.h"
+#include "stepcast/cost/plausible_lookups.h"
 
 namespace stepcast {
 namespace {
@@ -84,6 +85,46 @@ TEST(LookupModel, HostMemoryIsSlowerAndAssumed) {
   EXPECT_LT(cached, uvm);
   EXPECT_EQ(model.estimate(uvm, true).source, EstimateSource::assumed);
   EXPECT_EQ(model.estimate(hbm, false).source, EstimateSource::analytic);
+}
+
+TEST(LookupModel, MissesBesideHitsTakeTheLongerOfBoth) {
+  // As GathersMissesAtTheRateOfScatteredRows: 51.2 us of misses and 4.2 us of outputs at 0.5 and 0.82e6 B/us, longer than
+  // the 25.6 us that all 100,000 rows of 256 B take to be gathered at 1e6 B/us.
+  const LookupModel model{device_of(1000),
+                          {.memory_share = 0.5, .gather_share = 1, .misses_beside_hits = true}};
+  EXPECT_NEAR(model.cost(table_of(1e9, 10)).forward_us, 51.2 + 3.44 / 0.82, 0.05);
+  // And shorter where next to all hit.
+  EXPECT_NEAR(model.cost(table_of(100, 10)).forward_us, 25.6, 0.05);
+}
+
+TEST(LookupModel, NarrowGradientsTakePartOfAWarpOrLeaveLanesIdle) {
+  TableLookup narrow = table_of(1e4, 10), wide = narrow;
+  narrow.dim = 32, wide.dim = 128;
+  const auto gradients_us = [](const TableLookup& table, double fewest) {
+    const LookupModel model{device_of(1000), {.backward_memory_share = 1, .fewest_columns = fewest}};
+    const LookupCost cost = model.cost(table);
+    return cost.backward_us - cost.sort_us - 2 * cost.distinct_rows * table.dim * 4 / 1e6;
+  };
+  // 100,000 lookups of 32 and of 128 columns of 4 B at 1e6 B/us.
+  EXPECT_NEAR(gradients_us(narrow, 32), 12.8, 1e-9);
+  EXPECT_NEAR(gradients_us(narrow, 128), 51.2, 1e-9);
+  EXPECT_NEAR(gradients_us(wide, 32), 51.2, 1e-9);
+  narrow.dim = 40;  // of 64
+  EXPECT_NEAR(gradients_us(narrow, 32), 25.6, 1e-9);
+}
+
+TEST(LookupModel, PlausibleModelsAreAllCombinations) {
+  const auto all = plausible_lookups();
+  double split = 0, packed = 0, beside = 0;
+  for (const LookupConstants& c : all) {
+    split += c.most_of_one_block < 1e9 ? 1 : 0;
+    packed += c.fewest_columns < 128 ? 1 : 0;
+    beside += c.misses_beside_hits ? 1 : 0;
+    EXPECT_EQ(c.memory_share, LookupConstants{}.memory_share);
+  }
+  EXPECT_EQ(split, 4);
+  EXPECT_EQ(packed, 4);
+  EXPECT_EQ(beside, 4);
 }
 
 TEST(LookupModel, TheLongestBagBinds) {

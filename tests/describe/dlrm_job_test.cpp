@@ -19,6 +19,18 @@ std::string table_error(const char* text) {
   return tables.ok() ? "" : tables.error().message();
 }
 
+TEST(DlrmJob, SaysHowTheDensePartIsUpdated) {
+  const Result<DlrmJob> loop =
+      parse_dlrm_job("model = \"dlrm-ddp\"\ndense_optimizer_implementation = \"for_loop\"\n", "job.toml", "");
+  ASSERT_TRUE(loop.ok()) << loop.error().message();
+  EXPECT_EQ(loop->training.dense_optimizer_implementation, OptimizerImplementation::for_loop);
+  const Result<DlrmJob> wrong =
+      parse_dlrm_job("model = \"dlrm-ddp\"\ndense_optimizer_implementation = \"fast\"\n", "job.toml", "");
+  ASSERT_FALSE(wrong.ok());
+  EXPECT_NE(wrong.error().message().find("foreach or for_loop"), std::string::npos)
+      << wrong.error().message();
+}
+
 TEST(DlrmJob, BeginsWithAPresetAndIsSaidFurther) {
   const Result<DlrmJob> job = parse_dlrm_job(
       "model = \"dlrm-mlperf-v1\"\nbatch_per_rank = 512\nstack = \"torchrec\"\ntable_optimizer = "

@@ -49,6 +49,33 @@ std::array<double, kReuseBins> means_of_bins(const ReuseHistogram& of_rows) {
   return means;
 }
 
+// Distinct rows of a batch, of which the shares by bin say about so many: shares are of whole rows, and where the rarest
+// bin holds one, two or three of them, it tells how many there are in all.
+double distinct_of(const std::array<double, kReuseBins>& of_rows, double sum, double about) {
+  constexpr double kMostCounted = 3, kMostOff = 1.5;
+  double rarest = 1;
+  for (const double share : of_rows) {
+    if (share > 0) rarest = std::min(rarest, share / sum);
+  }
+  const double n = std::max(1.0, std::round(about * rarest));
+  if (n > kMostCounted || n / rarest > kMostOff * about || n / rarest < about / kMostOff) return about;
+  return n / rarest;
+}
+
+// Of n rows that are looked up `mean` times on average, all more often than `low`, the most popular one's: the i-th as
+// low ((n + 1) / i)^s.
+double most_of(double n, double mean, double low) {
+  double least = 0, most = 8;
+  const auto count = static_cast<int>(std::min(1000.0, std::round(n)));
+  for (int step = 0; step < 40; ++step) {
+    const double s = (least + most) / 2;
+    double all = 0;
+    for (int i = 1; i <= count; ++i) all += low * std::pow((n + 1) / i, s);
+    (all < count * mean ? least : most) = s;
+  }
+  return low * std::pow(n + 1, least);
+}
+
 // Sum over n = from .. to - 1 of n^-s by the midpoint rule.
 double power_sum(double from, double to, double s) {
   const double a = from - 0.5, b = to - 0.5;
@@ -157,10 +184,28 @@ AccessPattern AccessPattern::from_reuse(const ReuseHistogram& of_rows, double lo
   if (!(sum > 0) || !(lookups > 0)) return uniform(rows);
   mean /= sum;
   pattern.observed_lookups_ = lookups;
-  const double distinct = std::min(lookups / mean, pattern.rows_);
-  for (std::size_t k = kReuseBins; k-- > 0;) {
+  const double distinct = distinct_of(of_rows, sum, std::min(lookups / mean, pattern.rows_));
+  std::size_t top = kReuseBins - 1;
+  while (of_rows[top] <= 0) --top;
+  // The means are of a typical bin; what the others leave of the lookups is the most popular rows', as far as their bin
+  // goes.
+  const double n_top = of_rows[top] / sum * distinct;
+  double others = 0;
+  for (std::size_t k = 0; k < top; ++k) others += of_rows[k] / sum * distinct * means[k];
+  const double low = top == 0 ? 1 : std::exp2(static_cast<double>(top) - 1) + 1;
+  const double high = top + 1 == kReuseBins ? lookups : std::exp2(static_cast<double>(top));
+  const double mean_top = std::clamp((lookups - others) / n_top, low, std::max(low, high));
+  const double all = others + n_top * mean_top;
+  if (n_top > 1.5 && mean_top > low) {
+    const double hottest = std::min(most_of(n_top, mean_top, low), high);
+    pattern.groups_.push_back({1, hottest / all});
+    pattern.groups_.push_back({n_top - 1, std::max(0.0, n_top * mean_top - hottest) / (n_top - 1) / all});
+  } else {
+    pattern.groups_.push_back({n_top, mean_top / all});
+  }
+  for (std::size_t k = top; k-- > 0;) {
     const double n = of_rows[k] / sum * distinct;
-    if (n > 0) pattern.groups_.push_back({n, means[k] / mean / distinct});
+    if (n > 0) pattern.groups_.push_back({n, means[k] / all});
   }
   pattern.growth_ = of_rows[0] / sum;
   return pattern;

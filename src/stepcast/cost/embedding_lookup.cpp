@@ -17,9 +17,17 @@ constexpr double kWarpColumns = 128;        // a warp of the backward works on s
 constexpr double kLinearizeBytes = 20, kSortBytes = 128, kSegmentBytes = 8;
 constexpr double kForwardRampUs = 6.45;  // until the memory streams
 constexpr double kRowLatencyUs = 0.25;   // one row after the other in one bag, four of them in flight
-// A gradient of one row, added up by one block; blocks share what is more.
-constexpr double kHotRowUs = 0.02, kMostOfOneBlock = 1024;
+// A gradient of one row, added up by one block: 32 warps with two of them in flight, 0.6 us until they come.
+constexpr double kHotRowUs = 0.01;
 constexpr double kBand = 0.18, kAssumedBand = 0.6;  // half-widths in ln
+
+// Columns that the lanes of a warp stand for which work on `dim` of them: parts of a warp take narrow rows.
+double lanes_columns(double dim, double fewest) {
+  if (dim >= kWarpColumns) return dim;
+  double columns = fewest;
+  while (columns < dim) columns *= 2;
+  return columns;
+}
 
 }  // namespace
 
@@ -91,12 +99,16 @@ LookupCost LookupModel::cost(const TableLookup& t) const {
         (misses - std::min(misses, on_host)) * moved_row / memory_per_us_ + on_host * row / host_per_us_;
     update_per_us = t.placement == TablePlacement::uvm ? host_per_us_ : backward_per_us_;
   }
-  cost.forward_us = cost.hits * moved_row / gather_per_us_ + missed_us + (output + indices) / stream_per_us_;
+  const double hit_us = cost.hits * moved_row / gather_per_us_;
+  const double streamed_us = (output + indices) / stream_per_us_;
+  cost.forward_us = hit_us + missed_us + streamed_us;
+  if (constants_.misses_beside_hits)
+    cost.forward_us = std::max(cost.lookups * moved_row / gather_per_us_, missed_us + streamed_us);
   cost.longest_bag_us = t.longest_bag * kRowLatencyUs;
 
   cost.sort_us = cost.lookups * (kLinearizeBytes + kSortBytes + kSegmentBytes) / backward_per_us_;
   // A warp adds up gradient after gradient: what it waits for is no faster from the cache.
-  const double gradient_row = std::max(t.dim, kWarpColumns) * t.gradient_bytes;
+  const double gradient_row = lanes_columns(t.dim, constants_.fewest_columns) * t.gradient_bytes;
   double update = 2 * (row + t.state_bytes_per_row + t.dim * t.state_bytes_per_element);
   double gradients_us =
       cost.lookups * gradient_row / backward_per_us_ + cost.distinct_rows * update / update_per_us;
@@ -105,7 +117,7 @@ LookupCost LookupModel::cost(const TableLookup& t) const {
     gradients_us += cost.lookups * t.dim * (t.weight_bytes + t.gradient_bytes) / gather_per_us_;
   }
   cost.backward_us = cost.sort_us + gradients_us;
-  cost.hottest_row_us = std::min(pattern.hottest(cost.lookups), kMostOfOneBlock) * kHotRowUs;
+  cost.hottest_row_us = std::min(pattern.hottest(cost.lookups), constants_.most_of_one_block) * kHotRowUs;
   return cost;
 }
 

@@ -61,6 +61,13 @@ struct LookupConstants {
   double backward_memory_share = 0.69;  // of the sort, of gradients and of updated rows
   // Some twelve kernels of the backward, most of them passes of the sort, on next to no lookups.
   double backward_start_us = 110;
+  // Columns of a gradient that lanes are taken for at least: narrower rows leave lanes idle, wider ones up to 128 take
+  // the next power of two.
+  double fewest_columns = 32;
+  // Gradients of one row that one block adds up; blocks share what is more.
+  double most_of_one_block = 1024;
+  // Whether what misses the cache is fetched while other warps gather what does not, or one after the other.
+  bool misses_beside_hits = false;
 };
 
 class LookupModel {

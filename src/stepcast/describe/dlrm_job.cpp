@@ -198,6 +198,15 @@ Result<DlrmJob> parse_dlrm_job(std::string_view text, const std::string& name, c
   }
   STEPCAST_ASSIGN(job.training.dense_optimizer,
                   optimizer(keys, "dense_optimizer", job.training.dense_optimizer));
+  word.clear();
+  STEPCAST_TRY(keys.optional("dense_optimizer_implementation", word));
+  if (word == "for_loop") {
+    job.training.dense_optimizer_implementation = OptimizerImplementation::for_loop;
+  } else if (!word.empty() && word != "foreach") {
+    return keys.error("dense_optimizer_implementation")
+        .found(fmt::format("`{}`", word))
+        .expected("foreach or for_loop");
+  }
   STEPCAST_ASSIGN(job.training.table_optimizer,
                   optimizer(keys, "table_optimizer", job.training.table_optimizer));
   for (const auto& [key, out] :

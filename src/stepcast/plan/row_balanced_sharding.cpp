@@ -100,18 +100,18 @@ class RowBalanced {
 
 SharderChoice row_balanced_sharding(DlrmStepModel& steps) {
   RowBalanced planner{steps};
-  SharderChoice best{.step_us = std::numeric_limits<double>::infinity()};
+  SharderChoice best{.expected_us = std::numeric_limits<double>::infinity()};
   for (const double copied : kCopiedBytes) {
     for (const double share : kShares) {
       ShardingPlan plan = planner.plan(copied, share);
-      const double us = steps.step_us(plan);
+      const double us = steps.expected_us(plan);
       ++best.evaluations;
-      if (us >= best.step_us && !best.plan.tables.empty()) continue;
-      best.step_us = us;
+      if (us >= best.expected_us && !best.plan.tables.empty()) continue;
+      best.expected_us = us;
       best.plan = std::move(plan);
     }
   }
-  best.fits = std::isfinite(best.step_us);
+  best.fits = std::isfinite(best.expected_us);
   return best;
 }
 

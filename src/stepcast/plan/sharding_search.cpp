@@ -53,7 +53,7 @@ class Search {
           shard(model(), steps_.n_ranks(), sharder,
                 {.memory_bytes = limit_, .state_factor = state_factor(), .seed = options_.seed}));
     }
-    SharderChoice best{.plan = starts.front(), .step_us = kNever};
+    SharderChoice best{.plan = starts.front(), .expected_us = kNever};
     std::vector<std::pair<double, std::size_t>> order;
     for (std::size_t s = 0; s < starts.size(); ++s) order.emplace_back(time_of(starts[s]), s);
     std::stable_sort(order.begin(), order.end(),
@@ -69,8 +69,8 @@ class Search {
       const std::size_t budget = options_.max_evaluations * (k + 1) / 3;
       improve(starts[order[k].second], order[k].first, budget, best);
     }
-    best.fits = best.step_us < kNever;
-    if (!best.fits) best.step_us = steps_.step_us(best.plan, true);
+    best.fits = best.expected_us < kNever;
+    if (!best.fits) best.expected_us = steps_.expected_us(best.plan, true);
     best.evaluations = evaluations_;
     best.plan.name = "search";
     return best;
@@ -88,7 +88,7 @@ class Search {
   }
   double time_of(const ShardingPlan& plan) {
     ++evaluations_;
-    return steps_.step_us(plan);
+    return steps_.expected_us(plan);
   }
   std::uint64_t random() {
     random_ = random_ * 6364136223846793005ULL + 1442695040888963407ULL;
@@ -98,12 +98,12 @@ class Search {
   // Time that a table as a whole, or a part of it, takes of its rank.
   double time_of_shard(std::size_t table, std::size_t parts, ShardingKind kind,
                        TableMemory memory = TableMemory::hbm) {
-    const LookupCost& cost = steps_.shard_cost(
+    const double lookups_us = steps_.expected_lookup_us(
         {static_cast<std::uint32_t>(table), 0, static_cast<std::uint32_t>(parts), kind, memory});
     const double columns = kind == ShardingKind::column_wise
                                ? column_bytes_[table] / static_cast<double>(parts)
                                : column_bytes_[table];
-    return cost.forward_us + cost.backward_us + columns * us_per_sent_byte_;
+    return lookups_us + columns * us_per_sent_byte_;
   }
 
   // [table] -> ranks that it needs.
@@ -226,8 +226,8 @@ class Search {
         shortest_time = time;
       }
     }
-    if (shortest_time < best.step_us) {
-      best.step_us = shortest_time;
+    if (shortest_time < best.expected_us) {
+      best.expected_us = shortest_time;
       best.plan = shortest;
     }
   }
@@ -297,15 +297,15 @@ class Search {
 
 SharderChoice search_sharding(DlrmStepModel& steps, const SearchOptions& options) {
   SharderChoice found = Search{steps, options}.run();
-  found.least_step_us = steps.least_step_us();
+  found.least_expected_us = steps.least_expected_us();
   if (!found.fits || steps.model().tables.size() > kProvedTables) return found;
   SharderChoice proof = best_whole_tables(steps, found.plan, options.max_evaluations);
   found.evaluations += proof.evaluations;
   found.proved = proof.proved;
-  if (proof.step_us < found.step_us) {
+  if (proof.expected_us < found.expected_us) {
     found.plan = std::move(proof.plan);
     found.plan.name = "search";
-    found.step_us = proof.step_us;
+    found.expected_us = proof.expected_us;
   }
   return found;
 }
@@ -314,29 +314,29 @@ SharderChoice best_whole_tables(DlrmStepModel& steps, const ShardingPlan& incumb
                                 std::size_t max_evaluations) {
   const std::size_t n_tables = steps.model().tables.size();
   const auto n = static_cast<std::int32_t>(steps.n_ranks());
-  SharderChoice best{.plan = incumbent, .step_us = kNever, .least_step_us = steps.least_step_us()};
-  if (!incumbent.tables.empty()) best.step_us = steps.step_us(incumbent);
+  SharderChoice best{
+      .plan = incumbent, .expected_us = kNever, .least_expected_us = steps.least_expected_us()};
+  if (!incumbent.tables.empty()) best.expected_us = steps.expected_us(incumbent);
   std::vector<std::size_t> order(n_tables);
   std::iota(order.begin(), order.end(), 0U);
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    const LookupCost &x = steps.shard_cost({.table = static_cast<std::uint32_t>(a)}),
-                     &y = steps.shard_cost({.table = static_cast<std::uint32_t>(b)});
-    return x.forward_us + x.backward_us > y.forward_us + y.backward_us;
+    return steps.expected_lookup_us({.table = static_cast<std::uint32_t>(a)}) >
+           steps.expected_lookup_us({.table = static_cast<std::uint32_t>(b)});
   });
   // Tables without a rank take no time: the step gets no shorter by placing them.
   ShardingPlan plan{.name = "best", .tables = std::vector<TablePlan>(n_tables)};
   bool complete = true;
   const auto place = [&](auto&& self, std::size_t placed, std::int32_t in_use) -> void {
-    if (best.step_us <= best.least_step_us * (1 + 1e-12)) return;
+    if (best.expected_us <= best.least_expected_us * (1 + 1e-12)) return;
     if (best.evaluations >= max_evaluations) {
       complete = false;
       return;
     }
     ++best.evaluations;
-    const double us = steps.step_us(plan);
-    if (!(us < best.step_us)) return;
+    const double us = steps.expected_us(plan);
+    if (!(us < best.expected_us)) return;
     if (placed == n_tables) {
-      best.step_us = us;
+      best.expected_us = us;
       best.plan = plan;
       return;
     }
@@ -349,7 +349,7 @@ SharderChoice best_whole_tables(DlrmStepModel& steps, const ShardingPlan& incumb
     ranks.clear();
   };
   place(place, 0, 0);
-  best.fits = best.step_us < kNever;
+  best.fits = best.expected_us < kNever;
   best.proved = complete;
   best.plan.name = "best";
   return best;

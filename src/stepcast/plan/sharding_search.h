@@ -1,8 +1,10 @@
-// Looks for the sharding with the shortest simulated step that fits the memory of every rank.
+// Looks for the sharding with the shortest expected step that fits the memory of every rank: the mean of simulated steps
+// over what the model of lookups may be wrong about (DlrmStepModel::expected_us). What is shortest by one model alone is
+// so by that model's errors too.
 //
 //   STEPCAST_ASSIGN(DlrmStepModel steps, DlrmStepModel::create(model, training, platform, 8));
 //   const SharderChoice found = search_sharding(steps);
-//   found.plan, found.step_us, found.fits
+//   found.plan, found.expected_us, found.fits
 //
 // Starts from the sharders and from tables placed by their own times, moves and swaps tables of the slowest rank,
 // and splits what is larger or slower than a rank's share: by columns, or by rows where no rank could hold it. Where
@@ -26,11 +28,11 @@ struct SearchOptions {
 
 struct SharderChoice {
   ShardingPlan plan;
-  double step_us = 0;
+  double expected_us = 0;
   bool fits = false;
   std::size_t evaluations = 0;
-  // No placement of whole tables is faster than this; `proved`: none is faster than `plan`.
-  double least_step_us = 0;
+  // No placement of whole tables is expected to be faster than this; `proved`: than `plan`.
+  double least_expected_us = 0;
   bool proved = false;
 };
 

@@ -9,200 +9,20 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/predict/detail/dlrm_dense.h"
+
 namespace stepcast {
 namespace {
 
-constexpr double kIndexBytes = 8;
 constexpr double kFirstBucketBytes = 1 << 20, kBucketBytes = 25.0 * (1 << 20);  // of DistributedDataParallel
 
 // An operator of an eager framework that launches a kernel: T1 + T2 + T3 + T4 of the shipped hosts (A100 39 us, H100
 // 42, MI300X 39), and T4 + T5 for each further kernel.
 constexpr double kOperatorUs = 40, kFurtherKernelUs = 8;
-constexpr double kLaunchUs = 6;            // of a kernel from C++
-constexpr double kInputOperators = 60;     // of TorchRec's input distribution
-constexpr double kInteractionShare = 0.5;  // of what streaming kernels reach of the memory bandwidth
-constexpr double kStreamGapUs = 2.5;       // between kernels of a graph
-constexpr double kIndexPasses = 10;        // of the hybrid embedding over the indices of the whole batch
-
-// An operation of the dense part on one rank.
-struct DenseOp {
-  std::string_view name;
-  Operation operation;
-  double gradient_elements = 0;  // parameters whose gradients are there after it
-};
-
-struct DenseParts {
-  std::vector<DenseOp> inputs, bottom, interaction, top, loss, top_backward, interaction_backward,
-      bottom_backward, update;
-};
-
-class DenseWork {
- public:
-  DenseWork(const Dlrm& model, const DlrmTraining& training, const DlrmHabits& habits, std::int64_t n_ranks)
-      : model_(model), training_(training), habits_(habits) {
-    batch_ = std::max<std::int64_t>(1, training.global_batch / n_ranks);
-    half_ = training.dtype == DType::fp16 || training.dtype == DType::bf16;
-    activation_ = half_ ? training.dtype : DType::fp32;
-  }
-
-  DenseParts parts() const {
-    DenseParts p;
-    const std::int64_t bottom_batch = habits_.bottom_on_one_rank ? training_.global_batch : batch_;
-    mlp(bottom_batch, model_.dense_features, model_.bottom_mlp, false, p.bottom, p.bottom_backward);
-    mlp(batch_, model_.interaction_width(), model_.top_mlp, true, p.top, p.top_backward);
-    if (habits_.index_passes > 0) {
-      const double lookups =
-          static_cast<double>(training_.global_batch * static_cast<std::int64_t>(model_.tables.size()));
-      p.inputs = {{"indices",
-                   {AmountShape{.bytes_read = habits_.index_passes * kIndexBytes * lookups,
-                                .kernel_class = KernelClass::embedding},
-                    DType::int64}}};
-    }
-    interaction(p);
-    if (!habits_.fused_forward) {
-      // Loss forward and backward, a few kernels over one number per sample.
-      p.loss = {element("loss", batch_, 2, 1), element("loss backward", batch_, 2, 1)};
-    } else {
-      p.loss = {element("loss", batch_, 2, 1)};
-    }
-    // Weights and gradients are read, weights written; Adagrad and Adam keep states.
-    const double states = training_.dense_optimizer == OptimizerKind::sgd       ? 0
-                          : training_.dense_optimizer == OptimizerKind::adagrad ? 1
-                                                                                : 2;
-    const double parameters = model_.dense_parameters();
-    p.update = {{"optimizer",
-                 {AmountShape{.bytes_read = parameters * (8 + 4 * states),
-                              .bytes_written = parameters * (4 + 4 * states),
-                              .kernel_class = KernelClass::elementwise},
-                  DType::fp32}}};
-    return p;
-  }
-
- private:
-  DenseOp element(std::string_view name, std::int64_t elements, float reads, float writes) const {
-    return {name,
-            elementwise({.elements = std::max<std::int64_t>(1, elements), .reads = reads, .writes = writes},
-                        activation_)};
-  }
-  DenseOp product(std::string_view name, std::int64_t m, std::int64_t n, std::int64_t k,
-                  GemmLayout layout) const {
-    return {name, gemm({.m = m, .n = n, .k = k, .layout = layout}, training_.dtype)};
-  }
-
-  void mlp(std::int64_t batch, std::int64_t input, const std::vector<std::int64_t>& widths,
-           bool input_gradient, std::vector<DenseOp>& forward, std::vector<DenseOp>& backward) const {
-    std::vector<std::vector<DenseOp>> reversed;
-    for (std::size_t l = 0; l < widths.size(); ++l) {
-      const std::int64_t n = widths[l], k = l == 0 ? input : widths[l - 1];
-      forward.push_back(product("linear", batch, n, k, GemmLayout::tn));
-      std::vector<DenseOp> back;
-      back.push_back(element("activation backward", batch * n, 2, 1));
-      if (!habits_.fused_forward) {
-        if (half_) forward.push_back(element("cast of weights", n * k, 2, 1));
-        forward.push_back(element("activation", batch * n, 1, 1));
-        back.push_back({"bias gradient", {ReductionShape{.rows = n, .cols = batch}, activation_}});
-      }
-      if (l > 0 || input_gradient) back.push_back(product("input gradient", batch, k, n, GemmLayout::nn));
-      DenseOp weights = product("weight gradient", n, k, batch, GemmLayout::nt);
-      weights.gradient_elements = static_cast<double>(n) * static_cast<double>(k) + static_cast<double>(n);
-      back.push_back(weights);
-      reversed.push_back(std::move(back));
-    }
-    for (auto layer = reversed.rbegin(); layer != reversed.rend(); ++layer) {
-      backward.insert(backward.end(), layer->begin(), layer->end());
-    }
-  }
-
-  void interaction(DenseParts& p) const {
-    const auto vectors = static_cast<std::int64_t>(model_.tables.size()) + 1;
-    const std::int64_t bottom = model_.bottom_mlp.empty() ? model_.dense_features : model_.bottom_mlp.back();
-    const std::int64_t width = model_.sum_of_dims() + bottom;
-    if (model_.interaction == Interaction::cross) {
-      cross(width, p);
-      return;
-    }
-    const DenseOp concatenate{
-        "concatenate",
-        {MovementShape{.kind = MovementKind::concatenate, .elements = batch_ * width}, activation_}};
-    if (model_.interaction == Interaction::concatenate) {
-      p.interaction = {concatenate};
-      p.interaction_backward = {concatenate};
-      return;
-    }
-    const std::int64_t dim = model_.tables.front().dim, outputs = model_.interaction_width();
-    const double element_bytes = element_size(activation_).value();
-    const auto bytes = [&](std::int64_t elements) { return static_cast<double>(elements) * element_bytes; };
-    if (habits_.fused_interaction) {
-      // Vectors are read once; the products run on matrix units below the time of the memory, which kernels that
-      // keep a sample in shared memory use half as well as streaming ones.
-      const double halved = 1 / kInteractionShare;
-      p.interaction = {{"interaction",
-                        {AmountShape{.bytes_read = halved * bytes(batch_ * width),
-                                     .bytes_written = halved * bytes(batch_ * outputs),
-                                     .kernel_class = KernelClass::gemm},
-                         activation_}}};
-      p.interaction_backward = {{"interaction backward",
-                                 {AmountShape{.bytes_read = halved * bytes(batch_ * (width + outputs)),
-                                              .bytes_written = halved * bytes(batch_ * width),
-                                              .kernel_class = KernelClass::gemm},
-                                  activation_}}};
-      if (half_ && habits_.casts_vectors) {
-        const DenseOp cast{"cast of vectors",
-                           {AmountShape{.bytes_read = 2 * bytes(batch_ * width),
-                                        .bytes_written = bytes(batch_ * width),
-                                        .kernel_class = KernelClass::elementwise},
-                            DType::fp32}};
-        p.interaction.insert(p.interaction.begin(), cast);
-        p.interaction_backward.push_back(cast);
-      }
-      return;
-    }
-    const DenseOp dots{"dot products",
-                       {AmountShape{.flops = 2.0 * static_cast<double>(batch_ * vectors * vectors * dim),
-                                    .bytes_read = bytes(2 * batch_ * width),
-                                    .bytes_written = bytes(batch_ * vectors * vectors),
-                                    .matrix = false,
-                                    .kernel_class = KernelClass::gemm},
-                        activation_}};
-    p.interaction = {concatenate, dots, element("lower triangle", batch_ * outputs, 1, 1),
-                     element("concatenate", batch_ * outputs, 1, 1)};
-    DenseOp back = dots;
-    back.name = "dot products backward";
-    p.interaction_backward = {element("lower triangle backward", batch_ * vectors * vectors, 1, 1), back,
-                              back, element("add gradients", batch_ * width, 2, 1), concatenate};
-  }
-
-  void cross(std::int64_t width, DenseParts& p) const {
-    const std::int64_t rank = model_.cross_rank;
-    p.interaction = {
-        {"concatenate",
-         {MovementShape{.kind = MovementKind::concatenate, .elements = batch_ * width}, activation_}}};
-    for (std::int64_t l = 0; l < model_.cross_layers; ++l) {
-      p.interaction.push_back(product("cross down", batch_, rank, width, GemmLayout::tn));
-      p.interaction.push_back(product("cross up", batch_, width, rank, GemmLayout::tn));
-      p.interaction.push_back(element("cross multiply-add", batch_ * width, 3, 1));
-      p.interaction_backward.push_back(element("cross multiply backward", batch_ * width, 4, 2));
-      p.interaction_backward.push_back(
-          product("cross up input gradient", batch_, rank, width, GemmLayout::nn));
-      DenseOp up = product("cross up weight gradient", width, rank, batch_, GemmLayout::nt);
-      up.gradient_elements = static_cast<double>(width * rank);
-      p.interaction_backward.push_back(up);
-      p.interaction_backward.push_back(
-          product("cross down input gradient", batch_, width, rank, GemmLayout::nn));
-      DenseOp down = product("cross down weight gradient", rank, width, batch_, GemmLayout::nt);
-      down.gradient_elements = static_cast<double>(width * rank);
-      p.interaction_backward.push_back(down);
-      p.interaction_backward.push_back(element("add gradients", batch_ * width, 2, 1));
-    }
-  }
-
-  const Dlrm& model_;
-  const DlrmTraining& training_;
-  const DlrmHabits& habits_;
-  std::int64_t batch_ = 1;
-  bool half_ = false;
-  DType activation_ = DType::fp32;
-};
+constexpr double kLaunchUs = 6;         // of a kernel from C++
+constexpr double kInputOperators = 38;  // of TorchRec's input distribution, without those that launch
+constexpr double kStreamGapUs = 2.5;    // between kernels of a graph
+constexpr double kIndexPasses = 10;     // of the hybrid embedding over the indices of the whole batch
 
 // All ranks, by what they exchange.
 struct DlrmGroups {
@@ -225,9 +45,11 @@ class RankBlock {
     exchange_ = block_.add_lane({LaneKind::gpu_stream, "exchange"});
     reduce_ = block_.add_lane({LaneKind::gpu_stream, "gradients"});
     input_ = block_.add_lane({LaneKind::gpu_stream, "inputs"});
+    // Where most shardings reduce no table, what they do reduce must not queue behind the dense gradients.
+    tables_ = habits.hybrid ? reduce_ : block_.add_lane({LaneKind::gpu_stream, "gradients of tables"});
   }
 
-  DlrmTasks write(const DenseParts& parts) {
+  DlrmTasks write(const detail::DenseParts& parts) {
     DlrmTasks tasks;
     if (habits_.host_us > 0) {
       block_.add_task(host_, {.kind = TaskKind::cpu_segment, .name = name("between steps")},
@@ -263,7 +85,7 @@ class RankBlock {
     if (habits_.one_stream) last = run(parts.bottom_backward);
     std::vector<Moment> gradients{Moment::end_of(last)};
     if (!alone_) {
-      tasks.table_reduction = collective(reduce_, "all-reduce of tables", gradients,
+      tasks.table_reduction = collective(tables_, "all-reduce of tables", gradients,
                                          exchanged(CollectiveOp::all_reduce, groups_.tables));
       tasks.gradient_exchange = collective(exchange_, "all-to-all of gradients", gradients,
                                            exchanged(CollectiveOp::all_to_all, groups_.gradients));
@@ -330,9 +152,9 @@ class RankBlock {
     return task;
   }
 
-  TaskId run(const std::vector<DenseOp>& ops, std::vector<Moment> after = {}) {
+  TaskId run(const std::vector<detail::DenseOp>& ops, std::vector<Moment> after = {}) {
     TaskId last{};
-    for (const DenseOp& op : ops) {
+    for (const detail::DenseOp& op : ops) {
       const double kernels = std::max(1.0, static_cast<double>(work_of(op.operation).kernels));
       last =
           kernel(op.name, kernel_class_of(op.operation), kernels, after, program_.works.intern(op.operation));
@@ -367,7 +189,7 @@ class RankBlock {
   const DlrmGroups& groups_;
   bool alone_;
   BlockBuilder block_;
-  LaneId host_{}, compute_{}, exchange_{}, reduce_{}, input_{};
+  LaneId host_{}, compute_{}, exchange_{}, reduce_{}, input_{}, tables_{};
   std::vector<TaskId> collectives_;
   double ready_bytes_ = 0;
   Moment ready_after_{};
@@ -389,6 +211,7 @@ DlrmHabits habits_of(const DlrmTraining& training, const StepAssumptions& assump
                       ? assumptions.step_fixed_us + kInputOperators * kOperatorUs
                       : 0;
       h.pipelined_input = training.stack == DlrmStack::torchrec;
+      h.eager = !training.cuda_graphs;
       if (training.cuda_graphs) {
         h.graphs = true;
         h.host_us = 0;
@@ -435,7 +258,7 @@ Result<DlrmProgram> dlrm_program(const Dlrm& model, const DlrmTraining& training
   };
   const DlrmGroups groups{group("world"), group(DlrmTasks::kInputs), group(DlrmTasks::kVectors),
                           group(DlrmTasks::kGradients), group(DlrmTasks::kTables)};
-  const DenseParts parts = DenseWork{model, training, habits, n_ranks}.parts();
+  const detail::DenseParts parts = detail::dense_parts(model, training, habits, n_ranks);
   std::vector<Collective> collectives;
   for (std::int64_t r = 0; r < n_ranks; ++r) {
     RankBlock writer{result.program, habits, training, groups, n_ranks == 1};

@@ -1,8 +1,8 @@
 // One training step of a recommendation model as a Program: one rank class per rank, all of the same structure, so
 // that a sharding is a scenario of Costs and not another Program.
 //
-// Lanes of a rank: host, computation, exchange of vectors (all-to-all), gradients (all-reduce), and the
-// distribution of inputs. The order of a step: lookups; their all-to-all beside the bottom MLP; interaction; top
+// Lanes of a rank: host, computation, exchange of vectors (all-to-all), gradients (all-reduce), those of tables that
+// every rank has, and the distribution of inputs. The order of a step: lookups; their all-to-all beside the bottom MLP; interaction; top
 // MLP forward and backward; the all-to-all of gradients beside the backward of the bottom MLP and the all-reduce;
 // backward of the lookups with their update; optimizer of the dense part.
 #pragma once
@@ -21,6 +21,7 @@ namespace stepcast {
 // What a stack fuses, launches and hides; docs/dlrm.md says on what grounds.
 struct DlrmHabits {
   bool graphs = false;              // the host launches nothing kernel by kernel
+  bool eager = false;               // loss, optimizer and copies into buckets operator by operator
   bool fused_forward = false;       // bias and activation of the MLPs inside the products
   bool fused_interaction = false;   // one kernel
   bool sorted_backward = true;      // FBGEMM's: linearise, sort, segments; else atomic updates

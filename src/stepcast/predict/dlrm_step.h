@@ -8,9 +8,7 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <tuple>
 #include <vector>
 
 #include "stepcast/base/result.h"
@@ -70,8 +68,12 @@ class DlrmStepModel {
   [[nodiscard]] Result<DlrmStep> predict(const ShardingPlan& plan);
   // The step time alone, infinite where the memory of a GPU or host does not suffice (unless `over_memory` is allowed).
   [[nodiscard]] double step_us(const ShardingPlan& plan, bool over_memory = false);
+  // What shardings are chosen by: the mean step over models of lookups that are as plausible as the one that predicts
+  // (cost/plausible_lookups.h). Infinite as step_us. timeline() and costs() are of the last of them afterwards.
+  [[nodiscard]] double expected_us(const ShardingPlan& plan, bool over_memory = false);
   // No placement of whole tables on equal ranks is faster: the step if work and vectors could be spread evenly.
   [[nodiscard]] double least_step_us();
+  [[nodiscard]] double least_expected_us();
   // Reuse factors of another batch, [table]; shardings are priced anew with them. As many as tables.
   void set_reuse(const std::vector<ReuseFactors>& reuse);
 
@@ -94,6 +96,8 @@ class DlrmStepModel {
   [[nodiscard]] double table_memory_bytes() const;
   // Of one shard of a table of the model.
   [[nodiscard]] const LookupCost& shard_cost(const TableShard& shard);
+  // The same, forward and backward, as expected_us has it.
+  [[nodiscard]] double expected_lookup_us(const TableShard& shard);
   // Of weights and optimizer state.
   [[nodiscard]] double shard_bytes(const TableShard& shard) const;
 

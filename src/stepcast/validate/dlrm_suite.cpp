@@ -9,6 +9,7 @@
 #include "stepcast/base/file.h"
 #include "stepcast/validate/dlrm_lookups.h"
 #include "stepcast/validate/dlrm_runs.h"
+#include "stepcast/validate/dlrm_trace.h"
 #include "stepcast/validate/sharding_study.h"
 
 namespace stepcast {
@@ -59,6 +60,9 @@ Result<SuiteResult> run_dlrm(const std::filesystem::path& data, const SuiteOptio
   // The study takes a minute and none of these files: with the whole collection only.
   const std::filesystem::path all = data.filename() == "iterations" ? data.parent_path() : data;
   std::error_code ignored;
+  if (std::filesystem::is_directory(all / "traces" / "dlrm8", ignored)) {
+    STEPCAST_TRY(score_described_trace(all / "traces" / "dlrm8", result));
+  }
   if (std::filesystem::is_directory(all / "dlrm_tables", ignored)) {
     STEPCAST_TRY(score_shardings(options, result));
   }

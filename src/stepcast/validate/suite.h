@@ -80,6 +80,8 @@ struct SuiteOptions {
   std::vector<std::pair<std::string, std::filesystem::path>> platforms;
   // Instead of the files that ship (data/targets.csv, data/published.csv); empty: those.
   std::filesystem::path targets, published;
+  // Of the studies that draw their own cases (validate dlrm: sharding tasks); empty: the suite's own.
+  std::vector<std::uint64_t> seeds;
 };
 
 struct Suite {

@@ -124,6 +124,8 @@ struct DlrmTraining {
   std::int64_t global_batch = 65536;  // samples
   DType dtype = DType::tf32;          // of the dense part: fp16 and bf16 with 16-bit activations
   OptimizerKind dense_optimizer = OptimizerKind::sgd, table_optimizer = OptimizerKind::sgd;
+  // Of the dense part, eager: PyTorch 2 goes over all tensors at once, PyTorch 1 over one after the other.
+  OptimizerImplementation dense_optimizer_implementation = OptimizerImplementation::foreach;
 };
 
 }  // namespace stepcast

@@ -1,0 +1,275 @@
+#include "stepcast/predict/detail/dlrm_dense.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace stepcast::detail {
+namespace {
+
+constexpr double kIndexBytes = 8;
+constexpr std::int64_t kInputKernels =
+    22;  // that order the indices of a batch, before and after their exchange
+constexpr double kInteractionShare = 0.5;  // of what streaming kernels reach of the memory bandwidth
+
+class DenseWork {
+ public:
+  DenseWork(const Dlrm& model, const DlrmTraining& training, const DlrmHabits& habits, std::int64_t n_ranks)
+      : model_(model), training_(training), habits_(habits), n_ranks_(n_ranks), alone_(n_ranks == 1) {
+    batch_ = std::max<std::int64_t>(1, training.global_batch / n_ranks);
+    half_ = training.dtype == DType::fp16 || training.dtype == DType::bf16;
+    activation_ = half_ ? training.dtype : DType::fp32;
+  }
+
+  DenseParts parts() const {
+    DenseParts p;
+    const std::int64_t bottom_batch = habits_.bottom_on_one_rank ? training_.global_batch : batch_;
+    mlp(bottom_batch, model_.dense_features, model_.bottom_mlp, false, p.bottom, p.bottom_backward);
+    mlp(batch_, model_.interaction_width(), model_.top_mlp, true, p.top, p.top_backward);
+    if (habits_.index_passes > 0) {
+      const double lookups =
+          static_cast<double>(training_.global_batch * static_cast<std::int64_t>(model_.tables.size()));
+      p.inputs = {{"indices",
+                   {AmountShape{.bytes_read = habits_.index_passes * kIndexBytes * lookups,
+                                .kernel_class = KernelClass::embedding},
+                    DType::int64}}};
+    }
+    interaction(p);
+    if (habits_.eager) exchange_by_operators(p);
+    loss(p);
+    update(p);
+    return p;
+  }
+
+ private:
+  // Kernels around the exchanges of a table-batched collection: those that bring the indices of all ranks in order
+  // (permutation of lengths and values, their scans, casts and checks) and those that join and cut vectors.
+  void exchange_by_operators(DenseParts& p) const {
+    double lookups = 0;
+    for (const EmbeddingTable& table : model_.tables) lookups += static_cast<double>(batch_) * table.pooling;
+    const auto indices = static_cast<std::int64_t>(lookups);
+    for (std::int64_t k = 0; k < kInputKernels; ++k)
+      p.inputs.push_back(element("order of indices", indices, 1, 1));
+    const std::int64_t values = batch_ * model_.sum_of_dims();
+    const auto joined = [&](std::string_view name, std::int64_t elements) {
+      return DenseOp{
+          name,
+          {MovementShape{.kind = MovementKind::concatenate, .elements = std::max<std::int64_t>(1, elements)},
+           activation_}};
+    };
+    p.interaction.insert(p.interaction.begin(), joined("join tables", values));
+    p.interaction_backward.push_back(joined("join gradients of tables", values));
+    if (alone_) return;
+    p.interaction.insert(p.interaction.begin(), joined("join ranks", values));
+    for (std::int64_t r = 0; r < n_ranks_; ++r)
+      p.interaction_backward.push_back(element("gradients for a rank", values / n_ranks_, 1, 1));
+    p.interaction_backward.push_back(joined("join gradients for ranks", values));
+  }
+
+  void loss(DenseParts& p) const {
+    if (habits_.eager) {
+      // Binary cross entropy with logits as PyTorch writes it out: max(x, 0) - x y + log(1 + exp(-|x|)), its mean, and the
+      // sigmoid that metrics take; backward sigmoid, difference and two scalings.
+      for (const std::string_view name : {"clamp", "multiply", "subtract", "absolute", "negate",
+                                          "exponential", "add", "logarithm", "add", "sigmoid"}) {
+        p.loss.push_back(element(name, batch_, 2, 1));
+      }
+      p.loss.push_back({"mean", {ReductionShape{.rows = 1, .cols = batch_}, activation_}});
+      for (int k = 0; k < 4; ++k) p.loss.push_back(element("loss backward", batch_, 2, 1));
+      return;
+    }
+    p.loss = {element("loss", batch_, 2, 1)};
+    // Loss forward and backward, a few kernels over one number per sample.
+    if (!habits_.fused_forward) p.loss.push_back(element("loss backward", batch_, 2, 1));
+  }
+
+  void update(DenseParts& p) const {
+    // Weights and gradients are read, weights written; Adagrad and Adam keep states.
+    const double states = training_.dense_optimizer == OptimizerKind::sgd       ? 0
+                          : training_.dense_optimizer == OptimizerKind::adagrad ? 1
+                                                                                : 2;
+    const double parameters = model_.dense_parameters();
+    if (!habits_.eager || training_.dense_optimizer_implementation != OptimizerImplementation::for_loop) {
+      p.update = {{"optimizer",
+                   {AmountShape{.bytes_read = parameters * (8 + 4 * states),
+                                .bytes_written = parameters * (4 + 4 * states),
+                                .kernel_class = KernelClass::elementwise},
+                    DType::fp32}}};
+      return;
+    }
+    // Each step of the rule an operator, tensor by tensor.
+    for (const auto* ops : {&p.top_backward, &p.interaction_backward, &p.bottom_backward}) {
+      for (const DenseOp& op : *ops) {
+        if (op.gradient_elements <= 0) continue;
+        const auto n = static_cast<std::int64_t>(op.gradient_elements);
+        const OptimizerShape rule{.kind = training_.dense_optimizer,
+                                  .implementation = OptimizerImplementation::for_loop,
+                                  .parameters = n};
+        const std::int64_t steps = work_of(Operation{rule, DType::fp32}).kernels;
+        for (std::int64_t k = 0; k < steps; ++k) {
+          p.update.push_back(
+              {"optimizer", elementwise({.elements = n, .reads = 2, .writes = 1}, DType::fp32)});
+        }
+      }
+    }
+  }
+
+  // A gradient that is there after `op`; DistributedDataParallel divides it on the way into its bucket.
+  void push_gradient(std::vector<DenseOp>& ops, DenseOp op, std::int64_t elements) const {
+    if (!habits_.eager || alone_) {
+      op.gradient_elements += static_cast<double>(elements);
+      ops.push_back(std::move(op));
+      return;
+    }
+    ops.push_back(std::move(op));
+    DenseOp copy{"copy into bucket",
+                 elementwise({.elements = elements, .reads = 1, .writes = 1}, DType::fp32)};
+    copy.gradient_elements = static_cast<double>(elements);
+    ops.push_back(copy);
+  }
+
+  DenseOp element(std::string_view name, std::int64_t elements, float reads, float writes) const {
+    return {name,
+            elementwise({.elements = std::max<std::int64_t>(1, elements), .reads = reads, .writes = writes},
+                        activation_)};
+  }
+  DenseOp product(std::string_view name, std::int64_t m, std::int64_t n, std::int64_t k,
+                  GemmLayout layout) const {
+    return {name, gemm({.m = m, .n = n, .k = k, .layout = layout}, training_.dtype)};
+  }
+
+  void mlp(std::int64_t batch, std::int64_t input, const std::vector<std::int64_t>& widths,
+           bool input_gradient, std::vector<DenseOp>& forward, std::vector<DenseOp>& backward) const {
+    std::vector<std::vector<DenseOp>> reversed;
+    for (std::size_t l = 0; l < widths.size(); ++l) {
+      const std::int64_t n = widths[l], k = l == 0 ? input : widths[l - 1];
+      forward.push_back(product("linear", batch, n, k, GemmLayout::tn));
+      std::vector<DenseOp> back;
+      back.push_back(element("activation backward", batch * n, 2, 1));
+      if (!habits_.fused_forward) {
+        if (half_) forward.push_back(element("cast of weights", n * k, 2, 1));
+        forward.push_back(element("activation", batch * n, 1, 1));
+        const DenseOp bias{"bias gradient", {ReductionShape{.rows = n, .cols = batch}, activation_}};
+        if (habits_.eager) {
+          push_gradient(back, bias, n);
+        } else {
+          back.push_back(bias);
+        }
+      }
+      if (l > 0 || input_gradient) back.push_back(product("input gradient", batch, k, n, GemmLayout::nn));
+      push_gradient(back, product("weight gradient", n, k, batch, GemmLayout::nt),
+                    n * k + (habits_.eager ? 0 : n));
+      reversed.push_back(std::move(back));
+    }
+    for (auto layer = reversed.rbegin(); layer != reversed.rend(); ++layer) {
+      backward.insert(backward.end(), layer->begin(), layer->end());
+    }
+  }
+
+  void interaction(DenseParts& p) const {
+    const auto vectors = static_cast<std::int64_t>(model_.tables.size()) + 1;
+    const std::int64_t bottom = model_.bottom_mlp.empty() ? model_.dense_features : model_.bottom_mlp.back();
+    const std::int64_t width = model_.sum_of_dims() + bottom;
+    if (model_.interaction == Interaction::cross) {
+      cross(width, p);
+      return;
+    }
+    const DenseOp concatenate{
+        "concatenate",
+        {MovementShape{.kind = MovementKind::concatenate, .elements = batch_ * width}, activation_}};
+    if (model_.interaction == Interaction::concatenate) {
+      p.interaction = {concatenate};
+      p.interaction_backward = {concatenate};
+      return;
+    }
+    const std::int64_t dim = model_.tables.front().dim, outputs = model_.interaction_width();
+    const double element_bytes = element_size(activation_).value();
+    const auto bytes = [&](std::int64_t elements) { return static_cast<double>(elements) * element_bytes; };
+    if (habits_.fused_interaction) {
+      // Vectors are read once; the products run on matrix units below the time of the memory, which kernels that
+      // keep a sample in shared memory use half as well as streaming ones.
+      const double halved = 1 / kInteractionShare;
+      p.interaction = {{"interaction",
+                        {AmountShape{.bytes_read = halved * bytes(batch_ * width),
+                                     .bytes_written = halved * bytes(batch_ * outputs),
+                                     .kernel_class = KernelClass::gemm},
+                         activation_}}};
+      p.interaction_backward = {{"interaction backward",
+                                 {AmountShape{.bytes_read = halved * bytes(batch_ * (width + outputs)),
+                                              .bytes_written = halved * bytes(batch_ * width),
+                                              .kernel_class = KernelClass::gemm},
+                                  activation_}}};
+      if (half_ && habits_.casts_vectors) {
+        const DenseOp cast{"cast of vectors",
+                           {AmountShape{.bytes_read = 2 * bytes(batch_ * width),
+                                        .bytes_written = bytes(batch_ * width),
+                                        .kernel_class = KernelClass::elementwise},
+                            DType::fp32}};
+        p.interaction.insert(p.interaction.begin(), cast);
+        p.interaction_backward.push_back(cast);
+      }
+      return;
+    }
+    const DenseOp dots{"dot products",
+                       {AmountShape{.flops = 2.0 * static_cast<double>(batch_ * vectors * vectors * dim),
+                                    .bytes_read = bytes(2 * batch_ * width),
+                                    .bytes_written = bytes(batch_ * vectors * vectors),
+                                    .matrix = false,
+                                    .kernel_class = KernelClass::gemm},
+                        activation_}};
+    p.interaction = {concatenate, dots, element("lower triangle", batch_ * outputs, 1, 1),
+                     element("concatenate", batch_ * outputs, 1, 1)};
+    DenseOp back = dots;
+    back.name = "dot products backward";
+    p.interaction_backward = {element("lower triangle backward", batch_ * vectors * vectors, 1, 1), back,
+                              back, element("add gradients", batch_ * width, 2, 1), concatenate};
+    if (habits_.eager) {
+      // A gradient by index: fill, positions, two copies, their sort, and the sum of what has one place.
+      for (const std::string_view name : {"fill", "add positions", "copy", "divide", "positions"})
+        p.interaction_backward.insert(p.interaction_backward.begin(), element(name, outputs, 1, 1));
+      p.interaction_backward.insert(p.interaction_backward.begin(),
+                                    {"sort positions",
+                                     {AmountShape{.bytes_read = 128.0 * static_cast<double>(outputs),
+                                                  .kernel_class = KernelClass::other},
+                                      DType::int64}});
+    }
+  }
+
+  void cross(std::int64_t width, DenseParts& p) const {
+    const std::int64_t rank = model_.cross_rank;
+    p.interaction = {
+        {"concatenate",
+         {MovementShape{.kind = MovementKind::concatenate, .elements = batch_ * width}, activation_}}};
+    for (std::int64_t l = 0; l < model_.cross_layers; ++l) {
+      p.interaction.push_back(product("cross down", batch_, rank, width, GemmLayout::tn));
+      p.interaction.push_back(product("cross up", batch_, width, rank, GemmLayout::tn));
+      p.interaction.push_back(element("cross multiply-add", batch_ * width, 3, 1));
+      p.interaction_backward.push_back(element("cross multiply backward", batch_ * width, 4, 2));
+      p.interaction_backward.push_back(
+          product("cross up input gradient", batch_, rank, width, GemmLayout::nn));
+      push_gradient(p.interaction_backward,
+                    product("cross up weight gradient", width, rank, batch_, GemmLayout::nt), width * rank);
+      p.interaction_backward.push_back(
+          product("cross down input gradient", batch_, width, rank, GemmLayout::nn));
+      push_gradient(p.interaction_backward,
+                    product("cross down weight gradient", rank, width, batch_, GemmLayout::nt), width * rank);
+      p.interaction_backward.push_back(element("add gradients", batch_ * width, 2, 1));
+    }
+  }
+
+  const Dlrm& model_;
+  const DlrmTraining& training_;
+  const DlrmHabits& habits_;
+  std::int64_t batch_ = 1;
+  std::int64_t n_ranks_ = 1;
+  bool half_ = false, alone_ = false;
+  DType activation_ = DType::fp32;
+};
+
+}  // namespace
+
+DenseParts dense_parts(const Dlrm& model, const DlrmTraining& training, const DlrmHabits& habits,
+                       std::int64_t n_ranks) {
+  return DenseWork{model, training, habits, n_ranks}.parts();
+}
+
+}  // namespace stepcast::detail

@@ -1,0 +1,27 @@
+// The operations of the dense part of a recommendation model on one rank, as its stack launches them.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "stepcast/operation/operation.h"
+#include "stepcast/predict/dlrm_program.h"
+#include "stepcast/workload/dlrm.h"
+
+namespace stepcast::detail {
+
+// An operation of the dense part on one rank.
+struct DenseOp {
+  std::string_view name;
+  Operation operation;
+  double gradient_elements = 0;  // parameters whose gradients are there after it
+};
+
+struct DenseParts {
+  std::vector<DenseOp> inputs, bottom, interaction, top, loss, top_backward, interaction_backward,
+      bottom_backward, update;
+};
+[[nodiscard]] DenseParts dense_parts(const Dlrm& model, const DlrmTraining& training,
+                                     const DlrmHabits& habits, std::int64_t n_ranks);
+
+}  // namespace stepcast::detail

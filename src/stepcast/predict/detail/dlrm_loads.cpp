@@ -1,0 +1,222 @@
+#include "stepcast/predict/detail/dlrm_loads.h"
+
+#include <algorithm>
+
+namespace stepcast::detail {
+namespace {
+
+constexpr double kIndexBytes = 8;
+constexpr double kBackwardWithoutSortUs = 20;  // start of a backward with atomic updates
+
+// Optimizer state beside a table: row-wise Adagrad keeps one number per row.
+struct TableState {
+  double bytes_per_row = 0, bytes_per_element = 0;
+};
+TableState table_state(OptimizerKind kind) {
+  switch (kind) {
+    case OptimizerKind::sgd: return {};
+    case OptimizerKind::adagrad: return {4, 0};
+    case OptimizerKind::momentum_sgd: return {0, 4};
+    default: return {0, 8};
+  }
+}
+
+AccessPattern pattern_of(const EmbeddingTable& table) {
+  const auto rows = static_cast<double>(table.rows);
+  if (!table.reuse) return AccessPattern::zipf(rows, table.skew);
+  if (!table.reuse_of_lookups) return AccessPattern::from_reuse(*table.reuse, table.reuse_lookups, rows);
+  const ReuseFactors batch{
+      *table.reuse, *table.reuse_of_lookups, static_cast<std::uint64_t>(table.reuse_lookups),
+      static_cast<std::uint64_t>(table.reuse_distinct_rows), static_cast<std::uint64_t>(table.reuse_hottest)};
+  return AccessPattern::from_reuse(batch, rows);
+}
+
+bool is_by_row(ShardingKind kind) {
+  return kind == ShardingKind::row_wise || kind == ShardingKind::table_row_wise;
+}
+
+}  // namespace
+
+DlrmLoads::DlrmLoads(const Dlrm& model, const DlrmTraining& training, const DlrmHabits& habits,
+                     const Device& device, const LookupConstants& constants, std::int64_t n_ranks,
+                     std::int64_t gpus_per_node)
+    : model_(model), training_(training), habits_(habits), n_ranks_(n_ranks), gpus_per_node_(gpus_per_node) {
+  const bool half = training.dtype == DType::fp16 || training.dtype == DType::bf16;
+  vector_bytes_ = half && habits.half_exchange ? 2 : 4;
+  for (const EmbeddingTable& table : model.tables) patterns_.push_back(pattern_of(table));
+  views_.push_back({LookupModel{device, constants}, {}, {}});
+  for (const LookupConstants& plausible : plausible_lookups(constants))
+    views_.push_back({LookupModel{device, plausible}, {}, {}});
+  forget_costs();
+}
+
+void DlrmLoads::forget_costs() {
+  for (View& view : views_) {
+    view.shard_costs.clear();
+    view.whole_costs.assign(model_.tables.size(), nullptr);
+  }
+}
+
+void DlrmLoads::set_reuse(const std::vector<ReuseFactors>& reuse) {
+  for (std::size_t t = 0; t < patterns_.size() && t < reuse.size(); ++t)
+    patterns_[t] = AccessPattern::from_reuse(reuse[t], static_cast<double>(model_.tables[t].rows));
+  forget_costs();
+}
+
+void DlrmLoads::set_reused(double times) {
+  for (std::size_t t = 0; t < patterns_.size(); ++t)
+    patterns_[t] = pattern_of(model_.tables[t]).reused(times);
+  forget_costs();
+}
+
+const LookupCost& DlrmLoads::cost_of(const TableShard& shard, std::size_t view) {
+  View& v = views_[view];
+  const bool whole =
+      shard.parts == 1 && shard.kind == ShardingKind::table_wise && shard.memory == TableMemory::hbm;
+  if (whole && v.whole_costs[shard.table] != nullptr) return *v.whole_costs[shard.table];
+  const auto key = std::tuple{shard.table, shard.parts, shard.kind, shard.memory};
+  if (const auto found = v.shard_costs.find(key); found != v.shard_costs.end()) return found->second;
+  const EmbeddingTable& table = model_.tables[shard.table];
+  const TableState state = table_state(training_.table_optimizer);
+  const auto parts = static_cast<double>(shard.parts);
+  TableLookup lookup{.rows = static_cast<double>(table.rows),
+                     .dim = static_cast<double>(table.dim),
+                     .bags = batch(),
+                     .pooling = table.pooling,
+                     .weight_bytes = element_size(table.dtype).value(),
+                     .gradient_bytes = vector_bytes_,
+                     .state_bytes_per_row = state.bytes_per_row,
+                     .state_bytes_per_element = state.bytes_per_element,
+                     .one_to_one = table.pooling == 1,
+                     .longest_bag = table.longest_bag,
+                     .placement = static_cast<TablePlacement>(shard.memory),
+                     .pattern = &patterns_[shard.table]};
+  AccessPattern part = patterns_[shard.table];
+  if (shard.kind == ShardingKind::column_wise) lookup.dim /= parts;
+  if (shard.kind == ShardingKind::data_parallel) lookup.bags /= static_cast<double>(n_ranks_);
+  if (is_by_row(shard.kind)) {
+    // Each part has a share of the rows, popular and not, and the lookups that go to them.
+    lookup.rows /= parts;
+    lookup.pooling /= parts;
+    lookup.longest_bag /= parts;
+    part = part.share_of_rows(parts);
+    lookup.pattern = &part;
+  }
+  LookupCost cost = v.lookups.cost(lookup);
+  if (!habits_.sorted_backward) {
+    cost.backward_us -= cost.sort_us;
+    cost.sort_us = 0;
+    cost.hottest_row_us = 0;
+  }
+  const LookupCost& kept = v.shard_costs.emplace(key, cost).first->second;
+  if (whole) v.whole_costs[shard.table] = &kept;
+  return kept;
+}
+
+double DlrmLoads::bytes_of(const TableShard& shard) const {
+  const EmbeddingTable& table = model_.tables[shard.table];
+  const TableState state = table_state(training_.table_optimizer);
+  const auto rows = static_cast<double>(table.rows), dim = static_cast<double>(table.dim);
+  const double all = table.bytes() + rows * (state.bytes_per_row + dim * state.bytes_per_element);
+  return all / static_cast<double>(shard.parts);
+}
+
+PlanLoads DlrmLoads::of_plan(const ShardingPlan& plan, std::size_t view) {
+  PlanLoads loads;
+  loads.ranks.resize(static_cast<std::size_t>(n_ranks_));
+  for (const TableShard& shard : shards_of(model_, plan, n_ranks_)) {
+    RankLoad& load = loads.ranks[static_cast<std::size_t>(shard.rank)];
+    const EmbeddingTable& table = model_.tables[shard.table];
+    const LookupCost& cost = cost_of(shard, view);
+    load.lookups += cost;
+    const double bytes = bytes_of(shard);
+    switch (shard.memory) {
+      case TableMemory::hbm: load.table_bytes += bytes; break;
+      case TableMemory::uvm: load.host_bytes += bytes; break;
+      case TableMemory::uvm_cached:
+        load.table_bytes += 0.2 * bytes;
+        load.host_bytes += bytes;
+        break;
+    }
+    loads.host_memory = loads.host_memory || shard.memory != TableMemory::hbm;
+    if (shard.kind == ShardingKind::data_parallel) {
+      if (shard.rank == 0) loads.reduced_bytes += table.bytes();
+      continue;
+    }
+    const double columns = shard.kind == ShardingKind::column_wise
+                               ? static_cast<double>(table.dim) / static_cast<double>(shard.parts)
+                               : static_cast<double>(table.dim);
+    if (is_by_row(shard.kind) && (habits_.reduces_in_node || shard.kind == ShardingKind::table_row_wise)) {
+      const double beside = parts_in_node(plan.tables[shard.table], shard.rank);
+      load.vector_dims += columns / beside;
+      load.node_dims += columns * (beside - 1) / beside;
+    } else {
+      load.vector_dims += columns;
+    }
+    load.input_bytes += kIndexBytes * (cost.lookups + (table.pooling == 1 ? 0.0 : batch()));
+  }
+  return loads;
+}
+
+// Ranks of the node of `rank` that hold parts of a table.
+double DlrmLoads::parts_in_node(const TablePlan& table, std::int32_t rank) const {
+  return static_cast<double>(std::count_if(table.ranks.begin(), table.ranks.end(), [&](std::int32_t r) {
+    return r / gpus_per_node_ == rank / gpus_per_node_;
+  }));
+}
+
+PlanLoads DlrmLoads::hybrid(std::size_t view) {
+  PlanLoads loads;
+  RankLoad load;
+  const auto n = static_cast<double>(n_ranks_);
+  for (std::size_t t = 0; t < model_.tables.size(); ++t) {
+    const EmbeddingTable& table = model_.tables[t];
+    const TableShard spread{static_cast<std::uint32_t>(t), 0, static_cast<std::uint32_t>(n_ranks_),
+                            ShardingKind::row_wise};
+    const double lookups_of_batch = batch() * table.pooling;
+    // Looked up by every rank once per batch and more.
+    const AccessPattern::Popular popular = patterns_[t].popular(n / std::max(1.0, lookups_of_batch));
+    // As many lookups as its own samples have, and one bag for each.
+    TableShard own = spread;
+    own.kind = ShardingKind::data_parallel;
+    own.parts = 1;
+    load.lookups += cost_of(own, view);
+    const double row = static_cast<double>(table.dim);
+    load.table_bytes += bytes_of(spread) + popular.rows * row * element_size(table.dtype).value();
+    load.vector_dims += row * (1 - popular.share) * table.pooling / n;
+    loads.reduced_bytes += popular.rows * row * vector_bytes_;
+  }
+  loads.ranks.assign(static_cast<std::size_t>(n_ranks_), load);
+  return loads;
+}
+
+PlanLoads DlrmLoads::even(std::size_t view) {
+  const double share = 1 / static_cast<double>(n_ranks_);
+  RankLoad mean;
+  for (std::uint32_t t = 0; t < model_.tables.size(); ++t) {
+    const LookupCost& cost = cost_of({.table = t}, view);
+    mean.lookups += cost;
+    mean.vector_dims += static_cast<double>(model_.tables[t].dim) * share;
+    mean.input_bytes +=
+        share * kIndexBytes * (cost.lookups + (model_.tables[t].pooling == 1 ? 0.0 : batch()));
+  }
+  LookupCost& l = mean.lookups;
+  for (double* part : {&l.forward_us, &l.backward_us, &l.sort_us, &l.longest_bag_us, &l.hottest_row_us,
+                       &l.lookups, &l.distinct_rows, &l.hits, &l.gathered_bytes}) {
+    *part *= share;
+  }
+  PlanLoads loads;
+  loads.ranks.assign(static_cast<std::size_t>(n_ranks_), mean);
+  return loads;
+}
+
+double DlrmLoads::forward_us(const RankLoad& load, std::size_t view) const {
+  return views_[view].lookups.forward_us(load.lookups);
+}
+
+double DlrmLoads::backward_us(const RankLoad& load, std::size_t view) const {
+  if (habits_.sorted_backward) return views_[view].lookups.backward_us(load.lookups);
+  return load.lookups.lookups > 0 ? kBackwardWithoutSortUs + load.lookups.backward_us : 0;
+}
+
+}  // namespace stepcast::detail

@@ -1,0 +1,84 @@
+// What each rank of a recommendation model looks up, holds and sends under a sharding: the sums over its shards, from
+// which predict/dlrm_step prices the step.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "stepcast/cost/access_pattern.h"
+#include "stepcast/cost/embedding_lookup.h"
+#include "stepcast/cost/plausible_lookups.h"
+#include "stepcast/platform/platform.h"
+#include "stepcast/predict/dlrm_program.h"
+#include "stepcast/workload/dlrm.h"
+
+namespace stepcast::detail {
+
+struct RankLoad {
+  LookupCost lookups;
+  double table_bytes = 0, host_bytes = 0;
+  double vector_dims = 0;  // columns that it sends to every other rank, per sample
+  double input_bytes = 0;  // of indices that it receives
+  double node_dims = 0;    // columns that it sends inside its node to be summed there, per sample
+};
+
+struct PlanLoads {
+  std::vector<RankLoad> ranks;
+  double reduced_bytes = 0;  // of gradients of what every rank has
+  bool host_memory = false;
+};
+
+class DlrmLoads {
+ public:
+  // Of these constants of lookups, and of what they may be wrong about (cost/plausible_lookups.h), as views 1 and on. The
+  // model and training outlive this.
+  DlrmLoads(const Dlrm& model, const DlrmTraining& training, const DlrmHabits& habits, const Device& device,
+            const LookupConstants& constants, std::int64_t n_ranks, std::int64_t gpus_per_node);
+
+  static constexpr std::size_t kNominal = 0;
+  static constexpr std::size_t kViews = 1 + kPlausibleLookups;
+
+  [[nodiscard]] PlanLoads of_plan(const ShardingPlan& plan, std::size_t view = kNominal);
+  // Popular rows on every rank, the others spread by row: every rank looks up its own samples' popular rows and
+  // its share of all others, and exchanges the latter alone.
+  [[nodiscard]] PlanLoads hybrid(std::size_t view = kNominal);
+  // Every rank has the mean of all.
+  [[nodiscard]] PlanLoads even(std::size_t view = kNominal);
+
+  [[nodiscard]] const LookupCost& cost_of(const TableShard& shard, std::size_t view = kNominal);
+  // Of weights and optimizer state.
+  [[nodiscard]] double bytes_of(const TableShard& shard) const;
+  [[nodiscard]] double forward_us(const RankLoad& load, std::size_t view = kNominal) const;
+  [[nodiscard]] double backward_us(const RankLoad& load, std::size_t view = kNominal) const;
+  // Of an element of vectors that are exchanged.
+  [[nodiscard]] double vector_bytes() const { return vector_bytes_; }
+  [[nodiscard]] const LookupModel& lookups() const { return views_[kNominal].lookups; }
+
+  // Reuse factors [table] of another batch.
+  void set_reuse(const std::vector<ReuseFactors>& reuse);
+  // Rows of the described model looked up so many times as often.
+  void set_reused(double times);
+
+ private:
+  struct View {
+    LookupModel lookups;
+    std::map<std::tuple<std::uint32_t, std::uint32_t, ShardingKind, TableMemory>, LookupCost> shard_costs;
+    std::vector<const LookupCost*> whole_costs;  // [table] of these, on one rank; null: not asked yet
+  };
+  void forget_costs();
+  [[nodiscard]] double batch() const { return static_cast<double>(training_.global_batch); }
+  [[nodiscard]] double parts_in_node(const TablePlan& table, std::int32_t rank) const;
+
+  const Dlrm& model_;
+  const DlrmTraining& training_;
+  DlrmHabits habits_;
+  std::int64_t n_ranks_ = 1, gpus_per_node_ = 1;
+  double vector_bytes_ = 4;
+  std::vector<AccessPattern> patterns_;  // [table]
+  std::vector<View> views_;
+};
+
+}  // namespace stepcast::detail
