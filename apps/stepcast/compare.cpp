@@ -3,17 +3,20 @@
 #include <charconv>
 #include <cmath>
 #include <cstddef>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "stepcast/api/stepcast.h"
 
 #include "option_values.h"
+#include "report_output.h"
 #include "verbs.h"
 
 namespace stepcast::cli {
@@ -22,6 +25,7 @@ namespace {
 struct Options {
   std::string a, b, fail_above;
   bool json = false;
+  ReportOptions report;
   std::size_t rows = 10;
 };
 
@@ -45,10 +49,11 @@ Result<double> percent_of(const std::string& text) {
 // A log of rates takes from the other side how much work a step is, whichever comes first.
 Result<std::pair<Forecast, Forecast>> read_pair(const Options& options) {
   Result<Forecast> a = read_result(options.a);
-  STEPCAST_ASSIGN(Forecast b, read_result(options.b, {.beside = a ? &*a : nullptr}));
-  if (!a) a = read_result(options.a, {.beside = &b});
+  Result<Forecast> b = read_result(options.b, {.beside = a ? &*a : nullptr});
+  if (!b) return a ? std::move(b).error() : std::move(a).error();
+  if (!a) a = read_result(options.a, {.beside = &*b});
   if (!a) return std::move(a).error();
-  return std::pair{*std::move(a), std::move(b)};
+  return std::pair{*std::move(a), *std::move(b)};
 }
 
 Result<int> run(const Options& options) {
@@ -56,12 +61,20 @@ Result<int> run(const Options& options) {
   if (!options.fail_above.empty()) {
     STEPCAST_ASSIGN(limit, percent_of(options.fail_above));
   }
+  const std::vector<std::filesystem::path> inputs{options.a, options.b};
+  STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.report, inputs));
   STEPCAST_ASSIGN(const auto pair, read_pair(options));
   const Comparison comparison = compare(pair.first, pair.second);
+  const std::string json = comparison_json(comparison, options.a, options.b);
+  if (report.is_wanted()) {
+    STEPCAST_TRY(report.give(
+        comparison_document(comparison, {.a = options.a, .b = options.b}, comparison.verdict, json)));
+  }
   if (options.json) {
-    print("{}", comparison_json(comparison, options.a, options.b));
-  } else {
+    print("{}", json);
+  } else if (!report.is_markdown()) {
     print("A  {}\nB  {}\n{}", options.a, options.b, comparison_text(comparison, options.rows));
+    report.note();
   }
   const bool too_far = limit && (!comparison.step_difference_percent ||
                                  std::abs(*comparison.step_difference_percent) > *limit);
@@ -86,6 +99,7 @@ Verb compare_verb() {
         app.add_option("--rows", options->rows, "longest differences of every list to show")
             ->capture_default_str();
         app.add_flag("--json", options->json, "print one JSON object (docs/json.md)");
+        add_report_options(app, options->report, options->json);
         return [options] { return run(*options); };
       }};
 }

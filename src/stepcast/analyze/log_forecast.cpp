@@ -20,7 +20,8 @@ Forecast log_forecast(const LoggedRun& run) {
   ForecastThroughput& t = f.throughput;
   if (run.resolved) {
     const ResolvedJob& job = *run.resolved;
-    f.model = job.model.name;
+    // Arguments describe a model and do not name it.
+    if (job.model.name != "model") f.model = job.model.name;
     f.parameters = static_cast<std::uint64_t>(parameter_count(job.model).total());
     f.n_gpus = static_cast<std::uint64_t>(job.n_gpus.value_or(job.layout.world_size()));
     f.layout = settings_of(job.layout);

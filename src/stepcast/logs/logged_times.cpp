@@ -412,9 +412,11 @@ class Times {
     out_.p90_ms = quantile(times, kHigh);
     out_.trend_percent = kPercent * trend(times) / out_.median_ms;
     out_.tflops_per_gpu = median(std::move(tflops));
-    if (out_.format == LogFormat::torchtitan) out_.tokens_per_s_per_gpu = median(std::move(rates));
-    if (out_.format == LogFormat::deepspeed || out_.format == LogFormat::composer)
+    if (out_.format == LogFormat::torchtitan) {
+      out_.tokens_per_s_per_gpu = median(std::move(rates));
+    } else if (out_.format == LogFormat::deepspeed || out_.format == LogFormat::composer) {
       out_.samples_per_s = median(std::move(rates));
+    }
     fill_in_rates();
   }
 

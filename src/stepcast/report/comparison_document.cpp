@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "stepcast/report/comparison_report.h"
 #include "stepcast/report/detail/document_parts.h"
 #include "stepcast/report/forecast_text.h"
 #include "stepcast/report/html/charts.h"
@@ -67,6 +68,11 @@ ReportDocument comparison_document(const Comparison& c, const ComparisonNames& n
   document.sections.push_back({"From one to the other", {waterfall(c)}});
   add_list(document, "Where the time goes", c.parts, true, false);
   if (!c.settings.empty()) document.sections.push_back({"Settings that differ", {ReportList{c.settings}}});
+  constexpr std::size_t kMostExplanations = 3;
+  if (const std::string why = explanations_text(c, kMostExplanations); !why.empty()) {
+    document.sections.push_back(
+        {"What alone would explain the difference", {ReportText{"Likeliest first: " + why + "."}}});
+  }
   add_list(document, "Ranks", c.rank_classes, false, false);
   add_list(document, "Collectives", c.collectives, false, true);
   add_list(document, "Critical path", c.critical_path, false, true);

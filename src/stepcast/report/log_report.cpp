@@ -1,6 +1,7 @@
 #include "stepcast/report/log_report.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <map>
 #include <string_view>
@@ -272,6 +273,17 @@ std::string reason_of(const Forecast& forecast, const LoggedRun& run, const Comp
   if (const std::string noise = unrest(run.times); slower && !noise.empty())
     reasons.push_back("of the log: " + noise);
   constexpr std::size_t kMost = 2;
+  // The same FLOPs by our count, at the measured step; frameworks count attention and recomputation in their own ways.
+  constexpr double kOtherCount = 0.3;
+  const double ours = forecast.throughput.tflops_per_gpu.value_or(0) * c.a_step_time_ms / c.b_step_time_ms;
+  const double theirs = run.times.tflops_per_gpu;
+  if (reasons.empty() && ours > 0 && theirs > 0 && std::abs(theirs / ours - 1) > kOtherCount) {
+    reasons.push_back(
+        fmt::format("the log counts {} TFLOP/s per GPU where this description comes to {}: it may not be "
+                    "what ran (model, batch, "
+                    "sequence length, GPUs)",
+                    table_number(theirs, 1), table_number(ours, 1)));
+  }
   constexpr double kBeyondBelief = 3;  // times what such a part is usually off
   const bool believable = !c.explanations.empty() && c.explanations.front().deviations <= kBeyondBelief;
   if (reasons.empty() && !believable) {

@@ -136,7 +136,7 @@ void LogScanner::line(std::string_view raw) {
   } else if (csv_.active()) {
     if (trimmed(raw).empty()) return;
     if (std::optional<StepLine> told = csv_.row(raw)) {
-      add(std::move(*told), {});
+      add(*told, {});
     } else {
       ++log_.broken_lines;
     }
@@ -185,7 +185,7 @@ void LogScanner::add(StepLine told, std::string_view line) {
 void LogScanner::step_of(std::uint64_t found, std::string_view line) {
   const auto take = [&](std::optional<StepLine> told) {
     if (told) {
-      add(std::move(*told), line);
+      add(*told, line);
     } else {
       ++log_.broken_lines;
     }
@@ -202,7 +202,7 @@ void LogScanner::step_of(std::uint64_t found, std::string_view line) {
   if (holds(found, composer_batch, composer_rate)) composer(line);
   if (holds(found, run_end)) run_summary(line);
   if (holds(found, bar_seconds, bar_steps)) {
-    if (std::optional<StepLine> told = progress_bar_line(line)) add(std::move(*told), {});
+    if (std::optional<StepLine> told = progress_bar_line(line)) add(*told, {});
   }
 }
 
@@ -243,7 +243,7 @@ void LogScanner::flush_composer() {
       (composer_->step.time_ms > 0 || composer_->step.rate > 0 || composer_->tokens_per_s_per_gpu > 0)) {
     // What was said since belongs to the next batch.
     const std::uint8_t since = std::exchange(events_, composer_events_);
-    add(*std::move(composer_), {});
+    add(*composer_, {});
     events_ = since;
   }
   composer_.reset();
@@ -325,7 +325,8 @@ void LogScanner::titan_words(std::uint64_t found, std::string_view line) {
     if (line.find("BERT model") != std::string_view::npos) blocks_.word("is_bert", "1");
     // "Building llama3 8B with ..."
     const std::string_view rest = text_behind(line, "uilding ").value_or(std::string_view{});
-    if (const std::size_t with = rest.find(" with "); with != std::string_view::npos && with < 60) {
+    constexpr std::size_t kLongestName = 60;
+    if (const std::size_t with = rest.find(" with "); with < kLongestName) {
       const std::string_view model = rest.substr(0, with);
       if (model.find("mesh") == std::string_view::npos) blocks_.word("titan_model", model);
     }
