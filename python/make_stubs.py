@@ -16,6 +16,7 @@ ANSWERS = {
     "Forecast": "forecast",
     "Replay": "replay",
     "Plan": "plan",
+    "Comparison": "comparison",
     "Inspection": "inspect",
 }
 

@@ -4,6 +4,7 @@ from typing import Any, Union
 
 from stepcast._answers import Answer as Answer
 from stepcast._answers import Calibration as Calibration
+from stepcast._answers import Comparison as Comparison
 from stepcast._answers import Forecast as Forecast
 from stepcast._answers import Inspection as Inspection
 from stepcast._answers import Plan as Plan
@@ -13,6 +14,7 @@ from stepcast._answers import Sharding as Sharding
 from stepcast._answers import Table as Table
 from stepcast._answers import from_dict as from_dict
 from stepcast._answers import from_json as from_json
+from stepcast._errors import Differs as Differs
 from stepcast._errors import DoesNotFit as DoesNotFit
 from stepcast._errors import Error as Error
 from stepcast._errors import InputError as InputError
@@ -89,5 +91,8 @@ def calibrate(
     kind: str, *files: _Places, progress: _Progress = None, platform: _Path = ..., output: _Path = ..., **flags: Any
 ) -> Calibration: ...
 def inspect(*places: _Places, progress: _Progress = None, **flags: Any) -> Inspection: ...
+def compare(
+    a: Answer | _Path, b: Answer | _Path, *, progress: _Progress = None, fail_above: str = ..., **flags: Any
+) -> Comparison: ...
 def models() -> Answer: ...
 def platforms(name: _Path | None = None) -> Answer: ...

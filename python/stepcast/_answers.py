@@ -363,6 +363,16 @@ class Sharding(Answer):
         return f"<p>{html.escape(self.verdict)}</p>" + _html_table(("sharding", "step ms", "imbalance", "fits"), rows)
 
 
+class Comparison(Answer):
+    """What differs between two steps (stepcast.comparison/1)."""
+
+    __slots__ = ()
+
+    def _repr_html_(self):
+        rows = [(one["key"], *(f"{one[key]:,.3f}" for key in ("a_ms", "b_ms", "difference_ms"))) for one in self._items()["parts"]]
+        return f"<p>{html.escape(self.verdict)}</p>" + _html_table(("", "a ms", "b ms", "difference ms"), rows)
+
+
 class Inspection(Answer):
     """What is in trace files (stepcast.inspect/1)."""
 
@@ -380,6 +390,7 @@ _CLASSES = {
     "stepcast.replay": Replay,
     "stepcast.plan": Plan,
     "stepcast.shard": Sharding,
+    "stepcast.comparison": Comparison,
     "stepcast.inspect": Inspection,
 }
 

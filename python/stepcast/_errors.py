@@ -15,9 +15,17 @@ class MachineError(Error, RuntimeError):
     """The machine failed, not what was given: no memory, a full disk (exit code 1)."""
 
 
-class DoesNotFit(Error):
-    """`predict(require_fit=True)`, and the memory does not suffice (exit code 3). `answer` is the forecast."""
+class _AnswerRefused(Error):
+    """An answer that the caller does not want to go on with; `answer` is that answer."""
 
-    def __init__(self, message, answer):
+    def __init__(self, message, answer=None):
         super().__init__(message)
         self.answer = answer
+
+
+class DoesNotFit(_AnswerRefused):
+    """`predict(require_fit=True)`, and the memory does not suffice (exit code 3)."""
+
+
+class Differs(_AnswerRefused):
+    """`compare(fail_above="3%")`, and the step times differ by more (exit code 4)."""

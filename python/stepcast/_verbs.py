@@ -2,10 +2,11 @@
 
 import math
 import os
+import tempfile
 
 from stepcast import _stepcast
-from stepcast._answers import Forecast, Table, from_json
-from stepcast._errors import DoesNotFit, InputError, MachineError
+from stepcast._answers import Answer, Forecast, Table, from_json
+from stepcast._errors import Differs, DoesNotFit, InputError, MachineError
 
 # A list longer than this is a mistake, and each of its values would be a word of a command line.
 _MOST_VALUES = 65536
@@ -85,6 +86,8 @@ def _answer(words, progress=None, tables=False):
         raise problem
     if code == 3:
         raise DoesNotFit(next((note for note in answer.notes if note.startswith("does not fit")), "does not fit"), answer)
+    if code == 4:
+        raise Differs(f"the step times differ by {answer.step_difference_percent} %", answer)
     return answer
 
 
@@ -158,6 +161,26 @@ def inspect(*places, progress=None, **options):
     """What is in trace files, and whether they are usable: `inspect("traces/").files[0].usable_for_replay`."""
     _refuse(options, "json", "help")
     return _answer(_words(["inspect", "--json"], _places(places), options), progress)
+
+
+def compare(a, b, *, progress=None, **options):
+    """What differs between two steps: answers, or files of the program (--json, --report) and training logs.
+
+    compare(predict("llama-3-8b", gpus=8), "train.log").parts[0]
+    """
+    _refuse(options, "json", "help")
+    with tempfile.TemporaryDirectory() as folder:
+        files = [_file_of(name, step, folder) for name, step in (("a", a), ("b", b))]
+        return _answer(_words(["compare", "--json"], files, options), progress)
+
+
+def _file_of(name, step, folder):
+    if not isinstance(step, Answer):
+        return _text(name, step)
+    file = os.path.join(folder, f"{name}.json")
+    with open(file, "w", encoding="utf-8") as out:
+        out.write(step.to_json())
+    return file
 
 
 def models():

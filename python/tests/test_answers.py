@@ -177,3 +177,19 @@ def test_a_changed_platform_file_is_read_again(tmp_path):
     before = stepcast.predict("llama-3-8b", platform=file, gpus=8, tp=2)
     by_name = stepcast.predict("llama-3-8b", platform=str(file), gpus=8, tp=2)
     assert by_name == before
+
+
+def test_comparisons_are_those_of_the_program(cli, tmp_path):
+    a = stepcast.predict("llama-3-8b", gpus=8, tp=2)
+    b = stepcast.predict("llama-3-8b", gpus=8, tp=2, what_if="nvlink=2x")
+    files = []
+    for name, answer in (("a", a), ("b", b)):
+        files.append(tmp_path / f"{name}.json")
+        files[-1].write_text(answer.to_json())
+    document = cli("compare", *files, "--json")
+    assert stepcast.compare(*files).to_dict() == document
+    of_answers = stepcast.compare(a, b)
+    assert of_answers.step_difference_ms == document["step_difference_ms"] < 0
+    with pytest.raises(stepcast.Differs) as problem:
+        stepcast.compare(a, b, fail_above="0.01%")
+    assert problem.value.answer == of_answers or problem.value.answer.parts == of_answers.parts
