@@ -10,7 +10,7 @@
 namespace stepcast {
 namespace {
 
-constexpr double kWidth = 960, kFrom = 210, kTo = 850, kRow = 24, kBar = 16, kTop = 4;
+constexpr double kWidth = 960, kFrom = 240, kTo = 850, kRow = 24, kBar = 16, kTop = 4;
 constexpr std::size_t kLabel = 32;
 
 struct Row {
