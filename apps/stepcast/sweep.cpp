@@ -136,8 +136,9 @@ Result<int> list(const SweepSpec& spec, const Options& options) {
 
 Result<int> merge(const SweepSpec& spec, const Options& options) {
   STEPCAST_ASSIGN(const SweepFolder folder, SweepFolder::existing(options.folder, spec));
-  STEPCAST_ASSIGN(const OutputFile output,
-                  OutputFile::at(options.merged, std::vector{std::filesystem::path{options.spec}}));
+  std::vector<std::filesystem::path> inputs = folder.files();
+  inputs.emplace_back(options.spec);
+  STEPCAST_ASSIGN(const OutputFile output, OutputFile::at(options.merged, inputs));
   STEPCAST_ASSIGN(const SweepRows rows, folder.rows(spec));
   STEPCAST_ASSIGN(const std::string text,
                   options.merged.ends_with(".csv") ? merged_csv(spec, rows) : merged_rows(spec, rows));

@@ -149,6 +149,9 @@ TEST_F(SweepRuns, ShardsAndThreadsMakeTheSameRows) {
   EXPECT_EQ(sweep({"-o", place("out"), "--merge", place("out.csv")}).exit_code, 0);
   EXPECT_THAT(content("out.csv"),
               StartsWith("point.gbs,point.gpus,point.model,point.platform,point.seq,point.tp,id,mode"));
+  const test::CommandResult over =
+      sweep({"-o", place("out"), "--merge", place("out/shard-0000-of-0003.jsonl")});
+  EXPECT_EQ(over.exit_code, 2) << "a file that it reads";
   // Nothing is left to do, whoever asks.
   EXPECT_THAT(sweep({"-o", place("out")}).out, HasSubstr("48 had a row before, 0 were run"));
   EXPECT_THAT(sweep({"-o", place("out"), "--status"}).out, HasSubstr("48 of 48 points are done"));

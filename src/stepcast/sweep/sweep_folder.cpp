@@ -122,21 +122,25 @@ Result<SweepFolder> SweepFolder::existing(const fs::path& folder, const SweepSpe
   return SweepFolder{folder};
 }
 
-Result<SweepRows> SweepFolder::rows(const SweepSpec& spec) const {
+std::vector<fs::path> SweepFolder::files() const {
   std::error_code failure;
-  std::vector<std::string> files;
+  std::vector<fs::path> files;
   for (const fs::directory_entry& entry : fs::directory_iterator(path_, failure)) {
-    if (entry.path().extension() == ".jsonl") files.push_back(entry.path().filename().string());
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("shard-") && name.ends_with(".jsonl")) files.push_back(entry.path());
   }
   std::sort(files.begin(), files.end());
+  return files;
+}
+
+Result<SweepRows> SweepFolder::rows(const SweepSpec& spec) const {
   SweepRows all;
-  for (const std::string& file : files) {
-    STEPCAST_ASSIGN(SweepRows more, rows_of(file, spec));
+  for (const fs::path& file : files()) {
+    STEPCAST_ASSIGN(SweepRows more, rows_of(file.filename().string(), spec));
     for (auto& [id, row] : more) {
       const auto [place, fresh] = all.emplace(id, row);
       if (fresh || place->second == row) continue;
-      return Error::at((path_ / file).string(), "",
-                       fmt::format("point {} has another row in another file", id))
+      return Error::at(file.string(), "", fmt::format("point {} has another row in another file", id))
           .advice("delete one of the two files: its points run again");
     }
   }

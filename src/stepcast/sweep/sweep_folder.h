@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "stepcast/base/result.h"
 #include "stepcast/sweep/sweep_spec.h"
@@ -35,7 +36,9 @@ class SweepFolder {
   [[nodiscard]] static Result<SweepFolder> existing(const std::filesystem::path& folder,
                                                     const SweepSpec& spec);
 
-  // Of all its .jsonl files. Errors: a line that is no row, or the row of a point that `spec` does not have.
+  // What shards have written, by name.
+  [[nodiscard]] std::vector<std::filesystem::path> files() const;
+  // Of all these files. Errors: a line that is no row, or the row of a point that `spec` does not have.
   [[nodiscard]] Result<SweepRows> rows(const SweepSpec& spec) const;
   // Replaces the file. Rows in the order of the spec.
   [[nodiscard]] Status write(const std::string& file, const SweepSpec& spec, const SweepRows& rows) const;
