@@ -31,6 +31,7 @@
 
 #include "described.h"
 #include "in_process.h"
+#include "sweeps.h"
 #include "table.h"
 
 namespace stepcast::python {
@@ -204,6 +205,8 @@ NB_MODULE(_stepcast, module) {
   module.def("run", run, nb::arg("words"), nb::arg("tables"), nb::arg("progress").none());
   module.def("predict", predict, nb::arg("keywords"));
   module.def("session_us", session_us, nb::arg("keywords"));
+  module.def("sweep_points", sweep_points, nb::arg("text"), nb::arg("name"), nb::arg("folder"));
+  module.def("sweep_rows", sweep_rows, nb::arg("lines"), nb::arg("folder"));
   module.def("read_forecast", read_forecast, nb::arg("json"));
 
   nb::class_<stepcast::Forecast>(module, "Forecast")

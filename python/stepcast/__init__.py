@@ -41,6 +41,7 @@ _HOME = {
     "predict": "_verbs",
     "replay": "_verbs",
     "shard": "_verbs",
+    "sweep": "_verbs",
     "capture": "recording",
     "hf_callback": "recording",
     "patch_optimizer": "recording",

@@ -1,8 +1,10 @@
 """The verbs of the program as functions: keywords are its flags, answers what it prints with --json."""
 
+import json
 import math
 import os
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 
 from stepcast import _stepcast
 from stepcast._answers import Answer, Forecast, Table, from_json
@@ -181,6 +183,67 @@ def _file_of(name, step, folder):
     with open(file, "w", encoding="utf-8") as out:
         out.write(step.to_json())
     return file
+
+
+def sweep(spec, executor=None, *, progress=None):
+    """All combinations of a file of lists (docs/sweeps.md), or of a dict like it: one row of the Table for each.
+
+    sweep({"model": "llama-3-70b", "gpus": [64, 128, 256], "tp": [4, 8], "gbs": 1024}).to_pandas()
+
+    `executor` is any concurrent.futures.Executor, or one like it (Dask's `Client.get_executor()`): points are run by its
+    workers, some at a time. Without one they are run here, on all cores. A point that cannot be run has a row that says why.
+    """
+    lines, folder = _points(spec)
+    if executor is None:
+        executor = ThreadPoolExecutor()
+        with executor:
+            return _run_points(lines, folder, executor, os.cpu_count() or 1, progress)
+    return _run_points(lines, folder, executor, getattr(executor, "_max_workers", None) or 16, progress)
+
+
+def _points(spec):
+    if isinstance(spec, dict):
+        folder, name = os.getcwd(), "the sweep"
+        try:
+            text = json.dumps(spec, default=lambda value: os.fspath(value), allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as problem:
+            raise InputError(f"this is no sweep: {problem}") from None
+    else:
+        name = _text("the sweep", spec)
+        folder = os.path.dirname(os.path.abspath(name))
+        try:
+            with open(name, encoding="utf-8") as file:
+                text = file.read()
+        except (OSError, UnicodeDecodeError) as problem:
+            raise InputError(f"{name}: {problem}") from None
+    try:
+        return _stepcast.sweep_points(text, name, folder), folder
+    except ValueError as problem:
+        raise InputError(str(problem)) from None
+
+
+def _run_points(lines, folder, executor, workers, progress):
+    # Several pieces for each worker, as points differ in length.
+    size = max(1, min(256, len(lines) // (4 * workers) or 1))
+    pieces = [executor.submit(_sweep_rows, lines[i : i + size], folder) for i in range(0, len(lines), size)]
+    rows, done = [], 0
+    try:
+        for piece in pieces:
+            rows.extend(json.loads(row) for row in piece.result())
+            done += 1
+            if progress is not None:
+                progress(f"sweep: {len(rows)} of {len(lines)} points")
+    except BaseException:
+        for piece in pieces[done:]:
+            piece.cancel()
+        raise
+    return Table.of_rows(rows)
+
+
+def _sweep_rows(lines, folder):
+    from stepcast import _stepcast as here  # of the worker
+
+    return here.sweep_rows(lines, folder)
 
 
 def models():
