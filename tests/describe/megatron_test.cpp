@@ -115,6 +115,7 @@ TEST(MegatronCommandLine, DescribesDeepSeek) {
       "--moe-router-topk 8 --moe-ffn-hidden-size 2048 --moe-shared-expert-intermediate-size 2048 "
       "--moe-layer-freq ([0]*3+[1]*58) --mtp-num-layers 1 --seq-length 4096 --micro-batch-size 1 "
       "--moe-router-num-groups 8 --moe-router-group-topk 4 --pipeline-schedule dualpipe --moe-fp8-dispatch "
+      "--activation-func-fp8-input-store "
       "--expert-model-parallel-size 64 --expert-tensor-parallel-size 1 --moe-expert-capacity-factor 1.5 "
       "--bf16",
       {.n_gpus = 64});
@@ -125,6 +126,7 @@ TEST(MegatronCommandLine, DescribesDeepSeek) {
   EXPECT_EQ(job.layout.degrees.expert_tensor, 1);
   EXPECT_EQ(job.layout.layer.expert_capacity_factor, 1.5);
   EXPECT_TRUE(job.layout.layer.narrow_dispatch);
+  EXPECT_TRUE(job.layout.layer.narrow_activation_inputs);
   EXPECT_EQ(job.layout.pipeline.schedule, PipelineSchedule::one_f_one_b);  // without a pipeline there is none
   EXPECT_EQ(job.layout.batch.global_batch_sequences, 64);
 }

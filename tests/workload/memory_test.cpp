@@ -176,6 +176,16 @@ TEST(States, EighteenBytesPerParameterUntilTheyAreSharded) {
   EXPECT_DOUBLE_EQ(states(Sharding::zero3), 16.0 / 4);
 }
 
+// The input of GELU, of the width of the feed-forward network: one byte an element instead of two.
+TEST(LayerActivations, InputsOfActivationsMayBeKeptInEightBits) {
+  Layout layout = layout_of(1, false);
+  const double before = layer_activations(gpt(), layout, 0).value();
+  layout.layer.narrow_activation_inputs = true;
+  const auto tokens = static_cast<double>(layout.batch.micro_batch_sequences * layout.batch.seq_len_tokens);
+  EXPECT_DOUBLE_EQ(before - layer_activations(gpt(), layout, 0).value(),
+                   tokens * static_cast<double>(gpt().ffn_hidden_size));
+}
+
 // Two stages of FSDP: gradients wait for the last micro-batch, whole and in the type that they are reduced in.
 TEST(States, GradientsOfAPipelineAreWholeUnderFsdp) {
   Layout layout = layout_of(1, false);

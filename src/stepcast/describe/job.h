@@ -88,6 +88,7 @@ struct JobSettings {
   std::optional<bool> overlap_tensor_parallel, overlap_expert, overlap_sequence_parallel_weight_gradient;
   std::optional<bool> delay_weight_gradient;
   std::optional<bool> narrow_dispatch;                         // tokens travel to their experts in 8 bits
+  std::optional<bool> narrow_activation_inputs;                // inputs of activations are kept in 8 bits
   std::optional<TokenDispatcher> dispatcher, flex_dispatcher;  // the second: which, if the first is "flex"
 
   // What is trained, and on what. Without flags of Megatron-LM.

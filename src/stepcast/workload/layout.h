@@ -268,6 +268,7 @@ struct LayerChoices {
   CudaGraphs cuda_graphs;
   TokenDispatcher dispatcher = TokenDispatcher::all_to_all;
   bool narrow_dispatch = false;  // a library sends tokens to their experts in 8 bits; results come in 16
+  bool narrow_activation_inputs = false;  // what activations need in the backward pass is kept in 8 bits
   // The weights of the model do not change: no gradients, no optimizer states, no reduction for them.
   bool frozen_base = false;
   Adapters adapters;

@@ -73,6 +73,10 @@ class ActivationCount {
                         layout_.software.framework != Framework::torchtitan;
     return narrow ? bytes / element_ : bytes;
   }
+  // What an activation needs in the backward pass.
+  [[nodiscard]] double activation_inputs(double bytes) const {
+    return layout_.layer.narrow_activation_inputs ? bytes / element_ : bytes;
+  }
   [[nodiscard]] double attention() const {
     return hidden() + linear_input(hidden(), layout_.layer.precision.fp8.attention_linears) +
            queries_keys_values() + attention_output() + attention_core() +
@@ -84,7 +88,7 @@ class ActivationCount {
     if (!experts) {
       const double wide = tokens_ * number(model_.ffn_hidden_size) / tp_ * element_;
       const bool fp8 = layout_.layer.precision.fp8.ffn_linears;
-      return hidden() + linear_input(hidden(), fp8) + dropout + (matrices - 1) * wide +
+      return hidden() + linear_input(hidden(), fp8) + dropout + activation_inputs((matrices - 1) * wide) +
              linear_input(wide, fp8);
     }
     const MixtureOfExperts& moe = *model_.moe;
@@ -94,7 +98,7 @@ class ActivationCount {
     const bool fp8 = layout_.layer.precision.fp8.ffn_linears;
     const double wide = visits * number(moe.expert_ffn_hidden_size) * element_;
     bytes += linear_input(visits * number(model_.hidden_size) * element_, fp8);
-    bytes += (matrices - 1) * wide + linear_input(wide, fp8);
+    bytes += activation_inputs((matrices - 1) * wide) + linear_input(wide, fp8);
     bytes += matrices * tokens_ * number(moe.n_shared_experts * moe.shared_ffn_hidden_size) / tp_ * element_;
     return bytes;
   }

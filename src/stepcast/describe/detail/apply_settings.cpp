@@ -252,6 +252,7 @@ Status apply_layer_choices(const JobSettings& s, LayerChoices& layer) {
   assign(s.overlap_tensor_parallel, layer.overlap.tensor_parallel);
   assign(s.overlap_expert, layer.overlap.expert);
   assign(s.narrow_dispatch, layer.narrow_dispatch);
+  assign(s.narrow_activation_inputs, layer.narrow_activation_inputs);
   assign(s.delay_weight_gradient, layer.overlap.delayed_weight_gradient);
   assign(s.overlap_sequence_parallel_weight_gradient, layer.overlap.sequence_parallel_weight_gradient);
   if (s.lora_targets) {

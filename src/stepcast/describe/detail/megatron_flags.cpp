@@ -136,6 +136,7 @@ constexpr MegatronSettingFlag kSettings[] = {
     {"--expert-load", &S::expert_load},
     {"--pipeline-schedule", MegatronChoice<PipelineSchedule>{&S::pipeline_schedule, kSchedules}},
     {"--moe-fp8-dispatch", MegatronSwitch<bool>{&S::narrow_dispatch, true}},
+    {"--activation-func-fp8-input-store", MegatronSwitch<bool>{&S::narrow_activation_inputs, true}},
     {"--attention-backend", MegatronChoice<AttentionMethod>{&S::attention, kAttentionBackends}},
     {"--use-flash-attn", MegatronSwitch<bool>{&S::flash_attention, true}},
     {"--use-flash-attn-v2", MegatronSwitch<bool>{&S::flash_attention, true}},
