@@ -123,7 +123,12 @@ double Dlrm::table_bytes() const {
 }
 
 Status Dlrm::check() const {
-  if (tables.empty()) return Error::at("", "tables").found("none").expected("at least one embedding table");
+  if (tables.empty()) {
+    return Error::at("", "tables")
+        .found("none")
+        .expected("at least one embedding table")
+        .advice("--tables names a file of them; `stepcast shard --generate` draws some");
+  }
   for (std::size_t t = 0; t < tables.size(); ++t) {
     const EmbeddingTable& table = tables[t];
     if (table.rows < 1 || table.rows > std::int64_t{1} << 42) {
