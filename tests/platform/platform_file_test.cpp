@@ -381,9 +381,17 @@ TEST(PlatformFile, NamesAndAliasesAreFound) {
 }
 
 TEST(PlatformFile, ReadsOnlyRegularFiles) {
-  const auto p = parse_platform(R"({"stepcast_platform": 1, "extends": "/dev/zero"})", "m.json", {});
-  ASSERT_FALSE(p.ok());
-  EXPECT_THAT(p.error().message(), HasSubstr("not a regular file"));
+  const Folder folder;
+  fs::create_symlink("/dev/zero", folder.path() / "zero.json");
+  const auto extending = [&](const std::string& base) {
+    return parse_platform(R"({"stepcast_platform": 1, "extends": ")" + base + R"("})", "m.json", {});
+  };
+  const auto endless = extending((folder.path() / "zero.json").string());
+  ASSERT_FALSE(endless.ok());
+  EXPECT_THAT(endless.error().message(), HasSubstr("not a regular file"));
+  const auto other = extending("/etc/passwd");
+  ASSERT_FALSE(other.ok());
+  EXPECT_THAT(other.error().message(), HasSubstr("expected a path that ends in .json"));
 }
 
 TEST(PlatformFile, WritingAPlatformThatCannotBeIsAnError) {
