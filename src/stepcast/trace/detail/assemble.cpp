@@ -166,9 +166,13 @@ class RankAssembler {
           const double own = wait->own_us;  // behind the wait
           const double base = std::min(length - own, base_us(*wait));
           host_.pieces.push_back({OverheadType::t4, info.name, base + own, 1});
+          // One occurrence of the call, of which each side of the wait has its share.
+          const double after = base + own > 0 ? own / (base + own) : 0;
           info.kind = TaskKind::sync_enter;
+          info.work_times = 1 - after;
           call_enter_[call] = add_task(lane_id, info, base, {t.start_us, t.start_us + base});
           info.kind = TaskKind::sync_return;
+          info.work_times = own > 0 ? after : 1;
           if (own == 0) info.work = program_.works.intern(Waiting{});
           call_return_[call] = add_task(lane_id, info, own, {t.end_us - own, t.end_us});
           account_wait(*wait, t, base);
