@@ -46,7 +46,7 @@ Status check_plausible(const IterationFit& fit) {
         .expected("iter_time_ms in milliseconds")
         .advice("are the times in seconds?");
   }
-  if (fit.median_before > kFarTooShort && fit.mape_after > kMostError) {
+  if (fit.median_before > kFarTooShort && fit.median_before <= 100 && fit.mape_after > kMostError) {
     return Error{"the measured steps are far longer than any forecast"}
         .found(fmt::format("a median error of {:.0f} %", fit.median_before))
         .expected("iter_time_ms in milliseconds")

@@ -133,6 +133,13 @@ Status check_options(const Options& options) {
   if (trains && (!options.from.empty() || !options.csv.empty()))
     return Error{"--from and --csv belong to one plan, --train-tokens compares several"}.advice(
         "leave one out");
+  if (trains && !options.jitter.empty())
+    return Error{"--jitter belongs to one plan, --train-tokens compares several"}.advice("leave one out");
+  if (!trains && (options.objective == "cost" || options.objective == "energy"))
+    return Error::at("", "--objective")
+        .found(fmt::format("`{}` for so many GPUs as --gpus says, where the fastest step costs least",
+                           options.objective))
+        .advice("add --train-tokens, or say --objective time");
   if (options.from.empty() && options.n_gpus.empty()) return Error{"--gpus is required"};
   const bool described = !options.job.model.empty() || !options.app->remaining().empty();
   if (options.from.empty() && !described) {
@@ -179,6 +186,10 @@ Result<int> run(const Options& options) {
     if (!options.from.empty()) inputs.emplace_back(options.from);
     STEPCAST_ASSIGN(csv, OutputFile::at(options.csv, inputs));
   }
+  if (!options.csv.empty() && !options.report.file.empty() &&
+      std::filesystem::path{options.csv}.lexically_normal() ==
+          std::filesystem::path{options.report.file}.lexically_normal())
+    return Error::at(options.csv, "", "is the place of --csv and of --report").advice("name two files");
   STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.report, inputs_of(options)));
   std::optional<RunningLayout> running;
   if (!options.from.empty()) {

@@ -119,6 +119,7 @@ std::string verdict(const std::vector<Candidate>& all) {
   const Candidate& best = all.front();
   if (!best.step.fits) return "No sharding fits the memory of the GPUs.";
   const Candidate* next = all.size() > 1 && all[1].step.fits ? &all[1] : nullptr;
+  if (all.size() == 1) return fmt::format("{} fits; no other sharding was asked for.", best.plan.name);
   if (next == nullptr) return fmt::format("{} is the only one that fits.", best.plan.name);
   const double gain = next->expected_us / best.expected_us - 1;
   if (gain < kTellApart) {

@@ -136,7 +136,7 @@ Result<int> list(const SweepSpec& spec, const Options& options) {
 
 Result<int> merge(const SweepSpec& spec, const Options& options) {
   STEPCAST_ASSIGN(const SweepFolder folder, SweepFolder::existing(options.folder, spec));
-  std::vector<std::filesystem::path> inputs = folder.files();
+  std::vector<std::filesystem::path> inputs = folder.own_files();
   inputs.emplace_back(options.spec);
   STEPCAST_ASSIGN(const OutputFile output, OutputFile::at(options.merged, inputs));
   STEPCAST_ASSIGN(const SweepRows rows, folder.rows(spec));

@@ -176,6 +176,13 @@ Result<ResolvedJob> resolve_settings(const Job& job, const std::optional<Transfo
   bool is_bert = false;
   if (job.command_line) {
     STEPCAST_ASSIGN(MegatronWords line, parse_megatron_command_line(*job.command_line));
+    if (base && line.settings.n_layers && line.settings.hidden_size) {
+      return Error::at("", "--model")
+          .found(fmt::format(
+              "`{}` beside a command line that describes a model itself (--num-layers, --hidden-size)",
+              base->name))
+          .advice("leave one of the two out");
+    }
     settings = over(line.settings, job.settings);
     is_bert = line.is_bert;
     result.gpus_per_node = line.gpus_per_node;

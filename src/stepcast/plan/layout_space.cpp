@@ -166,6 +166,14 @@ Result<LayoutSpace> layout_space(const Transformer& model, const Device& device,
     experts = divisors(model.moe->n_experts, kMostExpert);
     std::erase_if(experts, [&](std::int32_t e) { return of.n_gpus % e != 0; });
   }
+  for (const auto& [flag, given] :
+       {std::pair{"--ep", &allowed.expert}, std::pair{"--etp", &allowed.expert_tensor}}) {
+    const bool asks =
+        !model.moe && *given && std::any_of((*given)->begin(), (*given)->end(), [](auto d) { return d > 1; });
+    if (asks)
+      return Error::at("", flag, fmt::format("a model without experts: {}", model.name))
+          .advice("leave it out");
+  }
   STEPCAST_TRY(fill(space.expert, "--ep", allowed.expert, std::move(experts)));
   STEPCAST_TRY(
       fill(space.expert_tensor, "--etp", allowed.expert_tensor, model.moe ? List{0, 1} : List{0}, 0));

@@ -128,7 +128,8 @@ std::string choice_text(const LayoutPlan& plan, const PlanSubject& subject) {
         100 * chosen.behind_us / first.step.step.time.value(),
         first.memory.verdict == MemoryVerdict::tight && chosen.memory.verdict != MemoryVerdict::tight
             ? "with memory to spare"
-            : "plainer");
+        : chosen.memory.margin() > first.memory.margin() ? "plainer or with more memory to spare"
+                                                         : "plainer");
   }
   const StageMemory& m = chosen.memory.stages[chosen.memory.worst_stage];
   text += fmt::format(

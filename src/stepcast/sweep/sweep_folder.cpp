@@ -122,6 +122,12 @@ Result<SweepFolder> SweepFolder::existing(const fs::path& folder, const SweepSpe
   return SweepFolder{folder};
 }
 
+std::vector<fs::path> SweepFolder::own_files() const {
+  std::vector<fs::path> all = files();
+  all.push_back(path_ / kManifest);
+  return all;
+}
+
 std::vector<fs::path> SweepFolder::files() const {
   std::error_code failure;
   std::vector<fs::path> files;

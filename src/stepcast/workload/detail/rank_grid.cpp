@@ -15,7 +15,8 @@ RankGrid::RankGrid(std::vector<GridAxis> axes, std::int64_t gpus_per_node)
   std::int64_t left = gpus_per_node;  // places of a node that the axes so far leave
   for (const GridAxis& axis : axes_) {
     n_ranks_ *= axis.size;
-    const std::int64_t here = std::min(left, axis.size);
+    // An axis without ranks: the grids of a layout then differ in size, which place() says.
+    const std::int64_t here = std::max<std::int64_t>(1, std::min(left, axis.size));
     on_node_.push_back(here);
     if (left % here != 0 || axis.size % here != 0) nodes_fit_ = false;
     left /= here;
