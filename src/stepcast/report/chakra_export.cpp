@@ -218,9 +218,9 @@ RankTable RankTable::of_single_ranks(const Program& program) {
     known.insert(table.of_class.back().front());
   }
   // Of groups whose files are not all here, those that are.
-  table.group = [known](const RankGroup& group, std::uint32_t rank) {
+  table.group = [known](const RankGroup& of, std::uint32_t rank) {
     std::vector<std::uint32_t> ranks;
-    for (const std::uint32_t r : group.ranks)
+    for (const std::uint32_t r : of.ranks)
       if (known.contains(r)) ranks.push_back(r);
     std::sort(ranks.begin(), ranks.end());
     return std::find(ranks.begin(), ranks.end(), rank) == ranks.end() ? std::vector<std::uint32_t>{} : ranks;
@@ -232,9 +232,9 @@ RankTable RankTable::of_layout(const Program& program, const RankGroups& groups)
   RankTable table;
   for (std::size_t c = 0; c < program.rank_classes().size(); ++c)
     table.of_class.push_back(groups.stage(static_cast<std::uint32_t>(c)));
-  table.group = [&groups](const RankGroup& group, std::uint32_t rank) {
+  table.group = [&groups](const RankGroup& of, std::uint32_t rank) {
     for (int kind = 0; kind < kGroupKindCount; ++kind)
-      if (to_string(static_cast<GroupKind>(kind)) == group.label)
+      if (to_string(static_cast<GroupKind>(kind)) == of.label)
         return groups.with(static_cast<GroupKind>(kind), rank);
     return std::vector<std::uint32_t>{};
   };
@@ -250,6 +250,22 @@ Status make_folder(const std::filesystem::path& folder) {
   return Error::at(folder.string(), "")
       .found(fmt::format("a folder that cannot be made: {}", problem.message()))
       .expected("a place to write Chakra traces to");
+}
+
+// Readers take every trace of a folder: those of an earlier export would count as ranks of this one.
+Status refuse_other_traces(const std::filesystem::path& folder,
+                           const std::vector<std::filesystem::path>& written) {
+  std::error_code failure;
+  for (const auto& entry : std::filesystem::directory_iterator{folder, failure}) {
+    const std::string name = entry.path().filename().string();
+    const bool trace = (name.starts_with("step.") && name.ends_with(".et")) || name == "comm_groups.json";
+    if (!trace || std::find(written.begin(), written.end(), folder / name) != written.end()) continue;
+    return Error::at(folder.string(), "")
+        .found(fmt::format("{} of another export", name))
+        .expected("a folder without Chakra traces")
+        .advice("remove them, or name another folder");
+  }
+  return Ok{};
 }
 
 }  // namespace
@@ -271,6 +287,7 @@ Result<std::vector<std::filesystem::path>> write_chakra_per_rank(
   for (const std::vector<std::uint32_t>& of_class : ranks.of_class)
     for (const std::uint32_t rank : of_class) STEPCAST_TRY(add(fmt::format("step.{}.et", rank)));
   STEPCAST_TRY(add("comm_groups.json"));
+  STEPCAST_TRY(refuse_other_traces(folder, written));
   Exporter exporter{flat, costs, &ranks};
   auto output = outputs.begin();
   for (std::size_t c = 0; c < flat.class_count(); ++c) {
@@ -293,6 +310,7 @@ Result<std::vector<std::filesystem::path>> write_chakra(const std::filesystem::p
     STEPCAST_ASSIGN(OutputFile output, OutputFile::at(written.back(), inputs));
     outputs.push_back(std::move(output));
   }
+  STEPCAST_TRY(refuse_other_traces(folder, written));
   for (std::size_t i = 0; i < graphs.size(); ++i) STEPCAST_TRY(outputs[i].write(chakra_text(graphs[i])));
   return written;
 }
