@@ -30,6 +30,14 @@ struct IndexedTrace {
 
 namespace {
 
+// Many are named by the first and the last.
+std::string steps_text(const std::vector<std::int64_t>& numbers) {
+  constexpr std::size_t kMostNamed = 20;
+  if (numbers.size() <= kMostNamed) return fmt::format("steps {}", fmt::join(numbers, ", "));
+  const auto [least, most] = std::minmax_element(numbers.begin(), numbers.end());
+  return fmt::format("{} steps from {} to {}", numbers.size(), *least, *most);
+}
+
 using detail::IndexedTrace;
 using detail::RankGraph;
 using detail::RecordedStep;
@@ -94,10 +102,10 @@ Result<std::vector<RecordedStep>> choose_steps(std::span<const RecordedInput> ra
       for (std::size_t r = 0; r < ranks.size(); ++r) {
         std::vector<std::int64_t> numbers;
         for (const RecordedStep& s : steps[r]) numbers.push_back(s.number);
-        lists.push_back(fmt::format("{{{}}}", fmt::join(numbers, ",")));
+        lists.push_back(steps_text(numbers));
       }
       return Error::at(ranks.front().kineto->file, "ProfilerStep", "the ranks have no step in common")
-          .found(fmt::format("steps {}", fmt::join(lists, " ")))
+          .found(fmt::format("{}", fmt::join(lists, "; ")))
           .advice("record the same step on every rank, or replay the ranks one by one");
     }
   }
@@ -109,7 +117,7 @@ Result<std::vector<RecordedStep>> choose_steps(std::span<const RecordedInput> ra
       for (const RecordedStep& s : steps[r]) numbers.push_back(s.number);
       return Error::at(ranks[r].kineto->file, fmt::format("ProfilerStep#{}", *number),
                        "there is no such step")
-          .found(fmt::format("steps {}", fmt::join(numbers, ", ")))
+          .found(steps_text(numbers))
           .advice("choose one of them");
     }
     chosen.push_back(*it);
