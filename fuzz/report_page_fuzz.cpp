@@ -40,7 +40,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto json = stepcast::embedded_json(page);
   require(json.has_value());
   const auto back = stepcast::forecast_from_json(*json, "page");
-  require(!back.ok() || stepcast::forecast_json(*back) == stepcast::forecast_json(forecast));
+  if (back.ok()) {
+    // A page replaces bytes that are no UTF-8; what it gave once it gives again.
+    const auto again = stepcast::embedded_json(stepcast::report_html(stepcast::forecast_document(*back)));
+    require(again.has_value());
+    const auto twice = stepcast::forecast_from_json(*again, "page");
+    require(twice.ok() && stepcast::forecast_json(*twice) == stepcast::forecast_json(*back));
+  }
   require(count(stepcast::report_markdown(document), "\n## ") <= 1);
   return 0;
 }
