@@ -152,32 +152,32 @@ std::vector<std::pair<std::string, std::string>> LayoutSpace::lines() const {
 }
 
 Result<LayoutSpace> layout_space(const Transformer& model, const Device& device, const SpaceOf& of,
-                                 const LayoutRestrictions& allowed) {
+                                 const LayoutRestrictions& restrictions) {
   LayoutSpace space;
   space.n_gpus = of.n_gpus;
-  STEPCAST_TRY(fill(space.tensor, "--tp", allowed.tensor,
+  STEPCAST_TRY(fill(space.tensor, "--tp", restrictions.tensor,
                     divisors(of.n_gpus, std::min(of.gpus_per_node, kMostTensor))));
-  STEPCAST_TRY(fill(space.pipeline, "--pp", allowed.pipeline, divisors(of.n_gpus, model.n_layers)));
+  STEPCAST_TRY(fill(space.pipeline, "--pp", restrictions.pipeline, divisors(of.n_gpus, model.n_layers)));
   List contexts = powers_of_two(std::clamp<std::int64_t>(of.seq_len / kFewestTokensPerRank, 1, kMostContext));
   std::erase_if(contexts, [&](std::int32_t c) { return of.n_gpus % c != 0; });
-  STEPCAST_TRY(fill(space.context, "--cp", allowed.context, std::move(contexts)));
+  STEPCAST_TRY(fill(space.context, "--cp", restrictions.context, std::move(contexts)));
   List experts{1};
   if (model.moe) {
     experts = divisors(model.moe->n_experts, kMostExpert);
     std::erase_if(experts, [&](std::int32_t e) { return of.n_gpus % e != 0; });
   }
   for (const auto& [flag, given] :
-       {std::pair{"--ep", &allowed.expert}, std::pair{"--etp", &allowed.expert_tensor}}) {
+       {std::pair{"--ep", &restrictions.expert}, std::pair{"--etp", &restrictions.expert_tensor}}) {
     const bool asks =
         !model.moe && *given && std::any_of((*given)->begin(), (*given)->end(), [](auto d) { return d > 1; });
     if (asks)
       return Error::at("", flag, fmt::format("a model without experts: {}", model.name))
           .advice("leave it out");
   }
-  STEPCAST_TRY(fill(space.expert, "--ep", allowed.expert, std::move(experts)));
+  STEPCAST_TRY(fill(space.expert, "--ep", restrictions.expert, std::move(experts)));
   STEPCAST_TRY(
-      fill(space.expert_tensor, "--etp", allowed.expert_tensor, model.moe ? List{0, 1} : List{0}, 0));
-  STEPCAST_TRY(fill(space.micro_batch, "--mbs", allowed.micro_batch,
+      fill(space.expert_tensor, "--etp", restrictions.expert_tensor, model.moe ? List{0, 1} : List{0}, 0));
+  STEPCAST_TRY(fill(space.micro_batch, "--mbs", restrictions.micro_batch,
                     powers_of_two(std::min(kMostMicroBatch, of.global_batch))));
   for (const auto& [flag, list] : {std::pair{"--tp", &space.tensor}, std::pair{"--pp", &space.pipeline},
                                    std::pair{"--cp", &space.context}}) {
@@ -186,12 +186,12 @@ Result<LayoutSpace> layout_space(const Transformer& model, const Device& device,
 
   List virtual_stages;
   STEPCAST_TRY(
-      fill(virtual_stages, "--vp", allowed.virtual_stages, usual_virtual_stages(model, space.pipeline)));
-  const std::vector<PipelineSchedule> schedules =
-      allowed.schedules.value_or(std::vector{PipelineSchedule::one_f_one_b, PipelineSchedule::interleaved});
+      fill(virtual_stages, "--vp", restrictions.virtual_stages, usual_virtual_stages(model, space.pipeline)));
+  const std::vector<PipelineSchedule> schedules = restrictions.schedules.value_or(
+      std::vector{PipelineSchedule::one_f_one_b, PipelineSchedule::interleaved});
   for (const PipelineSchedule schedule : schedules) {
     if (schedule != PipelineSchedule::interleaved) {
-      const bool is_out = allowed.virtual_stages &&
+      const bool is_out = restrictions.virtual_stages &&
                           std::find(virtual_stages.begin(), virtual_stages.end(), 1) == virtual_stages.end();
       if (!is_out) space.forms.push_back({schedule, 1});
       continue;
@@ -205,12 +205,12 @@ Result<LayoutSpace> layout_space(const Transformer& model, const Device& device,
         .advice("1f1b runs one chunk of layers per stage (--vp 1), interleaved two or more");
   }
 
-  space.shardings = allowed.shardings.value_or(usual_shardings(of.framework));
-  space.recomputations =
-      allowed.recomputations.value_or(std::vector{Recompute::none, Recompute::selective, Recompute::full});
-  space.sequence_parallel = allowed.sequence_parallel.value_or(std::vector{true, false});
-  if (allowed.dtypes) {
-    space.dtypes = *allowed.dtypes;
+  space.shardings = restrictions.shardings.value_or(usual_shardings(of.framework));
+  space.recomputations = restrictions.recomputations.value_or(
+      std::vector{Recompute::none, Recompute::selective, Recompute::full});
+  space.sequence_parallel = restrictions.sequence_parallel.value_or(std::vector{true, false});
+  if (restrictions.dtypes) {
+    space.dtypes = *restrictions.dtypes;
   } else {
     space.dtypes = {of.dtype};
     if (of.tries_fp8 && of.dtype == DType::bf16 && device.peak(DType::fp8))
