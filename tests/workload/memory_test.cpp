@@ -146,6 +146,48 @@ TEST(Recomputation, KeepsLessTheMoreIsRepeated) {
   EXPECT_GT(kept[2], kept[3]);
 }
 
+// Llama 3 8B, a token: of q, k, v, o, gate, up, down every second product recomputes; kept are the input, q, v, attention
+// with 4 bytes a head, gate, and in eager PyTorch the result of down: (4096 + 4096 + 1024 + 4096 + 14336 + 4096) x 2 +
+// 32 x 4. What PyTorch 2.15 keeps of such a block, compiled, was looked up in its partitioner: all but the last one.
+TEST(Recomputation, PerOperatorKeepsEverySecondProduct) {
+  const Result<Transformer> model = find_preset("llama-3-8b");
+  ASSERT_TRUE(model.ok());
+  Layout layout{.batch = {.seq_len_tokens = 8192}};
+  layout.software.framework = Framework::torchtitan;
+  layout.layer.recompute.kind = Recompute::selective_ops;
+  EXPECT_DOUBLE_EQ(activations(*model, layout), 32.0 * 8192 * (2 * 31744 + 32 * 4));
+  layout.layer.fused.compiled = true;
+  EXPECT_DOUBLE_EQ(activations(*model, layout), 32.0 * 8192 * (2 * 27648 + 32 * 4));
+}
+
+// Adapters on attention alone: the FFN's inputs serve no gradient, 2 and 8 of 34 s b h.
+TEST(LayerActivations, FrozenProductsKeepNoInputs) {
+  Layout layout = layout_of(1, false);
+  const double trained = layer_activations(gpt(), layout, 0).value();
+  layout.layer.frozen_base = true;
+  layout.layer.adapters = {.rank = 16};
+  EXPECT_DOUBLE_EQ(trained - layer_activations(gpt(), layout, 0).value(), kS * kB * kH * (2 + 8));
+}
+
+// PyTorch's pipelining, two stages, four micro-batches, h = 2 s b h bytes: the first keeps its results until their backward
+// (two under way) and a buffer for the gradient of each; the last receives each (one is under way and counted as kept) and
+// keeps the logits of all in 16 bits.
+TEST(MemoryForecast, PipelinesOfPyTorchKeepBuffersOfAllMicroBatches) {
+  Layout layout = layout_of(1, false);
+  layout.degrees.pipeline = 2;
+  layout.batch.global_batch_sequences = 4 * layout.batch.micro_batch_sequences;
+  const MemoryForecast before = forecast(gpt(), layout);
+  layout.software.framework = Framework::torchtitan;
+  layout.layer.overlap.tensor_parallel = false;
+  const MemoryForecast after = forecast(gpt(), layout);
+  ASSERT_EQ(before.stages[0].micro_batches_held, 2);
+  const double h = 2 * kS * kB * kH, logits = kS * kB * 51200;
+  EXPECT_DOUBLE_EQ((after.stages[0].working - before.stages[0].working).value(), (4 + 2) * h);
+  // The loss: 6 bytes per logit before, 2 + 12 now.
+  EXPECT_DOUBLE_EQ((after.stages[1].working - before.stages[1].working).value(),
+                   3 * h + 3 * 2 * logits + (14 - 6) * logits);
+}
+
 TEST(Recomputation, OffloadedActivationsLeaveTheDevice) {
   Layout layout = layout_of(1, false);
   layout.layer.activation_offload = true;
@@ -186,7 +228,8 @@ TEST(LayerActivations, InputsOfActivationsMayBeKeptInEightBits) {
                    tokens * static_cast<double>(gpt().ffn_hidden_size));
 }
 
-// Two stages of FSDP: gradients wait for the last micro-batch, whole and in the type that they are reduced in.
+// Two stages of FSDP: gradients wait for the last micro-batch, whole and in the type that they are reduced in, and their
+// shards have a place of their own.
 TEST(States, GradientsOfAPipelineAreWholeUnderFsdp) {
   Layout layout = layout_of(1, false);
   layout.degrees.data = 8;
@@ -196,7 +239,48 @@ TEST(States, GradientsOfAPipelineAreWholeUnderFsdp) {
   ASSERT_TRUE(work.ok());
   const double parameters = work->chunks[1].dense_parameters;
   ASSERT_EQ(layout.layer.precision.reduction, DType::fp32);
-  EXPECT_DOUBLE_EQ(forecast(gpt(), layout).stages[1].gradients.value(), 4 * parameters);
+  EXPECT_DOUBLE_EQ(forecast(gpt(), layout).stages[1].gradients.value(), 4 * parameters * (1 + 1.0 / 8));
+}
+
+// Two chunks a rank and as many micro-batches as ranks: one chunk's gradients are reduced before the other's come.
+TEST(States, GradientsOfOneChunkAtATimeWaitInOneRound) {
+  Layout layout = layout_of(1, false);
+  layout.degrees.data = 8;
+  layout.degrees.pipeline = layout.degrees.virtual_stages = 2;
+  layout.pipeline.schedule = PipelineSchedule::interleaved;
+  layout.sharding.kind = Sharding::zero3;
+  const auto whole = [&](std::int64_t micro_batches) {
+    layout.batch.global_batch_sequences = layout.batch.micro_batch_sequences * 8 * micro_batches;
+    const Result<StepWork> work = step_work(gpt(), layout);
+    EXPECT_TRUE(work.ok());
+    const double first = work->chunks[0].dense_parameters, second = work->chunks[2].dense_parameters;
+    const double gradients = forecast(gpt(), layout).stages[0].gradients.value();
+    const double shards = 4 * (first + second) / 8;
+    EXPECT_DOUBLE_EQ(gradients - shards, 4 * (micro_batches == 2 ? std::max(first, second) : first + second));
+    return gradients;
+  };
+  EXPECT_LT(whole(2), whole(4));
+}
+
+// FSDP 2 as TorchTitan uses it, one layer backward (its activations without recomputation are small beside): the root
+// (embeddings and last norm) in 16 bits through the whole step; one layer where it is used; the buffer of the largest
+// gather, here the root's or two layers'; the gradient of a layer in 16 bits and two copies in fp32.
+TEST(States, FullyShardedDataParallelismKeepsItsRootAndItsBuffers) {
+  Layout layout = layout_of(1, false);
+  layout.software.framework = Framework::torchtitan;
+  layout.degrees.data = 8;
+  layout.sharding.kind = Sharding::zero3;
+  layout.batch.seq_len_tokens = layout.batch.micro_batch_sequences = 1;
+  layout.batch.global_batch_sequences = 8;
+  const double layer = static_cast<double>(layer_parameter_count(gpt(), 0).total());
+  const double root = static_cast<double>(parameter_count(gpt()).total()) - 8 * layer;
+  const double activations = 0.25 * layer_activations(gpt(), layout, 0).value();
+  EXPECT_DOUBLE_EQ(forecast(gpt(), layout).stages[0].working.value(),
+                   2 * root + 2 * layer + std::max(2 * root, 4 * layer) + (2 + 2 * 4) * layer + activations);
+  // Buffers and copies are FSDP 2's; DeepSpeed frees the root, too.
+  layout.software.framework = Framework::deepspeed;
+  EXPECT_DOUBLE_EQ(forecast(gpt(), layout).stages[0].working.value(),
+                   2 * 2 * layer + 2 * layer + activations);
 }
 
 TEST(States, OffloadedOptimizerStatesLeaveTheDevice) {
@@ -390,6 +474,10 @@ TEST(States, NarrowWeightsLieThereInBothOrientations) {
   }
   EXPECT_DOUBLE_EQ(with_copies - plain, 2 * in_layers);
   EXPECT_DOUBLE_EQ(narrow_alone, plain);  // two bytes in place of the 16-bit weight
+  layout.layer.frozen_base = true;
+  const double frozen = forecast(gpt(), layout).stages[0].weights.value();
+  layout.layer.precision.compute = DType::bf16;
+  EXPECT_DOUBLE_EQ(forecast(gpt(), layout).stages[0].weights.value() - frozen, in_layers);  // one byte
 }
 
 // Of two stages each rank holds both, and activations of three micro-batches.

@@ -222,7 +222,9 @@ Result<Recompute> recompute_of(const CsvRows& rows, LlmRun& run) {
   }
   if (contains(text, "op selective")) return Recompute::selective_ops;
   if (contains(text, "selective")) {
-    return run.layout.software.framework == Framework::torchtitan ? Recompute::full : Recompute::selective;
+    // The training configurations that TorchTitan ships for Llama say `selective_ac_option = "op"`.
+    const bool per_op = run.layout.software.framework == Framework::torchtitan;
+    return per_op ? Recompute::selective_ops : Recompute::selective;
   }
   return rows.error("recompute", "an unknown word")
       .expected("none, selective, per-op selective, full, config default, or nothing");
@@ -308,9 +310,9 @@ Result<LlmRun> run_of(const CsvRows& rows) {
     }
   }
   STEPCAST_ASSIGN(layout.layer.recompute.kind, recompute_of(rows, run));
-  if (layout.software.framework == Framework::torchtitan && rows.cell("recompute") == "selective") {
-    layout.layer.recompute.every_n_layers = 2;
-    run.assumed.emplace_back("selective recomputation: every second layer");
+  if (layout.layer.recompute.kind == Recompute::selective_ops && rows.cell("recompute") == "selective") {
+    run.assumed.emplace_back(
+        "selective recomputation: per operator, as in the configurations that TorchTitan ships");
   }
   const std::string_view attention = rows.cell("attention");
   STEPCAST_ASSIGN(layout.layer.attention, word_of(rows, "attention", kAttentions, AttentionMethod::flash));

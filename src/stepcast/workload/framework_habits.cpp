@@ -38,15 +38,16 @@ std::int64_t usual_bucket_parameters(Framework framework, std::int64_t data_para
 }
 
 double loss_bytes_per_logit(const Software& software, bool compiled, bool spread, double element_bytes) {
-  // Assumed: 16-bit logits and the fp32 softmax that becomes their gradient in place; TorchTitan of 2024 adds an fp32
-  // copy of the logits and a gradient of its own, of which torch.compile saves a part. Since 2025 it compiles the loss,
-  // too, and the copy is gone.
+  // Assumed: 16-bit logits and the fp32 softmax that becomes their gradient in place.
   if (software.framework != Framework::torchtitan) return element_bytes + 4;
   // PyTorch's loss_parallel, which nobody compiles: backward the result of the softmax, its exponential, the gradient of
   // the loss and their sum are there at once, in fp32.
   if (spread) return element_bytes + 16;
-  if (!compiled) return element_bytes + 14;
-  return software.date >= "2025" ? element_bytes + 6 : element_bytes + 11;
+  // Since 2025 the loss is compiled with the model: its backward reads the logits again and writes their gradient.
+  if (compiled && software.date >= "2025") return 2 * element_bytes;
+  // Before: the place of the logits, which were freed, and in fp32 the result of the softmax, the gradient of the loss
+  // and that of the softmax.
+  return element_bytes + 12;
 }
 
 }  // namespace stepcast

@@ -1,16 +1,19 @@
 #include "stepcast/workload/memory.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "stepcast/base/units.h"
+#include "stepcast/workload/detail/activation_count.h"
 #include "stepcast/workload/detail/narrow_types.h"
 #include "stepcast/workload/framework_habits.h"
 #include "stepcast/workload/pipeline_schedule.h"
 
 namespace stepcast {
 namespace {
+
+using detail::ActivationCount;
+using detail::KeptActivations;
 
 // CUDA context, kernels and library handles of one process. Assumed.
 constexpr double kContextBytes = 0.6 * kGiB;
@@ -25,177 +28,17 @@ constexpr double kTightShare = 0.92;
 
 double number(std::int64_t value) { return static_cast<double>(value); }
 
-// Sizes of one layer on one rank, in bytes of one micro-batch.
-class ActivationCount {
- public:
-  // `imbalance`: visits of the busiest rank over the mean of all.
-  ActivationCount(const Transformer& model, const Layout& layout, double imbalance)
-      : model_(model),
-        imbalance_(imbalance),
-        layout_(layout),
-        element_(element_size(detail::is_narrow(layout.layer.precision.compute)
-                                  ? layout.layer.precision.other
-                                  : layout.layer.precision.compute)
-                     .value()),
-        tp_(number(layout.degrees.tensor)),
-        tokens_(number(layout.batch.micro_batch_sequences) * number(layout.batch.seq_len_tokens) /
-                number(layout.degrees.context)),
-        norm_tokens_(layout.layer.sequence_parallel ? tokens_ / tp_ : tokens_) {}
-
-  // A tensor of the width of the model where sequence parallelism spreads tokens.
-  [[nodiscard]] double hidden() const { return norm_tokens_ * number(model_.hidden_size) * element_; }
-  [[nodiscard]] double norm_mask() const { return norm_tokens_ * number(model_.hidden_size); }
-  [[nodiscard]] double queries_keys_values() const {
-    return tokens_ * element_ / tp_ *
-           (number(model_.n_heads) * number(model_.qk_head_dim()) +
-            number(std::max(model_.kv_heads(), model_.latent_attention ? model_.n_heads : 0)) *
-                number(model_.qk_head_dim() + model_.value_head_dim()));
-  }
-  [[nodiscard]] double attention_output() const {
-    return tokens_ * element_ / tp_ * number(model_.n_heads * model_.value_head_dim());
-  }
-  // Softmax, and with dropout its mask and its output.
-  [[nodiscard]] double attention_core() const {
-    if (attention_is_fused(model_, layout_.layer)) {
-      return tokens_ * number(model_.n_heads) / tp_ * 4;  // log-sum-exp of every query and head
-    }
-    const double scores = number(layout_.batch.micro_batch_sequences * model_.n_heads) / tp_ *
-                          number(layout_.batch.seq_len_tokens) * number(layout_.batch.seq_len_tokens) /
-                          number(layout_.degrees.context);
-    // Scores of distances are twice as many and are added up.
-    const double relative = model_.position == PositionEncoding::relative ? 2 * element_ : 0;
-    return scores * (element_ + relative + (model_.attention_dropout > 0 ? 1 + element_ : 0));
-  }
-  // What a linear layer keeps of its input: with fp8 one byte an element. TorchAO's keeps the input as it came and casts
-  // it again (`Float8Linear`).
-  [[nodiscard]] double linear_input(double bytes, bool fp8_linear) const {
-    const bool narrow = fp8_linear && detail::is_narrow(layout_.layer.precision.compute) &&
-                        layout_.software.framework != Framework::torchtitan;
-    return narrow ? bytes / element_ : bytes;
-  }
-  // What an activation needs in the backward pass.
-  [[nodiscard]] double activation_inputs(double bytes) const {
-    return layout_.layer.narrow_activation_inputs ? bytes / element_ : bytes;
-  }
-  [[nodiscard]] double attention() const {
-    return hidden() + linear_input(hidden(), layout_.layer.precision.fp8.attention_linears) +
-           queries_keys_values() + attention_output() + attention_core() +
-           (model_.hidden_dropout > 0 ? norm_mask() : 0);
-  }
-  [[nodiscard]] double ffn(bool experts) const {
-    const double dropout = model_.hidden_dropout > 0 ? norm_mask() : 0;
-    const double matrices = model_.gated_ffn ? 3 : 2;  // inputs and output of the activation
-    if (!experts) {
-      const double wide = tokens_ * number(model_.ffn_hidden_size) / tp_ * element_;
-      const bool fp8 = layout_.layer.precision.fp8.ffn_linears;
-      return hidden() + linear_input(hidden(), fp8) + dropout + activation_inputs((matrices - 1) * wide) +
-             linear_input(wide, fp8);
-    }
-    const MixtureOfExperts& moe = *model_.moe;
-    const double visits = tokens_ / tp_ * number(moe.experts_per_token) * imbalance_;
-    double bytes = 2 * hidden() + dropout;
-    // Tokens as they were received, inputs of the activation, its result. What was sent is not kept: its place is.
-    const bool fp8 = layout_.layer.precision.fp8.ffn_linears;
-    const double wide = visits * number(moe.expert_ffn_hidden_size) * element_;
-    bytes += linear_input(visits * number(model_.hidden_size) * element_, fp8);
-    bytes += activation_inputs((matrices - 1) * wide) + linear_input(wide, fp8);
-    bytes += matrices * tokens_ * number(moe.n_shared_experts * moe.shared_ffn_hidden_size) / tp_ * element_;
-    return bytes;
-  }
-  // What selective recomputation of `modules` does not keep.
-  [[nodiscard]] double recomputed(const RecomputedModules& modules, bool experts) const {
-    double bytes = 0;
-    if (modules.core_attention && !attention_is_fused(model_, layout_.layer)) {
-      bytes += attention_core();
-    }
-    // Results of the norms; their inputs stay.
-    if (modules.norms) {
-      bytes += linear_input(hidden(), layout_.layer.precision.fp8.attention_linears) +
-               linear_input(hidden(), layout_.layer.precision.fp8.ffn_linears);
-    }
-    if (modules.latent_projections && model_.latent_attention) bytes += queries_keys_values();
-    if (!experts) return bytes + (modules.ffn ? ffn(false) - hidden() : 0);
-    const MixtureOfExperts& moe = *model_.moe;
-    const double visits = tokens_ / tp_ * number(moe.experts_per_token) * imbalance_;
-    const double wide = visits * number(moe.expert_ffn_hidden_size) * element_;
-    if (modules.experts) return bytes + ffn(true) - hidden();
-    // Its result, the input of the second product.
-    if (modules.expert_activation) bytes += linear_input(wide, layout_.layer.precision.fp8.ffn_linears);
-    if (modules.shared_experts) {
-      bytes += (model_.gated_ffn ? 3 : 2) * tokens_ *
-               number(moe.n_shared_experts * moe.shared_ffn_hidden_size) / tp_ * element_;
-    }
-    return bytes;
-  }
-  // Products of one layer, as kept by per-op selective recomputation: every second one.
-  [[nodiscard]] double kept_products(bool experts) const {
-    const double up =
-        experts ? ffn(true)
-                : tokens_ * number(model_.ffn_hidden_size) / tp_ * element_ * (model_.gated_ffn ? 2 : 1);
-    return 0.5 * (queries_keys_values() + hidden() + up + hidden());
-  }
-  // Outputs of the loss: logits, their fp32 copy and its gradient.
-  [[nodiscard]] double logits(double vocab) const {
-    return tokens_ * vocab / tp_ *
-           loss_bytes_per_logit(layout_.software, layout_.layer.fused.compiled, tp_ > 1, element_);
-  }
-  [[nodiscard]] double tokens() const { return tokens_; }
-
- private:
-  const Transformer& model_;
-  double imbalance_;
-  const Layout& layout_;
-  double element_, tp_, tokens_, norm_tokens_;
-};
-
 // Of a parameter inside a layer, beside its 16-bit weight: Transformer Engine keeps narrow copies of the weights over
 // the micro-batches of a step, in the orientation of the forward product and in that of the gradients. Weights that are
-// kept in the narrow type alone (--fp8-param-gather) have both orientations and no other copy.
-double bytes_of_narrow_copies(const Precision& precision) {
+// kept in the narrow type alone (--fp8-param-gather) have both orientations and no other copy; if they are frozen, too,
+// one: the other is made when it is needed, or what MLPerf trains on eight GPUs would not fit there.
+double bytes_of_narrow_copies(const Precision& precision, bool frozen) {
   if (!detail::is_narrow(precision.compute)) return 0;
   const double narrow = precision.compute == DType::fp4 ? 0.5 : 1;
   constexpr double kSixteenBit = 2;
-  return 2 * narrow - (precision.fp8.gather_weights ? kSixteenBit : 0);
+  if (!precision.fp8.gather_weights) return 2 * narrow;
+  return (frozen ? 1 : 2) * narrow - kSixteenBit;
 }
-
-// Activations of layers; those that are alike are counted once.
-class KeptActivations {
- public:
-  KeptActivations(const ActivationCount& count, const Transformer& model, const Layout& layout)
-      : count_(count), model_(model), layout_(layout) {
-    for (const bool experts : {false, true}) {
-      if (experts && !model.moe) continue;
-      whole_[experts] = count.attention() + count.ffn(experts);
-      kept_[experts] = kept(experts);
-    }
-  }
-  // Without recomputation.
-  [[nodiscard]] double whole(std::int64_t layer) const { return whole_[model_.has_experts(layer)]; }
-  // From forward to backward, by layer `in_chunk` of its chunk.
-  [[nodiscard]] double of(std::int64_t layer, std::int64_t in_chunk) const {
-    const std::int64_t offloaded = layout_.layer.activation_offload_layers;
-    if (layout_.layer.activation_offload && (offloaded == 0 || in_chunk < offloaded)) return 0;
-    if (is_recomputed(layout_, in_chunk)) return recomputed_;
-    return kept_[model_.has_experts(layer)];
-  }
-
- private:
-  [[nodiscard]] double kept(bool experts) const {
-    if (layout_.layer.recompute.kind == Recompute::selective_ops) {
-      return count_.hidden() + count_.attention_output() + count_.attention_core() +
-             count_.kept_products(experts);
-    }
-    if (layout_.layer.recompute.kind != Recompute::selective) return whole_[experts];
-    return whole_[experts] - count_.recomputed(layout_.layer.recompute.modules, experts);
-  }
-
-  const ActivationCount& count_;
-  const Transformer& model_;
-  const Layout& layout_;
-  std::array<double, 2> whole_{}, kept_{};  // [has experts]
-  double recomputed_ =
-      count_.hidden() / static_cast<double>(std::max<std::int64_t>(1, layout_.layer.recompute.chunk_layers));
-};
 
 }  // namespace
 
@@ -220,6 +63,73 @@ Result<MemoryForecast> memory_forecast(const Transformer& model, const Layout& l
 
 namespace {
 
+struct FsdpParameters {
+  double all = 0, trained = 0, largest_layer = 0, outside_layers = 0;
+  double largest_chunk = 0;  // of trained ones
+};
+
+// What fully sharded data parallelism holds beside the shards.
+struct FsdpBuffers {
+  double all_through = 0;           // gathered weights and buffers of gathers, over the whole step
+  double of_a_layer = 0;            // while it runs backward
+  double unreduced_parameters = 0;  // whose gradients wait, whole and in the type that they are reduced in
+};
+
+FsdpBuffers fsdp_buffers(const StepWork& work, const Layout& layout, const FsdpParameters& parameters,
+                         double weight) {
+  FsdpBuffers buffers;
+  // Those of layers may be gathered in 8 bits and stay so.
+  const Precision& precision = layout.layer.precision;
+  const double gathered = detail::is_narrow(precision.compute) && precision.fp8.gather_weights ? 1 : weight;
+  const Framework framework = layout.software.framework;
+  const bool fsdp2 = framework == Framework::torchtitan;
+  const double reduced = element_size(precision.reduction).value();
+  // The gradient of a layer, and behind it two copies in the type of the reduction: one travels, one is filled.
+  buffers.of_a_layer = parameters.largest_layer * (weight + (fsdp2 ? 2 * reduced : 0));
+  // Layers are gathered two at a time. The root of the model is gathered once, with what no layer holds: embedding, last
+  // norm, vocabulary layer (`_lazy_init` of fully_shard; FSDP 1 alike; DeepSpeed frees what it has used).
+  const bool keeps_root = fsdp2 || framework == Framework::fsdp || framework == Framework::pytorch;
+  const double root = keeps_root ? parameters.outside_layers * weight : 0;
+  const double layers = 2 * parameters.largest_layer * gathered;
+  // FSDP 2 gathers into buffers of a stream of its own and copies what it got to where it is used; the allocator hands
+  // memory of one stream to no other.
+  const double staging = fsdp2 ? std::max(root, layers) : 0;
+  if (work.stages == 1) {
+    buffers.all_through = root + (fsdp2 ? layers / 2 : layers) + staging;
+    return buffers;
+  }
+  // With a pipeline all is gathered once, and gradients of a chunk are reduced behind its last micro-batch: with one
+  // round of micro-batches a chunk is through before the one before it begins.
+  buffers.all_through =
+      (parameters.all - parameters.outside_layers) * gathered + parameters.outside_layers * weight + staging;
+  const bool one_round = work.virtual_stages > 1 && work.micro_batches <= work.stages;
+  buffers.unreduced_parameters = one_round ? parameters.largest_chunk : parameters.trained;
+  return buffers;
+}
+
+// Logits, their copies and gradients, at the worst moment of the loss. 16-bit logits take the place that a layer left
+// whose activations were not kept; the fp32 tensors behind them are too large for what remains of it.
+double loss_working(const ActivationCount& count, const Layout& layout, double vocab) {
+  const double logits = count.logits(vocab);
+  const double bytes = logits * loss_bytes_per_logit(layout.software, layout.layer.fused.compiled,
+                                                     layout.degrees.tensor > 1, count.element());
+  const double left = layout.layer.recompute.kind == Recompute::full ? count.forward_leaves() : 0;
+  return bytes + std::max(0.0, left - logits * count.element()) + count.gathered_head_input();
+}
+
+// PyTorch's pipelining receives every micro-batch of a step in a buffer of its own, activations and gradients, keeps
+// results until their backward, and of the last stage until the end of the step (`PipelineStage`).
+double pipeline_buffers(const ActivationCount& count, const StepWork& work, const Transformer& model,
+                        const Layout& layout, std::uint32_t stage, std::uint32_t held, bool has_head) {
+  if (layout.software.framework != Framework::torchtitan || work.stages == 1) return 0;
+  const double micro_batches = work.micro_batches;
+  const double to_come = std::max(0.0, micro_batches - held);  // those under way are kept activations
+  double bytes = stage > 0 ? to_come * count.hidden() : 0;
+  if (!has_head) return bytes + (micro_batches + held) * count.hidden();
+  bytes += (micro_batches - 1) * count.logits(number(padded_vocab_size(model, layout))) * count.element();
+  return bytes;
+}
+
 // All stages, where the busiest rank has `imbalance` times the mean.
 std::vector<StageMemory> stages_of(const StepWork& work, const Transformer& model, const Layout& layout,
                                    const PipelineShape& shape, double imbalance) {
@@ -233,7 +143,7 @@ std::vector<StageMemory> stages_of(const StepWork& work, const Transformer& mode
   const bool sixteen_bit =
       layout.layer.precision.compute != DType::fp32 && layout.layer.precision.compute != DType::tf32;
   const double weight = sixteen_bit ? 2 : 4;
-  const double narrow_copies = bytes_of_narrow_copies(layout.layer.precision);
+  const double narrow_copies = bytes_of_narrow_copies(layout.layer.precision, layout.layer.frozen_base);
   const double master = sixteen_bit && layout.layer.precision.master_weights
                             ? element_size(layout.layer.precision.master).value()
                             : 0;
@@ -251,7 +161,7 @@ std::vector<StageMemory> stages_of(const StepWork& work, const Transformer& mode
   std::vector<StageMemory> stages;
   stages.reserve(work.stages);
   for (std::uint32_t s = 0; s < work.stages; ++s) {
-    double dense = 0, expert = 0, trained_dense = 0, trained_expert = 0, largest_layer = 0;
+    double dense = 0, expert = 0, trained_dense = 0, trained_expert = 0, largest_layer = 0, largest_chunk = 0;
     double per_micro_batch = 0, dispatched = 0, one_layer = 0, in_layers = 0;
     bool has_head = false;
     // DualPipe: half of the micro-batches of its own stage, half of those of its mirror.
@@ -264,6 +174,8 @@ std::vector<StageMemory> stages_of(const StepWork& work, const Transformer& mode
       const ChunkWork& chunk = work.chunks[c];
       dense += chunk.dense_parameters;
       expert += chunk.expert_parameters;
+      largest_chunk =
+          std::max(largest_chunk, chunk.trained_dense_parameters + chunk.trained_expert_parameters);
       trained_dense += chunk.trained_dense_parameters;
       trained_expert += chunk.trained_expert_parameters;
       has_head = has_head || chunk.has_head;
@@ -283,7 +195,9 @@ std::vector<StageMemory> stages_of(const StepWork& work, const Transformer& mode
       if (chunk.has_embedding && model.hidden_dropout > 0) of_chunk += count.norm_mask();
       per_micro_batch += of_chunk / (mirrored ? 2 : number(layout.degrees.virtual_stages));
     }
+    const double outside_layers = dense + expert - in_layers;  // embeddings, the last norm
     StageMemory m;
+    double of_a_layer = 0, all_through = 0;         // working memory: at most at once; over the whole step
     const auto share = [&](double per_parameter) {  // of what is trained
       return per_parameter * (trained_dense / shards + trained_expert / expert_shards);
     };
@@ -293,18 +207,22 @@ std::vector<StageMemory> stages_of(const StepWork& work, const Transformer& mode
     if (layout.sharding.kind == Sharding::zero3) {
       // FSDP keeps one sharded copy, in fp32, and casts it while it gathers.
       m.weights = Bytes{share(master > 0 ? master : weight) + frozen * weight};
-      // With a pipeline they are reduced after the last micro-batch and whole until then, in the type they travel in
-      // (FSDP2, `unsharded_accumulated_grad`).
+      const FsdpBuffers fsdp = fsdp_buffers(work, layout,
+                                            {.all = all,
+                                             .trained = trained,
+                                             .largest_layer = largest_layer,
+                                             .outside_layers = outside_layers,
+                                             .largest_chunk = largest_chunk},
+                                            weight);
       const double whole = element_size(layout.layer.precision.reduction).value();
-      m.gradients = Bytes{work.stages > 1 ? trained * whole : share(sixteen_bit ? 4 : gradient)};
-      // Two layers are gathered at a time, and one layer's whole gradient; with a pipeline all layers are.
-      const double gathered = work.stages > 1 ? all : 2 * largest_layer;
-      m.working += Bytes{gathered * weight + largest_layer * weight};
+      m.gradients = Bytes{share(sixteen_bit ? 4 : gradient) + fsdp.unreduced_parameters * whole};
+      all_through += fsdp.all_through;
+      of_a_layer += fsdp.of_a_layer;
     } else {
       const double master_bytes = sharded ? share(master) : master * trained;
       m.weights = Bytes{weight * all + narrow_copies * in_layers + states * master_bytes};
       m.gradients = Bytes{layout.sharding.kind == Sharding::zero2 ? share(gradient) : gradient * trained};
-      if (layout.sharding.kind == Sharding::zero2) m.working += Bytes{largest_layer * gradient};
+      if (layout.sharding.kind == Sharding::zero2) of_a_layer += largest_layer * gradient;
     }
     m.optimizer = Bytes{states * (sharded ? share(moment) : moment * trained)};
     const std::uint32_t held = peak_activations_held(shape, s);
@@ -312,11 +230,13 @@ std::vector<StageMemory> stages_of(const StepWork& work, const Transformer& mode
     m.activations = Bytes{per_micro_batch * held};
     m.dispatched = Bytes{dispatched / (mirrored ? 2 : number(layout.degrees.virtual_stages)) * held};
     // While a layer's backward runs, its recomputed activations and the gradients of its tensors are there.
-    m.working +=
-        Bytes{layout.layer.recompute.kind == Recompute::full ? one_layer : kBackwardWorkingShare * one_layer};
-    if (has_head) {
-      m.working = std::max(m.working, Bytes{count.logits(number(padded_vocab_size(model, layout)))});
-    }
+    of_a_layer +=
+        count.gathered_in_backward() +
+        (layout.layer.recompute.kind == Recompute::full ? one_layer : kBackwardWorkingShare * one_layer);
+    const double of_the_loss =
+        has_head ? loss_working(count, layout, number(padded_vocab_size(model, layout))) : 0;
+    all_through += pipeline_buffers(count, work, model, layout, s, held, has_head);
+    m.working = Bytes{all_through + std::max(of_a_layer, of_the_loss)};
     const double groups = 1 + (layout.degrees.tensor > 1 ? 1 : 0) + (layout.degrees.pipeline > 1 ? 2 : 0) +
                           (layout.degrees.context > 1 ? 1 : 0) + (layout.degrees.expert > 1 ? 1 : 0);
     m.communication = Bytes{layout.world_size() > 1 ? groups * kCommunicatorBytes : 0};

@@ -1,0 +1,129 @@
+// Tensors that a layer, the vocabulary layer and the loss need on one rank, in bytes of one micro-batch: what is kept
+// for the backward pass, and what is there for a moment.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "stepcast/workload/detail/narrow_types.h"
+#include "stepcast/workload/framework_habits.h"
+#include "stepcast/workload/layout.h"
+#include "stepcast/workload/transformer.h"
+
+namespace stepcast::detail {
+
+// Sizes of one layer on one rank, in bytes of one micro-batch.
+class ActivationCount {
+ public:
+  // `imbalance`: visits of the busiest rank over the mean of all.
+  ActivationCount(const Transformer& model, const Layout& layout, double imbalance)
+      : model_(model),
+        imbalance_(imbalance),
+        layout_(layout),
+        element_(element_size(is_narrow(layout.layer.precision.compute) ? layout.layer.precision.other
+                                                                        : layout.layer.precision.compute)
+                     .value()),
+        tp_(number(layout.degrees.tensor)),
+        tokens_(number(layout.batch.micro_batch_sequences) * number(layout.batch.seq_len_tokens) /
+                number(layout.degrees.context)),
+        norm_tokens_(layout.layer.sequence_parallel ? tokens_ / tp_ : tokens_) {}
+
+  [[nodiscard]] double element() const { return element_; }
+  // A tensor of the width of the model where sequence parallelism spreads tokens.
+  [[nodiscard]] double hidden() const { return norm_tokens_ * number(model_.hidden_size) * element_; }
+  [[nodiscard]] double norm_mask() const { return norm_tokens_ * number(model_.hidden_size); }
+  [[nodiscard]] double queries_keys_values() const {
+    return tokens_ * element_ / tp_ *
+           (number(model_.n_heads) * number(model_.qk_head_dim()) +
+            number(std::max(model_.kv_heads(), model_.latent_attention ? model_.n_heads : 0)) *
+                number(model_.qk_head_dim() + model_.value_head_dim()));
+  }
+  [[nodiscard]] double attention_output() const {
+    return tokens_ * element_ / tp_ * number(model_.n_heads * model_.value_head_dim());
+  }
+  // Softmax, and with dropout its mask and its output.
+  [[nodiscard]] double attention_core() const;
+  // What a linear layer keeps of its input: with fp8 one byte an element. TorchAO's keeps the input as it came and casts
+  // it again (`Float8Linear`).
+  // The input serves the gradient of the weight: frozen weights without an adapter need none.
+  [[nodiscard]] double linear_input(double bytes, bool fp8_linear, bool adapter) const {
+    if (layout_.layer.frozen_base && !(adapter && layout_.layer.adapters.rank > 0)) return 0;
+    const bool narrow = fp8_linear && is_narrow(layout_.layer.precision.compute) &&
+                        layout_.software.framework != Framework::torchtitan;
+    return narrow ? bytes / element_ : bytes;
+  }
+  // What an activation needs in the backward pass.
+  [[nodiscard]] double activation_inputs(double bytes) const {
+    return layout_.layer.narrow_activation_inputs ? bytes / element_ : bytes;
+  }
+  [[nodiscard]] double attention() const {
+    return hidden() +
+           linear_input(hidden(), layout_.layer.precision.fp8.attention_linears, layout_.layer.adapters.qkv) +
+           queries_keys_values() + attention_output() + attention_core() +
+           (model_.hidden_dropout > 0 ? norm_mask() : 0);
+  }
+  [[nodiscard]] double ffn(bool experts) const;
+  // What selective recomputation of `modules` does not keep.
+  [[nodiscard]] double recomputed(const RecomputedModules& modules, bool experts) const;
+  // Results of matrix products that per-op selective recomputation keeps: of every second one (TorchTitan).
+  [[nodiscard]] double kept_products(bool experts) const;
+  // What the forward pass of a dense layer needs beside what stays, and frees again: its input gathered from the
+  // tensor-parallel ranks and its result before that is spread, unless transfers run beside products, and the wide
+  // tensors of the FFN.
+  [[nodiscard]] double forward_leaves() const {
+    return (layout_.layer.overlap.tensor_parallel ? 0 : 2 * whole_hidden()) +
+           (model_.gated_ffn ? 3 : 2) * tokens_ * number(model_.ffn_hidden_size) / tp_ * element_;
+  }
+  // A tensor of the width of the model that sequence parallelism does not spread.
+  [[nodiscard]] double whole_hidden() const { return tokens_ * number(model_.hidden_size) * element_; }
+  // Whole tensors that exist while a part of a layer runs backward, if sequence parallelism spreads those that are kept:
+  // its input and its gradient, gathered again, and the gradient of the input before it is spread. Transfers that run
+  // beside products need no place for the last one.
+  [[nodiscard]] double gathered_in_backward() const {
+    if (tp_ <= 1 || !layout_.layer.sequence_parallel) return 0;
+    return (layout_.layer.overlap.tensor_parallel ? 2 : 3) * whole_hidden();
+  }
+  // The input of the vocabulary layer, where it is gathered from the ranks and kept for its gradient.
+  [[nodiscard]] double gathered_head_input() const {
+    return tp_ > 1 && layout_.layer.sequence_parallel ? whole_hidden() : 0;
+  }
+  [[nodiscard]] double logits(double vocab) const { return tokens_ * vocab / tp_; }
+
+ private:
+  static double number(std::int64_t value) { return static_cast<double>(value); }
+
+  const Transformer& model_;
+  double imbalance_;
+  const Layout& layout_;
+  double element_, tp_, tokens_, norm_tokens_;
+};
+
+// Activations of layers; those that are alike are counted once.
+class KeptActivations {
+ public:
+  KeptActivations(const ActivationCount& count, const Transformer& model, const Layout& layout)
+      : count_(count), model_(model), layout_(layout) {
+    for (const bool experts : {false, true}) {
+      if (experts && !model.moe) continue;
+      whole_[experts] = count.attention() + count.ffn(experts);
+      kept_[experts] = kept(experts);
+    }
+  }
+  // Without recomputation.
+  [[nodiscard]] double whole(std::int64_t layer) const { return whole_[model_.has_experts(layer)]; }
+  // From forward to backward, by layer `in_chunk` of its chunk.
+  [[nodiscard]] double of(std::int64_t layer, std::int64_t in_chunk) const;
+
+ private:
+  [[nodiscard]] double kept(bool experts) const;
+
+  const ActivationCount& count_;
+  const Transformer& model_;
+  const Layout& layout_;
+  std::array<double, 2> whole_{}, kept_{};  // [has experts]
+  double recomputed_ =
+      count_.hidden() / static_cast<double>(std::max<std::int64_t>(1, layout_.layer.recompute.chunk_layers));
+};
+
+}  // namespace stepcast::detail
