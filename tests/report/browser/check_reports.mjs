@@ -2,6 +2,7 @@
 // the console, no request, nothing outside its box, tables that sort, flags that are copied, a dark page.
 //
 //   node check_reports.mjs OUT_DIR PAGE.html...
+//   node check_reports.mjs --can-run
 //
 // Needs puppeteer-core (or playwright-core) where NODE_PATH or a node_modules folder above has it, and a Chromium
 // ($STEPCAST_CHROMIUM, else the usual names). Screenshots go to OUT_DIR. Exit code 77: nothing to test with.
@@ -17,10 +18,11 @@ let puppeteer;
 try {
   const module = require.resolve('puppeteer-core', {paths: [process.cwd(), ...(process.env.NODE_PATH || '').split(':').filter(Boolean)]});
   puppeteer = (await import(pathToFileURL(module))).default ?? require(module);
-} catch (error) { skip(`no puppeteer-core (npm install puppeteer-core; ${error.code})`); }
+} catch (error) { skip(`no puppeteer-core, which ./dev test installs (${error.code})`); }
 const browsers = [process.env.STEPCAST_CHROMIUM, '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
 const executablePath = browsers.find(file => file && fs.existsSync(file));
 if (!executablePath) skip('no Chromium');
+if (process.argv[2] === '--can-run') process.exit(0);
 
 const [out, ...pages] = process.argv.slice(2);
 fs.mkdirSync(out, {recursive: true});
@@ -101,18 +103,34 @@ for (const file of pages) {
   });
   if (copied) say(`copying: ${copied}`);
 
-  // The schedule zooms, and comes back.
-  const zoomed = await tab.evaluate(() => {
-    const plot = document.querySelector('.schedule');
-    if (!plot) return '';
-    const bars = plot.querySelector('svg.bars'), before = bars.getAttribute('viewBox');
-    const buttons = Array.from(plot.nextElementSibling.querySelectorAll('button'));
-    buttons[0].click();
-    const close = bars.getAttribute('viewBox');
-    buttons[2].click();
-    return close !== before && bars.viewBox.baseVal.width === Number(before.split(' ')[2]) ? '' : `from ${before} to ${close}`;
-  });
-  if (zoomed) say(`zooming: ${zoomed}`);
+  // The schedule zooms, is dragged, says what is pointed at, and comes back.
+  const schedule = await tab.$('.schedule svg.bars');
+  if (schedule) {
+    const view = () => tab.evaluate(() => document.querySelector('.schedule svg.bars').getAttribute('viewBox').split(' ').map(Number));
+    const press = at => tab.evaluate(n => document.querySelector('.schedule').nextElementSibling.querySelectorAll('button')[n].click(), at);
+    const whole = await view();
+    await press(0);
+    const close = await view();
+    if (!(close[2] < whole[2])) say(`zooming: from ${whole} to ${close}`);
+    await schedule.evaluate(one => one.scrollIntoView({block: 'center'}));
+    const box = await schedule.boundingBox(), y = box.y + box.height / 2;
+    await tab.mouse.move(box.x + box.width * 0.6, y);
+    await tab.mouse.down();
+    await tab.mouse.move(box.x + box.width * 0.4, y, {steps: 4});
+    await tab.mouse.up();
+    const moved = await view();
+    if (!(moved[0] > close[0] && moved[2] === close[2])) say(`dragging: from ${close} to ${moved}`);
+    await press(2);
+    if (String(await view()) !== String(whole)) say(`showing all: ${await view()} instead of ${whole}`);
+    const told = await tab.evaluate(() => {
+      const bar = document.querySelector('.schedule path[data-row]'), [, x, top] = bar.getAttribute('d').match(/M(\d+) ([\d.]+)/).map(Number);
+      const bars = bar.closest('svg.bars'), place = bars.getBoundingClientRect(), box = bars.viewBox.baseVal;
+      const event = new PointerEvent('pointermove', {bubbles: true, clientX: place.left + (x + 1) / box.width * place.width, clientY: place.top + top / box.height * place.height});
+      bars.dispatchEvent(event);
+      return Array.from(document.querySelectorAll('.tip')).some(tip => tip.style.display !== 'none' && tip.textContent.includes(' ms'));
+    });
+    if (!told) say('pointing at a bar says nothing');
+  }
 
   // Dark by the button, and by the system.
   const brightness = () => tab.evaluate(() => {
@@ -127,9 +145,31 @@ for (const file of pages) {
   await tab.reload();
   if (await brightness() > 80) say('a dark system has no dark page');
 
-  // Without the script the same is there to read.
+  // On paper: a whole number of sheets, folded parts open, no buttons.
+  await tab.emulateMediaFeatures([{name: 'prefers-color-scheme', value: 'light'}]);
+  await tab.pdf({path: path.join(out, `${name}.pdf`), format: 'A4', printBackground: false});
+  if (fs.statSync(path.join(out, `${name}.pdf`)).size < 10000) say('the print is empty');
+  await tab.emulateMediaType('print');
+  const printed = await tab.evaluate(() => {
+    const shown = one => getComputedStyle(one).display !== 'none' && one.getClientRects().length > 0;
+    return {buttons: Array.from(document.querySelectorAll('button')).filter(shown).length, folded: document.querySelectorAll('details:not([open])').length};
+  });
+  if (printed.buttons) say(`${printed.buttons} buttons are printed`);
+  if (printed.folded) say(`${printed.folded} parts stay folded on paper`);
+  await tab.emulateMediaType('screen');
+
+  // Without the script the same is there to read: every heading, table and picture, and no button that does nothing.
+  const content = () => tab.evaluate(() => ({
+    text: Array.from(document.querySelectorAll('.stepcast h1, .stepcast h2, .stepcast .verdict, .stepcast td, .stepcast dd')).map(one => one.firstChild?.textContent).join('|'),
+    pictures: document.querySelectorAll('.plot > svg').length}));
+  await tab.reload({waitUntil: 'load'});
+  const scripted = await content();
   await tab.setJavaScriptEnabled(false);
   await tab.goto(pathToFileURL(path.resolve(file)).href, {waitUntil: 'load'});
+  const plain = await content();
+  if (plain.text !== scripted.text || plain.pictures !== scripted.pictures) say('without the script something is missing');
+  for (const text of await tab.evaluate(outside)) say(`without the script: ${text}`);
+  if (await tab.evaluate(() => Array.from(document.querySelectorAll('button')).some(one => one.getClientRects().length > 0))) say('without the script there are buttons');
   await tab.setJavaScriptEnabled(true);
   await tab.close();
 }

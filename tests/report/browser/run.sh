@@ -1,8 +1,17 @@
 #!/bin/sh
-# run.sh STEPCAST NODE OUT: makes a page of every verb and has check_reports.mjs open them. From the root of the checkout.
+# run.sh STEPCAST OUT: makes a page of every verb and has check_reports.mjs open them. From the root of the checkout.
+# Exit code 77: there is no Node, or what check_reports.mjs needs is missing.
 set -eu
-stepcast=$1 node=$2 out=$3
+stepcast=$1 out=$2
 here=$(dirname "$0")
+if ! command -v node >/dev/null; then
+  echo 'skipped: no node'
+  exit 77
+fi
+modules=${STEPCAST_BROWSER_MODULES:-$PWD/build/browser/node_modules}
+export NODE_PATH="$modules${NODE_PATH:+:$NODE_PATH}"
+node "$here/check_reports.mjs" --can-run || exit $?
+rm -rf "$out"
 mkdir -p "$out"
 page() { # NAME VERB ARGUMENTS...
   name=$1
@@ -18,4 +27,4 @@ page plan plan --model llama-3-8b --gpus 32 --gbs 128
 page training plan --model llama-3-8b --platform dgx-a100,dgx-h100 --gpus 32,64 --gbs 256 --train-tokens 1T --within 90d
 page shard shard --generate 2021 --gpus 8 --evaluations 100
 page compare compare "$out/predict.html" "$out/predict-long.html"
-exec "$node" "$here/check_reports.mjs" "$out/screenshots" "$out"/*.html
+exec node "$here/check_reports.mjs" "$out/screenshots" "$out"/*.html
