@@ -6,7 +6,8 @@
 
 A block is ```console, a line `$ COMMAND` (a pipe of stepcast and of head, tail, grep, sed) and the output. Words have to be
 the same; numbers may differ by one in a hundred, as compilers round differently. Commands run in the root of the checkout
-and leave nothing behind: what they write goes to a folder that is named $OUT."""
+and leave nothing behind: what they write goes to a folder that is named $OUT. Those that name $STEPCAST_DATA are left as
+they stand where it is not set."""
 
 import os
 import pathlib
@@ -30,6 +31,8 @@ def output_of(command, program, folder):
     environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "OUT": folder, "LC_ALL": "C.UTF-8"}
     run = subprocess.run(["bash", "-c", command], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=240)
     text = (run.stdout + run.stderr).replace(folder, "$OUT")
+    if os.environ.get("STEPCAST_DATA"):
+        text = text.replace(os.environ["STEPCAST_DATA"], "$STEPCAST_DATA")
     return "".join(line.rstrip() + "\n" for line in text.splitlines())
 
 
@@ -54,6 +57,9 @@ def main():
             nonlocal blocks
             blocks += 1
             begin, command, written, end = match.groups()
+            if "$STEPCAST_DATA" in command and not os.environ.get("STEPCAST_DATA"):
+                print(f"not run, as STEPCAST_DATA is not set: {command}", end="")
+                return match.group()
             line = command[2:].replace("\\\n", " ")
             printed = output_of(line, program, folder)
             before, now = written.splitlines(), printed.splitlines()

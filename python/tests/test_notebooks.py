@@ -1,4 +1,4 @@
-"""The notebooks of examples/ run from their first cell to the last, and every last expression shows itself."""
+"""The notebooks of examples/ run from their first cell to the last, and every last expression shows itself, with pictures."""
 
 import ast
 import json
@@ -18,6 +18,7 @@ def test_there_are_notebooks():
 def test_notebook(path, monkeypatch, capsys):
     monkeypatch.chdir(path.parent)  # as Jupyter does
     names = {"__name__": "__main__"}
+    pictures = 0
     for cell in json.loads(path.read_text())["cells"]:
         if cell["cell_type"] != "code":
             continue
@@ -28,5 +29,8 @@ def test_notebook(path, monkeypatch, capsys):
             continue
         shown = eval(compile(ast.Expression(last.value), f"{path.name}:{cell['id']}", "eval"), names)
         if shown is not None:
-            assert "<table" in shown._repr_html_() and repr(shown)
+            html = shown._repr_html_()
+            assert "<table" in html and repr(shown)
+            pictures += html.count("<svg")
+    assert pictures
     assert capsys.readouterr().out
