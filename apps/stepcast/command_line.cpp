@@ -1,11 +1,14 @@
 #include "command_line.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstdio>
 #include <exception>
 #include <functional>
 #include <iostream>
 #include <new>
+#include <span>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -40,7 +43,29 @@ std::string one_line(std::string_view text) {
   return without_controls(line);
 }
 
-thread_local const VerbSink* current_sink = nullptr;  // of the verb that run_verb() runs on this thread
+thread_local const VerbSink* current_sink = nullptr;      // of the verb that run_verb() runs on this thread
+thread_local std::span<const char* const> current_words;  // of the action that runs on this thread
+
+struct Running {
+  explicit Running(std::span<const char* const> words) : before(std::exchange(current_words, words)) {}
+  ~Running() { current_words = before; }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+  std::span<const char* const> before;
+};
+
+// What a POSIX shell reads as `word`.
+std::string shell_word(std::string_view word) {
+  constexpr std::string_view kPlain = "-_./,:=+@%^";
+  const auto is_plain = [&](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           kPlain.find(c) != std::string_view::npos;
+  };
+  if (!word.empty() && std::all_of(word.begin(), word.end(), is_plain)) return std::string{word};
+  std::string quoted = "'";
+  for (const char c : word) c == '\'' ? quoted += "'\\''" : quoted += c;
+  return quoted + "'";
+}
 
 int fail(int code, std::string_view message) {
   if (current_sink != nullptr) {
@@ -180,6 +205,7 @@ int parse_and_run(int argc, const char* const* argv) {
 
   for (const Declared& verb : declared) {
     if (!verb.app->parsed()) continue;
+    const Running running{{argv, static_cast<std::size_t>(argc)}};
     const Result<int> result = verb.action();
     if (!result.ok()) {
       return fail(result.error().is_of_machine() ? kInternalError : kBadInput, result.error().message());
@@ -214,6 +240,13 @@ int run_command_line(int argc, const char* const* argv) {
 }
 
 const VerbSink* verb_sink() { return current_sink; }
+
+std::string given_command() {
+  if (current_words.empty()) return {};
+  std::string command = "stepcast";
+  for (const char* word : current_words.subspan(1)) command += " " + shell_word(word);
+  return command;
+}
 
 void offer_table(const std::string& name, const std::function<std::string()>& csv) {
   if (current_sink != nullptr && current_sink->listener->wants_tables) {

@@ -1,10 +1,15 @@
 // Reads a command line, runs one verb, and turns what can go wrong into one line and an exit code.
 #pragma once
 
+#include <string>
+
 namespace stepcast::cli {
 
 // `argv` as main() gets it. Writes to standard output and standard error; the exit code is one of verbs.h. May be called
 // several times in one process (fuzz/command_line_fuzz.cpp does).
 [[nodiscard]] int run_command_line(int argc, const char* const* argv);
+
+// The command line that is being run, for a shell: "stepcast predict --model 'my model.json'". Empty outside of an action.
+[[nodiscard]] std::string given_command();
 
 }  // namespace stepcast::cli

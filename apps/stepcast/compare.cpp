@@ -67,8 +67,9 @@ Result<int> run(const Options& options) {
   const Comparison comparison = compare(pair.first, pair.second);
   const std::string json = comparison_json(comparison, options.a, options.b);
   if (report.is_wanted()) {
-    STEPCAST_TRY(report.give(
-        comparison_document(comparison, {.a = options.a, .b = options.b}, comparison.verdict, json)));
+    const auto source = [](const Forecast& f) { return std::string{to_string(f.source)}; };
+    const ComparisonNames names{options.a, options.b, source(pair.first), source(pair.second)};
+    STEPCAST_TRY(report.give(comparison_document(comparison, names, comparison.verdict, json)));
   }
   if (options.json) {
     print("{}", json);

@@ -19,8 +19,10 @@
 #include "stepcast/describe/dlrm_job.h"
 #include "stepcast/logs/logged_run.h"
 #include "stepcast/report/batch_series.h"
+#include "stepcast/report/log_document.h"
 #include "stepcast/report/log_report.h"
 #include "stepcast/report/scaling_series.h"
+#include "stepcast/report/series_document.h"
 #include "stepcast/trace/file_ranks.h"
 
 #include "described_step.h"
@@ -60,28 +62,50 @@ constexpr auto kOfBoth = std::to_array<std::string_view>(
      "--train-tokens", "--train-samples", "--train-iterations", "--gpu-hour-price", "--gpu-power-watts",
      "--timeline", "--json", "--dtype"});
 
+std::vector<std::filesystem::path> inputs_of(const Options& options) {
+  const PredictRequest& request = options.request;
+  std::vector<std::filesystem::path> inputs = options.traces.places;
+  inputs.insert(inputs.end(), options.traces.second_places.begin(), options.traces.second_places.end());
+  for (const std::string& file :
+       {request.job.model, request.platform, options.tables, options.indices, options.plan,
+        options.command_line, options.torchtitan, options.deepspeed}) {
+    std::error_code ignored;
+    if (!file.empty() && std::filesystem::is_regular_file(file, ignored)) inputs.emplace_back(file);
+  }
+  return inputs;
+}
+
 // The run of a log, forecast and held against it.
 Result<int> run_log(const Options& options) {
-  for (const char* flag : {"--sensitivity", "--explain", "--published", "--require-fit", "--report"}) {
+  for (const char* flag : {"--sensitivity", "--explain", "--published", "--require-fit"}) {
     if (options.app->get_option(flag)->count() > 0)
       return Error{fmt::format("{} is not for --from-log", flag)}.advice("predict the run without its log");
   }
-  if (options.report.format == "md") return Error{"--format md is not for --from-log"}.advice("json or text");
   PredictLogRequest request;
   request.log = options.from_log;
   const DescribedStep step = described(options);
   STEPCAST_ASSIGN(request.request, request_of(step));
   if (!step.platform_is_named) request.request.platform.clear();
+  std::vector<std::filesystem::path> inputs = inputs_of(options);
+  inputs.emplace_back(options.from_log);
+  STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.report, inputs));
+  request.pictures = report.is_wanted();
   const Session session;
   std::optional<ProgressLine> progress{std::in_place, "predict from a log"};
   request.progress = progress->reading("predict from a log");
   STEPCAST_ASSIGN(const PredictedLog predicted, session.predict(request));
   progress.reset();
+  if (report.is_wanted()) {
+    STEPCAST_TRY(report.give(log_forecast_document(predicted.forecast, *predicted.run, predicted.comparison,
+                                                   predicted.illustrations())));
+    if (report.is_markdown()) return kSuccess;
+  }
   print("{}", options.json ? predicted_log_json(predicted.forecast, *predicted.run, predicted.comparison)
                            : predicted_log_text(predicted.forecast, *predicted.run, predicted.comparison));
   if (!options.timeline.empty() && !options.json) {
     print("\nTimeline written to {}: open it at https://ui.perfetto.dev\n", options.timeline);
   }
+  if (!options.json) report.note();
   return kSuccess;
 }
 
@@ -138,26 +162,6 @@ Result<PredictTraceRequest> request_of_traces(const Options& options) {
   return request;
 }
 
-// A report is of one answer.
-Status check_one_answer(const Options& options) {
-  if (options.report.file.empty() && options.report.format != "md") return Ok{};
-  return Error{"a report shows one forecast"}.advice(
-      "name one batch and one number of GPUs, or leave out --report and --format md");
-}
-
-std::vector<std::filesystem::path> inputs_of(const Options& options) {
-  const PredictRequest& request = options.request;
-  std::vector<std::filesystem::path> inputs = options.traces.places;
-  inputs.insert(inputs.end(), options.traces.second_places.begin(), options.traces.second_places.end());
-  for (const std::string& file :
-       {request.job.model, request.platform, options.tables, options.indices, options.plan,
-        options.command_line, options.torchtitan, options.deepspeed}) {
-    std::error_code ignored;
-    if (!file.empty() && std::filesystem::is_regular_file(file, ignored)) inputs.emplace_back(file);
-  }
-  return inputs;
-}
-
 // The page and the Markdown of a forecast; their JSON is what --json prints.
 Status give_report(const ReportOutput& report, const Illustrated& answer, bool explained) {
   ReportDocument document = forecast_document(answer.forecast, answer.illustrations());
@@ -174,10 +178,10 @@ Result<int> predict_batches(const Options& options, PredictTraceRequest request,
   if (options.sensitivity) {
     return Error{"sensitivities are those of one batch"}.advice("name one with --batch");
   }
-  STEPCAST_TRY(check_one_answer(options));
   if (!request.timeline.empty()) {
     return Error{"a time line shows one batch"}.advice("name one with --batch, or leave out --timeline");
   }
+  STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.report, inputs_of(options)));
   std::vector<std::int64_t> batches = options.batches;
   std::sort(batches.begin(), batches.end());
   batches.erase(std::unique(batches.begin(), batches.end()), batches.end());
@@ -187,7 +191,10 @@ Result<int> predict_batches(const Options& options, PredictTraceRequest request,
     STEPCAST_ASSIGN(Forecast forecast, session.predict(request));
     series.push_back({batch, std::move(forecast)});
   }
+  if (report.is_wanted()) STEPCAST_TRY(report.give(batch_series_document(series)));
+  if (report.is_markdown()) return kSuccess;
   print("{}", options.json ? batch_series_json(series) : batch_series_text(series));
+  if (!options.json) report.note();
   return kSuccess;
 }
 
@@ -273,10 +280,13 @@ Result<int> run_dlrm(const Options& options) {
     if (!request.timeline.empty() || !request.plan.empty()) {
       return Error{"a time line and a plan are of one step"}.advice("name one number of GPUs and one batch");
     }
-    STEPCAST_TRY(check_one_answer(options));
+    STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.report, inputs_of(options)));
     STEPCAST_ASSIGN(const std::vector<ScalingPoint> series,
                     session.predict_series(request, options.gpus, options.batches));
+    if (report.is_wanted()) STEPCAST_TRY(report.give(scaling_series_document(series)));
+    if (report.is_markdown()) return kSuccess;
     print("{}", options.json ? scaling_series_json(series) : scaling_series_text(series));
+    if (!options.json) report.note();
     return kSuccess;
   }
   STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.report, inputs_of(options)));

@@ -2,6 +2,7 @@
 
 #include "stepcast/report/html/page.h"
 
+#include "command_line.h"
 #include "outputs.h"
 #include "verbs.h"
 
@@ -27,7 +28,8 @@ Result<ReportOutput> ReportOutput::at(const ReportOptions& options,
   return output;
 }
 
-Status ReportOutput::give(const ReportDocument& document) const {
+Status ReportOutput::give(ReportDocument document) const {
+  document.command = given_command();
   if (markdown_) print("{}", report_markdown(document));
   return file_ ? file_->write(report_html(document)) : Status{Ok{}};
 }

@@ -33,8 +33,8 @@ class ReportOutput {
   [[nodiscard]] bool is_wanted() const { return file_.has_value() || markdown_; }
   // Instead of the text.
   [[nodiscard]] bool is_markdown() const { return markdown_; }
-  // Writes the page where a file was named, and prints Markdown where that was asked for.
-  [[nodiscard]] Status give(const ReportDocument& document) const;
+  // Writes the page where a file was named, and prints Markdown where that was asked for; with the command line that runs.
+  [[nodiscard]] Status give(ReportDocument document) const;
   // "Report written to ...", behind the text of an answer.
   void note() const;
 

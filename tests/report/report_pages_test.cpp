@@ -2,7 +2,10 @@
 
 #include <string>
 #include <utility>
+#include <variant>
+#include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,8 +15,12 @@
 #include "stepcast/report/comparison_document.h"
 #include "stepcast/report/html/assets.h"
 #include "stepcast/report/html/charts.h"
+#include "stepcast/report/log_document.h"
+#include "stepcast/report/log_report.h"
 #include "stepcast/report/plan_document.h"
 #include "stepcast/report/replay_report.h"
+#include "stepcast/report/series_document.h"
+#include "stepcast/report/text_table.h"
 
 #include "tests/report/html_check.h"
 #include "tests/support/paths.h"
@@ -25,6 +32,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 constexpr const char* kHostile =
     "</script><script>alert(1)</script>\"'><img src=x onerror=alert(1)>\x1B[31m\xE2\x80\xAE|`_*";
@@ -48,6 +56,18 @@ void expect_sound(const std::string& page, const std::string& json) {
   for (std::size_t at = 0; (at = inside.find("\\u003c", at)) != std::string::npos;)
     inside.replace(at, 6, "<");
   EXPECT_EQ(inside, json);
+}
+
+// Every row has a cell for every column.
+void expect_tables_whole(const ReportDocument& document) {
+  for (const ReportSection& section : document.sections) {
+    for (const ReportBlock& block : section.blocks) {
+      const auto* table = std::get_if<ReportTable>(&block);
+      if (table == nullptr) continue;
+      for (const auto& row : table->rows)
+        EXPECT_EQ(row.size(), table->columns.size()) << section.title << ": " << row.front().text;
+    }
+  }
 }
 
 Forecast small_forecast() {
@@ -129,12 +149,75 @@ TEST(ReportPages, DescribedStepShowsItsSchedule) {
   EXPECT_EQ(passes.rows[0].bars.back().part, PicturePart::update);
   EXPECT_NEAR(passes.length_ms, answer->forecast.step_time_ms, 1e-6 * passes.length_ms);
   EXPECT_EQ(answer->forecast.step_time_ms, session.predict(request)->step_time_ms);
-  const std::string page = report_html(forecast_document(answer->forecast, answer->illustrations()));
+  const ReportDocument document = forecast_document(answer->forecast, answer->illustrations());
+  expect_tables_whole(document);
+  const std::string page = report_html(document);
   expect_sound(page, forecast_json(answer->forecast));
   for (const char* title : {"Where the time goes", "Memory of a GPU", "Schedule of the pipeline",
                             "What 10 % more of a resource would save", "What this rests on"}) {
     EXPECT_THAT(page, HasSubstr(title));
   }
+}
+
+// 8 samples in 10 ms on 2 GPUs are 800 a second; 32 in 20 ms on 8 are 1,600, and four times as many GPUs could do 3,200.
+// Half as long and twice as long at p10 and p90 would not change that: the middle is compared.
+TEST(ReportPages, SeriesOfGpusShowsWhatScalingCosts) {
+  Forecast slower = small_forecast();
+  slower.n_gpus = 8;
+  slower.step_time_ms = 20;
+  slower.step_time_p90_ms = 25;
+  slower.classes[0].exposed_comm_ms = slower.classes[1].exposed_comm_ms = 11;
+  const std::vector<ScalingPoint> series = {{2, 8, small_forecast(), 5}, {8, 32, slower, 5}};
+  const ReportDocument document = scaling_series_document(series);
+  EXPECT_EQ(document.verdict,
+            "From 2 GPUs to 8 GPUs the samples per second go from 800 to 1,600: 50.0 % of what as many GPUs "
+            "would give without loss. Exposed communication goes from 10.0 to 55.0 % of the step.");
+  expect_tables_whole(document);
+  expect_sound(report_html(document), scaling_series_json(series));
+  EXPECT_THAT(report_markdown(document),
+              HasSubstr("| 8 | 32 | 20.00 | 9.000 | 25.00 | fitted | 5.000 | 1,600 | 50.0 |"));
+}
+
+// 1,000 samples a second with 4, 3,000 with 16, which does not fit: 4 it is.
+TEST(ReportPages, SeriesOfBatchesNamesTheFastestThatFits) {
+  Forecast small = small_forecast(), large = small_forecast();
+  small.throughput.samples_per_s = 1000;
+  large.throughput.samples_per_s = 3000;
+  small.memory.emplace();
+  small.memory->margin_GiB = 1;
+  large.memory.emplace();
+  large.memory->margin_GiB = -1;
+  const std::vector<BatchForecast> series = {{4, small}, {16, large}};
+  const ReportDocument document = batch_series_document(series);
+  EXPECT_EQ(
+      document.verdict,
+      "Most samples per second come from 4 samples per rank: 1,000, in steps of 10.00 ms (p10 9.000, p90 "
+      "12.00).");
+  expect_tables_whole(document);
+  expect_sound(report_html(document), batch_series_json(series));
+  EXPECT_THAT(report_markdown(document), HasSubstr("| out of memory |"));
+}
+
+TEST(ReportPages, LogStandsBesideItsForecast) {
+  const Session session;
+  PredictLogRequest request{.log = source_dir() / "tests" / "golden" / "logs" / "train.log"};
+  const auto plain = session.predict(request);
+  request.pictures = true;
+  const auto shown = session.predict(request);
+  ASSERT_TRUE(shown.ok()) << shown.error().message();
+  EXPECT_EQ(plain->forecast.step_time_ms, shown->forecast.step_time_ms);
+  const Comparison& c = shown->comparison;
+  const ReportDocument document =
+      log_forecast_document(shown->forecast, *shown->run, c, shown->illustrations());
+  EXPECT_THAT(document.verdict,
+              StartsWith(fmt::format("The forecast is {} % off: ",
+                                     table_signed(100 * (c.a_step_time_ms / c.b_step_time_ms - 1), 1))));
+  expect_tables_whole(document);
+  const std::string page = report_html(document);
+  expect_sound(page, predicted_log_json(plain->forecast, *plain->run, plain->comparison));
+  for (const char* title :
+       {"Forecast and log", "What the log tells", "What 10 % more of a resource would save"})
+    EXPECT_THAT(page, HasSubstr(title));
 }
 
 TEST(ReportPages, ReplayShowsWhoWaitsForWhom) {
@@ -145,6 +228,7 @@ TEST(ReportPages, ReplayShowsWhoWaitsForWhom) {
   ASSERT_EQ(replayed->pictures.ranks.rows.size(), 4U);
   // The rows of a rank sum to its step, however small the slots are.
   const ReportDocument document = replay_document(*replayed->analysis, &replayed->pictures);
+  expect_tables_whole(document);
   for (std::size_t r = 0; r < 4; ++r) {
     double sum = 0;
     for (const PictureBar& bar : replayed->pictures.ranks.rows[r].bars) sum += bar.time_ms;
@@ -184,8 +268,12 @@ TEST(ReportPages, ComparisonIsAWaterfall) {
   b.classes[0].idle_ms = {{"pipeline", 3}};
   b.classes[0].window_ms = 13;
   const Comparison comparison = compare(a, b);
-  const std::string page = report_html(
-      comparison_document(comparison, {kHostile, "b.json"}, "B is slower.", "{\"schema\": \"x\"}"));
+  const std::string page = report_html(comparison_document(
+      comparison, {kHostile, "b.json", "fitted", "measured"}, "B is slower.", "{\"schema\": \"x\"}"));
+  EXPECT_THAT(page,
+              HasSubstr("<b>10.00 ms</b><span>p10 9.000, p90 12.00</span><em class=\"source\">fitted</em>"));
+  EXPECT_THAT(page, HasSubstr("<em class=\"source\">measured</em>"));
+  EXPECT_THAT(page, HasSubstr("+35.0 %; intervals overlap"));
   expect_sound(page, "{\"schema\": \"x\"}");
   EXPECT_THAT(page, HasSubstr("computation: gemm: +2.000 ms"));
   EXPECT_THAT(page, HasSubstr("idle: pipeline bubble: +1.000 ms"));
@@ -205,6 +293,13 @@ TEST(EmbeddedJson, IsReadBackAsTheSameForecast) {
   const auto back = forecast_from_json(*json);
   ASSERT_TRUE(back.ok()) << back.error().message();
   EXPECT_EQ(forecast_json(*back), forecast_json(forecast));
+}
+
+TEST(TickText, HasThousandsSeparatorsAndNoExponents) {
+  EXPECT_EQ(tick_text(0), "0");
+  EXPECT_EQ(tick_text(0.25), "0.25");
+  EXPECT_EQ(tick_text(500), "500");
+  EXPECT_EQ(tick_text(5e7), "50,000,000");
 }
 
 TEST(RoundTicks, AreRoundAndInside) {

@@ -38,7 +38,14 @@ Result<PredictedLog> Session::predict(const PredictLogRequest& request) const {
   PredictRequest forecast = request.request;
   forecast.job = run.job->job;
   if (forecast.platform.empty()) forecast.platform = platform_of(run, notes);
-  STEPCAST_ASSIGN(result.forecast, predict(forecast));
+  if (request.pictures) {
+    STEPCAST_ASSIGN(Illustrated shown, illustrate(forecast));
+    result.forecast = std::move(shown.forecast);
+    result.sensitivity = std::move(shown.sensitivity);
+    result.pictures = std::move(shown.pictures);
+  } else {
+    STEPCAST_ASSIGN(result.forecast, predict(forecast));
+  }
   notes.insert(notes.end(), result.forecast.notes.begin(), result.forecast.notes.end());
   result.forecast.notes = std::move(notes);
   result.measured = log_forecast(run);

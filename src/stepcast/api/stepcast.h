@@ -174,11 +174,15 @@ struct PredictLogRequest {
   // `job` says what the log does not, and holds against what it does; an empty `platform` is the one that has the GPU
   // that the log names, or else dgx-h100.
   PredictRequest request;
+  bool pictures = false;  // also the sensitivities and pictures of the forecast
   ProgressReport progress{};
 };
 struct PredictedLog {
   Forecast forecast, measured;  // the second of kind "log"
   Comparison comparison;        // a: the forecast, b: the log
+  Sensitivity sensitivity;      // empty, as the pictures are, where they were not asked for
+  StepPictures pictures;
+  [[nodiscard]] ForecastIllustrations illustrations() const { return {&sensitivity, &pictures}; }
   // Everything that the log tells (logs/logged_run.h); not part of what stays as it is.
   std::shared_ptr<const LoggedRun> run;
 };

@@ -12,22 +12,18 @@
 #include "stepcast/report/text_table.h"
 
 namespace stepcast {
-namespace {
-
-// The largest batch whose tensors fit: activations in proportion, the rest as it is. Nothing where memory is not known.
-std::optional<std::int64_t> largest_batch(const BatchForecast& one) {
-  if (!one.forecast.memory || one.forecast.memory->stages.empty()) return std::nullopt;
-  const ForecastMemory& memory = *one.forecast.memory;
+std::optional<std::int64_t> largest_batch(std::span<const BatchForecast> series) {
+  const BatchForecast& last = series.back();
+  if (!last.forecast.memory || last.forecast.memory->stages.empty()) return std::nullopt;
+  const ForecastMemory& memory = *last.forecast.memory;
   const double activations = memory.stages.front().activations_GiB;
   if (activations <= 0) return std::nullopt;
   const double room = memory.available_GiB - (memory.peak_memory_GiB - activations);
   const double batch =
-      std::floor(std::max(0.0, room) / activations * static_cast<double>(one.batch_per_rank));
+      std::floor(std::max(0.0, room) / activations * static_cast<double>(last.batch_per_rank));
   if (!(batch < 1e15)) return std::nullopt;
   return static_cast<std::int64_t>(batch);
 }
-
-}  // namespace
 
 std::string batch_series_text(std::span<const BatchForecast> series) {
   const Forecast& first = series.front().forecast;
@@ -53,7 +49,7 @@ std::string batch_series_text(std::span<const BatchForecast> series) {
                memory && memory->margin_GiB < 0 ? "out of memory" : ""});
   }
   out += table.text(2);
-  if (const auto largest = largest_batch(series.back()))
+  if (const auto largest = largest_batch(series))
     out += fmt::format("\n  memory ends at {} samples per rank\n",
                        table_count(static_cast<std::uint64_t>(*largest)));
   out += "\n";
@@ -70,7 +66,7 @@ std::string batch_series_json(std::span<const BatchForecast> series) {
       .field("gpu", first.gpu.value_or(""))
       .field("n_gpus", first.n_gpus);
   json.key("largest_batch_per_rank");
-  if (const auto largest = largest_batch(series.back())) {
+  if (const auto largest = largest_batch(series)) {
     json.value(*largest);
   } else {
     json.null();

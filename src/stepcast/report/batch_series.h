@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -13,6 +14,10 @@ struct BatchForecast {
   std::int64_t batch_per_rank = 0;
   Forecast forecast;
 };
+
+// The largest batch whose tensors fit: activations of the last forecast in proportion, the rest as it is. Nothing where
+// memory is not known. `series`: at least one, ascending.
+[[nodiscard]] std::optional<std::int64_t> largest_batch(std::span<const BatchForecast> series);
 
 // `series`: at least one, ascending.
 [[nodiscard]] std::string batch_series_text(std::span<const BatchForecast> series);

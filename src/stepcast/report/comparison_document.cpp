@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "stepcast/report/comparison_report.h"
 #include "stepcast/report/detail/document_parts.h"
 #include "stepcast/report/forecast_text.h"
@@ -14,10 +16,13 @@
 namespace stepcast {
 namespace {
 
+using detail::band_text;
 using detail::ms_text;
 
 constexpr std::size_t kMostSteps = 12, kMostRows = 20, kNameWidth = 90;
 constexpr double kCoarseMs = 100;
+
+std::string signed_ms(double ms) { return (ms > 0 ? "+" : "") + ms_text(ms); }
 
 ReportFigure waterfall(const Comparison& c) {
   WaterfallChart chart{.from_name = "A",
@@ -44,8 +49,7 @@ void add_list(ReportDocument& document, std::string title, const std::vector<Dif
     const Difference& d = list[i];
     ReportCell name{in_words ? part_text(d.key) : shorten(d.key, kNameWidth)};
     if (in_words) name.swatch = part_colour(d.key);
-    table.rows.push_back({std::move(name), ms_text(d.a_ms), ms_text(d.b_ms),
-                          table_signed(d.difference_ms(), 3),
+    table.rows.push_back({std::move(name), ms_text(d.a_ms), ms_text(d.b_ms), signed_ms(d.difference_ms()),
                           d.a_ms > 0 ? table_signed(100 * d.difference_ms() / d.a_ms, 1) : "new"});
   }
   if (list.size() > kMostRows) table.caption = "and " + table_count(list.size() - kMostRows) + " more";
@@ -59,12 +63,16 @@ ReportDocument comparison_document(const Comparison& c, const ComparisonNames& n
   ReportDocument document;
   document.title = "Two steps compared";
   document.subject = {"A: " + names.a, "B: " + names.b};
-  document.verdict = std::move(verdict);
+  document.verdict = detail::sentence(std::move(verdict));
+  if (!document.verdict.empty() && !document.verdict.ends_with('.')) document.verdict += '.';
   document.figures = {
-      {"A", ms_text(c.a_step_time_ms) + " ms"},
-      {"B", ms_text(c.b_step_time_ms) + " ms"},
-      {"B less A", table_signed(c.step_difference_ms, 3) + " ms",
-       c.step_difference_percent ? table_signed(*c.step_difference_percent, 1) + " %" : std::string{}}};
+      {"A", ms_text(c.a_step_time_ms) + " ms", band_text(c.a_p10_ms, c.a_p90_ms), names.a_source},
+      {"B", ms_text(c.b_step_time_ms) + " ms", band_text(c.b_p10_ms, c.b_p90_ms), names.b_source},
+      {"B less A", signed_ms(c.step_difference_ms) + " ms",
+       fmt::format(
+           "{}intervals {}",
+           c.step_difference_percent ? table_signed(*c.step_difference_percent, 1) + " %; " : std::string{},
+           c.intervals_overlap ? "overlap" : "do not overlap")}};
   document.sections.push_back({"From one to the other", {waterfall(c)}});
   add_list(document, "Where the time goes", c.parts, true, false);
   if (!c.settings.empty()) document.sections.push_back({"Settings that differ", {ReportList{c.settings}}});

@@ -9,7 +9,8 @@
 namespace stepcast {
 
 struct ComparisonNames {
-  std::string a, b;  // as they were asked for
+  std::string a, b;                    // as they were asked for
+  std::string a_source{}, b_source{};  // what their step times rest on: measured, fitted, ...
 };
 
 // `verdict` and `json` as the text and --json have them.

@@ -55,6 +55,18 @@ struct BlockText {
   std::string operator()(const ReportCode& block) const { return code_text(block); }
 };
 
+std::string section_text(const ReportSection& section) {
+  std::string body;
+  for (const ReportBlock& block : section.blocks) {
+    const std::string part = std::visit(BlockText{}, block);
+    if (!part.empty()) body += "\n" + part;
+  }
+  if (body.empty()) return {};
+  return section.folded ? fmt::format("\n<details><summary>{}</summary>\n{}\n</details>\n",
+                                      escape_markup(section.title), body)
+                        : fmt::format("\n### {}\n{}", escape_markdown(section.title), body);
+}
+
 }  // namespace
 
 std::string escape_markdown(std::string_view text) {
@@ -88,6 +100,12 @@ std::string escape_markdown(std::string_view text) {
   return out;
 }
 
+ReportSection command_section(const ReportDocument& document) {
+  ReportSection section{"To make this again"};
+  if (!document.command.empty()) section.blocks.emplace_back(ReportCode{"", document.command});
+  return section;
+}
+
 std::string report_markdown(const ReportDocument& document) {
   std::string text = fmt::format("## {}\n\n", escape_markdown(document.title));
   for (const std::string& line : document.subject) text += escape_markdown(line) + "  \n";
@@ -99,17 +117,8 @@ std::string report_markdown(const ReportDocument& document) {
     }
     text += "\n" + table_text(table);
   }
-  for (const ReportSection& section : document.sections) {
-    std::string body;
-    for (const ReportBlock& block : section.blocks) {
-      const std::string part = std::visit(BlockText{}, block);
-      if (!part.empty()) body += "\n" + part;
-    }
-    if (body.empty()) continue;
-    text += section.folded ? fmt::format("\n<details><summary>{}</summary>\n{}\n</details>\n",
-                                         escape_markup(section.title), body)
-                           : fmt::format("\n### {}\n{}", escape_markdown(section.title), body);
-  }
+  for (const ReportSection& section : document.sections) text += section_text(section);
+  text += section_text(command_section(document));
   return text;
 }
 

@@ -80,8 +80,12 @@ struct ReportDocument {
   std::string verdict{};
   std::vector<KeyFigure> figures{};
   std::vector<ReportSection> sections{};
-  std::string json{};  // of the same answer, as --json prints it
+  std::string json{};     // of the same answer, as --json prints it
+  std::string command{};  // for a shell: what makes this page again; or nothing
 };
+
+// `command` of a document as its last section; without blocks where it has none.
+[[nodiscard]] ReportSection command_section(const ReportDocument& document);
 
 // For issues and pull requests: headings from the second level on, no pictures.
 [[nodiscard]] std::string report_markdown(const ReportDocument& document);

@@ -23,7 +23,12 @@ using detail::add_streams;
 using detail::add_throughput_figures;
 using detail::add_training_section;
 using detail::band_text;
+using detail::gib;
+using detail::kMemoryParts;
 using detail::kMostClassesDrawn;
+using detail::memory_bar;
+using detail::memory_figure;
+using detail::MemoryPart;
 using detail::ms_text;
 using detail::parts_figure;
 using detail::parts_table;
@@ -31,28 +36,11 @@ using detail::percent_text;
 
 constexpr std::size_t kMostCollectives = 12;
 
-std::string gib(double value) { return table_number(value, 1); }
-
-struct MemoryPart {
-  const char* colour;
-  const char* name;
-  double ForecastStageMemory::*value;
-};
-constexpr MemoryPart kMemoryParts[] = {
-    {"c-weights", "weights", &ForecastStageMemory::weights_GiB},
-    {"c-gradients", "gradients", &ForecastStageMemory::gradients_GiB},
-    {"c-optimizer", "optimizer", &ForecastStageMemory::optimizer_GiB},
-    {"c-activations", "activations", &ForecastStageMemory::activations_GiB},
-    {"c-working", "working", &ForecastStageMemory::working_GiB},
-    {"c-buffers", "communication buffers", &ForecastStageMemory::communication_GiB},
-    {"c-buffers", "reserve", &ForecastStageMemory::reserve_GiB}};
-
 void add_memory(ReportDocument& document, const Forecast& f) {
   if (!f.memory || f.memory->stages.empty()) return;
   const ForecastMemory& memory = *f.memory;
   const bool staged = memory.stages.size() > 1;
-  BarChart chart{
-      .bars = {}, .unit = "GiB", .limit_name = fmt::format("{} GiB of a GPU", gib(memory.available_GiB))};
+  std::vector<Bar> bars;
   ReportTable table{{{"stage", false}, {"in all GiB"}, {"to spare"}}, {}};
   if (staged) table.emphasized = memory.worst_stage;
   for (const MemoryPart& part : kMemoryParts) table.columns.push_back({part.name});
@@ -60,24 +48,18 @@ void add_memory(ReportDocument& document, const Forecast& f) {
   for (std::size_t s = 0; s < memory.stages.size(); ++s) {
     const ForecastStageMemory& stage = memory.stages[s];
     const std::string name = staged ? fmt::format("stage {}", s) : std::string{"every GPU"};
-    Bar bar{.label = name, .parts = {}, .note = gib(stage.total_GiB) + " GiB", .limit = memory.available_GiB};
     std::vector<ReportCell> row{name, gib(stage.total_GiB), gib(memory.available_GiB - stage.total_GiB)};
     for (const MemoryPart& part : kMemoryParts) {
-      bar.parts.push_back({part.colour, part.name, stage.*part.value});
       row.emplace_back(gib(stage.*part.value));
     }
     row.emplace_back(stage.verdict.empty() ? memory.verdict : stage.verdict);
     table.rows.push_back(std::move(row));
-    if (s < kMostClassesDrawn) chart.bars.push_back(std::move(bar));
+    if (s < kMostClassesDrawn) bars.push_back(memory_bar(name, stage, memory.available_GiB));
   }
   table.caption =
       "Analytic: bytes of what the description says is kept, with a reserve for the allocator and the "
       "libraries.";
-  document.sections.push_back(
-      {"Memory of a GPU",
-       {ReportFigure{bar_chart(chart),
-                     "Peak memory by what fills it; the dashed line is the memory of a GPU."},
-        table}});
+  document.sections.push_back({"Memory of a GPU", {memory_figure(std::move(bars)), table}});
 }
 
 void add_sensitivity(ReportDocument& document, const Sensitivity* sensitivity) {

@@ -1,7 +1,6 @@
 #include "stepcast/report/replay_document.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <map>
 #include <string>
@@ -30,6 +29,7 @@ using detail::add_training_section;
 using detail::ms_text;
 using detail::parts_figure;
 using detail::percent_text;
+using detail::sentence;
 
 constexpr std::size_t kMostRows = 12, kMostColumns = 48, kNameWidth = 80;
 
@@ -90,10 +90,7 @@ class ReplayDocument {
         a_.simulated.gpu.value_or("a GPU that the trace does not name"),
         a_.simulated.step ? fmt::format("step {}", *a_.simulated.step) : std::string{"the whole trace"},
         table_count(events)));
-    std::string verdict = replay_verdict(a_);
-    if (!verdict.empty())
-      verdict.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(verdict.front())));
-    document_.verdict = verdict + ".";
+    document_.verdict = sentence(replay_verdict(a_)) + ".";
     std::sort(errors.begin(), errors.end());
     document_.figures.push_back(
         {"Measured step", ms_of(longest.measured_us) + " ms", "longest rank", "measured"});
@@ -144,9 +141,7 @@ class ReplayDocument {
     table.caption = "The parts from computation on sum to the simulated step.";
     std::vector<ReportBlock> blocks;
     if (const std::string culprits = culprit_sentence(a_); !culprits.empty()) {
-      std::string sentence = culprits;
-      sentence.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(sentence.front())));
-      blocks.emplace_back(ReportText{sentence + "."});
+      blocks.emplace_back(ReportText{sentence(culprits) + "."});
     }
     blocks.emplace_back(parts_figure(classes_, "The simulated step of every rank, by what its GPU does."));
     blocks.emplace_back(std::move(table));

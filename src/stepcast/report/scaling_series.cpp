@@ -11,13 +11,10 @@
 #include "stepcast/report/text_table.h"
 
 namespace stepcast {
-namespace {
-
-double samples_per_s(const ScalingPoint& point) {
+double samples_per_second(const ScalingPoint& point) {
   return static_cast<double>(point.global_batch) / (point.forecast.step_time_ms * 1e-3);
 }
 
-// Of the class that the step waits for most: the one that computes longest.
 double exposed_share(const Forecast& f) {
   const auto busiest = std::max_element(f.classes.begin(), f.classes.end(), [](const auto& a, const auto& b) {
     return a.computation_ms < b.computation_ms;
@@ -25,13 +22,15 @@ double exposed_share(const Forecast& f) {
   return busiest == f.classes.end() || f.step_time_ms <= 0 ? 0 : busiest->exposed_comm_ms / f.step_time_ms;
 }
 
+namespace {
+
 bool fits(const Forecast& f) { return !f.memory || f.memory->verdict != "does_not_fit"; }
 
 }  // namespace
 
 double scaling_efficiency(const ScalingPoint& first, const ScalingPoint& point) {
-  const double one = samples_per_s(first) / static_cast<double>(first.n_gpus);
-  return one > 0 ? samples_per_s(point) / static_cast<double>(point.n_gpus) / one : 0;
+  const double one = samples_per_second(first) / static_cast<double>(first.n_gpus);
+  return one > 0 ? samples_per_second(point) / static_cast<double>(point.n_gpus) / one : 0;
 }
 
 std::string scaling_series_text(std::span<const ScalingPoint> series) {
@@ -56,7 +55,7 @@ std::string scaling_series_text(std::span<const ScalingPoint> series) {
     table.row({table_count(static_cast<std::uint64_t>(point.n_gpus)),
                table_count(static_cast<std::uint64_t>(point.global_batch)), table_number(f.step_time_ms, 3),
                table_number(f.step_time_p10_ms, 3), table_number(f.step_time_p90_ms, 3),
-               table_number(point.bound_ms, 3), table_number(samples_per_s(point), 0),
+               table_number(point.bound_ms, 3), table_number(samples_per_second(point), 0),
                table_number(100 * scaling_efficiency(series.front(), point), 1),
                f.throughput.tflops_per_gpu ? table_number(*f.throughput.tflops_per_gpu, 1) : "",
                table_number(100 * exposed_share(f), 1),
@@ -84,7 +83,7 @@ std::string scaling_series_json(std::span<const ScalingPoint> series) {
     json.field("n_gpus", point.n_gpus).field("global_batch_samples", point.global_batch);
     json.field("step_time_ms", f.step_time_ms).field("step_time_p10_ms", f.step_time_p10_ms);
     json.field("step_time_p90_ms", f.step_time_p90_ms).field("bound_ms", point.bound_ms);
-    json.field("samples_per_s", samples_per_s(point));
+    json.field("samples_per_s", samples_per_second(point));
     json.field("efficiency", scaling_efficiency(series.front(), point));
     json.field("tflops_per_gpu", f.throughput.tflops_per_gpu);
     json.field("exposed_comm_share", exposed_share(f));

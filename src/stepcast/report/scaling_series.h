@@ -15,6 +15,9 @@ struct ScalingPoint {
   double bound_ms = 0;  // no step of this work at peak rates is shorter
 };
 
+[[nodiscard]] double samples_per_second(const ScalingPoint& point);
+// Exposed communication as a share of the step, of the class that computes longest: that which the step waits for most.
+[[nodiscard]] double exposed_share(const Forecast& forecast);
 // Samples per second and GPU over those of the first point of the series.
 [[nodiscard]] double scaling_efficiency(const ScalingPoint& first, const ScalingPoint& point);
 

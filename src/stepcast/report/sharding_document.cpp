@@ -1,7 +1,7 @@
 #include "stepcast/report/sharding_document.h"
 
 #include <algorithm>
-#include <cctype>
+#include <cstdint>
 #include <utility>
 
 #include <fmt/format.h>
@@ -41,8 +41,9 @@ ReportFigure lookups_figure(const ShardingCandidate& c) {
         {.label = fmt::format("rank {}", r),
          .parts = {{"c-embedding", "lookups, forward", rank.lookup_ms},
                    {"c-memory", "backward and update", rank.lookup_backward_ms}},
-         .note = fmt::format("{} ms, {} tables, {:.1f} GiB",
-                             ms_text(rank.lookup_ms + rank.lookup_backward_ms), rank.tables, rank.memory_GiB),
+         .note = fmt::format("{} ms, {}, {:.1f} GiB", ms_text(rank.lookup_ms + rank.lookup_backward_ms),
+                             detail::plural(static_cast<std::int64_t>(rank.tables), "table", "tables"),
+                             rank.memory_GiB),
          .limit = mean});
   }
   return {bar_chart(chart), fmt::format("{}: {} ms a step; the busiest rank has {:.2f} times the mean. All "
@@ -72,16 +73,14 @@ ReportDocument sharding_document(const ShardingAnswer& answer) {
                                table_count(static_cast<std::uint64_t>(answer.n_gpus)));
   document.subject = {fmt::format("{}; {} samples per step", answer.platform,
                                   table_count(static_cast<std::uint64_t>(answer.global_batch_samples)))};
-  document.verdict = answer.verdict;
-  if (!document.verdict.empty()) {
-    document.verdict.front() =
-        static_cast<char>(std::toupper(static_cast<unsigned char>(document.verdict.front())));
-  }
+  document.verdict = detail::sentence(answer.verdict);
+  const double samples_per_s = static_cast<double>(answer.global_batch_samples) / step_ms(best) * 1e3;
   document.figures = {
       {"Step time of " + best.name, ms_text(step_ms(best)) + " ms", band_text(p10_ms(best), p90_ms(best)),
        std::string{to_string(best.step.source)}},
-      {"Samples per second",
-       table_number(static_cast<double>(answer.global_batch_samples) / step_ms(best) * 1e3, 0)},
+      {"Samples per second", table_number(samples_per_s, 0),
+       detail::rate_band_text(samples_per_s, step_ms(best), p10_ms(best), p90_ms(best), 0),
+       std::string{to_string(best.step.source)}},
       {"Memory of the fullest GPU", table_number(most(best, &ShardedRank::memory_GiB), 1) + " GiB",
        fmt::format("of {:.1f}", answer.memory_GiB), "analytic"}};
   if (answer.least_step_ms > 0 && best.fits) {

@@ -22,6 +22,9 @@ page predict predict --model llama-3-8b --gpus 64 --pp 4 --gbs 128
 page predict-long predict --model llama-3-70b --gpus 512 --tp 4 --pp 16 --gbs 4096 --sequence-parallel --use-distributed-optimizer
 page predict-recommendation predict --model dlrm-dcnv2-mlperf --gpus 8
 page predict-trace predict --trace examples/dlrm_4gpu --platform dgx-h100 --scenarios 200 --jitter 5%
+page predict-batches predict --trace examples/dlrm_4gpu --batch 1024,2048,4096,8192
+page predict-scaling predict --model dlrm-dcnv2-mlperf --gpus 8,16,32,64,128
+page predict-log predict --from-log tests/golden/logs/train.log
 page replay replay examples/dlrm_4gpu
 page plan plan --model llama-3-8b --gpus 32 --gbs 128
 page training plan --model llama-3-8b --platform dgx-a100,dgx-h100 --gpus 32,64 --gbs 256 --train-tokens 1T --within 90d

@@ -1,6 +1,7 @@
 #include "stepcast/report/detail/document_parts.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <utility>
 
@@ -26,6 +27,12 @@ std::string percent_text(double part, double whole) {
 std::string band_text(double p10_ms, double p90_ms) {
   if (p10_ms >= p90_ms) return {};
   return fmt::format("p10 {}, p90 {}", ms_text(p10_ms), ms_text(p90_ms));
+}
+
+std::string rate_band_text(double rate, double step_ms, double p10_ms, double p90_ms, int decimals) {
+  if (p10_ms <= 0 || p10_ms >= p90_ms) return {};
+  return fmt::format("p10 {}, p90 {}", table_number(rate * step_ms / p90_ms, decimals),
+                     table_number(rate * step_ms / p10_ms, decimals));
 }
 
 ReportFigure parts_figure(const std::vector<ForecastClass>& classes, std::string caption) {
@@ -59,6 +66,32 @@ ReportTable parts_table(const ForecastClass& one) {
   return table;
 }
 
+std::string gib(double value) { return table_number(value, 1); }
+
+Bar memory_bar(std::string label, const ForecastStageMemory& stage, double available_GiB) {
+  Bar bar{
+      .label = std::move(label), .parts = {}, .note = gib(stage.total_GiB) + " GiB", .limit = available_GiB};
+  for (const MemoryPart& part : kMemoryParts)
+    bar.parts.push_back({part.colour, part.name, stage.*part.value});
+  return bar;
+}
+
+ReportFigure memory_figure(std::vector<Bar> bars) {
+  BarChart chart{.bars = std::move(bars), .unit = "GiB", .limit_name = "memory of a GPU"};
+  if (!chart.bars.empty() && chart.bars.front().limit)
+    chart.limit_name = fmt::format("{} GiB of a GPU", gib(*chart.bars.front().limit));
+  return {bar_chart(chart), "Peak memory by what fills it; the dashed line is the memory of a GPU."};
+}
+
+std::string plural(std::int64_t n, std::string_view one, std::string_view many) {
+  return fmt::format("{} {}", table_count(static_cast<std::uint64_t>(n)), n == 1 ? one : many);
+}
+
+std::string sentence(std::string text) {
+  if (!text.empty()) text.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())));
+  return text;
+}
+
 ReportTable shares_table(std::string heading, std::span<const ForecastShare> shares, double length_ms,
                          std::size_t most) {
   constexpr std::size_t kWidth = 100;
@@ -80,11 +113,12 @@ void add_critical_path(ReportDocument& document, const Forecast& forecast, const
       "The chain of work and delays without a hole that the end of the step hangs on: {} ms in {} "
       "steps. What lies beside it has slack.",
       ms_text(path.length_ms), table_count(path.n_steps))});
-  if (picture != nullptr && picture->rows.size() > 1) {
-    section.blocks.push_back(
-        ReportFigure{schedule_chart(*picture),
-                     "Every moment of the path is on one of these: where it moves to another rank, that "
-                     "one is waited for."});
+  if (picture != nullptr && !picture->rows.empty()) {
+    section.blocks.push_back(ReportFigure{schedule_chart(*picture),
+                                          picture->rows.size() > 1
+                                              ? "Every moment of the path is on one of these: where it moves "
+                                                "to another rank, that one is waited for."
+                                              : "All of the path is on one rank."});
   }
   section.blocks.push_back(shares_table("by class of work", path.by_class, path.length_ms, kMost));
   if (path.by_rank.size() > 1) {
@@ -163,16 +197,28 @@ void add_distributions(ReportDocument& document, const Forecast& forecast) {
 
 void add_throughput_figures(ReportDocument& document, const Forecast& forecast) {
   const ForecastThroughput& t = forecast.throughput;
+  const auto band = [&](double rate, int decimals) {
+    return rate_band_text(rate, forecast.step_time_ms, forecast.step_time_p10_ms, forecast.step_time_p90_ms,
+                          decimals);
+  };
+  const auto detail = [](std::string more, const std::string& interval) {
+    return interval.empty() ? more : more.empty() ? interval : interval + "; " + more;
+  };
+  const std::string source = band(1, 0).empty() ? std::string{} : std::string{to_string(forecast.source)};
   if (t.tokens_per_s_per_gpu && t.tokens_per_s) {
-    document.figures.push_back({"Tokens per second", table_number(*t.tokens_per_s, 0),
-                                table_number(*t.tokens_per_s_per_gpu, 0) + " per GPU"});
+    document.figures.push_back(
+        {"Tokens per second", table_number(*t.tokens_per_s, 0),
+         detail(table_number(*t.tokens_per_s_per_gpu, 0) + " per GPU", band(*t.tokens_per_s, 0)), source});
   } else if (t.samples_per_s) {
-    document.figures.push_back({"Samples per second", table_number(*t.samples_per_s, 0)});
+    document.figures.push_back(
+        {"Samples per second", table_number(*t.samples_per_s, 0), band(*t.samples_per_s, 0), source});
   }
   if (t.mfu) {
     document.figures.push_back(
         {"MFU", table_number(100 * *t.mfu, 1) + " %",
-         t.tflops_per_gpu ? table_number(*t.tflops_per_gpu, 1) + " TFLOP/s per GPU" : std::string{}});
+         detail(t.tflops_per_gpu ? table_number(*t.tflops_per_gpu, 1) + " TFLOP/s per GPU" : std::string{},
+                band(100 * *t.mfu, 1)),
+         source});
   }
 }
 

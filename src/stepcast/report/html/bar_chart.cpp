@@ -34,7 +34,7 @@ double total(const Bar& bar) {
 }
 
 void draw_parts(Markup& svg, const BarChart& chart, const Bar& bar, double y, double scale) {
-  constexpr double kRoomForText = 44;
+  constexpr double kRoomForText = 44, kPadding = 8;
   const double sum = total(bar);
   double at = 0;
   for (const BarPart& part : bar.parts) {
@@ -46,9 +46,11 @@ void draw_parts(Markup& svg, const BarChart& chart, const Bar& bar, double y, do
                 fmt::format("{}: {}: {} {} ({:.1f} %)", bar.label, part.name,
                             table_number(part.value, chart.decimals), chart.unit, 100 * part.value / sum));
     svg.close();
-    if (width < kRoomForText) continue;
+    std::string value = table_number(part.value, chart.decimals);
+    const double needed = std::max(kRoomForText, kPadding + kCharacter * static_cast<double>(value.size()));
+    if (!chart.with_values || width < needed) continue;
     svg.element("text", {{"class", "in " + part.colour}, {"x", x + width / 2}, {"y", y + kBarHeight - 5}},
-                table_number(part.value, chart.decimals));
+                value);
   }
 }
 
@@ -57,7 +59,7 @@ void draw_axis(Markup& svg, const BarChart& chart, double most, double scale, do
   for (const double tick : round_ticks(0, most, kTicks)) {
     const double x = kBarFrom + tick * scale;
     svg.leaf("line", {{"class", "grid"}, {"x1", x}, {"x2", x}, {"y1", kTop}, {"y2", bottom}});
-    svg.element("text", {{"class", "tick"}, {"x", x}, {"y", bottom + 15}}, fmt::format("{:g}", tick));
+    svg.element("text", {{"class", "tick"}, {"x", x}, {"y", bottom + 15}}, tick_text(tick));
   }
   svg.element("text", {{"class", "unit"}, {"x", 0}, {"y", bottom + 15}}, chart.unit);
 }
@@ -79,6 +81,11 @@ std::string part_colour(std::string_view key) {
   if (kind == "idle") return "c-idle c-idle-" + what;
   if (kind == "exposed copies") return "c-copies";
   return "c-other";
+}
+
+std::string tick_text(double tick) {
+  constexpr double kWhole = 1000;
+  return std::abs(tick) >= kWhole ? table_number(tick, 0) : fmt::format("{:g}", tick);
 }
 
 std::vector<double> round_ticks(double low, double high, int count) {

@@ -39,6 +39,7 @@ struct BarChart {
   std::string limit_name{};
   int decimals = 1;
   bool with_legend = true;
+  bool with_values = true;  // in the parts, where they have room
 };
 [[nodiscard]] Markup bar_chart(const BarChart& chart);
 
@@ -88,6 +89,8 @@ struct MatrixChart {
 // Darker is more; cells of few rows and columns hold their value.
 [[nodiscard]] Markup matrix_chart(const MatrixChart& chart);
 
+// A round number beside an axis: "0.25", "20,000", "50,000,000".
+[[nodiscard]] std::string tick_text(double tick);
 // About `count` round numbers from `low` to `high`.
 [[nodiscard]] std::vector<double> round_ticks(double low, double high, int count);
 

@@ -43,6 +43,7 @@ class PageWriter {
     if (!document.figures.empty()) figures(document);
     page_.close();
     for (const ReportSection& section : document.sections) this->section(section);
+    section(command_section(document));
     if (tools) {
       page_.element("footer", {},
                     fmt::format("stepcast {}. The answer as JSON is inside this file.", version()));
@@ -190,13 +191,18 @@ std::string report_fragment(const ReportDocument& document) {
   return fmt::format("<style>\n{}</style>\n{}", report_style(), PageWriter{}.body(document, false).str());
 }
 
-std::optional<std::string> embedded_json(std::string_view page) {
+std::optional<std::string_view> embedded_json_view(std::string_view page) {
   const std::size_t begin = page.find(kJsonBegin);
   if (begin == std::string_view::npos) return std::nullopt;
   const std::string_view rest = page.substr(begin + kJsonBegin.size());
   const std::size_t end = rest.find(kJsonEnd);
   if (end == std::string_view::npos) return std::nullopt;
-  return std::string{rest.substr(0, end)};
+  return rest.substr(0, end);
+}
+
+std::optional<std::string> embedded_json(std::string_view page) {
+  const auto json = embedded_json_view(page);
+  return json ? std::optional{std::string{*json}} : std::nullopt;
 }
 
 }  // namespace stepcast

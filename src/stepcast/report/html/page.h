@@ -20,5 +20,7 @@ namespace stepcast {
 
 // The JSON inside a page that report_html() wrote; nothing in other texts.
 [[nodiscard]] std::optional<std::string> embedded_json(std::string_view page);
+// The same as the part of `page` that it is.
+[[nodiscard]] std::optional<std::string_view> embedded_json_view(std::string_view page);
 
 }  // namespace stepcast

@@ -32,14 +32,12 @@ void draw_frame(Markup& svg, const ScatterChart& chart, const Scale& x, const Sc
   for (const double tick : round_ticks(x.low, x.high, kTicksX)) {
     svg.leaf("line",
              {{"class", "grid"}, {"x1", x.at(tick)}, {"x2", x.at(tick)}, {"y1", kTop}, {"y2", kBottom}});
-    svg.element("text", {{"class", "tick"}, {"x", x.at(tick)}, {"y", kBottom + 17}},
-                fmt::format("{:g}", tick));
+    svg.element("text", {{"class", "tick"}, {"x", x.at(tick)}, {"y", kBottom + 17}}, tick_text(tick));
   }
   for (const double tick : round_ticks(y.low, y.high, kTicksY)) {
     svg.leaf("line",
              {{"class", "grid"}, {"x1", kLeft}, {"x2", kRight}, {"y1", y.at(tick)}, {"y2", y.at(tick)}});
-    svg.element("text", {{"class", "row"}, {"x", kLeft - 8}, {"y", y.at(tick) + 4}},
-                fmt::format("{:g}", tick));
+    svg.element("text", {{"class", "row"}, {"x", kLeft - 8}, {"y", y.at(tick) + 4}}, tick_text(tick));
   }
   svg.element("text", {{"class", "axis"}, {"x", (kLeft + kRight) / 2}, {"y", kBottom + 40}}, chart.x_title);
   svg.element("text", {{"class", "unit"}, {"x", 4}, {"y", 11}}, chart.y_title);

@@ -135,7 +135,7 @@ for (const plot of all('.schedule')) {
     for (let at = Math.ceil(low / step); at <= high / step; ++at) {
       const px = x(place(at * step));
       if (px < left - 1 || px > left + width + 1) continue;
-      ticks.append(named('line', {class: 'grid', x1: px, x2: px, y1: top, y2: top + height}), named('text', {class: 'tick', x: px, y: top + height + 15}, String(Number((at * step).toPrecision(7)))));
+      ticks.append(named('line', {class: 'grid', x1: px, x2: px, y1: top, y2: top + height}), named('text', {class: 'tick', x: px, y: top + height + 15}, Number((at * step).toPrecision(7)).toLocaleString('en')));
     }
   };
   const set = (to, wide) => {

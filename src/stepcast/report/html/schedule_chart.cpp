@@ -114,7 +114,7 @@ void draw_ticks(Markup& svg, const StepPicture& picture, const TimeAxis& axis, d
     const double ms = axis.has_gap() && tick > axis.gap_from_ms() ? tick + axis.skipped_ms() : tick;
     const double x = kFrom + axis.at(ms) / kUnits * (kTo - kFrom);
     svg.leaf("line", {{"class", "grid"}, {"x1", x}, {"x2", x}, {"y1", kTop}, {"y2", bottom}});
-    svg.element("text", {{"class", "tick"}, {"x", x}, {"y", bottom + 15}}, fmt::format("{:.6g}", ms));
+    svg.element("text", {{"class", "tick"}, {"x", x}, {"y", bottom + 15}}, tick_text(ms));
   }
   svg.close();
   svg.element("text", {{"class", "unit"}, {"x", 0}, {"y", bottom + 15}}, "ms");

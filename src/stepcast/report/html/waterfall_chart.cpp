@@ -61,8 +61,7 @@ Markup waterfall_chart(const WaterfallChart& chart) {
   for (const double tick : round_ticks(begin, high, kTicks)) {
     out.leaf("line",
              {{"class", "grid"}, {"x1", x_of(tick)}, {"x2", x_of(tick)}, {"y1", kTop}, {"y2", bottom}});
-    out.element("text", {{"class", "tick"}, {"x", x_of(tick)}, {"y", bottom + 15}},
-                fmt::format("{:g}", tick));
+    out.element("text", {{"class", "tick"}, {"x", x_of(tick)}, {"y", bottom + 15}}, tick_text(tick));
   }
   out.element("text", {{"class", "unit"}, {"x", 0}, {"y", bottom + 15}}, chart.unit);
   for (std::size_t r = 0; r < rows.size(); ++r) {

@@ -1,0 +1,276 @@
+#include "stepcast/report/series_document.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "stepcast/report/detail/document_parts.h"
+#include "stepcast/report/forecast_text.h"
+#include "stepcast/report/html/charts.h"
+#include "stepcast/report/text_table.h"
+
+namespace stepcast {
+namespace {
+
+using detail::band_text;
+using detail::memory_bar;
+using detail::memory_figure;
+using detail::ms_text;
+using detail::percent_text;
+using detail::plural;
+
+// One forecast of a series, in the words that both kinds share.
+struct Point {
+  std::string label;  // "16 GPUs"
+  const Forecast* forecast = nullptr;
+  double samples_per_s = 0;             // 0: not known
+  std::optional<double> linear_rate{};  // samples per second if the first point scaled without loss
+
+  [[nodiscard]] bool has_parts() const { return forecast->critical_class < forecast->classes.size(); }
+};
+
+constexpr std::size_t kMostDrawn = 64, kMostBeside = 12;
+
+std::string count(std::int64_t n) { return table_count(static_cast<std::uint64_t>(n)); }
+
+void add_parts(ReportDocument& document, const std::vector<Point>& points) {
+  BarChart chart{.bars = {}, .unit = "ms"};
+  ReportTable table{{{"part of the step, ms", false}}, {}};
+  std::vector<std::string> keys;
+  double longest = 0;
+  for (const Point& point : points) {
+    if (!point.has_parts() || chart.bars.size() == kMostDrawn) continue;
+    const ForecastClass& one = point.forecast->critical();
+    longest = std::max(longest, one.window_ms);
+    Bar bar{.label = point.label, .parts = {}, .note = ms_text(one.window_ms) + " ms"};
+    for (const NamedTime& part : one.parts()) {
+      bar.parts.push_back({part_colour(part.key), part_text(part.key), part.time_ms});
+      if (std::find(keys.begin(), keys.end(), part.key) == keys.end()) keys.push_back(part.key);
+    }
+    chart.bars.push_back(std::move(bar));
+    if (chart.bars.size() <= kMostBeside) table.columns.push_back({point.label});
+  }
+  if (chart.bars.empty()) return;
+  constexpr double kCoarse = 100;
+  chart.decimals = longest >= kCoarse ? 1 : 2;
+  for (const std::string& key : keys) {
+    ReportCell name{part_text(key)};
+    name.swatch = part_colour(key);
+    std::vector<ReportCell> row{std::move(name)};
+    bool matters = false;
+    for (const Point& point : points) {
+      if (!point.has_parts() || row.size() == table.columns.size()) continue;
+      const ForecastClass& one = point.forecast->critical();
+      const double ms = time_ms(one.parts(), key);
+      matters = matters || ms >= 5e-4 * one.window_ms;
+      row.emplace_back(ms_text(ms));
+    }
+    if (matters) table.rows.push_back(std::move(row));
+  }
+  if (points.size() > kMostBeside)
+    table.caption = fmt::format("The first {} of {}.", kMostBeside, points.size());
+  document.sections.push_back(
+      {"Where the time goes",
+       {ReportFigure{bar_chart(chart), "Of the rank that ends last, from its own start to its end."},
+        std::move(table)}});
+}
+
+void add_rates(ReportDocument& document, const std::vector<Point>& points) {
+  BarChart chart{.bars = {},
+                 .unit = "samples/s",
+                 .limit_name = "as many more as there are more GPUs than in the first line",
+                 .decimals = 0,
+                 .with_values = false};
+  bool scaled = false;
+  for (const Point& point : points) {
+    if (point.samples_per_s <= 0 || chart.bars.size() == kMostDrawn) continue;
+    scaled = scaled || point.linear_rate.has_value();
+    chart.bars.push_back({.label = point.label,
+                          .parts = {{"c-accent", "samples per second", point.samples_per_s}},
+                          .note = table_number(point.samples_per_s, 0),
+                          .limit = point.linear_rate});
+  }
+  if (chart.bars.empty()) return;
+  chart.with_legend = scaled;
+  if (!scaled) chart.limit_name.clear();
+  document.sections.push_back(
+      {"Samples per second",
+       {ReportFigure{bar_chart(chart), scaled ? "What is missing to the dashed line is what scaling costs."
+                                              : "Of all ranks together."}}});
+}
+
+void add_memory(ReportDocument& document, const std::vector<Point>& points) {
+  std::vector<Bar> bars;
+  for (const Point& point : points) {
+    const auto& memory = point.forecast->memory;
+    if (!memory || memory->worst_stage >= memory->stages.size() || bars.size() == kMostDrawn) continue;
+    bars.push_back(memory_bar(point.label, memory->stages[memory->worst_stage], memory->available_GiB));
+  }
+  if (!bars.empty())
+    document.sections.push_back({"Memory of the fullest GPU", {memory_figure(std::move(bars))}});
+}
+
+void add_grounds(ReportDocument& document, const std::vector<Point>& points) {
+  ReportTable table{{{"", false}, {"measured %"}, {"fitted %"}, {"analytic %"}, {"assumed %"}}, {}};
+  for (const Point& point : points) {
+    const ForecastCoverage& c = point.forecast->coverage;
+    if (c.sum() <= 0) continue;
+    table.rows.push_back({point.label, table_number(100 * c.measured, 0), table_number(100 * c.fitted, 0),
+                          table_number(100 * c.analytic, 0), table_number(100 * c.assumed, 0)});
+  }
+  table.caption =
+      "Shares of the time of GPU work and communication. Between p10 and p90 80 of 100 measurements should "
+      "lie.";
+  ReportSection section{"What this rests on"};
+  if (!table.rows.empty()) section.blocks.emplace_back(std::move(table));
+  if (const auto& notes = points.back().forecast->notes; !notes.empty())
+    section.blocks.emplace_back(ReportList{notes});
+  document.sections.push_back(std::move(section));
+}
+
+std::vector<ReportCell> step_cells(const Forecast& f) {
+  return {ms_text(f.step_time_ms), ms_text(f.step_time_p10_ms), ms_text(f.step_time_p90_ms),
+          std::string{to_string(f.source)}};
+}
+
+void add_step_columns(ReportTable& table) {
+  for (const char* heading : {"step ms", "p10", "p90"}) table.columns.push_back({heading});
+  table.columns.push_back({"rests on", false});
+}
+
+std::string memory_text(const Forecast& f) {
+  return f.memory ? detail::gib(f.memory->peak_memory_GiB) : std::string{};
+}
+
+bool fits(const Forecast& f) { return !f.memory || f.memory->margin_GiB >= 0; }
+
+void add_sections(ReportDocument& document, const std::vector<Point>& points, ReportTable table) {
+  document.sections.push_back({"Step times", {std::move(table)}});
+  add_parts(document, points);
+  add_rates(document, points);
+  add_memory(document, points);
+  add_grounds(document, points);
+}
+
+KeyFigure step_figure(const Point& point) {
+  const Forecast& f = *point.forecast;
+  return {"Step with " + point.label, ms_text(f.step_time_ms) + " ms",
+          band_text(f.step_time_p10_ms, f.step_time_p90_ms), std::string{to_string(f.source)}};
+}
+
+}  // namespace
+
+ReportDocument batch_series_document(std::span<const BatchForecast> series) {
+  const Forecast& first = series.front().forecast;
+  ReportDocument document;
+  document.title = fmt::format("{} on {} x {}, {} batches", first.traces.value_or("Traces"),
+                               table_count(first.n_gpus), first.gpu.value_or("GPU"), series.size());
+  if (first.platform) document.subject.push_back(*first.platform);
+  std::vector<Point> points;
+  ReportTable table{{{"samples per rank"}}, {}};
+  add_step_columns(table);
+  for (const char* heading : {"samples/s", "memory GiB"}) table.columns.push_back({heading});
+  table.columns.push_back({"", false});
+  const BatchForecast* fastest = nullptr;
+  double best = 0;
+  for (const BatchForecast& one : series) {
+    const Forecast& f = one.forecast;
+    const double rate = f.throughput.samples_per_s.value_or(0);
+    points.push_back({plural(one.batch_per_rank, "sample", "samples"), &f, rate});
+    std::vector<ReportCell> row{count(one.batch_per_rank)};
+    for (ReportCell& cell : step_cells(f)) row.push_back(std::move(cell));
+    row.emplace_back(rate > 0 ? table_number(rate, 0) : "");
+    row.emplace_back(memory_text(f));
+    row.emplace_back(fits(f) ? "" : "out of memory");
+    if (fits(f) && rate > best) {
+      fastest = &one;
+      best = rate;
+      table.emphasized = table.rows.size();
+    }
+    table.rows.push_back(std::move(row));
+  }
+  document.verdict =
+      fastest == nullptr
+          ? fmt::format("A step takes {} ms with {} and {} ms with {} per rank.", ms_text(first.step_time_ms),
+                        points.front().label, ms_text(series.back().forecast.step_time_ms),
+                        points.back().label)
+          : fmt::format(
+                "Most samples per second come from {} per rank: {}, in steps of {} ms "
+                "({}).",
+                plural(fastest->batch_per_rank, "sample", "samples"), table_number(best, 0),
+                ms_text(fastest->forecast.step_time_ms),
+                band_text(fastest->forecast.step_time_p10_ms, fastest->forecast.step_time_p90_ms));
+  document.figures = {step_figure(points.front())};
+  if (points.size() > 1) document.figures.push_back(step_figure(points.back()));
+  if (const auto largest = largest_batch(series))
+    document.figures.push_back({"Memory ends at", count(*largest), "samples per rank", "analytic"});
+  add_sections(document, points, std::move(table));
+  document.json = batch_series_json(series);
+  return document;
+}
+
+ReportDocument scaling_series_document(std::span<const ScalingPoint> series) {
+  const ScalingPoint& first = series.front();
+  ReportDocument document;
+  document.title =
+      fmt::format("{} on {} to {} x {}", first.forecast.model.value_or("The model"), count(first.n_gpus),
+                  count(series.back().n_gpus), first.forecast.gpu.value_or("GPU"));
+  if (first.forecast.platform) document.subject.push_back(*first.forecast.platform);
+  const bool several_batches = std::any_of(series.begin(), series.end(), [&](const ScalingPoint& point) {
+    return std::any_of(series.begin(), series.end(), [&](const ScalingPoint& other) {
+      return other.n_gpus == point.n_gpus && other.global_batch != point.global_batch;
+    });
+  });
+  std::vector<Point> points;
+  ReportTable table{{{"GPUs"}, {"samples per step"}}, {}};
+  add_step_columns(table);
+  for (const char* heading : {"no step is below ms", "samples/s", "efficiency %", "TFLOP/s per GPU",
+                              "exposed communication %", "memory GiB"})
+    table.columns.push_back({heading});
+  table.columns.push_back({"", false});
+  for (const ScalingPoint& point : series) {
+    const Forecast& f = point.forecast;
+    const double rate = samples_per_second(point);
+    std::string label = plural(point.n_gpus, "GPU", "GPUs");
+    if (several_batches) label += ", " + count(point.global_batch);
+    points.push_back({std::move(label), &f, rate,
+                      samples_per_second(first) * static_cast<double>(point.n_gpus) /
+                          static_cast<double>(std::max<std::int64_t>(1, first.n_gpus))});
+    std::vector<ReportCell> row{count(point.n_gpus), count(point.global_batch)};
+    for (ReportCell& cell : step_cells(f)) row.push_back(std::move(cell));
+    row.emplace_back(ms_text(point.bound_ms));
+    row.emplace_back(table_number(rate, 0));
+    row.emplace_back(table_number(100 * scaling_efficiency(first, point), 1));
+    row.emplace_back(f.throughput.tflops_per_gpu ? table_number(*f.throughput.tflops_per_gpu, 1) : "");
+    row.emplace_back(table_number(100 * exposed_share(f), 1));
+    row.emplace_back(memory_text(f));
+    row.emplace_back(fits(f) ? "" : "does not fit");
+    table.rows.push_back(std::move(row));
+  }
+  table.caption =
+      "Efficiency: samples per second and GPU over those of the first line. Below the bound no step of this "
+      "work is, at peak rates.";
+  const ScalingPoint& last = series.back();
+  document.verdict = fmt::format(
+      "From {} to {} the samples per second go from {} to {}: {} % of what as many GPUs would give without "
+      "loss. Exposed communication goes from {} to {} % of the step.",
+      points.front().label, points.back().label, table_number(samples_per_second(first), 0),
+      table_number(samples_per_second(last), 0), table_number(100 * scaling_efficiency(first, last), 1),
+      table_number(100 * exposed_share(first.forecast), 1),
+      table_number(100 * exposed_share(last.forecast), 1));
+  document.figures = {step_figure(points.front())};
+  if (points.size() > 1) document.figures.push_back(step_figure(points.back()));
+  document.figures.push_back({"Scaling efficiency",
+                              table_number(100 * scaling_efficiency(first, last), 1) + " %",
+                              "samples per second and GPU"});
+  add_sections(document, points, std::move(table));
+  document.json = scaling_series_json(series);
+  return document;
+}
+
+}  // namespace stepcast

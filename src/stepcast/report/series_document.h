@@ -1,0 +1,16 @@
+// A series of forecasts as a page (report/document.h): several batches of recorded steps, or several numbers of GPUs.
+#pragma once
+
+#include <span>
+
+#include "stepcast/report/batch_series.h"
+#include "stepcast/report/document.h"
+#include "stepcast/report/scaling_series.h"
+
+namespace stepcast {
+
+// `series`: at least one, as the text and --json take it.
+[[nodiscard]] ReportDocument batch_series_document(std::span<const BatchForecast> series);
+[[nodiscard]] ReportDocument scaling_series_document(std::span<const ScalingPoint> series);
+
+}  // namespace stepcast
