@@ -1,11 +1,19 @@
 #include "stepcast/report/result_reader.h"
 
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "stepcast/analyze/compare.h"
 #include "stepcast/base/output_file.h"
 #include "stepcast/report/forecast_json.h"
+#include "stepcast/report/html/page.h"
 
 #include "tests/support/temporary_folder.h"
 
@@ -44,6 +52,49 @@ TEST(ResultReader, TakesForecastsOutOfHtml) {
   EXPECT_THAT(parse_result("{\"schema\": \"stepcast.plan/1\"}", "a.json").error().message(),
               HasSubstr("a document `stepcast.plan/1`, which holds no one step"));
   EXPECT_THAT(parse_result("[1]", "a.json").error().message(), HasSubstr("expected what predict, replay"));
+}
+
+// What somebody's editor, or somebody's bad will, makes of a page.
+TEST(ResultReader, RefusesPagesThatWereSpoilt) {
+  const std::string json = forecast_json(made(100));
+  const std::string page = report_html({.title = "A step", .json = json});
+  const std::size_t begin = page.find(json.substr(0, 20));
+  ASSERT_NE(begin, std::string::npos);
+  const auto spoilt = [&](std::string_view from, std::string_view to) {
+    std::string text = page;
+    const std::size_t at = text.find(from, begin);
+    EXPECT_NE(at, std::string::npos) << from;
+    return text.replace(at, from.size(), to);
+  };
+  ASSERT_TRUE(parse_result(page, "a.html").ok());
+  EXPECT_EQ(*parse_result(page, "a.html"), *parse_result(json, "a.json"));
+  EXPECT_EQ(*parse_result(spoilt("{", "\n\r\n\t {"), "a.html"), *parse_result(json, "a.json"));
+  const auto time =
+      json.substr(json.find("\"step_time_ms\""), json.substr(json.find("\"step_time_ms\"")).find(','));
+  // The JSON begins somewhere below line 1: its lines are those of the page.
+  const auto line =
+      1 + std::count(page.begin(), page.begin() + static_cast<std::ptrdiff_t>(page.find(time)), '\n');
+  const std::string at_line = "a.html: line " + std::to_string(line) + ": ";
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {page.substr(0, begin + 30), "found HTML without <script"},
+      {page.substr(0, begin) + page.substr(page.find("</script>", begin)), "found no content"},
+      {page.substr(0, begin + 200) + "</script>", "not valid JSON"},
+      {spoilt("stepcast.forecast/", "stepcast.forecast/9"), "which holds no one step"},
+      {spoilt(time, "\"step_time_ms\": 1e999"), at_line + "found `1e999`, expected a finite number"},
+      {spoilt(time, "\"step_time_ms\": NaN"), at_line + "found `NaN`"},
+      {spoilt(time, "\"step_time_ms\": \"100\""), at_line + "step_time_ms: found `100`, expected a number"},
+      {spoilt(time, "\"step_time_ms\": -1"), "step_time_ms: found -1, expected a time from 0 on"},
+      {spoilt("\"step_time_p10_ms\": ", "\"step_time_p10_ms\": 9"), "at most step_time_p90_ms"},
+      {spoilt("\"critical_class\": 0", "\"critical_class\": 7"), "critical_class: found 7"},
+      {spoilt("{", std::string(100'000, '[')), "too deeply nested"},
+      {spoilt("{", "<script type=\"application/json\" id=\"stepcast-json\">{"),
+       "found HTML without <script"}};
+  for (const auto& [text, expected] : cases) {
+    const auto read = parse_result(text, "a.html");
+    ASSERT_FALSE(read.ok()) << expected;
+    EXPECT_THAT(read.error().message(), HasSubstr(expected));
+    EXPECT_EQ(read.error().message().find('\n'), std::string::npos);
+  }
 }
 
 // 100 ms forecast, 120 ms logged: gemm alone would be 80 + 20 over 80, exposed communication 20 + 20 over 20.

@@ -182,6 +182,20 @@ Status check_positions(const Forecast& forecast, const std::string& name) {
   return Ok{};
 }
 
+Status check_step(const Forecast& f, const std::string& name) {
+  for (const auto& [key, ms] : {std::pair{"step_time_ms", f.step_time_ms},
+                                {"step_time_p10_ms", f.step_time_p10_ms},
+                                {"step_time_p90_ms", f.step_time_p90_ms}}) {
+    if (ms < 0) return Error::at(name, key).found(fmt::format("{:g}", ms)).expected("a time from 0 on");
+  }
+  if (f.step_time_p10_ms > f.step_time_p90_ms) {
+    return Error::at(name, "step_time_p10_ms")
+        .found(fmt::format("{:g}", f.step_time_p10_ms))
+        .expected(fmt::format("at most step_time_p90_ms, which is {:g}", f.step_time_p90_ms));
+  }
+  return Ok{};
+}
+
 }  // namespace
 
 JsonLimits forecast_json_limits() {
@@ -209,6 +223,7 @@ Result<Forecast> forecast_from_json(const JsonValue& root, const std::string& na
   fields(reader, forecast);
   STEPCAST_TRY(std::move(reader).status());
   STEPCAST_TRY(check_positions(forecast, name));
+  STEPCAST_TRY(check_step(forecast, name));
   return forecast;
 }
 

@@ -1,6 +1,9 @@
 #include "stepcast/report/result_reader.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -71,7 +74,8 @@ Result<Forecast> of_json(const JsonValue& root, const std::string& name) {
         text_of(files->items().front(), "format") == "training_log")
       return of_inspected_log(files->items().front(), name);
   }
-  return Error::at(name, "line 1")
+  const JsonValue* said = root.find("schema");
+  return Error::at(name, fmt::format("line {}", said != nullptr ? said->line() : root.line()))
       .found(schema.empty() ? std::string{"JSON without a `schema` of stepcast"}
                             : fmt::format("a document `{}`, which holds no one step", schema.substr(0, 60)))
       .expected(std::string{kWhatHoldsAStep});
@@ -87,17 +91,20 @@ std::size_t first_of(std::string_view text) {
 Result<Forecast> parse_result(std::string_view text, const std::string& name) {
   const std::size_t first = first_of(text);
   if (first != std::string_view::npos && text.substr(0, first + 4).find('<') != std::string_view::npos) {
-    const std::optional<std::string> json = embedded_json(text);
+    const std::optional<std::string_view> json = embedded_json_view(text);
     if (!json) {
       return Error::at(name, "")
           .found("HTML without <script type=\"application/json\" id=\"stepcast-json\">")
           .expected("a report that stepcast wrote");
     }
-    return parse_result(*json, name);
+    // Lines of errors are those of the page.
+    const std::string_view before = text.substr(0, static_cast<std::size_t>(json->data() - text.data()));
+    std::string lines(static_cast<std::size_t>(std::count(before.begin(), before.end(), '\n')), '\n');
+    return parse_result(lines.append(*json), name);
   }
   STEPCAST_ASSIGN(const JsonValue root, parse_json(text, name, forecast_json_limits()));
   if (!root.is_object()) {
-    return Error::at(name, "line 1")
+    return Error::at(name, fmt::format("line {}", root.line()))
         .found(std::string{root.kind_name()})
         .expected(std::string{kWhatHoldsAStep});
   }
