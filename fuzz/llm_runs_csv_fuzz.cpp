@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "stepcast/calibrate/llm_runs.h"
+#include "stepcast/validate/bert_runs.h"
 #include "stepcast/workload/memory.h"
 
 namespace {
@@ -22,6 +23,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace stepcast;
   const std::string_view text{reinterpret_cast<const char*>(data), size};
   (void)looks_like_llm_runs(text);
+  // The table of MLPerf's BERT is turned into such rows.
+  (void)looks_like_bert_runs(text);
+  if (const Result<std::vector<LlmRun>> bert = parse_bert_runs(text, "fuzz"); !bert.ok()) {
+    require_sentence(bert.error());
+  }
   const Result<std::vector<LlmRun>> runs = parse_llm_runs(text, "fuzz");
   if (!runs.ok()) {
     require_sentence(runs.error());

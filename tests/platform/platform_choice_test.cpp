@@ -40,6 +40,14 @@ TEST(PlatformChoice, AVendorsSystemStandsWhereNothingElseDecides) {
   EXPECT_EQ(chosen({.gpu = "H200-SXM", .gpus_per_node = 8}).platform.name, "dgx-h200");
 }
 
+// "NVIDIA H100-PCIe-80GB" holds the names H100 and H100-PCIe; no device is called so in full.
+TEST(PlatformChoice, TheLongestNameThatAGpuHoldsDecides) {
+  EXPECT_EQ(chosen({.gpu = "NVIDIA H100-PCIe-80GB", .gpus_per_node = 8}).platform.name, "8xh100-pcie-80gb");
+  EXPECT_EQ(chosen({.gpu = "NVIDIA H100-SXM-80GB", .gpus_per_node = 8}).platform.name, "dgx-h100");
+  EXPECT_EQ(chosen({.gpu = "NVIDIA L40-48GB", .gpus_per_node = 8}).platform.name, "8xl40");
+  EXPECT_EQ(chosen({.gpu = "NVIDIA L40S-48GB", .gpus_per_node = 8}).platform.name, "8xl40s");
+}
+
 TEST(PlatformChoice, TakesNodeAndBandwidthAsDescribed) {
   const PlatformChoice odd = chosen(
       {.name = "no such cluster", .gpu = "H100-SXM5-80GB", .gpus_per_node = 4, .node_bandwidth_Gbps = 500});

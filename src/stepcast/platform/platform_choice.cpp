@@ -30,24 +30,36 @@ std::string plain(std::string_view text) {
   return result;
 }
 
-// "B200-SXM-180GB" means a device that is called B200.
-bool holds_name_of(std::string_view gpu, const std::string& name, const std::vector<std::string>& aliases) {
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// "B200-SXM-180GB" means a device that is called B200. How many letters of the longest such name; 0: it is none. More of
+// them are a better match: "NVIDIA H100-PCIe-80GB" holds H100-PCIe, and of another card only H100.
+std::size_t held_name(std::string_view gpu, const std::string& name,
+                      const std::vector<std::string>& aliases) {
   const std::string text = plain(gpu);
-  const auto held = [&](const std::string& called) {
+  const auto held = [&](const std::string& called) -> std::size_t {
     const std::string wanted = plain(called);
-    return wanted.size() >= 3 && text.find(wanted) != std::string::npos;
+    const std::size_t at = text.find(wanted), end = at + wanted.size();
+    if (wanted.size() < 3 || at == std::string::npos) return 0;
+    // An L40 is no L4, but L4-24GB is one.
+    std::size_t letters = 0, behind = 0;  // of `gpu`: behind the name
+    while (letters < end && behind < gpu.size()) letters += plain(gpu.substr(behind++, 1)).size();
+    const bool longer_number = is_digit(wanted.back()) && behind < gpu.size() && is_digit(gpu[behind]);
+    return longer_number ? 0 : wanted.size();
   };
-  return held(name) || std::any_of(aliases.begin(), aliases.end(), held);
+  std::size_t most = held(name);
+  for (const std::string& alias : aliases) most = std::max(most, held(alias));
+  return most;
 }
 
 // How well a platform stands for a machine: compared from the first member on, larger is better.
-using Fit = std::tuple<bool, bool, bool, bool, bool, double>;
+using Fit = std::tuple<bool, std::size_t, bool, bool, bool, bool, double>;
 
 std::optional<Fit> fit_of(const Platform& platform, const MachineDescription& machine) {
   if (!platform.node.network) return std::nullopt;
   const bool called = platform.device.is_called(machine.gpu);
-  if (!called && !holds_name_of(machine.gpu, platform.device.name, platform.device.aliases))
-    return std::nullopt;
+  const std::size_t held = called ? 0 : held_name(machine.gpu, platform.device.name, platform.device.aliases);
+  if (!called && held == 0) return std::nullopt;
   const Network& network = *platform.node.network;
   const bool same_node = machine.gpus_per_node > 0 && platform.node.gpus_per_node == machine.gpus_per_node;
   const bool same_kind = !machine.network_kind.empty() && network.kind.starts_with(machine.network_kind);
@@ -56,7 +68,7 @@ std::optional<Fit> fit_of(const Platform& platform, const MachineDescription& ma
     octaves = std::abs(std::log2(network.bandwidth_per_node().value() * 8e-9 / *machine.node_bandwidth_Gbps));
   }
   const bool same_bandwidth = machine.node_bandwidth_Gbps && octaves < std::log2(1 + kSameBandwidth);
-  return Fit{called, same_node, same_kind, same_bandwidth, platform.name.starts_with("dgx"), -octaves};
+  return Fit{called, held, same_node, same_kind, same_bandwidth, platform.name.starts_with("dgx"), -octaves};
 }
 
 Result<Platform> by_gpu(const MachineDescription& machine,
@@ -67,7 +79,7 @@ Result<Platform> by_gpu(const MachineDescription& machine,
     const bool called = same_name(listing.device, machine.gpu) ||
                         std::any_of(listing.device_aliases.begin(), listing.device_aliases.end(),
                                     [&](const std::string& alias) { return same_name(alias, machine.gpu); });
-    if (!called && !holds_name_of(machine.gpu, listing.device, listing.device_aliases)) continue;
+    if (!called && held_name(machine.gpu, listing.device, listing.device_aliases) == 0) continue;
     Result<Platform> candidate = load_platform(listing.name, search_dirs);
     if (!candidate) continue;
     const std::optional<Fit> fit = fit_of(*candidate, machine);
@@ -96,7 +108,7 @@ void adapt_to(const MachineDescription& machine, Platform& platform, std::string
 }
 
 bool may_be_called(std::string_view gpu, const Device& device) {
-  if (device.is_called(gpu) || holds_name_of(gpu, device.name, device.aliases)) return true;
+  if (device.is_called(gpu) || held_name(gpu, device.name, device.aliases) > 0) return true;
   const std::string word = plain(gpu);
   return word.size() >= 2 && plain(device.name).find(word) != std::string::npos;
 }

@@ -13,6 +13,7 @@
 #include "stepcast/base/statistics.h"
 #include "stepcast/calibrate/iteration_fit.h"
 #include "stepcast/calibrate/llm_runs.h"
+#include "stepcast/validate/bert_runs.h"
 #include "stepcast/validate/layouts_run.h"
 #include "stepcast/validate/memory_score.h"
 #include "stepcast/validate/ranking_score.h"
@@ -56,7 +57,7 @@ TestScore score_packed(const std::vector<PredictedRun>& runs) {
   result.unit = "ms";
   std::map<std::string, std::map<std::string, std::vector<const PredictedRun*>>> sets;  // [set][GPU]
   for (const PredictedRun& p : runs) {
-    if (is_packed_encoder(*p.run)) sets[p.run->set][p.run->gpu].push_back(&p);
+    if (is_packed_encoder(*p.run) && p.run->set != kBertNodeSet) sets[p.run->set][p.run->gpu].push_back(&p);
   }
   for (const auto& [name, gpus] : sets) {
     const auto most = std::max_element(gpus.begin(), gpus.end(), [](const auto& a, const auto& b) {
@@ -185,7 +186,7 @@ Result<TestScore> few_steps_given(const std::vector<LlmRun>& runs, const RunPlat
   result.unit = "ms";
   std::map<std::string, std::vector<const LlmRun*>> sets;  // of one set and machine
   for (const LlmRun& run : runs) {
-    if (run.gpu.empty() || run.apart || run.model.moe) continue;
+    if (run.gpu.empty() || run.apart || run.model.moe || run.set == kBertNodeSet) continue;
     sets[fmt::format("{} {}", run.set, run.gpu)].push_back(&run);
   }
   for (auto& [name, members] : sets) {
@@ -228,8 +229,11 @@ Result<std::vector<LlmRun>> read_all(const std::filesystem::path& data, std::vec
     left_out.clear();
   };
   if (!std::filesystem::is_directory(data, ignored)) {
-    STEPCAST_ASSIGN(std::vector<LlmRun> runs, read_llm_runs(data, &left_out));
-    note_rows();
+    STEPCAST_ASSIGN(const std::string text, read_file(data));
+    Result<std::vector<LlmRun>> runs = looks_like_bert_runs(text)
+                                           ? parse_bert_runs(text, data.string(), &left_out)
+                                           : read_llm_runs(data, &left_out);
+    if (runs) note_rows();
     return runs;
   }
   std::vector<LlmRun> runs;
@@ -249,6 +253,12 @@ Result<std::vector<LlmRun>> read_all(const std::filesystem::path& data, std::vec
   }
   for (const std::filesystem::path& file : files) {
     STEPCAST_ASSIGN(const std::string text, read_file(file));
+    if (looks_like_bert_runs(text)) {
+      STEPCAST_ASSIGN(std::vector<LlmRun> more, parse_bert_runs(text, file.filename().string(), &left_out));
+      note_rows();
+      std::move(more.begin(), more.end(), std::back_inserter(runs));
+      continue;
+    }
     if (!looks_like_llm_runs(text)) {
       if (file.filename().string().find("_recipes.csv") != std::string::npos) continue;  // read with its runs
       skipped.push_back({file.filename().string(), "not the columns of LLM runs", 1});
@@ -309,6 +319,8 @@ Result<SuiteResult> run_iterations(const std::filesystem::path& data, const Suit
     result.tests.push_back(std::move(test));
   TestScore packed = score_packed(predicted);
   if (!packed.sets.empty()) result.tests.push_back(std::move(packed));
+  if (TestScore node = score_bert_scaling(predicted); !node.sets.empty())
+    result.tests.push_back(std::move(node));
   if (options.protocol != "shipped") {
     std::vector<PredictedRun> calibrated;
     STEPCAST_ASSIGN(TestScore refitted, leave_model_out("leave_model_out", runs, platforms, &calibrated));
