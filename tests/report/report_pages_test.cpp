@@ -220,6 +220,41 @@ TEST(ReportPages, LogStandsBesideItsForecast) {
     EXPECT_THAT(page, HasSubstr(title));
 }
 
+TEST(ReportPages, RecordedStepsStandOneByOne) {
+  Forecast f = small_forecast();
+  ForecastSeries& series = f.series.emplace();
+  series.steps = {{.step = 3, .step_time_ms = 10, .measured_ms = 8},
+                  {.step = 4, .step_time_ms = 12, .measured_ms = 12},
+                  {.step = 5, .step_time_ms = 40, .measured_ms = 40, .left_out = kHostile}};
+  series.step = {.n = 2, .mean_ms = 11, .p50_ms = 11, .p90_ms = 12, .p99_ms = 12, .max_ms = 12};
+  series.ranks = {{.rank = 0}, {.rank = 1, .gpu_ms = 3, .data_skew_ms = 0.5}};
+  series.spread = {{.what = "gpu", .over_steps = 0.75, .over_ranks = 0.5}};
+  const ReportDocument document = forecast_document(f);
+  expect_tables_whole(document);
+  expect_sound(report_html(document), forecast_json(f));
+  const std::string markdown = report_markdown(document);
+  EXPECT_THAT(markdown, HasSubstr("2 of 3 recorded steps count."));
+  EXPECT_THAT(markdown, HasSubstr("| 3 | 8.000 | 10.00 | +25.000 |"));  // 10 over 8
+  EXPECT_THAT(markdown, HasSubstr("| GPU | 75 | 50 |"));
+  EXPECT_THAT(markdown, HasSubstr("| rank 1 | 0.000 | 3.000 | +0.500 |"));
+}
+
+// Half of the scenarios take 10 ms, 90 of 100 at most 13, 99 at most 20: bars of 10, 3 and 7 ms.
+TEST(ReportPages, ScenariosAreBarsOfQuantiles) {
+  Forecast f = small_forecast();
+  f.scenarios.emplace();
+  f.scenarios->step = {.n = 100, .mean_ms = 11, .p50_ms = 10, .p90_ms = 13, .p99_ms = 20, .max_ms = 30};
+  f.scenarios->ranks = {f.scenarios->step, f.scenarios->step};
+  f.scenarios->tail = {{.rank = 1, .what = "gpu", .scenarios = 6, .share = 0.6, .mean_excess_ms = 2}};
+  const ReportDocument document = forecast_document(f);
+  expect_tables_whole(document);
+  const std::string page = report_html(document);
+  expect_sound(page, forecast_json(f));
+  EXPECT_THAT(page, HasSubstr("longest rank: on to p90: 3.00 ms"));
+  EXPECT_THAT(page, HasSubstr("longest rank: on to p99: 7.00 ms"));
+  EXPECT_THAT(report_markdown(document), HasSubstr("| GPU of rank 1 | 6 | 60.0 | 2.000 |"));
+}
+
 TEST(ReportPages, ReplayShowsWhoWaitsForWhom) {
   const Session session;
   const auto replayed =

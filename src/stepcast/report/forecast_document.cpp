@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/report/detail/document_parts.h"
+#include "stepcast/report/detail/spread_sections.h"
 #include "stepcast/report/forecast_json.h"
 #include "stepcast/report/forecast_text.h"
 #include "stepcast/report/html/charts.h"

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/report/detail/document_parts.h"
+#include "stepcast/report/detail/spread_sections.h"
 #include "stepcast/report/forecast_text.h"
 #include "stepcast/report/html/charts.h"
 #include "stepcast/report/html/schedule_chart.h"

@@ -14,13 +14,6 @@ namespace {
 constexpr auto kLeft = TextTable::Align::left;
 constexpr std::size_t kStepsShown = 12;
 
-std::string_view part_name(std::string_view part) {
-  if (part == "gpu") return "GPU";
-  if (part == "pcie") return "PCIe";
-  if (part == "other_rank") return "waiting for another rank";
-  return part;
-}
-
 std::string rank_text(const std::optional<std::int64_t>& rank) {
   return rank ? fmt::format("{}", *rank) : std::string{"-"};
 }
@@ -31,6 +24,13 @@ void add_quantiles(std::vector<std::string>& cells, const ForecastQuantiles& q) 
 }
 
 }  // namespace
+
+std::string_view spread_part_name(std::string_view part) {
+  if (part == "gpu") return "GPU";
+  if (part == "pcie") return "PCIe";
+  if (part == "other_rank") return "waiting for another rank";
+  return part;
+}
 
 std::string series_text(const ForecastSeries& series, bool verbose) {
   const auto counted = static_cast<std::uint64_t>(
@@ -79,7 +79,7 @@ std::string series_text(const ForecastSeries& series, bool verbose) {
     std::string line;
     for (const auto& [value, what] : parts) {
       if (value < 0.005 && value > -0.005) continue;
-      line += fmt::format("{}{} {:.0f} %", line.empty() ? "" : ", ", part_name(what), 100 * value);
+      line += fmt::format("{}{} {:.0f} %", line.empty() ? "" : ", ", spread_part_name(what), 100 * value);
     }
     if (!line.empty())
       text += fmt::format("  spread {} {} ms (standard deviation): {}\n", of, table_number(deviation_ms, 3),
@@ -117,8 +117,8 @@ std::string scenarios_text(const ForecastScenarios& scenarios, const std::vector
                       table_number(scenarios.tail_from_ms, 3));
   TextTable causes{{{"cause", kLeft}, {"scenarios"}, {"share\n%"}, {"mean excess on the\ncritical path ms"}}};
   for (const ForecastTailCause& cause : scenarios.tail) {
-    const std::string what =
-        cause.what == "none" ? "nothing drawn is on the critical path" : std::string{part_name(cause.what)};
+    const std::string what = cause.what == "none" ? "nothing drawn is on the critical path"
+                                                  : std::string{spread_part_name(cause.what)};
     causes.row({cause.rank ? fmt::format("{} of rank {}", what, *cause.rank) : what,
                 table_count(cause.scenarios), table_number(100 * cause.share, 1),
                 table_number(cause.mean_excess_ms, 3)});

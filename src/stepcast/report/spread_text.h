@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "stepcast/analyze/forecast.h"
 
@@ -12,5 +13,8 @@ namespace stepcast {
 // `ranks`: rank classes of the forecast, for their names.
 [[nodiscard]] std::string scenarios_text(const ForecastScenarios& scenarios,
                                          const std::vector<ForecastClass>& ranks);
+
+// A part of ForecastSpreadShare or of a tail's cause in words.
+[[nodiscard]] std::string_view spread_part_name(std::string_view part);
 
 }  // namespace stepcast

@@ -26,6 +26,7 @@ page predict-batches predict --trace examples/dlrm_4gpu --batch 1024,2048,4096,8
 page predict-scaling predict --model dlrm-dcnv2-mlperf --gpus 8,16,32,64,128
 page predict-log predict --from-log tests/golden/logs/train.log
 page replay replay examples/dlrm_4gpu
+page replay-scenarios replay examples/dlrm_4gpu --scenarios 500 --jitter host=20%,gpu=2%
 page plan plan --model llama-3-8b --gpus 32 --gbs 128
 page training plan --model llama-3-8b --platform dgx-a100,dgx-h100 --gpus 32,64 --gbs 256 --train-tokens 1T --within 90d
 page shard shard --generate 2021 --gpus 8 --evaluations 100

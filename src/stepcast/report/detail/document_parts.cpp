@@ -164,37 +164,6 @@ void add_streams(ReportDocument& document, const Forecast& forecast) {
       {fmt::format("Streams of {}", one.name), {ReportFigure{bar_chart(chart), ""}, std::move(table)}});
 }
 
-void add_distributions(ReportDocument& document, const Forecast& forecast) {
-  ReportTable table{{{"of the step", false}, {"n"}, {"mean ms"}, {"p50"}, {"p90"}, {"p99"}, {"max"}}, {}};
-  const auto row = [&](const char* name, const ForecastQuantiles& q) {
-    if (q.n == 0) return;
-    table.rows.push_back({name, table_count(q.n), ms_text(q.mean_ms), ms_text(q.p50_ms), ms_text(q.p90_ms),
-                          ms_text(q.p99_ms), ms_text(q.max_ms)});
-  };
-  if (forecast.series) {
-    row("recorded steps, simulated", forecast.series->step);
-    row("recorded steps, measured", forecast.series->measured);
-  }
-  if (forecast.scenarios) row("straggler scenarios", forecast.scenarios->step);
-  if (table.rows.empty()) return;
-  ReportSection section{"Distribution of the step", {table}};
-  if (forecast.scenarios && !forecast.scenarios->tail.empty()) {
-    ReportTable tail{
-        {{"what makes slow scenarios slow", false}, {"scenarios"}, {"% of slow"}, {"mean excess ms"}}, {}};
-    for (const ForecastTailCause& cause : forecast.scenarios->tail) {
-      tail.rows.push_back({cause.rank ? fmt::format("{} of rank {}", cause.what, *cause.rank) : cause.what,
-                           table_count(cause.scenarios), table_number(100 * cause.share, 1),
-                           ms_text(cause.mean_excess_ms)});
-    }
-    tail.caption =
-        fmt::format("Slow: {} of {} scenarios, from {} ms on; drawn from {}.",
-                    table_count(forecast.scenarios->n_tail), table_count(forecast.scenarios->step.n),
-                    ms_text(forecast.scenarios->tail_from_ms), forecast.scenarios->drawn_from);
-    section.blocks.push_back(std::move(tail));
-  }
-  document.sections.push_back(std::move(section));
-}
-
 void add_throughput_figures(ReportDocument& document, const Forecast& forecast) {
   const ForecastThroughput& t = forecast.throughput;
   const auto band = [&](double rate, int decimals) {

@@ -60,8 +60,6 @@ inline constexpr MemoryPart kMemoryParts[] = {
 void add_critical_path(ReportDocument& document, const Forecast& forecast, const StepPicture* picture);
 // What every stream of the class that ends last does.
 void add_streams(ReportDocument& document, const Forecast& forecast);
-// Distributions, where they were asked for.
-void add_distributions(ReportDocument& document, const Forecast& forecast);
 // Throughput and the whole training among the figures on top.
 void add_throughput_figures(ReportDocument& document, const Forecast& forecast);
 void add_training_section(ReportDocument& document, const Forecast& forecast);

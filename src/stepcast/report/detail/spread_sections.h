@@ -1,0 +1,12 @@
+// Several steps of one job on a page: recorded ones, each by itself, and scenarios that were drawn.
+#pragma once
+
+#include "stepcast/analyze/forecast.h"
+#include "stepcast/report/document.h"
+
+namespace stepcast::detail {
+
+// Sections for the series and for the scenarios, where the forecast has them.
+void add_distributions(ReportDocument& document, const Forecast& forecast);
+
+}  // namespace stepcast::detail
