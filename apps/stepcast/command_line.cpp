@@ -21,6 +21,7 @@
 
 #include "stepcast/base/nearest_word.h"
 #include "stepcast/base/result.h"
+#include "stepcast/base/stop.h"
 #include "stepcast/base/version.h"
 
 #include "in_process.h"
@@ -260,6 +261,7 @@ VerbOutcome run_verb(const std::vector<std::string>& words, const VerbListener& 
   std::vector<const char*> arguments{"stepcast"};
   for (const std::string& word : words) arguments.push_back(word.c_str());
   const VerbSink* const before = std::exchange(current_sink, &sink);
+  const StopScope scope{listener.stop};
   try {
     outcome.code = parse_and_run(static_cast<int>(arguments.size()), arguments.data());
   } catch (const std::bad_alloc&) {
@@ -267,6 +269,7 @@ VerbOutcome run_verb(const std::vector<std::string>& words, const VerbListener& 
   } catch (const std::exception& bug) {
     outcome.code = fail(kInternalError, fmt::format("internal error, please report it: {}", bug.what()));
   }
+  if (is_stop_requested()) outcome = {.code = kInternalError, .error = "interrupted"};  // not half an answer
   current_sink = before;
   return outcome;
 }

@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <map>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,7 @@ struct VerbListener {
   bool wants_tables = false;
   // What is being done, as a terminal would show it. Called from any thread, one at a time.
   std::function<void(std::string_view)> progress;
+  std::stop_token stop{};  // asks the verb to end (base/stop.h); it then fails with "interrupted"
 };
 
 // `words` are those behind `stepcast`.

@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "stepcast/base/stop.h"
 #include "stepcast/base/units.h"
 #include "stepcast/describe/megatron.h"
 #include "stepcast/plan/layout_flags.h"
@@ -19,6 +20,8 @@
 #include "stepcast/predict/predicted_step.h"
 #include "stepcast/simulate/engine.h"
 #include "stepcast/workload/layer_words.h"
+
+#include "tests/support/fails_with.h"
 
 namespace stepcast {
 namespace {
@@ -311,6 +314,15 @@ TEST(LayoutSearch, SaysByHowMuchALayoutIsTooLargeAndWhatCuresIt) {
   ASSERT_EQ(plan.found.n_too_large, 1U);
   EXPECT_THAT(plan.found.too_large.front().example, HasSubstr("dp8 mbs1: stage 0 over by "));
   EXPECT_THAT(plan.found.too_large.front().cure, HasSubstr("sharding none -> zero1: "));
+}
+
+TEST(LayoutPlan, EndsWhereSomebodyAsksItTo) {
+  std::stop_source stop;
+  const StopScope scope{stop.get_token()};
+  const PlanRequest request = request_of("llama-3-8b", 16, 64);
+  EXPECT_TRUE(plan_layouts(request, platform()).ok());
+  stop.request_stop();
+  EXPECT_THAT(plan_layouts(request, platform()), test::FailsWith("interrupted"));
 }
 
 TEST(LayoutPlan, NoLayoutIsExplained) {

@@ -20,6 +20,7 @@
 #include "stepcast/base/file.h"
 #include "stepcast/base/json_value.h"
 #include "stepcast/base/output_file.h"
+#include "stepcast/base/stop.h"
 #include "stepcast/sweep/sweep_folder.h"
 
 #include "tests/support/command.h"
@@ -171,6 +172,26 @@ TEST_F(SweepRuns, TheClusterSaysWhichShard) {
   const test::CommandResult pod = with({"JOB_COMPLETION_INDEX=2"});
   EXPECT_EQ(pod.exit_code, 2);
   EXPECT_THAT(pod.err, HasSubstr("say --shards"));
+}
+
+TEST_F(SweepRuns, AskedToStopItKeepsWhatIsDone) {
+  const std::string whole = reference();
+  const SweepSpec spec = *parse_sweep(kSpec, "sweep.toml");
+  const Session session;
+  std::stop_source stop;
+  SweepRun run{.folder = place("out"), .threads = 1};
+  run.progress = [&](std::size_t done, std::size_t) {
+    if (done == 5) stop.request_stop();
+  };
+  {
+    const StopScope scope{stop.get_token()};
+    EXPECT_THAT(session.sweep(spec, run), FailsWith("interrupted"));
+  }
+  const Result<SweepReport> rest = session.sweep(spec, {.folder = place("out"), .threads = 1});
+  ASSERT_TRUE(rest.ok()) << rest.error().message();
+  EXPECT_EQ(rest->n_before, 5U);
+  EXPECT_EQ(sweep({"-o", place("out"), "--merge", place("out.jsonl")}).exit_code, 0);
+  EXPECT_EQ(content("out.jsonl"), whole);
 }
 
 TEST_F(SweepRuns, AnotherSpecIsRefused) {

@@ -9,6 +9,7 @@
 #include "stepcast/analyze/detail/interval_set.h"
 #include "stepcast/analyze/detail/moment_sweep.h"
 #include "stepcast/base/parallel.h"
+#include "stepcast/base/stop.h"
 
 namespace stepcast {
 namespace {
@@ -292,6 +293,7 @@ std::vector<RankBreakdown> break_down(const FlatProgram& flat, const TaskTimes& 
               [](const Meeting& a, const Meeting& b) { return a.task < b.task; });
   }
   std::vector<RankBreakdown> ranks(flat.class_count());
+  const StopScope to_the_end{std::stop_token{}};  // callers take all of it, or nothing
   const Status done = parallel_for(flat.class_count(), flat.threads(), [&](std::size_t c) -> Status {
     ranks[c] = RankSweep{flat, times, costs, RankClassId{c}, windows[c], rank_start_us[c], meetings[c]}.run();
     return Ok{};

@@ -14,6 +14,7 @@
 #include "stepcast/analyze/breakdown.h"
 #include "stepcast/analyze/collectives.h"
 #include "stepcast/base/parallel.h"
+#include "stepcast/base/stop.h"
 #include "stepcast/operation/operation.h"
 
 namespace stepcast {
@@ -278,7 +279,8 @@ Forecast make_forecast(const ForecastInput& input, Forecast asked, const Forecas
   const Program& program = input.flat.program();
   Forecast forecast = std::move(asked);
   std::vector<RankBreakdown> ranks;
-  // Two parts that need nothing of each other.
+  // Two parts that need nothing of each other. They are short: nobody stops one of them.
+  const StopScope to_the_end{std::stop_token{}};
   const Status done = parallel_for(2, input.flat.threads(), [&](std::size_t part) -> Status {
     if (part == 0) {
       ranks = break_down(input.flat, input.times, input.costs, input.windows, input.rank_start_us);

@@ -7,6 +7,7 @@
 #include "stepcast/api/detail/session_impl.h"
 #include "stepcast/api/stepcast.h"
 #include "stepcast/base/parallel.h"
+#include "stepcast/base/stop.h"
 #include "stepcast/describe/dlrm_job.h"
 #include "stepcast/plan/layout_plan.h"
 #include "stepcast/report/sweep_row.h"
@@ -130,6 +131,7 @@ Result<SweepReport> Session::sweep(const SweepSpec& spec, const SweepRun& run) c
   std::size_t n_run = 0;
   const auto one = [&](std::size_t i) -> Status {
     STEPCAST_ASSIGN(std::string row, this->run(*left[i]));
+    STEPCAST_TRY(not_stopped());  // a row of a point that was not run to its end says nothing of it
     STEPCAST_TRY(writer.add(left[i]->id, std::move(row)));
     const std::scoped_lock lock{mutex};
     ++n_run;

@@ -10,6 +10,7 @@
 #include <zlib.h>
 
 #include "stepcast/base/detail/inflater.h"
+#include "stepcast/base/stop.h"
 
 namespace stepcast {
 
@@ -245,6 +246,7 @@ ByteSource ByteSource::from_memory(std::string_view content, std::string name, O
 Result<std::size_t> ByteSource::read(char* to, std::size_t capacity) {
   Impl& s = *impl_;
   if (capacity == 0 || s.ended) return std::size_t{0};
+  STEPCAST_TRY(not_stopped());
   if (!s.started) STEPCAST_TRY(s.start());
   auto got = s.inflater != nullptr ? s.read_gzip(to, capacity) : s.read_plain(to, capacity);
   if (!got) {

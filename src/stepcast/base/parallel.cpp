@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "stepcast/base/stop.h"
+
 namespace stepcast {
 namespace {
 
@@ -44,19 +46,26 @@ Status parallel_for(std::size_t n, unsigned threads, const std::function<Status(
   if (threads == 0) threads = std::max(1U, std::thread::hardware_concurrency());
   const std::size_t workers = std::min<std::size_t>(threads, n);
   if (workers <= 1) {
-    for (std::size_t i = 0; i < n; ++i) STEPCAST_TRY(work(i));
-    return Ok{};
+    for (std::size_t i = 0; i < n; ++i) {
+      STEPCAST_TRY(not_stopped());
+      STEPCAST_TRY(work(i));
+    }
+    return not_stopped();
   }
 
   FirstFailure failure;
   std::atomic<std::size_t> next{0};
+  const std::stop_token stop = current_stop();
   const auto run = [&] {
+    const StopScope scope{stop};
     for (;;) {
       const std::size_t i = next.fetch_add(1, std::memory_order_relaxed);
       // Indices are handed out in order, so every index below a failed one has been taken by somebody.
       if (i >= n || i > failure.index()) return;
       try {
-        if (Status status = work(i); !status) failure.report(i, std::move(status).error(), nullptr);
+        Status status = not_stopped();
+        if (status) status = work(i);
+        if (!status) failure.report(i, std::move(status).error(), nullptr);
       } catch (...) {
         failure.report(i, std::nullopt, std::current_exception());
       }
@@ -68,7 +77,8 @@ Status parallel_for(std::size_t n, unsigned threads, const std::function<Status(
     for (std::size_t t = 1; t < workers; ++t) pool.emplace_back(run);
     run();
   }
-  return failure.take();
+  STEPCAST_TRY(failure.take());
+  return not_stopped();  // what work() does inside may have ended early and been passed over
 }
 
 }  // namespace stepcast

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/statistics.h"
+#include "stepcast/base/stop.h"
 #include "stepcast/calibrate/detail/least_squares.h"
 #include "stepcast/cost/step_factors.h"
 #include "stepcast/predict/step_model.h"
@@ -35,7 +36,7 @@ class Steps {
                               std::vector<std::string>* skipped = nullptr) {
     std::vector<double> result(steps_.size(), 0.0);
     std::map<const Platform*, std::unique_ptr<StepModel>> models;
-    for (std::size_t i = 0; i < steps_.size(); ++i) {
+    for (std::size_t i = 0; i < steps_.size() && !is_stop_requested(); ++i) {
       auto& model = models[steps_[i].platform];
       if (model == nullptr) {
         auto& kept = kept_[steps_[i].platform];
@@ -149,6 +150,7 @@ Result<IterationFit> fit_iterations(std::span<const MeasuredStep> steps, const S
   IterationFit fit;
   Steps all{steps};
   const std::vector<double> predicted = all.predict(start, &fit.skipped);
+  STEPCAST_TRY(not_stopped());
   const Errors before = errors_of(steps, predicted);
   if (before.n == 0) {
     return Error{fit.skipped.empty() ? std::string{"there is no measured step"}
@@ -179,6 +181,7 @@ Result<IterationFit> fit_iterations(std::span<const MeasuredStep> steps, const S
     };
     std::vector<double> logs(factors.size(), 0.0);
     problem.minimise(logs);
+    STEPCAST_TRY(not_stopped());
     fit.assumptions = moved(start, factors, logs);
   }
   const Errors after = errors_of(steps, all.predict(fit.assumptions));

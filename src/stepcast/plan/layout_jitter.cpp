@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "stepcast/base/stop.h"
+
 namespace stepcast {
 namespace {
 
@@ -78,7 +80,7 @@ class Shaker {
             : std::max<std::int64_t>(1, d.tensor * d.context * d.data / static_cast<std::int64_t>(together));
     shaken_ = step;
     std::vector<double> all;
-    for (std::size_t i = 0; i < options_.scenarios; ++i) {
+    for (std::size_t i = 0; i < options_.scenarios && !is_stop_requested(); ++i) {
       Random random{options_.seed * 0x2545f4914f6cdd1dULL + i};
       const double network = std::exp(jitter_.network * exceeded_with(random.uniform()));
       double slowest_us = 0;
@@ -143,6 +145,7 @@ Result<std::vector<JitteredLayout>> jitter_layouts(const LayoutRanking& ranking,
     const Layout& layout = ranking.layouts[i].layout;
     STEPCAST_ASSIGN(const PricedStep step, steps.price(prototypes.model(), layout));
     all.push_back(shaker.shake(step, layout));
+    STEPCAST_TRY(not_stopped());
     all.back().of = i;
   }
   return all;

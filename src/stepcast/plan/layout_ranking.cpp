@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "stepcast/base/stop.h"
+
 namespace stepcast {
 namespace {
 
@@ -77,6 +79,7 @@ Result<LayoutRanking> rank_layouts(const std::vector<PricedLayout>& priced,
       ranking.more_alike = ranking.layouts.back().alike;
       break;
     }
+    STEPCAST_TRY(not_stopped());
     RankedLayout one;
     one.point = layout.point;
     one.layout = prototypes.layout(layout.point);

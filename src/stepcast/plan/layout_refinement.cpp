@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/stop.h"
 #include "stepcast/describe/megatron_writer.h"
 #include "stepcast/plan/layout_flags.h"
 #include "stepcast/plan/stage_balance.h"
@@ -192,6 +193,7 @@ Result<std::vector<RefinedLayout>> refine_layouts(const LayoutRanking& ranking,
   Refiner refiner{prototypes, steps, memory};
   std::vector<RefinedLayout> all;
   for (std::size_t i = 0; i < std::min(kMostRefined, ranking.layouts.size()); ++i) {
+    STEPCAST_TRY(not_stopped());
     STEPCAST_ASSIGN(RefinedLayout one, refiner.refined(ranking.layouts[i]));
     one.of = i;
     if (!one.changes.empty()) all.push_back(std::move(one));

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/parallel.h"
+#include "stepcast/base/stop.h"
 #include "stepcast/base/units.h"
 #include "stepcast/plan/layout_rules.h"
 #include "stepcast/predict/step_model.h"
@@ -130,6 +131,7 @@ class Searcher {
   }
 
   void below_form_of(LayoutPoint point) {
+    if (is_stop_requested()) return;  // parallel_for says it
     for (const Recompute recompute : space_.recomputations) {
       for (const bool sequence_parallel : space_.sequence_parallel) {
         point.recompute = recompute;
@@ -150,6 +152,7 @@ class Searcher {
   }
 
   void one(const LayoutPoint& point) {
+    if (is_stop_requested()) return;
     if (const Status status = price(point); !status.ok()) {
       counted({LayoutVerdict::Kind::refused, status.error().message(), {}, {}}, 1);
     }

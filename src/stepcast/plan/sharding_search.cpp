@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "stepcast/base/stop.h"
 #include "stepcast/plan/sharders.h"
 
 namespace stepcast {
@@ -204,7 +205,7 @@ class Search {
     double shortest_time = time, spread = spread_of(plan);
     for (std::size_t without = 0, tries = 0; evaluations_ < budget && tries < 20 * budget && n_ > 1;
          ++tries) {
-      if (out_of_time()) break;
+      if (out_of_time() || is_stop_requested()) break;
       ShardingPlan changed = plan;
       if (!change(changed)) continue;
       const bool kick = without >= patience;
@@ -328,7 +329,7 @@ SharderChoice best_whole_tables(DlrmStepModel& steps, const ShardingPlan& incumb
   bool complete = true;
   const auto place = [&](auto&& self, std::size_t placed, std::int32_t in_use) -> void {
     if (best.expected_us <= best.least_expected_us * (1 + 1e-12)) return;
-    if (best.evaluations >= max_evaluations) {
+    if (best.evaluations >= max_evaluations || is_stop_requested()) {
       complete = false;
       return;
     }

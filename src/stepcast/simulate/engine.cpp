@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/stop.h"
 #include "stepcast/base/units.h"
 
 namespace stepcast {
@@ -248,12 +249,15 @@ class Sweep {
   }
 
   void run() {
-    for (const OrderStep& step : plan_.order_.steps) {
+    constexpr std::size_t kLookUp = 4096;  // from time to time: does somebody want this to end?
+    for (std::size_t i = 0; i < plan_.order_.steps.size(); ++i) {
+      const OrderStep& step = plan_.order_.steps[i];
       switch (step.kind) {
         case OrderStep::Kind::sweep: sweep(step); break;
         case OrderStep::Kind::fill_port: fill_port(step); break;
         case OrderStep::Kind::complete: complete(step); break;
       }
+      if (i % kLookUp == kLookUp - 1 && is_stop_requested()) return;
     }
   }
 
@@ -393,6 +397,7 @@ Status Plan::simulate(const Costs& costs, const SimulateOptions& options, Timeli
   STEPCAST_TRY(costs.check(*program_));
   STEPCAST_TRY(prepare(options, timeline));
   if (timeline.intervals_.size() > 0) detail::Sweep{*this, costs, timeline}.run();
+  STEPCAST_TRY(not_stopped());
   return Ok{};
 }
 

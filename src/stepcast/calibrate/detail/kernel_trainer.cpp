@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "stepcast/base/statistics.h"
+#include "stepcast/base/stop.h"
 #include "stepcast/calibrate/detail/perceptron_training.h"
 #include "stepcast/calibrate/detail/reference_fit.h"
 #include "stepcast/calibrate/detail/table_fit.h"
@@ -184,6 +185,7 @@ Result<std::vector<double>> held_out(const Learner& learn, const Table& all,
                                      const std::vector<std::size_t>& fold_of) {
   std::vector<double> out(all.target.size(), 0.0);
   for (std::size_t fold = 0; fold < kFolds; ++fold) {
+    STEPCAST_TRY(not_stopped());
     std::vector<std::size_t> train, test;
     for (std::size_t i = 0; i < fold_of.size(); ++i) (fold_of[i] == fold ? test : train).push_back(i);
     STEPCAST_ASSIGN(const std::vector<Correction> corrections, learn(all.rows(train)));
