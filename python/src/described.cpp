@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -77,8 +77,14 @@ bool take_words(std::vector<std::string>& to, nb::handle value) {
 
 using Taker = bool (*)(DescribedStep&, nb::handle);
 
-const std::map<std::string_view, Taker>& takers() {
-  static const std::map<std::string_view, Taker> all = {
+struct Keyword {
+  std::string_view name;
+  Taker take;
+};
+
+// So few that a look at each costs less than a search; a call comes here with cold caches.
+std::span<const Keyword> keywords_read_here() {
+  static constexpr Keyword kAll[] = {
       {"model", [](DescribedStep& s, nb::handle v) { return take_word(s.request.job.model, v); }},
       {"platform",
        [](DescribedStep& s, nb::handle v) {
@@ -117,21 +123,22 @@ const std::map<std::string_view, Taker>& takers() {
       {"gpu-power-watts",
        [](DescribedStep& s, nb::handle v) { return take(s.request.budget.power_per_gpu_W, v, amount_of); }},
   };
-  return all;
+  return kAll;
 }
 
 // Names of the flags that `predict` declares itself; what it leaves over are flags of Megatron-LM.
-const std::set<std::string>& own_flags() {
-  static const std::set<std::string> names = [] {
+bool is_own_flag(const std::string& name) {
+  static const std::vector<std::string> names = [] {
     CLI::App app;
     static_cast<void>(cli::predict_verb().declare(app));
-    std::set<std::string> all;
+    std::vector<std::string> all;
     for (const CLI::Option* option : app.get_options()) {
-      all.insert(option->get_lnames().begin(), option->get_lnames().end());
+      all.insert(all.end(), option->get_lnames().begin(), option->get_lnames().end());
     }
+    std::sort(all.begin(), all.end());
     return all;
   }();
-  return names;
+  return std::binary_search(names.begin(), names.end(), name);
 }
 
 bool add_megatron_flag(const std::string& name, nb::handle value, std::vector<std::string>& flags) {
@@ -159,9 +166,12 @@ std::optional<DescribedStep> described_step(const nb::dict& keywords) {
     auto name = word_of(key);
     if (!name) return std::nullopt;
     std::replace(name->begin(), name->end(), '_', '-');
-    if (const auto taker = takers().find(*name); taker != takers().end()) {
-      if (!taker->second(step, value)) return std::nullopt;
-    } else if (own_flags().contains(*name) || !add_megatron_flag(*name, value, step.megatron_flags)) {
+    const std::span<const Keyword> plain = keywords_read_here();
+    const auto known = std::find_if(plain.begin(), plain.end(),
+                                    [&](const Keyword& keyword) { return keyword.name == *name; });
+    if (known != plain.end()) {
+      if (!known->take(step, value)) return std::nullopt;
+    } else if (is_own_flag(*name) || !add_megatron_flag(*name, value, step.megatron_flags)) {
       return std::nullopt;
     }
   }

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -19,10 +20,12 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include "stepcast/api/stepcast.h"
@@ -44,7 +47,7 @@ struct RunningVerb {
   std::mutex mutex;
   std::condition_variable changed;
   bool is_done = false;
-  bool is_abandoned = false;
+  std::stop_source stop;
   std::optional<std::string> said;  // and not passed on yet
   cli::VerbOutcome outcome;
 };
@@ -58,11 +61,12 @@ Outcome run(std::vector<std::string> words, bool tables, const std::optional<nb:
   std::thread worker{[verb, words = std::move(words), tables, listens] {
     cli::VerbListener listener;
     listener.wants_tables = tables;
+    listener.stop = verb->stop.get_token();
     if (listens) {
       listener.progress = [verb](std::string_view what) {
         {
           const std::scoped_lock lock{verb->mutex};
-          if (verb->is_abandoned) return;
+          if (verb->stop.stop_requested()) return;  // nobody waits any more
           verb->said = std::string{what};
         }
         verb->changed.notify_all();
@@ -76,19 +80,22 @@ Outcome run(std::vector<std::string> words, bool tables, const std::optional<nb:
     }
     verb->changed.notify_all();
   }};
-  // After an interrupt the work goes on by itself until it is done; nobody hears of it.
-  struct Abandon {
+  // After an interrupt, or where the callback raises: the work is asked to end, which it does within milliseconds. What
+  // does not is left to itself, so that Ctrl-C never hangs.
+  struct End {
     RunningVerb& verb;
     std::thread& worker;
-    ~Abandon() {
+    ~End() {
       if (!worker.joinable()) return;
-      {
-        const std::scoped_lock lock{verb.mutex};
-        verb.is_abandoned = true;
-      }
-      worker.detach();
+      constexpr std::chrono::seconds kPatience{1};
+      verb.stop.request_stop();
+      const nb::gil_scoped_release others_run;
+      std::unique_lock lock{verb.mutex};
+      const bool has_ended = verb.changed.wait_for(lock, kPatience, [&] { return verb.is_done; });
+      lock.unlock();
+      has_ended ? worker.join() : worker.detach();
     }
-  } const abandon{*verb, worker};
+  } const end{*verb, worker};
   constexpr std::chrono::milliseconds kLookAfterSignals{50};
   for (bool is_done = false; !is_done;) {
     std::optional<std::string> said;
@@ -133,28 +140,26 @@ std::shared_ptr<const Session> session_for(const std::string& platform) {
   return session;
 }
 
-// Nothing: the command line reads these keywords, and says what is wrong with them.
-std::optional<Forecast> predict(const nb::dict& keywords) {
+// Nothing: the command line reads these keywords, and says what is wrong with them. `session_us` is what the session takes,
+// as it would from C++.
+std::unique_ptr<Forecast> predict_timed(const nb::dict& keywords, double& session_us) {
   const std::optional<cli::DescribedStep> step = described_step(keywords);
-  if (!step) return std::nullopt;
+  if (!step) return nullptr;
   const nb::gil_scoped_release others_run;
   const Result<PredictRequest> request = cli::request_of(*step);
-  if (!request.ok()) return std::nullopt;
-  Result<Forecast> forecast = session_for(request->platform)->predict(*request);
-  if (!forecast.ok()) return std::nullopt;
+  if (!request.ok()) return nullptr;
+  const std::shared_ptr<const Session> session = session_for(request->platform);
+  const auto begin = std::chrono::steady_clock::now();
+  Result<Forecast> forecast = session->predict(*request);
+  session_us = std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count();
+  if (!forecast.ok()) return nullptr;
   cli::add_notes(*step, *forecast);
-  return std::move(*forecast);
+  return std::make_unique<Forecast>(std::move(*forecast));
 }
 
-// Time of the session alone, of a step that it has predicted before: what the bench compares calls with.
-double session_us(const nb::dict& keywords) {
-  const std::optional<cli::DescribedStep> step = described_step(keywords);
-  const Result<PredictRequest> request = cli::request_of(step.value());
-  const std::shared_ptr<const Session> session = session_for(step->request.platform);
-  const auto begin = std::chrono::steady_clock::now();
-  const Result<Forecast> forecast = session->predict(*request);
-  const std::chrono::duration<double, std::micro> passed = std::chrono::steady_clock::now() - begin;
-  return forecast.ok() ? passed.count() : 0;
+std::unique_ptr<Forecast> predict(const nb::dict& keywords) {
+  double ignored_us = 0;
+  return predict_timed(keywords, ignored_us);
 }
 
 Forecast read_forecast(const std::string& json) {
@@ -204,10 +209,22 @@ NB_MODULE(_stepcast, module) {
   module.def("version", [] { return std::string{stepcast::version()}; });
   module.def("run", run, nb::arg("words"), nb::arg("tables"), nb::arg("progress").none());
   module.def("predict", predict, nb::arg("keywords"));
-  module.def("session_us", session_us, nb::arg("keywords"));
+  // For the bench: with the microseconds that the session took.
+  module.def(
+      "predict_timed",
+      [](const nb::dict& keywords) {
+        double session_us = 0;
+        std::unique_ptr<stepcast::Forecast> forecast = predict_timed(keywords, session_us);
+        return std::pair{std::move(forecast), session_us};
+      },
+      nb::arg("keywords"));
   module.def("sweep_points", sweep_points, nb::arg("text"), nb::arg("name"), nb::arg("folder"));
-  module.def("sweep_rows", sweep_rows, nb::arg("lines"), nb::arg("folder"));
+  module.def("sweep_rows", sweep_rows, nb::arg("lines"), nb::arg("folder"), nb::arg("stop") = nb::none());
   module.def("read_forecast", read_forecast, nb::arg("json"));
+
+  nb::class_<std::stop_source>(module, "Stop").def(nb::init<>()).def("request", [](std::stop_source& stop) {
+    stop.request_stop();
+  });
 
   nb::class_<stepcast::Forecast>(module, "Forecast")
       .def("json", [](const stepcast::Forecast& f) { return stepcast::forecast_json(f); })

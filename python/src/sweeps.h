@@ -1,6 +1,7 @@
 // Points of a sweep for workers of any executor (Session::run).
 #pragma once
 
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -11,8 +12,9 @@ namespace stepcast::python {
 [[nodiscard]] std::vector<std::string> sweep_points(const std::string& text, const std::string& name,
                                                     const std::string& folder);
 
-// The row of every point, in their order. Throws std::runtime_error where the machine fails.
+// The row of every point, in their order. Throws std::runtime_error where the machine fails or `stop` asks to end, and
+// what a handler of signals raised.
 [[nodiscard]] std::vector<std::string> sweep_rows(const std::vector<std::string>& lines,
-                                                  const std::string& folder);
+                                                  const std::string& folder, const std::stop_source* stop);
 
 }  // namespace stepcast::python

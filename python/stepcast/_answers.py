@@ -24,12 +24,13 @@ class Record:
         return self._values
 
     def __getitem__(self, key):
+        values = self._items()
         if key not in self._read:
-            self._read[key] = _frozen(self._items()[key])
+            self._read[key] = _frozen(values[key])
         return self._read[key]
 
     def __getattr__(self, name):
-        if name.startswith("__"):
+        if name.startswith("_"):
             raise AttributeError(name)
         try:
             return self[name[:-1] if name.endswith("_") and keyword.iskeyword(name[:-1]) else name]
@@ -116,6 +117,9 @@ class Table:
         lines += [",".join(_field(row.get(name)) for name in names) for row in flat]
         return Table(_stepcast.Table.from_csv("\n".join(lines) + "\n"))
 
+    def __reduce__(self):
+        return (_table_of_csv, (self._table.csv(),))
+
     @property
     def columns(self):
         return tuple(self._table.column_names)
@@ -172,6 +176,10 @@ class Table:
         return _html_table(self.columns, body) + more
 
 
+def _table_of_csv(text):
+    return Table(_stepcast.Table.from_csv(text))
+
+
 def _flat(row, prefix=""):
     flat = {}
     for key, value in row.items():
@@ -198,12 +206,11 @@ def _field(value):
 class Answer(Record):
     """What a verb answers: a document of docs/json.md."""
 
-    __slots__ = ("_tables", "_text")
+    __slots__ = ("_tables",)
 
     def __init__(self, values, tables=None):
         super().__init__(values)
         object.__setattr__(self, "_tables", tables or {})
-        object.__setattr__(self, "_text", None)
 
     @classmethod
     def from_dict(cls, document):
@@ -216,6 +223,9 @@ class Answer(Record):
     def to_json(self):
         return json.dumps(self._items())
 
+    def __reduce__(self):
+        return (type(self), (self._items(), self._tables))
+
     @property
     def tables(self):
         """Names of the lists that table() gives."""
@@ -224,9 +234,9 @@ class Answer(Record):
 
     def table(self, name):
         """A list of the document, or one that is too long for it, as a Table."""
+        value = self._items().get(name)
         if name in self._tables:
             return self._tables[name]
-        value = self._items().get(name)
         if not _is_rows(value):
             raise KeyError(f"no table {name!r}; there are: {', '.join(self.tables) or 'none'}")
         return Table.of_rows(value)
@@ -249,26 +259,34 @@ class Forecast(Answer):
 
     __slots__ = ("_handle",)
 
-    def __init__(self, values, tables=None):
+    def __init__(self, values, tables=None, handle=None):
         super().__init__(values, tables)
-        object.__setattr__(self, "_handle", None)
+        object.__setattr__(self, "_handle", handle)
 
     @classmethod
     def _of_handle(cls, handle):
-        forecast = cls(None)
-        object.__setattr__(forecast, "_handle", handle)
+        """The document is written when somebody reads more of it than the step time."""
+        forecast = _NEW(cls)
+        _SET_HANDLE(forecast, handle)
+        _SET_VALUES(forecast, None)
         return forecast
 
     def _items(self):
         if self._values is None:
-            object.__setattr__(self, "_values", json.loads(self._handle.json()))
+            self.__init__(json.loads(self._handle.json()), handle=self._handle)
         return self._values
 
-    def __getattr__(self, name):
-        # The document is written when somebody reads more of it than these.
-        if self._values is None and name in ("step_time_ms", "step_time_p10_ms", "step_time_p90_ms"):
-            return getattr(self._handle, name)
-        return super().__getattr__(name)
+    @property
+    def step_time_ms(self):
+        return self._handle.step_time_ms if self._values is None else self["step_time_ms"]
+
+    @property
+    def step_time_p10_ms(self):
+        return self._handle.step_time_p10_ms if self._values is None else self["step_time_p10_ms"]
+
+    @property
+    def step_time_p90_ms(self):
+        return self._handle.step_time_p90_ms if self._values is None else self["step_time_p90_ms"]
 
     def _of_program(self):
         if self._handle is None:
@@ -314,8 +332,10 @@ class Forecast(Answer):
         ax.set_title(repr(self)[len("Forecast(") : -1])
         return ax
 
-    def __reduce__(self):
-        return (Forecast, (self._items(),))
+
+_NEW = object.__new__
+_SET_HANDLE = Forecast._handle.__set__
+_SET_VALUES = Record._values.__set__
 
 
 class Replay(Answer):

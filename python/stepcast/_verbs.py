@@ -5,6 +5,7 @@ import math
 import os
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from stepcast import _stepcast
 from stepcast._answers import Answer, Forecast, Table, from_json
@@ -194,11 +195,15 @@ def sweep(spec, executor=None, *, progress=None):
     workers, some at a time. Without one they are run here, on all cores. A point that cannot be run has a row that says why.
     """
     lines, folder = _points(spec)
-    if executor is None:
-        executor = ThreadPoolExecutor()
-        with executor:
-            return _run_points(lines, folder, executor, os.cpu_count() or 1, progress)
-    return _run_points(lines, folder, executor, getattr(executor, "_max_workers", None) or 16, progress)
+    if executor is not None:
+        return _run_points(lines, executor, partial(_sweep_rows, folder), getattr(executor, "_max_workers", None) or 16, progress)
+    stop = _stepcast.Stop()
+    with ThreadPoolExecutor() as executor:
+        try:
+            return _run_points(lines, executor, partial(_sweep_rows, folder, stop=stop), os.cpu_count() or 1, progress)
+        except BaseException:  # Ctrl-C: before the executor waits for what it runs
+            stop.request()
+            raise
 
 
 def _points(spec):
@@ -222,10 +227,10 @@ def _points(spec):
         raise InputError(str(problem)) from None
 
 
-def _run_points(lines, folder, executor, workers, progress):
+def _run_points(lines, executor, rows_of, workers, progress):
     # Several pieces for each worker, as points differ in length.
     size = max(1, min(256, len(lines) // (4 * workers) or 1))
-    pieces = [executor.submit(_sweep_rows, lines[i : i + size], folder) for i in range(0, len(lines), size)]
+    pieces = [executor.submit(rows_of, lines[i : i + size]) for i in range(0, len(lines), size)]
     rows, done = [], 0
     try:
         for piece in pieces:
@@ -240,10 +245,10 @@ def _run_points(lines, folder, executor, workers, progress):
     return Table.of_rows(rows)
 
 
-def _sweep_rows(lines, folder):
+def _sweep_rows(folder, lines, stop=None):
     from stepcast import _stepcast as here  # of the worker
 
-    return here.sweep_rows(lines, folder)
+    return here.sweep_rows(lines, folder, stop)
 
 
 def models():

@@ -1,4 +1,7 @@
-"""What a prediction from Python costs over the same one from C++, and tables of many rows: `./dev wheel` prints it."""
+"""What a prediction from Python costs over the same one from C++, and tables of many rows: `./dev wheel` prints it.
+
+    python bench_predict.py [CALLS]       with the stepcast that this Python imports
+"""
 
 import statistics
 import sys
@@ -19,16 +22,27 @@ def timed_us(call):
 
 
 def overhead_us(keywords, rounds):
-    """Median of the differences of neighbouring calls: what else the machine does meets both."""
-    def call():
-        return stepcast.predict(**keywords).step_time_ms
+    """Of every call, up to its step time, what the session in it did not take: what Python costs. Medians. What works between
+    calls (here, and on the same machine) empties the caches, and is what most of it goes to where a call is long."""
+    inside, whole = [], []
 
-    call()
-    differences = []
-    for _ in range(rounds):
-        inside_us = _stepcast.session_us(keywords)
-        differences.append(timed_us(call)[0] - inside_us)
-    return statistics.median(differences), inside_us
+    def timed(options):
+        forecast, session_us = _stepcast.predict_timed(options)
+        inside.append(session_us)
+        return forecast
+
+    plain, _stepcast.predict = _stepcast.predict, timed
+    try:
+        for _ in range(rounds + 1):
+            begin = time.perf_counter()
+            forecast = stepcast.predict(**keywords)
+            forecast.step_time_ms
+            whole.append(1e6 * (time.perf_counter() - begin))
+            del forecast  # C++ programs wait for the end of an answer, too
+    finally:
+        _stepcast.predict = plain
+    inside_us = statistics.median(inside[1:])  # the first call loads the platform
+    return statistics.median(all_us - session_us for all_us, session_us in zip(whole[1:], inside[1:])), inside_us
 
 
 def main(rounds):

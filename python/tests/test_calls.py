@@ -1,15 +1,15 @@
 """Progress, interrupts, and other threads while a call is under way."""
 
+import os
 import signal
 import subprocess
-import sys
-import textwrap
 import threading
 import time
 
 import pytest
 
 import stepcast
+from stepcast._program import PROGRAM
 
 LONG = {"model": "llama-3.1-405b", "platform": "dgx-h100", "gpus": 2048, "gbs": 2048, "dtype": ["bf16", "fp8"]}
 
@@ -57,22 +57,67 @@ def test_other_threads_run_meanwhile():
     assert len(inside) > 3
 
 
-def test_interrupts_end_a_call():
-    program = textwrap.dedent(
-        f"""
-        import os, signal, threading, stepcast
-        threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-        try:
-            for _ in range(1000):
-                stepcast.plan(**{LONG!r})
-        except KeyboardInterrupt:
-            os.write(1, b"interrupted")
-            os._exit(0)
-        """
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
-    assert done.stdout == "interrupted", done.stderr
-    assert done.returncode == 0 and signal.SIGINT
+# Each takes minutes, or longer than anybody waits, unless it is ended.
+ENDLESS = {
+    "plan": lambda traces: stepcast.plan("deepseek-v3", platform="dgx-h100", gpus=2048, gbs=8192, dtype=["bf16", "fp8"]),
+    "training": lambda traces: stepcast.plan(
+        "llama-3.1-405b", platform=["dgx-h100", "dgx-a100"], gpus=[2048, 4096, 8192, 16384], gbs=2048, train_tokens=1e12
+    ),
+    "replay": lambda traces: stepcast.replay(traces, scenarios=1000000),
+    "shard": lambda traces: stepcast.shard("dlrm-mlperf-v1", gpus=64, evaluations=10**9, seconds=600),
+    "sweep": lambda traces: stepcast.sweep(
+        {"model": "llama-3-70b", "gpus": 512, "tp": [1, 2, 4, 8], "pp": [1, 2, 4, 8], "gbs": list(range(512, 51200, 512))}
+    ),
+}
+
+
+def threads():
+    return len(os.listdir("/proc/self/task"))
+
+
+def ends_with(before):
+    """Whether no more threads are left than before: what was not ended would go on for minutes."""
+    for _ in range(500):
+        if threads() <= before:
+            return True
+        time.sleep(0.01)  # a thread that has ended is there for a moment more
+    return False
+
+
+@pytest.mark.parametrize("what", ENDLESS)
+def test_interrupts_end_a_call_and_the_work_behind_it(what, traces):
+    before = threads()
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        ENDLESS[what](traces)
+    timer.join()
+    assert ends_with(before)
+    assert stepcast.predict("llama-3-8b", gpus=8).step_time_ms > 0
+
+
+def test_a_callback_that_raises_ends_the_work_too(traces):
+    before = threads()
+
+    def fail(what):
+        raise LookupError(what)
+
+    with pytest.raises(LookupError):
+        stepcast.plan("deepseek-v3", platform="dgx-h100", gpus=2048, gbs=8192, dtype=["bf16", "fp8"], progress=fail)
+    assert ends_with(before)
+
+
+def test_an_interrupted_program_leaves_no_file(tmp_path):
+    """Ctrl-C while `--csv` is due: the old content stays, and nothing else is there."""
+    old = tmp_path / "layouts.csv"
+    old.write_text("old")
+    words = "plan --model deepseek-v3 --platform dgx-h100 --gpus 2048 --gbs 8192 --dtype bf16,fp8 --csv".split()
+    running = subprocess.Popen([PROGRAM, *words, str(old)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    time.sleep(0.3)
+    running.send_signal(signal.SIGINT)
+    assert running.communicate()[0] == b""
+    assert running.returncode == -signal.SIGINT
+    assert [file.name for file in tmp_path.iterdir()] == ["layouts.csv"] and old.read_text() == "old"
 
 
 def test_processes_may_be_forked():
