@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <string>
@@ -17,6 +18,8 @@
 #include "stepcast/calibrate/kernel_fit.h"
 #include "stepcast/calibrate/kernel_measurements.h"
 #include "stepcast/calibrate/kernel_rows.h"
+#include "stepcast/calibrate/lookup_fit.h"
+#include "stepcast/calibrate/lookup_measurements.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/report/text_table.h"
 
@@ -41,24 +44,33 @@ struct Options {
 // The rows of one device; what is left out of them, and of which other devices there are rows.
 struct Chosen {
   std::vector<KernelMeasurement> rows;
+  std::vector<LookupMeasurement> lookups;  // embedding lookups over several tables
   std::vector<SkippedRows> skipped;
 };
 
 Result<Chosen> rows_of_device(const Options& options, const Device& device) {
   std::vector<std::filesystem::path> paths(options.files.begin(), options.files.end());
-  STEPCAST_ASSIGN(KernelMeasurements all, read_kernel_measurements(paths));
+  STEPCAST_ASSIGN(LookupFiles lookups, read_lookup_measurements(paths));
+  KernelMeasurements all;
+  if (!lookups.others.empty()) {
+    STEPCAST_ASSIGN(all, read_kernel_measurements(lookups.others));
+  }
   Chosen chosen;
   chosen.skipped = std::move(all.skipped);
   std::map<std::string, std::size_t> others;
-  for (KernelMeasurement& m : all.rows) {
-    const bool wanted = options.device.empty() ? device.is_called(m.gpu) : same_name(m.gpu, options.device);
-    if (wanted) {
-      chosen.rows.push_back(std::move(m));
-    } else {
-      ++others[m.gpu];
+  const auto choose = [&](auto& rows, auto& into) {
+    for (auto& m : rows) {
+      const bool wanted = options.device.empty() ? device.is_called(m.gpu) : same_name(m.gpu, options.device);
+      if (wanted) {
+        into.push_back(std::move(m));
+      } else {
+        ++others[m.gpu];
+      }
     }
-  }
-  if (chosen.rows.empty()) {
+  };
+  choose(all.rows, chosen.rows);
+  choose(lookups.kernels, chosen.lookups);
+  if (chosen.rows.empty() && chosen.lookups.empty()) {
     std::string names;
     for (const auto& [gpu, n] : others) names += fmt::format("{}{}", names.empty() ? "" : ", ", gpu);
     return Error{
@@ -73,7 +85,7 @@ Result<Chosen> rows_of_device(const Options& options, const Device& device) {
     chosen.skipped.push_back(std::move(s));
   }
   for (SkippedRows& s : keep_one_regime(chosen.rows)) chosen.skipped.push_back(std::move(s));
-  if (chosen.rows.empty()) {
+  if (chosen.rows.empty() && chosen.lookups.empty()) {
     return Error{fmt::format("every row is faster than {} can be", device.name)}.advice(
         "check that the platform describes the device that was measured, and that times are in microseconds");
   }
@@ -213,6 +225,12 @@ Result<int> run(const Options& options) {
                                                          : PlatformOutput::Content::platform));
   STEPCAST_ASSIGN(const Chosen chosen, rows_of_device(options, base.device));
   STEPCAST_ASSIGN(KernelFit fit, fit_or_adapt(chosen.rows, base, options.fit));
+  if (!chosen.lookups.empty()) {
+    STEPCAST_ASSIGN(KernelFit lookups,
+                    fit_lookup_models(chosen.lookups, base.device, {.seed = options.fit.seed}));
+    std::move(lookups.records.begin(), lookups.records.end(), std::back_inserter(fit.records));
+    std::move(lookups.notes.begin(), lookups.notes.end(), std::back_inserter(fit.notes));
+  }
   if (fit.records.empty()) return Error{"no model could be fitted"};
   add_provenance(fit.records, chosen.rows, base.device, options);
   Platform calibrated = output.begin(base, options.name);

@@ -57,6 +57,10 @@ TEST(Reshard, MovesWhatGrewDearer) {
   EXPECT_DOUBLE_EQ(static_cast<double>(next.moved_tables.size()) * 512e6, next.moved_bytes);
   EXPECT_TRUE(check(steps.model(), next.plan, 4).ok());
   EXPECT_DOUBLE_EQ(steps.step_us(next.plan), next.step_us);
+  // Decided as sharding searches do.
+  EXPECT_DOUBLE_EQ(steps.expected_us(next.plan), next.expected_us);
+  EXPECT_DOUBLE_EQ(steps.expected_us(now), next.kept_expected_us);
+  EXPECT_LT(next.expected_us, 0.98 * next.kept_expected_us);
 }
 
 TEST(Resharder, DecidesForBatchesOfItsTables) {
@@ -67,7 +71,7 @@ TEST(Resharder, DecidesForBatchesOfItsTables) {
   const Result<Resharded> next = resharder->decide(std::vector<ReuseFactors>(8, reuse_of(true)));
   ASSERT_TRUE(next.ok()) << next.error().message();
   EXPECT_EQ(resharder->plan(), next->plan);
-  EXPECT_LE(next->step_us, next->kept_step_us);
+  EXPECT_LE(next->expected_us, next->kept_expected_us);
 }
 
 }  // namespace

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+
+#include "stepcast/cost/learned_lookup.h"
 
 namespace stepcast {
 namespace {
@@ -40,10 +43,21 @@ std::string_view to_string(TablePlacement placement) {
   return "hbm";
 }
 
+TableState table_state(OptimizerKind kind) {
+  switch (kind) {
+    case OptimizerKind::sgd: return {};
+    case OptimizerKind::adagrad: return {4, 0};
+    case OptimizerKind::momentum_sgd: return {0, 4};
+    default: return {0, 8};
+  }
+}
+
 LookupCost& LookupCost::operator+=(const LookupCost& other) {
   forward_us += other.forward_us;
   backward_us += other.backward_us;
   sort_us += other.sort_us;
+  missed_us += other.missed_us;
+  gather_us += other.gather_us;
   longest_bag_us = std::max(longest_bag_us, other.longest_bag_us);
   hottest_row_us = std::max(hottest_row_us, other.hottest_row_us);
   lookups += other.lookups;
@@ -53,7 +67,9 @@ LookupCost& LookupCost::operator+=(const LookupCost& other) {
   return *this;
 }
 
-LookupModel::LookupModel(const Device& device, const LookupConstants& constants) : constants_(constants) {
+LookupModel::LookupModel(const Device& device, const LookupConstants& constants,
+                         std::shared_ptr<const LearnedLookups> learned)
+    : constants_(constants), learned_(std::move(learned)) {
   const DeviceFigures figures = figures_of(device);
   stream_per_us_ = figures.memory.per_us * kStreamShare;
   memory_per_us_ = figures.memory.per_us * constants.memory_share;
@@ -66,25 +82,37 @@ LookupModel::LookupModel(const Device& device, const LookupConstants& constants)
   assumed_ = figures.memory.assumed || figures.l2_bytes <= 0;
 }
 
-LookupCost LookupModel::cost(const TableLookup& t) const {
+LookupCounts LookupModel::counts(const TableLookup& t) const {
+  LookupCounts counts{.lookups = t.bags * t.pooling};
+  if (counts.lookups <= 0) return counts;
+  // Bags are worked on table after table: those of several tables are in flight where batches are small.
+  const double tables_in_flight = std::max(1.0, std::ceil(resident_warps_ / std::max(t.bags, 1.0)));
+  const double cached_rows = cache_bytes_ / tables_in_flight / (t.dim * t.weight_bytes);
+  const AccessPattern fallback = t.pattern == nullptr ? AccessPattern::uniform(t.rows) : AccessPattern{};
+  const AccessPattern& pattern = t.pattern == nullptr ? fallback : *t.pattern;
+  counts.distinct_rows = pattern.distinct_rows(counts.lookups);
+  counts.hits = pattern.hits(counts.lookups, cached_rows);
+  counts.hottest = pattern.hottest(counts.lookups);
+  if (t.placement == TablePlacement::uvm_cached)
+    counts.cached_hits = pattern.hits(counts.lookups, t.cached_share * t.rows);
+  if (learned_ != nullptr && learned_->holds(t)) counts.reuse = pattern.reuse_of_rows(counts.lookups);
+  return counts;
+}
+
+LookupCost LookupModel::cost(const TableLookup& t, const LookupCounts& counts) const {
   LookupCost cost;
-  cost.lookups = t.bags * t.pooling;
+  cost.lookups = counts.lookups;
+  cost.distinct_rows = counts.distinct_rows;
+  cost.hits = counts.hits;
   const double row = t.dim * t.weight_bytes;
   const double output = t.bags * t.dim * t.gradient_bytes;
   const double indices =
       kIndexBytes * (cost.lookups + (t.one_to_one ? 0 : t.bags)) + (t.weighted ? 4 * cost.lookups : 0);
   cost.gathered_bytes = cost.lookups * t.dim * t.weight_bytes;
   if (cost.lookups <= 0) {
-    cost.forward_us = (output + indices) / stream_per_us_;
+    cost.forward_us = cost.missed_us = (output + indices) / stream_per_us_;
     return cost;
   }
-  // Bags are worked on table after table: those of several tables are in flight where batches are small.
-  const double tables_in_flight = std::max(1.0, std::ceil(resident_warps_ / std::max(t.bags, 1.0)));
-  const double cached_rows = cache_bytes_ / tables_in_flight / row;
-  const AccessPattern fallback = t.pattern == nullptr ? AccessPattern::uniform(t.rows) : AccessPattern{};
-  const AccessPattern& pattern = t.pattern == nullptr ? fallback : *t.pattern;
-  cost.distinct_rows = pattern.distinct_rows(cost.lookups);
-  cost.hits = pattern.hits(cost.lookups, cached_rows);
   const double misses = cost.lookups - cost.hits;
   const double moved_row = std::max(row, kNarrowestRowBytes);
 
@@ -92,18 +120,17 @@ LookupCost LookupModel::cost(const TableLookup& t) const {
   double update_per_us = backward_per_us_;
   if (t.placement != TablePlacement::hbm) {
     const double on_host =
-        t.placement == TablePlacement::uvm
-            ? misses
-            : cost.lookups - std::max(cost.hits, pattern.hits(cost.lookups, t.cached_share * t.rows));
+        t.placement == TablePlacement::uvm ? misses : cost.lookups - std::max(cost.hits, counts.cached_hits);
     missed_us =
         (misses - std::min(misses, on_host)) * moved_row / memory_per_us_ + on_host * row / host_per_us_;
     update_per_us = t.placement == TablePlacement::uvm ? host_per_us_ : backward_per_us_;
   }
   const double hit_us = cost.hits * moved_row / gather_per_us_;
   const double streamed_us = (output + indices) / stream_per_us_;
-  cost.forward_us = hit_us + missed_us + streamed_us;
-  if (constants_.misses_beside_hits)
-    cost.forward_us = std::max(cost.lookups * moved_row / gather_per_us_, missed_us + streamed_us);
+  cost.missed_us = missed_us + streamed_us;
+  cost.gather_us = cost.lookups * moved_row / gather_per_us_;
+  cost.forward_us = constants_.misses_beside_hits ? std::max(cost.gather_us, cost.missed_us)
+                                                  : hit_us + missed_us + streamed_us;
   cost.longest_bag_us = t.longest_bag * kRowLatencyUs;
 
   cost.sort_us = cost.lookups * (kLinearizeBytes + kSortBytes + kSegmentBytes) / backward_per_us_;
@@ -117,22 +144,37 @@ LookupCost LookupModel::cost(const TableLookup& t) const {
     gradients_us += cost.lookups * t.dim * (t.weight_bytes + t.gradient_bytes) / gather_per_us_;
   }
   cost.backward_us = cost.sort_us + gradients_us;
-  cost.hottest_row_us = std::min(pattern.hottest(cost.lookups), constants_.most_of_one_block) * kHotRowUs;
+  cost.hottest_row_us = std::min(counts.hottest, constants_.most_of_one_block) * kHotRowUs;
+  if (learned_ != nullptr && learned_->holds(t)) {
+    const LookupFeatures features = lookup_features(t.bags, t.rows, t.pooling, t.dim, counts.reuse);
+    if (learned_->forward) learned_->forward->correct(features, cost);
+    if (learned_->backward) learned_->backward->correct(features, cost);
+  }
   return cost;
 }
 
 double LookupModel::forward_us(const LookupCost& tables) const {
   if (tables.forward_us <= 0) return 0;
+  if (learned_ != nullptr && learned_->forward) return learned_->forward->kernel_us(tables);
   return floor_us_ + kForwardRampUs + std::max(tables.forward_us, tables.longest_bag_us);
 }
 
 double LookupModel::backward_us(const LookupCost& tables) const {
   if (tables.lookups <= 0) return 0;
+  if (learned_ != nullptr && learned_->backward) return learned_->backward->kernel_us(tables);
   return constants_.backward_start_us + tables.backward_us + tables.hottest_row_us;
 }
 
 Estimate LookupModel::estimate(double time_us, bool in_host_memory) const {
   const bool guess = assumed_ || in_host_memory;
+  if (learned_ != nullptr && learned_->forward && learned_->backward && !guess) {
+    const auto& forward = learned_->forward->parameters();
+    const auto& backward = learned_->backward->parameters();
+    return {Microseconds{time_us},
+            Microseconds{time_us * std::exp(std::min(forward.log_p10, backward.log_p10))},
+            Microseconds{time_us * std::exp(std::max(forward.log_p90, backward.log_p90))},
+            EstimateSource::fitted};
+  }
   const double band = std::exp(guess ? kAssumedBand : kBand);
   return {Microseconds{time_us}, Microseconds{time_us / band}, Microseconds{time_us * band},
           guess ? EstimateSource::assumed : EstimateSource::analytic};

@@ -12,13 +12,17 @@
 // gradients and updates the row.
 #pragma once
 
+#include <memory>
 #include <span>
 
 #include "stepcast/cost/access_pattern.h"
 #include "stepcast/cost/device_figures.h"
 #include "stepcast/operation/estimate.h"
+#include "stepcast/operation/operation.h"
 
 namespace stepcast {
+
+struct LearnedLookups;  // cost/learned_lookup.h
 
 // Where the rows of a table are kept.
 enum class TablePlacement : std::uint8_t {
@@ -45,13 +49,29 @@ struct TableLookup {
   const AccessPattern* pattern = nullptr;
 };
 
+// What an optimizer keeps beside a table: row-wise Adagrad (of FBGEMM) one number per row, momentum one and Adam two per
+// element.
+struct TableState {
+  double bytes_per_row = 0, bytes_per_element = 0;
+};
+[[nodiscard]] TableState table_state(OptimizerKind kind);
+
 struct LookupCost {
   double forward_us = 0, backward_us = 0;  // without the launch, and without what binds one bag or row
   double sort_us = 0;                      // of backward_us: linearise, sort, find segments
+  // Of the forward: rows that the cache lacks with indices and outputs, and all rows at the rate of the cache.
+  double missed_us = 0, gather_us = 0;
   double longest_bag_us = 0, hottest_row_us = 0;
   double lookups = 0, distinct_rows = 0, hits = 0;  // hits in the last-level cache, forward
   double gathered_bytes = 0;
   LookupCost& operator+=(const LookupCost& other);  // tables of one kernel
+};
+
+// What a batch does to a table, whatever its times are.
+struct LookupCounts {
+  double lookups = 0, distinct_rows = 0, hits = 0, hottest = 0;
+  double cached_hits = 0;  // uvm_cached: rows that the cache in the GPU's memory has
+  ReuseHistogram reuse{};  // of its rows; only where learned models ask
 };
 
 // Constants of the model: shares of the memory bandwidth, whose origin is in docs/constants.md.
@@ -72,9 +92,14 @@ struct LookupConstants {
 
 class LookupModel {
  public:
-  explicit LookupModel(const Device& device, const LookupConstants& constants = {});
+  // `learned` corrects what it was learned for: tables in the memory of the GPU, of its type, without weights.
+  explicit LookupModel(const Device& device, const LookupConstants& constants = {},
+                       std::shared_ptr<const LearnedLookups> learned = {});
 
-  [[nodiscard]] LookupCost cost(const TableLookup& table) const;
+  [[nodiscard]] LookupCost cost(const TableLookup& table) const { return cost(table, counts(table)); }
+  // The two halves of it: counts depend on the cache of the device alone, and not on the constants.
+  [[nodiscard]] LookupCounts counts(const TableLookup& table) const;
+  [[nodiscard]] LookupCost cost(const TableLookup& table, const LookupCounts& counts) const;
   // One batched kernel; `tables` is the sum of its tables. 0 without lookups and bags.
   [[nodiscard]] double forward_us(const LookupCost& tables) const;
   [[nodiscard]] double backward_us(const LookupCost& tables) const;
@@ -83,6 +108,7 @@ class LookupModel {
 
  private:
   LookupConstants constants_;
+  std::shared_ptr<const LearnedLookups> learned_;                     // null: none
   double stream_per_us_ = 1, memory_per_us_ = 1, gather_per_us_ = 1;  // bytes
   double backward_per_us_ = 1, host_per_us_ = 1;
   double cache_bytes_ = 0, resident_warps_ = 1;

@@ -16,6 +16,7 @@
 #include "stepcast/cost/expert_kernels.h"
 #include "stepcast/cost/families/fitted_kernel.h"
 #include "stepcast/cost/generic_kernel.h"
+#include "stepcast/cost/learned_lookup.h"
 #include "stepcast/cost/related_systems.h"
 #include "stepcast/cost/step_factors.h"
 #include "stepcast/cost/sustained_clock.h"
@@ -168,7 +169,7 @@ void KernelModel::Impl::add(const ModelRecord& record) {
   // These have readers of their own.
   for (const std::string_view other :
        {kStepFactorsKind, kSustainedClockKind, kHostLaunchesKind, RelatedSystems::kRecordKind,
-        ExpertKernels::kRecordKind, ExpertExchange::kRecordKind}) {
+        ExpertKernels::kRecordKind, ExpertExchange::kRecordKind, LearnedLookup::kRecordKind}) {
     if (record.kind == other) return;
   }
   Status added = record.kind == kGenericRecordKind ? generic.add(record)

@@ -58,8 +58,10 @@ Result<JsonValue> document(std::string_view text, const std::string& name) {
   return parse_toml(text, name);
 }
 
-// "0.5-0.25-..." with 17 shares.
-Result<std::array<double, 17>> reuse_shares(const CsvRows& rows, std::string_view cell) {
+}  // namespace
+
+Result<std::array<double, 17>> read_reuse_shares(const CsvRows& rows) {
+  std::string_view cell = rows.cell("reuse");
   std::array<double, 17> shares{};
   std::size_t n = 0;
   double sum = 0;
@@ -84,8 +86,6 @@ Result<std::array<double, 17>> reuse_shares(const CsvRows& rows, std::string_vie
         .expected("17 that sum to 1");
   return shares;
 }
-
-}  // namespace
 
 DlrmTraining DlrmJob::training_on(std::int64_t n_ranks) const {
   DlrmTraining out = training;
@@ -267,8 +267,8 @@ Result<std::vector<EmbeddingTable>> parse_embedding_tables(std::string_view text
       t.dtype = parse_dtype(dtype);
       if (element_size(t.dtype).value() <= 0) return rows.error("dtype").expected("fp32, fp16, bf16 or int8");
     }
-    if (const std::string_view reuse = rows.cell("reuse"); !reuse.empty()) {
-      STEPCAST_ASSIGN(const auto shares, reuse_shares(rows, reuse));
+    if (!rows.cell("reuse").empty()) {
+      STEPCAST_ASSIGN(const auto shares, read_reuse_shares(rows));
       STEPCAST_ASSIGN(t.reuse_lookups, rows.number("reuse_lookups", 1));
       t.reuse = shares;
     }

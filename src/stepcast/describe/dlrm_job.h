@@ -20,12 +20,14 @@
 // of distinct rows by reuse factor, joined by '-') with reuse_lookups.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "stepcast/base/csv_rows.h"
 #include "stepcast/base/result.h"
 #include "stepcast/workload/dlrm.h"
 
@@ -51,5 +53,7 @@ struct DlrmJob {
 [[nodiscard]] Result<std::vector<EmbeddingTable>> read_embedding_tables(const std::string& file);
 [[nodiscard]] Result<std::vector<EmbeddingTable>> parse_embedding_tables(std::string_view text,
                                                                          const std::string& name);
+// The cell `reuse` of the current row, "0.5-0.25-...": 17 shares that sum to 1, or an Error.
+[[nodiscard]] Result<std::array<double, 17>> read_reuse_shares(const CsvRows& rows);
 
 }  // namespace stepcast

@@ -21,9 +21,9 @@ struct Loads {
         of_rank(static_cast<std::size_t>(steps.n_ranks()), 0),
         bytes(of_rank.size(), 0) {
     for (const TableShard& s : shards_of(steps.model(), plan, steps.n_ranks())) {
-      const LookupCost& cost = steps.shard_cost(s);
-      of_rank[static_cast<std::size_t>(s.rank)] += cost.forward_us + cost.backward_us;
-      if (is_whole(plan.tables[s.table])) of_table[s.table] = cost.forward_us + cost.backward_us;
+      const double us = steps.expected_lookup_us(s);
+      of_rank[static_cast<std::size_t>(s.rank)] += us;
+      if (is_whole(plan.tables[s.table])) of_table[s.table] = us;
     }
     busiest = static_cast<std::size_t>(std::max_element(of_rank.begin(), of_rank.end()) - of_rank.begin());
     idlest = static_cast<std::size_t>(std::min_element(of_rank.begin(), of_rank.end()) - of_rank.begin());
@@ -66,18 +66,20 @@ Resharded reshard(DlrmStepModel& steps, const ShardingPlan& now, const std::vect
   Resharded result;
   result.plan = now;
   result.kept_step_us = result.step_us = steps.step_us(now);
+  result.kept_expected_us = result.expected_us = steps.expected_us(now);
   ShardingPlan plan = now, best = now;
-  double best_us = result.kept_step_us;
+  double best_us = result.kept_expected_us;
   for (std::size_t k = 1; k < options.max_evaluations; ++k) {
     if (!even_out(Loads{steps, plan}, plan)) break;
-    const double us = steps.step_us(plan);  // infinite where memory does not suffice
+    const double us = steps.expected_us(plan);  // infinite where memory does not suffice
     if (us < best_us) {
       best_us = us;
       best = plan;
     }
   }
-  if (!(best_us < (1 - options.least_gain) * result.kept_step_us)) return result;
-  result.step_us = best_us;
+  if (!(best_us < (1 - options.least_gain) * result.kept_expected_us)) return result;
+  result.expected_us = best_us;
+  result.step_us = steps.step_us(best);
   result.plan = std::move(best);
   for (std::uint32_t t = 0; t < now.tables.size(); ++t) {
     if (result.plan.tables[t] == now.tables[t]) continue;

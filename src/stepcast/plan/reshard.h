@@ -4,8 +4,9 @@
 //   const Resharded next = reshard(steps, plan, reuse);      // reuse factors of every table
 //   if (!next.moved_tables.empty()) ...                      // worth it
 //
-// Takes well under a millisecond for dozens of tables: moves and swaps of whole tables between the busiest rank and the
-// least busy one, each asked of the simulated step; no more than ReshardOptions::max_evaluations of them.
+// Takes less than a millisecond for dozens of tables: moves and swaps of whole tables between the busiest rank and the
+// least busy one, each asked of the step that is expected over the plausible models of lookups, as sharding searches do; no
+// more than ReshardOptions::max_evaluations of them.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +23,11 @@ struct ReshardOptions {
 };
 
 struct Resharded {
-  ShardingPlan plan;                        // as before where nothing is gained
-  double kept_step_us = 0, step_us = 0;     // with the new reuse factors: as before, and of `plan`
-  std::vector<std::uint32_t> moved_tables;  // ascending
-  double moved_bytes = 0;                   // weights and optimizer state
+  ShardingPlan plan;                             // as before where nothing is gained
+  double kept_step_us = 0, step_us = 0;          // with the new reuse factors: as before, and of `plan`
+  double kept_expected_us = 0, expected_us = 0;  // the same over all plausible models, by which it decides
+  std::vector<std::uint32_t> moved_tables;       // ascending
+  double moved_bytes = 0;                        // weights and optimizer state
 };
 
 // Prices `steps` with the reuse factors [table]; as many as it has tables.

@@ -210,7 +210,7 @@ DlrmHabits habits_of(const DlrmTraining& training, const StepAssumptions& assump
       h.host_us = training.stack == DlrmStack::torchrec
                       ? assumptions.step_fixed_us + kInputOperators * kOperatorUs
                       : 0;
-      h.pipelined_input = training.stack == DlrmStack::torchrec;
+      h.pipelined_input = h.replicated_apart = training.stack == DlrmStack::torchrec;
       h.eager = !training.cuda_graphs;
       if (training.cuda_graphs) {
         h.graphs = true;

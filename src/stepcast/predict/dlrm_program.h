@@ -20,19 +20,21 @@ namespace stepcast {
 
 // What a stack fuses, launches and hides; docs/dlrm.md says on what grounds.
 struct DlrmHabits {
-  bool graphs = false;              // the host launches nothing kernel by kernel
-  bool eager = false;               // loss, optimizer and copies into buckets operator by operator
-  bool fused_forward = false;       // bias and activation of the MLPs inside the products
-  bool fused_interaction = false;   // one kernel
-  bool sorted_backward = true;      // FBGEMM's: linearise, sort, segments; else atomic updates
-  bool input_exchange = true;       // indices travel to the ranks that hold the tables
-  bool pipelined_input = false;     // beside the step before
-  bool hybrid = false;              // popular rows on every rank, others spread by row
-  bool one_stream = false;          // exchanges beside nothing, all-reduce of all gradients at the end
-  bool reduces_in_node = false;     // parts of a table by row: one sum of a node leaves it
-  bool reduces_by_mlp = false;      // gradients of each MLP as soon as they are there; else buckets of DDP
-  bool half_exchange = false;       // vectors and gradients travel in 16 bits where the dense part has 16
-  bool casts_vectors = false;       // from and to 32 bits, in kernels of their own
+  bool graphs = false;             // the host launches nothing kernel by kernel
+  bool eager = false;              // loss, optimizer and copies into buckets operator by operator
+  bool fused_forward = false;      // bias and activation of the MLPs inside the products
+  bool fused_interaction = false;  // one kernel
+  bool sorted_backward = true;     // FBGEMM's: linearise, sort, segments; else atomic updates
+  bool input_exchange = true;      // indices travel to the ranks that hold the tables
+  bool pipelined_input = false;    // beside the step before
+  bool hybrid = false;             // popular rows on every rank, others spread by row
+  bool one_stream = false;         // exchanges beside nothing, all-reduce of all gradients at the end
+  bool reduces_in_node = false;    // parts of a table by row: one sum of a node leaves it
+  bool reduces_by_mlp = false;     // gradients of each MLP as soon as they are there; else buckets of DDP
+  bool half_exchange = false;      // vectors and gradients travel in 16 bits where the dense part has 16
+  bool casts_vectors = false;      // from and to 32 bits, in kernels of their own
+  bool replicated_apart =
+      false;  // tables that every rank has are looked up by kernels of their own (TorchRec)
   bool bottom_on_one_rank = false;  // one rank runs the bottom MLP for the whole batch, as if it were a table
   double index_passes = 0;          // over all indices of the batch, to sort out which row is where
   double host_us = 0;               // per step beyond operators

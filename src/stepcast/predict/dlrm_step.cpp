@@ -11,6 +11,7 @@
 #include "stepcast/base/units.h"
 #include "stepcast/cost/collective_model.h"
 #include "stepcast/cost/device_time.h"
+#include "stepcast/cost/learned_lookup.h"
 #include "stepcast/predict/detail/dlrm_loads.h"
 #include "stepcast/predict/price_program.h"
 #include "stepcast/predict/step_prices.h"
@@ -56,6 +57,7 @@ struct DlrmStepModel::Impl {
   std::unique_ptr<Costs> costs;
   Timeline timeline;
   GroupPlacement world, node;
+  LookupConstants lookup_constants;
   std::unique_ptr<detail::DlrmLoads> loads;
   EstimateSource lookup_source = EstimateSource::analytic, exchange_source = EstimateSource::assumed;
   double lookup_band = 0, exchange_band = 0, dense_band = 0;
@@ -75,8 +77,7 @@ struct DlrmStepModel::Impl {
       link_prices = std::make_unique<StepPricer>(*links, assumptions);
     }
     gpus_per_node = std::max<std::int64_t>(1, node_of_links().gpus_per_node);
-    loads =
-        std::make_unique<detail::DlrmLoads>(model, training, habits, p.device, constants, n, gpus_per_node);
+    lookup_constants = constants;
     std::vector<std::uint32_t> ranks;
     for (std::int64_t r = 0; r < n; ++r) ranks.push_back(static_cast<std::uint32_t>(r));
     const RankSpan span{ranks};
@@ -107,6 +108,14 @@ struct DlrmStepModel::Impl {
 
   Status prepare() {
     STEPCAST_TRY(check_sizes());
+    LearnedLookups learned;
+    // What was measured is FBGEMM, and tables of one type: that of the first one.
+    if (habits.sorted_backward && !model.tables.empty()) {
+      STEPCAST_ASSIGN(learned, learned_lookups(platform.models, platform.device, model.tables.front().dtype));
+    }
+    loads = std::make_unique<detail::DlrmLoads>(
+        model, training, habits, platform.device, lookup_constants, n_ranks, gpus_per_node,
+        learned.empty() ? nullptr : std::make_shared<const LearnedLookups>(std::move(learned)));
     STEPCAST_ASSIGN(built, dlrm_program(model, training, habits, n_ranks));
     STEPCAST_ASSIGN(Plan compiled, Plan::compile(built.program));
     plan = std::make_unique<Plan>(std::move(compiled));
@@ -375,7 +384,8 @@ Result<DlrmStep> DlrmStepModel::predict(const ShardingPlan& plan) {
   const double batch = m.batch() / static_cast<double>(m.n_ranks);
   double gathered = 0, sent = 0;
   for (std::size_t r = 0; r < loads.size(); ++r) {
-    const LookupCost& l = loads[r].lookups;
+    LookupCost l = loads[r].lookups;
+    l += loads[r].replicated;
     const double row = l.lookups > 0 ? l.gathered_bytes / l.lookups : 0;
     gathered = std::max(gathered, 3 * l.distinct_rows * row);
     sent = std::max(sent, step.ranks[r].sent_bytes);

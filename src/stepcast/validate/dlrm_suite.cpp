@@ -10,6 +10,7 @@
 #include "stepcast/validate/dlrm_lookups.h"
 #include "stepcast/validate/dlrm_runs.h"
 #include "stepcast/validate/dlrm_trace.h"
+#include "stepcast/validate/learned_lookups.h"
 #include "stepcast/validate/sharding_study.h"
 
 namespace stepcast {
@@ -65,6 +66,7 @@ Result<SuiteResult> run_dlrm(const std::filesystem::path& data, const SuiteOptio
   }
   if (std::filesystem::is_directory(all / "dlrm_tables", ignored)) {
     STEPCAST_TRY(score_shardings(options, result));
+    STEPCAST_TRY(score_learned_lookups(options, result));
   }
   if (result.tests.empty()) {
     return Error::at(data.string(), "the folder", "holds no measurements of recommendation models")

@@ -8,19 +8,6 @@ namespace {
 constexpr double kIndexBytes = 8;
 constexpr double kBackwardWithoutSortUs = 20;  // start of a backward with atomic updates
 
-// Optimizer state beside a table: row-wise Adagrad keeps one number per row.
-struct TableState {
-  double bytes_per_row = 0, bytes_per_element = 0;
-};
-TableState table_state(OptimizerKind kind) {
-  switch (kind) {
-    case OptimizerKind::sgd: return {};
-    case OptimizerKind::adagrad: return {4, 0};
-    case OptimizerKind::momentum_sgd: return {0, 4};
-    default: return {0, 8};
-  }
-}
-
 AccessPattern pattern_of(const EmbeddingTable& table) {
   const auto rows = static_cast<double>(table.rows);
   if (!table.reuse) return AccessPattern::zipf(rows, table.skew);
@@ -39,18 +26,20 @@ bool is_by_row(ShardingKind kind) {
 
 DlrmLoads::DlrmLoads(const Dlrm& model, const DlrmTraining& training, const DlrmHabits& habits,
                      const Device& device, const LookupConstants& constants, std::int64_t n_ranks,
-                     std::int64_t gpus_per_node)
+                     std::int64_t gpus_per_node, std::shared_ptr<const LearnedLookups> learned)
     : model_(model), training_(training), habits_(habits), n_ranks_(n_ranks), gpus_per_node_(gpus_per_node) {
   const bool half = training.dtype == DType::fp16 || training.dtype == DType::bf16;
   vector_bytes_ = half && habits.half_exchange ? 2 : 4;
   for (const EmbeddingTable& table : model.tables) patterns_.push_back(pattern_of(table));
-  views_.push_back({LookupModel{device, constants}, {}, {}});
+  const bool measured = learned != nullptr && learned->forward && learned->backward;
+  views_.push_back({LookupModel{device, constants, learned}, {}, {}});
   for (const LookupConstants& plausible : plausible_lookups(constants))
-    views_.push_back({LookupModel{device, plausible}, {}, {}});
+    views_.push_back({LookupModel{device, measured ? constants : plausible, learned}, {}, {}});
   forget_costs();
 }
 
 void DlrmLoads::forget_costs() {
+  counts_.clear();
   for (View& view : views_) {
     view.shard_costs.clear();
     view.whole_costs.assign(model_.tables.size(), nullptr);
@@ -91,7 +80,7 @@ const LookupCost& DlrmLoads::cost_of(const TableShard& shard, std::size_t view) 
                      .longest_bag = table.longest_bag,
                      .placement = static_cast<TablePlacement>(shard.memory),
                      .pattern = &patterns_[shard.table]};
-  AccessPattern part = patterns_[shard.table];
+  AccessPattern part;
   if (shard.kind == ShardingKind::column_wise) lookup.dim /= parts;
   if (shard.kind == ShardingKind::data_parallel) lookup.bags /= static_cast<double>(n_ranks_);
   if (is_by_row(shard.kind)) {
@@ -99,10 +88,13 @@ const LookupCost& DlrmLoads::cost_of(const TableShard& shard, std::size_t view) 
     lookup.rows /= parts;
     lookup.pooling /= parts;
     lookup.longest_bag /= parts;
-    part = part.share_of_rows(parts);
+    part = patterns_[shard.table].share_of_rows(parts);
     lookup.pattern = &part;
   }
-  LookupCost cost = v.lookups.cost(lookup);
+  // Views differ in constants: what the batch does to the table they share.
+  const auto [known, is_new] = counts_.try_emplace(key);
+  if (is_new) known->second = v.lookups.counts(lookup);
+  LookupCost cost = v.lookups.cost(lookup, known->second);
   if (!habits_.sorted_backward) {
     cost.backward_us -= cost.sort_us;
     cost.sort_us = 0;
@@ -128,7 +120,8 @@ PlanLoads DlrmLoads::of_plan(const ShardingPlan& plan, std::size_t view) {
     RankLoad& load = loads.ranks[static_cast<std::size_t>(shard.rank)];
     const EmbeddingTable& table = model_.tables[shard.table];
     const LookupCost& cost = cost_of(shard, view);
-    load.lookups += cost;
+    const bool apart = shard.kind == ShardingKind::data_parallel && habits_.replicated_apart;
+    (apart ? load.replicated : load.lookups) += cost;
     const double bytes = bytes_of(shard);
     switch (shard.memory) {
       case TableMemory::hbm: load.table_bytes += bytes; break;
@@ -201,8 +194,9 @@ PlanLoads DlrmLoads::even(std::size_t view) {
         share * kIndexBytes * (cost.lookups + (model_.tables[t].pooling == 1 ? 0.0 : batch()));
   }
   LookupCost& l = mean.lookups;
-  for (double* part : {&l.forward_us, &l.backward_us, &l.sort_us, &l.longest_bag_us, &l.hottest_row_us,
-                       &l.lookups, &l.distinct_rows, &l.hits, &l.gathered_bytes}) {
+  for (double* part :
+       {&l.forward_us, &l.backward_us, &l.sort_us, &l.longest_bag_us, &l.hottest_row_us, &l.lookups,
+        &l.distinct_rows, &l.hits, &l.gathered_bytes, &l.missed_us, &l.gather_us}) {
     *part *= share;
   }
   PlanLoads loads;
@@ -211,11 +205,14 @@ PlanLoads DlrmLoads::even(std::size_t view) {
 }
 
 double DlrmLoads::forward_us(const RankLoad& load, std::size_t view) const {
-  return views_[view].lookups.forward_us(load.lookups);
+  const LookupModel& lookups = views_[view].lookups;
+  return lookups.forward_us(load.lookups) + lookups.forward_us(load.replicated);
 }
 
 double DlrmLoads::backward_us(const RankLoad& load, std::size_t view) const {
-  if (habits_.sorted_backward) return views_[view].lookups.backward_us(load.lookups);
+  const LookupModel& lookups = views_[view].lookups;
+  if (habits_.sorted_backward)
+    return lookups.backward_us(load.lookups) + lookups.backward_us(load.replicated);
   return load.lookups.lookups > 0 ? kBackwardWithoutSortUs + load.lookups.backward_us : 0;
 }
 

@@ -5,11 +5,13 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <tuple>
 #include <vector>
 
 #include "stepcast/cost/access_pattern.h"
 #include "stepcast/cost/embedding_lookup.h"
+#include "stepcast/cost/learned_lookup.h"
 #include "stepcast/cost/plausible_lookups.h"
 #include "stepcast/platform/platform.h"
 #include "stepcast/predict/dlrm_program.h"
@@ -19,6 +21,7 @@ namespace stepcast::detail {
 
 struct RankLoad {
   LookupCost lookups;
+  LookupCost replicated;  // of tables that every rank has, where they are kernels of their own
   double table_bytes = 0, host_bytes = 0;
   double vector_dims = 0;  // columns that it sends to every other rank, per sample
   double input_bytes = 0;  // of indices that it receives
@@ -35,8 +38,10 @@ class DlrmLoads {
  public:
   // Of these constants of lookups, and of what they may be wrong about (cost/plausible_lookups.h), as views 1 and on. The
   // model and training outlive this.
+  // `learned`: of the type of the tables; null: none. Where both directions were measured all views are of them.
   DlrmLoads(const Dlrm& model, const DlrmTraining& training, const DlrmHabits& habits, const Device& device,
-            const LookupConstants& constants, std::int64_t n_ranks, std::int64_t gpus_per_node);
+            const LookupConstants& constants, std::int64_t n_ranks, std::int64_t gpus_per_node,
+            std::shared_ptr<const LearnedLookups> learned = {});
 
   static constexpr std::size_t kNominal = 0;
   static constexpr std::size_t kViews = 1 + kPlausibleLookups;
@@ -63,9 +68,10 @@ class DlrmLoads {
   void set_reused(double times);
 
  private:
+  using ShardKey = std::tuple<std::uint32_t, std::uint32_t, ShardingKind, TableMemory>;
   struct View {
     LookupModel lookups;
-    std::map<std::tuple<std::uint32_t, std::uint32_t, ShardingKind, TableMemory>, LookupCost> shard_costs;
+    std::map<ShardKey, LookupCost> shard_costs;
     std::vector<const LookupCost*> whole_costs;  // [table] of these, on one rank; null: not asked yet
   };
   void forget_costs();
@@ -77,7 +83,8 @@ class DlrmLoads {
   DlrmHabits habits_;
   std::int64_t n_ranks_ = 1, gpus_per_node_ = 1;
   double vector_bytes_ = 4;
-  std::vector<AccessPattern> patterns_;  // [table]
+  std::vector<AccessPattern> patterns_;      // [table]
+  std::map<ShardKey, LookupCounts> counts_;  // of all views
   std::vector<View> views_;
 };
 
