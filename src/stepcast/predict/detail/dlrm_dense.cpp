@@ -24,7 +24,8 @@ class DenseWork {
     DenseParts p;
     const std::int64_t bottom_batch = habits_.bottom_on_one_rank ? training_.global_batch : batch_;
     mlp(bottom_batch, model_.dense_features, model_.bottom_mlp, false, p.bottom, p.bottom_backward);
-    mlp(batch_, model_.interaction_width(), model_.top_mlp, true, p.top, p.top_backward);
+    // Logits go into the loss as they are where it is operators.
+    mlp(batch_, model_.interaction_width(), model_.top_mlp, true, p.top, p.top_backward, habits_.eager);
     if (habits_.index_passes > 0) {
       const double lookups =
           static_cast<double>(training_.global_batch * static_cast<std::int64_t>(model_.tables.size()));
@@ -51,30 +52,34 @@ class DenseWork {
       p.inputs.push_back(element("order of indices", indices, 1, 1));
     const std::int64_t values = batch_ * model_.sum_of_dims();
     const auto joined = [&](std::string_view name, std::int64_t elements) {
-      return DenseOp{
-          name,
-          {MovementShape{.kind = MovementKind::concatenate, .elements = std::max<std::int64_t>(1, elements)},
-           activation_}};
+      return moved(name, MovementKind::concatenate, elements);
     };
     p.interaction.insert(p.interaction.begin(), joined("join tables", values));
     p.interaction_backward.push_back(joined("join gradients of tables", values));
     if (alone_) return;
     p.interaction.insert(p.interaction.begin(), joined("join ranks", values));
     for (std::int64_t r = 0; r < n_ranks_; ++r)
-      p.interaction_backward.push_back(element("gradients for a rank", values / n_ranks_, 1, 1));
+      p.interaction_backward.push_back(moved("gradients for a rank", MovementKind::copy, values / n_ranks_));
     p.interaction_backward.push_back(joined("join gradients for ranks", values));
   }
 
   void loss(DenseParts& p) const {
     if (habits_.eager) {
-      // Binary cross entropy with logits as PyTorch writes it out: max(x, 0) - x y + log(1 + exp(-|x|)), its mean, and the
-      // sigmoid that metrics take; backward sigmoid, difference and two scalings.
-      for (const std::string_view name : {"clamp", "multiply", "subtract", "absolute", "negate",
-                                          "exponential", "add", "logarithm", "add", "sigmoid"}) {
+      // binary_cross_entropy_with_logits of PyTorch 1 and 2.0 (aten/src/ATen/native/Loss.cpp), on labels that became
+      // floats: m = max(-x, 0); (1 - y) x + m + log(exp(-m) + exp(-x - m)), its mean. TorchRec's pipeline adds losses up
+      // before the backward: a gradient of ones, sigmoid, difference, product, division.
+      p.loss.push_back(moved("labels", MovementKind::copy, batch_));
+      for (const std::string_view name :
+           {"negate", "clamp", "subtract", "multiply", "add", "negate", "exponential", "negate", "subtract",
+            "exponential", "add", "logarithm", "add"}) {
         p.loss.push_back(element(name, batch_, 2, 1));
       }
+      p.loss.push_back(moved("ones", MovementKind::fill, batch_));
       p.loss.push_back({"mean", {ReductionShape{.rows = 1, .cols = batch_}, activation_}});
-      for (int k = 0; k < 4; ++k) p.loss.push_back(element("loss backward", batch_, 2, 1));
+      p.loss.push_back({"sum of losses", {ReductionShape{.rows = 1, .cols = 1}, activation_}});
+      p.loss.push_back(moved("ones", MovementKind::fill, 1));
+      for (const std::string_view name : {"sigmoid", "subtract", "multiply", "divide"})
+        p.loss.push_back(element(name, batch_, 2, 1));
       return;
     }
     p.loss = {element("loss", batch_, 2, 1)};
@@ -132,22 +137,31 @@ class DenseWork {
             elementwise({.elements = std::max<std::int64_t>(1, elements), .reads = reads, .writes = writes},
                         activation_)};
   }
+  DenseOp moved(std::string_view name, MovementKind kind, std::int64_t elements) const {
+    return {name,
+            {MovementShape{.kind = kind, .elements = std::max<std::int64_t>(1, elements)}, activation_}};
+  }
   DenseOp product(std::string_view name, std::int64_t m, std::int64_t n, std::int64_t k,
                   GemmLayout layout) const {
     return {name, gemm({.m = m, .n = n, .k = k, .layout = layout}, training_.dtype)};
   }
 
   void mlp(std::int64_t batch, std::int64_t input, const std::vector<std::int64_t>& widths,
-           bool input_gradient, std::vector<DenseOp>& forward, std::vector<DenseOp>& backward) const {
+           bool input_gradient, std::vector<DenseOp>& forward, std::vector<DenseOp>& backward,
+           bool ends_in_logits = false) const {
     std::vector<std::vector<DenseOp>> reversed;
     for (std::size_t l = 0; l < widths.size(); ++l) {
       const std::int64_t n = widths[l], k = l == 0 ? input : widths[l - 1];
+      const bool activated = !ends_in_logits || l + 1 < widths.size();
+      // addmm copies the bias into the output where cuBLASLt cannot add it: not for one column (aten/src/ATen/native/cuda/
+      // Blas.cpp).
+      if (habits_.eager && n == 1) forward.push_back(moved("copy of the bias", MovementKind::copy, batch));
       forward.push_back(product("linear", batch, n, k, GemmLayout::tn));
       std::vector<DenseOp> back;
-      back.push_back(element("activation backward", batch * n, 2, 1));
+      if (activated) back.push_back(element("activation backward", batch * n, 2, 1));
       if (!habits_.fused_forward) {
         if (half_) forward.push_back(element("cast of weights", n * k, 2, 1));
-        forward.push_back(element("activation", batch * n, 1, 1));
+        if (activated) forward.push_back(element("activation", batch * n, 1, 1));
         const DenseOp bias{"bias gradient", {ReductionShape{.rows = n, .cols = batch}, activation_}};
         if (habits_.eager) {
           push_gradient(back, bias, n);
@@ -223,9 +237,17 @@ class DenseWork {
     p.interaction_backward = {element("lower triangle backward", batch_ * vectors * vectors, 1, 1), back,
                               back, element("add gradients", batch_ * width, 2, 1), concatenate};
     if (habits_.eager) {
+      // Backward of a slice: zeros with the gradient copied in; the bottom MLP's vector gets another one.
+      p.interaction_backward.push_back(element("add gradients of the dense vector", batch_ * dim, 2, 1));
+      p.interaction_backward.insert(p.interaction_backward.begin() + 1,
+                                    {moved("zeros", MovementKind::fill, batch_ * vectors * vectors),
+                                     moved("copy", MovementKind::copy, batch_ * vectors * vectors)});
       // A gradient by index: fill, positions, two copies, their sort, and the sum of what has one place.
-      for (const std::string_view name : {"fill", "add positions", "copy", "divide", "positions"})
+      for (const std::string_view name : {"add positions", "divide", "positions"})
         p.interaction_backward.insert(p.interaction_backward.begin(), element(name, outputs, 1, 1));
+      p.interaction_backward.insert(p.interaction_backward.begin(),
+                                    {moved("zeros", MovementKind::fill, batch_ * vectors * vectors),
+                                     moved("copy", MovementKind::copy, outputs)});
       p.interaction_backward.insert(p.interaction_backward.begin(),
                                     {"sort positions",
                                      {AmountShape{.bytes_read = 128.0 * static_cast<double>(outputs),
