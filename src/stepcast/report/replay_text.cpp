@@ -1,11 +1,9 @@
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <numeric>
 #include <optional>
 #include <set>
-#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -13,10 +11,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "stepcast/base/json_writer.h"
 #include "stepcast/base/statistics.h"
-#include "stepcast/base/version.h"
 #include "stepcast/report/forecast_text.h"
+#include "stepcast/report/replay_details.h"
 #include "stepcast/report/replay_diagnosis.h"
 #include "stepcast/report/replay_report.h"
 #include "stepcast/report/replay_verdict.h"
@@ -54,38 +51,6 @@ std::vector<TimePair> windows_of(const ReplayAnalysis& a) {
   return pairs;
 }
 
-// Kept delays as they are reported: hand-off, busy device, left-over work, everything else.
-struct KeptDelays {
-  double handoff_us = 0, busy_us = 0, left_over_us = 0, other_us = 0;
-};
-
-KeptDelays kept_delays(const RecordedStepFacts& facts) {
-  KeptDelays kept;
-  for (std::size_t o = 0; o < facts.kept_delay_us.size(); ++o) {
-    const double delay = facts.kept_delay_us[o];
-    switch (static_cast<EdgeOrigin>(o)) {
-      case EdgeOrigin::thread_handoff: kept.handoff_us += delay; break;
-      case EdgeOrigin::device_busy: kept.busy_us += delay; break;
-      case EdgeOrigin::recorded_offset: kept.left_over_us += delay; break;
-      default: kept.other_us += delay; break;
-    }
-  }
-  return kept;
-}
-
-// 84 of "stream 84"; -1 without a number at the end.
-std::int64_t trailing_number(std::string_view name) {
-  const std::size_t last = name.find_last_not_of("0123456789");
-  const std::string_view digits = name.substr(last == std::string_view::npos ? 0 : last + 1);
-  std::int64_t number = -1;
-  std::from_chars(digits.data(), digits.data() + digits.size(), number);
-  return number;
-}
-
-std::string plural(std::uint64_t n, std::string_view one, std::string_view many) {
-  return fmt::format("{} {}", table_count(n), n == 1 ? one : many);
-}
-
 std::string op_text(const ForecastCollective& collective) {
   return collective.operation == to_string(CollectiveOp::unknown) ? collective.name : collective.operation;
 }
@@ -103,13 +68,13 @@ class TextReport {
     collectives();
     text_ += diagnosis_text(a_, options_.verbose);
     path();
-    explained();
+    text_ += explained_text(a_);
     if (a_.simulated.series) text_ += series_text(*a_.simulated.series, options_.verbose);
     if (a_.simulated.scenarios) text_ += scenarios_text(*a_.simulated.scenarios, classes_);
     if (options_.verbose) {
-      streams();
-      threads();
-      constants();
+      text_ += streams_text(a_);
+      text_ += threads_text(a_);
+      text_ += constants_text(a_);
     }
     if (a_.simulated.throughput.samples_per_s || a_.simulated.throughput.tokens_per_s) {
       text_ += "\n" + throughput_text(a_.simulated);
@@ -133,26 +98,6 @@ class TextReport {
 
   std::string rank_text(std::size_t rank_class) const { return fmt::format("{}", a_.facts[rank_class].rank); }
 
-  // Causes of idle time in the order of the columns; a pipeline only where there is one.
-  std::vector<std::string> causes_shown() const {
-    std::vector<std::string> causes{"cpu", "other_stream", "other_rank"};
-    for (const char* rare : {"pipeline", "between_steps"}) {
-      const bool any = std::any_of(classes_.begin(), classes_.end(),
-                                   [&](const ForecastClass& c) { return time_ms(c.idle_ms, rare) > 0; });
-      if (any) causes.emplace_back(rare);
-    }
-    causes.emplace_back("rest");
-    return causes;
-  }
-  static std::string idle_heading(std::string_view cause, bool first) {
-    if (cause == "cpu") return first ? "idle: waits\nfor the CPU" : "for the\nCPU";
-    if (cause == "other_stream") return "for another\nstream";
-    if (cause == "other_rank") return "for another\nrank";
-    if (cause == "pipeline") return "for another\nstage";
-    if (cause == "between_steps") return "between\nsteps";
-    return "rest";
-  }
-
   void header() {
     std::uint64_t events = 0;
     std::uint64_t execution_traces = 0;
@@ -168,7 +113,7 @@ class TextReport {
     line("Replay of {}", a_.simulated.traces.value_or(""));
     line("  {}", replay_verdict(a_));
     if (const std::string culprits = culprit_sentence(a_); !culprits.empty()) line("  {}", culprits);
-    std::string what = plural(a_.inputs.size(), "rank", "ranks");
+    std::string what = counted(a_.inputs.size(), "rank", "ranks");
     if (worlds.size() == 1 && *worlds.begin() > 1) {
       what = fmt::format("{} of {} ranks", a_.inputs.size(), *worlds.begin());
     }
@@ -176,9 +121,10 @@ class TextReport {
          devices.empty() ? std::string{"a GPU that the trace does not name"}
                          : fmt::format("{}", fmt::join(devices, ", ")),
          step ? fmt::format("step {}", *step) : std::string{"the whole trace (it marks no steps)"},
-         plural(events, "event", "events"),
-         execution_traces == 0 ? std::string{"no execution traces"}
-                               : plural(execution_traces, "execution trace", "execution traces") + " joined");
+         counted(events, "event", "events"),
+         execution_traces == 0
+             ? std::string{"no execution traces"}
+             : counted(execution_traces, "execution trace", "execution traces") + " joined");
     const ErrorSummary step_error = summarize(steps_of(a_));
     const ErrorSummary window_error = summarize(windows_of(a_));
     line("  Work is replayed with its recorded durations; all waiting is simulated from the dependencies.");
@@ -207,7 +153,7 @@ class TextReport {
     std::vector<TextTable::Column> columns{
         {"rank", kLeft},         {"measured"},       {"simulated"},     {"error\n%"},
         {"GPU window\nerror %"}, {"compu-\ntation"}, {"exposed\ncomm"}, {"exposed\nmemcpy"}};
-    const std::vector<std::string> causes = causes_shown();
+    const std::vector<std::string> causes = idle_causes(classes_);
     for (std::size_t i = 0; i < causes.size(); ++i) columns.push_back({idle_heading(causes[i], i == 0)});
     TextTable table{std::move(columns)};
     std::vector<double> sums;
@@ -407,78 +353,6 @@ class TextReport {
     text_ += table.text(2);
   }
 
-  void explained() {
-    title("How much of this is explained (per rank, share of the measured step)");
-    const ReplayVariant* naive = a_.variant("naive");
-    const ReplayVariant* smallest = a_.variant("smallest_handoff");
-    std::vector<TextTable::Column> columns{{"rank", kLeft},
-                                           {"waiting\nsimulated %"},
-                                           {"waiting not\nexplained %"},
-                                           {"GPU late,\nno cause %"},
-                                           {"kept: thread\nhand-off us"},
-                                           {"busy\ndevice us"},
-                                           {"left-over\nwork us"},
-                                           {"other\nus"},
-                                           {"GPU starts off by\nmedian us"},
-                                           {"p95\nus"},
-                                           {"max\nus"}};
-    if (smallest != nullptr) columns.push_back({"error with least\nhand-off %"});
-    if (naive != nullptr) columns.push_back({"error of\nnaive %"});
-    TextTable table{std::move(columns)};
-    for (std::size_t c = 0; c < a_.ranks.size(); ++c) {
-      const ReplayedRank& rank = a_.ranks[c];
-      const RecordedStepFacts& facts = a_.facts[c];
-      const KeptDelays kept = kept_delays(facts);
-      std::vector<std::string> cells{
-          fmt::format("{}", rank.rank),
-          table_number(percent(rank.simulated_wait_us, rank.step.simulated_us), 1),
-          table_number(percent(facts.unexplained_wait_us, rank.step.measured_us), 3),
-          table_number(percent(facts.gpu_late_us, rank.step.measured_us), 3),
-          table_number(kept.handoff_us, 0),
-          table_number(kept.busy_us, 0),
-          table_number(kept.left_over_us, 0),
-          table_number(kept.other_us, 0),
-          table_number(rank.kernel_start.median_us, 1),
-          table_number(rank.kernel_start.p95_us, 1),
-          table_number(rank.kernel_start.max_us, 1)};
-      if (smallest != nullptr) cells.push_back(table_signed(100 * smallest->step[c].error(), 2));
-      if (naive != nullptr) cells.push_back(table_signed(100 * naive->step[c].error(), 1));
-      table.row(std::move(cells));
-    }
-    text_ += table.text(2);
-    line("  waiting simulated: the thread that ends the step does nothing, because a dependency holds it.");
-    line(
-        "  not explained: waiting in calls that no dependency accounts for. It is left out, so it shows as "
-        "error.");
-    line(
-        "  GPU late: GPU work that every known dependency let start had not started. That is not explained, "
-        "either: the replay starts it in time.");
-    line(
-        "  kept: recorded delays that stand on a dependency as they are; they count as kept, not as "
-        "explained.");
-    kept_structure();
-  }
-
-  // What keeps its recorded distances, where there is any.
-  void kept_structure() {
-    std::uint64_t nodes = 0, overlapping = 0, starts = 0;
-    for (const RecordedStepFacts& facts : a_.facts) {
-      nodes += facts.graph_nodes;
-      overlapping += facts.overlapping_kernels;
-      starts += facts.kept_starts;
-    }
-    if (nodes > 0)
-      line("  {} of graph launches keep their recorded distances to each other.",
-           plural(nodes, "later node", "later nodes"));
-    if (overlapping > 0)
-      line("  {} before the one ahead on the stream had ended: held by its start, as recorded.",
-           plural(overlapping, "kernel began", "kernels began"));
-    if (starts > 0)
-      line("  {} where recorded: {} for work from before the file.",
-           plural(starts, "start or return is kept", "starts and returns are kept"),
-           starts == 1 ? "it waited" : "they waited");
-  }
-
   void memory() {
     TextTable table{{{"rank", kLeft}, {"allocated"}, {"reserved"}}};
     bool any = false;
@@ -493,85 +367,6 @@ class TextReport {
     if (!any) return;
     title("Largest totals of the caching allocator in the recorded step (GiB)");
     text_ += table.text(2);
-  }
-
-  void streams() {
-    title("Streams in the simulated step (ms)");
-    const std::vector<std::string> causes = causes_shown();
-    std::vector<TextTable::Column> columns{{"rank", kLeft}, {"stream", kLeft}, {"tasks"},  {"compu-\ntation"},
-                                           {"transfer"},    {"exposed"},       {"copies"}, {"exposed"}};
-    for (std::size_t i = 0; i < causes.size(); ++i) columns.push_back({idle_heading(causes[i], i == 0)});
-    TextTable table{std::move(columns)};
-    for (std::size_t c = 0; c < classes_.size(); ++c) {
-      std::vector<const ForecastStream*> by_number;
-      for (const ForecastStream& s : classes_[c].streams) by_number.push_back(&s);
-      std::stable_sort(by_number.begin(), by_number.end(),
-                       [](const ForecastStream* a, const ForecastStream* b) {
-                         return trailing_number(a->name) < trailing_number(b->name);
-                       });
-      for (const ForecastStream* s : by_number) {
-        std::vector<std::string> cells{rank_text(c), s->name, table_count(s->tasks)};
-        for (const double value : {sum_ms(s->kernels_ms), s->transfer_ms, s->exposed_comm_ms, s->memcpy_ms,
-                                   s->exposed_memcpy_ms}) {
-          cells.push_back(table_number(value, 3));
-        }
-        for (const std::string& cause : causes) cells.push_back(table_number(time_ms(s->idle_ms, cause), 3));
-        table.row(std::move(cells));
-      }
-    }
-    text_ += table.text(2);
-  }
-
-  void threads() {
-    title("CPU threads in the simulated step (ms)");
-    TextTable table{{{"rank", kLeft},
-                     {"thread", kLeft},
-                     {"busy"},
-                     {"waits for\nGPU"},
-                     {"for another\nthread"},
-                     {"rest"},
-                     {"busiest with", kLeft}}};
-    for (std::size_t c = 0; c < classes_.size(); ++c) {
-      for (const ForecastThread& t : classes_[c].threads) {
-        std::string busiest;
-        if (!t.busy_by_op_ms.empty()) {
-          const NamedTime& op = t.busy_by_op_ms.front();
-          busiest = fmt::format("{} ({} ms)", op.key.empty() ? "(no op)" : shorten(op.key, 48),
-                                table_number(op.time_ms, 3));
-        }
-        table.row({rank_text(c), t.name, table_number(t.busy_ms, 3),
-                   table_number(time_ms(t.idle_ms, "gpu"), 3),
-                   table_number(time_ms(t.idle_ms, "other_thread"), 3),
-                   table_number(time_ms(t.idle_ms, "rest"), 3), busiest});
-      }
-    }
-    text_ += table.text(2);
-  }
-
-  void constants() {
-    title("Constants, each learned from operations that did not wait");
-    TextTable table{{{"constant", kLeft}, {"us"}, {"learned from"}, {"of"}, {"", kLeft}}};
-    for (const ReplayConstant& constant : a_.constants) {
-      table.row({constant.name, table_number(constant.value_us, 2), table_count(constant.clean),
-                 table_count(constant.all), constant.fallback ? "smallest of all: none was clean" : ""});
-    }
-    text_ += table.text(2);
-    title("Dependencies (inferred ones in brackets: concluded from the trace, not written in it)");
-    std::vector<TextTable::Column> columns{{"rank", kLeft}};
-    for (int o = 0; o < kEdgeOriginCount; ++o)
-      columns.push_back({std::string{to_string(static_cast<EdgeOrigin>(o))}});
-    TextTable edges{std::move(columns)};
-    for (const RecordedStepFacts& facts : a_.facts) {
-      std::vector<std::string> cells{fmt::format("{}", facts.rank)};
-      for (std::size_t o = 0; o < facts.edge_count.size(); ++o) {
-        std::string cell = table_count(facts.edge_count[o]);
-        if (facts.inferred_edge_count[o] > 0)
-          cell += fmt::format(" ({})", table_count(facts.inferred_edge_count[o]));
-        cells.push_back(std::move(cell));
-      }
-      edges.row(std::move(cells));
-    }
-    text_ += edges.text(2);
   }
 
   void notes() {

@@ -1,0 +1,231 @@
+#include "stepcast/report/replay_details.h"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stepcast/report/text_table.h"
+
+namespace stepcast {
+namespace {
+
+constexpr auto kLeft = TextTable::Align::left;
+
+double percent(double part, double whole) { return whole > 0 ? 100.0 * part / whole : 0.0; }
+
+// Kept delays as they are reported: hand-off, busy device, left-over work, everything else.
+struct KeptDelays {
+  double handoff_us = 0, busy_us = 0, left_over_us = 0, other_us = 0;
+};
+
+KeptDelays kept_delays(const RecordedStepFacts& facts) {
+  KeptDelays kept;
+  for (std::size_t o = 0; o < facts.kept_delay_us.size(); ++o) {
+    const double delay = facts.kept_delay_us[o];
+    switch (static_cast<EdgeOrigin>(o)) {
+      case EdgeOrigin::thread_handoff: kept.handoff_us += delay; break;
+      case EdgeOrigin::device_busy: kept.busy_us += delay; break;
+      case EdgeOrigin::recorded_offset: kept.left_over_us += delay; break;
+      default: kept.other_us += delay; break;
+    }
+  }
+  return kept;
+}
+
+// 84 of "stream 84"; -1 without a number at the end.
+std::int64_t trailing_number(std::string_view name) {
+  const std::size_t last = name.find_last_not_of("0123456789");
+  const std::string_view digits = name.substr(last == std::string_view::npos ? 0 : last + 1);
+  std::int64_t number = -1;
+  std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  return number;
+}
+
+// What keeps its recorded distances, where there is any.
+std::string kept_structure(const ReplayAnalysis& a) {
+  std::string text;
+  std::uint64_t nodes = 0, overlapping = 0, starts = 0;
+  for (const RecordedStepFacts& facts : a.facts) {
+    nodes += facts.graph_nodes;
+    overlapping += facts.overlapping_kernels;
+    starts += facts.kept_starts;
+  }
+  if (nodes > 0)
+    text += fmt::format("  {} of graph launches keep their recorded distances to each other.\n",
+                        counted(nodes, "later node", "later nodes"));
+  if (overlapping > 0)
+    text +=
+        fmt::format("  {} before the one ahead on the stream had ended: held by its start, as recorded.\n",
+                    counted(overlapping, "kernel began", "kernels began"));
+  if (starts > 0)
+    text += fmt::format("  {} where recorded: {} for work from before the file.\n",
+                        counted(starts, "start or return is kept", "starts and returns are kept"),
+                        starts == 1 ? "it waited" : "they waited");
+  return text;
+}
+
+}  // namespace
+
+std::string counted(std::uint64_t n, std::string_view one, std::string_view many) {
+  return fmt::format("{} {}", table_count(n), n == 1 ? one : many);
+}
+
+std::vector<std::string> idle_causes(const std::vector<ForecastClass>& classes) {
+  std::vector<std::string> causes{"cpu", "other_stream", "other_rank"};
+  for (const char* rare : {"pipeline", "between_steps"}) {
+    const bool any = std::any_of(classes.begin(), classes.end(),
+                                 [&](const ForecastClass& c) { return time_ms(c.idle_ms, rare) > 0; });
+    if (any) causes.emplace_back(rare);
+  }
+  causes.emplace_back("rest");
+  return causes;
+}
+
+std::string idle_heading(std::string_view cause, bool first) {
+  if (cause == "cpu") return first ? "idle: waits\nfor the CPU" : "for the\nCPU";
+  if (cause == "other_stream") return "for another\nstream";
+  if (cause == "other_rank") return "for another\nrank";
+  if (cause == "pipeline") return "for another\nstage";
+  if (cause == "between_steps") return "between\nsteps";
+  return "rest";
+}
+
+std::string explained_text(const ReplayAnalysis& a) {
+  std::string text = "\nHow much of this is explained (per rank, share of the measured step)\n";
+  const ReplayVariant* naive = a.variant("naive");
+  const ReplayVariant* smallest = a.variant("smallest_handoff");
+  std::vector<TextTable::Column> columns{{"rank", kLeft},
+                                         {"waiting\nsimulated %"},
+                                         {"waiting not\nexplained %"},
+                                         {"GPU late,\nno cause %"},
+                                         {"kept: thread\nhand-off us"},
+                                         {"busy\ndevice us"},
+                                         {"left-over\nwork us"},
+                                         {"other\nus"},
+                                         {"GPU starts off by\nmedian us"},
+                                         {"p95\nus"},
+                                         {"max\nus"}};
+  if (smallest != nullptr) columns.push_back({"error with least\nhand-off %"});
+  if (naive != nullptr) columns.push_back({"error of\nnaive %"});
+  TextTable table{std::move(columns)};
+  for (std::size_t c = 0; c < a.ranks.size(); ++c) {
+    const ReplayedRank& rank = a.ranks[c];
+    const RecordedStepFacts& facts = a.facts[c];
+    const KeptDelays kept = kept_delays(facts);
+    std::vector<std::string> cells{fmt::format("{}", rank.rank),
+                                   table_number(percent(rank.simulated_wait_us, rank.step.simulated_us), 1),
+                                   table_number(percent(facts.unexplained_wait_us, rank.step.measured_us), 3),
+                                   table_number(percent(facts.gpu_late_us, rank.step.measured_us), 3),
+                                   table_number(kept.handoff_us, 0),
+                                   table_number(kept.busy_us, 0),
+                                   table_number(kept.left_over_us, 0),
+                                   table_number(kept.other_us, 0),
+                                   table_number(rank.kernel_start.median_us, 1),
+                                   table_number(rank.kernel_start.p95_us, 1),
+                                   table_number(rank.kernel_start.max_us, 1)};
+    if (smallest != nullptr) cells.push_back(table_signed(100 * smallest->step[c].error(), 2));
+    if (naive != nullptr) cells.push_back(table_signed(100 * naive->step[c].error(), 1));
+    table.row(std::move(cells));
+  }
+  text += table.text(2);
+  text += "  waiting simulated: the thread that ends the step does nothing, because a dependency holds it.\n";
+  text +=
+      "  not explained: waiting in calls that no dependency accounts for. It is left out, so it shows as "
+      "error.\n";
+  text +=
+      "  GPU late: GPU work that every known dependency let start had not started. That is not explained, "
+      "either: the replay starts it in time.\n";
+  text +=
+      "  kept: recorded delays that stand on a dependency as they are; they count as kept, not as "
+      "explained.\n";
+  text += kept_structure(a);
+  return text;
+}
+
+std::string streams_text(const ReplayAnalysis& a) {
+  const std::vector<ForecastClass>& classes = a.simulated.classes;
+  std::string text = "\nStreams in the simulated step (ms)\n";
+  const std::vector<std::string> causes = idle_causes(classes);
+  std::vector<TextTable::Column> columns{{"rank", kLeft}, {"stream", kLeft}, {"tasks"},  {"compu-\ntation"},
+                                         {"transfer"},    {"exposed"},       {"copies"}, {"exposed"}};
+  for (std::size_t i = 0; i < causes.size(); ++i) columns.push_back({idle_heading(causes[i], i == 0)});
+  TextTable table{std::move(columns)};
+  for (std::size_t c = 0; c < classes.size(); ++c) {
+    std::vector<const ForecastStream*> by_number;
+    for (const ForecastStream& s : classes[c].streams) by_number.push_back(&s);
+    std::stable_sort(by_number.begin(), by_number.end(),
+                     [](const ForecastStream* first, const ForecastStream* second) {
+                       return trailing_number(first->name) < trailing_number(second->name);
+                     });
+    for (const ForecastStream* s : by_number) {
+      std::vector<std::string> cells{fmt::format("{}", a.facts[c].rank), s->name, table_count(s->tasks)};
+      for (const double value :
+           {sum_ms(s->kernels_ms), s->transfer_ms, s->exposed_comm_ms, s->memcpy_ms, s->exposed_memcpy_ms}) {
+        cells.push_back(table_number(value, 3));
+      }
+      for (const std::string& cause : causes) cells.push_back(table_number(time_ms(s->idle_ms, cause), 3));
+      table.row(std::move(cells));
+    }
+  }
+  text += table.text(2);
+  return text;
+}
+
+std::string threads_text(const ReplayAnalysis& a) {
+  const std::vector<ForecastClass>& classes = a.simulated.classes;
+  std::string text = "\nCPU threads in the simulated step (ms)\n";
+  TextTable table{{{"rank", kLeft},
+                   {"thread", kLeft},
+                   {"busy"},
+                   {"waits for\nGPU"},
+                   {"for another\nthread"},
+                   {"rest"},
+                   {"busiest with", kLeft}}};
+  for (std::size_t c = 0; c < classes.size(); ++c) {
+    for (const ForecastThread& t : classes[c].threads) {
+      std::string busiest;
+      if (!t.busy_by_op_ms.empty()) {
+        const NamedTime& op = t.busy_by_op_ms.front();
+        busiest = fmt::format("{} ({} ms)", op.key.empty() ? "(no op)" : shorten(op.key, 48),
+                              table_number(op.time_ms, 3));
+      }
+      table.row({fmt::format("{}", a.facts[c].rank), t.name, table_number(t.busy_ms, 3),
+                 table_number(time_ms(t.idle_ms, "gpu"), 3),
+                 table_number(time_ms(t.idle_ms, "other_thread"), 3),
+                 table_number(time_ms(t.idle_ms, "rest"), 3), busiest});
+    }
+  }
+  text += table.text(2);
+  return text;
+}
+
+std::string constants_text(const ReplayAnalysis& a) {
+  std::string text = "\nConstants, each learned from operations that did not wait\n";
+  TextTable table{{{"constant", kLeft}, {"us"}, {"learned from"}, {"of"}, {"", kLeft}}};
+  for (const ReplayConstant& constant : a.constants) {
+    table.row({constant.name, table_number(constant.value_us, 2), table_count(constant.clean),
+               table_count(constant.all), constant.fallback ? "smallest of all: none was clean" : ""});
+  }
+  text += table.text(2);
+  text += "\nDependencies (inferred ones in brackets: concluded from the trace, not written in it)\n";
+  std::vector<TextTable::Column> columns{{"rank", kLeft}};
+  for (int o = 0; o < kEdgeOriginCount; ++o)
+    columns.push_back({std::string{to_string(static_cast<EdgeOrigin>(o))}});
+  TextTable edges{std::move(columns)};
+  for (const RecordedStepFacts& facts : a.facts) {
+    std::vector<std::string> cells{fmt::format("{}", facts.rank)};
+    for (std::size_t o = 0; o < facts.edge_count.size(); ++o) {
+      std::string cell = table_count(facts.edge_count[o]);
+      if (facts.inferred_edge_count[o] > 0)
+        cell += fmt::format(" ({})", table_count(facts.inferred_edge_count[o]));
+      cells.push_back(std::move(cell));
+    }
+    edges.row(std::move(cells));
+  }
+  text += edges.text(2);
+  return text;
+}
+
+}  // namespace stepcast
