@@ -1,9 +1,7 @@
 #include "stepcast/validate/predict_suite.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
-#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -13,25 +11,22 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/statistics.h"
-#include "stepcast/platform/platform_choice.h"
 #include "stepcast/predict/host_prices.h"
 #include "stepcast/predict/recorded_prices.h"
 #include "stepcast/predict/replay.h"
 #include "stepcast/predict/untimed_program.h"
 #include "stepcast/trace/recorded_program.h"
 #include "stepcast/trace/trace_set.h"
+#include "stepcast/validate/gpu_time_scores.h"
 #include "stepcast/validate/recorded_job.h"
 #include "stepcast/validate/recorded_sets.h"
+#include "stepcast/validate/step_scores.h"
 #include "stepcast/validate/trace_baselines.h"
 
 namespace stepcast {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr double kUsPerMs = 1e3;
-// Standard deviations from the mean to the 10th and 90th percentile of a normal distribution.
-constexpr double kTenthPercentile = 1.2816;
 
 // Bands of a step, as factors to either side: with the host times of another capture or rank of the job; of
 // another host; of a related job, which holds two of three public traces; of one with other operators. Assumed where not
@@ -40,84 +35,6 @@ constexpr double kOverheadBand = 1.08, kOtherHostBand = 1.2, kRelatedBand = 1.45
 // A job is related to another if its host times know this share of the other's calls.
 constexpr double kRelated = 0.6;
 
-std::string row_name(const RecordedStepFacts& facts) {
-  return facts.step_number >= 0 ? fmt::format("rank {} step {}", facts.rank, facts.step_number)
-                                : fmt::format("rank {}", facts.rank);
-}
-
-// Mean of the values and the half-width of the band that a further one lies in with 80 %; none of a single value,
-// which says nothing of how far apart they are.
-struct Spread {
-  double mean = 0;
-  std::optional<double> half_width;
-};
-Spread spread_of(std::span<const double> values) {
-  Spread spread;
-  if (values.empty()) return spread;
-  for (const double v : values) spread.mean += v / static_cast<double>(values.size());
-  if (values.size() < 2) return spread;
-  double squares = 0;
-  for (const double v : values) squares += (v - spread.mean) * (v - spread.mean);
-  const auto n = static_cast<double>(values.size());
-  spread.half_width = kTenthPercentile * std::sqrt(squares / (n - 1) * (1 + 1 / n));
-  return spread;
-}
-
-// A row with the band of `spread` around what was predicted, where it has one.
-ScoredRow row_of(std::string name, double measured_us, double predicted_us, const Spread& spread = {}) {
-  ScoredRow row{std::move(name), measured_us / kUsPerMs, predicted_us / kUsPerMs,
-                std::nullopt,    std::nullopt,           {}};
-  if (spread.half_width) {
-    row.p10 = (predicted_us - *spread.half_width) / kUsPerMs;
-    row.p90 = (predicted_us + *spread.half_width) / kUsPerMs;
-  }
-  return row;
-}
-
-class Scores {
- public:
-  TestScore& test(std::string_view name) {
-    for (TestScore& t : tests_) {
-      if (t.test == name) return t;
-    }
-    TestScore& added = tests_.emplace_back();
-    added.test = name;
-    added.protocol = "recorded";
-    added.unit = "ms";
-    return added;
-  }
-  void add(std::string_view name, const std::string& set, ScoredRow row, std::uint64_t n_fit = 0,
-           const std::string& group = {}) {
-    TestScore& of = test(name);
-    auto found =
-        std::find_if(of.sets.begin(), of.sets.end(), [&](const SetScore& s) { return s.set == set; });
-    if (found == of.sets.end()) {
-      SetScore& added = of.sets.emplace_back();
-      added.set = set;
-      added.group = group;
-      added.n_fit = n_fit;
-      found = std::prev(of.sets.end());
-    }
-    found->rows.push_back(std::move(row));
-  }
-  std::vector<TestScore> finish() && {
-    std::erase_if(tests_, [](const TestScore& t) { return t.sets.empty() && t.test != "step_time"; });
-    for (TestScore& t : tests_) t.finish();
-    return std::move(tests_);
-  }
-
- private:
-  std::vector<TestScore> tests_{1, TestScore{.test = "step_time",
-                                             .protocol = "recorded",
-                                             .unit = "ms",
-                                             .relative = true,
-                                             .sets = {},
-                                             .overall = {},
-                                             .pooled = {},
-                                             .extras = {},
-                                             .groups = {}}};
-};
-
 // Predicted step of one rank under these costs; nothing where the Program cannot be simulated.
 std::optional<double> step_us(const RecordedProgram& recorded, const Costs& costs, std::size_t c) {
   const Result<ReplayScores> scores = score_replay(recorded, costs);
@@ -125,7 +42,7 @@ std::optional<double> step_us(const RecordedProgram& recorded, const Costs& cost
   return scores->ranks[c].step.simulated_us;
 }
 
-void leave_one_rank_out(Scores& scores, const RecordedJob& job) {
+void leave_one_rank_out(StepScores& scores, const RecordedJob& job) {
   const RecordedProgram& recorded = job.steps.back();
   const std::size_t n = recorded.facts.size();
   if (n < 2 || recorded.facts.front().step_number < 0) return;
@@ -156,7 +73,7 @@ void leave_one_rank_out(Scores& scores, const RecordedJob& job) {
   }
 }
 
-void own_overheads(Scores& scores, const RecordedJob& job) {
+void own_overheads(StepScores& scores, const RecordedJob& job) {
   const RecordedProgram& recorded = job.steps.back();
   if (recorded.facts.front().step_number < 0) return;
   Costs costs{recorded.program};
@@ -178,7 +95,7 @@ void own_overheads(Scores& scores, const RecordedJob& job) {
 }
 
 // The step as each of the others had it, its data loader's time given: their median.
-void cross_step(Scores& scores, const RecordedJob& job, std::vector<Skipped>& skipped) {
+void cross_step(StepScores& scores, const RecordedJob& job, std::vector<Skipped>& skipped) {
   const std::size_t first = first_steady_step(job);
   if (first > 0) {
     skipped.push_back({job.name + " cross_step",
@@ -250,7 +167,7 @@ std::string mean_row_name(const RecordedJob& job, std::size_t r, std::size_t n) 
 }
 
 // The mean step of `job` with these host times; `band`: to either side, a factor.
-void with_host_of(Scores& scores, std::string_view test, const RecordedJob& job, const HostTimes& times,
+void with_host_of(StepScores& scores, std::string_view test, const RecordedJob& job, const HostTimes& times,
                   double factor, std::size_t n_fit, double band, bool loader_given = false) {
   const auto pairs = steps_with_host_of(job, times, factor, loader_given);
   for (std::size_t r = 0; r < pairs.size() && r < job.steps.back().facts.size(); ++r) {
@@ -264,7 +181,7 @@ void with_host_of(Scores& scores, std::string_view test, const RecordedJob& job,
 }
 
 // Every step of `job` alone, with the host times of another capture.
-void each_step_of_two_captures(Scores& scores, const RecordedJob& job, const HostTimes& times,
+void each_step_of_two_captures(StepScores& scores, const RecordedJob& job, const HostTimes& times,
                                std::size_t n_fit) {
   const auto pairs = steps_with_host_of(job, times, 1, true);
   for (std::size_t r = 0; r < pairs.size(); ++r) {
@@ -283,7 +200,7 @@ void each_step_of_two_captures(Scores& scores, const RecordedJob& job, const Hos
   }
 }
 
-void between_jobs(Scores& scores, std::span<const RecordedJob> jobs) {
+void between_jobs(StepScores& scores, std::span<const RecordedJob> jobs) {
   std::vector<HostTimes> host_of_jobs;
   host_of_jobs.reserve(jobs.size());
   for (const RecordedJob& job : jobs) host_of_jobs.push_back(host_of_job(job));
@@ -324,161 +241,12 @@ void between_jobs(Scores& scores, std::span<const RecordedJob> jobs) {
 }
 
 // ---------------------------------------------------------------------------------------------------------
-// GPU time
-
-// Prices on the platform of a GPU, kept for all traces of it.
-class Devices {
- public:
-  // Null where no platform has this GPU.
-  StepPricer* find(const std::string& device) {
-    auto [it, fresh] = of_device_.try_emplace(device);
-    if (fresh) {
-      Result<PlatformChoice> choice = platform_for(
-          {.name = {}, .gpu = device, .gpus_per_node = 0, .network_kind = {}, .node_bandwidth_Gbps = {}});
-      if (choice.ok()) {
-        it->second.platform = std::make_unique<Platform>(std::move(choice->platform));
-        it->second.prices = std::make_unique<StepPricer>(*it->second.platform, StepAssumptions{});
-      }
-    }
-    return it->second.prices.get();
-  }
-
- private:
-  struct Device {
-    std::unique_ptr<Platform> platform;
-    std::unique_ptr<StepPricer> prices;
-  };
-  std::map<std::string, Device> of_device_;
-};
-
-struct KernelTimes {
-  double recorded_us = 0, predicted_us = 0, low_us = 0, high_us = 0;
-  void add(double recorded, double predicted, double low, double high) {
-    recorded_us += recorded;
-    predicted_us += predicted;
-    low_us += low;
-    high_us += high;
-  }
-};
-
-bool is_lookup(const RecordedProgram& recorded, const TaskInfo& task) {
-  return std::holds_alternative<LookupShape>(recorded.program.works.operation(task.work)->shape) ||
-         recorded.program.names.text(task.name).find("fbgemm") != std::string_view::npos;
-}
-
-// Kernels with a known operation, without communication and copies; by class, table lookups under `none`.
-std::map<KernelClass, KernelTimes> kernel_times(const RecordedProgram& recorded, const RecordedPrices& prices,
-                                                std::size_t c) {
-  std::map<KernelClass, KernelTimes> times;
-  const BlockId id = recorded.program.rank_class(RankClassId{c}).instances.front().block;
-  const Block& block = recorded.program.block(id);
-  for (std::uint32_t t = 0; t < block.task_count(); ++t) {
-    const TaskInfo& task = block.tasks()[t];
-    if (task.kind != TaskKind::kernel || recorded.program.works.operation(task.work) == nullptr) continue;
-    const KernelClass kernel_class = is_lookup(recorded, task) ? KernelClass::none : task.kernel_class;
-    times[kernel_class].add(block.duration_us()[t], prices.costs.duration_us(id)[t],
-                            prices.low.duration_us(id)[t], prices.high.duration_us(id)[t]);
-  }
-  return times;
-}
-
-// Convolutions by what decides how libraries run them; empty: none.
-std::string_view convolution_sort(const Operation& operation) {
-  const auto* shape = std::get_if<ConvolutionShape>(&operation.shape);
-  if (shape == nullptr) return {};
-  if (shape->stride > 1) return "strided";
-  if (shape->groups > 1) return "grouped";
-  return shape->kernel_height == 1 && shape->kernel_width == 1 ? "1x1" : "larger than 1x1";
-}
-// All kernels of convolutions, copies between layouts too.
-std::map<std::string_view, KernelTimes> convolution_times(const RecordedProgram& recorded,
-                                                          const RecordedPrices& prices, std::size_t c) {
-  std::map<std::string_view, KernelTimes> times;
-  const BlockId id = recorded.program.rank_class(RankClassId{c}).instances.front().block;
-  const Block& block = recorded.program.block(id);
-  for (std::uint32_t t = 0; t < block.task_count(); ++t) {
-    const TaskInfo& task = block.tasks()[t];
-    const Operation* operation = recorded.program.works.operation(task.work);
-    if (task.kind != TaskKind::kernel || operation == nullptr) continue;
-    const std::string_view sort = convolution_sort(*operation);
-    if (sort.empty()) continue;
-    times[sort].add(block.duration_us()[t], prices.costs.duration_us(id)[t], prices.low.duration_us(id)[t],
-                    prices.high.duration_us(id)[t]);
-  }
-  return times;
-}
-
-ScoredRow kernel_row(std::string name, const KernelTimes& times) {
-  return {std::move(name),         times.recorded_us / kUsPerMs, times.predicted_us / kUsPerMs,
-          times.low_us / kUsPerMs, times.high_us / kUsPerMs,     {}};
-}
-
-void gpu_active(Scores& scores, const RecordedJob& job, Devices& devices, std::vector<Skipped>& skipped) {
-  StepPricer* prices = devices.find(job.device);
-  if (prices == nullptr) {
-    skipped.push_back({job.name, fmt::format("no platform has the GPU \"{}\"", job.device)});
-    return;
-  }
-  const RecordedProgram& recorded = job.steps.back();
-  const Result<RecordedPrices> priced =
-      price_recorded(recorded, {.kernels = KernelGround::models, .target = prices, .origin = prices});
-  if (!priced.ok()) return;
-  for (std::size_t c = 0; c < recorded.facts.size(); ++c) {
-    const std::map<KernelClass, KernelTimes> times = kernel_times(recorded, *priced, c);
-    KernelTimes all;
-    for (const auto& [kernel_class, of_class] : times) {
-      const bool lookups = kernel_class == KernelClass::none;
-      const std::string name{lookups ? "table lookups" : to_string(kernel_class)};
-      if (!lookups) all.add(of_class.recorded_us, of_class.predicted_us, of_class.low_us, of_class.high_us);
-      scores.add("gpu_active_by_class", fmt::format("{} {}", job.name, name),
-                 kernel_row(row_name(recorded.facts[c]), of_class), 0, name);
-    }
-    for (const auto& [sort, of_sort] : convolution_times(recorded, *priced, c)) {
-      scores.add("gpu_active_of_convolutions", fmt::format("{} {}", job.name, sort),
-                 kernel_row(row_name(recorded.facts[c]), of_sort), 0, std::string{sort});
-    }
-    if (all.recorded_us > 0) {
-      scores.add("gpu_active", job.name, kernel_row(row_name(recorded.facts[c]), all));
-    }
-  }
-}
-
-void cross_device(Scores& scores, const RecordedJob& from, const RecordedJob& to, Devices& devices) {
-  StepPricer* origin = devices.find(from.device);
-  StepPricer* target = devices.find(to.device);
-  if (origin == nullptr || target == nullptr) return;
-  const std::size_t last = 0;  // one rank each
-  const auto sum = [&](const RecordedJob& job, const Costs& costs) {
-    const BlockId id = job.steps.back().program.rank_class(RankClassId{last}).instances.front().block;
-    const Block& block = job.steps.back().program.block(id);
-    double us = 0;
-    for (std::uint32_t t = 0; t < block.task_count(); ++t) {
-      if (block.tasks()[t].kind == TaskKind::kernel) us += costs.duration_us(id)[t];
-    }
-    return us / kUsPerMs;
-  };
-  const RecordedProgram& recorded = from.steps.back();
-  const double measured = sum(to, Costs{to.steps.back().program});
-  const std::string row = fmt::format("{} to {}", from.device, to.device);
-  scores.add("cross_device_unchanged", to.name,
-             {row, measured, sum(from, Costs{recorded.program}), std::nullopt, std::nullopt, {}});
-  for (const auto& [test, ground] : {std::pair{"cross_device", KernelGround::ratio},
-                                     std::pair{"cross_device_models", KernelGround::models}}) {
-    const Result<RecordedPrices> priced =
-        price_recorded(recorded, {.kernels = ground, .target = target, .origin = origin});
-    if (!priced.ok()) continue;
-    scores.add(
-        test, to.name,
-        {row, measured, sum(from, priced->costs), sum(from, priced->low), sum(from, priced->high), {}});
-  }
-}
-
-// ---------------------------------------------------------------------------------------------------------
 // Execution traces alone
 
 // A rank's step from its execution trace, with what the profiler traces of the other ranks say of the host;
 // the other ranks' structure from their execution traces, too.
-void execution_traces_alone(Scores& scores, const RecordedJob& job, const TraceSet& set, Devices& devices) {
+void execution_traces_alone(StepScores& scores, const RecordedJob& job, const TraceSet& set,
+                            PricedDevices& devices) {
   const RecordedProgram& recorded = job.steps.back();
   const std::size_t n = recorded.facts.size();
   StepPricer* prices = devices.find(job.device);
@@ -516,7 +284,7 @@ void execution_traces_alone(Scores& scores, const RecordedJob& job, const TraceS
 
 // ---------------------------------------------------------------------------------------------------------
 
-void baselines(Scores& scores, const RecordedJob& job, const TraceSet& set, Devices& devices) {
+void baselines(StepScores& scores, const RecordedJob& job, const TraceSet& set, PricedDevices& devices) {
   const auto add = [&](std::string_view test, const std::vector<BaselineStep>& steps) {
     for (const BaselineStep& step : steps) {
       const RecordedStepFacts& facts = job.steps.back().facts[step.rank_class];
@@ -542,9 +310,9 @@ Result<SuiteResult> validate_predict(const fs::path& data, const SuiteOptions& o
   STEPCAST_ASSIGN(const std::vector<fs::path> folders, folders_of(data));
   SuiteResult result;
   result.suite = "predict";
-  Scores scores;
+  StepScores scores;
   std::vector<RecordedJob> jobs;
-  Devices devices;
+  PricedDevices devices;
   for (const fs::path& folder : folders) {
     const std::vector<fs::path> place{folder};
     const Result<TraceListing> listing = list_traces(place);
@@ -571,14 +339,14 @@ Result<SuiteResult> validate_predict(const fs::path& data, const SuiteOptions& o
     leave_one_rank_out(scores, job);
     own_overheads(scores, job);
     cross_step(scores, job, result.skipped);
-    gpu_active(scores, job, devices, result.skipped);
+    score_gpu_active(scores, job, devices, result.skipped);
   }
   between_jobs(scores, jobs);
   for (const RecordedJob& from : jobs) {
     for (const RecordedJob& to : jobs) {
       if (from.device != to.device && from.steps.back().facts.size() == 1 && from.operators.size() > 5 &&
           same_workload(from, to)) {
-        cross_device(scores, from, to, devices);
+        score_cross_device(scores, from, to, devices);
       }
     }
   }
