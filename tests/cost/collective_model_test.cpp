@@ -63,48 +63,6 @@ TEST(CollectiveModel, AnswersACurveOfTheGroup) {
   EXPECT_EQ(e.source, EstimateSource::fitted);
 }
 
-// Ring: 4 ranks start in 10 us and 8 in 10 + (14 - 6) x step; curves made by that rule are scaled back
-// exactly where the views agree.
-TEST(ScaleRanks, FollowsARing) {
-  const auto ring = [](double n) {
-    // 4 us + 2(n-1) x (1 us + share / 100 GB/s): start-up 4 + 2(n-1), bus bandwidth 100.
-    return line(all_reduce, 1, static_cast<std::uint32_t>(n), 4 + 2 * (n - 1), 100);
-  };
-  const auto c2 = time_curve(ring(2)), c4 = time_curve(ring(4)), c8 = time_curve(ring(8));
-  ASSERT_TRUE(c2.ok() && c4.ok() && c8.ok());
-  const std::array measured{RankCurve{2, &*c2}, RankCurve{4, &*c4}};
-  const TimeCurve scaled = scale_ranks(all_reduce, measured, 8);
-  for (const double bytes : {64.0, 4096.0, 0x1p26, 0x1p30}) {
-    const double expected = c8->at(Bytes{bytes}).time.value();
-    EXPECT_NEAR(scaled.at(Bytes{bytes}).time.value(), expected, 0.03 * expected) << bytes;
-  }
-  // In the knee the views differ and the band says so.
-  const Estimate knee = scaled.at(Bytes{0x1p20});
-  const double truth = c8->at(Bytes{0x1p20}).time.value();
-  EXPECT_NEAR(knee.time.value(), truth, 0.1 * truth);
-  EXPECT_LT(knee.p10.value(), truth);
-  EXPECT_GT(knee.p90.value(), truth);
-}
-
-TEST(ScaleRanks, OneCountGivesAWiderBandThanTwo) {
-  const auto c2 = time_curve(line(all_reduce, 1, 2, 8, 100)),
-             c4 = time_curve(line(all_reduce, 1, 4, 12, 100));
-  const std::array two{RankCurve{2, &*c2}, RankCurve{4, &*c4}};
-  const std::array one{RankCurve{4, &*c4}};
-  const Estimate a = scale_ranks(all_reduce, two, 8).at(Bytes{1024}),
-                 b = scale_ranks(all_reduce, one, 8).at(Bytes{1024});
-  EXPECT_GT((b.p90 - b.p10) / b.time, (a.p90 - a.p10) / a.time);
-  EXPECT_EQ(b.source, EstimateSource::analytic);
-}
-
-TEST(ScaleNodes, KeepsBusBandwidthAndGrowsStartup) {
-  const auto c2 = time_curve(line(all_reduce, 2, 8, 40, 100));
-  const TimeCurve c4 = scale_nodes(all_reduce, *c2, 2, 4, 8);
-  // Bandwidth: factors 2 x 31/32 over 2 x 15/16. Start-up: one doubling, 1.5 times.
-  EXPECT_NEAR(c4.at(Bytes{0x1p34}).time / c2->at(Bytes{0x1p34}).time, (31.0 / 32) / (15.0 / 16), 1e-3);
-  EXPECT_NEAR(c4.at(Bytes{8}).time / c2->at(Bytes{8}).time, 1.5, 1e-3);
-}
-
 TEST(CollectiveModel, RelatedCollectivesMoveTheSameBytes) {
   Platform p = node_of_eight();
   p.set(line(all_gather, 1, 8, 15, 200));

@@ -35,6 +35,15 @@ TEST(NcclChoice, LargeAllReducesAreAddedUpInTheSwitch) {
   EXPECT_EQ(nccl_estimate(ampere, CollectiveOp::all_reduce, 8, 1, 1e9).algorithm, NcclAlgorithm::ring);
 }
 
+TEST(NcclChoice, RanksOfARingCopyTheirOwnShareToo) {
+  // Ring, Simple, 2 ranks: half of 1 GB over 360 GB/s, 1388.9 us, and the other half inside the GPU over 24 channels of
+  // 36.7 GB/s, 567.7 us; 8.4 + 3.4 us before them. NVLS gathers registered buffers alone.
+  const NcclEstimate two = nccl_estimate(hopper_node(), CollectiveOp::all_gather, 2, 1, 1e9);
+  EXPECT_NEAR(two.time_us, 11.8 + 1388.9 + 567.7, 0.1);
+  const NcclEstimate eight = nccl_estimate(hopper_node(), CollectiveOp::all_gather, 8, 1, 1e7);
+  EXPECT_EQ(eight.algorithm, NcclAlgorithm::ring);
+}
+
 TEST(NcclChoice, GrowsWithMessageRanksAndNodes) {
   const NcclFabric fabric = hopper_node();
   for (const CollectiveOp op :
@@ -84,6 +93,15 @@ TEST(NcclFabric, RingsOfMixedNodesTakeTheLinksThatJoinThem) {
                       {0, 3, BytesPerSecond{25e9}}};
   EXPECT_TRUE(nccl_fabric(device, node, 4).nvlink);
   EXPECT_NEAR(nccl_fabric(device, node, 4).link_GBps, 40, 1e-9);
+}
+
+TEST(NcclFabric, HalfOfALatencyGoesWithTheClock) {
+  Device device;
+  Node node = mixed_node();
+  node.intra.kind = LinkKind::nvswitch;
+  EXPECT_EQ(nccl_fabric(device, node, 4).latency_scale, 1);  // nobody says how fast it is
+  device.clock_MHz = 2 * 1530;
+  EXPECT_NEAR(nccl_fabric(device, node, 4).latency_scale, 0.75, 1e-12);
 }
 
 TEST(NcclFabric, MeshesUseTheLinksInsideAGroup) {

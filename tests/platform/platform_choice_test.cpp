@@ -61,6 +61,23 @@ TEST(PlatformChoice, TakesNodeAndBandwidthAsDescribed) {
   EXPECT_THAT(chosen({.name = "dgx-h100", .node_bandwidth_Gbps = 3100}).note, IsEmpty());
 }
 
+TEST(PlatformChoice, PartOfANodeKeepsTheLinksBetweenItsGpus) {
+  const auto part = [](std::string_view name, std::int64_t gpus) {
+    return chosen({.name = std::string{name}, .gpus_per_node = gpus}).platform;
+  };
+  for (const std::int64_t gpus : {1, 2, 3, 4, 16}) {
+    for (const std::string_view name : {"8xl40s", "dgx-1-v100", "gb200-nvl72", "hpc-4xa100"}) {
+      const Platform platform = part(name, gpus);
+      EXPECT_EQ(platform.node.gpus_per_node, gpus);
+      EXPECT_TRUE(platform.check().ok()) << name << " " << gpus;
+    }
+  }
+  EXPECT_EQ(part("8xl40s", 2).node.intra.gpus_per_pcie_domain, 2U);
+  // GPUs 0 to 3 of a DGX-1 are all joined, by six of its links.
+  EXPECT_EQ(part("dgx-1-v100", 4).node.intra.links.size(), 6U);
+  EXPECT_EQ(part("dgx-1-v100", 1).node.intra.kind, LinkKind::pcie);
+}
+
 TEST(PlatformChoice, RefusesGpusThatNobodyKnows) {
   const auto unknown = platform_for({.gpu = "Z9000"});
   ASSERT_FALSE(unknown.ok());

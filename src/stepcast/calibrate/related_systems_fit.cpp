@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -67,6 +68,17 @@ RelatedShape::Table ratio_of(const MeasuredSystem& system, const CollectiveMeasu
   return ratio;
 }
 
+// The first time on the links for which NCCL chooses NVLS.
+std::optional<double> nvls_from(const MeasuredSystem& system, const CollectiveMeasurements& m) {
+  const NcclFabric fabric = nccl_fabric(system.device, system.node, m.n_ranks);
+  for (std::size_t i = 0; i < RelatedShape::kPoints; ++i) {
+    const double bytes = std::exp2(RelatedShape::at(i)) * fabric.link_GBps;
+    if (nccl_estimate(fabric, m.collective, m.n_ranks, 1, bytes).algorithm == NcclAlgorithm::nvls)
+      return RelatedShape::at(i);
+  }
+  return std::nullopt;
+}
+
 using ShapeKey = std::tuple<std::string, LinkKind, CollectiveOp, std::uint32_t>;
 
 template <class Accept>
@@ -82,6 +94,7 @@ RelatedSystems mean_shapes(std::span<const MeasuredSystem> systems, Accept accep
       if (is_new) {
         std::tie(shape.architecture, shape.links, shape.op, shape.n_ranks) = key;
         shape.n_machines = 0;
+        shape.nvls_from = nvls_from(system, *m);  // alike for all of its family
       }
       const RelatedShape::Table ratio = ratio_of(system, *m);
       ++shape.n_machines;

@@ -8,7 +8,7 @@
 //
 // A group is looked up in this order; every step down widens the band and is told in `how`:
 //   1. a curve of this very group in the platform
-//   2. curves of the same collective on other rank counts of one node: scale_ranks()
+//   2. curves of the same collective on other rank counts of one node: scale_ranks() (collective_scaling.h)
 //   3. several nodes: curves on other node counts: scale_ranks() or scale_nodes(); else the hierarchical
 //      composition of an intra-node part and the network
 //   4. curves of a related collective (all_gather for reduce_scatter, ...)
@@ -79,9 +79,6 @@ class CollectiveModel {
   struct NodePlan;
   [[nodiscard]] std::optional<ResolvedCollective> from_curves(const CollectiveGroup& group,
                                                               CollectiveOp op) const;
-  // `curve` of the group `from`, longer by as much as NCCL's estimate for `to`.
-  [[nodiscard]] TimeCurve grown(const TimeCurve& curve, const CollectiveGroup& from,
-                                const CollectiveGroup& to) const;
   [[nodiscard]] std::optional<ResolvedCollective> from_related(const CollectiveGroup& group) const;
   [[nodiscard]] std::optional<ResolvedCollective> from_other_systems(const CollectiveGroup& group,
                                                                      CollectiveOp op) const;
@@ -95,24 +92,6 @@ class CollectiveModel {
   std::optional<RelatedSystems> related_;  // only where nothing was measured on one node
   std::vector<std::string> skipped_;
 };
-
-// A curve and the ranks it belongs to.
-struct RankCurve {
-  std::uint32_t n_ranks = 1;
-  const TimeCurve* curve = nullptr;
-};
-
-// The curve for `n_ranks` from curves of the same collective on other rank counts (at least one), ordered by
-// rank count. Two views are averaged (in ln): a ring moves shares of message / ranks in 2(n-1) or n-1 steps,
-// so for equal shares time is a start-up plus steps x time of a step; and start-up grows with the ranks while
-// bus bandwidth stays. Where they disagree the band widens.
-[[nodiscard]] TimeCurve scale_ranks(CollectiveOp op, std::span<const RankCurve> measured,
-                                    std::uint32_t n_ranks);
-
-// The curve for `n_nodes` nodes from one on `from_nodes` >= 2 nodes with as many ranks each: bus bandwidth
-// stays, start-up grows with the depth of the tree over nodes.
-[[nodiscard]] TimeCurve scale_nodes(CollectiveOp op, const TimeCurve& measured, std::uint32_t from_nodes,
-                                    std::uint32_t n_nodes, std::uint32_t ranks_per_node);
 
 // The size to ask an all_to_all curve for when ranks send different amounts.
 enum class UnevenRule : std::uint8_t {

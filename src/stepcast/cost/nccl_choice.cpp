@@ -41,6 +41,10 @@ constexpr double kTreeLl128InNode = 7.0 / 9.0, kTreeLl128Beyond = 120.0 / 128.0;
 // What the search for rings gets of nominal links: 240 of 300, 370 of 450 and 720 of 900 GB/s.
 constexpr double kLinkShare = 0.8;
 constexpr double kNetworkShare = 0.9;
+// The latencies were taken when Volta was new. Half of one is work of SMs, which goes with their clock, the rest the way
+// between GPUs. Assumed; of none, all and a half of it the last leaves machines that were left out nearest.
+constexpr double kClockOfLatencies_MHz = 1530;
+constexpr double kLatencyOfSms = 0.5;
 constexpr double kGBps = 1e9;
 
 struct Group {
@@ -63,7 +67,7 @@ class Choice {
   NcclEstimate least() {
     ring();
     if (group_.all_reduce) tree();
-    if (caps_.nvls_efficiency > 0 && fabric_.switched && group_.per_node > 2) nvls();
+    if (group_.all_reduce && caps_.nvls_efficiency > 0 && fabric_.switched && group_.per_node > 2) nvls();
     return best_;
   }
 
@@ -83,10 +87,14 @@ class Choice {
     const PerProtocol& inside = fabric_.nvlink ? kRingNvlink : kRingPcie;
     // With one GPU per node a ring's hop over the network is the tree's.
     const PerProtocol& outside = group_.per_node > 1 ? kRingNetwork : kTreeNetwork;
+    // A rank copies its own share too, not over a link but as fast as its channels go: on two GPUs with fast links that
+    // is half as much again.
+    const double own_us = bytes_over(bytes_ / group_.n, caps_.channels * caps_.ring_ll128_GBps);
     for (std::size_t p = 0; p < 3; ++p) {
       consider(NcclAlgorithm::ring, p,
-               kRingBase[p] + (steps - over_network) * inside[p] + over_network * outside[p],
-               bytes_over(bytes_ * steps / group_.n, GBps[p]));
+               fabric_.latency_scale * (kRingBase[p] + (steps - over_network) * inside[p]) +
+                   over_network * outside[p],
+               bytes_over(bytes_ * steps / group_.n, GBps[p]) + own_us);
     }
   }
 
@@ -99,28 +107,26 @@ class Choice {
                                      GBps};
     const PerProtocol& inside = fabric_.nvlink ? kTreeNvlink : kTreePcie;
     for (std::size_t p = 0; p < 3; ++p) {
-      consider(
-          NcclAlgorithm::tree, p,
-          kTreeBase[p] + 2 * ((group_.per_node - 1) * inside[p] + std::log2(group_.nodes) * kTreeNetwork[p]),
-          bytes_over(2 * bytes_, by_protocol[p]));
+      consider(NcclAlgorithm::tree, p,
+               fabric_.latency_scale * (kTreeBase[p] + 2 * (group_.per_node - 1) * inside[p]) +
+                   2 * std::log2(group_.nodes) * kTreeNetwork[p],
+               bytes_over(2 * bytes_, by_protocol[p]));
     }
   }
 
   void nvls() {
-    const double passes = group_.all_reduce ? 2 : 1;
     const double inside_GBps =
-        fabric_.link_GBps * caps_.nvls_efficiency * (caps_.channels - 1) / caps_.channels;
+        2 * fabric_.link_GBps * caps_.nvls_efficiency * (caps_.channels - 1) / caps_.channels;
+    const double call_us = fabric_.latency_scale * kNvls_us;
     if (group_.nodes == 1) {
       // The switch adds up: what a rank sends and receives does not grow with the ranks.
-      const double GBps = inside_GBps * (group_.all_reduce ? 2 : 1);
-      consider(NcclAlgorithm::nvls, 2, kNvls_us,
-               bytes_over(bytes_ * passes * (group_.n - 1) / group_.n, GBps));
-    } else if (group_.all_reduce) {
+      consider(NcclAlgorithm::nvls, 2, call_us,
+               bytes_over(bytes_ * 2 * (group_.n - 1) / group_.n, inside_GBps));
+    } else {
       const double cap = caps_.channels * caps_.nvls_tree_GBps[group_.nodes_index - 1];
-      const double GBps =
-          std::min({2 * inside_GBps, fabric_.network_GBps * (group_.nodes == 2 ? 2 : 1), cap});
+      const double GBps = std::min({inside_GBps, fabric_.network_GBps * (group_.nodes == 2 ? 2 : 1), cap});
       consider(NcclAlgorithm::nvls_tree, 2,
-               kNvls_us + kNvlsNetwork_us + 2 * std::log2(group_.nodes) * kNvlsTreeNetwork_us,
+               call_us + kNvlsNetwork_us + 2 * std::log2(group_.nodes) * kNvlsTreeNetwork_us,
                bytes_over(2 * bytes_, GBps));
     }
   }
@@ -188,6 +194,9 @@ NcclFabric nccl_fabric(const Device& device, const Node& node, std::uint32_t ran
   fabric.nvlink = intra.kind != LinkKind::pcie && links.has_value();
   const BytesPerSecond link = links ? *links : intra.pcie_bandwidth_per_gpu.value_or(intra.bandwidth_per_gpu);
   fabric.switched = intra.kind == LinkKind::nvswitch;
+  if (device.clock_MHz) {
+    fabric.latency_scale = 1 - kLatencyOfSms + kLatencyOfSms * kClockOfLatencies_MHz / *device.clock_MHz;
+  }
   fabric.link_GBps = kLinkShare * link.value() / kGBps;
   if (node.network) {
     const double adapters = std::min(node.network->nics_per_node, std::max(ranks_per_node, 1U));

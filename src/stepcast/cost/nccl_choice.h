@@ -6,7 +6,8 @@
 //   nccl_estimate(fabric, CollectiveOp::all_reduce, 8, 1, 1 << 20)    // {35.9 us, tree, ll128}
 //
 // Figures and rules: tuning of NCCL as of 2025 (NVIDIA/nccl, src/graph/tuning.cc, BSD-3-Clause), in our words.
-// Left out: the correction of trees by size, user settings, PAT and CollNet.
+// Left out: the correction of trees by size, user settings, PAT, CollNet, and NVLS for buffers that were registered
+// (all_gather and reduce_scatter). Added: what a rank of a ring copies within its own memory, and the clock of the GPU.
 #pragma once
 
 #include <cstdint>
@@ -28,9 +29,11 @@ struct NcclFabric {
   // Caps differ by generation; what is none of these counts as the nearest before it.
   enum class Generation : std::uint8_t { volta, ampere, hopper, blackwell };
   Generation generation = Generation::ampere;
-  bool nvlink = true;       // false: PCIe
-  bool switched = false;    // behind NVSwitch, whose SHARP Hopper and later use
-  double link_GBps = 0;     // bus bandwidth of a ring inside a node
+  bool nvlink = true;     // false: PCIe
+  bool switched = false;  // behind NVSwitch, whose SHARP Hopper and later use
+  double link_GBps = 0;   // bus bandwidth of a ring inside a node
+  double latency_scale =
+      1;  // of what NCCL's table says of a call and of hops inside a node: GPUs of higher clock are faster
   double network_GBps = 0;  // of a ring over nodes; 0: there is no network
 };
 

@@ -16,17 +16,24 @@ namespace {
 // (docs/collectives.md).
 constexpr double kOwnFamily = 16;
 constexpr double kSameLinks = 1;
-constexpr double kOtherLinks = 0.5;
-constexpr double kBareEstimate = 1;
+constexpr double kOtherLinks = 0.25;
+constexpr double kBareEstimate = 0.5;
+// Of its share, where a family's ratio is of another algorithm than the node's and nothing else speaks for it.
+constexpr double kOtherAlgorithm = 0.1;
+// Start-up of a message between two GPUs: that of so many bytes.
+constexpr double kLog2StartupBytes = 8;
 constexpr int kDigits = 4;
 constexpr double kMostLn = 20;  // a ratio beyond is an error of the file
+constexpr double kNever = 1e300;
 
 bool same_family(const RelatedShape& shape, const Device& device, const Node& node) {
   return shape.architecture == device.architecture && shape.links == node.intra.kind;
 }
 
+using Family = std::vector<const RelatedShape*>;  // one collective on several rank counts
+
 // Ratios of one family for a rank count: linear over log2 of the ranks between those that were measured.
-RelatedShape::Table of_ranks(const std::vector<const RelatedShape*>& family, std::uint32_t n_ranks) {
+RelatedShape::Table of_ranks(const Family& family, std::uint32_t n_ranks) {
   const RelatedShape *below = nullptr, *above = nullptr;
   for (const RelatedShape* s : family) {
     if (s->n_ranks <= n_ranks && (below == nullptr || s->n_ranks > below->n_ranks)) below = s;
@@ -41,6 +48,38 @@ RelatedShape::Table of_ranks(const std::vector<const RelatedShape*>& family, std
     ratio[i] = (1 - share) * below->ln_ratio[i] + share * above->ln_ratio[i];
   }
   return ratio;
+}
+
+// Families in the order of their first shape.
+std::vector<Family> families_of(const std::vector<RelatedShape>& shapes, CollectiveOp op) {
+  std::vector<Family> families;
+  for (const RelatedShape& shape : shapes) {
+    if (shape.op != op) continue;
+    auto family = std::find_if(families.begin(), families.end(), [&](const Family& f) {
+      return f.front()->architecture == shape.architecture && f.front()->links == shape.links;
+    });
+    if (family == families.end()) family = families.emplace(families.end());
+    family->push_back(&shape);
+  }
+  return families;
+}
+
+// What the rings of the same nodes say, all_gather and reduce_scatter alike.
+std::optional<RelatedShape::Table> of_rings(const std::vector<RelatedShape>& shapes, const RelatedShape& like,
+                                            std::uint32_t n_ranks) {
+  RelatedShape::Table sum{};
+  double n = 0;
+  for (const CollectiveOp op : {CollectiveOp::all_gather, CollectiveOp::reduce_scatter}) {
+    for (const Family& family : families_of(shapes, op)) {
+      if (family.front()->architecture != like.architecture || family.front()->links != like.links) continue;
+      const RelatedShape::Table own = of_ranks(family, n_ranks);
+      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += own[i];
+      n += 1;
+    }
+  }
+  if (n == 0) return std::nullopt;
+  for (double& r : sum) r /= n;
+  return sum;
 }
 
 double at(const RelatedShape::Table& ratio, double log2_ns) {
@@ -97,6 +136,10 @@ Result<RelatedShape> read_shape(const JsonValue& value) {
   }
   shape.n_ranks = static_cast<std::uint32_t>(ranks);
   shape.n_machines = static_cast<std::uint32_t>(machines);
+  if (const JsonValue* from = value.find("nvls_from"); from != nullptr) {
+    STEPCAST_ASSIGN(const std::vector<double> number, finite_numbers(value, "nvls_from", 1));
+    shape.nvls_from = number.front();
+  }
   STEPCAST_TRY(read_numbers(value, "ln_ratio", shape.ln_ratio));
   return shape;
 }
@@ -145,8 +188,9 @@ JsonValue RelatedSystems::write() const {
         .add("links", JsonValue{to_string(shape.links)})
         .add("collective", JsonValue{to_string(shape.op)})
         .add("n_ranks", JsonValue{static_cast<double>(shape.n_ranks)})
-        .add("n_machines", JsonValue{static_cast<double>(shape.n_machines)})
-        .add("ln_ratio", numbers_json(shape.ln_ratio));
+        .add("n_machines", JsonValue{static_cast<double>(shape.n_machines)});
+    if (shape.nvls_from) item.add("nvls_from", numbers_json(std::array<double, 1>{*shape.nvls_from}));
+    item.add("ln_ratio", numbers_json(shape.ln_ratio));
     list.add(std::move(item));
   }
   JsonValue parameters = JsonValue::object();
@@ -176,42 +220,46 @@ double log2_link_ns(const Device& device, const Node& node, std::uint32_t n_rank
   return log2_bytes - std::log2(nccl_fabric(device, node, n_ranks).link_GBps);
 }
 
-std::optional<TimeCurve> RelatedSystems::curve(const Device& device, const Node& node, CollectiveOp op,
-                                               std::uint32_t n_ranks) const {
-  // Families in the order of their first shape.
-  std::vector<std::vector<const RelatedShape*>> families;
-  for (const RelatedShape& shape : shapes) {
-    if (shape.op != op) continue;
-    auto family = std::find_if(families.begin(), families.end(), [&](const auto& f) {
-      return f.front()->architecture == shape.architecture && f.front()->links == shape.links;
-    });
-    if (family == families.end()) family = families.emplace(families.end());
-    family->push_back(&shape);
-  }
+std::optional<RelatedShape::Table> RelatedSystems::ratio(const Device& device, const Node& node,
+                                                         CollectiveOp op, std::uint32_t n_ranks) const {
+  const std::vector<Family> families = families_of(shapes, op);
   if (families.empty()) return std::nullopt;
-  RelatedShape::Table ratio{};
-  double weights = kBareEstimate;
-  for (const auto& family : families) {
-    const RelatedShape& first = *family.front();
-    const double weight = same_family(first, device, node) ? kOwnFamily
-                          : first.links == node.intra.kind ? kSameLinks
-                                                           : kOtherLinks;
-    const RelatedShape::Table own = of_ranks(family, n_ranks);
-    for (std::size_t i = 0; i < ratio.size(); ++i) ratio[i] += weight * own[i];
-    weights += weight;
-  }
-  for (double& r : ratio) r /= weights;
-
   const NcclFabric fabric = nccl_fabric(device, node, n_ranks);
-  const double log2_GBps = std::log2(fabric.link_GBps);
-  const RelatedBand& band = has_family(device, node) ? with_family : without_family;
-  TimeCurve::Table time{}, low{}, high{};
-  for (std::size_t i = 0; i < time.size(); ++i) {
-    const double x = TimeCurve::log2_bytes(i);
-    time[i] =
-        std::log(nccl_estimate(fabric, op, n_ranks, 1, std::exp2(x)).time_us) + at(ratio, x - log2_GBps);
+  std::array<bool, RelatedShape::kPoints> is_nvls{};
+  for (std::size_t i = 0; i < is_nvls.size(); ++i) {
+    const double bytes = std::exp2(RelatedShape::at(i)) * fabric.link_GBps;
+    is_nvls[i] = nccl_estimate(fabric, op, n_ranks, 1, bytes).algorithm == NcclAlgorithm::nvls;
   }
+  RelatedShape::Table sum{}, weights{};
+  weights.fill(kBareEstimate);
+  for (const Family& family : families) {
+    const RelatedShape& first = *family.front();
+    const bool is_own = same_family(first, device, node);
+    const double share = is_own ? kOwnFamily : first.links == node.intra.kind ? kSameLinks : kOtherLinks;
+    const RelatedShape::Table own = of_ranks(family, n_ranks);
+    const auto rings = is_own ? std::nullopt : of_rings(shapes, first, n_ranks);
+    double nvls_from = kNever;
+    for (const RelatedShape* s : family) {
+      if (n_ranks > 2 && s->n_ranks > 2 && s->nvls_from) nvls_from = std::min(nvls_from, *s->nvls_from);
+    }
+    for (std::size_t i = 0; i < sum.size(); ++i) {
+      const bool theirs_is_nvls = RelatedShape::at(i) >= nvls_from;
+      const bool is_like = is_own || theirs_is_nvls == is_nvls[i];
+      const bool rings_speak = !is_like && theirs_is_nvls && rings;
+      const double weight = is_like || rings_speak ? share : kOtherAlgorithm * share;
+      sum[i] += weight * (rings_speak ? (*rings)[i] : own[i]);
+      weights[i] += weight;
+    }
+  }
+  for (std::size_t i = 0; i < sum.size(); ++i) sum[i] /= weights[i];
+  return sum;
+}
+
+TimeCurve RelatedSystems::with_band(TimeCurve::Table time, const Device& device, const Node& node,
+                                    double log2_GBps) const {
   make_non_decreasing(time);
+  const RelatedBand& band = has_family(device, node) ? with_family : without_family;
+  TimeCurve::Table low{}, high{};
   for (std::size_t i = 0; i < time.size(); ++i) {
     const auto [p10, p90] = band.at(TimeCurve::log2_bytes(i) - log2_GBps);
     low[i] = time[i] + p10;
@@ -220,6 +268,35 @@ std::optional<TimeCurve> RelatedSystems::curve(const Device& device, const Node&
   TimeCurve curve{time, low, high};
   curve.source = curve.outside_source = EstimateSource::analytic;
   return curve;
+}
+
+std::optional<TimeCurve> RelatedSystems::curve(const Device& device, const Node& node, CollectiveOp op,
+                                               std::uint32_t n_ranks) const {
+  const bool is_pair =
+      op == CollectiveOp::send || op == CollectiveOp::receive || op == CollectiveOp::send_receive;
+  if (is_pair) n_ranks = 2;
+  const NcclFabric fabric = nccl_fabric(device, node, n_ranks);
+  const double log2_GBps = std::log2(fabric.link_GBps);
+  TimeCurve::Table time{};
+  if (is_pair) {
+    const auto start_up = curve(device, node, CollectiveOp::all_to_all, n_ranks);
+    const auto transfer = ratio(device, node, CollectiveOp::all_gather, n_ranks);
+    if (!start_up || !transfer) return std::nullopt;
+    const double start_us = std::exp(start_up->ln_time_us(kLog2StartupBytes));
+    const double us_per_byte = std::exp(transfer->back()) / (1000 * fabric.link_GBps);
+    for (std::size_t i = 0; i < time.size(); ++i) {
+      time[i] = std::log(start_us + us_per_byte * std::exp2(TimeCurve::log2_bytes(i)));
+    }
+    return with_band(time, device, node, log2_GBps);
+  }
+  const auto ratios = ratio(device, node, op, n_ranks);
+  if (!ratios) return std::nullopt;
+  for (std::size_t i = 0; i < time.size(); ++i) {
+    const double x = TimeCurve::log2_bytes(i);
+    time[i] =
+        std::log(nccl_estimate(fabric, op, n_ranks, 1, std::exp2(x)).time_us) + at(*ratios, x - log2_GBps);
+  }
+  return with_band(time, device, node, log2_GBps);
 }
 
 }  // namespace stepcast

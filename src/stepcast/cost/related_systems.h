@@ -7,7 +7,9 @@
 // Ratios are compared at equal time on the links (message / bandwidth), where protocols change alike, and averaged by
 // family: nodes of one architecture and kind of link. A family of the node's own counts most; without one the others
 // and the bare estimate share: start-ups of generations differ by a factor of 1.5 either way, and nothing that a data
-// sheet says tells which way.
+// sheet says tells which way. Where a family adds up in its switch (NVLS) and the node in its GPUs, the family's rings
+// (all_gather, reduce_scatter) speak for it. A message from one GPU to another takes the start-up of an all_to_all of
+// two and the time on the links, as far off as an all_gather of two with its largest messages.
 #pragma once
 
 #include <array>
@@ -39,6 +41,7 @@ struct RelatedShape {
   CollectiveOp op = CollectiveOp::unknown;
   std::uint32_t n_ranks = 2;
   std::uint32_t n_machines = 1;
+  std::optional<double> nvls_from;  // from this time on the links on NCCL's choice for it is NVLS
   Table ln_ratio{};
 };
 
@@ -64,10 +67,17 @@ class RelatedSystems {
   // Of a platform that carries such a record; nothing if it has none or one that cannot be read.
   [[nodiscard]] static std::optional<RelatedSystems> of(const Platform& platform);
 
-  // On one node, `n_ranks` at least 2. Nothing if no shape is of this collective.
+  // On one node, `n_ranks` at least 2. Nothing if no shape is of this collective (of a send: of all_to_all and
+  // all_gather).
   [[nodiscard]] std::optional<TimeCurve> curve(const Device& device, const Node& node, CollectiveOp op,
                                                std::uint32_t n_ranks) const;
   [[nodiscard]] bool has_family(const Device& device, const Node& node) const;
+
+ private:
+  [[nodiscard]] std::optional<RelatedShape::Table> ratio(const Device& device, const Node& node,
+                                                         CollectiveOp op, std::uint32_t n_ranks) const;
+  [[nodiscard]] TimeCurve with_band(TimeCurve::Table time, const Device& device, const Node& node,
+                                    double log2_GBps) const;
 };
 
 // log2 of the nanoseconds that a message takes on the links of the node.

@@ -94,8 +94,19 @@ Result<Platform> by_gpu(const MachineDescription& machine,
 
 void adapt_to(const MachineDescription& machine, Platform& platform, std::string& note) {
   if (machine.gpus_per_node > 0 && platform.node.gpus_per_node != machine.gpus_per_node) {
-    platform.node.gpus_per_node = static_cast<std::uint32_t>(machine.gpus_per_node);
-    platform.node.segment.reset();  // of the node that ships
+    Node& node = platform.node;
+    const auto n_gpus = static_cast<std::uint32_t>(machine.gpus_per_node);
+    node.gpus_per_node = n_gpus;
+    node.segment.reset();  // of the node that ships
+    // What is left of its links and PCIe domains.
+    if (node.intra.gpus_per_pcie_domain) {
+      node.intra.gpus_per_pcie_domain = std::min(*node.intra.gpus_per_pcie_domain, n_gpus);
+    }
+    std::erase_if(node.intra.links, [&](const Link& l) { return std::max(l.gpu_a, l.gpu_b) >= n_gpus; });
+    if (node.intra.kind == LinkKind::mixed && node.intra.links.empty()) {
+      node.intra.kind = LinkKind::pcie;
+      node.intra.bandwidth_per_gpu = node.intra.pcie_bandwidth_per_gpu.value_or(node.intra.bandwidth_per_gpu);
+    }
     note += fmt::format("{} GPUs per node as described; ", machine.gpus_per_node);
   }
   if (!machine.node_bandwidth_Gbps || !platform.node.network) return;

@@ -18,6 +18,7 @@
 #include "stepcast/calibrate/collective_fit.h"
 #include "stepcast/calibrate/collective_measurements.h"
 #include "stepcast/cost/collective_model.h"
+#include "stepcast/cost/collective_scaling.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/validate/expert_tests.h"
 #include "stepcast/validate/unseen_system.h"

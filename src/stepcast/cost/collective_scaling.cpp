@@ -1,0 +1,173 @@
+#include "stepcast/cost/collective_scaling.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+#include "stepcast/cost/detail/curve_tables.h"
+
+namespace stepcast {
+namespace {
+
+using detail::bandwidth_share;
+using detail::finished;
+using detail::Tables;
+using detail::tables_of;
+
+constexpr std::size_t kPoints = TimeCurve::kPoints;
+constexpr auto kLastPoint = static_cast<double>(kPoints - 1);
+
+// Bands of scaled curves, ln, each side. From predictions of 8 ranks from 2 and 4 (docs/collectives.md).
+constexpr double kBandPerRankDoubling = 0.06;
+constexpr double kBandOfDisagreement = 0.5;
+// With one measured count only, the share of start-up in small messages has to be guessed: half.
+constexpr double kGuessedStartupShare = 0.5;
+constexpr double kBandOfGuess = 0.20;
+// Two counts extended in a line stay above these shares of the base's time, on more ranks and on fewer. Assumed.
+constexpr double kLeastOfMoreRanks = 0.9;
+constexpr double kLeastOfFewerRanks = 0.3;
+// Start-up over nodes grows by this part of itself per doubling of nodes: 34.7 us on 2 nodes and 53 us on 4
+// in the Azure logs; 0.5 otherwise unsupported.
+constexpr double kStartupPerNodeDoubling = 0.5;
+constexpr double kBandPerNodeDoubling = 0.12;
+// Start-up on fewer nodes stays above this share of what it was. Assumed.
+constexpr double kLeastStartupShare = 0.3;
+
+// Medians over two octaves to each side, within [from, to]; constant beyond.
+TimeCurve::Table smoothed(const TimeCurve::Table& values, double from, double to) {
+  const auto first =
+      static_cast<std::size_t>(std::clamp(std::ceil(from / TimeCurve::kStep - 1e-9), 0.0, kLastPoint));
+  const auto last = std::max(
+      first, static_cast<std::size_t>(std::clamp(std::floor(to / TimeCurve::kStep + 1e-9), 0.0, kLastPoint)));
+  constexpr std::size_t kReach = 8;
+  TimeCurve::Table result{};
+  std::array<double, 2 * kReach + 1> window{};
+  for (std::size_t i = first; i <= last; ++i) {
+    const std::size_t a = i - std::min(i - first, kReach), b = std::min(last, i + kReach);
+    const auto n = static_cast<std::ptrdiff_t>(b - a + 1);
+    std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(a), n, window.begin());
+    std::nth_element(window.begin(), window.begin() + n / 2, window.begin() + n);
+    result[i] = window[static_cast<std::size_t>(n / 2)];
+  }
+  for (std::size_t i = 0; i < first; ++i) result[i] = result[first];
+  for (std::size_t i = last + 1; i < kPoints; ++i) result[i] = result[last];
+  return result;
+}
+
+}  // namespace
+
+TimeCurve scale_ranks(CollectiveOp op, std::span<const RankCurve> measured, std::uint32_t n_ranks) {
+  // The two counts nearest to the target, the nearer one as the base.
+  std::vector<RankCurve> nearest(measured.begin(), measured.end());
+  const auto distance = [&](const RankCurve& c) {
+    return std::abs(std::log2(static_cast<double>(c.n_ranks) / n_ranks));
+  };
+  std::stable_sort(nearest.begin(), nearest.end(),
+                   [&](const RankCurve& a, const RankCurve& b) { return distance(a) < distance(b); });
+  const RankCurve base = nearest.front();
+  if (base.n_ranks == n_ranks) return *base.curve;
+  const bool has_other = nearest.size() > 1;
+  const RankCurve other = has_other ? nearest[1] : base;
+
+  const double n = n_ranks, n_base = base.n_ranks, n_other = other.n_ranks;
+  const double steps = ring_steps(op, n_ranks), steps_base = ring_steps(op, base.n_ranks),
+               steps_other = ring_steps(op, other.n_ranks);
+  const double shift_base = std::log2(n / n_base), shift_other = std::log2(n / n_other);
+  const TimeCurve::Table fraction = bandwidth_share(*base.curve);
+
+  // View 1: equal shares. t = start-up + steps x s; `startup_share` is start-up / t of the base.
+  TimeCurve::Table startup_share{};
+  for (std::size_t i = 0; i < kPoints; ++i) {
+    const double x = TimeCurve::log2_bytes(i);
+    if (!has_other) {
+      const double at = std::clamp((x - shift_base) / TimeCurve::kStep, 0.0, kLastPoint);
+      startup_share[i] = kGuessedStartupShare * (1 - fraction[static_cast<std::size_t>(at)]);
+      continue;
+    }
+    const double t_base = std::exp(base.curve->ln_time_us(x - shift_base));
+    const double t_other = std::exp(other.curve->ln_time_us(x - shift_other));
+    const double step = std::clamp((t_base - t_other) / (steps_base - steps_other), 0.0, t_base / steps_base);
+    startup_share[i] = 1 - steps_base * step / t_base;
+  }
+  if (has_other) {
+    const double from =
+        std::max(base.curve->supported_from + shift_base, other.curve->supported_from + shift_other);
+    const double to =
+        std::min(base.curve->supported_to + shift_base, other.curve->supported_to + shift_other);
+    startup_share = smoothed(startup_share, std::min(from, to), to);
+  }
+
+  Tables t = tables_of(*base.curve);
+  const TimeCurve low{base.curve->ln_low(), base.curve->ln_low(), base.curve->ln_low()};
+  const double doublings = std::abs(std::log2(n / n_base));
+  const double factor_ratio = bus_factor(op, n_ranks) / bus_factor(op, base.n_ranks);
+  for (std::size_t i = 0; i < kPoints; ++i) {
+    const double x = TimeCurve::log2_bytes(i);
+    const double u = startup_share[i];
+    const double by_shares =
+        base.curve->ln_time_us(x - shift_base) + std::log(u + (1 - u) * steps / steps_base);
+    // View 2: equal messages. Small ones: linear in the ranks. Large ones: bus bandwidth of the base.
+    const double ln_base = base.curve->ln_time()[i];
+    double small = ln_base;
+    if (has_other) {
+      const double t_base = std::exp(ln_base), t_other = std::exp(other.curve->ln_time()[i]);
+      const double linear = t_base + (n - n_base) / (n_base - n_other) * (t_base - t_other);
+      const bool grows = n > n_base;
+      small = std::log(std::max(linear, (grows ? kLeastOfMoreRanks : kLeastOfFewerRanks) * t_base));
+    } else {
+      small = ln_base + std::log(1 + kGuessedStartupShare * (steps / steps_base - 1));
+    }
+    const double large = ln_base + std::log(factor_ratio);
+    const double by_message = (1 - fraction[i]) * small + fraction[i] * large;
+    t.time[i] = 0.5 * (by_shares + by_message);
+    const double band = kBandPerRankDoubling * doublings +
+                        kBandOfDisagreement * std::abs(by_shares - by_message) +
+                        (has_other ? 0 : kBandOfGuess * (1 - fraction[i]));
+    t.low[i] = t.time[i] + base.curve->ln_low()[i] - ln_base - band;
+    t.high[i] = t.time[i] + base.curve->ln_high()[i] - ln_base + band;
+  }
+  return finished(t, *base.curve, has_other ? EstimateSource::fitted : EstimateSource::analytic);
+}
+
+TimeCurve scale_nodes(CollectiveOp op, const TimeCurve& measured, std::uint32_t from_nodes,
+                      std::uint32_t n_nodes, std::uint32_t ranks_per_node) {
+  if (from_nodes == n_nodes) return measured;
+  const double doublings = std::log2(static_cast<double>(n_nodes) / from_nodes);
+  const double startup = std::log(std::max(1 + kStartupPerNodeDoubling * doublings, kLeastStartupShare));
+  const double transfer =
+      std::log(bus_factor(op, n_nodes * ranks_per_node) / bus_factor(op, from_nodes * ranks_per_node));
+  const TimeCurve::Table fraction = bandwidth_share(measured);
+  Tables t = tables_of(measured);
+  for (std::size_t i = 0; i < kPoints; ++i) {
+    const double move = (1 - fraction[i]) * startup + fraction[i] * transfer;
+    const double band = kBandPerNodeDoubling * std::abs(doublings);
+    t.time[i] += move;
+    t.low[i] += move - band;
+    t.high[i] += move + band;
+  }
+  return finished(t, measured, EstimateSource::analytic);
+}
+
+TimeCurve grow_as_nccl(CollectiveOp op, const TimeCurve& measured, const NcclFabric& fabric,
+                       RanksOnNodes from, RanksOnNodes to) {
+  const bool is_pair =
+      op == CollectiveOp::send || op == CollectiveOp::receive || op == CollectiveOp::send_receive;
+  if (is_pair) return measured;
+  const double band = kBandPerRankDoubling * std::log2(static_cast<double>(to.n_ranks) / from.n_ranks);
+  Tables t = tables_of(measured);
+  for (std::size_t i = 0; i < kPoints; ++i) {
+    const double bytes = std::exp2(TimeCurve::log2_bytes(i));
+    const auto estimated = [&](RanksOnNodes g) {
+      return nccl_estimate(fabric, op, g.n_ranks, g.n_nodes, bytes).time_us;
+    };
+    const double growth = std::log(estimated(to) / estimated(from));
+    t.time[i] += growth;
+    t.low[i] += growth - band;
+    t.high[i] += growth + band;
+  }
+  return finished(t, measured, EstimateSource::analytic);
+}
+
+}  // namespace stepcast

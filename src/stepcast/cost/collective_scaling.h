@@ -1,0 +1,44 @@
+// Curves of collectives on counts of ranks and nodes that were not measured, from those that were.
+//
+//   const std::array measured{RankCurve{2, &two}, RankCurve{4, &four}};
+//   TimeCurve eight = scale_ranks(CollectiveOp::all_reduce, measured, 8);
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "stepcast/cost/collective_curve.h"
+#include "stepcast/cost/nccl_choice.h"
+#include "stepcast/operation/collective_kind.h"
+
+namespace stepcast {
+
+// A curve and the ranks it belongs to.
+struct RankCurve {
+  std::uint32_t n_ranks = 1;
+  const TimeCurve* curve = nullptr;
+};
+
+// The curve for `n_ranks` from curves of the same collective on other rank counts (at least one), ordered by
+// rank count. Two views are averaged (in ln): a ring moves shares of message / ranks in 2(n-1) or n-1 steps,
+// so for equal shares time is a start-up plus steps x time of a step; and start-up grows with the ranks while
+// bus bandwidth stays. Where they disagree the band widens.
+[[nodiscard]] TimeCurve scale_ranks(CollectiveOp op, std::span<const RankCurve> measured,
+                                    std::uint32_t n_ranks);
+
+// The curve for `n_nodes` nodes from one on `from_nodes` >= 2 nodes with as many ranks each: bus bandwidth
+// stays, start-up grows with the depth of the tree over nodes.
+[[nodiscard]] TimeCurve scale_nodes(CollectiveOp op, const TimeCurve& measured, std::uint32_t from_nodes,
+                                    std::uint32_t n_nodes, std::uint32_t ranks_per_node);
+
+// A group of ranks on nodes that hold as many each.
+struct RanksOnNodes {
+  std::uint32_t n_ranks = 1, n_nodes = 1;
+};
+
+// The curve for `to` from one for fewer ranks, `from`: as much longer as NCCL's estimate on this fabric. One that joins a
+// pair stays what it is.
+[[nodiscard]] TimeCurve grow_as_nccl(CollectiveOp op, const TimeCurve& measured, const NcclFabric& fabric,
+                                     RanksOnNodes from, RanksOnNodes to);
+
+}  // namespace stepcast
