@@ -89,6 +89,7 @@ Result<int> run(const Options& options) {
       row(r.device, combine ? "combine" : "dispatch", r.n_rows, r.log_p10, r.log_p90);
     }
   }
+  borrow_network_rates(exchange.measured);
   if (kernels.measured.empty() && exchange.measured.empty()) {
     return Error::at(options.files.front(), "the rows").found("no GPU that a platform describes");
   }

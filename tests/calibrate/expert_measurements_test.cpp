@@ -108,5 +108,27 @@ TEST(ExchangeFit, FindsTheRatesThatMadeTheTimes) {
   }
 }
 
+// Per SM 20 GB/s inside a node and 5 beyond on what was measured over nodes, a quarter: of 40 GB/s 10.
+TEST(ExchangeFit, TakesTheNetworkFromWhatWasMeasuredOverNodes) {
+  ExchangeRates over, inside, back;
+  over.over_nodes = true;
+  over.sm_GBps = 20;
+  over.network_sm_GBps = 5;
+  over.network_share = 0.8;
+  over.far_congestion = 2;
+  over.startup_per_node = 0.5;
+  inside.sm_GBps = 40;
+  inside.network_share = 0.9;
+  back.combine = true;
+  std::vector<ExchangeRates> all{over, inside, back};
+  borrow_network_rates(all);
+  EXPECT_EQ(all[0], over);
+  EXPECT_NEAR(all[1].network_sm_GBps, 10, 1e-12);
+  EXPECT_NEAR(all[1].network_share, 0.8, 1e-12);
+  EXPECT_NEAR(all[1].far_congestion, 2, 1e-12);
+  EXPECT_NEAR(all[1].startup_per_node, 0.5, 1e-12);
+  EXPECT_EQ(all[2], back);  // nothing of its direction
+}
+
 }  // namespace
 }  // namespace stepcast

@@ -34,7 +34,7 @@ ExchangeRates links_alone() {
   r.link_share = 1;
   r.network_share = 1;
   r.network_sm_GBps = 1e9;
-  r.startup_per_doubling = 1e-9;
+  r.startup_per_node = 1e-9;
   return r;
 }
 
@@ -84,7 +84,7 @@ TEST(ExpertExchange, KeepsItsRecord) {
   r.architecture = "hopper";
   r.combine = true;
   r.token_us = 0.5;
-  r.startup_per_doubling = 0.25;
+  r.startup_per_node = 0.25;
   r.sm_GBps = r.network_sm_GBps = 12;
   exchange.measured = {r};
   const auto read = ExpertExchange::read(exchange.write());

@@ -23,6 +23,9 @@ constexpr double kTokensOfTraining = 128;
 // Dispatch was measured with tokens in fp8, combine in 16 bit.
 constexpr double kDispatchBytes = 1, kCombineBytes = 2;
 constexpr std::int64_t kGpusOfNode = 8;
+// How often an SM copies what goes to another node, beside its copies inside nodes: once on its way there, twice on its way
+// back, where it is summed up on both sides (DeepEP, internode.cu). What is expected of rows that do not say.
+constexpr double kCopiesOfDispatch = 1, kCopiesOfCombine = 2;
 
 template <class Row>
 std::vector<const Row*> thinned(std::vector<const Row*> rows) {
@@ -81,7 +84,7 @@ ExchangeRates to_rates(std::span<const double> p, ExchangeRates rates) {
   rates.network_share = std::exp(p[6]);
   rates.far_congestion = std::exp(p[7]);
   rates.network_sm_GBps = std::exp(p[8]);
-  rates.startup_per_doubling = std::exp(p[9]);
+  rates.startup_per_node = std::exp(p[9]);
   return rates;
 }
 
@@ -173,6 +176,8 @@ ExchangeRates fit_exchange_rates(std::span<const MeasuredExchange* const> rows, 
   const auto log_error = [&](const ExchangeRates& r, const MeasuredExchange& row) {
     return std::log((combine ? row.combine_us : row.dispatch_us) / predicted_exchange_us(r, node, row));
   };
+  rates.over_nodes = !across.empty();
+  const double copies = combine ? kCopiesOfCombine : kCopiesOfDispatch;
   const auto loss = [&](std::span<const double> p) {
     const ExchangeRates at = to_rates(p, rates);
     double sum = 0, weights = 0;
@@ -181,13 +186,14 @@ ExchangeRates fit_exchange_rates(std::span<const MeasuredExchange* const> rows, 
       sum += weight * std::abs(log_error(at, *row));
       weights += weight;
     }
-    return sum / weights + kNetworkPrior * squared(p[6] - std::log(0.9)) +
-           kPrior * (2 * squared(p[7]) + squared(p[8] - std::log(300.0)) + squared(p[9] - std::log(0.8)) +
-                     squared(p[1] - std::log(0.1)) + squared(p[2] - std::log(0.5)));
+    return sum / weights +
+           kNetworkPrior * (squared(p[6] - std::log(0.9)) + squared(p[8] - p[3] + std::log(copies))) +
+           kPrior * (2 * squared(p[7]) + squared(p[9] - std::log(0.8)) + squared(p[1] - std::log(0.1)) +
+                     squared(p[2] - std::log(0.5)));
   };
-  const std::vector<double> start = {std::log(35.0),  std::log(0.1), std::log(0.5), std::log(33.0),
-                                     std::log(0.7),   std::log(3.0), std::log(0.9), std::log(1.3),
-                                     std::log(100.0), std::log(0.8)};
+  const std::vector<double> start = {std::log(35.0),          std::log(0.1), std::log(0.5), std::log(33.0),
+                                     std::log(0.7),           std::log(3.0), std::log(0.9), std::log(1.3),
+                                     std::log(33.0 / copies), std::log(0.8)};
   const std::vector<double> low = {std::log(5.0), std::log(1e-3), std::log(0.01), std::log(2.0),
                                    std::log(0.2), std::log(2.0),  std::log(0.3),  std::log(1.0),
                                    std::log(2.0), std::log(0.01)};
@@ -199,6 +205,27 @@ ExchangeRates fit_exchange_rates(std::span<const MeasuredExchange* const> rows, 
   for (const MeasuredExchange* row : chosen) errors.push_back(log_error(rates, *row));
   std::tie(rates.log_p10, rates.log_p90) = band_of(std::move(errors));
   return rates;
+}
+
+void borrow_network_rates(std::span<ExchangeRates> measured) {
+  for (ExchangeRates& rates : measured) {
+    if (rates.over_nodes) continue;
+    // Geometric means; what an SM hands on relative to what it copies inside a node.
+    double n = 0, share = 0, congestion = 0, handed_on = 0, startup = 0;
+    for (const ExchangeRates& other : measured) {
+      if (!other.over_nodes || other.combine != rates.combine) continue;
+      ++n;
+      share += std::log(other.network_share);
+      congestion += std::log(other.far_congestion);
+      handed_on += std::log(other.network_sm_GBps / other.sm_GBps);
+      startup += std::log(other.startup_per_node);
+    }
+    if (n == 0) continue;
+    rates.network_share = std::exp(share / n);
+    rates.far_congestion = std::exp(congestion / n);
+    rates.network_sm_GBps = rates.sm_GBps * std::exp(handed_on / n);
+    rates.startup_per_node = std::exp(startup / n);
+  }
 }
 
 }  // namespace stepcast

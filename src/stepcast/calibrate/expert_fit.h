@@ -24,5 +24,7 @@ namespace stepcast {
                                            const MeasuredExchange& exchange);
 [[nodiscard]] ExchangeRates fit_exchange_rates(std::span<const MeasuredExchange* const> rows,
                                                const Device& device, const Node& node, bool combine);
+// Devices that were measured inside one node alone take what crosses the network from those that were measured on several.
+void borrow_network_rates(std::span<ExchangeRates> measured);
 
 }  // namespace stepcast

@@ -27,7 +27,7 @@ constexpr std::array<detail::RateField<ExchangeRates>, 12> kFields{
      {"network_share", &ExchangeRates::network_share},
      {"far_congestion", &ExchangeRates::far_congestion},
      {"network_sm_GBps", &ExchangeRates::network_sm_GBps},
-     {"startup_per_doubling", &ExchangeRates::startup_per_doubling},
+     {"startup_per_node", &ExchangeRates::startup_per_node},
      {"log_p10", &ExchangeRates::log_p10, false},
      {"log_p90", &ExchangeRates::log_p90, false}}};
 constexpr std::span<const detail::RateField<ExchangeRates>> kRates{kFields};
@@ -75,7 +75,8 @@ double exchange_us(const ExchangeRates& rates, const TokenExchange& exchange, co
     const double handed_on_us =
         exchange.tokens * to_nodes * token_bytes / (exchange.sms * rates.network_sm_GBps * 1e3);
     us = detail::sharp_sum(us + handed_on_us, network_us, kNetworkSharpness);
-    startup_us *= 1 + rates.startup_per_doubling * std::log2(2 * nodes);
+    // Both sides of the exchange go through all nodes, one after the other (DeepEP, notify_dispatch).
+    startup_us *= 1 + rates.startup_per_node * (nodes - 1);
   }
   return startup_us + us;
 }

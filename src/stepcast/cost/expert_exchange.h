@@ -25,19 +25,20 @@ namespace stepcast {
 // Of one device and direction.
 struct ExchangeRates {
   std::string device, architecture;
-  bool combine = false;             // results back; else tokens there
-  double startup_us = 35;           // one node
-  double token_us = 0.35;           // of one SM, per token
-  double own_copies = 0.2;          // copies of a token that move beside those that travel
-  double sm_GBps = 20;              // that one SM moves
-  double link_share = 0.7;          // of the bandwidth of the links of a GPU
-  double sharpness = 3;             // of the sum of SMs and links
-  double network_share = 0.9;       // of the bandwidth of the network per GPU
-  double far_congestion = 1;        // time on the network per doubling of the nodes beyond four
-  double network_sm_GBps = 15;      // that one SM hands on to links from the network
-  double startup_per_doubling = 1;  // of the nodes, as a share of the start-up
+  bool combine = false;           // results back; else tokens there
+  double startup_us = 35;         // one node
+  double token_us = 0.35;         // of one SM, per token
+  double own_copies = 0.2;        // copies of a token that move beside those that travel
+  double sm_GBps = 20;            // that one SM moves
+  double link_share = 0.7;        // of the bandwidth of the links of a GPU
+  double sharpness = 3;           // of the sum of SMs and links
+  double network_share = 0.9;     // of the bandwidth of the network per GPU
+  double far_congestion = 1;      // time on the network per doubling of the nodes beyond four
+  double network_sm_GBps = 15;    // that one SM hands on to links from the network
+  double startup_per_node = 0.8;  // beyond the first, as a share of the start-up
   double log_p10 = -0.15, log_p90 = 0.15;
   std::uint64_t n_rows = 0;
+  bool over_nodes = false;  // some of the rows are
 
   friend bool operator==(const ExchangeRates&, const ExchangeRates&) = default;
 };
@@ -80,8 +81,7 @@ class ExpertExchange {
 
   std::vector<ExchangeRates> measured;
 
-  // Of this device, else the mean of its architecture, else of all, each with a wider band. What crosses the network
-  // was measured on few devices: the others take it from those.
+  // Of this device, else the mean of its architecture, else of all, each with a wider band.
   [[nodiscard]] std::optional<ExchangeRates> rates(const Device& device, bool combine) const;
 
   // Keys: rates[] of (device, architecture, direction: dispatch or combine, startup_us, ...).
