@@ -131,6 +131,24 @@ TEST(MegatronCommandLine, DescribesDeepSeek) {
   EXPECT_EQ(job.layout.batch.global_batch_sequences, 64);
 }
 
+TEST(MegatronCommandLine, FlagsChangeExpertsOfAGivenModel) {
+  const Transformer model = find_preset("deepseek-v3").value();
+  const Given given{.model = model};
+  const ResolvedJob job = job_of("--seq-length 4096 --moe-router-topk 4 --moe-ffn-hidden-size 1024", given);
+  Transformer expected = model;
+  expected.moe->experts_per_token = 4;
+  expected.moe->expert_ffn_hidden_size = 1024;
+  EXPECT_EQ(job.model, expected);
+  EXPECT_EQ(job_of("--seq-length 4096 --num-experts 128", given).model.moe->n_shared_experts, 1);
+  EXPECT_THAT(message_of("--seq-length 4096 --moe-router-topk 257", given),
+              AllOf(HasSubstr("experts_per_token"), HasSubstr("from 1 to 256")));
+  EXPECT_THAT(message_of("--seq-length 4096 --moe-expert-capacity-factor 0", given),
+              HasSubstr("leaves no token"));
+  EXPECT_EQ(
+      job_of("--seq-length 4096 --moe-expert-capacity-factor -1", given).layout.layer.expert_capacity_factor,
+      std::nullopt);
+}
+
 TEST(MegatronCommandLine, FlagsChangeAGivenModel) {
   const Transformer llama = find_preset("llama-3-8b").value();
   const ResolvedJob same = job_of("--seq-length 8192 --bf16", {.model = llama});
@@ -148,7 +166,8 @@ TEST(MegatronCommandLine, SettingsOfTodaysRecipes) {
                    "--recompute-modules layernorm mlp --cuda-graph-impl transformer_engine "
                    "--cuda-graph-scope attn "
                    "mlp --moe-token-dispatcher-type flex --moe-flex-dispatcher-backend hybridep "
-                   "--delay-wgrad-compute --cpu-offloading-num-layers 3 --lora-rank 8 --lora-target-modules "
+                   "--overlap-moe-expert-parallel-comm --delay-wgrad-compute --cpu-offloading-num-layers 3 "
+                   "--lora-rank 8 --lora-target-modules "
                    "linear_qkv --packed-mean-tokens 300 --exp-avg-dtype bf16"))
           .layout.layer;
   EXPECT_EQ(layer.precision.fp8.scaling, Fp8Scaling::mxfp8);

@@ -127,6 +127,49 @@ TEST_F(LayerWalk, NothingHidesTheLastTransfer) {
   EXPECT_DOUBLE_EQ(items[1].exposed_us, alone(list[1]));
 }
 
+// What joins waits for a transfer beside the rest, which is longer than the product that hides it; what is behind a join
+// hides nothing of it.
+//
+//   computation  |==a==|==b==|......|==c==|
+//   rest               |~~transfer~~|
+TEST_F(LayerWalk, AJoinWaitsForTransfersBesideTheRest) {
+  WorkList list{product(2048), gather(512e6, false), product(1024), product(65536)};
+  list[1].beside_rest = true;
+  const double a = alone(list[0]), transfer = alone(list[1]), b = alone(list[2]), c = alone(list[3]);
+  ASSERT_GT(transfer, b);
+  ASSERT_GT(b + c, transfer);
+  EXPECT_DOUBLE_EQ(sum_of(placed(list)).time_us, a + b + c);
+  list[3].joins = true;
+  const std::vector<PlacedItem> items = placed(list);
+  EXPECT_DOUBLE_EQ(items[1].start_us, a);
+  EXPECT_NEAR(items[1].exposed_us, transfer - b, 1e-9);
+  EXPECT_DOUBLE_EQ(items[3].start_us, a + transfer);
+  EXPECT_TRUE(items[3].joins);
+  EXPECT_NEAR(sum_of(items).time_us, a + transfer + c, 1e-9);
+}
+
+// A join in front of an item that takes no time holds for the next one.
+TEST_F(LayerWalk, AJoinIsNotLostWithTransfersThatTakeNoTime) {
+  WorkList list{gather(512e6, false), product(1024), gather(0, false), product(65536)};
+  list[0].beside_rest = list[2].joins = true;
+  const std::vector<PlacedItem> items = placed(list);
+  ASSERT_EQ(items.size(), 3U);
+  EXPECT_DOUBLE_EQ(items[2].start_us, alone(list[0]));
+}
+
+// Gradients of dispatched tokens t, experts e in the forward pass of another micro-batch, weight gradients w. Without delay
+// all of t runs beside e: t - e sticks out. With delay half of it runs beside w: t / 2 - e and t / 2 - w, if above 0.
+TEST_F(LayerWalk, DelayedWeightGradientsHideHalfOfTheTransfer) {
+  WorkList forward{gather(512e6, false), product(4096)}, backward{gather(512e6, false), product(16384)};
+  forward[0].beside_rest = backward[0].beside_rest = true;
+  const double t = alone(forward[0]), e = alone(forward[1]), w = alone(backward[1]);
+  ASSERT_TRUE(t / 2 > e && t / 2 < w);
+  backward[0].share = 0;
+  EXPECT_NEAR(sum_of(placed(forward)).time_us + sum_of(placed(backward)).time_us, t + w, 1e-9);
+  forward[0].share = backward[0].share = 0.5;
+  EXPECT_NEAR(sum_of(placed(forward)).time_us + sum_of(placed(backward)).time_us, t / 2 + w, 1e-9);
+}
+
 TEST_F(LayerWalk, LeavesOutGroupsOfOneRank) {
   placement_.tensor = {};
   EXPECT_EQ(placed({gather(1e6, true), product(1024), gather(1e6, false)}).size(), 1U);

@@ -106,7 +106,10 @@ Layout random_layout(Dice& dice, const Transformer& model) {
   l.sharding.overlap_parameter_gather = dice.coin();
   l.pipeline.overlap = dice.coin();
   l.layer.overlap.sequence_parallel_weight_gradient = dice.coin();
-  l.layer.overlap.expert = dice.coin();
+  const bool two_batches_at_once = l.degrees.pipeline == 1 || l.degrees.virtual_stages > 1;
+  l.layer.overlap.expert = two_batches_at_once && dice.coin();
+  l.layer.overlap.delayed_weight_gradient = l.layer.overlap.expert && dice.coin();
+  l.layer.overlap.shared_experts = dice.coin();
   l.layer.context_parallel_kind = static_cast<ContextParallelKind>(dice.number(0, 2));
   l.layer.expert_imbalance = dice.coin() ? 1 : 1.25;
   l.layer.recompute.kind = static_cast<Recompute>(dice.number(0, 3));

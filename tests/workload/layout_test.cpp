@@ -165,6 +165,24 @@ TEST(Layout, ChecksExpertParallelism) {
   EXPECT_THAT(message_of(layout, model), HasSubstr("expert_imbalance"));
 }
 
+TEST(Layout, ChecksWhatRunsBesideTheExchange) {
+  Transformer model = model_3_6b();
+  model.moe = MixtureOfExperts{.n_experts = 64, .experts_per_token = 6, .expert_ffn_hidden_size = 1408};
+  Layout layout{.degrees = {.pipeline = 2, .data = 8, .expert = 8},
+                .batch = {.global_batch_sequences = 16, .seq_len_tokens = 2048}};
+  layout.layer.overlap.delayed_weight_gradient = true;
+  EXPECT_THAT(message_of(layout, model), AllOf(HasSubstr("weight gradients are delayed"),
+                                               HasSubstr("add --overlap-moe-expert-parallel-comm")));
+  layout.layer.overlap.expert = true;
+  EXPECT_THAT(message_of(layout, model), HasSubstr("a pipeline without virtual stages"));
+  layout.degrees.virtual_stages = 3;
+  layout.pipeline.schedule = PipelineSchedule::interleaved;
+  EXPECT_EQ(message_of(layout, model), "no error");
+  layout.degrees.virtual_stages = 1;
+  layout.pipeline.schedule = PipelineSchedule::dual_pipe;
+  EXPECT_EQ(message_of(layout, model), "no error");
+}
+
 TEST(Layout, ChecksShardGroups) {
   Layout layout{.degrees = {.data = 16}, .batch = {.global_batch_sequences = 16, .seq_len_tokens = 2048}};
   EXPECT_EQ(layout.shard_group(), 1);

@@ -60,6 +60,20 @@ TEST(PipelineOrder, InterleavedTwoByTwo) {
             "F0.0 F1.0 F0.1 B0.1 F1.1 B1.1 F2.0 B0.0 F3.0 B1.0 F2.1 B2.1 F3.1 B3.1 B2.0 B3.0");
 }
 
+// Stage 0 starts with 5 forwards instead of 4: F2.0 and B0.1, which run side by side, are of different micro-batches on
+// the last stage, too, where B0.1 follows F1.1 and not F0.1.
+TEST(PipelineOrder, OneMoreForwardSeparatesWhatRunsSideBySide) {
+  const PipelineShape shape{PipelineSchedule::interleaved, 2, 2, 4, true};
+  EXPECT_EQ(text(shape, 0),
+            "F0.0 F1.0 F0.1 F1.1 F2.0 F3.0 B0.1 F2.1 B1.1 F3.1 B0.0 B1.0 B2.1 B3.1 B2.0 B3.0");
+  EXPECT_EQ(text(shape, 1),
+            "F0.0 F1.0 F0.1 F1.1 B0.1 F2.0 B1.1 F3.0 B0.0 F2.1 B1.0 F3.1 B2.1 B3.1 B2.0 B3.0");
+  EXPECT_EQ(peak_activations_held(shape, 0), 6U);
+  const PipelineShape alone{PipelineSchedule::one_f_one_b, 1, 1, 3, true};
+  EXPECT_EQ(text(alone, 0), "F0 F1 B0 F2 B1 B2");
+  EXPECT_EQ(peak_activations_held(alone, 0), 2U);
+}
+
 // As many micro-batches as stages: Megatron-LM runs all forwards first.
 TEST(PipelineOrder, InterleavedWithOneGroupRunsAllForwardsFirst) {
   const PipelineShape shape{PipelineSchedule::interleaved, 2, 2, 2};

@@ -46,8 +46,10 @@ TEST(StepWorkExperts, TokensAreConserved) {
     EXPECT_EQ(visits, 2 * 1024) << "ep " << ep;
     EXPECT_EQ(width, 2 * 2816);
     const Totals sum = totals(work.layer_kinds[0]->forward);
-    const double sent = ep == 1 ? 0 : 2.0 * (1024 * 2) * 1024 * 2;  // there and back
-    EXPECT_DOUBLE_EQ(sum.transferred_bytes, sent) << "ep " << ep;
+    // There and back; the score of each visit; the counts of 8 experts from every rank.
+    const double tokens = 2.0 * (1024 * 2) * 1024 * 2, scores = 1024 * 2 * 4,
+                 counts = 8 * 8.0 * static_cast<double>(ep);
+    EXPECT_DOUBLE_EQ(sum.transferred_bytes, ep == 1 ? 0 : tokens + scores + counts) << "ep " << ep;
   }
 }
 
@@ -66,7 +68,8 @@ TEST(StepWorkExperts, ImbalanceMakesTheBusiestRankWaitedFor) {
   const Totals even = totals(work_for(mixture(), layout).layer_kinds[0]->forward);
   layout.layer.expert_imbalance = 1.5;
   const Totals uneven = totals(work_for(mixture(), layout).layer_kinds[0]->forward);
-  EXPECT_DOUBLE_EQ(uneven.transferred_bytes, 1.5 * even.transferred_bytes);
+  constexpr double kCounts = 8 * 8 * 4;
+  EXPECT_DOUBLE_EQ(uneven.transferred_bytes - kCounts, 1.5 * (even.transferred_bytes - kCounts));
   EXPECT_GT(uneven.products, even.products);
 }
 
@@ -127,29 +130,118 @@ TEST(StepWorkExperts, HybridEpWritesInTheOrderOfExperts) {
   EXPECT_TRUE(!has(hybridep, "permute_tokens") && !has(hybridep, "sort_by_expert"));
 }
 
-// Of an exchange beside another micro-batch 0.15 stays exposed; of the rest the forward pass hides two thirds of its
-// own, the backward pass four: together all of it.
-TEST(StepWorkExperts, ExchangeRunsBesideAnotherMicroBatch) {
+std::size_t place_of(const WorkList& list, std::string_view name) {
+  const auto found = std::ranges::find(list, name, &WorkItem::name);
+  EXPECT_NE(found, list.end()) << name;
+  return static_cast<std::size_t>(found - list.begin());
+}
+
+// Shares of the exchanges of a layer: beside computation, and what they slow it down by.
+std::map<std::string_view, std::pair<double, double>> shares(const LayerWork& layer) {
+  std::map<std::string_view, std::pair<double, double>> sums;
+  for (const WorkList* list : {&layer.forward, &layer.backward}) {
+    for (const WorkItem& item : *list) {
+      if (item.transfer() == nullptr) continue;
+      (item.beside_rest ? sums[item.name].first : sums[item.name].second) += item.share;
+    }
+  }
+  return sums;
+}
+
+Layout on_four_ranks() {
   Layout layout = layout_of(1);
   layout.degrees.data = layout.degrees.expert = 4;
   layout.batch.global_batch_sequences = 8;
-  const auto sums = [&] {
-    double beside = 0, exposed = 0;
-    const StepWork work = work_for(mixture(), layout);
-    for (const WorkList* list : {&work.layer_kinds[0]->forward, &work.layer_kinds[0]->backward}) {
-      for (const WorkItem& item : *list) {
-        if (item.transfer() == nullptr) continue;
-        (item.beside_rest ? beside : exposed) += item.transfer()->message.value();
-      }
+  return layout;
+}
+
+// Every exchange runs once, whole: 0.85 beside the computation of another micro-batch, which the SMs that it takes make
+// 0.15 of it longer. Gradients travel in the forward pass, tokens in the backward pass.
+TEST(StepWorkExperts, ExchangeRunsBesideAnotherMicroBatch) {
+  for (const bool delayed : {false, true}) {
+    Layout layout = on_four_ranks();
+    layout.layer.overlap.expert = true;
+    layout.layer.overlap.delayed_weight_gradient = delayed;
+    const LayerWork layer = *work_for(mixture(), layout).layer_kinds[0];
+    const auto sums = shares(layer);
+    ASSERT_EQ(sums.size(), 4U);
+    for (const auto& [name, sum] : sums) {
+      EXPECT_NEAR(sum.first, 0.85, 1e-12) << name;
+      EXPECT_NEAR(sum.second, 0.15, 1e-12) << name;
     }
-    return std::pair{beside, exposed};
-  };
-  const auto [none, whole] = sums();
-  EXPECT_EQ(none, 0);
+    const WorkList& forward = layer.forward;
+    EXPECT_EQ(place_of(forward, "dispatch_gradients_of_other_batch"), 0U);
+    const std::size_t back = place_of(forward, "return_gradients_of_other_batch");
+    EXPECT_TRUE(forward[back].joins && back < place_of(forward, "expert_up"));
+    const WorkList& backward = layer.backward;
+    EXPECT_LT(place_of(backward, "dispatch_tokens_of_other_batch"),
+              place_of(backward, "expert_down_input_gradient"));
+    const std::size_t combine = place_of(backward, "combine_tokens_of_other_batch");
+    EXPECT_TRUE(backward[combine].joins);
+    EXPECT_GT(combine, place_of(backward, "expert_up_weight_gradient"));
+    EXPECT_LT(combine, place_of(backward, "attention_output_input_gradient"));
+    EXPECT_FALSE(has(forward, "dispatch_tokens") || has(backward, "dispatch_gradients"));
+  }
+}
+
+// Half of what leaves the gradients of experts runs beside their weight gradients, a third of what comes next beside those
+// of the attention; everything is computed all the same.
+TEST(StepWorkExperts, DelayedWeightGradientsHideExchanges) {
+  Layout layout = on_four_ranks();
   layout.layer.overlap.expert = true;
-  const auto [beside, exposed] = sums();
-  EXPECT_NEAR(exposed / whole, 0.15, 1e-12);
-  EXPECT_NEAR(beside / whole, 0.85, 1e-12);
+  const LayerWork usual = *work_for(mixture(), layout).layer_kinds[0];
+  layout.layer.overlap.delayed_weight_gradient = true;
+  const LayerWork delayed = *work_for(mixture(), layout).layer_kinds[0];
+  EXPECT_DOUBLE_EQ(totals(delayed.backward).products, totals(usual.backward).products);
+  const WorkList& list = delayed.backward;
+  const std::vector<std::string_view> order = {
+      "expert_down_input_gradient",      "expert_up_input_gradient",
+      "return_gradients_of_other_batch", "expert_down_weight_gradient",
+      "expert_up_weight_gradient",       "combine_tokens_of_other_batch",
+      "attention_output_input_gradient", "qkv_input_gradient",
+      "attention_norm_gradient",         "dispatch_gradients_of_other_batch",
+      "attention_output_weight_gradient"};
+  for (std::size_t i = 1; i < order.size(); ++i) {
+    EXPECT_LT(place_of(list, order[i - 1]), place_of(list, order[i])) << order[i];
+  }
+  const auto share_in = [](const WorkList& where, std::string_view name) {
+    double sum = 0;
+    for (const WorkItem& item : where) sum += item.name == name ? item.share : 0;
+    return sum;
+  };
+  EXPECT_NEAR(share_in(list, "return_gradients_of_other_batch"), 0.5, 1e-12);
+  EXPECT_NEAR(share_in(list, "dispatch_gradients_of_other_batch"), 1.0 / 3, 1e-12);
+  EXPECT_EQ(share_in(usual.backward, "return_gradients_of_other_batch"), 0);
+}
+
+// Whole layers that are computed again have no other micro-batch beside them.
+TEST(StepWorkExperts, RecomputedLayersExchangeTheirOwnTokens) {
+  Layout layout = on_four_ranks();
+  layout.layer.overlap.expert = true;
+  layout.layer.recompute.kind = Recompute::full;
+  const LayerWork layer = *work_for(mixture(), layout).layer_kinds[0];
+  EXPECT_TRUE(has(layer.forward, "dispatch_tokens") && has(layer.backward, "dispatch_tokens"));
+}
+
+// Up and activation of the shared experts run beside the dispatch, their second product beside the combine; both wait for
+// the tokens behind it.
+TEST(StepWorkExperts, SharedExpertsRunBesideTheExchange) {
+  Transformer model = mixture();
+  model.moe->n_shared_experts = 1;
+  model.moe->shared_ffn_hidden_size = 1024;
+  Layout layout = on_four_ranks();
+  const LayerWork behind = *work_for(model, layout).layer_kinds[0];
+  layout.layer.overlap.shared_experts = true;
+  const LayerWork beside = *work_for(model, layout).layer_kinds[0];
+  EXPECT_DOUBLE_EQ(totals(beside.forward).products, totals(behind.forward).products);
+  EXPECT_DOUBLE_EQ(totals(beside.backward).products, totals(behind.backward).products);
+  const WorkList& list = beside.forward;
+  const std::vector<std::string_view> order = {"dispatch_tokens", "ffn_up",   "dispatch_on_host", "expert_up",
+                                               "combine_tokens",  "ffn_down", "combine_on_host"};
+  for (std::size_t i = 1; i < order.size(); ++i) {
+    EXPECT_LT(place_of(list, order[i - 1]), place_of(list, order[i])) << order[i];
+  }
+  EXPECT_TRUE(list[place_of(list, "dispatch_on_host")].joins);
 }
 
 TEST(StepWorkExperts, CapacityLimitsTheBusiestRank) {
@@ -159,7 +251,8 @@ TEST(StepWorkExperts, CapacityLimitsTheBusiestRank) {
   const Totals all = totals(work_for(mixture(), layout).layer_kinds[0]->forward);
   layout.layer.expert_capacity_factor = 1;
   const Totals dropped = totals(work_for(mixture(), layout).layer_kinds[0]->forward);
-  EXPECT_DOUBLE_EQ(all.transferred_bytes, 2 * dropped.transferred_bytes);
+  constexpr double kCounts = 8 * 8 * 4;
+  EXPECT_DOUBLE_EQ(all.transferred_bytes - kCounts, 2 * (dropped.transferred_bytes - kCounts));
 }
 
 TEST(StepWorkExperts, PaddedExpertsAreAlwaysFull) {
@@ -170,8 +263,9 @@ TEST(StepWorkExperts, PaddedExpertsAreAlwaysFull) {
   EXPECT_DOUBLE_EQ(totals(work_for(mixture(), layout).layer_kinds[0]->forward).transferred_bytes,
                    even.transferred_bytes);
   layout.layer.expert_pads_to_capacity = true;
+  constexpr double kCounts = 8 * 8 * 4;  // of experts that may be less than full
   EXPECT_DOUBLE_EQ(totals(work_for(mixture(), layout).layer_kinds[0]->forward).transferred_bytes,
-                   1.5 * even.transferred_bytes);
+                   1.5 * (even.transferred_bytes - kCounts));
 }
 
 TEST(StepWorkExperts, GraphsCaptureTheirScopeAlone) {
@@ -206,6 +300,28 @@ TEST(StepWorkLatentAttention, ShapesOfDeepSeekV3) {
   ASSERT_EQ(work.chunks[0].runs.size(), 2U);
   EXPECT_EQ(work.chunks[0].runs[0].count, 3U);
   EXPECT_EQ(work.chunks[0].runs[1].count, 59U);
+}
+
+// What predicts a further token has logits and a loss of its own, and projects 2 x 7168 to 7168; the last of several
+// stages holds a copy of the embedding for it.
+TEST(StepWorkLatentAttention, FurtherTokensHaveTheirLoss) {
+  Result<Transformer> model = find_preset("deepseek-v3");
+  ASSERT_TRUE(model.ok());
+  Layout layout{.batch = {.seq_len_tokens = 4096}};
+  const StepWork work = work_for(*model, layout);
+  const std::vector<std::string> head = texts(work.head->forward);
+  EXPECT_THAT(head, IsSupersetOf({"2 times logits gemm 4096x129280x7168",
+                                  "next_token_projection gemm 4096x7168x14336"}));
+  EXPECT_DOUBLE_EQ(totals(work.head->backward).products, 2 * totals(work.head->forward).products);
+  const double with = work.head->dense_parameters;
+  layout.degrees.pipeline = 61;
+  const double last = work_for(*model, layout).chunks.back().dense_parameters;
+  model->n_multi_token_prediction_layers = 0;
+  const StepWork without = work_for(*model, layout);
+  EXPECT_DOUBLE_EQ(with - without.head->dense_parameters, 2.0 * 7168 * 7168 + 3 * 7168);
+  const double layer = without.layer_kinds.back()->dense_parameters, embedding = 129280.0 * 7168;
+  EXPECT_DOUBLE_EQ(last - without.chunks.back().dense_parameters,
+                   layer + embedding + 2.0 * 7168 * 7168 + 3 * 7168);
 }
 
 // Every product of the forward has both gradients.

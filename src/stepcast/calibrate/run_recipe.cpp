@@ -169,6 +169,11 @@ Status apply_recipe_columns(const CsvRows& rows, LlmRun& run) {
   bool& overlap = run.layout.layer.overlap.tensor_parallel;
   STEPCAST_ASSIGN(overlap, rows.truth("tp_overlap", overlap));
   overlap = overlap && run.layout.layer.sequence_parallel;
+  // What Megatron Core would refuse stands in the recipe of another layout.
+  LayerOverlap& beside = run.layout.layer.overlap;
+  const Degrees& degrees = run.layout.degrees;
+  if (degrees.expert > 1 && degrees.pipeline > 1 && degrees.virtual_stages == 1) beside.expert = false;
+  beside.delayed_weight_gradient = beside.delayed_weight_gradient && beside.expert;
   const std::string_view date = rows.cell("framework_date");
   if (!date.empty()) run.layout.software.date = date;
   if (rows.cell("recipe_match").starts_with("differs")) {
@@ -222,7 +227,10 @@ std::span<const NotePhrase> note_phrases() {
       // "release 26.04.01", the month of a container.
       {"release ",
        [](LlmRun& r, Text rest) { r.layout.software.version = std::string{without_blanks(rest)}; }},
-      {"delay_wgrad=1", [](LlmRun& r, Text) { r.layout.layer.overlap.delayed_weight_gradient = true; }},
+      {"delay_wgrad=1",
+       [](LlmRun& r, Text) {
+         r.layout.layer.overlap.delayed_weight_gradient = r.layout.layer.overlap.expert;
+       }},
   };
   return kPhrases;
 }

@@ -85,7 +85,8 @@ struct JobSettings {
   std::optional<std::int64_t> activation_offload_layers;  // of a stage, to the CPU
   std::optional<bool> fuse_softmax, fuse_bias_activation, fuse_bias_dropout, fuse_rotary, fuse_cross_entropy;
   std::optional<bool> fuse_gradient_accumulation;
-  std::optional<bool> overlap_tensor_parallel, overlap_expert, overlap_sequence_parallel_weight_gradient;
+  std::optional<bool> overlap_tensor_parallel, overlap_expert, overlap_shared_experts;
+  std::optional<bool> overlap_sequence_parallel_weight_gradient;
   std::optional<bool> delay_weight_gradient;
   std::optional<bool> narrow_dispatch;                         // tokens travel to their experts in 8 bits
   std::optional<bool> narrow_activation_inputs;                // inputs of activations are kept in 8 bits

@@ -152,12 +152,14 @@ class Refiner {
       settings.overlap_tensor_parallel = true;
       takes(best, layout, settings, "tensor-parallel communication beside products");
     }
-    if (best.layout.degrees.expert > 1 && !best.layout.layer.overlap.expert) {
+    const Degrees& degrees = best.layout.degrees;
+    const bool two_batches_at_once = degrees.pipeline == 1 || degrees.virtual_stages > 1;
+    if (degrees.expert > 1 && two_batches_at_once && !best.layout.layer.overlap.expert) {
       Layout layout = best.layout;
-      layout.layer.overlap.expert = true;
+      layout.layer.overlap.expert = layout.layer.overlap.delayed_weight_gradient = true;
       JobSettings settings = best.settings;
-      settings.overlap_expert = true;
-      takes(best, layout, settings, "exchange of tokens beside other work");
+      settings.overlap_expert = settings.delay_weight_gradient = true;
+      takes(best, layout, settings, "exchange of tokens beside another micro-batch");
     }
   }
 

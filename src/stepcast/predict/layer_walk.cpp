@@ -67,12 +67,14 @@ class TransfersBesideRest {
     faster_us_ += item.duration_us - item.alone.p10.value();
     slower_us_ += item.alone.p90.value() - item.duration_us;
   }
-  // How far they stick out beyond the end of everything else; the last ones are what sticks out.
-  void expose(std::vector<PlacedItem>& items, double until_us) const {
-    double out = std::max(0.0, end_us_ - until_us);
+  // Everything waits for those that were not joined yet. How far they stick out beyond `until_us`, when everything else
+  // ends; the last ones are what sticks out.
+  double join(std::vector<PlacedItem>& items, double until_us) {
+    const double exposed_us = std::max(0.0, end_us_ - until_us);
+    double out = exposed_us;
     double low = std::max(0.0, end_us_ - faster_us_ - until_us),
            high = std::max(0.0, end_us_ + slower_us_ - until_us);
-    for (std::size_t i = items.size(); i-- > 0;) {
+    for (std::size_t i = items.size(); i-- > joined_;) {
       PlacedItem& item = items[i];
       if (item.lane != WorkLane::rest) continue;
       const auto take = [&](double& left, double most) {
@@ -84,9 +86,13 @@ class TransfersBesideRest {
       item.exposed_low_us = take(low, item.duration_us);
       item.exposed_high_us = take(high, item.alone.p90.value());
     }
+    joined_ = items.size();
+    faster_us_ = slower_us_ = 0;
+    return exposed_us;
   }
 
  private:
+  std::size_t joined_ = 0;  // items in front of this one
   double end_us_ = 0, faster_us_ = 0, slower_us_ = 0;
 };
 
@@ -128,17 +134,29 @@ Status lay_out(const WorkList& list, StepPricer& prices, const Placement& placem
   double computed_us = 0;  // when the last item of the computation ends, without what sticks out beside it
   TransfersBeside beside;
   TransfersBesideRest rest;
-  bool in_graph = false;
+  bool in_graph = false, joins = false;
+  // The next item, behind the transfers that it joins.
+  const auto place_next = [&](const WorkItem& item) -> PlacedItem& {
+    if (joins) {
+      now_us += rest.join(items, now_us);
+      computed_us = now_us;
+    }
+    PlacedItem& placed = items.emplace_back();
+    placed.item = &item;
+    placed.joins = joins;
+    joins = false;
+    return placed;
+  };
   for (const WorkItem& item : list) {
-    const auto count = static_cast<double>(item.count);
+    joins = joins || item.joins;
+    const double count = static_cast<double>(item.count) * item.share;
     // The first item of a CUDA graph stands for the launch of all of it.
-    const double launches = !item.captured ? count : in_graph ? 0.0 : 1.0;
+    const double launches = !item.captured ? static_cast<double>(item.count) : in_graph ? 0.0 : 1.0;
     in_graph = item.captured;
     if (const Transfer* transfer = item.transfer()) {
       STEPCAST_ASSIGN(const Estimate once, prices.price(*transfer, placement));
       if (once.time.value() <= 0 || count <= 0) continue;
-      PlacedItem& placed = items.emplace_back();
-      placed.item = &item;
+      PlacedItem& placed = place_next(item);
       placed.alone = once.scaled(count);
       placed.duration_us = placed.alone.time.value();
       if (item.beside_next) {
@@ -160,8 +178,7 @@ Status lay_out(const WorkList& list, StepPricer& prices, const Placement& placem
       continue;
     }
     const PricedOperation& priced = prices.kernels().price(*item.operation());
-    PlacedItem& placed = items.emplace_back();
-    placed.item = &item;
+    PlacedItem& placed = place_next(item);
     placed.alone = priced.time.scaled(count);
     placed.kernel_class = priced.kernel_class;
     placed.kernels = item.captured ? launches : count * priced.kernels;
@@ -174,7 +191,7 @@ Status lay_out(const WorkList& list, StepPricer& prices, const Placement& placem
     now_us = computed_us + beside.place(items, now_us, placed.duration_us);
   }
   now_us += beside.place(items, now_us, 0);  // nothing follows that could hide them
-  rest.expose(items, now_us);
+  rest.join(items, now_us);
   return Ok{};
 }
 

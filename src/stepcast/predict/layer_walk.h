@@ -8,7 +8,11 @@
 //                                      ^exposed: the list waits for it
 //
 // A transfer `beside_rest` starts there, too, and runs beside all that follows in the list: the exchange of tokens of
-// another micro-batch. Only the end of the list waits for it.
+// another micro-batch. The next item that `joins` waits for it, else the end of the list:
+//
+//   computation  |==experts' gradients==|.......|==attention's gradients==|
+//   rest         |~~~~~tokens to experts~~~~~~~~|~results back~|
+//                                        ^exposed: what joins waits
 //
 // This is the only place that says so: prices are the sum of the items, step_program makes tasks of them, and
 // reports print them.
@@ -45,6 +49,7 @@ struct PlacedItem {
   double slowdown = 1;
   // Transfers: what the computation waits for, in the middle and if everything is fast or slow.
   double exposed_us = 0, exposed_low_us = 0, exposed_high_us = 0;
+  bool joins = false;  // starts behind the transfers beside the rest in front of it
   KernelClass kernel_class = KernelClass::communication;
   double kernels = 0;  // launched by the host: 1 for all of a CUDA graph
   double flops = 0;    // of matrix products and attention

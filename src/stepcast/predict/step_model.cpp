@@ -155,7 +155,7 @@ Status StepModel::Impl::finish(const Transformer& model, const Layout& layout, P
 
   StepSchedule& schedule = step.schedule;
   schedule.shape = {layout.pipeline.schedule, step.work.stages, step.work.virtual_stages,
-                    step.work.micro_batches};
+                    step.work.micro_batches, runs_one_more_forward(layout)};
   STEPCAST_TRY(check(schedule.shape));
   schedule.fixed_us = assume.step_fixed_us;
   schedule.optimizer_waits_for_all = layout.optimizer.gradient_clip;

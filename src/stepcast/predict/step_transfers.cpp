@@ -224,7 +224,7 @@ Status TransferPricing::between_stages(const Transformer& model) {
                                              part * static_cast<double>(degrees.tensor), 0));
   }
   schedule.boundary_us = schedule.boundary_wrap_us = step_.boundary.time_us + step_.put_together.time_us;
-  if (!model.tied_embeddings || layout_.layer.frozen_base) return Ok{};
+  if (!embeds_on_last_stage(model) || layout_.layer.frozen_base) return Ok{};
   const double bytes = static_cast<double>(padded_vocab_size(model, layout_)) /
                        static_cast<double>(degrees.tensor) * static_cast<double>(model.hidden_size) *
                        gradient_traffic(layout_).reduce_bytes_per_parameter;

@@ -207,11 +207,13 @@ struct Recomputation {
 struct LayerOverlap {
   bool tensor_parallel = false;  // --tp-comm-overlap: gathers and scatters beside their products
   bool sequence_parallel_weight_gradient =
-      true;             // async all-gather of --sequence-parallel beside the product
-  bool expert = false;  // all-to-all beside shared experts or other micro-batches
-  // Weight gradients are computed later than those of the inputs, beside the exchange of tokens
-  // (--delay-wgrad-compute).
+      true;  // async all-gather of --sequence-parallel beside the product
+  // The exchange of tokens of one micro-batch beside the computation of another (--overlap-moe-expert-parallel-comm).
+  bool expert = false;
+  // With it, weight gradients are computed later than those of the inputs, beside the exchange (--delay-wgrad-compute).
   bool delayed_weight_gradient = false;
+  bool shared_experts =
+      false;  // the exchange beside the shared experts of the layer (--moe-shared-expert-overlap)
   friend bool operator==(const LayerOverlap&, const LayerOverlap&) = default;
 };
 

@@ -240,6 +240,12 @@ Status check_batch(const Layout& layout) {
 
 Status check_experts(const Layout& layout, const Transformer& model) {
   const std::int64_t ep = layout.degrees.expert, etp = layout.expert_tensor_degree();
+  if (layout.layer.overlap.delayed_weight_gradient && !layout.layer.overlap.expert) {
+    return broken("delay_weight_gradient", "weight gradients are delayed with no exchange to run beside them")
+        .advice(
+            "add --overlap-moe-expert-parallel-comm, which Megatron Core asks for, or leave out "
+            "--delay-wgrad-compute");
+  }
   if (!model.moe) {
     if (ep == 1) return Ok{};
     return broken("expert_parallel", fmt::format("expert_parallel {} for a model without experts", ep))
@@ -265,6 +271,16 @@ Status check_experts(const Layout& layout, const Transformer& model) {
                                 *layout.layer.expert_capacity_factor, mean))
           .advice(fmt::format("use at least {:.2g}", 1 / mean));
     }
+  }
+  const LayerOverlap& overlap = layout.layer.overlap;
+  if (overlap.expert && ep > 1 && layout.degrees.pipeline > 1 && layout.degrees.virtual_stages == 1 &&
+      !splits_backward(layout.pipeline.schedule)) {
+    return broken(
+               "virtual_stages",
+               "the exchange of one micro-batch beside another in a pipeline without virtual stages, which "
+               "Megatron Core does not run")
+        .advice(
+            "add --num-virtual-stages-per-pipeline-rank 2, or leave out --overlap-moe-expert-parallel-comm");
   }
   if (layout.layer.expert_pads_to_capacity && !layout.layer.expert_capacity_factor) {
     return broken("expert_capacity_factor", "experts are padded to a capacity that is not given")

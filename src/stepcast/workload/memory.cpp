@@ -192,6 +192,14 @@ std::vector<StageMemory> stages_of(const StepWork& work, const Transformer& mode
         if (has_experts) dispatched += kept_bytes - without_tokens.of(layer, i);
         one_layer = std::max(one_layer, kept.whole(layer));
       }
+      // Built like the last layer, and behind it.
+      const std::int64_t further = chunk.has_head ? model.n_multi_token_prediction_layers : 0;
+      for (std::int64_t i = 0; i < further; ++i) {
+        const double kept_bytes = kept.of(model.n_layers - 1, chunks[c].n_layers + i);
+        of_chunk += kept_bytes;
+        if (has_experts)
+          dispatched += kept_bytes - without_tokens.of(model.n_layers - 1, chunks[c].n_layers + i);
+      }
       if (chunk.has_embedding && model.hidden_dropout > 0) of_chunk += count.norm_mask();
       per_micro_batch += of_chunk / (mirrored ? 2 : number(layout.degrees.virtual_stages));
     }
@@ -233,8 +241,10 @@ std::vector<StageMemory> stages_of(const StepWork& work, const Transformer& mode
     of_a_layer +=
         count.gathered_in_backward() +
         (layout.layer.recompute.kind == Recompute::full ? one_layer : kBackwardWorkingShare * one_layer);
+    // Layers that predict further tokens keep logits of their own until the backward pass.
+    const double losses = number(1 + model.n_multi_token_prediction_layers);
     const double of_the_loss =
-        has_head ? loss_working(count, layout, number(padded_vocab_size(model, layout))) : 0;
+        has_head ? losses * loss_working(count, layout, number(padded_vocab_size(model, layout))) : 0;
     all_through += pipeline_buffers(count, work, model, layout, s, held, has_head);
     m.working = Bytes{all_through + std::max(of_a_layer, of_the_loss)};
     const double groups = 1 + (layout.degrees.tensor > 1 ? 1 : 0) + (layout.degrees.pipeline > 1 ? 2 : 0) +
@@ -285,7 +295,8 @@ MemoryVerdict MemoryForecast::verdict_of(Bytes total) const {
 
 Result<MemoryForecast> memory_forecast(const StepWork& work, const Transformer& model, const Layout& layout,
                                        Bytes available) {
-  const PipelineShape shape{layout.pipeline.schedule, work.stages, work.virtual_stages, work.micro_batches};
+  const PipelineShape shape{layout.pipeline.schedule, work.stages, work.virtual_stages, work.micro_batches,
+                            runs_one_more_forward(layout)};
   STEPCAST_TRY(check(shape));
   MemoryForecast forecast;
   forecast.available = available;

@@ -13,7 +13,8 @@ void gpipe(const PipelineShape& shape, std::vector<PipelinePass>& order) {
 }
 
 void one_f_one_b(const PipelineShape& shape, std::uint32_t stage, std::vector<PipelinePass>& order) {
-  const std::uint32_t warm_up = std::min(shape.stages - 1 - stage, shape.micro_batches);
+  const std::uint32_t more = shape.one_more_forward ? 1 : 0;
+  const std::uint32_t warm_up = std::min(shape.stages - 1 - stage + more, shape.micro_batches);
   for (std::uint32_t m = 0; m < warm_up; ++m) order.push_back({PassKind::forward, 0, m});
   for (std::uint32_t m = warm_up; m < shape.micro_batches; ++m) {
     order.push_back({PassKind::forward, 0, m});
@@ -49,9 +50,10 @@ void zero_bubble_h1(const PipelineShape& shape, std::uint32_t stage, std::vector
 // does.
 std::uint32_t interleaved_warm_up(const PipelineShape& shape, std::uint32_t stage) {
   const std::uint32_t stages = shape.stages, chunks = shape.virtual_stages;
-  const std::uint32_t total = shape.micro_batches * chunks;
-  return shape.micro_batches == stages ? total
-                                       : std::min(total, (stages - 1 - stage) * 2 + (chunks - 1) * stages);
+  const std::uint32_t total = shape.micro_batches * chunks, more = shape.one_more_forward ? 1 : 0;
+  return shape.micro_batches == stages
+             ? total
+             : std::min(total, (stages - 1 - stage) * 2 + (chunks - 1) * stages + more);
 }
 
 // Virtual micro-batch k runs forward on chunk (k mod PV) / P; micro-batches go in groups of P.
@@ -75,6 +77,12 @@ void interleaved(const PipelineShape& shape, std::uint32_t stage, std::vector<Pi
 }
 
 }  // namespace
+
+bool runs_one_more_forward(const Layout& layout) {
+  return layout.layer.overlap.expert && layout.degrees.expert > 1 &&
+         !splits_backward(layout.pipeline.schedule) &&
+         (layout.degrees.pipeline == 1 || layout.degrees.virtual_stages > 1);
+}
 
 Status check(const PipelineShape& shape) {
   if (shape.stages == 0)
@@ -157,7 +165,8 @@ std::uint32_t peak_activations_held(const PipelineShape& shape, std::uint32_t st
         return std::min(total, interleaved_warm_up(shape, stage) + 1);
       }
       [[fallthrough]];
-    case PipelineSchedule::one_f_one_b: return std::min(micro_batches, shape.stages - stage);
+    case PipelineSchedule::one_f_one_b:
+      return std::min(micro_batches, shape.stages - stage + (shape.one_more_forward ? 1 : 0));
   }
   return micro_batches;
 }

@@ -34,8 +34,14 @@ struct PipelineShape {
   std::uint32_t stages = 1;
   std::uint32_t virtual_stages = 1;
   std::uint32_t micro_batches = 1;
+  // A forward pass more before the first backward one, so that a forward and a backward pass that run side by side are of
+  // different micro-batches (--overlap-moe-expert-parallel-comm; Megatron Core, get_pp_rank_microbatches).
+  bool one_more_forward = false;
   friend bool operator==(const PipelineShape&, const PipelineShape&) = default;
 };
+
+// Whether passes run side by side so.
+[[nodiscard]] bool runs_one_more_forward(const Layout& layout);
 
 // Names what cannot be: no stages, interleaving with micro-batches that are no multiple of the stages, ...
 [[nodiscard]] Status check(const PipelineShape& shape);

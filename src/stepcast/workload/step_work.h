@@ -50,12 +50,15 @@ struct Transfer {
 struct WorkItem {
   std::string_view name;  // of static storage: "qkv", "attention", "ffn_up"
   std::variant<Operation, Transfer> what;
-  std::int64_t count = 1;        // times, back to back
-  bool beside_next = false;      // a transfer that runs beside the item behind it
-  bool beside_rest = false;      // a transfer that runs beside all that is behind it
+  std::int64_t count = 1;    // times, back to back
+  bool beside_next = false;  // a transfer that runs beside the item behind it
+  bool beside_rest =
+      false;           // a transfer that runs beside all that is behind it, as far as something joins it
+  bool joins = false;  // waits, as all behind it does, for the transfers beside the rest in front of it
   bool weight_gradient = false;  // nothing of the backward pass waits for it
   bool captured = false;         // in a CUDA graph: launched together with what stands before it
   bool host_waits = false;       // before the host launches this one it waits for all that stands before it
+  double share = 1;  // of the time of a transfer; the rest of it runs elsewhere, or is another item
   [[nodiscard]] const Operation* operation() const { return std::get_if<Operation>(&what); }
   [[nodiscard]] const Transfer* transfer() const { return std::get_if<Transfer>(&what); }
   friend bool operator==(const WorkItem&, const WorkItem&) = default;
@@ -105,6 +108,12 @@ struct StepWork {
 // of gradients and weights are not in it.
 [[nodiscard]] WorkList optimizer_work(const Layout& layout, double dense_parameters,
                                       double expert_parameters);
+
+// The last of several stages holds a copy of the embedding, and both add up their gradients: it is the output matrix, or
+// layers there predict further tokens.
+[[nodiscard]] inline bool embeds_on_last_stage(const Transformer& model) {
+  return model.tied_embeddings || model.n_multi_token_prediction_layers > 0;
+}
 
 // Bytes per parameter of what data-parallel ranks exchange.
 struct GradientTraffic {

@@ -56,18 +56,22 @@ Status apply_expert_groups(const JobSettings& s, Transformer& model) {
   return Ok{};
 }
 
+// A model that has experts already keeps what is not said.
 Status apply_experts(const JobSettings& s, Transformer& model) {
-  if (s.n_experts.value_or(0) == 0) return apply_expert_groups(s, model);
-  MixtureOfExperts moe;
-  moe.n_experts = *s.n_experts;
-  moe.experts_per_token = s.experts_per_token.value_or(2);  // Megatron's default
+  const std::int64_t n_experts = s.n_experts.value_or(0);
+  if (n_experts == 0 && !model.moe) return Ok{};
+  MixtureOfExperts moe = model.moe.value_or(MixtureOfExperts{.experts_per_token = 2});  // Megatron's default
+  if (n_experts > 0) moe.n_experts = n_experts;
+  assign(s.experts_per_token, moe.experts_per_token);
   const std::int64_t width = s.expert_ffn_hidden_size.value_or(0);
-  moe.expert_ffn_hidden_size = width > 0 ? width : model.ffn_hidden_size;
+  if (width > 0 || !model.moe) moe.expert_ffn_hidden_size = width > 0 ? width : model.ffn_hidden_size;
   if (s.shared_ffn_hidden_size.value_or(0) > 0) {
     moe.n_shared_experts = 1;
     moe.shared_ffn_hidden_size = *s.shared_ffn_hidden_size;
   }
-  STEPCAST_TRY(read_moe_layer_pattern(s.moe_layer_pattern.value_or(""), model.n_layers, moe));
+  if (!model.moe || s.moe_layer_pattern) {
+    STEPCAST_TRY(read_moe_layer_pattern(s.moe_layer_pattern.value_or(""), model.n_layers, moe));
+  }
   model.moe = moe;
   return apply_expert_groups(s, model);
 }
@@ -251,6 +255,7 @@ Status apply_layer_choices(const JobSettings& s, LayerChoices& layer) {
   }
   assign(s.overlap_tensor_parallel, layer.overlap.tensor_parallel);
   assign(s.overlap_expert, layer.overlap.expert);
+  assign(s.overlap_shared_experts, layer.overlap.shared_experts);
   assign(s.narrow_dispatch, layer.narrow_dispatch);
   assign(s.narrow_activation_inputs, layer.narrow_activation_inputs);
   assign(s.delay_weight_gradient, layer.overlap.delayed_weight_gradient);
@@ -411,6 +416,10 @@ Status apply_to_degrees(const JobSettings& s, ResolvedJob& job) {
 
 Status apply_choices(const JobSettings& s, Layout& layout) {
   assign(s.sequence_parallel, layout.layer.sequence_parallel);
+  if (s.expert_capacity_factor == 0.0) {
+    return bad_value("--moe-expert-capacity-factor", "0, which leaves no token",
+                     "a number above 0, or one below 0 for no capacity");
+  }
   if (s.expert_capacity_factor.value_or(0) > 0)
     layout.layer.expert_capacity_factor = *s.expert_capacity_factor;
   assign(s.pad_experts_to_capacity, layout.layer.expert_pads_to_capacity);

@@ -170,7 +170,7 @@ constexpr MegatronSettingFlag kSettings[] = {
     {"--enable-cuda-graph", MegatronSwitch<bool>{&S::cuda_graph_layers, true}},
     {"--external-cuda-graph", MegatronSwitch<bool>{&S::cuda_graph_layers, true}},
     {"--cpu-offloading-num-layers", &S::activation_offload_layers},
-    {"--moe-shared-expert-overlap", MegatronSwitch<bool>{&S::overlap_expert, true}},
+    {"--moe-shared-expert-overlap", MegatronSwitch<bool>{&S::overlap_shared_experts, true}},
     {"--overlap-moe-expert-parallel-comm", MegatronSwitch<bool>{&S::overlap_expert, true}},
     {"--no-async-tensor-model-parallel-allreduce",
      MegatronSwitch<bool>{&S::overlap_sequence_parallel_weight_gradient, false}},

@@ -37,14 +37,14 @@ Result<ReadyList> StepTasks::list(const WorkList& work, bool of_pass) {
   double kernels = 0;
   for (const PlacedItem& placed : placed_) {
     const WorkItem& item = *placed.item;
-    const auto times = static_cast<double>(item.count);
+    const double times = static_cast<double>(item.count) * item.share;
     kernels += placed.kernels;
     const Transfer* transfer = item.transfer();
     const TaskWork task_work =
         transfer != nullptr ? work_of_transfer(*transfer) : TaskWork{*item.operation()};
     result.items.push_back({task(TaskKind::kernel, placed.kernel_class, item.name, task_work, factor * times,
                                  factor * placed.duration_us),
-                            placed.lane, transfer == nullptr});
+                            placed.lane, transfer == nullptr, placed.joins});
   }
   if (of_pass && kernels > 0) {
     const HostWork launches{.activity = step_.compiled ? HostWork::Activity::compiled_kernel_launches
@@ -129,6 +129,13 @@ TaskId BlockWriter::add(const ReadyList& list, std::span<const Moment> after, co
   };
   for (std::size_t i = 0; i < list.items.size(); ++i) {
     const ReadyList::Item& item = list.items[i];
+    if (item.joins && !rest_.empty()) {
+      for (const TaskId rest : rest_) waits_.push_back(Moment::end_of(rest));
+      rest_.clear();
+      last = add(kCompute, end, waits_);
+      if (!first) first = last;
+      waits_.clear();
+    }
     if (item.lane == WorkLane::beside) continue;
     if (item.lane == WorkLane::rest) {
       rest_.push_back(add(kRest, item.task, Moment::end_of(*last)));

@@ -41,6 +41,7 @@ struct ReadyList {
     ReadyTask task;
     WorkLane lane = WorkLane::computation;
     bool computes = false;
+    bool joins = false;  // the computation waits for the transfers beside the rest
   };
   std::vector<Item> items;
   std::optional<ReadyTask> launches;  // by the host, while the list runs

@@ -60,6 +60,7 @@ WorkList LayerLists::head(Direction direction) const {
           {"reduce_loss",
            Transfer{CollectiveOp::all_reduce, GroupKind::tensor, Bytes{static_cast<double>(t) * 4}}, 3});
     }
+    predict_further_tokens(list, direction);
     return list;
   }
   list.push_back({"cross_entropy_gradient", loss});
@@ -86,7 +87,54 @@ WorkList LayerLists::head(Direction direction) const {
         {"choose_tokens_gradient", Operation{MovementShape{MovementKind::scatter, t * h, h}, dtype_}});
   }
   if (model_.final_norm) add_norm(list, "final_norm_gradient", direction, norm_tokens_);
+  predict_further_tokens(list, direction);
   return list;
+}
+
+// Every layer that predicts a further token has a final norm, logits and a loss as the last layer has, with the same
+// output matrix. In front of it stand norms of the hidden state and of the embedding of the next token, and a projection
+// of both (DeepSeek-V3 2024, section 2.2; Megatron Core, MultiTokenPredictionLayer and GPTModel._postprocess).
+void LayerLists::predict_further_tokens(WorkList& list, Direction direction) const {
+  const std::int64_t n = model_.n_multi_token_prediction_layers, h = model_.hidden_size;
+  if (n == 0) return;
+  for (WorkItem& item : list) item.count *= 1 + n;
+  const std::size_t first = list.size();
+  const bool forward = direction == Direction::forward;
+  const Linear projection{
+      .name = "next_token_projection",
+      .input_gradient = "next_token_input_gradient",
+      .weight_gradient = "next_token_weight_gradient",
+      .tokens = tokens_,
+      .n = share(h, tp_),
+      .k = 2 * h,
+      .fp8 = is_narrow(layout_.layer.precision.compute) && layout_.layer.precision.fp8.ffn_linears,
+      .input_of_kernel = true};
+  const double inputs = 2 * norm_tokens_ * static_cast<double>(h);
+  const auto across = [&](std::string_view name, CollectiveOp op, double elements) {
+    if (tp_ == 1) return;
+    list.push_back({name, Transfer{op, GroupKind::tensor, Bytes{elements * element_bytes_}}});
+  };
+  const auto outputs = static_cast<double>(tokens_ * h);
+  const Operation lookup{LookupShape{.rows = share(padded_vocab_, tp_), .dim = h, .bags = tokens_}, dtype_,
+                         direction};
+  if (forward) {
+    list.push_back({"next_token_embedding", lookup});
+    reduce_tokens(list, "reduce_embedding", false);
+    add_norm(list, "next_token_norms", direction, 2 * norm_tokens_);
+    add_elementwise(list, "join_next_token", ElementwiseFunction::other, inputs, 1, 1);
+    if (layout_.layer.sequence_parallel) across("gather_next_token", CollectiveOp::all_gather, 2 * outputs);
+    add_linear(list, projection);
+    across("gather_next_token_projection", CollectiveOp::all_gather, outputs);
+  } else {
+    add_linear_gradients(list, projection, Edge::none);
+    across("reduce_next_token_gradient",
+           layout_.layer.sequence_parallel ? CollectiveOp::reduce_scatter : CollectiveOp::all_reduce,
+           2 * outputs);
+    add_elementwise(list, "split_next_token_gradient", ElementwiseFunction::other, inputs, 1, 1, direction);
+    add_norm(list, "next_token_norm_gradients", direction, 2 * norm_tokens_);
+    if (!layout_.layer.frozen_base) list.push_back({"next_token_embedding_gradient", lookup});
+  }
+  for (std::size_t i = first; i < list.size(); ++i) list[i].count *= n;
 }
 
 double LayerLists::word_embedding_parameters() const {
@@ -116,6 +164,9 @@ LayerWork LayerLists::head() const {
   capture(work.backward, 0, layout_.layer.cuda_graphs.full_iteration);
   work.dense_parameters = static_cast<double>(count.norms);
   if (!model_.tied_embeddings) work.dense_parameters += word_embedding_parameters();
+  const auto further = static_cast<double>(model_.n_multi_token_prediction_layers),
+             h = static_cast<double>(model_.hidden_size);
+  work.dense_parameters += further * (2 * h * h / static_cast<double>(tp_) + 3 * h);
   work.trained_dense_parameters = layout_.layer.frozen_base ? 0 : work.dense_parameters;
   return work;
 }

@@ -10,18 +10,10 @@ namespace {
 // What the host does for the parts of an eager expert layer besides launching their kernels, in launches: Python of
 // router, dispatcher and grouped products, tensors of every expert. docs/constants.md says how they were chosen.
 constexpr double kHostOfRouter = 180, kHostOfRouterGradient = 150;
-constexpr double kHostOfExchange = 90;  // dispatch or combine, with the counts of tokens that it waits for
-constexpr double kHostOfProduct = 130;  // a grouped product, forward or both gradients
+constexpr double kHostOfProduct = 130;       // a grouped product, forward or both gradients
 constexpr double kHostOfNarrowTensor = 1.5;  // an operand of one expert in fp8: quantizer, scales, transpose
-// Share of an exchange that stays exposed where it runs beside another micro-batch: the SMs that it takes from the
-// products (20 of 132).
-constexpr double kExposedOfOverlapped = 0.15;
 
 double number(std::int64_t value) { return static_cast<double>(value); }
-
-bool is_library(TokenDispatcher dispatcher) {
-  return dispatcher == TokenDispatcher::deepep || dispatcher == TokenDispatcher::hybridep;
-}
 
 }  // namespace
 
@@ -62,37 +54,6 @@ void LayerLists::add_host_work(WorkList& list, std::string_view name, double lau
 void LayerLists::move_tokens(WorkList& list, std::string_view name, MovementKind kind, double tokens) const {
   const std::int64_t h = model_.hidden_size;
   list.push_back({name, Operation{MovementShape{kind, rounded(tokens * number(h)), h}, dtype_}});
-}
-
-// A library sends a token once to every rank and node that needs it (`scatter` there, `gather` back); all-to-all
-// sends it once per expert, all-gather sends all tokens everywhere.
-void LayerLists::exchange_tokens(WorkList& list, std::string_view name, bool combine, Direction direction,
-                                 const ExpertFlow& flow) const {
-  if (layout_.degrees.expert == 1) return;
-  const TokenDispatcher dispatcher = layout_.layer.dispatcher;
-  Transfer transfer{CollectiveOp::all_to_all, GroupKind::expert, Bytes{flow.bytes * flow.imbalance}};
-  if (is_library(dispatcher)) {
-    transfer.op = combine ? CollectiveOp::gather : CollectiveOp::scatter;
-    transfer.message = Bytes{flow.token_bytes * flow.imbalance};
-  } else if (dispatcher == TokenDispatcher::all_gather) {
-    transfer.op = combine ? CollectiveOp::reduce_scatter : CollectiveOp::all_gather;
-    transfer.message = Bytes{flow.token_bytes * number(layout_.degrees.expert)};
-  }
-  if (!layout_.layer.overlap.expert) {
-    list.push_back({name, transfer});
-    return;
-  }
-  // The forward pass of one micro-batch runs beside the backward pass of another, which takes twice as long: it hides
-  // a third of what both exchange. Without weight gradients both take as long.
-  const Bytes whole = transfer.message;
-  const double part = splits_backward(layout_.pipeline.schedule) ? 1.0
-                      : direction == Direction::forward          ? 2.0 / 3
-                                                                 : 4.0 / 3;
-  transfer.message = whole * kExposedOfOverlapped;
-  list.push_back({name, transfer});
-  transfer.message = whole * ((1 - kExposedOfOverlapped) * part);
-  list.push_back({name, transfer});
-  list.back().beside_rest = true;
 }
 
 // Ranks that share every expert gather its tokens, and sum its results.
@@ -145,8 +106,17 @@ void LayerLists::order_by_expert(WorkList& list, std::string_view name, const Ex
   move_tokens(list, name, MovementKind::gather, flow.busiest * number(flow.tensor_degree));
 }
 
-bool LayerLists::permutes_own_tokens() const {
-  return layout_.degrees.expert == 1 || !is_library(layout_.layer.dispatcher);
+// Transformer Engine multiplies in 8 bits by whole groups of 16 or 32 rows, so Megatron Core copies the tokens of experts
+// to places that are multiples of these and their results back (Fp8Padding of TEGroupedMLP). HybridEP writes them so, full
+// experts lie so, and so does what comes in 8 bits from the start.
+void LayerLists::pad_for_narrow(WorkList& list, std::string_view name, bool fp8,
+                                const ExpertFlow& flow) const {
+  const LayerChoices& layer = layout_.layer;
+  if (!fp8 || layer.dispatcher == TokenDispatcher::hybridep || layer.expert_pads_to_capacity ||
+      layer.narrow_dispatch || layer.fused.compiled) {
+    return;
+  }
+  move_tokens(list, name, MovementKind::copy, flow.busiest * number(flow.tensor_degree));
 }
 
 void LayerLists::experts_forward(WorkList& list, bool fp8) const {
@@ -159,18 +129,24 @@ void LayerLists::experts_forward(WorkList& list, bool fp8) const {
   const std::size_t router = list.size();
   router_forward(list, flow);
   capture(list, router, graphs.router || graphs.full_iteration);
-  if (moe.n_shared_experts > 0) {
+  if (moe.n_shared_experts > 0 && !exchanges_beside_shared_experts()) {
     ffn_forward(list, moe.n_shared_experts * moe.shared_ffn_hidden_size, fp8, tp_ > 1);
   }
   const std::size_t preprocess = list.size();
   if (permutes_own_tokens()) move_tokens(list, "permute_tokens", MovementKind::gather, flow.busiest);
   capture(list, preprocess, graphs.expert_dispatch || graphs.full_iteration);
   const std::size_t dispatch = list.size();
-  exchange_tokens(list, "dispatch_tokens", false, Direction::forward, flow);
-  add_host_work(list, "dispatch_on_host", kHostOfExchange);
-  list[dispatch].host_waits = host_reads_counts();
+  exchange_tokens(list, Exchange::dispatch, flow, fp8);
+  // Where the gradients of another micro-batch were launched before, the GPU has work meanwhile.
+  const bool counts = list[dispatch].name == "gather_counts";
+  list[dispatch + (counts ? 1 : 0)].host_waits = host_reads_counts() && !exchanges_beside();
+  if (exchanges_beside()) {
+    exchange_beside(list, Exchange::dispatch_gradient,
+                    delays_weight_gradients() ? 1 - kDispatchGradientBesideWeights : 1, true);
+  }
   share_expert_tokens(list, "gather_expert_tokens", CollectiveOp::all_gather, flow);
   order_by_expert(list, "sort_by_expert", flow);
+  pad_for_narrow(list, "pad_expert_tokens", fp8, flow);
   add_host_work(list, "expert_up_on_host", kHostOfProduct + tensors);
   add_linear(list, {.name = "expert_up",
                     .tokens = per_expert,
@@ -189,10 +165,10 @@ void LayerLists::experts_forward(WorkList& list, bool fp8) const {
                     .fp8 = fp8,
                     .experts = local});
   if (weighs_output_bias()) weighed_bias(list, flow, Direction::forward);
+  pad_for_narrow(list, "unpad_expert_tokens", fp8, flow);
   order_by_expert(list, "unsort_by_expert", flow);
   share_expert_tokens(list, "reduce_expert_tokens", CollectiveOp::reduce_scatter, flow);
-  exchange_tokens(list, "combine_tokens", true, Direction::forward, flow);
-  add_host_work(list, "combine_on_host", kHostOfExchange);
+  exchange_tokens(list, Exchange::combine, flow, fp8);
   if (permutes_own_tokens()) move_tokens(list, "unpermute_tokens", MovementKind::scatter, flow.busiest);
 }
 
@@ -204,10 +180,12 @@ void LayerLists::experts_backward(WorkList& list, bool fp8) const {
   const std::int64_t local = flow.local_experts, per_expert = flow.tokens_per_expert, width = flow.width;
   const double tensors = fp8 ? kHostOfNarrowTensor * number(local) : 0;
   if (permutes_own_tokens()) move_tokens(list, "unpermute_gradient", MovementKind::gather, flow.busiest);
-  exchange_tokens(list, "dispatch_gradients", false, Direction::backward, flow);
-  add_host_work(list, "dispatch_gradients_on_host", kHostOfExchange);
+  if (exchanges_beside()) exchange_beside(list, Exchange::dispatch, 1, false);
+  exchange_tokens(list, Exchange::combine_gradient, flow, fp8);
   share_expert_tokens(list, "gather_expert_gradients", CollectiveOp::all_gather, flow);
   order_by_expert(list, "sort_gradients_by_expert", flow);
+  pad_for_narrow(list, "pad_expert_gradients", fp8, flow);
+  const std::size_t products = list.size();
   if (weighs_output_bias()) weighed_bias(list, flow, Direction::backward);
   add_linear_gradients(list,
                        {.input_gradient = "expert_down_input_gradient",
@@ -233,16 +211,22 @@ void LayerLists::experts_backward(WorkList& list, bool fp8) const {
                         .experts = local},
                        Edge::none);
   add_host_work(list, "expert_gradients_on_host", 2 * (2 * kHostOfProduct + tensors));
+  if (delays_weight_gradients()) {
+    const WorkList weights = take_delayed_weight_gradients(list, products);
+    exchange_beside(list, Exchange::dispatch_gradient, kDispatchGradientBesideWeights, false);
+    list.insert(list.end(), weights.begin(), weights.end());
+  }
+  if (exchanges_beside()) exchange_beside(list, Exchange::combine, 1, true);
+  pad_for_narrow(list, "unpad_expert_gradients", fp8, flow);
   order_by_expert(list, "unsort_gradients_by_expert", flow);
   share_expert_tokens(list, "reduce_expert_gradients", CollectiveOp::reduce_scatter, flow);
-  exchange_tokens(list, "return_gradients", true, Direction::backward, flow);
-  add_host_work(list, "return_gradients_on_host", kHostOfExchange);
+  exchange_tokens(list, Exchange::dispatch_gradient, flow, fp8);
   if (permutes_own_tokens()) {
     const std::size_t preprocess = list.size();
     move_tokens(list, "permute_gradient", MovementKind::scatter, flow.busiest);
     capture(list, preprocess, graphs.expert_dispatch || graphs.full_iteration);
   }
-  if (moe.n_shared_experts > 0) {
+  if (moe.n_shared_experts > 0 && !exchanges_beside_shared_experts()) {
     ffn_backward(list, moe.n_shared_experts * moe.shared_ffn_hidden_size, fp8, tp_ > 1);
   }
   const std::size_t router = list.size();
@@ -286,24 +270,46 @@ void LayerLists::weighed_bias(WorkList& list, const ExpertFlow& flow, Direction 
   sum("score_gradient", flow.tokens_per_expert, model_.hidden_size);
 }
 
-// Written out in framework operations, as no fused kernel has clamps and offset: two clamps, the three operations of a
-// quick GELU, offset, product, then the scores in fp32 and back. Backward every one reads its input and a gradient.
+// Written out in framework operations (Megatron Core, `glu` of TEGroupedMLP): two clamps, the three operations of a quick
+// GELU, offset, product, then the scores in fp32 and back. Backward every product has two gradients, of which that of the
+// scores is summed up per token, what is used twice is added up, and the halves are put together again; an offset needs
+// nothing.
 void LayerLists::clamped_activation(WorkList& list, double elements, Direction direction) const {
-  const bool forward = direction == Direction::forward;
-  const double more = forward ? 0 : 1;
   using F = ElementwiseFunction;
+  const double wide = 4 / element_bytes_;  // an element in fp32
   const auto add = [&](std::string_view name, ElementwiseFunction function, double reads, double writes) {
-    add_elementwise(list, name, function, elements, reads + more, writes, direction);
+    add_elementwise(list, name, function, elements, reads, writes, direction);
   };
-  add(forward ? "clamp_gate" : "clamp_gate_gradient", F::relu, 1, 1);
-  add(forward ? "clamp_input" : "clamp_input_gradient", F::relu, 1, 1);
-  add(forward ? "scale_gate" : "scale_gate_gradient", F::multiply_scalar, 1, 1);
-  add(forward ? "sigmoid" : "sigmoid_gradient", F::sigmoid, 1, 1);
-  add(forward ? "multiply_gate" : "multiply_gate_gradient", F::multiply, 2, forward ? 1 : 2);
-  add(forward ? "offset_input" : "offset_input_gradient", F::add_scalar, 1, 1);
-  add(forward ? "gate" : "gate_gradient", F::multiply, 2, forward ? 1 : 2);
-  add(forward ? "weigh_by_score" : "weigh_by_score_gradient", F::multiply, 1, forward ? 2 : 4);
-  add(forward ? "cast_weighed" : "cast_weighed_gradient", F::cast, forward ? 2 : 1, forward ? 1 : 2);
+  if (direction == Direction::forward) {
+    add("clamp_gate", F::relu, 1, 1);
+    add("clamp_input", F::relu, 1, 1);
+    add("scale_gate", F::multiply_scalar, 1, 1);
+    add("sigmoid", F::sigmoid, 1, 1);
+    add("multiply_gate", F::multiply, 2, 1);
+    add("offset_input", F::add_scalar, 1, 1);
+    add("gate", F::multiply, 2, 1);
+    add("weigh_by_score", F::multiply, 1, wide);
+    add("cast_weighed", F::cast, wide, 1);
+    return;
+  }
+  const ExpertFlow flow = expert_flow();
+  add("cast_weighed_gradient", F::cast, 1, wide);
+  add("weigh_by_score_gradient", F::multiply, wide, wide);
+  add("cast_unweighed_gradient", F::cast, wide, 1);
+  add("multiply_gradient_by_activation", F::multiply, wide + 1, wide);
+  list.push_back(
+      {"score_gradient_of_activation",
+       Operation{ReductionShape{.rows = std::max<std::int64_t>(1, rounded(elements / number(flow.width))),
+                                .cols = flow.width},
+                 DType::fp32}});
+  add("gate_gradient", F::multiply, 4, 2);
+  add("multiply_gate_gradient", F::multiply, 4, 2);
+  add("sigmoid_gradient", F::sigmoid, 2, 1);
+  add("scale_gate_gradient", F::multiply_scalar, 1, 1);
+  add("add_gate_gradients", F::add, 2, 1);
+  add("clamp_gate_gradient", F::relu, 2, 1);
+  add("clamp_input_gradient", F::relu, 2, 1);
+  add("join_gate_and_input_gradients", F::other, 2, 2);
 }
 
 }  // namespace stepcast::detail

@@ -22,15 +22,24 @@ Operation amount(double bytes_read, double bytes_written, KernelClass kernel_cla
           dtype};
 }
 
-// Moves the weight gradients, for which the next stage does not wait, into a list of their own.
-void hold_back_weight_gradients(LayerWork& layer) {
-  const auto first = std::stable_partition(layer.backward.begin(), layer.backward.end(),
-                                           [](const WorkItem& item) { return !item.weight_gradient; });
-  layer.held_back.assign(first, layer.backward.end());
-  layer.backward.erase(first, layer.backward.end());
+}  // namespace
+
+// A sum over the tensor-parallel group that ran beside them is waited for (Transformer Engine, `_Linear.backward`).
+WorkList LayerLists::take_delayed_weight_gradients(WorkList& list, std::size_t from) {
+  for (std::size_t i = from; i + 1 < list.size(); ++i) {
+    if (list[i + 1].weight_gradient) list[i].beside_next = false;
+  }
+  return take_weight_gradients(list, from);
 }
 
-}  // namespace
+WorkList LayerLists::take_weight_gradients(WorkList& list, std::size_t from) {
+  const auto begin = list.begin() + static_cast<std::ptrdiff_t>(from);
+  const auto first =
+      std::stable_partition(begin, list.end(), [](const WorkItem& item) { return !item.weight_gradient; });
+  WorkList taken{first, list.end()};
+  list.erase(first, list.end());
+  return taken;
+}
 
 LayerLists::LayerLists(const Transformer& model, const Layout& layout)
     : model_(model),
@@ -323,6 +332,10 @@ LayerWork LayerLists::layer(const LayerVariant& variant) const {
   const CudaGraphs& graphs = layout_.layer.cuda_graphs;
   const bool attention_captured = graphs.attention || graphs.full_iteration;
   const bool ffn_captured = graphs.full_iteration || (variant.experts ? graphs.experts : graphs.ffn);
+  if (variant.experts && exchanges_beside()) {
+    exchange_beside(forward, Exchange::combine_gradient,
+                    delays_weight_gradients() ? 1 - kCombineGradientBesideWeights : 1, false);
+  }
   add_norm(forward, "attention_norm", Direction::forward, norm_tokens_);
   attention_forward(forward, variant);
   if (variant.experts) add_host_work(forward, "attention_on_host", kHostOfAttention);
@@ -374,7 +387,15 @@ LayerWork LayerLists::layer(const LayerVariant& variant) const {
   residual(backward, Direction::backward);
   capture(backward, attention_gradient_begin, attention_captured);
 
-  if (variant.holds_back_weight_gradients) hold_back_weight_gradients(work);
+  if (variant.holds_back_weight_gradients) {
+    work.held_back = take_weight_gradients(backward, 0);
+  } else if (variant.experts && delays_weight_gradients()) {
+    std::size_t behind_experts = backward.size();
+    while (behind_experts > 0 && !backward[behind_experts - 1].beside_rest) --behind_experts;
+    const WorkList weights = take_delayed_weight_gradients(backward, behind_experts);
+    exchange_beside(backward, Exchange::combine_gradient, kCombineGradientBesideWeights, false);
+    backward.insert(backward.end(), weights.begin(), weights.end());
+  }
 
   std::int64_t example = 0;  // a layer of this kind
   while (example + 1 < model_.n_layers && model_.has_experts(example) != variant.experts) ++example;

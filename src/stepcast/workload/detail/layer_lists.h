@@ -55,6 +55,7 @@ class LayerLists {
   };
   [[nodiscard]] WorkList embedding(Direction direction) const;
   [[nodiscard]] WorkList head(Direction direction) const;
+  void predict_further_tokens(WorkList& list, Direction direction) const;
 
   enum class Edge : std::uint8_t { none, column, row };  // how tensor parallelism splits a Linear
 
@@ -110,8 +111,27 @@ class LayerLists {
   };
   [[nodiscard]] ExpertFlow expert_flow() const;
   void move_tokens(WorkList& list, std::string_view name, MovementKind kind, double tokens) const;
-  void exchange_tokens(WorkList& list, std::string_view name, bool combine, Direction direction,
-                       const ExpertFlow& flow) const;
+  enum class Exchange : std::uint8_t { dispatch, combine, combine_gradient, dispatch_gradient };
+  [[nodiscard]] Transfer exchange(Exchange which, const ExpertFlow& flow) const;
+  void exchange_tokens(WorkList& list, Exchange which, const ExpertFlow& flow, bool fp8) const;
+  void pad_for_narrow(WorkList& list, std::string_view name, bool fp8, const ExpertFlow& flow) const;
+  void add_counts(WorkList& list) const;
+  void add_scores(WorkList& list, std::string_view name, const ExpertFlow& flow) const;
+  void add_half_of_shared_experts(WorkList& list, Exchange beside, bool fp8) const;
+  // Of another micro-batch; `joins`: behind what was exchanged before.
+  void exchange_beside(WorkList& list, Exchange which, double share, bool joins) const;
+  static void add_beside_rest(WorkList& list, std::string_view name, const Transfer& transfer, double share,
+                              bool joins);
+  [[nodiscard]] bool exchanges_beside() const;
+  // Weight gradients are computed behind the other gradients of the experts, and of the attention.
+  [[nodiscard]] bool delays_weight_gradients() const;
+  static constexpr double kDispatchGradientBesideWeights = 0.5;
+  static constexpr double kCombineGradientBesideWeights = 1.0 / 3;
+  // Out of `list`, behind `from`.
+  static WorkList take_weight_gradients(WorkList& list, std::size_t from);
+  static WorkList take_delayed_weight_gradients(WorkList& list, std::size_t from);
+  // A layer exchanges its own tokens beside its shared experts.
+  [[nodiscard]] bool exchanges_beside_shared_experts() const;
   void order_by_expert(WorkList& list, std::string_view name, const ExpertFlow& flow) const;
   [[nodiscard]] bool permutes_own_tokens() const;
   void router_forward(WorkList& list, const ExpertFlow& flow) const;

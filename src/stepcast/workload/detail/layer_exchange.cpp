@@ -1,0 +1,146 @@
+// How tokens get to their experts and back: as calls of their own, beside another micro-batch, or beside shared experts.
+#include <algorithm>
+#include <array>
+
+#include "stepcast/workload/detail/layer_lists.h"
+
+namespace stepcast::detail {
+namespace {
+
+// What the host does for it besides launching, in launches, as in layer_experts.cpp.
+constexpr double kHostOfExchange = 90;  // dispatch or combine, with the counts of tokens that it waits for
+// By this share of an exchange that runs beside another micro-batch the computation takes longer: the SMs that it takes
+// (20 of 132).
+constexpr double kExposedOfOverlapped = 0.15;
+
+double number(std::int64_t value) { return static_cast<double>(value); }
+
+bool is_library(TokenDispatcher dispatcher) {
+  return dispatcher == TokenDispatcher::deepep || dispatcher == TokenDispatcher::hybridep;
+}
+
+}  // namespace
+
+bool LayerLists::permutes_own_tokens() const {
+  return layout_.degrees.expert == 1 || !is_library(layout_.layer.dispatcher);
+}
+
+// A library sends a token once to every rank and node that needs it (`scatter` there, `gather` back); all-to-all
+// sends it once per expert, all-gather sends all tokens everywhere.
+Transfer LayerLists::exchange(Exchange which, const ExpertFlow& flow) const {
+  const TokenDispatcher dispatcher = layout_.layer.dispatcher;
+  const bool back = which == Exchange::combine || which == Exchange::dispatch_gradient;
+  Transfer transfer{CollectiveOp::all_to_all, GroupKind::expert, Bytes{flow.bytes * flow.imbalance}};
+  if (is_library(dispatcher)) {
+    transfer.op = back ? CollectiveOp::gather : CollectiveOp::scatter;
+    transfer.message = Bytes{flow.token_bytes * flow.imbalance};
+  } else if (dispatcher == TokenDispatcher::all_gather) {
+    transfer.op = back ? CollectiveOp::reduce_scatter : CollectiveOp::all_gather;
+    transfer.message = Bytes{flow.token_bytes * number(layout_.degrees.expert)};
+  }
+  return transfer;
+}
+
+// The exchange of this micro-batch, unless another one is beside it, and what the host does for it.
+void LayerLists::exchange_tokens(WorkList& list, Exchange which, const ExpertFlow& flow, bool fp8) const {
+  struct Names {
+    std::string_view transfer, host;
+  };
+  static constexpr std::array<Names, 4> kNames = {{{"dispatch_tokens", "dispatch_on_host"},
+                                                   {"combine_tokens", "combine_on_host"},
+                                                   {"dispatch_gradients", "dispatch_gradients_on_host"},
+                                                   {"return_gradients", "return_gradients_on_host"}}};
+  const Names& names = kNames[static_cast<std::size_t>(which)];
+  const bool beside_shared = exchanges_beside_shared_experts();
+  if (beside_shared) {
+    add_beside_rest(list, names.transfer, exchange(which, flow), 1, false);
+    add_half_of_shared_experts(list, which, fp8);
+  } else if (layout_.degrees.expert > 1 && !exchanges_beside()) {
+    if (which == Exchange::dispatch) add_counts(list);
+    list.push_back({names.transfer, exchange(which, flow)});
+    if (which == Exchange::dispatch) add_scores(list, "dispatch_scores", flow);
+    if (which == Exchange::dispatch_gradient) add_scores(list, "return_score_gradients", flow);
+  }
+  add_host_work(list, names.host, kHostOfExchange);
+  list.back().joins = beside_shared;
+}
+
+// All-to-all needs to know from every rank how many tokens go to every expert, 8 bytes each, unless experts are always
+// full; and it moves the scores, in fp32, in a call of their own (Megatron Core, MoEAlltoAllTokenDispatcher). Libraries send
+// both along with the tokens.
+void LayerLists::add_counts(WorkList& list) const {
+  if (layout_.layer.dispatcher != TokenDispatcher::all_to_all || layout_.layer.expert_pads_to_capacity)
+    return;
+  const double bytes = 8 * number(model_.moe->n_experts * layout_.degrees.expert);
+  list.push_back({"gather_counts", Transfer{CollectiveOp::all_gather, GroupKind::expert, Bytes{bytes}}});
+}
+
+void LayerLists::add_scores(WorkList& list, std::string_view name, const ExpertFlow& flow) const {
+  if (layout_.layer.dispatcher != TokenDispatcher::all_to_all) return;
+  list.push_back({name, Transfer{CollectiveOp::all_to_all, GroupKind::expert, Bytes{4 * flow.busiest}}});
+}
+
+// Up to the second product, with what casts its operands, or from there on.
+void LayerLists::add_half_of_shared_experts(WorkList& list, Exchange beside, bool fp8) const {
+  const bool forward = beside == Exchange::dispatch || beside == Exchange::combine;
+  const bool first = beside == Exchange::dispatch || beside == Exchange::combine_gradient;
+  const std::int64_t width = model_.moe->n_shared_experts * model_.moe->shared_ffn_hidden_size;
+  WorkList all;
+  forward ? ffn_forward(all, width, fp8, tp_ > 1) : ffn_backward(all, width, fp8, tp_ > 1);
+  auto cut = std::ranges::find(all, forward ? "ffn_down" : "ffn_up_input_gradient", &WorkItem::name);
+  while (cut != all.begin() && ((cut - 1)->name.starts_with("cast") || (cut - 1)->beside_next)) --cut;
+  list.insert(list.end(), first ? all.begin() : cut, first ? cut : all.end());
+}
+
+// A layer that is computed again as a whole has no other micro-batch beside it.
+bool LayerLists::exchanges_beside() const {
+  const Recomputation& again = layout_.layer.recompute;
+  const bool whole =
+      again.kind == Recompute::full || (again.kind == Recompute::selective && again.modules.experts);
+  return layout_.degrees.expert > 1 && layout_.layer.overlap.expert && !whole;
+}
+
+bool LayerLists::delays_weight_gradients() const {
+  return exchanges_beside() && layout_.layer.overlap.delayed_weight_gradient &&
+         !splits_backward(layout_.pipeline.schedule);
+}
+
+// The exchange of one micro-batch beside the computation of another, as Megatron Core runs the forward pass of a layer
+// beside the backward pass of another (TransformerLayerSchedulePlan.run; F forward, B backward, W weight gradients, of
+// attention with router and shared experts and of experts):
+//
+//   computation  | F attention      | B experts  [W experts] | F experts         | B attention  [W attention] |
+//   exchange     | combine gradient | dispatch ->            | dispatch gradient | combine                    |
+//
+// An exchange therefore stands in the list of the pass that it runs beside: those of gradients in the forward pass, those
+// of tokens in the backward pass. Without delay B holds W. With it, the gradients of what was dispatched leave before
+// the weight gradients of experts (half of them runs there: as much arithmetic as in the experts that hide the rest), and
+// those of what was combined, of the layer in front, before the weight gradients of attention (a third: half as long as
+// the attention that hides the rest).
+void LayerLists::exchange_beside(WorkList& list, Exchange which, double share, bool joins) const {
+  static constexpr std::array<std::string_view, 4> kNames = {
+      "dispatch_tokens_of_other_batch", "combine_tokens_of_other_batch", "dispatch_gradients_of_other_batch",
+      "return_gradients_of_other_batch"};
+  add_beside_rest(list, kNames[static_cast<std::size_t>(which)], exchange(which, expert_flow()), share,
+                  joins);
+}
+
+void LayerLists::add_beside_rest(WorkList& list, std::string_view name, const Transfer& transfer,
+                                 double share, bool joins) {
+  WorkItem slowed{name, transfer};
+  slowed.joins = joins;
+  slowed.share = share * kExposedOfOverlapped;
+  list.push_back(slowed);
+  WorkItem beside{name, transfer};
+  beside.beside_rest = true;
+  beside.share = share * (1 - kExposedOfOverlapped);
+  list.push_back(beside);
+}
+
+// Two streams, one half of the shared experts beside each exchange (--moe-shared-expert-overlap).
+bool LayerLists::exchanges_beside_shared_experts() const {
+  return layout_.layer.overlap.shared_experts && model_.moe->n_shared_experts > 0 &&
+         layout_.degrees.expert > 1 && !exchanges_beside();
+}
+
+}  // namespace stepcast::detail
