@@ -111,6 +111,8 @@ TEST(Job, FlagsHoldAgainstTheFramework) {
     EXPECT_TRUE(overlapped.sharding.overlap_gradient_reduce);
     EXPECT_TRUE(overlapped.sharding.overlap_parameter_gather);
     EXPECT_TRUE(overlapped.layer.overlap.tensor_parallel);
+    EXPECT_FALSE(resolved(with(asked({"--sequence-parallel", "--no-tp-comm-overlap"}), framework))
+                     .layout.layer.overlap.tensor_parallel);
     const Layout half =
         resolved(with(asked({"--fp16", "--accumulate-allreduce-grads-in-fp32"}), framework)).layout;
     EXPECT_EQ(half.layer.precision.compute, DType::fp16);

@@ -161,6 +161,8 @@ constexpr MegatronSettingFlag kSettings[] = {
     {"--cross-entropy-loss-fusion", MegatronSwitch<bool>{&S::fuse_cross_entropy, true}},
     {"--no-gradient-accumulation-fusion", MegatronSwitch<bool>{&S::fuse_gradient_accumulation, false}},
     {"--tp-comm-overlap", MegatronSwitch<bool>{&S::overlap_tensor_parallel, true}},
+    // NeMo and Megatron Bridge overlap unless their configuration says no; Megatron-LM needs no such flag.
+    {"--no-tp-comm-overlap", MegatronSwitch<bool>{&S::overlap_tensor_parallel, false}},
     {"--delay-wgrad-compute", MegatronSwitch<bool>{&S::delay_weight_gradient, true}},
     {"--moe-token-dispatcher-type", MegatronChoice<TokenDispatcher>{&S::dispatcher, kDispatchers}},
     {"--moe-flex-dispatcher-backend", MegatronChoice<TokenDispatcher>{&S::flex_dispatcher, kFlexDispatchers}},
