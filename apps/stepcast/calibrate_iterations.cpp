@@ -16,6 +16,7 @@
 #include "stepcast/base/version.h"
 #include "stepcast/calibrate/iteration_fit.h"
 #include "stepcast/calibrate/llm_runs.h"
+#include "stepcast/describe/layout_choice.h"
 #include "stepcast/logs/logged_run.h"
 #include "stepcast/platform/platform_choice.h"
 #include "stepcast/platform/platform_file.h"
@@ -62,10 +63,18 @@ Status check_plausible(const IterationFit& fit) {
 }
 
 // A log is one measured row.
-Result<MeasuredStep> step_of_log(const std::string& file, const Job& said, const Platform& base) {
+Result<MeasuredStep> step_of_log(const std::string& file, const Job& said, const Platform& base,
+                                 std::vector<std::string>& notes) {
   STEPCAST_ASSIGN(const LoggedRun run, read_logged_run(file, said));
   if (!run.resolved) return Error{run.why_no_job};
   if (!run.times.why_no_time.empty()) return Error::at(file, "", run.times.why_no_time);
+  if (leaves_layout_open(run.job->job) && run.resolved->layout.world_size() > 1) {
+    return Error::at(file, "", "nothing says how the run was spread over its GPUs")
+        .advice(
+            "give its launch script or config with --command-line, --torchtitan or --deepspeed, or say --tp, "
+            "--pp and --zero-stage (0: every GPU holds all)");
+  }
+  for (const std::string& note : run.job->notes) notes.push_back(fmt::format("{}: {}", file, note));
   if (!run.job->gpu.empty() && !may_be_called(run.job->gpu, base.device)) {
     return Error::at(file, "")
         .found(fmt::format("a run on `{}`", run.job->gpu.substr(0, 60)))
@@ -95,10 +104,11 @@ Result<int> run(const Options& options) {
                   PlatformOutput::at(options.output, options.base, base, options.files));
   std::vector<MeasuredStep> steps;
   std::vector<std::string> left_out;  // rows that could not be read
+  std::vector<std::string> notes;
   for (const std::string& file : options.files) {
     STEPCAST_ASSIGN(const bool is_table, is_table_of_runs(file));
     if (!is_table) {
-      STEPCAST_ASSIGN(MeasuredStep step, step_of_log(file, said.job, base));
+      STEPCAST_ASSIGN(MeasuredStep step, step_of_log(file, said.job, base, notes));
       steps.push_back(std::move(step));
       continue;
     }
@@ -144,6 +154,9 @@ Result<int> run(const Options& options) {
     json.key("undetermined").begin_array();
     for (const std::string_view name : fit.undetermined) json.value(name);
     json.end_array();
+    json.key("notes").begin_array();
+    for (const std::string& note : notes) json.value(note);
+    json.end_array();
     json.key("skipped").begin_array();
     for (const std::string& what : left_out) json.value(what);
     for (const std::string& what : fit.skipped) json.value(what);
@@ -160,6 +173,7 @@ Result<int> run(const Options& options) {
   }
   print("{}\n{} steps: mean |error| {:.1f} % before, {:.1f} % after; median {:.1f} %, {:.1f} %\n",
         table.text(), fit.n, fit.mape_before, fit.mape_after, fit.median_before, fit.median_after);
+  for (const std::string& note : notes) print("note: {}\n", note);
   for (const std::string& what : left_out) print("left out: {}\n", what);
   for (const std::string& what : fit.skipped) print("left out: {}\n", what);
   print("{}\n", output.note());
@@ -169,36 +183,44 @@ Result<int> run(const Options& options) {
 }  // namespace
 
 Calibration iterations_calibration() {
-  return {"iterations", "a few global factors from measured training steps", [](CLI::App& app) {
-            auto options = std::make_shared<Options>();
-            app.add_option("CSV|LOG", options->files,
-                           "measured steps, with the columns of docs/iterations.md, or logs of training runs "
-                           "(docs/logs.md)")
-                ->required();
-            app.add_option("--command-line", options->said.command_line,
-                           "logs: the command line of the run, or the launch script that holds it");
-            app.add_option("--torchtitan", options->said.torchtitan,
-                           "logs: the TorchTitan job config of the run");
-            app.add_option("--deepspeed", options->said.deepspeed, "logs: the DeepSpeed config of the run");
-            app.add_option("--model", options->said.request.job.model,
-                           "logs: a preset or a Hugging Face config.json");
-            app.add_option("--gpus", options->said.request.job.n_gpus, "logs: GPUs of the run");
-            app.add_option("--gbs,--global-batch-size",
-                           options->said.request.job.settings.global_batch_sequences,
-                           "logs: sequences per step");
-            app.add_option("--seq,--seq-length", options->said.request.job.settings.seq_len_tokens,
-                           "logs: tokens per sequence");
-            app.add_option("--platform", options->base, "platform they ran on; the result extends it")
-                ->required();
-            add_output_option(app, "-o,--output", options->output,
-                              "platform file to write (may be that of --platform)")
-                ->required();
-            app.add_option("--name", options->name, "name of the new platform (default: of the file)");
-            app.add_option("--document", options->document, "where the steps were measured, for the record");
-            app.add_option("--date", options->date, "when, for the record");
-            app.add_flag("--json", options->json, "print one JSON object (docs/json.md)");
-            return [options] { return run(*options); };
-          }};
+  return {
+      "iterations", "a few global factors from measured training steps", [](CLI::App& app) {
+        auto options = std::make_shared<Options>();
+        app.add_option("CSV|LOG", options->files,
+                       "measured steps, with the columns of docs/iterations.md, or logs of training runs "
+                       "(docs/logs.md)")
+            ->required();
+        app.add_option("--command-line", options->said.command_line,
+                       "logs: the command line of the run, or the launch script that holds it");
+        app.add_option("--torchtitan", options->said.torchtitan,
+                       "logs: the TorchTitan job config of the run");
+        app.add_option("--deepspeed", options->said.deepspeed, "logs: the DeepSpeed config of the run");
+        app.add_option("--model", options->said.request.job.model,
+                       "logs: a preset or a Hugging Face config.json");
+        app.add_option("--gpus", options->said.request.job.n_gpus, "logs: GPUs of the run");
+        JobSettings& settings = options->said.request.job.settings;
+        app.add_option("--gbs,--global-batch-size", settings.global_batch_sequences,
+                       "logs: sequences per step");
+        app.add_option("--seq,--seq-length", settings.seq_len_tokens, "logs: tokens per sequence");
+        app.add_option("--mbs,--micro-batch-size", settings.micro_batch_sequences,
+                       "logs: sequences per micro-batch");
+        app.add_option("--tp,--tensor-model-parallel-size", settings.tensor, "logs: tensor parallel degree");
+        app.add_option("--pp,--pipeline-model-parallel-size", settings.pipeline,
+                       "logs: pipeline parallel degree");
+        app.add_option("--cp,--context-parallel-size", settings.context, "logs: context parallel degree");
+        app.add_option("--zero-stage", settings.zero_stage, "logs: what data-parallel ranks share, 0 to 3")
+            ->check(CLI::Range(0, 3));
+        app.add_option("--platform", options->base, "platform they ran on; the result extends it")
+            ->required();
+        add_output_option(app, "-o,--output", options->output,
+                          "platform file to write (may be that of --platform)")
+            ->required();
+        app.add_option("--name", options->name, "name of the new platform (default: of the file)");
+        app.add_option("--document", options->document, "where the steps were measured, for the record");
+        app.add_option("--date", options->date, "when, for the record");
+        app.add_flag("--json", options->json, "print one JSON object (docs/json.md)");
+        return [options] { return run(*options); };
+      }};
 }
 
 }  // namespace stepcast::cli

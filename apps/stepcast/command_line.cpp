@@ -25,6 +25,7 @@
 #include "stepcast/base/version.h"
 
 #include "in_process.h"
+#include "option_pairs.h"
 #include "option_values.h"
 #include "verbs.h"
 
@@ -125,6 +126,28 @@ std::string unknown_word(const std::string& word, const Chosen& verb, const CLI:
   return meant ? text + fmt::format("; did you mean `{}`?", *meant) : text;
 }
 
+// "--x: a not in {b,c}" and "--x: Value 7 not in range 1 to 5" as found and expected.
+std::string in_our_words(std::string text) {
+  const std::size_t colon = text.find(": ");
+  if (colon == std::string::npos) return text;
+  const std::string flag = text.substr(0, colon), rest = text.substr(colon + 2);
+  constexpr std::string_view kNotIn = " not in {", kRange = " not in range ", kValue = "Value ";
+  if (const std::size_t at = rest.rfind(kNotIn); at != std::string::npos && rest.ends_with('}')) {
+    std::string list;
+    for (const char c : rest.substr(at + kNotIn.size(), rest.size() - at - kNotIn.size() - 1)) {
+      list += c;
+      if (c == ',') list += ' ';
+    }
+    return fmt::format("{}: found `{}`, expected one of {}", flag,
+                       rest.substr(0, std::min<std::size_t>(at, 80)), list);
+  }
+  if (const std::size_t at = rest.find(kRange); at != std::string::npos && rest.starts_with(kValue)) {
+    return fmt::format("{}: found {}, expected {}", flag, rest.substr(kValue.size(), at - kValue.size()),
+                       rest.substr(at + kRange.size()));
+  }
+  return text;
+}
+
 // CLI11's sentences say what a program does and not what to write.
 std::string usage_error(const CLI::App& root, const CLI::ParseError& problem) {
   const Chosen verb = chosen_verb(root);
@@ -150,7 +173,7 @@ std::string usage_error(const CLI::App& root, const CLI::ParseError& problem) {
       names += fmt::format("{}{}", names.empty() ? "" : ", ", kind->get_name());
     return fmt::format("{}: found nothing behind it, expected one of {}", verb.app->get_name(), names) + see;
   }
-  std::string text = one_line(problem.what());
+  std::string text = in_our_words(one_line(problem.what()));
   const std::size_t colon = text.find(": ");
   if (text.find("At Most 1 required but received") != std::string::npos && colon != std::string::npos) {
     text = fmt::format("{}: found several values, expected one", text.substr(0, colon));
@@ -184,14 +207,24 @@ int parse_and_run(int argc, const char* const* argv) {
     declared.push_back({sub, verb.declare(*sub)});
   }
   make_strict(app);
+  const auto is_verb = [&](std::string_view word) {  // or a flag
+    return word.starts_with('-') || std::any_of(declared.begin(), declared.end(), [&](const Declared& verb) {
+             return verb.app->get_name() == word;
+           });
+  };
   // As many other programs have it.
   if (argc > 1 && std::string_view{argv[1]} == "help") {
+    if (argc > 2 && !is_verb(argv[2]))
+      return fail(kBadInput, unknown_word(argv[2], {&app, ""}, app) + " (see `stepcast --help`)");
     std::vector<const char*> words{argv[0]};
     words.insert(words.end(), argv + 2, argv + argc);
     words.push_back("--help");
     return parse_and_run(static_cast<int>(words.size()), words.data());
   }
 
+  // --help and --version would win over a verb that there is not.
+  if (argc > 1 && !is_verb(argv[1]))
+    return fail(kBadInput, unknown_word(argv[1], {&app, ""}, app) + " (see `stepcast --help`)");
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& request) {  // --help and --version arrive as exceptions
@@ -206,6 +239,8 @@ int parse_and_run(int argc, const char* const* argv) {
 
   for (const Declared& verb : declared) {
     if (!verb.app->parsed()) continue;
+    if (const Status pairs = check_pairs(*chosen_verb(app).app); !pairs.ok())
+      return fail(kBadInput, pairs.error().message());
     const Running running{{argv, static_cast<std::size_t>(argc)}};
     const Result<int> result = verb.action();
     if (!result.ok()) {

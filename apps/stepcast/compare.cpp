@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -14,6 +15,8 @@
 #include <fmt/format.h>
 
 #include "stepcast/api/stepcast.h"
+#include "stepcast/base/file.h"
+#include "stepcast/base/one_line.h"
 
 #include "option_values.h"
 #include "report_output.h"
@@ -46,12 +49,35 @@ Result<double> percent_of(const std::string& text) {
       .expected("a share such as 3%");
 }
 
+// One of the two files. A pipe, as of <(stepcast predict ... --json), gives what it holds once.
+class Side {
+ public:
+  explicit Side(std::string file) : file_(std::move(file)) {}
+
+  Result<Forecast> read(const Forecast* beside) {
+    std::error_code ignored;
+    const std::filesystem::file_status status = std::filesystem::status(file_, ignored);
+    const bool is_pipe = std::filesystem::is_fifo(status) || std::filesystem::is_character_file(status);
+    if (!is_pipe) return read_result(file_, {.beside = beside});
+    if (!text_) {
+      constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 28;
+      STEPCAST_ASSIGN(text_, read_file(file_, kMostBytes));
+    }
+    return parse_result_or_log(*text_, file_, {.beside = beside});
+  }
+
+ private:
+  std::string file_;
+  std::optional<std::string> text_;  // of a pipe
+};
+
 // A log of rates takes from the other side how much work a step is, whichever comes first.
 Result<std::pair<Forecast, Forecast>> read_pair(const Options& options) {
-  Result<Forecast> a = read_result(options.a);
-  Result<Forecast> b = read_result(options.b, {.beside = a ? &*a : nullptr});
+  Side side_a{options.a}, side_b{options.b};
+  Result<Forecast> a = side_a.read(nullptr);
+  Result<Forecast> b = side_b.read(a ? &*a : nullptr);
   if (!b) return a ? std::move(b).error() : std::move(a).error();
-  if (!a) a = read_result(options.a, {.beside = &*b});
+  if (!a) a = side_a.read(&*b);
   if (!a) return std::move(a).error();
   return std::pair{*std::move(a), *std::move(b)};
 }
@@ -74,7 +100,8 @@ Result<int> run(const Options& options) {
   if (options.json) {
     print("{}", json);
   } else if (!report.is_markdown()) {
-    print("A  {}\nB  {}\n{}", options.a, options.b, comparison_text(comparison, options.rows));
+    print("A  {}\nB  {}\n{}", in_one_line(options.a), in_one_line(options.b),
+          comparison_text(comparison, options.rows));
     report.note();
   }
   const bool too_far = limit && (!comparison.step_difference_percent ||

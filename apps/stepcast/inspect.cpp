@@ -17,6 +17,7 @@
 
 #include "stepcast/base/byte_source.h"
 #include "stepcast/base/npz_file.h"
+#include "stepcast/base/one_line.h"
 #include "stepcast/base/version.h"
 #include "stepcast/describe/dlrm_job.h"
 #include "stepcast/describe/measured_indices.h"
@@ -168,7 +169,21 @@ std::optional<std::string> refuses_logs(const Options& options) {
 
 // Appends to the text or to the JSON document; nothing where the file is of a rank that nobody asked for.
 Status inspect(const std::string& file, const Options& options, Shown& shown, JsonWriter& json) {
+  std::error_code ignored;
+  const std::filesystem::file_status status = std::filesystem::status(file, ignored);
+  if (std::filesystem::is_fifo(status) || std::filesystem::is_character_file(status)) {
+    return Error::at(file, "")
+        .found("a pipe or a device, which can be read once")
+        .expected("a file")
+        .advice("write what comes out of it to a file first");
+  }
   const std::string beginning = beginning_of(file);
+  if (beginning.empty() && std::filesystem::is_regular_file(status) &&
+      std::filesystem::file_size(file, ignored) == 0) {
+    return Error::at(file, "")
+        .found("an empty file")
+        .expected("a trace, a training log or a table of embedding tables");
+  }
   if (looks_like_embedding_tables(beginning)) {
     STEPCAST_ASSIGN(const std::vector<EmbeddingTable> tables, read_embedding_tables(file));
     if (options.json) {
@@ -317,7 +332,7 @@ Result<int> run(Options options) {
     if (options.json) {
       json.begin_object().field("file", file).field("error", problem).end_object();
     } else if (files.to_read.size() + files.others.size() > 1) {
-      shown.text = problem + "\n";
+      shown.text = in_one_line(problem) + "\n";
     }
   };
   const auto print_text = [&] {
@@ -325,6 +340,11 @@ Result<int> run(Options options) {
     print("{}{}", printed ? "\n" : "", shown.text);
     printed = true;
   };
+  if ((!options.tables.empty() || options.batch_samples > 0) &&
+      std::none_of(files.to_read.begin(), files.to_read.end(), is_npz)) {
+    return Error{fmt::format("{} is for .npz files of indices, and none is named",
+                             options.tables.empty() ? "--batch" : "--tables")};
+  }
   const Result<std::vector<MeasuredIndices>> indices = indices_of(options, files.to_read);
   const MeasuredIndices* data_set = indices && indices->size() > 1 ? &indices->back() : nullptr;
   for (std::size_t i = 0; i < files.to_read.size(); ++i) {

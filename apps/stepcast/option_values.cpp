@@ -68,7 +68,8 @@ std::string spell_out_number(std::string& text) {
     for (const auto& [letter, factor] : kLetters) {
       if (letter != spelled.letter) continue;
       const double value = spelled.value * factor;
-      if (std::abs(value) > kMostNumber) break;
+      if (std::abs(value) > kMostNumber)
+        return fmt::format("found `{}`, expected at most {:g}", text.substr(0, 40), kMostNumber);
       text = fmt::format("{}", value);
       return {};
     }

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/one_line.h"
 #include "stepcast/platform/platform_file.h"
 
 namespace stepcast::cli {
@@ -98,7 +99,7 @@ Status PlatformOutput::write_part(Platform part, const Platform& calibrated) con
 
 std::string PlatformOutput::note() const {
   if (!file_) return {};
-  return fmt::format("Written to {}{}", file_->path().string(),
+  return fmt::format("Written to {}{}", in_one_line(file_->path().string()),
                      is_update_ ? ", with all that it extended" : "");
 }
 

@@ -12,11 +12,13 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/one_line.h"
 #include "stepcast/base/output_file.h"
 #include "stepcast/base/units.h"
 #include "stepcast/describe/dlrm_job.h"
 #include "stepcast/describe/megatron.h"
 #include "stepcast/describe/software_defaults.h"
+#include "stepcast/plan/layout_cures.h"
 #include "stepcast/plan/layout_plan.h"
 #include "stepcast/plan/nearby_layouts.h"
 #include "stepcast/plan/restriction_words.h"
@@ -72,28 +74,42 @@ Result<Job> job_of(const Options& options) {
   job.settings = over(words.settings, job.settings);
   job.not_modelled = std::move(words.not_modelled);
   // fp8 and fp4 are products on top of what is left in 16 bits.
+  std::optional<DType> listed;
   for (const std::string& word : options.space.dtypes) {
-    if (word == "fp16" || word == "fp32" || word == "bf16") {
-      job.settings.dtype = parse_dtype(word);
-      break;
+    if (word != "fp16" && word != "fp32" && word != "bf16") continue;
+    if (words.settings.dtype && parse_dtype(word) != *words.settings.dtype) {
+      return Error{
+          fmt::format("--dtype {} and --{} contradict each other", word, to_string(*words.settings.dtype))}
+          .advice("leave one of the two out");
     }
+    if (!listed) listed = parse_dtype(word);
   }
+  if (listed) job.settings.dtype = listed;
   return job;
 }
 
-Result<Platform> platform_of(const std::string& name, const Options& options) {
+// By its own name, or by that of the node which a GPU stands for.
+Result<NamedPlatform> platform_of(const std::string& name, const Options& options) {
   STEPCAST_ASSIGN(Platform platform, load_platform(name));
+  NamedPlatform found{name, std::move(platform)};
+  const bool one_gpu = options.n_gpus == std::vector<std::int64_t>{1};
+  if (const auto node = node_instead_of(found.platform, one_gpu ? 1 : 2)) {
+    found.name = *node;
+    STEPCAST_ASSIGN(found.platform, load_platform(*node));
+  }
   if (options.gpus_per_node) {
     std::string note;
-    adapt_to({.gpus_per_node = *options.gpus_per_node}, platform, note);
-    STEPCAST_TRY(platform.check());
+    adapt_to({.gpus_per_node = *options.gpus_per_node}, found.platform, note);
+    STEPCAST_TRY(found.platform.check());
   }
-  return platform;
+  return found;
 }
 
 std::vector<std::filesystem::path> inputs_of(const Options& options) {
   std::vector<std::filesystem::path> inputs;
-  for (const std::string& file : {options.job.model, options.from}) {
+  std::vector<std::string> files = options.platforms;
+  files.insert(files.end(), {options.job.model, options.from});
+  for (const std::string& file : files) {
     std::error_code ignored;
     if (std::filesystem::is_regular_file(file, ignored)) inputs.emplace_back(file);
   }
@@ -108,8 +124,8 @@ Result<int> run_training(const Options& options, const PlanRequest& request, Tra
   }
   std::vector<NamedPlatform> platforms;
   for (const std::string& name : options.platforms) {
-    STEPCAST_ASSIGN(Platform platform, platform_of(name, options));
-    platforms.push_back({name, std::move(platform)});
+    STEPCAST_ASSIGN(NamedPlatform platform, platform_of(name, options));
+    platforms.push_back(std::move(platform));
   }
   std::optional<ProgressLine> progress{std::in_place, "plan a training"};
   STEPCAST_ASSIGN(const TrainingPlan plan, plan_training(request, platforms, options.n_gpus, goal));
@@ -123,9 +139,6 @@ Result<int> run_training(const Options& options, const PlanRequest& request, Tra
 
 Status check_options(const Options& options) {
   const bool trains = options.goal.tokens > 0;
-  if (!trains && (!options.within.empty() || options.goal.price_per_gpu_hour)) {
-    return Error{"--within and --gpu-hour-price belong to a training"}.advice("add --train-tokens");
-  }
   if (!trains && (options.n_gpus.size() > 1 || options.platforms.size() > 1)) {
     return Error{"several numbers of GPUs or platforms are compared by what a training takes on them"}.advice(
         "add --train-tokens, or name one");
@@ -154,13 +167,22 @@ Status check_options(const Options& options) {
   return Ok{};
 }
 
-// The step of the layout that runs now, where it can run on the platform.
-std::optional<double> step_us(const RunningLayout& running, const Platform& platform,
-                              const StepAssumptions& assumptions) {
+// The layout that runs now, with its time where it can run on the platform, and the faster ones near it.
+LayoutNow layout_now(const RunningLayout& running, const LayoutPlan& plan, const Platform& platform,
+                     const StepAssumptions& assumptions) {
+  LayoutNow now;
+  now.point = point_of(running.layout, platform.node.gpus_per_node);
   StepModel steps{platform, assumptions};
   const Result<StepPrediction> step = steps.predict(running.model, running.layout);
-  if (!step.ok()) return std::nullopt;
-  return step->step.time.value();
+  if (!step.ok()) {
+    now.why_not = step.error().message();
+    return now;
+  }
+  now.step_us = step->step.time.value();
+  for (const NearbyLayout& n : nearby_layouts(plan.found.priced, now.point)) {
+    if (n.layout.step_us < now.step_us) now.nearby.push_back(n);
+  }
+  return now;
 }
 
 Result<int> run(const Options& options) {
@@ -178,7 +200,8 @@ Result<int> run(const Options& options) {
   }
   if (options.goal.tokens > 0) return run_training(options, request, options.goal);
 
-  STEPCAST_ASSIGN(const Platform platform, platform_of(options.platforms.front(), options));
+  STEPCAST_ASSIGN(const NamedPlatform named, platform_of(options.platforms.front(), options));
+  const Platform& platform = named.platform;
   std::optional<OutputFile> csv;
   if (!options.csv.empty()) {
     std::vector<std::filesystem::path> inputs = platform.files;
@@ -186,10 +209,6 @@ Result<int> run(const Options& options) {
     if (!options.from.empty()) inputs.emplace_back(options.from);
     STEPCAST_ASSIGN(csv, OutputFile::at(options.csv, inputs));
   }
-  if (!options.csv.empty() && !options.report.file.empty() &&
-      std::filesystem::path{options.csv}.lexically_normal() ==
-          std::filesystem::path{options.report.file}.lexically_normal())
-    return Error::at(options.csv, "", "is the place of --csv and of --report").advice("name two files");
   STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.report, inputs_of(options)));
   std::optional<RunningLayout> running;
   if (!options.from.empty()) {
@@ -207,25 +226,22 @@ Result<int> run(const Options& options) {
   for (const std::string& setting : request.job.not_modelled) {
     plan.notes.push_back(fmt::format("not modelled: {}", setting));
   }
+  if (plan.found.priced.empty()) return why_none(plan, layout_cures(request, platform));
   if (csv) STEPCAST_TRY(csv->write(options.csv.ends_with(".jsonl") ? plan_jsonl(plan) : plan_csv(plan)));
   offer_table("priced", [&] { return plan_csv(plan); });
-  const PlanSubject subject{options.platforms.front(), platform.device.name, options.top};
-  const bool any = !plan.found.priced.empty();
-  if (report.is_wanted() && any) STEPCAST_TRY(report.give(plan_document(plan, subject)));
-  if (report.is_markdown() && any) return kSuccess;
+  if (named.name != options.platforms.front())
+    plan.notes.push_back(node_note(options.platforms.front(), named.name));
+  PlanSubject subject{named.name, platform.device.name, options.top};
+  if (running) subject.now = layout_now(*running, plan, platform, request.assumptions);
+  if (report.is_wanted()) STEPCAST_TRY(report.give(plan_document(plan, subject)));
+  if (report.is_markdown()) return kSuccess;
   if (options.json) {
     print("{}", plan_json(plan, subject));
     return kSuccess;
   }
-  if (!any) return why_none(plan);
   print("{}", plan_text(plan, subject));
-  if (running) {
-    const LayoutPoint from = point_of(running->layout, platform.node.gpus_per_node);
-    if (const auto now_us = step_us(*running, platform, request.assumptions)) {
-      print("{}", nearby_text(from, *now_us, nearby_layouts(plan.found.priced, from)));
-    }
-  }
-  if (csv) print("\nAll {} priced layouts written to {}\n", plan.found.priced.size(), options.csv);
+  if (csv)
+    print("\nAll {} priced layouts written to {}\n", plan.found.priced.size(), in_one_line(options.csv));
   report.note();
   return kSuccess;
 }

@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/api/stepcast.h"
+#include "stepcast/base/one_line.h"
 #include "stepcast/describe/dlrm_job.h"
 #include "stepcast/logs/logged_run.h"
 #include "stepcast/report/batch_series.h"
@@ -103,13 +104,22 @@ Result<int> run_log(const Options& options) {
   print("{}", options.json ? predicted_log_json(predicted.forecast, *predicted.run, predicted.comparison)
                            : predicted_log_text(predicted.forecast, *predicted.run, predicted.comparison));
   if (!options.timeline.empty() && !options.json) {
-    print("\nTimeline written to {}: open it at https://ui.perfetto.dev\n", options.timeline);
+    print_timeline_note(options.timeline);
   }
   if (!options.json) report.note();
   return kSuccess;
 }
 
 Status check_options(const Options& options) {
+  if (options.sensitivity && options.json) {
+    for (const char* flag :
+         {"--explain", "--published", "--train-tokens", "--train-samples", "--train-iterations"}) {
+      if (options.app->get_option(flag)->count() > 0)
+        return Error{
+            fmt::format("--sensitivity --json prints sensitivities alone, without what {} asks for", flag)}
+            .advice("ask twice, or leave out --json");
+    }
+  }
   const bool traces = !options.traces.places.empty();
   for (const CLI::Option* option : options.app->get_options()) {
     if (option->count() == 0 || option->get_lnames().empty()) continue;
@@ -201,7 +211,8 @@ Result<int> predict_batches(const Options& options, PredictTraceRequest request,
 // Which ranks share a file: those of a class do the same.
 void note_chakra(const Options& options, const Forecast& forecast) {
   if (options.chakra.empty() || options.json) return;
-  print("\nChakra traces written to {}\n", (std::filesystem::path{options.chakra} / "step.*.et").string());
+  print("\nChakra traces written to {}\n",
+        in_one_line((std::filesystem::path{options.chakra} / "step.*.et").string()));
   if (options.chakra_per_rank) {
     print("  one of every rank; their process groups stand in comm_groups.json\n");
     return;
@@ -300,7 +311,7 @@ Result<int> run_dlrm(const Options& options) {
   }
   print("{}", options.json ? forecast_json(answer.forecast) : forecast_text(answer.forecast));
   if (!options.timeline.empty() && !options.json) {
-    print("\nTimeline written to {}: open it at https://ui.perfetto.dev\n", options.timeline);
+    print_timeline_note(options.timeline);
   }
   if (!options.json) report.note();
   return kSuccess;
@@ -344,7 +355,7 @@ Result<int> run(const Options& options) {
       if (options.sensitivity) print("{}", sensitivity_text(sensitive.sensitivity));
     }
     if (!options.timeline.empty() && !options.json) {
-      print("\nTimeline written to {}: open it at https://ui.perfetto.dev\n", options.timeline);
+      print_timeline_note(options.timeline);
     }
     note_chakra(options, sensitive.forecast);
     if (!options.json) report.note();
@@ -379,7 +390,7 @@ Result<int> run(const Options& options) {
   print("{}", forecast_text(forecast));
   if (options.sensitivity) print("{}", sensitivity_text(sensitive.sensitivity));
   if (!options.timeline.empty()) {
-    print("\nTimeline written to {}: open it at https://ui.perfetto.dev\n", options.timeline);
+    print_timeline_note(options.timeline);
   }
   note_chakra(options, forecast);
   report.note();

@@ -124,9 +124,11 @@ void declare_predict_options(CLI::App& app, PredictOptions& options) {
   app.add_option("--seq,--seq-length", options.request.job.settings.seq_len_tokens, "tokens per sequence")
       ->check(above_zero);
   app.add_option("--lora-rank", options.request.job.settings.lora_rank,
-                 "rank of low-rank adapters (LoRA) on attention; the weights of the model are frozen");
+                 "rank of low-rank adapters (LoRA) on attention; the weights of the model are frozen")
+      ->check(above_zero);
   app.add_option("--packed-mean-tokens", options.request.job.settings.packed_mean_tokens,
-                 "mean length of the sequences that are packed into one of --seq tokens");
+                 "mean length of the sequences that are packed into one of --seq tokens")
+      ->check(above_zero);
   app.add_option("--dtype", options.dtype,
                  "bf16, fp16, fp32, or fp8 or fp4 (products alone, on top of bf16); --trace: tf32, too")
       ->check(CLI::IsMember({"bf16", "fp16", "fp32", "fp8", "fp4", "tf32"}));
@@ -184,7 +186,8 @@ void declare_predict_options(CLI::App& app, PredictOptions& options) {
                  "selective (the core of attention does)")
       ->check(CLI::IsMember({"full", "selective"}));
   app.add_option("--data-parallel-ranks", options.traces.data_parallel_ranks,
-                 "--trace: so many ranks join the transfers that all recorded ranks share");
+                 "--trace: so many ranks join the transfers that all recorded ranks share")
+      ->check(above_zero);
   app.add_option("--links-of", options.traces.links_of,
                  "--trace: transfers go over the links of this platform, PCIe instead of NVLink say");
   app.add_option("--rank-platform", options.traces.rank_platforms,

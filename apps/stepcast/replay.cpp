@@ -33,10 +33,6 @@ Result<int> run(const Options& options) {
   if (!options.ranks.empty()) {
     STEPCAST_ASSIGN(request.ranks, parse_ranks(options.ranks));
   }
-  if (request.timeline_with_measured && options.timeline.empty()) {
-    return Error{
-        "--with-measured needs --timeline FILE: it puts the measured timeline beside the simulated one"};
-  }
   STEPCAST_ASSIGN(const ReportOutput page, ReportOutput::at(options.page, request.places));
   request.pictures = page.is_wanted();
   const Session session;
@@ -57,7 +53,7 @@ Result<int> run(const Options& options) {
     print("{}", options.json ? replay_json(analysis) : replay_text(analysis, options.report));
   }
   if (!options.timeline.empty() && !options.json) {
-    print("\nTimeline written to {}: open it at https://ui.perfetto.dev\n", options.timeline);
+    print_timeline_note(options.timeline);
   }
   if (!options.json) page.note();
   return kSuccess;

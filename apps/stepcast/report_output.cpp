@@ -1,5 +1,6 @@
 #include "report_output.h"
 
+#include "stepcast/base/one_line.h"
 #include "stepcast/report/html/page.h"
 
 #include "command_line.h"
@@ -35,7 +36,8 @@ Status ReportOutput::give(ReportDocument document) const {
 }
 
 void ReportOutput::note() const {
-  if (file_ && !markdown_) print("\nReport written to {}: open it in a browser\n", file_->path().string());
+  if (file_ && !markdown_)
+    print("\nReport written to {}: open it in a browser\n", in_one_line(file_->path().string()));
 }
 
 }  // namespace stepcast::cli

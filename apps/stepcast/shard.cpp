@@ -11,11 +11,13 @@
 
 #include "stepcast/base/file.h"
 #include "stepcast/base/json_writer.h"
+#include "stepcast/base/one_line.h"
 #include "stepcast/base/output_file.h"
 #include "stepcast/base/units.h"
 #include "stepcast/base/version.h"
 #include "stepcast/describe/dlrm_job.h"
 #include "stepcast/describe/measured_indices.h"
+#include "stepcast/describe/presets.h"
 #include "stepcast/describe/torchrec_plan.h"
 #include "stepcast/plan/sharders.h"
 #include "stepcast/plan/sharding_search.h"
@@ -49,6 +51,7 @@ struct Options {
   double seconds = SearchOptions{}.max_seconds;
   bool json = false;
   ReportOptions report;
+  const CLI::App* app = nullptr;
 };
 
 struct Candidate {
@@ -260,8 +263,32 @@ ShardingAnswer answer_of(const std::vector<Candidate>& all, const DlrmStepModel&
   return answer;
 }
 
+Status check_options(const Options& options) {
+  if (!is_dlrm_job(options.model) && find_preset(options.model)) {
+    return Error::at("", "--model")
+        .found(fmt::format("`{}`, a transformer", options.model.substr(0, 60)))
+        .expected("a recommendation model")
+        .advice("`stepcast plan` searches the layouts of transformers");
+  }
+  const bool draws = options.sharders.empty() || !options.generate.empty() ||
+                     std::any_of(options.sharders.begin(), options.sharders.end(),
+                                 [](const std::string& s) { return s == "random" || s == "search"; });
+  if (!draws && options.app->get_option("--seed")->count() > 0)
+    return Error{"--seed belongs to the sharders random and search, and to --generate"}.advice(
+        "leave it out");
+  return Ok{};
+}
+
 Result<int> run(const Options& options) {
+  STEPCAST_TRY(check_options(options));
+  STEPCAST_ASSIGN(Platform platform, load_platform(options.platform));
+  std::string platform_note;
+  if (const auto node = node_instead_of(platform, options.n_gpus)) {
+    platform_note = node_note(options.platform, *node);
+    STEPCAST_ASSIGN(platform, load_platform(*node));
+  }
   std::vector<std::filesystem::path> inputs{options.model, options.tables, options.indices};
+  inputs.insert(inputs.end(), platform.files.begin(), platform.files.end());
   inputs.insert(inputs.end(), options.plans.begin(), options.plans.end());
   std::optional<OutputFile> output;
   if (!options.output.empty()) {
@@ -281,7 +308,6 @@ Result<int> run(const Options& options) {
     job.global_batch = options.global_batch;
     job.batch_per_rank.reset();
   }
-  STEPCAST_ASSIGN(Platform platform, load_platform(options.platform));
   if (!options.generate.empty()) {
     STEPCAST_ASSIGN(job.model.tables, generate_task(options.generate, options.n_gpus,
                                                     platform.device.memory_size.value(), options.seed));
@@ -298,18 +324,19 @@ Result<int> run(const Options& options) {
   STEPCAST_ASSIGN(const std::vector<Candidate> all, candidates(options, steps));
   progress.reset();
   const double least_us = steps.least_step_us();
+  if (output && !all.front().step.fits) return Error{"no sharding fits: no plan is written"};
   if (report.is_wanted())
     STEPCAST_TRY(report.give(sharding_document(answer_of(all, steps, options, least_us))));
   if (!report.is_markdown()) {
     print("{}", options.json ? json_of(all, steps, least_us) : text_of(all, steps, least_us));
   }
   if (output) {
-    if (!all.front().step.fits) return Error{"no sharding fits: no plan is written"};
     STEPCAST_TRY(output->write(
         torchrec_plan_json(job.model, all.front().plan, options.n_gpus, steps.gpus_per_node())));
     if (!options.json && !report.is_markdown())
-      print("\nPlan of {} written to {}\n", all.front().plan.name, options.output);
+      print("\nPlan of {} written to {}\n", all.front().plan.name, in_one_line(options.output));
   }
+  if (!platform_note.empty() && !options.json && !report.is_markdown()) print("\nnote: {}\n", platform_note);
   if (!options.json) report.note();
   return kSuccess;
 }
@@ -319,6 +346,7 @@ Result<int> run(const Options& options) {
 Verb shard_verb() {
   return {"shard", "choose how embedding tables are spread over GPUs", [](CLI::App& app) {
             auto options = std::make_shared<Options>();
+            options->app = &app;
             app.add_option("--tables", options->tables,
                            "CSV file of the embedding tables (docs/dlrm.md); default: those of the model");
             app.add_option("--indices", options->indices,

@@ -16,6 +16,7 @@
 #include "stepcast/api/stepcast.h"
 #include "stepcast/base/json_value.h"
 #include "stepcast/base/json_writer.h"
+#include "stepcast/base/one_line.h"
 #include "stepcast/base/output_file.h"
 #include "stepcast/base/version.h"
 #include "stepcast/report/text_table.h"
@@ -136,6 +137,10 @@ Result<int> list(const SweepSpec& spec, const Options& options) {
 
 Result<int> merge(const SweepSpec& spec, const Options& options) {
   STEPCAST_ASSIGN(const SweepFolder folder, SweepFolder::existing(options.folder, spec));
+  if (folder.would_be_row_file(options.merged)) {
+    return Error::at(options.merged, "", "is called as the rows of a shard are, in their folder")
+        .advice("name another file, such as results.csv");
+  }
   std::vector<std::filesystem::path> inputs = folder.own_files();
   inputs.emplace_back(options.spec);
   STEPCAST_ASSIGN(const OutputFile output, OutputFile::at(options.merged, inputs));
@@ -145,7 +150,8 @@ Result<int> merge(const SweepSpec& spec, const Options& options) {
   STEPCAST_TRY(output.write(text));
   if (!output.is_regular()) return kSuccess;
   STEPCAST_ASSIGN(const Outcome outcome, outcome_of(spec, rows, {}));
-  print("{} rows written to {}\n{}", table_count(outcome.n), options.merged, outcome_text(outcome));
+  print("{} rows written to {}\n{}", table_count(outcome.n), in_one_line(options.merged),
+        outcome_text(outcome));
   return kSuccess;
 }
 
@@ -183,6 +189,10 @@ Result<int> one_point(const SweepSpec& spec, const Options& options) {
 }
 
 Result<int> run(const Options& options) {
+  if (options.json && !options.lists && !options.status && options.point.empty()) {
+    return Error{"--json is of --list and --status"}.advice(
+        "leave it out: rows are JSON, --merge writes them to one file");
+  }
   STEPCAST_ASSIGN(const SweepSpec spec, read_sweep(options.spec));
   if (options.lists) return list(spec, options);
   if (!options.point.empty()) return one_point(spec, options);
@@ -208,12 +218,12 @@ Result<int> run(const Options& options) {
   progress.reset();
   const SweepShard& shard = sweep.shard;
   const std::string origin = shard.origin.empty() ? "" : fmt::format(" (by {})", shard.origin);
-  print("{}: {} points", options.spec, table_count(spec.points.size()));
+  print("{}: {} points", in_one_line(options.spec), table_count(spec.points.size()));
   if (spec.n_repeated > 0) print(", {} combinations were one of them again", table_count(spec.n_repeated));
   if (shard.count > 1)
     print("; shard {}/{}{}: {}", shard.index, shard.count, origin, table_count(report.n_points));
   print("\n{} had a row before, {} were run: {}\n", table_count(report.n_before), table_count(report.n_run),
-        report.file.string());
+        in_one_line(report.file.string()));
   STEPCAST_ASSIGN(const SweepFolder folder, SweepFolder::existing(options.folder, spec));
   STEPCAST_ASSIGN(const SweepRows rows, folder.rows(spec));
   STEPCAST_ASSIGN(const Outcome outcome, outcome_of(spec, rows, shard));
@@ -257,10 +267,19 @@ Verb sweep_verb() {
             app, "--merge", options->merged,
             "write the rows of all shards to one file instead, .jsonl or .csv, in the order of "
             "the spec");
-        app.add_flag("--list", options->lists, "print the points instead")->excludes(merged);
-        app.add_flag("--status", options->status, "print how many are done instead")->excludes(merged);
-        app.add_option("--point", options->point, "print the row of this point instead, by its id")
-            ->excludes(merged);
+        CLI::Option* lists = app.add_flag("--list", options->lists, "print the points instead");
+        CLI::Option* status = app.add_flag("--status", options->status, "print how many are done instead");
+        CLI::Option* point =
+            app.add_option("--point", options->point, "print the row of this point instead, by its id");
+        // Each is instead of a run and of the others.
+        const std::vector<CLI::Option*> instead{merged, lists, status, point};
+        for (CLI::Option* one : instead) {
+          for (CLI::Option* other : instead) {
+            if (one != other) one->excludes(other);
+          }
+          for (const char* of_run : {"--shard", "--shards", "--extend"})
+            one->excludes(app.get_option(of_run));
+        }
         app.add_flag("--json", options->json, "with --list, --status: as JSON");
         return [options] { return run(*options); };
       }};

@@ -145,7 +145,13 @@ Verb validate_verb() {
   return {
       "validate", "score predictions against measured data", [](CLI::App& app) {
         auto options = std::make_shared<Options>();
-        app.add_option("SUITE", options->suite, fmt::format("one of {}", suite_names()))->required();
+        app.add_option("SUITE", options->suite, fmt::format("one of {}", suite_names()))
+            ->check([](const std::string& suite) {
+              return find_suite(suite)
+                         ? std::string{}
+                         : fmt::format("found `{}`, expected one of {}", suite.substr(0, 40), suite_names());
+            })
+            ->required();
         app.add_option("--data", options->data, "folder or file with the measured data")->required();
         app.add_flag("--json", options->json, "print one JSON object (docs/json.md)");
         add_output_option(app, "--rows", options->rows, "write every row with measured and predicted as CSV");

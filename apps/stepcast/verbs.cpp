@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdio>
 
+#include "stepcast/base/one_line.h"
+
 #include "in_process.h"
 
 namespace stepcast::cli {
@@ -29,6 +31,10 @@ void print_text(std::string_view text) {
     return;
   }
   std::fwrite(safe.data(), 1, safe.size(), stdout);
+}
+
+void print_timeline_note(std::string_view file) {
+  print("\nTimeline written to {}: open it at https://ui.perfetto.dev\n", in_one_line(file));
 }
 
 std::vector<Verb> builtin_verbs() {

@@ -54,6 +54,9 @@ void print(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
   print_text(fmt::format(format, std::forward<Arguments>(arguments)...));
 }
 
+// "Timeline written to step.json: open it at ...", behind the text of an answer.
+void print_timeline_note(std::string_view file);
+
 using Action = std::function<Result<int>()>;
 
 struct Verb {

@@ -47,5 +47,27 @@ TEST(Compare, FindsNothingBetweenAForecastAndItself) {
               c.critical_path.empty());
 }
 
+// A keeps the two longest of a path of 10 ms: that it lacks "third" says nothing of it. B holds its whole path, so "first"
+// took no time there.
+TEST(Compare, SaysNothingOfWhatOneSideCutOff) {
+  Forecast a = made(20, 10, 4), b = made(16, 9, 1);
+  a.critical_path = {.length_ms = 10, .by_name = {{"first", 4, 1}, {"second", 3, 1}}};
+  b.critical_path = {.length_ms = 7, .by_name = {{"second", 5, 1}, {"third", 2, 1}}};
+  a.n_collectives = 40;
+  a.collectives = {{.name = "all_reduce", .ordinal = 1, .transfer_us = 500}};
+  b.n_collectives = 1;
+  b.collectives = {{.name = "all_gather", .ordinal = 1, .transfer_us = 50}};
+  const Comparison c = compare(a, b);
+  EXPECT_THAT(c.critical_path,
+              ElementsAre(Difference{"name: first", 4, 0}, Difference{"name: second", 3, 5}));
+  EXPECT_THAT(c.collectives, ElementsAre(Difference{"all_reduce #1 transfer", 0.5, 0}));
+}
+
+TEST(Compare, WritesThousandsApart) {
+  const Forecast a = made(2015.52, 1010, 4), b = made(1234567.89, 9, 1);
+  EXPECT_THAT(compare(a, b).verdict, ::testing::HasSubstr("(1,234,567.9 against 2,015.5 ms)"));
+  EXPECT_THAT(compare(b, made(999.94, 1, 1)).verdict, ::testing::HasSubstr("(999.9 against 1,234,567.9 ms)"));
+}
+
 }  // namespace
 }  // namespace stepcast

@@ -62,6 +62,10 @@ TEST(Schemas, Plan) {
   const std::string document =
       printed({"plan", "--model", "llama-3-8b", "--gpus", "16", "--gbs", "64", "--seq", "4096", "--json"});
   EXPECT_THAT(violations_of("plan.json", document), IsEmpty());
+  const std::string script = (source_dir() / "tests" / "describe" / "scripts" / "bare_flags.sh").string();
+  const std::string from = printed({"plan", "--from", script, "--gpus", "8", "--json"});
+  EXPECT_THAT(violations_of("plan.json", from), IsEmpty());
+  EXPECT_THAT(from, ::testing::HasSubstr(R"("nearby": [)"));
   const std::string training =
       printed({"plan", "--model", "llama-3-8b", "--gpus", "1,16", "--gbs", "64", "--seq", "4096",
                "--train-tokens", "1e11", "--within", "30d", "--gpu-hour-price", "2", "--json"});
@@ -98,12 +102,11 @@ TEST(Schemas, Inspect) {
   const std::string pipeline =
       (source_dir() / "fuzz" / "corpus" / "pipeline_timeline" / "two_ranks.json").string();
   EXPECT_THAT(violations_of("inspect.json", printed({"inspect", "--json", pipeline})), IsEmpty());
-  for (const char* file : {"table_indices/deflated.npz", "embedding_tables/two"}) {
-    const std::string seed = (source_dir() / "fuzz" / "corpus" / file).string();
-    EXPECT_THAT(violations_of("inspect.json", printed({"inspect", "--json", "--batch", "2", seed})),
-                IsEmpty())
-        << file;
-  }
+  const std::string indices = (source_dir() / "fuzz" / "corpus" / "table_indices" / "deflated.npz").string();
+  EXPECT_THAT(violations_of("inspect.json", printed({"inspect", "--json", "--batch", "2", indices})),
+              IsEmpty());
+  const std::string tables = (source_dir() / "fuzz" / "corpus" / "embedding_tables" / "two").string();
+  EXPECT_THAT(violations_of("inspect.json", printed({"inspect", "--json", tables})), IsEmpty());
   const std::string operations =
       printed({"inspect", "--operations", "--json", (folder / "et_rank0.json.gz").string()});
   EXPECT_THAT(violations_of("inspect.json", operations), IsEmpty());

@@ -56,7 +56,7 @@ TEST(LoggedTimes, SeesASlowDrift) {
   EXPECT_TRUE(t.stalls.empty());
   EXPECT_EQ(t.warm_up, 0U);
   // 31 of 32 blocks of 10 steps: 155 ms of a median of 1080.25
-  EXPECT_NEAR(t.trend_percent, 100 * 155 / 1080.25, 1e-6);
+  EXPECT_NEAR(t.trend_percent.value(), 100 * 155 / 1080.25, 1e-6);
 }
 
 TEST(LoggedTimes, TellsLateRepeatsFromARestart) {

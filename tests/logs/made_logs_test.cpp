@@ -29,7 +29,7 @@ TEST_P(MadeLogs, AreReadAsTheyWereMade) {
   EXPECT_EQ(to_string(run->times.format), made.framework) << made.what;
   EXPECT_NEAR(run->times.median_ms / made.median_ms, 1, 1e-3) << made.what;
   EXPECT_FALSE(run->times.from_clock) << made.what;
-  EXPECT_NEAR(run->times.trend_percent, 0, 0.5) << made.what;
+  EXPECT_NEAR(run->times.trend_percent.value_or(0), 0, 0.5) << made.what;
   std::vector<std::uint32_t> stalls;
   for (const LoggedStall& stall : run->times.stalls) {
     if (stall.between_steps) continue;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <utility>
 #include <variant>
 
@@ -11,31 +12,62 @@
 namespace stepcast {
 namespace {
 
+bool is_larger(const Difference& x, const Difference& y) {
+  return std::abs(x.difference_ms()) > std::abs(y.difference_ms());
+}
+
+// Forecasts keep the longest of long lists alone. What only one side has, where the other has cut its list off, is not
+// known to be new there, and nothing is said of it.
+struct Cut {
+  bool a = false, b = false;
+};
+
+Cut cut_names(const Forecast& a, const Forecast& b) {
+  const auto is_cut = [](const ForecastPath& path) {
+    double sum = 0;
+    for (const ForecastShare& share : path.by_name) sum += share.time_ms;
+    constexpr double kRounded = 1e-6;  // of the path, as documents round
+    return sum < (1 - kRounded) * path.length_ms;
+  };
+  return {is_cut(a.critical_path), is_cut(b.critical_path)};
+}
+
+Cut cut_collectives(const Forecast& a, const Forecast& b) {
+  return {a.collectives.size() < a.n_collectives, b.collectives.size() < b.n_collectives};
+}
+
 // Joins both sides by key.
 class Joined {
  public:
-  void add_a(const std::string& key, double ms) { both_[key].first += ms; }
-  void add_b(const std::string& key, double ms) { both_[key].second += ms; }
+  explicit Joined(Cut cut) : cut_(cut) {}
+  void add_a(const std::string& key, double ms) { add(both_[key].a, ms); }
+  void add_b(const std::string& key, double ms) { add(both_[key].b, ms); }
 
   std::vector<Difference> sorted() const {
     std::vector<Difference> list;
     for (const auto& [key, times] : both_) {
-      if (times.first != times.second) list.push_back({key, times.first, times.second});
+      if ((cut_.a && !times.a) || (cut_.b && !times.b)) continue;
+      const double a_ms = times.a.value_or(0), b_ms = times.b.value_or(0);
+      if (a_ms != b_ms) list.push_back({key, a_ms, b_ms});
     }
-    std::stable_sort(list.begin(), list.end(), [](const Difference& x, const Difference& y) {
-      return std::abs(x.difference_ms()) > std::abs(y.difference_ms());
-    });
+    std::stable_sort(list.begin(), list.end(), is_larger);
     return list;
   }
 
  private:
-  std::map<std::string, std::pair<double, double>> both_;
+  struct Times {
+    std::optional<double> a, b;
+  };
+  static void add(std::optional<double>& to, double ms) { to = to.value_or(0) + ms; }
+
+  Cut cut_;
+  std::map<std::string, Times> both_;
 };
 
 // `list` calls its argument with every key and time of a forecast.
 template <class List>
-std::vector<Difference> differences(const Forecast& a, const Forecast& b, const List& list) {
-  Joined joined;
+std::vector<Difference> differences(const Forecast& a, const Forecast& b, const List& list, Cut cut = {}) {
+  Joined joined{cut};
   list(a, [&](const std::string& key, double ms) { joined.add_a(key, ms); });
   list(b, [&](const std::string& key, double ms) { joined.add_b(key, ms); });
   return joined.sorted();
@@ -95,6 +127,13 @@ std::vector<Explanation> explanations_of(const Forecast& f, double to_ms) {
   return list;
 }
 
+// "12,345.6".
+std::string thousands(double value) {
+  std::string text = fmt::format("{:.1f}", value);
+  for (std::size_t at = text.find('.'); at > 3; at -= 3) text.insert(at - 3, ",");
+  return text;
+}
+
 std::string verdict_of(const Forecast& a, const Forecast& b, const Comparison& c) {
   const bool a_is_log = a.kind == "log", b_is_log = b.kind == "log";
   const bool one_is_log = a_is_log != b_is_log;
@@ -105,13 +144,16 @@ std::string verdict_of(const Forecast& a, const Forecast& b, const Comparison& c
   const double percent = *c.step_difference_percent;
   std::string text;
   if (std::abs(percent) < kSame) {
-    text = fmt::format("{} takes as long as {} ({:.1f} ms)", other, first, c.b_step_time_ms);
+    text = fmt::format("{} takes as long as {} ({} ms)", other, first, thousands(c.b_step_time_ms));
   } else {
-    text = fmt::format("{} takes {:.1f} % {} than {} ({:.1f} against {:.1f} ms)", other, std::abs(percent),
-                       percent > 0 ? "longer" : "less", first, c.b_step_time_ms, c.a_step_time_ms);
+    text = fmt::format("{} takes {} % {} than {} ({} against {} ms)", other, thousands(std::abs(percent)),
+                       percent > 0 ? "longer" : "less", first, thousands(c.b_step_time_ms),
+                       thousands(c.a_step_time_ms));
   }
   if (!c.parts.empty() && std::abs(percent) >= kSame) {
-    text += fmt::format(", most of it {} ({:+.1f} ms)", c.parts.front().key, c.parts.front().difference_ms());
+    const double most = c.parts.front().difference_ms();
+    text += fmt::format(", most of it {} ({}{} ms)", c.parts.front().key, most < 0 ? "-" : "+",
+                        thousands(std::abs(most)));
   }
   const bool bands = c.a_p90_ms > c.a_p10_ms || c.b_p90_ms > c.b_p10_ms;
   if (bands) {
@@ -154,17 +196,27 @@ Comparison compare(const Forecast& a, const Forecast& b) {
   c.rank_classes = differences(a, b, [](const Forecast& f, auto add) {
     for (const ForecastClass& rank_class : f.classes) add(rank_class.name, rank_class.window_ms);
   });
-  c.collectives = differences(a, b, [](const Forecast& f, auto add) {
-    for (const ForecastCollective& collective : f.collectives) {
-      const std::string key = fmt::format("{} #{}", collective.name, collective.ordinal);
-      add(key + " wait", collective.longest_wait_us * 1e-3);
-      add(key + " transfer", collective.transfer_us * 1e-3);
-    }
-  });
+  c.collectives = differences(
+      a, b,
+      [](const Forecast& f, auto add) {
+        for (const ForecastCollective& collective : f.collectives) {
+          const std::string key = fmt::format("{} #{}", collective.name, collective.ordinal);
+          add(key + " wait", collective.longest_wait_us * 1e-3);
+          add(key + " transfer", collective.transfer_us * 1e-3);
+        }
+      },
+      cut_collectives(a, b));
   c.critical_path = differences(a, b, [](const Forecast& f, auto add) {
     for (const ForecastShare& share : f.critical_path.by_class) add("class: " + share.what, share.time_ms);
-    for (const ForecastShare& share : f.critical_path.by_name) add("name: " + share.what, share.time_ms);
   });
+  const std::vector<Difference> names = differences(
+      a, b,
+      [](const Forecast& f, auto add) {
+        for (const ForecastShare& share : f.critical_path.by_name) add("name: " + share.what, share.time_ms);
+      },
+      cut_names(a, b));
+  c.critical_path.insert(c.critical_path.end(), names.begin(), names.end());
+  std::stable_sort(c.critical_path.begin(), c.critical_path.end(), is_larger);  // of both together
   c.verdict = verdict_of(a, b, c);
   return c;
 }

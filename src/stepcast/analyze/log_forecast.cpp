@@ -12,8 +12,10 @@ Forecast log_forecast(const LoggedRun& run) {
   f.kind = "log";
   f.traces = run.log.file;
   f.step_time_ms = times.median_ms;
-  f.step_time_p10_ms = times.p10_ms;
-  f.step_time_p90_ms = times.p90_ms;
+  if (times.n > 1) {  // one time has no spread
+    f.step_time_p10_ms = times.p10_ms;
+    f.step_time_p90_ms = times.p90_ms;
+  }
   f.source = EstimateSource::measured;
   f.coverage.measured = 1;
   if (run.job && !run.job->gpu.empty()) f.gpu = run.job->gpu;

@@ -324,7 +324,7 @@ Status add_training(Forecast& forecast, const TrainingBudget& budget) {
                             const std::optional<double>& of_step) -> Result<double> {
     if (of_step && *of_step > 0) return amount / *of_step;
     return Error{fmt::format("{} to train on are given, but not how many a step takes", what)}.advice(
-        "give the number of iterations instead");
+        fmt::format("say so (--{}-per-step), or how many steps (--train-iterations)", what));
   };
   if (budget.iterations) {
     training.iterations = *budget.iterations;

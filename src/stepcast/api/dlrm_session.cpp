@@ -15,6 +15,7 @@
 #include "stepcast/api/stepcast.h"
 #include "stepcast/base/file.h"
 #include "stepcast/base/output_file.h"
+#include "stepcast/base/text.h"
 #include "stepcast/describe/dlrm_job.h"
 #include "stepcast/describe/measured_indices.h"
 #include "stepcast/describe/torchrec_plan.h"
@@ -33,6 +34,7 @@ struct Prepared {
   DlrmJob job;
   Platform platform;
   DlrmStepModel steps;
+  std::string note;  // how the platform is not the one that was named; empty: it is
 };
 
 Result<Prepared> prepare(const PredictDlrmRequest& request) {
@@ -56,16 +58,21 @@ Result<Prepared> prepare(const PredictDlrmRequest& request) {
     STEPCAST_ASSIGN(links, load_platform(request.links_of));
   }
   STEPCAST_ASSIGN(Platform platform, load_platform(request.platform));
+  std::string note;
+  if (const auto node = node_instead_of(platform, request.n_gpus)) {
+    note = node_note(request.platform, *node);
+    STEPCAST_ASSIGN(platform, load_platform(*node));
+  }
   if (request.gpus_per_node) {
-    std::string note;
-    adapt_to({.gpus_per_node = *request.gpus_per_node}, platform, note);
+    std::string ignored;
+    adapt_to({.gpus_per_node = *request.gpus_per_node}, platform, ignored);
     STEPCAST_TRY(platform.check());
   }
   STEPCAST_ASSIGN(DlrmStepModel steps,
                   DlrmStepModel::create(job.model, job.training_on(request.n_gpus), platform, request.n_gpus,
                                         assumptions, {}, links ? &*links : nullptr));
   if (what_if != DlrmWhatIf{}) steps.set_what_if(what_if);
-  return Prepared{std::move(job), std::move(platform), std::move(steps)};
+  return Prepared{std::move(job), std::move(platform), std::move(steps), std::move(note)};
 }
 
 // The plan that was given, or one that is found.
@@ -93,7 +100,7 @@ StepPictures pictures_of(const DlrmStepModel& steps) {
 
 Result<ScalingPoint> predict_one(const PredictDlrmRequest& request, StepPictures* pictures = nullptr) {
   STEPCAST_ASSIGN(Prepared prepared, prepare(request));
-  auto& [job, platform, steps] = prepared;
+  auto& [job, platform, steps, note] = prepared;
   std::vector<std::filesystem::path> inputs = platform.files;
   for (const std::string& file : {request.model, request.tables, request.indices, request.plan})
     inputs.emplace_back(file);
@@ -104,6 +111,8 @@ Result<ScalingPoint> predict_one(const PredictDlrmRequest& request, StepPictures
   STEPCAST_ASSIGN(const ShardingPlan plan, plan_of(request, job, steps));
   STEPCAST_ASSIGN(const DlrmStep step, steps.predict(plan));
   Forecast forecast = dlrm_forecast(steps, step, platform, plan, {.collectives = request.collectives});
+  if (!note.empty()) forecast.notes.insert(forecast.notes.begin(), note);
+  if (!request.what_if.empty()) forecast.layout.push_back({"what_if", join(request.what_if)});
   STEPCAST_TRY(add_training(forecast, request.budget));
   if (timeline) {
     const FlatProgram flat{steps.program()};

@@ -38,14 +38,15 @@ Result<PredictedLog> Session::predict(const PredictLogRequest& request) const {
   PredictRequest forecast = request.request;
   forecast.job = run.job->job;
   if (forecast.platform.empty()) forecast.platform = platform_of(run, notes);
+  // A log that says nothing of its layout is taken to have run the one that the forecast chose.
   if (request.pictures) {
-    STEPCAST_ASSIGN(Illustrated shown, illustrate(forecast));
-    result.forecast = std::move(shown.forecast);
-    result.sensitivity = std::move(shown.sensitivity);
-    result.pictures = std::move(shown.pictures);
+    forecast.explained = true;
+    STEPCAST_ASSIGN(result.forecast,
+                    predict(forecast, Extras{&result.sensitivity, &result.pictures, &*run.resolved}));
   } else {
-    STEPCAST_ASSIGN(result.forecast, predict(forecast));
+    STEPCAST_ASSIGN(result.forecast, predict(forecast, Extras{.job = &*run.resolved}));
   }
+  notes.insert(notes.end(), run.job->notes.begin(), run.job->notes.end());
   notes.insert(notes.end(), result.forecast.notes.begin(), result.forecast.notes.end());
   result.forecast.notes = std::move(notes);
   result.measured = log_forecast(run);

@@ -14,6 +14,7 @@
 #include "stepcast/api/stepcast.h"
 #include "stepcast/base/output_file.h"
 #include "stepcast/base/parallel.h"
+#include "stepcast/base/text.h"
 #include "stepcast/describe/layout_choice.h"
 #include "stepcast/platform/platform_choice.h"
 #include "stepcast/predict/predicted_step.h"
@@ -114,17 +115,6 @@ std::optional<std::string> nearest_that_fits(const Job& asked, const ResolvedJob
   return larger ? described(*larger) : std::nullopt;
 }
 
-// A GPU by its own name stands for the node that it is usually sold in where there are several of it.
-Result<std::string> node_of(const std::string& name, const Platform& platform, const ResolvedJob& job,
-                            std::vector<std::string>& notes) {
-  const std::int64_t n_gpus = job.n_gpus.value_or(job.layout.world_size());
-  if (n_gpus < 2 || platform.node.gpus_per_node > 1 || platform.node.network) return name;
-  Result<std::string> node = usual_node_of(platform.device.name);
-  if (!node) return name;
-  notes.push_back(fmt::format("{} is a GPU: taken in a {}, its usual node", name, *node));
-  return node;
-}
-
 // One rank of every class: the others do the same.
 Status write_step_timeline(const OutputFile& file, const PredictedStep& step) {
   Program program = step.program;
@@ -214,8 +204,12 @@ Result<Forecast> Session::predict(const PredictRequest& request, const Extras& e
   STEPCAST_TRY(apply_what_if(request.what_if, assumptions));
   std::vector<std::string> notes;
   STEPCAST_ASSIGN(std::shared_ptr<const Platform> as_shipped, impl_->platform(request.platform));
-  STEPCAST_ASSIGN(const std::string name, node_of(request.platform, *as_shipped, job, notes));
-  STEPCAST_ASSIGN(as_shipped, impl_->platform(name));
+  std::string name = request.platform;
+  if (const auto node = node_instead_of(*as_shipped, job.n_gpus.value_or(job.layout.world_size()))) {
+    notes.push_back(node_note(name, *node));
+    name = *node;
+    STEPCAST_ASSIGN(as_shipped, impl_->platform(name));
+  }
   const std::optional<std::int64_t> gpus_per_node = node_size(request.job, job, *as_shipped);
   STEPCAST_ASSIGN(std::unique_ptr<PricedPlatform> priced, impl_->take(name, gpus_per_node));
   STEPCAST_ASSIGN(const std::optional<OutputFile> timeline,
@@ -242,6 +236,7 @@ Result<Forecast> Session::predict(const PredictRequest& request, const Extras& e
                             .balanced_step_ms = balanced_ms,
                             .cost_ms = forecast.step_time_ms - balanced_ms};
   }
+  if (!request.what_if.empty()) forecast.layout.push_back({"what_if", join(request.what_if)});
   notes.insert(notes.end(), job.notes.begin(), job.notes.end());
   if (as_shipped->node.gpus_per_node != priced->platform->node.gpus_per_node) {
     notes.push_back(fmt::format("nodes of {} GPUs as described; {} has {}",
@@ -268,6 +263,7 @@ Result<Forecast> Session::predict(const PredictRequest& request, const Extras& e
     add_batch_sensitivity(job, steps, *extras.sensitivity);
   }
   if (extras.pictures != nullptr) *extras.pictures = pictures_of(step);
+  if (extras.job != nullptr) *extras.job = job;
   if (timeline) STEPCAST_TRY(write_step_timeline(*timeline, step));
   if (!request.chakra.empty()) {
     const FlatProgram flat{step.program};

@@ -300,6 +300,7 @@ class Session {
   struct Extras {  // filled in, too, where not null
     Sensitivity* sensitivity = nullptr;
     StepPictures* pictures = nullptr;
+    ResolvedJob* job = nullptr;  // with the layout that was chosen
   };
   [[nodiscard]] Result<Forecast> predict(const PredictRequest& request, const Extras& extras) const;
   [[nodiscard]] Result<Forecast> predict(const PredictTraceRequest& request, const Extras& extras) const;

@@ -14,6 +14,7 @@
 #include "stepcast/api/stepcast.h"
 #include "stepcast/base/output_file.h"
 #include "stepcast/base/parallel.h"
+#include "stepcast/base/text.h"
 #include "stepcast/calibrate/overhead_fit.h"
 #include "stepcast/calibrate/published_overheads.h"
 #include "stepcast/describe/layout_choice.h"
@@ -206,6 +207,7 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request, const Extr
                         .tokens_per_step = request.tokens_per_step},
                        flat, times, {.collectives = request.collectives, .path_steps = request.path_steps});
     forecast.notes.insert(forecast.notes.end(), notes.begin(), notes.end());
+    if (!request.what_if.empty()) forecast.layout.push_back({"what_if", join(request.what_if)});
     STEPCAST_TRY(add_training(forecast, request.budget));
     STEPCAST_TRY(add_spread(spread, steps, predict_step, prediction.recorded, prediction.costs, forecast));
     if (extras.sensitivity != nullptr) {

@@ -72,7 +72,10 @@ class TreeConverter {
       }
       result = JsonValue{number->get()};
     } else {
-      result = JsonValue{"a date or time"};
+      return Error::at(name_, fmt::format("line {}", from.source().begin.line))
+          .found("a date or a time")
+          .expected("a text, a number, true or false")
+          .advice("quote it if it is a text");
     }
     result.set_line(from.source().begin.line);
     return result;

@@ -1,6 +1,7 @@
 #include "stepcast/describe/dlrm_job.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <filesystem>
@@ -247,6 +248,15 @@ Result<std::vector<EmbeddingTable>> parse_embedding_tables(std::string_view text
       return Error::at(name, "the header")
           .found(fmt::format("no column {}", column))
           .expected("rows, dim and pooling_factor (docs/dlrm.md)");
+    }
+  }
+  constexpr std::array<std::string_view, 9> kColumns{
+      "name", "rows", "dim", "pooling_factor", "dtype", "skew", "reuse", "reuse_lookups", "longest_bag"};
+  for (const std::string_view column : rows.columns()) {
+    if (std::find(kColumns.begin(), kColumns.end(), column) == kColumns.end()) {
+      return Error::at(name, "the header", "unknown column")
+          .found(fmt::format("`{}`", column.substr(0, 40)))
+          .expected("name, rows, dim, pooling_factor, dtype, skew, reuse, reuse_lookups, longest_bag");
     }
   }
   std::vector<EmbeddingTable> tables;

@@ -371,11 +371,11 @@ class Times {
                      [](const LoggedStall& a, const LoggedStall& b) { return a.line < b.line; });
   }
 
-  // Slope of the medians of blocks, over all of them.
-  double trend(const std::vector<double>& times) const {
+  // Slope of the medians of blocks, over all of them; nothing where they are too few.
+  std::optional<double> trend(const std::vector<double>& times) const {
     constexpr std::size_t kBlocks = 32, kLeast = 8;
     const std::size_t n = std::min(kBlocks, times.size() / 4);
-    if (n < kLeast) return 0;
+    if (n < kLeast) return std::nullopt;
     std::vector<double> middles, slopes;
     for (std::size_t b = 0; b < n; ++b) {
       const auto from = times.begin() + static_cast<std::ptrdiff_t>(b * times.size() / n);
@@ -410,7 +410,7 @@ class Times {
     out_.median_ms = median(times);
     out_.p10_ms = quantile(times, kLow);
     out_.p90_ms = quantile(times, kHigh);
-    out_.trend_percent = kPercent * trend(times) / out_.median_ms;
+    if (const auto slope = trend(times)) out_.trend_percent = kPercent * *slope / out_.median_ms;
     out_.tflops_per_gpu = median(std::move(tflops));
     if (out_.format == LogFormat::torchtitan) {
       out_.tokens_per_s_per_gpu = median(std::move(rates));

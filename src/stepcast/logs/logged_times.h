@@ -44,8 +44,9 @@ struct LoggedTimes {
   std::uint32_t first_step = 0, last_step = 0;
   double steps_per_line = 1;  // a time is the mean of so many steps
   double median_ms = 0, p10_ms = 0, p90_ms = 0;
-  double mean_ms = 0;        // of all steps but warm-up, stalls included
-  double trend_percent = 0;  // how much slower the end is than the begin, of the median (Theil and Sen)
+  double mean_ms = 0;  // of all steps but warm-up, stalls included
+  // How much slower the end is than the begin, of the median (Theil and Sen); nothing: too few times to tell.
+  std::optional<double> trend_percent;
   std::uint64_t warm_up = 0, duplicates = 0, other_batches = 0, earlier_settings = 0;  // left out
   std::vector<LoggedRestart> restarts;
   std::vector<LoggedStall> stalls;                                         // in the order of the log

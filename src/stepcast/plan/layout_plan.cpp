@@ -14,37 +14,80 @@ namespace {
 // A usual batch where nobody says one: four million tokens, and a sequence for every GPU.
 constexpr std::int64_t kUsualBatchTokens = std::int64_t{1} << 22;
 
-template <class Value, class Said>
-void restrict_to(std::optional<std::vector<Value>>& list, const std::optional<Said>& said) {
-  if (said && !list) list = std::vector<Value>{static_cast<Value>(*said)};
+// A list of the search and a flag of one layout that say the same thing; where they differ neither may win silently.
+Error contradiction(std::string_view list, std::string_view flag) {
+  return Error{fmt::format("{} and {} contradict each other", list, flag)}.advice("leave one of the two out");
 }
 
-std::optional<Sharding> said_sharding(const JobSettings& s) {
-  if (s.sharding) return s.sharding;
-  if (s.fully_sharded.value_or(false)) return Sharding::zero3;
-  if (s.zero_stage && *s.zero_stage >= 0 && *s.zero_stage <= 3) return static_cast<Sharding>(*s.zero_stage);
-  if (s.distributed_optimizer) return *s.distributed_optimizer ? Sharding::zero1 : Sharding::none;
+// `is` tells whether a value of the list is what was said.
+template <class Value, class Is>
+Status restrict_to(std::optional<std::vector<Value>>& list, Value said, std::string_view list_flag,
+                   std::string_view said_flag, const Is& is) {
+  if (!list) list = std::vector<Value>{said};
+  return std::all_of(list->begin(), list->end(), is) ? Status{Ok{}} : contradiction(list_flag, said_flag);
+}
+
+template <class Value, class Said>
+Status restrict_to(std::optional<std::vector<Value>>& list, const std::optional<Said>& said,
+                   std::string_view list_flag, std::string_view said_flag) {
+  if (!said) return Ok{};
+  const auto value = static_cast<Value>(*said);
+  return restrict_to(list, value, list_flag, said_flag, [&](Value v) { return v == value; });
+}
+
+// What flags of one layout say, and which flag it was.
+struct SaidSharding {
+  Sharding kind = Sharding::none;
+  std::string_view flag;
+};
+
+std::optional<SaidSharding> said_sharding(const JobSettings& s) {
+  if (s.sharding) return SaidSharding{*s.sharding, "--data-parallel-sharding-strategy"};
+  if (s.fully_sharded.value_or(false)) return SaidSharding{Sharding::zero3, "--use-megatron-fsdp"};
+  if (s.zero_stage && *s.zero_stage >= 0 && *s.zero_stage <= 3)
+    return SaidSharding{static_cast<Sharding>(*s.zero_stage), "--zero-stage"};
+  if (s.distributed_optimizer)
+    return SaidSharding{*s.distributed_optimizer ? Sharding::zero1 : Sharding::none,
+                        "--use-distributed-optimizer"};
+  return std::nullopt;
+}
+
+struct SaidRecompute {
+  Recompute kind = Recompute::none;
+  std::string_view flag;
+};
+
+std::optional<SaidRecompute> said_recompute(const JobSettings& s) {
+  if (s.recompute) return SaidRecompute{*s.recompute, "--recompute-granularity"};
+  if (s.checkpoint_layers.value_or(false)) return SaidRecompute{Recompute::full, "--checkpoint-activations"};
+  if (s.recompute_by_block) return SaidRecompute{Recompute::full, "--recompute-method"};
+  if (s.recompute_modules) return SaidRecompute{Recompute::selective, "--recompute-modules"};
+  if (s.recompute_attention.value_or(false))
+    return SaidRecompute{Recompute::selective, "--recompute-activations"};
   return std::nullopt;
 }
 
 // What the job says by flags of one layout.
-LayoutRestrictions restricted(const JobSettings& s, LayoutRestrictions list) {
-  restrict_to(list.tensor, s.tensor);
-  restrict_to(list.pipeline, s.pipeline);
-  restrict_to(list.context, s.context);
-  restrict_to(list.expert, s.expert);
-  restrict_to(list.expert_tensor, s.expert_tensor);
-  restrict_to(list.micro_batch, s.micro_batch_sequences);
-  restrict_to(list.virtual_stages, s.virtual_stages);
-  restrict_to(list.sequence_parallel, s.sequence_parallel);
-  std::optional<Recompute> recompute = s.recompute;
-  if (!recompute && s.recompute_by_block) recompute = Recompute::full;
-  if (!recompute && s.recompute_modules) recompute = Recompute::selective;
-  restrict_to(list.recomputations, recompute);
-  if (const auto sharding = said_sharding(s); sharding && !list.shardings)
-    list.shardings = std::vector{DataSharding{*sharding, 0}};
-  if (!list.dtypes && s.fp8.value_or(false)) list.dtypes = std::vector{DType::fp8};
-  if (!list.dtypes && s.fp4.value_or(false)) list.dtypes = std::vector{DType::fp4};
+Result<LayoutRestrictions> restricted(const JobSettings& s, LayoutRestrictions list) {
+  STEPCAST_TRY(restrict_to(list.tensor, s.tensor, "--tp", "--tensor-model-parallel-size"));
+  STEPCAST_TRY(restrict_to(list.pipeline, s.pipeline, "--pp", "--pipeline-model-parallel-size"));
+  STEPCAST_TRY(restrict_to(list.context, s.context, "--cp", "--context-parallel-size"));
+  STEPCAST_TRY(restrict_to(list.expert, s.expert, "--ep", "--expert-model-parallel-size"));
+  STEPCAST_TRY(restrict_to(list.expert_tensor, s.expert_tensor, "--etp", "--expert-tensor-parallel-size"));
+  STEPCAST_TRY(restrict_to(list.micro_batch, s.micro_batch_sequences, "--mbs", "--micro-batch-size"));
+  STEPCAST_TRY(
+      restrict_to(list.virtual_stages, s.virtual_stages, "--vp", "--num-virtual-stages-per-pipeline-rank"));
+  STEPCAST_TRY(restrict_to(list.sequence_parallel, s.sequence_parallel, "--sp", "--sequence-parallel"));
+  if (const auto said = said_recompute(s))
+    STEPCAST_TRY(restrict_to(list.recomputations, std::optional{said->kind}, "--recompute", said->flag));
+  if (const auto said = said_sharding(s)) {
+    STEPCAST_TRY(restrict_to(list.shardings, DataSharding{said->kind, 0}, "--sharding", said->flag,
+                             [&](const DataSharding& one) { return one.kind == said->kind; }));
+  }
+  if (s.fp8.value_or(false))
+    STEPCAST_TRY(restrict_to(list.dtypes, std::optional{DType::fp8}, "--dtype", "--fp8-format"));
+  if (s.fp4.value_or(false))
+    STEPCAST_TRY(restrict_to(list.dtypes, std::optional{DType::fp4}, "--dtype", "--fp4-format"));
   return list;
 }
 
@@ -63,6 +106,18 @@ Status check_settings(const JobSettings& s) {
   return Ok{};
 }
 
+// The reason that says most: most layouts of a product are no layout of so many GPUs, which tells nothing where others
+// are.
+const LayoutRejection* telling(const SearchedLayouts& found) {
+  const auto of_others = std::find_if(found.rejections.begin(), found.rejections.end(),
+                                      [](const LayoutRejection& r) { return !r.is_of_degrees; });
+  const LayoutRejection* first = of_others == found.rejections.end() ? nullptr : &*of_others;
+  if (!found.same.empty() && (first == nullptr || found.same.front().count > first->count))
+    first = &found.same.front();
+  if (first == nullptr && !found.rejections.empty()) first = &found.rejections.front();
+  return first;
+}
+
 }  // namespace
 
 Result<LayoutPlan> plan_layouts(const PlanRequest& request, const Platform& platform) {
@@ -72,7 +127,7 @@ Result<LayoutPlan> plan_layouts(const PlanRequest& request, const Platform& plat
   }
   Job job = request.job;
   job.n_gpus.reset();
-  const LayoutRestrictions restrictions = restricted(job.settings, request.restrictions);
+  STEPCAST_ASSIGN(const LayoutRestrictions restrictions, restricted(job.settings, request.restrictions));
 
   // What the job comes to on one GPU: model, sequence length, types.
   STEPCAST_ASSIGN(
@@ -104,6 +159,11 @@ Result<LayoutPlan> plan_layouts(const PlanRequest& request, const Platform& plat
           job, {space.dtypes, space.shardings, space.recomputations, std::move(sequence_parallel)},
           platform.node.gpus_per_node));
   const Bytes memory = request.memory_bytes ? Bytes{*request.memory_bytes} : platform.device.memory_size;
+  if (memory > platform.device.memory_size) {
+    notes.push_back(fmt::format("{:.1f} GiB of memory as said, where {} has {:.1f}: layouts may not fit",
+                                memory.value() / kGiB, platform.device.name,
+                                platform.device.memory_size.value() / kGiB));
+  }
   LayoutPlan plan{std::move(prototypes), std::move(space), {}, {}, {}, {}, memory, std::move(notes)};
   STEPCAST_ASSIGN(plan.found, search_layouts(plan.space, plan.prototypes, platform,
                                              {memory, request.threads, request.assumptions}));
@@ -133,19 +193,18 @@ Error why_none(const LayoutPlan& plan) {
   const SearchedLayouts& found = plan.found;
   Error error{fmt::format("none of the {} layouts runs on {} GPU{}", found.n_layouts(), plan.space.n_gpus,
                           plan.space.n_gpus == 1 ? "" : "s")};
-  const std::vector<LayoutRejection>& most = found.n_too_large > 0 ? found.too_large : found.rejections;
-  if (most.empty()) return error;
-  const LayoutRejection& first = most.front();
   if (found.n_too_large > 0) {
+    const LayoutRejection& first = found.too_large.front();
     return std::move(error)
         .found(fmt::format("{} that do not fit {:.1f} GiB; nearest: {}", found.n_too_large,
                            plan.memory.value() / kGiB, first.example))
         .advice("take more GPUs, a larger device, or wider lists of degrees, sharding and recomputation");
   }
+  const LayoutRejection* first = telling(found);
+  if (first == nullptr) return error;
   return std::move(error)
-      .found(fmt::format("{}{}", first.reason, first.example.empty() ? "" : " (" + first.example + ")"))
-      .advice(first.cure.empty() ? "change the restrictions or the number of GPUs"
-                                 : "nearest: " + first.cure);
+      .found(fmt::format("{}{}", first->reason, first->example.empty() ? "" : " (" + first->example + ")"))
+      .advice("change the restrictions or the number of GPUs");
 }
 
 }  // namespace stepcast

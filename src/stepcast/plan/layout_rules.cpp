@@ -46,9 +46,12 @@ LayoutVerdict check_degrees(LayoutPoint& point, const LayoutSpace& space,
                             const LayoutPrototypes& prototypes) {
   const std::int64_t replica = std::int64_t{point.tensor} * point.pipeline * point.context;
   if (space.n_gpus % replica != 0) {
-    return refused(fmt::format("{} GPUs are not divisible by tensor x pipeline x context", space.n_gpus),
-                   fmt::format("{} x {} x {} = {}", point.tensor, point.pipeline, point.context, replica),
-                   fmt::format("--gpus {}", nearest_multiples(replica, space.n_gpus)));
+    LayoutVerdict verdict =
+        refused(fmt::format("{} GPUs are not divisible by tensor x pipeline x context", space.n_gpus),
+                fmt::format("{} x {} x {} = {}", point.tensor, point.pipeline, point.context, replica),
+                fmt::format("--gpus {}", nearest_multiples(replica, space.n_gpus)));
+    verdict.is_of_degrees = true;
+    return verdict;
   }
   point.data = static_cast<std::int32_t>(space.n_gpus / replica);
   if (point.expert_tensor == point.tensor &&

@@ -15,6 +15,7 @@ struct LayoutVerdict {
   enum class Kind : std::uint8_t { runs, refused, same };
   Kind kind = Kind::runs;
   std::string reason, example, cure;
+  bool is_of_degrees = false;  // refused as the GPUs do not divide
 };
 
 // Of GPUs and degrees alone; `point.data` is filled in if they divide.

@@ -30,6 +30,7 @@ class Tally {
       place->second.reason = std::move(verdict.reason);
       place->second.example = std::move(verdict.example);
       place->second.cure = std::move(verdict.cure);
+      place->second.is_of_degrees = verdict.is_of_degrees;
     }
     place->second.count += count;
   }

@@ -35,6 +35,7 @@ struct LayoutRejection {
   std::string example;  // of the layout that misses least, or that came first; may be empty
   std::string cure;     // the nearest change that makes it run; empty: none is known
   std::uint64_t count = 0;
+  bool is_of_degrees = false;  // its degrees are not those of so many GPUs
 };
 
 struct LayoutSearchOptions {

@@ -9,6 +9,11 @@ namespace stepcast {
 
 Result<RunningLayout> read_running_layout(const std::filesystem::path& file, const Job& given) {
   STEPCAST_ASSIGN(ConfigText text, read_config_text(file));
+  if (text.text.find_first_not_of(" \t\r\n") == std::string::npos) {
+    return Error::at(file.string(), "")
+        .found("nothing")
+        .expected("a launch script of Megatron-LM, a TorchTitan (.toml) or DeepSpeed (.json) config");
+  }
   RunningLayout running;
   Job as_is = given;
   const std::string kind = file.extension().string();
@@ -42,19 +47,25 @@ Result<RunningLayout> read_running_layout(const std::filesystem::path& file, con
   const Precision& precision = resolved.layout.layer.precision;
   const bool narrow = precision.compute == DType::fp8 || precision.compute == DType::fp4;
   s.dtype = narrow ? precision.other : precision.compute;
-  s.fp8 = s.fp4 = std::nullopt;
   s.global_batch_sequences = resolved.layout.batch.global_batch_sequences;
   s.seq_len_tokens = resolved.layout.batch.seq_len_tokens;
   // Flags that a layout needs besides its degrees stay as they are.
   s.overlap_gradient_reduce = resolved.layout.sharding.overlap_gradient_reduce;
   s.overlap_parameter_gather = resolved.layout.sharding.overlap_parameter_gather;
-  // These are what is searched.
-  s.tensor = s.pipeline = s.context = s.expert = s.expert_tensor = s.virtual_stages = std::nullopt;
-  s.micro_batch_sequences = s.zero_stage = s.recompute_layers = std::nullopt;
-  s.sequence_parallel = s.distributed_optimizer = s.fully_sharded = s.recompute_by_block = std::nullopt;
-  s.recompute_attention = s.checkpoint_layers = std::nullopt;
-  s.recompute = std::nullopt;
-  s.sharding = std::nullopt;
+  // These are what is searched; what was said beside the file restricts it.
+  const auto as_given = [&](auto member) { s.*member = given.settings.*member; };
+  for (const auto degree :
+       {&JobSettings::tensor, &JobSettings::pipeline, &JobSettings::context, &JobSettings::expert,
+        &JobSettings::expert_tensor, &JobSettings::virtual_stages, &JobSettings::micro_batch_sequences,
+        &JobSettings::zero_stage, &JobSettings::recompute_layers})
+    as_given(degree);
+  for (const auto choice :
+       {&JobSettings::sequence_parallel, &JobSettings::distributed_optimizer, &JobSettings::fully_sharded,
+        &JobSettings::recompute_by_block, &JobSettings::recompute_attention, &JobSettings::checkpoint_layers,
+        &JobSettings::fp8, &JobSettings::fp4})
+    as_given(choice);
+  as_given(&JobSettings::recompute);
+  as_given(&JobSettings::sharding);
   return running;
 }
 

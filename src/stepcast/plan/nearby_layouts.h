@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "stepcast/base/result.h"
@@ -34,5 +35,13 @@ struct NearbyLayout {
 };
 [[nodiscard]] std::vector<NearbyLayout> nearby_layouts(const std::vector<PricedLayout>& priced,
                                                        const LayoutPoint& from);
+
+// What runs now beside what was found.
+struct LayoutNow {
+  LayoutPoint point;
+  double step_us = 0;
+  std::string why_not;               // not empty: it has no time, as it cannot run on this machine
+  std::vector<NearbyLayout> nearby;  // those that are faster
+};
 
 }  // namespace stepcast

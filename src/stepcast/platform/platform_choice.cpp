@@ -143,6 +143,17 @@ Result<std::string> usual_node_of(std::string_view gpu) {
   return usual_node_of(gpu, dirs);
 }
 
+std::optional<std::string> node_instead_of(const Platform& platform, std::int64_t n_gpus) {
+  if (n_gpus < 2 || platform.node.gpus_per_node > 1 || platform.node.network) return std::nullopt;
+  Result<std::string> node = usual_node_of(platform.device.name);
+  if (!node) return std::nullopt;
+  return *std::move(node);
+}
+
+std::string node_note(std::string_view gpu, std::string_view node) {
+  return fmt::format("{} is a GPU: taken in a {}, its usual node", gpu, node);
+}
+
 Result<PlatformChoice> platform_for(const MachineDescription& machine,
                                     std::span<const std::filesystem::path> search_dirs) {
   PlatformChoice choice;

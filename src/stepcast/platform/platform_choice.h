@@ -45,6 +45,12 @@ struct PlatformChoice {
                                                 std::span<const std::filesystem::path> search_dirs);
 [[nodiscard]] Result<std::string> usual_node_of(std::string_view gpu);
 
+// Where a GPU was named and several of it are asked for: its usual node. Nothing where `platform` is a node or a cluster,
+// or no node that ships holds the GPU.
+[[nodiscard]] std::optional<std::string> node_instead_of(const Platform& platform, std::int64_t n_gpus);
+// "h100 is a GPU: taken in a dgx-h100, its usual node".
+[[nodiscard]] std::string node_note(std::string_view gpu, std::string_view node);
+
 // Whether measurements that call their GPU so may be of this device: "H100", "NVIDIA H100 80GB HBM3" of an
 // "H100-SXM5-80GB".
 [[nodiscard]] bool may_be_called(std::string_view gpu, const Device& device);

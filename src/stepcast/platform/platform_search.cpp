@@ -162,7 +162,9 @@ std::vector<fs::path> platform_search_dirs() {
   std::vector<fs::path> shipped = shipped_folders("platforms");
   shipped.insert(shipped.end(), {STEPCAST_SOURCE_PLATFORMS, STEPCAST_INSTALLED_PLATFORMS});
   const auto found = std::find_if(shipped.begin(), shipped.end(), is_folder);
-  if (found != shipped.end()) dirs.push_back(*found);
+  std::error_code failure;
+  const auto is_there = [&](const fs::path& dir) { return fs::equivalent(dir, *found, failure); };
+  if (found != shipped.end() && std::none_of(dirs.begin(), dirs.end(), is_there)) dirs.push_back(*found);
   return dirs;
 }
 

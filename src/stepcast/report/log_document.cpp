@@ -70,7 +70,7 @@ ReportSection what_the_log_tells(const LoggedRun& run) {
   if (const std::string rates = detail::rates_text(t); !rates.empty())
     table.rows.push_back({"throughput", rates});
   if (!t.whole_run) {
-    table.rows.push_back({"trend", table_signed(t.trend_percent, 2) + " % from begin to end"});
+    table.rows.push_back({"trend", detail::trend_text(t)});
     table.rows.push_back({"stalls", t.stalls.empty() ? std::string{"none"} : detail::stalls_text(t)});
   }
   for (const LoggedRestart& r : t.restarts) {

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/analyze/step_forecast.h"
+#include "stepcast/base/one_line.h"
 #include "stepcast/base/text.h"
 #include "stepcast/base/version.h"
 #include "stepcast/report/comparison_report.h"
@@ -23,11 +24,13 @@ namespace {
 using detail::cause_text;
 using detail::log_format_text;
 using detail::longest;
+using detail::middle_text;
 using detail::plural;
 using detail::rates_text;
 using detail::reason_of;
 using detail::stalls_text;
 using detail::steps_text;
+using detail::trend_text;
 
 void line(std::string& out, std::string_view label, std::string_view text) {
   fmt::format_to(std::back_inserter(out), "  {:<14}{}\n", label, text);
@@ -71,7 +74,7 @@ std::string logged_job_text(const LoggedRun& run) {
 
 std::string log_text(const LoggedRun& run) {
   const LoggedTimes& t = run.times;
-  std::string out = run.log.file + "\n";
+  std::string out = in_one_line(run.log.file) + "\n";
   line(out, "format", log_format_text(run));
   line(out, "steps", steps_text(run));
   if (!t.why_no_time.empty()) {
@@ -79,14 +82,12 @@ std::string log_text(const LoggedRun& run) {
   } else if (t.whole_run) {
     line(out, "step time", fmt::format("{}, evaluation and saving included", milliseconds(t.median_ms)));
   } else {
-    line(out, "step time",
-         fmt::format("median {} (p10 {}, p90 {}){}", milliseconds(t.median_ms), table_number(t.p10_ms, 1),
-                     table_number(t.p90_ms, 1), t.from_clock ? ", by the times of day of the lines" : ""));
+    line(out, "step time", middle_text(t) + (t.from_clock ? ", by the times of day of the lines" : ""));
     line(out, "mean", fmt::format("{}, stalls included", milliseconds(t.mean_ms)));
     constexpr double kCoarse = 0.05;
     if (run.log.rounding_percent > kCoarse && !t.from_clock)
       line(out, "rounding", fmt::format("+-{:.2g} %: the log has no more digits", run.log.rounding_percent));
-    line(out, "trend", fmt::format("{} % from begin to end", table_signed(t.trend_percent, 2)));
+    line(out, "trend", trend_text(t));
   }
   if (const std::string rates = rates_text(t); !rates.empty()) line(out, "throughput", rates);
   if (run.log.peak_memory_GiB > 0)
@@ -100,6 +101,7 @@ std::string log_text(const LoggedRun& run) {
   if (run.resolved) {
     line(out, "settings", run.job->source);
     line(out, "", logged_job_text(run));
+    for (const std::string& note : run.job->notes) line(out, "note", note);
   } else {
     std::string why = run.why_no_job;
     if (why.starts_with(run.log.file + ": ")) why.erase(0, run.log.file.size() + 2);
@@ -130,11 +132,12 @@ void log_json(const LoggedRun& run, JsonWriter& json) {
     value > 0 ? json.fixed(value, kDecimals) : json.null();
   };
   known("step_time_ms", t.median_ms);
-  known("step_time_p10_ms", t.p10_ms);
-  known("step_time_p90_ms", t.p90_ms);
+  known("step_time_p10_ms", t.n > 1 ? t.p10_ms : 0);
+  known("step_time_p90_ms", t.n > 1 ? t.p90_ms : 0);
   known("mean_step_time_ms", t.mean_ms);
   json.field("why_no_time", t.why_no_time.empty() ? std::optional<std::string>{} : t.why_no_time);
-  json.fixed_field("trend_percent", t.trend_percent, kDecimals);
+  json.key("trend_percent");
+  t.trend_percent ? json.fixed(*t.trend_percent, kDecimals) : json.null();
   json.fixed_field("rounding_percent", log.rounding_percent, kDecimals);
   json.key("left_out").begin_object().field("warm_up", t.warm_up).field("duplicates", t.duplicates);
   json.field("other_batches", t.other_batches).field("earlier_settings", t.earlier_settings).end_object();
@@ -173,6 +176,9 @@ void log_json(const LoggedRun& run, JsonWriter& json) {
   }
   json.end_object();
   json.key("notes").begin_array();
+  if (run.job) {
+    for (const std::string& note : run.job->notes) json.value(note);
+  }
   if (run.resolved) {
     for (const std::string& setting : run.resolved->not_modelled) json.value("not modelled: " + setting);
   }
@@ -182,13 +188,14 @@ void log_json(const LoggedRun& run, JsonWriter& json) {
 std::string predicted_log_text(const Forecast& forecast, const LoggedRun& run, const Comparison& c) {
   const LoggedTimes& t = run.times;
   std::string out = forecast_text(forecast);
-  out += fmt::format("\n{}\n", run.log.file);
+  out += fmt::format("\n{}\n", in_one_line(run.log.file));
   line(out, "it ran", fmt::format("{} (from {})", logged_job_text(run), run.job->source));
   line(out, "forecast",
        fmt::format("{} (p10 {}, p90 {})", milliseconds(c.a_step_time_ms), table_number(c.a_p10_ms, 1),
                    table_number(c.a_p90_ms, 1)));
   line(out, "measured",
        t.whole_run ? fmt::format("{}, the mean of the whole run", milliseconds(t.median_ms))
+       : t.n == 1  ? middle_text(t)
                    : fmt::format("{} (p10 {}, p90 {}; median of {})", milliseconds(t.median_ms),
                                  table_number(t.p10_ms, 1), table_number(t.p90_ms, 1),
                                  plural(static_cast<std::int64_t>(t.n), "line", "lines")));

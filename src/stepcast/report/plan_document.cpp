@@ -224,6 +224,18 @@ void add_rejections(ReportDocument& document, const SearchedLayouts& found) {
         table}});
 }
 
+// What runs now, and what is faster and near it.
+void add_now(ReportDocument& document, const LayoutNow& now) {
+  ReportTable table{{{"layout", false}, {"changes", true}, {"step ms", true}, {"memory GiB", true}}, {}};
+  table.rows.push_back(
+      {to_string(now.point), "now", now.why_not.empty() ? ms_text(now.step_us * 1e-3) : now.why_not, ""});
+  for (const NearbyLayout& n : now.nearby) {
+    table.rows.push_back({difference(now.point, n.layout.point), std::to_string(n.changes),
+                          ms_text(n.layout.step_us * 1e-3), table_number(gib_of(n.layout.peak_bytes), 1)});
+  }
+  document.sections.push_back({"Better layouts near the one that runs now", {table}});
+}
+
 }  // namespace
 
 ReportDocument plan_document(const LayoutPlan& plan, const PlanSubject& subject) {
@@ -244,6 +256,7 @@ ReportDocument plan_document(const LayoutPlan& plan, const PlanSubject& subject)
       {"Layouts", count(plan.space.size()), count(plan.found.priced.size()) + " run, fit and were priced"},
       {"Cannot be told apart", count(plan.ranking.n_alike), "from the fastest"}};
   document.sections.push_back({"Time against memory", {pareto_figure(plan)}});
+  if (subject.now) add_now(document, *subject.now);
   document.sections.push_back({"Layouts", {layouts_table(plan)}});
   add_flags(document, plan);
   add_refined(document, plan);

@@ -249,6 +249,21 @@ void write_refined(JsonWriter& json, const LayoutPlan& plan) {
   json.end_array();
 }
 
+// Better layouts near the one that runs.
+std::string now_text(const LayoutNow& now) {
+  std::string text = fmt::format("\nNow: {}, ", to_string(now.point));
+  if (!now.why_not.empty()) return text + "not priced: " + now.why_not + "\n";
+  text += fmt::format("{:.1f} ms by the forecast\n", now.step_us * 1e-3);
+  if (now.nearby.empty()) return text + "No layout of the space is faster.\n";
+  TextTable table{{{"changes"}, {"step\nms"}, {"of now\n%"}, {"memory\nGiB"}, {"which", kLeft}}};
+  for (const NearbyLayout& n : now.nearby) {
+    table.row({std::to_string(n.changes), table_number(n.layout.step_us * 1e-3, 1),
+               table_number(100 * n.layout.step_us / now.step_us, 1),
+               table_number(n.layout.peak_bytes / kGiB, 1), difference(now.point, n.layout.point)});
+  }
+  return text + table.text();
+}
+
 void write_rejections(JsonWriter& json, std::string_view name, const std::vector<LayoutRejection>& all) {
   json.key(name).begin_array();
   for (const LayoutRejection& r : all) {
@@ -285,6 +300,22 @@ void write_priced(JsonWriter& json, const LayoutPlan& plan, const PricedLayout& 
       .field("peak_memory_GiB", l.peak_bytes / kGiB)
       .field("memory_margin_GiB", (plan.memory.value() - l.peak_bytes) / kGiB);
   json.end_object();
+}
+
+void write_now(JsonWriter& json, const LayoutPlan& plan, const LayoutNow& now) {
+  json.key("now").begin_object().field("layout", to_string(now.point));
+  write_point(json, now.point);
+  json.key("step_time_ms");
+  now.why_not.empty() ? json.value(now.step_us * 1e-3) : json.null();
+  json.field("why_no_time", now.why_not.empty() ? std::optional<std::string>{} : now.why_not);
+  json.key("nearby").begin_array();
+  for (const NearbyLayout& n : now.nearby) {
+    json.begin_object().field("changes", n.changes).field("which", difference(now.point, n.layout.point));
+    json.key("becomes");
+    write_priced(json, plan, n.layout);
+    json.end_object();
+  }
+  json.end_array().end_object();
 }
 
 void write_layout(JsonWriter& json, const LayoutPlan& plan, const RankedLayout& l) {
@@ -333,6 +364,7 @@ std::string plan_text(const LayoutPlan& plan, const PlanSubject& subject) {
   text += refined_text(plan);
   if (!plan.notes.empty()) text += "\n";
   for (const std::string& note : plan.notes) text += "note: " + note + "\n";
+  if (subject.now) text += now_text(*subject.now);
   return text;
 }
 
@@ -365,6 +397,7 @@ std::string plan_json(const LayoutPlan& plan, const PlanSubject& subject) {
   for (const RankedLayout& layout : plan.ranking.layouts) write_layout(json, plan, layout);
   json.end_array();
   write_refined(json, plan);
+  if (subject.now) write_now(json, plan, *subject.now);
   json.key("pareto").begin_array();
   for (const PricedLayout& layout : pareto_of(plan.found.priced)) write_priced(json, plan, layout);
   json.end_array();
@@ -412,20 +445,6 @@ std::string plan_csv(const LayoutPlan& plan) {
                         to_string(p.dtype), l.step_us * 1e-3, l.peak_bytes / kGiB);
   }
   return text;
-}
-
-std::string nearby_text(const LayoutPoint& from, double now_us, const std::vector<NearbyLayout>& nearby) {
-  std::string text = fmt::format("\nNow: {}, {:.1f} ms by the forecast\n", to_string(from), now_us * 1e-3);
-  TextTable table{{{"changes"}, {"step\nms"}, {"of now\n%"}, {"memory\nGiB"}, {"which", kLeft}}};
-  bool any = false;
-  for (const NearbyLayout& n : nearby) {
-    if (n.layout.step_us >= now_us) continue;
-    any = true;
-    table.row({std::to_string(n.changes), table_number(n.layout.step_us * 1e-3, 1),
-               table_number(100 * n.layout.step_us / now_us, 1), table_number(n.layout.peak_bytes / kGiB, 1),
-               difference(from, n.layout.point)});
-  }
-  return any ? text + table.text() : text + "No layout of the space is faster.\n";
 }
 
 std::string training_text(const TrainingPlan& plan, const TrainingGoal& goal) {

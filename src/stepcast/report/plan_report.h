@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ struct PlanSubject {
   std::string platform;  // as it was asked for
   std::string gpu;       // name of the device
   std::size_t top = 20;  // rows of the table
+  std::optional<LayoutNow> now = std::nullopt;
 };
 
 [[nodiscard]] std::string plan_text(const LayoutPlan& plan, const PlanSubject& subject);
@@ -23,9 +25,6 @@ struct PlanSubject {
 // All priced layouts: as CSV, and as JSON objects, one a line.
 [[nodiscard]] std::string plan_csv(const LayoutPlan& plan);
 [[nodiscard]] std::string plan_jsonl(const LayoutPlan& plan);
-// Better layouts near the one that runs, of `now_us` a step.
-[[nodiscard]] std::string nearby_text(const LayoutPoint& from, double now_us,
-                                      const std::vector<NearbyLayout>& nearby);
 // GPUs and machines for a training.
 [[nodiscard]] std::string training_text(const TrainingPlan& plan, const TrainingGoal& goal);
 [[nodiscard]] std::string training_json(const TrainingPlan& plan, const TrainingGoal& goal);

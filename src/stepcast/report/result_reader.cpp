@@ -75,7 +75,16 @@ Result<Forecast> of_json(const JsonValue& root, const std::string& name) {
       return of_inspected_log(files->items().front(), name);
   }
   const JsonValue* said = root.find("schema");
-  return Error::at(name, fmt::format("line {}", said != nullptr ? said->line() : root.line()))
+  const std::string place = fmt::format("line {}", said != nullptr ? said->line() : root.line());
+  const std::string_view family = std::string_view{schema}.substr(0, schema.find('/'));
+  for (const std::string_view known : {kForecastSchema, std::string_view{"stepcast.replay/2"},
+                                       std::string_view{"stepcast.log_forecast/1"}}) {
+    if (family == known.substr(0, known.find('/')))
+      return Error::at(name, place)
+          .found(fmt::format("`{}`, written by another version of stepcast", schema.substr(0, 60)))
+          .expected(std::string{known});
+  }
+  return Error::at(name, place)
       .found(schema.empty() ? std::string{"JSON without a `schema` of stepcast"}
                             : fmt::format("a document `{}`, which holds no one step", schema.substr(0, 60)))
       .expected(std::string{kWhatHoldsAStep});
@@ -84,6 +93,36 @@ Result<Forecast> of_json(const JsonValue& root, const std::string& name) {
 std::size_t first_of(std::string_view text) {
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   return text.find_first_not_of(" \t\r\n");
+}
+
+enum class Kind : std::uint8_t { document, log, binary };
+
+Kind kind_of(std::string_view beginning) {
+  if (beginning.starts_with("\xEF\xBB\xBF")) beginning.remove_prefix(3);
+  const std::size_t first = first_of(beginning);
+  if (first == std::string_view::npos) return Kind::log;
+  const char c = beginning[first];
+  if (c != '<' && may_be_training_log(beginning)) return Kind::log;
+  return c == '<' || c == '{' || c == '[' ? Kind::document : Kind::binary;
+}
+
+Error binary(const std::string& name) {
+  return Error::at(name, "").found("binary data").expected(std::string{kWhatHoldsAStep});
+}
+
+// How much a step is, as the other side says.
+LoggedWork work_beside(const ResultReadOptions& options) {
+  LoggedWork work;
+  if (options.beside == nullptr) return work;
+  work.samples_per_step = options.beside->throughput.samples_per_step;
+  work.tokens_per_step = options.beside->throughput.tokens_per_step;
+  if (options.beside->n_gpus > 0) work.n_gpus = static_cast<double>(options.beside->n_gpus);
+  return work;
+}
+
+Result<Forecast> forecast_of(const LoggedRun& run, const std::string& name) {
+  if (!run.times.why_no_time.empty()) return Error::at(name, "", run.times.why_no_time);
+  return log_forecast(run);
 }
 
 }  // namespace
@@ -111,6 +150,17 @@ Result<Forecast> parse_result(std::string_view text, const std::string& name) {
   return of_json(root, name);
 }
 
+Result<Forecast> parse_result_or_log(std::string_view text, const std::string& name,
+                                     const ResultReadOptions& options) {
+  constexpr std::size_t kBeginning = 4096;
+  const Kind kind = kind_of(text.substr(0, kBeginning));
+  if (kind == Kind::document) return parse_result(text, name);
+  if (kind == Kind::binary) return binary(name);
+  STEPCAST_ASSIGN(TrainingLog log, parse_training_log(text, name));
+  STEPCAST_ASSIGN(const LoggedRun run, logged_run(std::move(log), {}, work_beside(options)));
+  return forecast_of(run, name);
+}
+
 Result<Forecast> read_result(const std::filesystem::path& file, const ResultReadOptions& options) {
   std::string beginning(4096, '\0');
   {
@@ -118,25 +168,15 @@ Result<Forecast> read_result(const std::filesystem::path& file, const ResultRead
     STEPCAST_ASSIGN(const std::size_t n, source.read(beginning.data(), beginning.size()));
     beginning.resize(n);
   }
-  if (beginning.starts_with("\xEF\xBB\xBF")) beginning.erase(0, 3);
-  const std::size_t first = first_of(beginning);
-  if (first != std::string::npos && (beginning[first] == '<' || !may_be_training_log(beginning))) {
+  const Kind kind = kind_of(beginning);
+  if (kind == Kind::document) {
     constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 28;
-    if (beginning[first] == '<' || beginning[first] == '{' || beginning[first] == '[') {
-      STEPCAST_ASSIGN(const std::string text, read_file(file, kMostBytes));
-      return parse_result(text, file.string());
-    }
-    return Error::at(file.string(), "").found("binary data").expected(std::string{kWhatHoldsAStep});
+    STEPCAST_ASSIGN(const std::string text, read_file(file, kMostBytes));
+    return parse_result(text, file.string());
   }
-  LoggedWork work;
-  if (options.beside != nullptr) {
-    work.samples_per_step = options.beside->throughput.samples_per_step;
-    work.tokens_per_step = options.beside->throughput.tokens_per_step;
-    if (options.beside->n_gpus > 0) work.n_gpus = static_cast<double>(options.beside->n_gpus);
-  }
-  STEPCAST_ASSIGN(const LoggedRun run, read_logged_run(file, {}, {}, work));
-  if (!run.times.why_no_time.empty()) return Error::at(file.string(), "", run.times.why_no_time);
-  return log_forecast(run);
+  if (kind == Kind::binary) return binary(file.string());
+  STEPCAST_ASSIGN(const LoggedRun run, read_logged_run(file, {}, {}, work_beside(options)));
+  return forecast_of(run, file.string());
 }
 
 }  // namespace stepcast

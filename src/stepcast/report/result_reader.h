@@ -28,5 +28,8 @@ struct ResultReadOptions {
                                            const ResultReadOptions& options = {});
 // The same of a document in memory, JSON or HTML.
 [[nodiscard]] Result<Forecast> parse_result(std::string_view text, const std::string& name);
+// The same of what a pipe gave, which can be read once: `text` may be a log, too.
+[[nodiscard]] Result<Forecast> parse_result_or_log(std::string_view text, const std::string& name,
+                                                   const ResultReadOptions& options = {});
 
 }  // namespace stepcast

@@ -88,6 +88,11 @@ Status begin(const fs::path& folder, const std::string& text) {
   return Ok{};
 }
 
+bool is_row_file(const fs::path& file) {
+  const std::string name = file.filename().string();
+  return name.starts_with("shard-") && name.ends_with(".jsonl");
+}
+
 Error no_row(const std::string& file, std::size_t line) {
   return Error::at(file, fmt::format("line {}", line), "no row of a sweep")
       .advice("delete the file: its points run again");
@@ -128,12 +133,17 @@ std::vector<fs::path> SweepFolder::own_files() const {
   return all;
 }
 
+bool SweepFolder::would_be_row_file(const fs::path& file) const {
+  std::error_code failure;
+  const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path{"."};
+  return is_row_file(file) && fs::equivalent(folder, path_, failure);
+}
+
 std::vector<fs::path> SweepFolder::files() const {
   std::error_code failure;
   std::vector<fs::path> files;
   for (const fs::directory_entry& entry : fs::directory_iterator(path_, failure)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with("shard-") && name.ends_with(".jsonl")) files.push_back(entry.path());
+    if (is_row_file(entry.path())) files.push_back(entry.path());
   }
   std::sort(files.begin(), files.end());
   return files;

@@ -40,6 +40,8 @@ class SweepFolder {
   [[nodiscard]] std::vector<std::filesystem::path> files() const;
   // With what says which sweep this is: nothing of it may be written over.
   [[nodiscard]] std::vector<std::filesystem::path> own_files() const;
+  // Whether a file of this name would be taken for the rows of a shard.
+  [[nodiscard]] bool would_be_row_file(const std::filesystem::path& file) const;
   // Of all these files. Errors: a line that is no row, or the row of a point that `spec` does not have.
   [[nodiscard]] Result<SweepRows> rows(const SweepSpec& spec) const;
   // Replaces the file. Rows in the order of the spec.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -126,6 +127,19 @@ std::string advice_for_key(std::string_view key, SweepMode mode) {
   if (const std::optional<std::string> nearest = nearest_word(key, all))
     return fmt::format("did you mean {}?", *nearest);
   return fmt::format("known: mode, {}, and the flags of Megatron-LM", join(own_sweep_keys(mode)));
+}
+
+std::string_view expected_instead(std::string_view key, const JsonValue& value) {
+  constexpr std::array<std::string_view, 5> kWhole{"gpus", "nodes", "gpus_per_node", "lora_rank", "batch"};
+  constexpr std::array<std::string_view, 7> kNumbers{
+      "train_tokens",    "train_samples",      "train_iterations", "gpu_hour_price",
+      "gpu_power_watts", "packed_mean_tokens", "max_memory_gib"};
+  const auto is_in = [&](const auto& keys) { return std::find(keys.begin(), keys.end(), key) != keys.end(); };
+  const bool is_positive = value.is_number() && value.number() > 0;
+  if (is_in(kWhole) && !(is_positive && value.number() == std::floor(value.number())))
+    return "a whole number from 1 on";
+  if (is_in(kNumbers) && !is_positive) return "a number above 0";
+  return {};
 }
 
 bool names_file(std::string_view key) {

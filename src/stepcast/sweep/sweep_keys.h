@@ -18,6 +18,10 @@ namespace stepcast {
 // Whether its value may name a file.
 [[nodiscard]] bool names_file(std::string_view key);
 
+// What a value of this key has to be where `value` is of another kind, as "a whole number from 1 on"; empty: it will do, or
+// only the point as a whole can tell.
+[[nodiscard]] std::string_view expected_instead(std::string_view key, const JsonValue& value);
+
 // Keys that are no flags of Megatron-LM.
 [[nodiscard]] std::vector<std::string> own_sweep_keys(SweepMode mode);
 // The flag that a key stands for: "--tensor-model-parallel-size".

@@ -278,6 +278,13 @@ Result<SweepQuestion> question_of(const SweepPoint& point) {
   }
   STEPCAST_TRY(point.mode == SweepMode::plan ? read_plan(settings, question)
                                              : read_predict(settings, question));
+  const TrainingBudget& budget = question.budget;
+  if (!budget.tokens && !budget.samples && !budget.iterations) {
+    for (const char* key : {"gpu_hour_price", "gpu_power_watts"}) {
+      if (settings.has(key))
+        return Error{fmt::format("{} belongs to a training", key)}.advice("add train_tokens");
+    }
+  }
   return question;
 }
 

@@ -65,10 +65,13 @@ Status check_ranges(const Layout& layout) {
         .expected("the load of the busiest rank over the mean, 1 or more");
   }
   const LayerChoices& layer = layout.layer;
-  if (!(layer.packed_mean_tokens >= 0) || layer.packed_mean_tokens > 1e9) {
+  const double packed = layer.packed_mean_tokens;
+  const auto seq_len = static_cast<double>(layout.batch.seq_len_tokens);
+  if (packed != 0 && (!(packed >= 1) || packed > seq_len)) {
     return Error::at("", "packed_mean_tokens")
-        .found(fmt::format("{}", layer.packed_mean_tokens))
-        .expected("mean tokens of a packed sequence, or 0");
+        .found(fmt::format("{}", packed))
+        .expected(fmt::format("mean tokens of the sequences that are packed into one of {}: 1 to {}", seq_len,
+                              seq_len));
   }
   if (!(layer.predicted_token_share > 0) || layer.predicted_token_share > 1) {
     return Error::at("", "predicted_token_share")

@@ -135,14 +135,16 @@ Status read_changes(const PredictTraceRequest& request, TracePredictionOptions& 
        {std::pair{"--batch", request.batch}, std::pair{"--recorded-batch", request.recorded_batch},
         std::pair{"--recorded-batch", request.second_batch}}) {
     if (batch < 0 || batch > kMostSamples)
-      return refuse(flag, fmt::format("{}", batch), "samples per rank, from 1 on");
+      return refuse(flag, fmt::format("{}", batch), fmt::format("samples per rank, 1 to {}", kMostSamples));
   }
   if (request.data_parallel_ranks < 0 || request.data_parallel_ranks > kMostRanks) {
-    return refuse("--data-parallel-ranks", fmt::format("{}", request.data_parallel_ranks), "from 1 on");
+    return refuse("--data-parallel-ranks", fmt::format("{}", request.data_parallel_ranks),
+                  fmt::format("ranks, 1 to {}", kMostRanks));
   }
   constexpr double kLargestBucketMb = 1e6;
   if (!(request.bucket_mb >= 0 && request.bucket_mb <= kLargestBucketMb)) {
-    return refuse("--bucket-size-mb", fmt::format("{:g}", request.bucket_mb), "MiB above 0");
+    return refuse("--bucket-size-mb", fmt::format("{:g}", request.bucket_mb),
+                  fmt::format("MiB above 0, at most {:g}", kLargestBucketMb));
   }
   how.bucket_mb = request.bucket_mb;
   for (const RecomputedPart what : {RecomputedPart::selective, RecomputedPart::full})

@@ -28,8 +28,8 @@ std::string unrest(const LoggedTimes& t) {
     what.push_back(fmt::format("its steps spread from {} to {} ms (p10, p90): stragglers or sharing",
                                table_number(t.p10_ms, 1), table_number(t.p90_ms, 1)));
   }
-  if (t.trend_percent > kDrift)
-    what.push_back(fmt::format("its steps get {:.1f} % slower from begin to end", t.trend_percent));
+  if (t.trend_percent.value_or(0) > kDrift)
+    what.push_back(fmt::format("its steps get {:.1f} % slower from begin to end", *t.trend_percent));
   if (t.from_clock) what.emplace_back("its times are distances of lines and hold what stands between steps");
   if (t.whole_run) what.emplace_back("its time is a mean with evaluation, saving and warm-up");
   return join(what, "; ");
@@ -81,6 +81,18 @@ std::string rates_text(const LoggedTimes& t) {
   if (t.tflops_per_gpu > 0)
     rates.push_back(table_number(t.tflops_per_gpu, 1) + " TFLOP/s per GPU as the log counts them");
   return join(rates);
+}
+
+std::string middle_text(const LoggedTimes& t) {
+  const std::string middle = table_number(t.median_ms, 1) + " ms";
+  if (t.n == 1) return middle + ", one time alone: how far steps spread is not known";
+  return fmt::format("median {} (p10 {}, p90 {})", middle, table_number(t.p10_ms, 1),
+                     table_number(t.p90_ms, 1));
+}
+
+std::string trend_text(const LoggedTimes& t) {
+  if (!t.trend_percent) return fmt::format("not told by so few times ({})", table_count(t.n));
+  return table_signed(*t.trend_percent, 2) + " % from begin to end";
 }
 
 std::string_view cause_text(LogEvent cause) {

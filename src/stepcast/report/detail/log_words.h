@@ -17,6 +17,10 @@ namespace stepcast::detail {
 [[nodiscard]] std::string steps_text(const LoggedRun& run);
 // Throughput as the log has it; empty where it has none.
 [[nodiscard]] std::string rates_text(const LoggedTimes& times);
+// "median 2,129.8 ms (p10 2,124.8, p90 2,135.4)"; one time has no spread.
+[[nodiscard]] std::string middle_text(const LoggedTimes& times);
+// "+0.01 % from begin to end".
+[[nodiscard]] std::string trend_text(const LoggedTimes& times);
 [[nodiscard]] std::string_view cause_text(LogEvent cause);
 // "3, 12.4 s lost; likely cause: checkpoint 3".
 [[nodiscard]] std::string stalls_text(const LoggedTimes& times);
