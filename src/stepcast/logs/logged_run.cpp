@@ -37,17 +37,17 @@ bool take_batch_of_lines(const Job& said, LoggedRun& run) {
   const bool was_assumed = std::any_of(assumed.begin(), assumed.end(), [](const std::string& note) {
     return note.starts_with("global batch not given");
   });
+  const std::string instead = was_assumed ? "" : fmt::format(", where the settings say {}", planned);
   run.job->job.settings.global_batch_sequences = told;
   Result<ResolvedJob> resolved = resolve(run.job->job);
   if (!resolved) {
     run.resolved.reset();
-    run.why_no_job = fmt::format("the lines of the steps say {} sequences, where the settings say {}: {}",
-                                 told, planned, resolved.error().message());
+    run.why_no_job = fmt::format("the lines of the steps say {} sequences{}: {}", told, instead,
+                                 resolved.error().message());
     return false;
   }
   run.resolved = *std::move(resolved);
-  notes.push_back(fmt::format("{} sequences per step, as the lines of the steps say{}", told,
-                              was_assumed ? "" : fmt::format("; the settings say {}", planned)));
+  notes.push_back(fmt::format("{} sequences per step, as the lines of the steps say{}", told, instead));
   return true;
 }
 
