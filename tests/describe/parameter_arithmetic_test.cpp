@@ -173,7 +173,7 @@ TEST(ParameterArithmetic, OfConfigsThatAreFiles) {
       {"granite-3-8b", gemma({49155, 4096, 40}, {32, 8, 128}, 12800, 2)}};
   std::size_t n = 0;
   for (const auto& file : std::filesystem::directory_iterator{test::source_dir() / "tests/describe/configs"})
-    n += file.path().extension() == ".json" ? 1 : 0;
+    n += file.path().extension() == ".json" ? 1U : 0U;
   EXPECT_EQ(std::size(kModels), n) << "every file of configs/ is counted";
   for (const auto& model : kModels) {
     const auto read = read_huggingface_config(test::source_dir() / "tests/describe/configs" /
