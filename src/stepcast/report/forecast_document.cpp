@@ -17,12 +17,6 @@
 namespace stepcast {
 namespace {
 
-using detail::add_critical_path;
-using detail::add_distributions;
-using detail::add_schedule;
-using detail::add_streams;
-using detail::add_throughput_figures;
-using detail::add_training_section;
 using detail::band_text;
 using detail::gib;
 using detail::kMemoryParts;
@@ -242,7 +236,7 @@ ReportDocument forecast_document(const Forecast& f, const ForecastIllustrations&
                                 fmt::format("of {}; {}", gib(f.memory->available_GiB), f.memory->verdict),
                                 "analytic"});
   }
-  add_throughput_figures(document, f);
+  detail::add_throughput_figures(document, f);
   const StepPictures* pictures = illustrations.pictures;
   if (!f.classes.empty() && f.critical_class < f.classes.size()) {
     const bool several = f.classes.size() > 1;
@@ -258,21 +252,21 @@ ReportDocument forecast_document(const Forecast& f, const ForecastIllustrations&
   }
   add_memory(document, f);
   if (pictures != nullptr) {
-    add_schedule(
+    detail::add_schedule(
         document, "Schedule of the pipeline", pictures->passes,
         "Forward and backward passes of every stage with the number of their micro-batch; thin strips are "
         "transfers of weights and gradients. Empty is idle.");
     if (pictures->passes.rows.empty()) {
-      add_schedule(
+      detail::add_schedule(
           document, "What every rank does over the step", pictures->ranks,
           "At every moment the first of these that holds: computation, communication, copies, waiting.");
     }
   }
-  add_training_section(document, f);
+  detail::add_training_section(document, f);
   add_sensitivity(document, illustrations.sensitivity);
-  add_streams(document, f);
-  add_distributions(document, f);
-  add_critical_path(document, f, pictures != nullptr ? &pictures->path : nullptr);
+  detail::add_streams(document, f);
+  detail::add_distributions(document, f);
+  detail::add_critical_path(document, f, pictures != nullptr ? &pictures->path : nullptr);
   add_collectives(document, f);
   add_operations(document, f);
   add_settings(document, f);

@@ -21,12 +21,6 @@
 namespace stepcast {
 namespace {
 
-using detail::add_critical_path;
-using detail::add_distributions;
-using detail::add_schedule;
-using detail::add_streams;
-using detail::add_throughput_figures;
-using detail::add_training_section;
 using detail::ms_text;
 using detail::parts_figure;
 using detail::percent_text;
@@ -46,7 +40,7 @@ class ReplayDocument {
     header();
     ranks();
     if (pictures_ != nullptr) {
-      add_schedule(
+      detail::add_schedule(
           document_, "What every rank does over the step", pictures_->ranks,
           "Simulated. At every moment the first of these that holds: computation, communication, copies, "
           "waiting for another rank, and what the GPU waits for when nothing runs. Empty is idle for other "
@@ -55,14 +49,14 @@ class ReplayDocument {
     waiting();
     collectives();
     extremes();
-    add_critical_path(document_, a_.simulated, pictures_ != nullptr ? &pictures_->path : nullptr);
-    add_streams(document_, a_.simulated);
+    detail::add_critical_path(document_, a_.simulated, pictures_ != nullptr ? &pictures_->path : nullptr);
+    detail::add_streams(document_, a_.simulated);
     explained();
     operators();
     awaited();
     groups();
-    add_distributions(document_, a_.simulated);
-    add_training_section(document_, a_.simulated);
+    detail::add_distributions(document_, a_.simulated);
+    detail::add_training_section(document_, a_.simulated);
     if (!a_.simulated.notes.empty()) {
       document_.sections.push_back({"Notes", {ReportList{a_.simulated.notes}}});
     }
@@ -113,7 +107,7 @@ class ReplayDocument {
       document_.figures.push_back(
           {"Waiting for other ranks", percent_text(waits, window) + " %", "of the mean step"});
     }
-    add_throughput_figures(document_, a_.simulated);
+    detail::add_throughput_figures(document_, a_.simulated);
   }
 
   void ranks() {

@@ -152,8 +152,10 @@ for (const file of pages) {
   await tab.emulateMediaType('print');
   const printed = await tab.evaluate(() => {
     const shown = one => getComputedStyle(one).display !== 'none' && one.getClientRects().length > 0;
-    return {buttons: Array.from(document.querySelectorAll('button')).filter(shown).length, folded: document.querySelectorAll('details:not([open])').length};
+    return {buttons: Array.from(document.querySelectorAll('button')).filter(shown).length, folded: document.querySelectorAll('details:not([open])').length,
+      cut: Array.from(document.querySelectorAll('.scroll')).filter(one => one.scrollHeight > one.clientHeight + 2).length};
   });
+  if (printed.cut) say(`${printed.cut} tables are cut off on paper`);
   if (printed.buttons) say(`${printed.buttons} buttons are printed`);
   if (printed.folded) say(`${printed.folded} parts stay folded on paper`);
   await tab.emulateMediaType('screen');

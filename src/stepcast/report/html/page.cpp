@@ -77,7 +77,11 @@ class PageWriter {
 
   void operator()(const ReportTable& table) {
     if (table.rows.empty()) return;
-    page_.open("div", {{"class", "scroll"}}).open("table").open("thead").open("tr");
+    constexpr std::size_t kTall = 24;  // rows that a screen shows
+    page_.open("div", {{"class", table.rows.size() > kTall ? "scroll tall" : "scroll"}})
+        .open("table")
+        .open("thead")
+        .open("tr");
     for (const ReportColumn& column : table.columns) {
       page_.element("th", {{"class", column.is_number ? "number" : "word"}, {"scope", "col"}},
                     column.heading);
