@@ -21,7 +21,6 @@ using detail::band_text;
 using detail::memory_bar;
 using detail::memory_figure;
 using detail::ms_text;
-using detail::percent_text;
 using detail::plural;
 
 // One forecast of a series, in the words that both kinds share.
