@@ -26,7 +26,9 @@
 #include "stepcast/analyze/forecast.h"
 #include "stepcast/analyze/resource_sensitivity.h"
 #include "stepcast/analyze/step_picture.h"
+#include "stepcast/api/shard_request.h"
 #include "stepcast/base/result.h"
+#include "stepcast/base/stop.h"
 #include "stepcast/base/version.h"
 #include "stepcast/describe/job.h"
 #include "stepcast/plan/reshard.h"
@@ -41,6 +43,8 @@
 #include "stepcast/report/result_reader.h"
 #include "stepcast/report/scaling_series.h"
 #include "stepcast/report/sensitivity_report.h"
+#include "stepcast/report/sharding_document.h"
+#include "stepcast/report/sharding_report.h"
 #include "stepcast/sweep/sweep_shard.h"
 #include "stepcast/sweep/sweep_spec.h"
 #include "stepcast/trace/read_progress.h"
@@ -288,6 +292,10 @@ class Session {
   [[nodiscard]] Result<Illustrated> illustrate(const PredictTraceRequest& request) const;
 
   [[nodiscard]] Result<Replayed> replay(const ReplayRequest& request) const;
+
+  // Every sharding that was asked for, the best first; sharding_text() and sharding_json() write them. Errors: a model,
+  // table or plan that cannot be read or does not fit the GPUs. That none fits into memory is a verdict.
+  [[nodiscard]] Result<ShardingComparison> shard(const ShardRequest& request) const;
 
   // The row of one point (report/sweep_row.h, docs/sweeps.md), without a line break: what an executor of another program
   // hands to its workers. A point that cannot be run has a row that says why; only what the machine fails at is an error.

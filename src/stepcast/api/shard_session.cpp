@@ -1,0 +1,76 @@
+// Shardings of embedding tables, compared.
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "stepcast/api/detail/session_impl.h"
+#include "stepcast/api/detail/session_inputs.h"
+#include "stepcast/api/stepcast.h"
+#include "stepcast/base/output_file.h"
+#include "stepcast/describe/dlrm_job.h"
+#include "stepcast/describe/measured_indices.h"
+#include "stepcast/describe/torchrec_plan.h"
+#include "stepcast/plan/table_sets.h"
+#include "stepcast/platform/platform_choice.h"
+#include "stepcast/predict/dlrm_step.h"
+
+namespace stepcast {
+namespace {
+
+// The model with the tables, lookups and batch of the request.
+Result<DlrmJob> job_of(const ShardRequest& request, const Platform& platform) {
+  STEPCAST_ASSIGN(DlrmJob job, read_dlrm_job(request.model));
+  if (!request.tables.empty()) {
+    STEPCAST_ASSIGN(job.model.tables, read_embedding_tables(request.tables));
+  }
+  if (!request.indices.empty()) STEPCAST_TRY(read_indices(request.indices, job.model));
+  if (request.global_batch) {
+    job.global_batch = *request.global_batch;
+    job.batch_per_rank.reset();
+  }
+  if (!request.generate.empty()) {
+    STEPCAST_ASSIGN(job.model.tables,
+                    generate_task(request.generate, request.n_gpus, platform.device.memory_size.value(),
+                                  request.choices.seed));
+  }
+  return job;
+}
+
+}  // namespace
+
+Result<ShardingComparison> Session::shard(const ShardRequest& request) const {
+  STEPCAST_ASSIGN(std::shared_ptr<const Platform> shipped, impl_->platform(request.platform));
+  std::vector<std::string> notes;
+  if (const auto node = node_instead_of(*shipped, request.n_gpus)) {
+    notes.push_back(node_note(request.platform, *node));
+    STEPCAST_ASSIGN(shipped, impl_->platform(*node));
+  }
+  std::vector<std::filesystem::path> inputs{request.model, request.tables, request.indices};
+  inputs.insert(inputs.end(), shipped->files.begin(), shipped->files.end());
+  inputs.insert(inputs.end(), request.choices.plans.begin(), request.choices.plans.end());
+  STEPCAST_ASSIGN(const std::optional<OutputFile> plan, detail::output_at(request.plan, inputs));
+  STEPCAST_ASSIGN(const std::optional<OutputFile> tables, detail::output_at(request.tables_csv, inputs));
+  STEPCAST_ASSIGN(const DlrmJob job, job_of(request, *shipped));
+  Platform platform = *shipped;
+  if (request.gpus_per_node) {
+    std::string note;
+    adapt_to({.gpus_per_node = *request.gpus_per_node}, platform, note);
+    STEPCAST_TRY(platform.check());
+  }
+  STEPCAST_ASSIGN(DlrmStepModel steps, DlrmStepModel::create(job.model, job.training_on(request.n_gpus),
+                                                             platform, request.n_gpus));
+  if (tables) STEPCAST_TRY(tables->write(tables_csv(job.model.tables)));
+  STEPCAST_ASSIGN(ShardingComparison all, compare_shardings(request.choices, steps));
+  all.notes = std::move(notes);
+  const ComparedSharding& best = all.shardings.front();
+  if (plan && !best.step.fits) return Error{"no sharding fits: no plan is written"};
+  if (plan) {
+    STEPCAST_TRY(
+        plan->write(torchrec_plan_json(job.model, best.plan, request.n_gpus, steps.gpus_per_node())));
+  }
+  return all;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,114 @@
+#include "stepcast/plan/sharding_comparison.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stepcast/base/file.h"
+#include "stepcast/base/stop.h"
+#include "stepcast/describe/torchrec_plan.h"
+#include "stepcast/plan/sharders.h"
+
+namespace stepcast {
+namespace {
+
+// Shardings of one job err alike, but for the tables that they place differently: differences below this share of
+// the step are not told apart.
+constexpr double kTellApart = 0.02;
+
+Result<std::vector<ShardingPlan>> plans_of(const ShardingsToCompare& choices, DlrmStepModel& steps) {
+  std::vector<ShardingPlan> plans;
+  const Dlrm& model = steps.model();
+  const double weights = model.tables.front().bytes();
+  const SharderOptions with{.memory_bytes = steps.table_memory_bytes(),
+                            .state_factor = steps.shard_bytes({.table = 0}) / std::max(1.0, weights),
+                            .seed = choices.seed};
+  std::vector<std::string> names = choices.sharders;
+  if (names.empty()) {
+    for (const Sharder sharder : kSharders) names.emplace_back(to_string(sharder));
+    names.emplace_back("search");
+  }
+  for (const std::string& name : names) {
+    STEPCAST_TRY(not_stopped());
+    if (name == "search") {
+      plans.push_back(search_sharding(steps, {.seed = choices.seed,
+                                              .max_evaluations = choices.max_evaluations,
+                                              .max_seconds = choices.max_seconds})
+                          .plan);
+      continue;
+    }
+    const std::optional<Sharder> sharder = parse_sharder(name);
+    if (!sharder) {
+      return Error::at("", "--sharders")
+          .found(fmt::format("`{}`", name))
+          .expected("naive, random, size, lookup, norm_lookup, size_lookup or search");
+    }
+    plans.push_back(shard(model, steps.n_ranks(), *sharder, with));
+  }
+  for (const std::filesystem::path& file : choices.plans) {
+    STEPCAST_ASSIGN(const std::string text, read_file(file));
+    STEPCAST_ASSIGN(ShardingPlan plan, parse_torchrec_plan(text, file.string(), model, steps.n_ranks()));
+    plans.push_back(std::move(plan));
+  }
+  return plans;
+}
+
+}  // namespace
+
+double ComparedSharding::most_lookups_us() const {
+  double most = 0;
+  for (const DlrmRank& rank : step.ranks) most = std::max(most, rank.lookup_us + rank.lookup_backward_us);
+  return most;
+}
+
+double ComparedSharding::most_sent_bytes() const {
+  double most = 0;
+  for (const DlrmRank& rank : step.ranks) most = std::max(most, rank.sent_bytes);
+  return most;
+}
+
+std::string ShardingComparison::verdict() const {
+  const ComparedSharding& best = shardings.front();
+  if (!best.step.fits) return "No sharding fits the memory of the GPUs.";
+  const ComparedSharding* next = shardings.size() > 1 && shardings[1].step.fits ? &shardings[1] : nullptr;
+  if (shardings.size() == 1) return fmt::format("{} fits; no other sharding was asked for.", best.plan.name);
+  if (next == nullptr) return fmt::format("{} is the only one that fits.", best.plan.name);
+  const double gain = next->expected_us / best.expected_us - 1;
+  if (gain < kTellApart) {
+    return fmt::format(
+        "{} and {} cannot be told apart: {:.1f} % between their expected steps, and less than {:.0f} % is "
+        "within what the model of a table errs.",
+        best.plan.name, next->plan.name, 100 * gain, 100 * kTellApart);
+  }
+  return fmt::format("{} is expected to be the fastest, {:.1f} % before {}.", best.plan.name, 100 * gain,
+                     next->plan.name);
+}
+
+Result<ShardingComparison> compare_shardings(const ShardingsToCompare& choices, DlrmStepModel& steps) {
+  STEPCAST_ASSIGN(std::vector<ShardingPlan> plans, plans_of(choices, steps));
+  ShardingComparison all{.model = steps.model(),
+                         .n_gpus = steps.n_ranks(),
+                         .gpus_per_node = steps.gpus_per_node(),
+                         .global_batch_samples = steps.training().global_batch,
+                         .shardings = {}};
+  for (ShardingPlan& plan : plans) {
+    STEPCAST_TRY(not_stopped());
+    const double expected_us = steps.expected_us(plan, true);
+    STEPCAST_ASSIGN(DlrmStep step, steps.predict(plan));
+    std::vector<std::size_t> tables(step.ranks.size(), 0);
+    for (const TableShard& s : shards_of(steps.model(), plan, steps.n_ranks()))
+      ++tables[static_cast<std::size_t>(s.rank)];
+    all.shardings.push_back({std::move(plan), std::move(step), expected_us, std::move(tables)});
+  }
+  std::stable_sort(all.shardings.begin(), all.shardings.end(),
+                   [](const ComparedSharding& a, const ComparedSharding& b) {
+                     if (a.step.fits != b.step.fits) return a.step.fits;
+                     return a.expected_us < b.expected_us;
+                   });
+  all.least_step_us = steps.least_step_us();
+  return all;
+}
+
+}  // namespace stepcast

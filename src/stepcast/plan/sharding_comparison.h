@@ -1,0 +1,55 @@
+// Shardings of the embedding tables of one job beside each other, judged by the step that is expected of each.
+//
+//   STEPCAST_ASSIGN(const ShardingComparison all, compare_shardings({}, steps));   // the sharders and the search
+//   all.shardings.front().plan, all.verdict()
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "stepcast/base/result.h"
+#include "stepcast/plan/sharding_search.h"
+#include "stepcast/predict/dlrm_step.h"
+#include "stepcast/workload/dlrm.h"
+
+namespace stepcast {
+
+struct ShardingsToCompare {
+  std::vector<std::string> sharders;         // to_string(Sharder), "search"; empty: all of them
+  std::vector<std::filesystem::path> plans;  // TorchRec's sharding plans as JSON, to compare with
+  std::uint64_t seed = 1;                    // of the random sharder and the search
+  std::size_t max_evaluations = SearchOptions{}.max_evaluations;  // steps that the search simulates
+  double max_seconds = SearchOptions{}.max_seconds;               // that it takes
+};
+
+struct ComparedSharding {
+  ShardingPlan plan;
+  DlrmStep step;
+  double expected_us = 0;           // what it is judged by: DlrmStepModel::expected_us
+  std::vector<std::size_t> tables;  // [rank] parts of tables that it holds
+  [[nodiscard]] const DlrmRank& fullest() const {
+    return step.ranks[static_cast<std::size_t>(step.worst_rank)];
+  }
+  // Of the busiest rank: lookups, forward and backward; bytes to other ranks in the forward pass.
+  [[nodiscard]] double most_lookups_us() const;
+  [[nodiscard]] double most_sent_bytes() const;
+};
+
+struct ShardingComparison {
+  Dlrm model;
+  std::int64_t n_gpus = 0, gpus_per_node = 0, global_batch_samples = 0;
+  std::vector<ComparedSharding> shardings;  // those that fit first, by expected_us
+  double least_step_us = 0;                 // no placement of whole tables is faster
+  std::vector<std::string> notes{};         // what was taken otherwise than it was asked for
+  // One sentence: which is the fastest, and whether it can be told from the next.
+  [[nodiscard]] std::string verdict() const;
+};
+
+// Errors: a sharder that is not known, a plan that cannot be read or does not fit the model and the ranks.
+[[nodiscard]] Result<ShardingComparison> compare_shardings(const ShardingsToCompare& choices,
+                                                           DlrmStepModel& steps);
+
+}  // namespace stepcast
