@@ -129,8 +129,13 @@ std::vector<Explanation> explanations_of(const Forecast& f, double to_ms) {
 
 // "12,345.6".
 std::string thousands(double value) {
-  std::string text = fmt::format("{:.1f}", value);
-  for (std::size_t at = text.find('.'); at > 3; at -= 3) text.insert(at - 3, ",");
+  const std::string plain = fmt::format("{:.1f}", value);
+  const std::size_t point = plain.find('.');
+  std::string text;
+  for (std::size_t at = 0; at < plain.size(); ++at) {
+    if (at > 0 && at < point && (point - at) % 3 == 0) text += ',';
+    text += plain[at];
+  }
   return text;
 }
 
