@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -32,10 +33,12 @@ struct Options {
   SuiteOptions how;
 };
 
+constexpr std::string_view kAll = "all";
+
 std::string suite_names() {
   std::string names;
   for (const Suite& suite : builtin_suites()) names += fmt::format("{}, ", suite.name);
-  return names + "all";
+  return names + std::string{kAll};
 }
 
 // The page is for readers elsewhere: the folder of the measured data is called as the documentation calls it.
@@ -91,7 +94,7 @@ Result<SuiteOptions> suite_options(const Options& options) {
 
 Result<int> run(const Options& options) {
   STEPCAST_ASSIGN(const SuiteOptions how, suite_options(options));
-  const bool all = options.suite == "all";
+  const bool all = options.suite == kAll;
   const std::string output = all && options.output.empty() ? "docs/accuracy.md" : options.output;
   std::vector<std::filesystem::path> places = {options.data};
   for (const auto& [gpu, file] : how.platforms) places.emplace_back(file);
@@ -147,7 +150,7 @@ Verb validate_verb() {
         auto options = std::make_shared<Options>();
         app.add_option("SUITE", options->suite, fmt::format("one of {}", suite_names()))
             ->check([](const std::string& suite) {
-              return find_suite(suite)
+              return suite == kAll || find_suite(suite)
                          ? std::string{}
                          : fmt::format("found `{}`, expected one of {}", suite.substr(0, 40), suite_names());
             })

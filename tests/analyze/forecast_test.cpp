@@ -201,9 +201,10 @@ TEST(ForecastTraining, CountsStepsHoursAndPrice) {
 
 TEST(ForecastTraining, NeedsToKnowWhatAStepTakes) {
   Forecast f = of_step(1, 1);
-  EXPECT_EQ(add_training(f, {.tokens = 100}).error().message(),
-            "tokens to train on are given, but not how many a step takes; give the number of iterations "
-            "instead");
+  EXPECT_EQ(
+      add_training(f, {.tokens = 100}).error().message(),
+      "tokens to train on are given, but not how many a step takes; say so (--tokens-per-step), or how many "
+      "steps (--train-iterations)");
   EXPECT_EQ(add_training(f, {.samples = 1, .iterations = 1}).error().message(),
             "a training has one length, found 2 of samples, tokens and iterations, expected one of them");
   ASSERT_TRUE(add_training(f, {}).ok());

@@ -109,8 +109,10 @@ TEST(Outputs, DoNotReplaceMeasurements) {
                                  folder.file("made.json").string(), "-o", data}),
                   2, "is read to make the result");
   EXPECT_EQ(text_of(data), made_curve("all_reduce"));
-  expect_one_line(stepcast_with({"validate", "kernels", "--data", folder.path().string(), "--rows", data}), 2,
-                  "is read to make the result");
+  for (const char* suite : {"kernels", "all"}) {
+    expect_one_line(stepcast_with({"validate", suite, "--data", folder.path().string(), "--rows", data}), 2,
+                    "is read to make the result");
+  }
 }
 
 TEST(Outputs, APlatformIsBroughtUpToDateInPlace) {

@@ -79,7 +79,7 @@ TEST(ResultReader, RefusesPagesThatWereSpoilt) {
       {page.substr(0, begin + 30), "found HTML without <script"},
       {page.substr(0, begin) + page.substr(page.find("</script>", begin)), "found no content"},
       {page.substr(0, begin + 200) + "</script>", "not valid JSON"},
-      {spoilt("stepcast.forecast/", "stepcast.forecast/9"), "which holds no one step"},
+      {spoilt("stepcast.forecast/", "stepcast.forecast/9"), "written by another version of stepcast"},
       {spoilt(time, "\"step_time_ms\": 1e999"), at_line + "found `1e999`, expected a finite number"},
       {spoilt(time, "\"step_time_ms\": NaN"), at_line + "found `NaN`"},
       {spoilt(time, "\"step_time_ms\": \"100\""), at_line + "step_time_ms: found `100`, expected a number"},

@@ -1,4 +1,5 @@
 // Sweeps as they are run: rows, shards, folders, processes that are killed.
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -123,7 +124,7 @@ TEST_F(SweepRuns, RowsFollowTheirSchema) {
   const Session session;
   for (const char* text :
        {"model = [\"llama-3-8b\", \"nothing\"]\ngpus = 8\ntrain-tokens = 1e12\ngpu-hour-price = 2\n",
-        "model = \"dlrm-multi-gpu\"\ngpus = [8, 0.5]\n",
+        "model = \"dlrm-multi-gpu\"\ngpus = [8, 7]\n",
         "mode = \"plan\"\nmodel = \"llama-3-8b\"\ngpus = [8, 7]\ntp = 8\ngbs = 64\ntrain_tokens = 1e12\n"}) {
     const SweepSpec spec = *parse_sweep(text, "s");
     for (const SweepPoint& point : spec.points) {
@@ -260,16 +261,20 @@ TEST_F(SweepRuns, KilledFiftyTimesItMakesTheSameFile) {
   const std::string expected = reference();
   std::mt19937 random{20};
   int kills = 0, sweeps = 0, finished = 0;
+  // Kills come sooner after each sweep that ended before, later after each that was killed: however fast the machine is.
+  std::chrono::microseconds latest{400'000};
   // As often as a sweep comes to its end between two kills, the next one begins.
   while (kills < 50 && finished < 200) {
     const std::string out = place("out" + std::to_string(sweeps));
     const std::string shard = std::to_string(random() % 2) + "/2";
-    const std::chrono::microseconds time{random() % 400'000};
+    const std::chrono::microseconds time{static_cast<long>(random()) % latest.count()};
     const bool killed =
         killed_after({test::stepcast_executable().string(), "sweep", place("sweep.toml"), "-o", out,
                       "--shard", shard, "--threads", random() % 2 == 0 ? "1" : "2"},
                      time);
     kills += killed ? 1 : 0;
+    latest = std::clamp(killed ? latest * 5 / 4 : latest * 3 / 4, std::chrono::microseconds{2'000},
+                        std::chrono::microseconds{400'000});
     if (killed) continue;
     ++finished;
     if (!fs::exists(out + "/shard-0000-of-0002.jsonl") || !fs::exists(out + "/shard-0001-of-0002.jsonl"))
