@@ -157,6 +157,31 @@ TEST(StepModel, BandsOfUnmeasuredDevicesAreWide) {
   EXPECT_GT(width("dgx-b300"), 1.5 * width("dgx-b200"));
 }
 
+double share_of_peak(const char* name) {
+  const Platform platform = load(name);
+  StepModel steps{platform};
+  const StepPrediction p = predicted(steps, gpt(), layout_of(1, 1, 8));
+  EXPECT_LT(p.step.p10, p.step.time) << name;
+  EXPECT_LT(p.step.time, p.step.p90) << name;
+  const double flops_per_us = p.model_flops / p.step.time.value() / static_cast<double>(p.n_gpus);
+  return p.peak ? flops_per_us / (p.peak->value() * 1e-6) : 0;
+}
+
+// A device that nobody measured reaches no larger share of its peak than a measured relative; one that is all
+// bandwidth, or without a relative, less than the best products of any device, three quarters.
+TEST(StepModel, UnmeasuredDevicesReachNoMoreThanTheirRelatives) {
+  const double h100 = share_of_peak("dgx-h100"), b200 = share_of_peak("dgx-b200"),
+               gb200 = share_of_peak("gb200-nvl72");
+  EXPECT_LT(share_of_peak("dgx-b300"), b200);
+  EXPECT_LT(share_of_peak("gb300-nvl72"), gb200);
+  EXPECT_LE(share_of_peak("8xh800"), h100);
+  for (const char* name : {"8xh20", "8xmi325x", "8xmi350x", "8xmi355x", "8xl40s", "rtx-pro-6000-server"}) {
+    const double share = share_of_peak(name);
+    EXPECT_GT(share, 0.1) << name;
+    EXPECT_LT(share, 0.75) << name;
+  }
+}
+
 TEST(StepModel, PricesALayerOnce) {
   StepModel steps{platform()};
   predicted(steps, gpt(), layout_of(4, 2, 4));

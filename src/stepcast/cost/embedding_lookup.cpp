@@ -22,7 +22,12 @@ constexpr double kForwardRampUs = 6.45;  // until the memory streams
 constexpr double kRowLatencyUs = 0.25;   // one row after the other in one bag, four of them in flight
 // A gradient of one row, added up by one block: 32 warps with two of them in flight, 0.6 us until they come.
 constexpr double kHotRowUs = 0.01;
-constexpr double kBand = 0.18, kAssumedBand = 0.6;  // half-widths in ln
+// Half-widths in ln: forward, backward, what is added (as independent errors are) for another architecture and for kernels
+// of 100 us and less, which errs less and less up to 1 ms; assumed.
+constexpr double kForwardBand = 0.18, kBackwardBand = 0.25, kOtherArchitectureBand = 0.15, kShortBand = 0.3,
+                 kAssumedBand = 0.6;
+constexpr double kShortUs = 100, kLongUs = 1000;
+constexpr std::string_view kMeasuredArchitecture = "ampere";
 
 // Columns that the lanes of a warp stand for which work on `dim` of them: parts of a warp take narrow rows.
 double lanes_columns(double dim, double fewest) {
@@ -80,6 +85,7 @@ LookupModel::LookupModel(const Device& device, const LookupConstants& constants,
   resident_warps_ = figures.sm_count * kWarpsPerSm;
   floor_us_ = figures.kernel_floor_us;
   assumed_ = figures.memory.assumed || figures.l2_bytes <= 0;
+  measured_architecture_ = device.architecture == kMeasuredArchitecture;
 }
 
 LookupCounts LookupModel::counts(const TableLookup& t) const {
@@ -165,17 +171,21 @@ double LookupModel::backward_us(const LookupCost& tables) const {
   return constants_.backward_start_us + tables.backward_us + tables.hottest_row_us;
 }
 
-Estimate LookupModel::estimate(double time_us, bool in_host_memory) const {
+Estimate LookupModel::estimate(double time_us, bool in_host_memory, Direction direction) const {
   const bool guess = assumed_ || in_host_memory;
-  if (learned_ != nullptr && learned_->forward && learned_->backward && !guess) {
-    const auto& forward = learned_->forward->parameters();
-    const auto& backward = learned_->backward->parameters();
-    return {Microseconds{time_us},
-            Microseconds{time_us * std::exp(std::min(forward.log_p10, backward.log_p10))},
-            Microseconds{time_us * std::exp(std::max(forward.log_p90, backward.log_p90))},
-            EstimateSource::fitted};
+  const std::optional<LearnedLookup> learned = learned_ == nullptr ? std::optional<LearnedLookup>{}
+                                               : direction == Direction::forward ? learned_->forward
+                                                                                 : learned_->backward;
+  if (learned && !guess) {
+    return {Microseconds{time_us}, Microseconds{time_us * std::exp(learned->parameters().log_p10)},
+            Microseconds{time_us * std::exp(learned->parameters().log_p90)}, EstimateSource::fitted};
   }
-  const double band = std::exp(guess ? kAssumedBand : kBand);
+  const double shortness =
+      std::clamp(std::log(kLongUs / std::max(time_us, 1e-3)) / std::log(kLongUs / kShortUs), 0.0, 1.0);
+  const double width =
+      std::hypot(direction == Direction::forward ? kForwardBand : kBackwardBand,
+                 measured_architecture_ ? 0 : kOtherArchitectureBand, shortness * kShortBand);
+  const double band = std::exp(guess ? kAssumedBand : width);
   return {Microseconds{time_us}, Microseconds{time_us / band}, Microseconds{time_us * band},
           guess ? EstimateSource::assumed : EstimateSource::analytic};
 }

@@ -103,8 +103,10 @@ class LookupModel {
   // One batched kernel; `tables` is the sum of its tables. 0 without lookups and bags.
   [[nodiscard]] double forward_us(const LookupCost& tables) const;
   [[nodiscard]] double backward_us(const LookupCost& tables) const;
-  // With the band of the model and what it rests on.
-  [[nodiscard]] Estimate estimate(double time_us, bool in_host_memory) const;
+  // With the band of the model and what it rests on. Backwards err more than forwards, short kernels more than long ones, and
+  // devices of another architecture than was measured more than those of it.
+  [[nodiscard]] Estimate estimate(double time_us, bool in_host_memory,
+                                  Direction direction = Direction::forward) const;
 
  private:
   LookupConstants constants_;
@@ -113,7 +115,7 @@ class LookupModel {
   double backward_per_us_ = 1, host_per_us_ = 1;
   double cache_bytes_ = 0, resident_warps_ = 1;
   double floor_us_ = 1;
-  bool assumed_ = false;
+  bool assumed_ = false, measured_architecture_ = false;
 };
 
 }  // namespace stepcast

@@ -367,13 +367,14 @@ Result<DlrmStep> DlrmStepModel::predict(const ShardingPlan& plan) {
   }
   const double us = m.timeline.end_us();
   // Parts err partly together; the weights are their times.
-  const Estimate lookup_band = m.loads->lookups().estimate(1, m.uses_host_memory);
+  const Estimate lookup_band = m.loads->lookups().estimate(std::max(most, 1.0), m.uses_host_memory);
   m.lookup_source = lookup_band.source;
   const double lookup_share = std::min(1.0, most / us);
   const double exchange_share = std::min(1.0 - lookup_share, 2 * step.exchange_us / us);
   const double dense_share = std::max(0.0, 1 - lookup_share - exchange_share);
-  const double parts = kSharedShare * (lookup_share * std::log(lookup_band.p90.value()) +
-                                       exchange_share * m.exchange_band + dense_share * m.dense_band);
+  const double parts =
+      kSharedShare * (lookup_share * std::log(lookup_band.p90.value() / lookup_band.time.value()) +
+                      exchange_share * m.exchange_band + dense_share * m.dense_band);
   const double band = std::exp(std::hypot(parts, kStructureBand));
   EstimateSource source = EstimateSource::analytic;
   if (m.uses_host_memory) source = EstimateSource::assumed;

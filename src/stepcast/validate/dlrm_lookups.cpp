@@ -75,7 +75,7 @@ class Predictor {
     all.backward_us *= m.tables;
     all.sort_us *= m.tables;
     const double us = m.backward ? model.backward_us(all) : model.forward_us(all);
-    return model.estimate(us * fitted.scale, false);
+    return model.estimate(us * fitted.scale, false, m.backward ? Direction::backward : Direction::forward);
   }
 
   // Of the published heuristic, as `predict` has it for a lookup of which no more is known.

@@ -28,7 +28,8 @@ namespace {
 
 constexpr std::size_t kGpus = 4, kTasksOfAKind = 5, kBatch = 4096;
 constexpr std::array<std::size_t, 4> kBatches{512, 1024, 2048, 4096};
-constexpr std::size_t kMeanOver = 2;       // batches per mean of the reference
+constexpr std::size_t kMeanOver = 2;       // batches per mean of the reference, if nobody says how many
+constexpr std::size_t kOtherBatch = 3;     // what the predictor knows of; none that is judged
 constexpr double kPoolingNoise = 0.05;     // of what the predictor is told
 constexpr double kMemoryAboveEven = 1.15;  // of the variant with little memory
 constexpr double kAsGood = 1.02;
@@ -66,13 +67,14 @@ double normal_noise(std::uint64_t a, std::uint64_t b) {
 // One task: what is true, which the reference alone sees, and what the predictor is told.
 class Task {
  public:
-  Task(std::string name, std::uint64_t seed, const std::vector<EmbeddingTable>& tables)
-      : name_(std::move(name)), seed_(seed), told_(*dlrm_preset("dlrm-multi-gpu")) {
+  // With the mean over so many batches.
+  Task(std::string name, std::uint64_t seed, const std::vector<EmbeddingTable>& tables, std::size_t batches)
+      : name_(std::move(name)), seed_(seed), told_(*dlrm_preset("dlrm-multi-gpu")), batches_(batches) {
     told_.tables = tables;
     for (std::size_t t = 0; t < tables.size(); ++t) {
       truth_.push_back({static_cast<double>(tables[t].rows), static_cast<double>(tables[t].dim),
                         tables[t].pooling, tables[t].skew});
-      const SampledTable other = sample_table(truth_[t], kBatch, seed_ + 1000 * (kMeanOver + 1) + t);
+      const SampledTable other = sample_table(truth_[t], kBatch, seed_ + 1000 * kOtherBatch + t);
       EmbeddingTable& told = told_.tables[t];
       told.skew = EmbeddingTable{}.skew;
       told.pooling *= std::max(0.5, 1 + kPoolingNoise * normal_noise(seed_, t));
@@ -82,9 +84,10 @@ class Task {
         (*told.reuse)[reuse_bin(times)] += 1.0 / static_cast<double>(other.distinct_rows);
       told.reuse_lookups = static_cast<double>(other.rows.size());
     }
-    for (std::size_t b = 0; b < kMeanOver; ++b) {
+    for (std::size_t b = 0; b < batches; ++b) {
       for (std::size_t t = 0; t < tables.size(); ++t)
-        batches_[b].push_back(sample_table(truth_[t], kBatch, seed_ + 1000 * b + t));
+        batches_[b].push_back(
+            sample_table(truth_[t], kBatch, seed_ + 1000 * (b < kOtherBatch ? b : b + 1) + t));
     }
   }
 
@@ -102,8 +105,8 @@ class Task {
     return *std::max_element(held.begin(), held.end()) <= bytes * (1 + 1e-12);
   }
 
-  // Of the reference, mean over so many batches.
-  double step_us(const ShardingPlan& plan, std::size_t batch, ReferenceVariant variant, std::size_t mean_over,
+  // Of the reference, mean over the batches.
+  double step_us(const ShardingPlan& plan, std::size_t batch, ReferenceVariant variant,
                  const ReferenceMachine& machine = {}) {
     std::array<std::vector<ReferenceShard>, kGpus> shards;
     std::map<std::pair<std::uint32_t, ShardingKind>, std::uint32_t> parts;
@@ -117,14 +120,14 @@ class Task {
       shards[static_cast<std::size_t>(s.rank)].push_back(r);
     }
     double sum = 0;
-    for (std::size_t b = 0; b < mean_over; ++b) {
+    for (std::size_t b = 0; b < batches_.size(); ++b) {
       std::array<RankLookups, kGpus> ranks;
       for (std::size_t r = 0; r < kGpus; ++r) ranks[r] = of_rank(shards[r], batch, b);
       ReferenceJob job{.batch = static_cast<double>(batch)};
       for (const ReferenceTable& t : truth_) job.sum_of_dims += t.dim;
       sum += reference_step_us(ranks, job, machine, variant);
     }
-    return sum / static_cast<double>(mean_over);
+    return sum / static_cast<double>(batches_.size());
   }
 
  private:
@@ -141,7 +144,7 @@ class Task {
   std::uint64_t seed_;
   Dlrm told_;
   std::vector<ReferenceTable> truth_;
-  std::array<std::vector<SampledTable>, kMeanOver> batches_;
+  std::vector<std::vector<SampledTable>> batches_;
   std::map<std::string, RankLookups> known_;
 };
 
@@ -225,7 +228,7 @@ Judged judge(Task& task, const Variant& variant, const Predicted& predicted) {
   if (variant.slow_links) truth.links_slower = task.links_slower();
   judged.predicted_us = predicted.us;
   const auto reference = [&](const ShardingPlan& plan) {
-    return task.fits(plan, predicted.table_memory_bytes) ? task.step_us(plan, kBatch, truth, 1) : kNever;
+    return task.fits(plan, predicted.table_memory_bytes) ? task.step_us(plan, kBatch, truth) : kNever;
   };
   for (std::size_t s = 0; s < kSharders.size(); ++s) judged.reference_us[s] = reference(predicted.plans[s]);
   judged.search_us = predicted.search.fits ? reference(predicted.search.plan) : kNever;
@@ -244,8 +247,7 @@ Result<BatchStep> step_of(Task& task, std::size_t batch, const Platform& platfor
   STEPCAST_ASSIGN(const DlrmStep step, steps.predict(plan));
   ReferenceMachine streaming;
   streaming.memory_bytes_per_us = streaming.stream_bytes_per_us;
-  return BatchStep{task.step_us(plan, batch, {}, kMeanOver),
-                   task.step_us(plan, batch, {}, kMeanOver, streaming), step.time};
+  return BatchStep{task.step_us(plan, batch, {}), task.step_us(plan, batch, {}, streaming), step.time};
 }
 
 double percent(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
@@ -343,7 +345,8 @@ Status score_shardings(const SuiteOptions& options, SuiteResult& result) {
     const std::uint64_t seed = seeds[nth / kTasks] + 100 * (k + 1);
     Task task{
         out.name, seed,
-        draw_task(pools[nth / kTasks][year], {.heavy_only = heavy, .memory_bytes = memory, .seed = seed})};
+        draw_task(pools[nth / kTasks][year], {.heavy_only = heavy, .memory_bytes = memory, .seed = seed}),
+        options.batches > 0 ? options.batches : kMeanOver};
     std::map<std::pair<bool, bool>, Predicted> predicted;
     for (const Variant& variant : variants()) {
       if (!heavy) break;

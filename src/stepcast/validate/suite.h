@@ -82,6 +82,8 @@ struct SuiteOptions {
   std::filesystem::path targets, published;
   // Of the studies that draw their own cases (validate dlrm: sharding tasks); empty: the suite's own.
   std::vector<std::uint64_t> seeds;
+  // That such a study takes the mean over (validate dlrm: what the reference says of a sharding); 0: the suite's own.
+  std::size_t batches = 0;
 };
 
 struct Suite {
