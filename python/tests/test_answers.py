@@ -47,6 +47,14 @@ def test_second_prediction_of_a_session_is_the_same():
     assert stepcast.predict("llama-3-8b", gpus=16, tp=2) == once
 
 
+def test_step_times_are_those_of_the_document_before_it_is_written():
+    forecast = stepcast.predict("llama-3-8b", gpus=16, tp=2)
+    before = [forecast.step_time_ms, forecast.step_time_p10_ms, forecast.step_time_p90_ms]
+    document = forecast.to_dict()
+    assert before == [document["step_time_ms"], document["step_time_p10_ms"], document["step_time_p90_ms"]]
+    assert before == [forecast.step_time_ms, forecast.step_time_p10_ms, forecast.step_time_p90_ms]
+
+
 def test_replays_are_those_of_the_program(cli, traces):
     replay = stepcast.replay(traces)
     assert replay.to_dict() == cli("replay", traces, "--json")
