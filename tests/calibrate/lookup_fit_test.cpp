@@ -25,7 +25,6 @@ std::vector<LookupMeasurement> backward_kernels(const Device& device, std::size_
   for (std::size_t k = first; k < first + n; ++k) {
     LookupMeasurement m{
         .gpu = device.name, .direction = Direction::backward, .bags = 512.0 * std::exp2(k % 4)};
-    LookupCost sum;
     double us = 30;
     for (std::size_t t = 0; t < 2 + k % 2; ++t) {
       const AccessPattern zipf = AccessPattern::zipf(1e4 * std::exp2((k * 7 + t * 3) % 8),
