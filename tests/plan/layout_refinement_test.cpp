@@ -160,6 +160,27 @@ TEST(NearbyLayouts, ReadsWhatRunsNow) {
   EXPECT_TRUE(found);
 }
 
+// What a script recomputes is searched, be it said by kinds or by modules; modules said beside it restrict the search.
+TEST(NearbyLayouts, ModulesThatAreRecomputedAreSearched) {
+  const std::filesystem::path file =
+      std::filesystem::path{::testing::TempDir()} / ("modules_" + std::to_string(::getpid()) + ".sh");
+  std::ofstream{file} << "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 32 --hidden-size 4096 "
+                         "--num-attention-heads 32 --seq-length 4096 --max-position-embeddings 4096 "
+                         "--micro-batch-size 1 --global-batch-size 128 --tensor-model-parallel-size 4 "
+                         "--vocab-size 32000 --bf16 "
+                         "--recompute-granularity selective --recompute-modules core_attn layernorm\n";
+  const Result<RunningLayout> running = read_running_layout(file, {});
+  Job beside;
+  beside.settings.recompute_modules = "core_attn";
+  const Result<RunningLayout> restricted = read_running_layout(file, beside);
+  std::filesystem::remove(file);
+  ASSERT_TRUE(running.ok()) << running.error().message();
+  EXPECT_EQ(running->job.settings.recompute, std::nullopt);
+  EXPECT_EQ(running->job.settings.recompute_modules, std::nullopt);
+  ASSERT_TRUE(restricted.ok()) << restricted.error().message();
+  EXPECT_EQ(restricted->job.settings.recompute_modules, beside.settings.recompute_modules);
+}
+
 TEST(TrainingPlan, FindsTheFewestAndTheCheapest) {
   PlanRequest request = request_of("llama-3-8b", 8, 128);
   request.refines = false;

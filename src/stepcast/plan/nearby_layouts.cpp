@@ -65,6 +65,7 @@ Result<RunningLayout> read_running_layout(const std::filesystem::path& file, con
         &JobSettings::fp8, &JobSettings::fp4})
     as_given(choice);
   as_given(&JobSettings::recompute);
+  as_given(&JobSettings::recompute_modules);
   as_given(&JobSettings::sharding);
   return running;
 }
