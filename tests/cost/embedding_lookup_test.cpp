@@ -83,8 +83,8 @@ TEST(LookupModel, HostMemoryIsSlowerAndAssumed) {
   const double uvm = model.cost(table).forward_us;
   EXPECT_LT(hbm, cached);
   EXPECT_LT(cached, uvm);
-  EXPECT_EQ(model.estimate(uvm, true).source, EstimateSource::assumed);
-  EXPECT_EQ(model.estimate(hbm, false).source, EstimateSource::analytic);
+  EXPECT_EQ(model.estimate(uvm, true, Direction::forward).source, EstimateSource::assumed);
+  EXPECT_EQ(model.estimate(hbm, false, Direction::forward).source, EstimateSource::analytic);
 }
 
 TEST(LookupModel, MissesBesideHitsTakeTheLongerOfBoth) {

@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/statistics.h"
+#include "stepcast/base/stop.h"
 #include "stepcast/calibrate/detail/perceptron_training.h"
 
 namespace stepcast {
@@ -78,7 +80,7 @@ class Training {
   }
 
   void run() {
-    for (int step = 0; step < options_.steps; ++step) {
+    for (int step = 0; step < options_.steps && !is_stop_requested(); ++step) {
       for (std::size_t b = 0; b < kBatch; ++b) learn(examples_[random_() % examples_.size()]);
       const double progress = static_cast<double>(step) / options_.steps;
       const double rate = kLearningRate * 0.5 * (1 + std::cos(3.14159265358979 * progress));
@@ -172,14 +174,6 @@ class Training {
   detail::Adam adam_{2};
 };
 
-double quantile(std::vector<double> values, double share) {
-  std::sort(values.begin(), values.end());
-  const double at = share * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<std::size_t>(at);
-  const std::size_t above = std::min(below + 1, values.size() - 1);
-  return values[below] + (at - static_cast<double>(below)) * (values[above] - values[below]);
-}
-
 KernelFitNote::Candidate candidate_of(const std::string& family, const std::vector<double>& errors) {
   constexpr double kLeast = 4e-4;  // of the published error
   KernelFitNote::Candidate c{.family = family};
@@ -212,6 +206,7 @@ Result<LearnedLookup> train_lookup(std::span<const LookupMeasurement> kernels, c
   if (kernels.empty()) return Error{"no kernels to train on"};
   Training training{kernels, device, options};
   training.run();
+  STEPCAST_TRY(not_stopped());
   STEPCAST_ASSIGN(LearnedLookup::Parameters p, std::move(training).finish());
   p.dtype = kernels.front().dtype;
   p.direction = kernels.front().direction;
@@ -245,8 +240,9 @@ Result<KernelFit> fit_lookup_models(std::span<const LookupMeasurement> kernels, 
     }
     STEPCAST_ASSIGN(const LearnedLookup last, train_lookup(all, device, options));
     LearnedLookup::Parameters p = last.parameters();
-    p.log_p10 = quantile(logs, 0.1);
-    p.log_p90 = quantile(logs, 0.9);
+    // Around the forecast itself, also where all that was held out lies to one side of it.
+    p.log_p10 = std::min(0.0, quantile(logs, 0.1));
+    p.log_p90 = std::max(0.0, quantile(std::move(logs), 0.9));
     STEPCAST_ASSIGN(const LearnedLookup model, LearnedLookup::make(std::move(p)));
     ModelRecord record{.name = name, .kind = std::string{LearnedLookup::kRecordKind}, .device = device.name};
     record.parameters = model.write();

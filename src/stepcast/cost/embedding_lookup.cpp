@@ -115,8 +115,16 @@ LookupCost LookupModel::cost(const TableLookup& t, const LookupCounts& counts) c
   const double indices =
       kIndexBytes * (cost.lookups + (t.one_to_one ? 0 : t.bags)) + (t.weighted ? 4 * cost.lookups : 0);
   cost.gathered_bytes = cost.lookups * t.dim * t.weight_bytes;
+  // Tables without lookups, too: kernels that were learned from had such.
+  const auto correct = [&] {
+    if (learned_ == nullptr || !learned_->holds(t)) return;
+    const LookupFeatures features = lookup_features(t.bags, t.rows, t.pooling, t.dim, counts.reuse);
+    if (learned_->forward) learned_->forward->correct(features, cost);
+    if (learned_->backward) learned_->backward->correct(features, cost);
+  };
   if (cost.lookups <= 0) {
     cost.forward_us = cost.missed_us = (output + indices) / stream_per_us_;
+    correct();
     return cost;
   }
   const double misses = cost.lookups - cost.hits;
@@ -151,11 +159,7 @@ LookupCost LookupModel::cost(const TableLookup& t, const LookupCounts& counts) c
   }
   cost.backward_us = cost.sort_us + gradients_us;
   cost.hottest_row_us = std::min(counts.hottest, constants_.most_of_one_block) * kHotRowUs;
-  if (learned_ != nullptr && learned_->holds(t)) {
-    const LookupFeatures features = lookup_features(t.bags, t.rows, t.pooling, t.dim, counts.reuse);
-    if (learned_->forward) learned_->forward->correct(features, cost);
-    if (learned_->backward) learned_->backward->correct(features, cost);
-  }
+  correct();
   return cost;
 }
 
@@ -173,10 +177,12 @@ double LookupModel::backward_us(const LookupCost& tables) const {
 
 Estimate LookupModel::estimate(double time_us, bool in_host_memory, Direction direction) const {
   const bool guess = assumed_ || in_host_memory;
-  const std::optional<LearnedLookup> learned = learned_ == nullptr ? std::optional<LearnedLookup>{}
-                                               : direction == Direction::forward ? learned_->forward
-                                                                                 : learned_->backward;
-  if (learned && !guess) {
+  const LearnedLookup* learned = nullptr;
+  if (learned_ != nullptr) {
+    const auto& way = direction == Direction::forward ? learned_->forward : learned_->backward;
+    if (way) learned = &*way;
+  }
+  if (learned != nullptr && !guess) {
     return {Microseconds{time_us}, Microseconds{time_us * std::exp(learned->parameters().log_p10)},
             Microseconds{time_us * std::exp(learned->parameters().log_p90)}, EstimateSource::fitted};
   }

@@ -105,8 +105,7 @@ class LookupModel {
   [[nodiscard]] double backward_us(const LookupCost& tables) const;
   // With the band of the model and what it rests on. Backwards err more than forwards, short kernels more than long ones, and
   // devices of another architecture than was measured more than those of it.
-  [[nodiscard]] Estimate estimate(double time_us, bool in_host_memory,
-                                  Direction direction = Direction::forward) const;
+  [[nodiscard]] Estimate estimate(double time_us, bool in_host_memory, Direction direction) const;
 
  private:
   LookupConstants constants_;

@@ -60,7 +60,7 @@ struct DlrmStepModel::Impl {
   LookupConstants lookup_constants;
   std::unique_ptr<detail::DlrmLoads> loads;
   EstimateSource lookup_source = EstimateSource::analytic, exchange_source = EstimateSource::assumed;
-  double lookup_band = 0, exchange_band = 0, dense_band = 0;
+  double exchange_band = 0, dense_band = 0;
   double dense_memory = 0;
   bool uses_host_memory = false;
 
@@ -337,7 +337,7 @@ Result<DlrmStep> DlrmStepModel::predict(const ShardingPlan& plan) {
   const std::vector<detail::RankLoad>& loads = all.ranks;
   DlrmStep step;
   const auto others = static_cast<double>(m.n_ranks - 1) / static_cast<double>(m.n_ranks);
-  double sum = 0, most = 0;
+  double sum = 0, most = 0, most_forward = 0;  // lookups of the busiest rank, and of these its forward
   for (std::size_t r = 0; r < loads.size(); ++r) {
     const detail::RankLoad& load = loads[r];
     DlrmRank rank{.lookup_us = m.loads->forward_us(load),
@@ -348,7 +348,10 @@ Result<DlrmStep> DlrmStepModel::predict(const ShardingPlan& plan) {
                   .sent_bytes = others * m.batch() * load.vector_dims * m.loads->vector_bytes()};
     const double lookups = rank.lookup_us + rank.lookup_backward_us;
     sum += lookups;
-    most = std::max(most, lookups);
+    if (lookups > most) {
+      most = lookups;
+      most_forward = rank.lookup_us;
+    }
     if (rank.memory_bytes >
         (step.ranks.empty() ? -1.0 : step.ranks[static_cast<std::size_t>(step.worst_rank)].memory_bytes)) {
       step.worst_rank = static_cast<std::int32_t>(r);
@@ -367,14 +370,20 @@ Result<DlrmStep> DlrmStepModel::predict(const ShardingPlan& plan) {
   }
   const double us = m.timeline.end_us();
   // Parts err partly together; the weights are their times.
-  const Estimate lookup_band = m.loads->lookups().estimate(std::max(most, 1.0), m.uses_host_memory);
-  m.lookup_source = lookup_band.source;
+  const auto lookups_of = [&](double us_of_way, Direction way) {
+    return m.loads->lookups().estimate(std::max(us_of_way, 1.0), m.uses_host_memory, way);
+  };
+  const Estimate forward = lookups_of(most_forward, Direction::forward),
+                 backward = lookups_of(most - most_forward, Direction::backward);
+  m.lookup_source = weaker(forward.source, backward.source);
+  const auto ln_high = [](const Estimate& e) { return std::log(e.p90.value() / e.time.value()); };
+  const double forward_part = most > 0 ? most_forward / most : 1;
+  const double lookup_band = forward_part * ln_high(forward) + (1 - forward_part) * ln_high(backward);
   const double lookup_share = std::min(1.0, most / us);
   const double exchange_share = std::min(1.0 - lookup_share, 2 * step.exchange_us / us);
   const double dense_share = std::max(0.0, 1 - lookup_share - exchange_share);
-  const double parts =
-      kSharedShare * (lookup_share * std::log(lookup_band.p90.value() / lookup_band.time.value()) +
-                      exchange_share * m.exchange_band + dense_share * m.dense_band);
+  const double parts = kSharedShare * (lookup_share * lookup_band + exchange_share * m.exchange_band +
+                                       dense_share * m.dense_band);
   const double band = std::exp(std::hypot(parts, kStructureBand));
   EstimateSource source = EstimateSource::analytic;
   if (m.uses_host_memory) source = EstimateSource::assumed;
