@@ -53,6 +53,7 @@ void LayerLists::exchange_tokens(WorkList& list, Exchange which, const ExpertFlo
   const Names& names = kNames[static_cast<std::size_t>(which)];
   const bool beside_shared = exchanges_beside_shared_experts();
   if (beside_shared) {
+    if (which == Exchange::dispatch) add_counts(list);
     add_beside_rest(list, names.transfer, exchange(which, flow), 1, false);
     add_half_of_shared_experts(list, which, fp8);
   } else if (layout_.degrees.expert > 1 && !exchanges_beside()) {
