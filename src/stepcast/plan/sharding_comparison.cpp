@@ -15,7 +15,7 @@ namespace stepcast {
 namespace {
 
 // Shardings of one job err alike, but for the tables that they place differently: differences below this share of
-// the step are not told apart.
+// the step are not told apart. Assumed.
 constexpr double kTellApart = 0.02;
 
 Result<std::vector<ShardingPlan>> plans_of(const ShardingsToCompare& choices, DlrmStepModel& steps) {
