@@ -296,7 +296,7 @@ VerbOutcome run_verb(const std::vector<std::string>& words, const VerbListener& 
   std::vector<const char*> arguments{"stepcast"};
   for (const std::string& word : words) arguments.push_back(word.c_str());
   const VerbSink* const before = std::exchange(current_sink, &sink);
-  const StopScope scope{listener.stop};
+  const StopScope scope{listener.stop.stop_possible() ? listener.stop : current_stop()};
   try {
     outcome.code = parse_and_run(static_cast<int>(arguments.size()), arguments.data());
   } catch (const std::bad_alloc&) {

@@ -26,7 +26,8 @@ struct VerbListener {
   bool wants_tables = false;
   // What is being done, as a terminal would show it. Called from any thread, one at a time.
   std::function<void(std::string_view)> progress;
-  std::stop_token stop{};  // asks the verb to end (base/stop.h); it then fails with "interrupted"
+  // Asks the verb to end (base/stop.h), which then fails with "interrupted"; where it never can, the caller's scope does.
+  std::stop_token stop{};
 };
 
 // `words` are those behind `stepcast`.

@@ -68,4 +68,11 @@ inline void scale_kernels(const Program& program, Costs& costs, double factor) {
   }
 }
 
+// When the first thread of this rank is through, with kernels that take `factor` times as long as recorded.
+inline double step_with_kernels(const RecordedRank& rank, double factor) {
+  const Replayed r =
+      replay({rank}, {}, [&](const Program& p, Costs& c, auto&) { scale_kernels(p, c, factor); });
+  return r.timeline.lane_free_us(RankClassId{0})[0];
+}
+
 }  // namespace stepcast::test

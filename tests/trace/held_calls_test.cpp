@@ -14,7 +14,7 @@ namespace {
 
 using test::replay;
 using test::Replayed;
-using test::scale_kernels;
+using test::step_with_kernels;
 using test::TraceBuilder;
 
 constexpr double kStepUs = 1000;
@@ -30,12 +30,6 @@ RecordedRank memory_call(std::string_view name, double kernel_end_us) {
   b.call(main, name, 30, 240);
   b.call(main, name, 500, 40);
   return b.build();
-}
-
-double step_with_kernels(const RecordedRank& rank, double factor) {
-  const Replayed r =
-      replay({rank}, {}, [&](const Program& p, Costs& c, auto&) { scale_kernels(p, c, factor); });
-  return r.timeline.lane_free_us(RankClassId{0})[0];
 }
 
 // The kernel ends at 220, the call at 270: 50 us are its own, host time behind the wait.

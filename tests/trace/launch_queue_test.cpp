@@ -15,19 +15,11 @@
 namespace stepcast {
 namespace {
 
-using test::replay;
-using test::Replayed;
-using test::scale_kernels;
+using test::step_with_kernels;
 using test::TraceBuilder;
 
 constexpr double kStepUs = 1000;
 constexpr double kCallUs = 2;
-
-double step_with_kernels(const RecordedRank& rank, double factor) {
-  const Replayed r =
-      replay({rank}, {}, [&](const Program& p, Costs& c, auto&) { scale_kernels(p, c, factor); });
-  return r.timeline.lane_free_us(RankClassId{0})[0];
-}
 
 // A CPU that launches 2,000 kernels of `kernel_us` every 2 us, at most `depth` of which are not over: a launch waits for
 // the one `depth` before it.

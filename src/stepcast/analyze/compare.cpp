@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/text.h"
+
 namespace stepcast {
 namespace {
 
@@ -128,16 +130,7 @@ std::vector<Explanation> explanations_of(const Forecast& f, double to_ms) {
 }
 
 // "12,345.6".
-std::string thousands(double value) {
-  const std::string plain = fmt::format("{:.1f}", value);
-  const std::size_t point = plain.find('.');
-  std::string text;
-  for (std::size_t at = 0; at < plain.size(); ++at) {
-    if (at > 0 && at < point && (point - at) % 3 == 0) text += ',';
-    text += plain[at];
-  }
-  return text;
-}
+std::string thousands(double value) { return with_separators(fmt::format("{:.1f}", value)); }
 
 std::string verdict_of(const Forecast& a, const Forecast& b, const Comparison& c) {
   const bool a_is_log = a.kind == "log", b_is_log = b.kind == "log";

@@ -1,6 +1,8 @@
 // What small pieces of text need all over: ASCII only, whatever the locale says.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,6 +17,18 @@ namespace stepcast {
 [[nodiscard]] inline std::string lower(std::string_view text) {
   std::string out{text};
   for (char& c : out) c = lower(c);
+  return out;
+}
+
+// "12,345.6" of "12345.6": a number, which may have a sign and decimals.
+[[nodiscard]] inline std::string with_separators(std::string_view digits) {
+  const std::size_t first = digits.starts_with('-') ? 1 : 0,
+                    point = std::min(digits.find('.'), digits.size());
+  std::string out;
+  for (std::size_t at = 0; at < digits.size(); ++at) {
+    if (at > first && at < point && (point - at) % 3 == 0) out += ',';
+    out += digits[at];
+  }
   return out;
 }
 

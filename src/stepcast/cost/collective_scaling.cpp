@@ -100,7 +100,6 @@ TimeCurve scale_ranks(CollectiveOp op, std::span<const RankCurve> measured, std:
   }
 
   Tables t = tables_of(*base.curve);
-  const TimeCurve low{base.curve->ln_low(), base.curve->ln_low(), base.curve->ln_low()};
   const double doublings = std::abs(std::log2(n / n_base));
   const double factor_ratio = bus_factor(op, n_ranks) / bus_factor(op, base.n_ranks);
   for (std::size_t i = 0; i < kPoints; ++i) {

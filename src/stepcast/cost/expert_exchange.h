@@ -38,7 +38,7 @@ struct ExchangeRates {
   double startup_per_node = 0.8;  // beyond the first, as a share of the start-up
   double log_p10 = -0.15, log_p90 = 0.15;
   std::uint64_t n_rows = 0;
-  bool over_nodes = false;  // some of the rows are
+  bool over_nodes = false;  // some of the rows are; said by a fit alone, records do not keep it
 
   friend bool operator==(const ExchangeRates&, const ExchangeRates&) = default;
 };

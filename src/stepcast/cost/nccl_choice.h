@@ -32,8 +32,8 @@ struct NcclFabric {
   bool nvlink = true;     // false: PCIe
   bool switched = false;  // behind NVSwitch, whose SHARP Hopper and later use
   double link_GBps = 0;   // bus bandwidth of a ring inside a node
-  double latency_scale =
-      1;  // of what NCCL's table says of a call and of hops inside a node: GPUs of higher clock are faster
+  // Of what NCCL's table says of a call and of hops inside a node: GPUs of higher clock are faster.
+  double latency_scale = 1;
   double network_GBps = 0;  // of a ring over nodes; 0: there is no network
 };
 

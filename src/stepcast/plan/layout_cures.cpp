@@ -14,7 +14,7 @@ namespace {
 
 using S = JobSettings;
 
-// A restriction by the flag that says it, and how to take it back; `flag` is empty where it was not said.
+// A restriction that was said, by its flag, and how to take it back.
 struct Restriction {
   std::string_view flag;
   std::function<void(PlanRequest&)> lift;

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/text.h"
 #include "stepcast/platform/platform_file.h"
 
 namespace stepcast {
@@ -29,8 +30,6 @@ std::string plain(std::string_view text) {
   }
   return result;
 }
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 // "B200-SXM-180GB" means a device that is called B200. How many letters of the longest such name; 0: it is none. More of
 // them are a better match: "NVIDIA H100-PCIe-80GB" holds H100-PCIe, and of another card only H100.

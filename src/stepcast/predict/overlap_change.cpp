@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "stepcast/predict/detail/block_edit.h"
 #include "stepcast/predict/replay.h"
 
 namespace stepcast {
@@ -152,45 +153,29 @@ std::string_view to_string(OverlapChange change) {
 
 Result<RecordedProgram> with_overlap(RecordedProgram recorded, OverlapChange change) {
   if (change == OverlapChange::as_recorded) return recorded;
-  RecordedProgram out = std::move(recorded);
-  const Program before = std::move(out.program);
-  out.program = Program{};
-  Program& program = out.program;
-  program.names = before.names;
-  program.stacks = before.stacks;
-  program.works = before.works;
-  for (const RankGroup& group : before.groups()) program.add_group(group);
-  const WorkId waiting = program.works.intern(Waiting{});
-  std::vector<std::vector<TaskId>> new_id;
+  const WorkId waiting = recorded.program.works.intern(Waiting{});
+  std::vector<detail::EditedBlock> blocks;
+  std::vector<TaskId> ends;  // [rank class]; invalid: as before
   bool any = false;
-  for (std::size_t c = 0; c < before.rank_classes().size(); ++c) {
-    const Block& block = before.block_of(RankClassId{c}, InstanceId{0});
+  for (std::size_t c = 0; c < recorded.program.rank_classes().size(); ++c) {
+    const Block& block = recorded.program.block_of(RankClassId{c}, InstanceId{0});
     any = any || std::any_of(block.tasks().begin(), block.tasks().end(), is_transfer);
-    STEPCAST_ASSIGN(Rewritten now, (Rewriting{block, out.measured[c], out.facts[c], change}.run(waiting)));
-    RecordedStepFacts& facts = out.facts[c];
+    const RecordedStepFacts& facts = recorded.facts[c];
+    STEPCAST_ASSIGN(Rewritten now, (Rewriting{block, recorded.measured[c], facts, change}.run(waiting)));
     std::vector<Interval> measured(now.finished.block.task_count(),
                                    {facts.step_us.end_us, facts.step_us.end_us});
     for (std::size_t t = 0; t < now.of_task.size(); ++t)
-      measured[now.of_task[t].index()] = out.measured[c][t];
-    out.measured[c] = std::move(measured);
-    if (now.step_end.valid()) {
-      facts.step_end_task = now.step_end;
-      facts.step_ends_at_start = false;
-    } else if (facts.step_end_task.valid()) {
-      facts.step_end_task = now.of_task[facts.step_end_task.index()];
-    }
-    RankClass rank_class = before.rank_class(RankClassId{c});
-    rank_class.instances.front().block = program.add_block(std::move(now.finished.block));
-    program.add_rank_class(std::move(rank_class));
-    new_id.push_back(std::move(now.of_task));
+      measured[now.of_task[t].index()] = recorded.measured[c][t];
+    ends.push_back(now.step_end);
+    blocks.push_back({std::move(now.finished.block), std::move(now.of_task), std::move(measured)});
   }
   if (!any) return Error{"the traces hold no transfers whose overlap could change"};
-  for (Collective collective : before.collectives()) {
-    for (CollectiveMember& member : collective.members)
-      member.task = new_id[member.rank_class.index()][member.task.index()];
-    program.add_collective(std::move(collective));
+  STEPCAST_ASSIGN(RecordedProgram out, detail::with_blocks(std::move(recorded), std::move(blocks), {}));
+  for (std::size_t c = 0; c < ends.size(); ++c) {
+    if (!ends[c].valid()) continue;
+    out.facts[c].step_end_task = ends[c];
+    out.facts[c].step_ends_at_start = false;
   }
-  STEPCAST_TRY(program.check());
   return out;
 }
 

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/text.h"
+
 namespace stepcast {
 namespace {
 
@@ -24,16 +26,6 @@ std::vector<std::string> split_lines(std::string_view text) {
     if (end == std::string_view::npos) return lines;
     text.remove_prefix(end + 1);
   }
-}
-
-std::string with_separators(std::string digits) {
-  const std::size_t first = digits.starts_with('-') ? 1 : 0;
-  std::size_t point = std::min(digits.find('.'), digits.size());
-  while (point > first + 3) {
-    point -= 3;
-    digits.insert(point, 1, ',');
-  }
-  return digits;
 }
 
 }  // namespace
@@ -117,7 +109,7 @@ std::string table_number(double number, int decimals) {
   if (!std::isfinite(number)) return "-";
   std::string digits = fmt::format("{:.{}f}", number, decimals);
   if (digits.starts_with('-') && digits.find_first_not_of("-0.") == std::string::npos) digits.erase(0, 1);
-  return with_separators(std::move(digits));
+  return with_separators(digits);
 }
 
 std::string table_number_or_blank(double number, int decimals) {

@@ -1,5 +1,6 @@
 #include "stepcast/validate/bert_runs.h"
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <utility>
@@ -59,11 +60,10 @@ Result<std::vector<LlmRun>> parse_bert_runs(std::string_view text, const std::st
     // The benchmark is trained with LAMB.
     const std::string row = fmt::format(
         "{}{},bert-large,1024,4096,24,16,30522,bert,{},\"{}\",{},{},{},PyTorch,1,1,{},{},{},flash,{},lamb,{},"
-        "{} "
-        "one node; cuda graph CUDA_GRAPH\n",
+        "{} one node; cuda graph CUDA_GRAPH\n",
         kHeader, kBertNodeSet, kMeanTokens, gpu, n_gpus, n_gpus, type_on(gpu), n_gpus,
-        samples / std::max<std::int64_t>(1, n_gpus * accumulated), samples, kMeanTokens, ms,
-        rows.cell("round"));
+        samples / std::max<std::int64_t>(1, n_gpus) / std::max<std::int64_t>(1, accumulated), samples,
+        kMeanTokens, ms, rows.cell("round"));
     Result<std::vector<LlmRun>> run = parse_llm_runs(row, name);
     if (!run) {
       const Error problem = rows.error("gpu", run.error().message());

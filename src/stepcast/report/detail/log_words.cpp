@@ -131,8 +131,7 @@ std::string reason_of(const Forecast& forecast, const LoggedRun& run, const Comp
   if (reasons.empty() && ours > 0 && theirs > 0 && std::abs(theirs / ours - 1) > kOtherCount) {
     reasons.push_back(
         fmt::format("the log counts {} TFLOP/s per GPU where this description comes to {}: it may not be "
-                    "what ran (model, batch, "
-                    "sequence length, GPUs)",
+                    "what ran (model, batch, sequence length, GPUs)",
                     table_number(theirs, 1), table_number(ours, 1)));
   }
   constexpr double kBeyondBelief = 3;  // times what such a part is usually off
@@ -140,8 +139,7 @@ std::string reason_of(const Forecast& forecast, const LoggedRun& run, const Comp
   if (reasons.empty() && !believable) {
     reasons.emplace_back(
         "no part of the forecast alone explains it: check platform, GPUs, sequence length and batch, and "
-        "what the "
-        "log counts as a step");
+        "what the log counts as a step");
   }
   if (const std::string parts = explanations_text(c, kMost); reasons.empty() && !parts.empty()) {
     reasons.push_back(fmt::format("{} alone would explain it", parts));
