@@ -132,6 +132,7 @@ Status check_options(const Options& options) {
     }
     if (name == "--batch" && is_dlrm_job(options.request.job.model)) continue;
     if (name == "--links-of" && is_dlrm_job(options.request.job.model)) continue;
+    if (name == "--seed" && !traces && options.traces.spread.scenarios == 0) continue;  // Megatron-LM's
     if (!traces && alone)
       return Error{fmt::format("{} belongs to --trace", name)}.advice("name the traces, too");
   }

@@ -1,11 +1,14 @@
 // stepcast validate: score predictions against measured data.
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -56,13 +59,51 @@ std::string accuracy_page_without_places(const std::vector<SuiteResult>& results
   return page;
 }
 
+// Beside the page: the folder of the same name.
+std::filesystem::path folder_of(const OutputFile& page) {
+  std::filesystem::path folder = page.path();
+  folder.replace_extension();
+  if (folder == page.path()) folder += "_sets";
+  return folder;
+}
+
+std::filesystem::path table_of(const std::filesystem::path& folder, std::string_view name) {
+  return folder / fmt::format("{}.csv", name);
+}
+
+constexpr std::string_view kTargets = "targets";
+
+// The tables that the page of `options` writes into its folder, none of which may be read or be that of --rows.
+Status check_tables(const Options& options, const OutputFile& page,
+                    const std::vector<std::filesystem::path>& inputs) {
+  if (!page.is_regular()) return Ok{};
+  const std::filesystem::path folder = folder_of(page);
+  std::vector<std::filesystem::path> tables{table_of(folder, kTargets)};
+  for (const Suite& suite : builtin_suites()) {
+    if (options.suite == kAll || options.suite == suite.name) tables.push_back(table_of(folder, suite.name));
+  }
+  const auto real = [](const std::filesystem::path& file) {
+    std::error_code failure;
+    const std::filesystem::path place =
+        std::filesystem::weakly_canonical(std::filesystem::absolute(file, failure), failure);
+    return failure ? file : place;
+  };
+  std::error_code ignored;
+  for (const std::filesystem::path& table : tables) {
+    if (std::filesystem::is_regular_file(table, ignored)) STEPCAST_TRY(OutputFile::at(table, inputs));
+    if (!options.rows.empty() && real(table) == real(options.rows)) {
+      return Error::at(options.rows, "", "is the place of --rows and of a table that --output writes")
+          .advice("name another file");
+    }
+  }
+  return Ok{};
+}
+
 // The page, and beside it a folder of the same name with a table per suite and one of all targets. What is no
 // regular file, such as /dev/stdout, gets the page alone.
 Status write_accuracy(const std::vector<SuiteResult>& results, const std::filesystem::path& data,
                       const OutputFile& page) {
-  std::filesystem::path folder = page.path();
-  folder.replace_extension();
-  if (folder == page.path()) folder += "_sets";
+  const std::filesystem::path folder = folder_of(page);
   if (page.is_regular()) {
     std::error_code problem;
     std::filesystem::create_directories(folder, problem);
@@ -70,11 +111,47 @@ Status write_accuracy(const std::vector<SuiteResult>& results, const std::filesy
       return Error::at(folder.string(), fmt::format("cannot make the folder: {}", problem.message()));
     }
     for (const SuiteResult& result : results) {
-      STEPCAST_TRY(write_file(folder / (result.suite + ".csv"), accuracy_csv(result)));
+      STEPCAST_TRY(write_file(table_of(folder, result.suite), accuracy_csv(result)));
     }
-    STEPCAST_TRY(write_file(folder / "targets.csv", accuracy_targets_csv(results)));
+    STEPCAST_TRY(write_file(table_of(folder, kTargets), accuracy_targets_csv(results)));
   }
   return page.write(accuracy_page_without_places(results, data, folder.filename().string()));
+}
+
+// Suites that look at a flag; the others do not.
+struct FlagOfSuites {
+  const char* flag;
+  std::array<std::string_view, 3> suites;
+};
+constexpr FlagOfSuites kFlagsOfSuites[] = {{"--seeds", {"dlrm"}},
+                                           {"--batches", {"dlrm"}},
+                                           {"--published", {"kernels"}},
+                                           {"--platform", {"kernels", "iterations", "dlrm"}}};
+
+Status check_suite(const CLI::App& app, const Options& options) {
+  if (options.suite == kAll) {
+    std::error_code ignored;
+    if (std::filesystem::exists(options.data, ignored) &&
+        !std::filesystem::is_directory(options.data, ignored)) {
+      return Error::at(options.data.string(), "")
+          .found("a file")
+          .expected("the folder of all measured data, with a folder for each suite")
+          .advice("name one suite for one file");
+    }
+    return Ok{};
+  }
+  for (const FlagOfSuites& of : kFlagsOfSuites) {
+    if (app.get_option(of.flag)->count() == 0) continue;
+    if (std::find(of.suites.begin(), of.suites.end(), options.suite) != of.suites.end()) continue;
+    std::string names;
+    for (const std::string_view suite : of.suites) {
+      if (!suite.empty()) names += fmt::format("{}{}", names.empty() ? "" : ", ", suite);
+    }
+    return Error{
+        fmt::format("{} means nothing for the suite {}; it belongs to {}", of.flag, options.suite, names)}
+        .advice("leave it out");
+  }
+  return Ok{};
 }
 
 // "GPU=FILE": the name of a GPU in the data and the platform that describes it.
@@ -108,6 +185,7 @@ Result<int> run(const Options& options) {
   }
   if (!output.empty()) {
     STEPCAST_ASSIGN(page, OutputFile::at(output, inputs));
+    STEPCAST_TRY(check_tables(options, *page, inputs));
   }
   std::vector<SuiteResult> results;
   std::optional<ProgressLine> progress{std::in_place, fmt::format("validate {}", options.suite)};
@@ -164,7 +242,8 @@ Verb validate_verb() {
             "same name beside it (suite all: docs/accuracy.md, docs/accuracy/)");
         app.add_option("--protocol", options->how.protocol, "shipped or refit, where the suite has a choice");
         app.add_option("--platform", options->platforms,
-                       "GPU=FILE: the platform of a GPU that no shipped platform describes (suite kernels)")
+                       "GPU=FILE: the platform of a GPU that no shipped platform describes (suites kernels, "
+                       "iterations, dlrm)")
             ->allow_extra_args(false);
         app.add_option("--targets", options->how.targets,
                        "what numbers should be, instead of the targets that ship (data/targets.csv)");
@@ -177,7 +256,10 @@ Verb validate_verb() {
                        "that such a case is the mean of: dlrm's own are 2, the published study's 30")
             ->check(CLI::Range(1, 1000));
         app.add_option("--threads", options->how.threads, "threads to use (0: all)")->capture_default_str();
-        return [options] { return run(*options); };
+        return [options, &app]() -> Result<int> {
+          STEPCAST_TRY(check_suite(app, *options));
+          return run(*options);
+        };
       }};
 }
 

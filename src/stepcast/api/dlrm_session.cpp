@@ -106,6 +106,10 @@ Result<ScalingPoint> predict_one(const PredictDlrmRequest& request, StepPictures
     inputs.emplace_back(file);
   std::optional<OutputFile> timeline;
   if (!request.timeline.empty()) {
+    if (!request.links_of.empty()) {
+      STEPCAST_ASSIGN(const Platform links, load_platform(request.links_of));
+      inputs.insert(inputs.end(), links.files.begin(), links.files.end());
+    }
     STEPCAST_ASSIGN(timeline, OutputFile::at(request.timeline, inputs));
   }
   STEPCAST_ASSIGN(const ShardingPlan plan, plan_of(request, job, steps));

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "stepcast/analyze/log_forecast.h"
+#include "stepcast/api/detail/session_inputs.h"
 #include "stepcast/api/stepcast.h"
 #include "stepcast/logs/logged_run.h"
 #include "stepcast/platform/platform_choice.h"
@@ -38,6 +39,7 @@ Result<PredictedLog> Session::predict(const PredictLogRequest& request) const {
   PredictRequest forecast = request.request;
   forecast.job = run.job->job;
   if (forecast.platform.empty()) forecast.platform = platform_of(run, notes);
+  STEPCAST_TRY(detail::output_at(forecast.timeline, {request.log}));
   // A log that says nothing of its layout is taken to have run the one that the forecast chose.
   if (request.pictures) {
     forecast.explained = true;

@@ -173,15 +173,20 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request, const Extr
   }
   STEPCAST_ASSIGN(const TraceListing listing,
                   list_traces(request.places, {.ranks = request.ranks, .ranks_from = request.ranks_from}));
-  STEPCAST_ASSIGN(const std::optional<OutputFile> timeline, output_at(request.timeline, listing.files()));
+  std::vector<std::filesystem::path> files_read = listing.files();
+  const auto reads = [&](const std::vector<std::filesystem::path>& files) {
+    files_read.insert(files_read.end(), files.begin(), files.end());
+  };
   std::shared_ptr<const Platform> platform, recorded_on;
   if (!request.platform.empty()) {
     STEPCAST_ASSIGN(platform, impl_->platform(request.platform));
+    reads(platform->files);
   }
   how.platform = platform.get();
   std::shared_ptr<const Platform> links;
   if (!request.links_of.empty()) {
     STEPCAST_ASSIGN(links, impl_->platform(request.links_of));
+    reads(links->files);
   }
   how.links = links.get();
   std::vector<std::shared_ptr<const Platform>> of_ranks;
@@ -189,8 +194,20 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request, const Extr
     STEPCAST_ASSIGN(const auto named, parse_rank_platform(text));
     STEPCAST_ASSIGN(std::shared_ptr<const Platform> of_rank, impl_->platform(named.second));
     how.rank_platforms.push_back({named.first, of_rank.get()});
+    reads(of_rank->files);
     of_ranks.push_back(std::move(of_rank));
   }
+  if (!request.recorded_on.empty()) {
+    STEPCAST_ASSIGN(const std::shared_ptr<const Platform> machine, impl_->platform(request.recorded_on));
+    reads(machine->files);
+  }
+  std::optional<TraceListing> second_listing;
+  if (!request.second_places.empty()) {
+    STEPCAST_ASSIGN(second_listing, list_traces(request.second_places,
+                                                {.ranks = request.ranks, .ranks_from = request.ranks_from}));
+    reads(second_listing->files());
+  }
+  STEPCAST_ASSIGN(const std::optional<OutputFile> timeline, output_at(request.timeline, files_read));
   const bool changed = changes_prices(how);
   STEPCAST_ASSIGN(const SpreadOptions spread, spread_options(request.spread, request.threads));
   std::vector<std::int64_t> steps;  // to predict each by itself, with `predict_step`
@@ -222,11 +239,11 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request, const Extr
     if (!request.chakra.empty() && request.chakra_per_rank) {
       STEPCAST_TRY(
           write_chakra_per_rank(request.chakra, flat, prediction.costs, prediction.recorded.start_offset_us,
-                                RankTable::of_single_ranks(prediction.recorded.program), listing.files()));
+                                RankTable::of_single_ranks(prediction.recorded.program), files_read));
     } else if (!request.chakra.empty()) {
       STEPCAST_TRY(write_chakra(request.chakra,
                                 operation_graphs(flat, prediction.costs, prediction.recorded.start_offset_us),
-                                listing.files()));
+                                files_read));
     }
     return forecast;
   };
@@ -296,11 +313,8 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request, const Extr
   }
   how.recorded_on = recorded_on.get();
   std::optional<TraceSet> second;
-  if (!request.second_places.empty()) {
-    STEPCAST_ASSIGN(
-        const TraceListing other,
-        list_traces(request.second_places, {.ranks = request.ranks, .ranks_from = request.ranks_from}));
-    STEPCAST_ASSIGN(second, read_trace_set(other, trace_set_options(request)));
+  if (second_listing) {
+    STEPCAST_ASSIGN(second, read_trace_set(*second_listing, trace_set_options(request)));
     how.second_inputs = second->inputs();
   }
   STEPCAST_ASSIGN(const std::vector<RecordedInput> inputs, indexed_inputs(traces, request.threads));
