@@ -37,7 +37,7 @@ Result<Job> job_of(const DescribedStep& step) {
     return Error{fmt::format("`{}` stands without a flag", left.front().substr(0, 80))}.advice(
         fmt::format("write --model {}", left.front().substr(0, 80)));
   }
-  STEPCAST_ASSIGN(MegatronWords words, parse_megatron_flags(left));
+  STEPCAST_ASSIGN(MegatronWords words, parse_megatron_flags(left, step.own_flags));
   if (!step.dtype.empty() && words.settings.dtype && words.settings.dtype != job.settings.dtype) {
     return Error::at("", "--dtype", fmt::format("given together with --{}", to_string(*words.settings.dtype)))
         .advice("choose one");

@@ -17,8 +17,9 @@ struct DescribedStep {
   std::string command_line;                 // Megatron-LM's, or the launch script that holds it
   std::string torchtitan, deepspeed;        // config files
   std::vector<std::string> megatron_flags;  // hold over `command_line`
-  std::optional<std::int64_t> nodes;        // of the platform, instead of GPUs
-  bool platform_is_named = false;           // and not left to the default
+  std::vector<std::string> own_flags;  // those that are none of Megatron's, which a mistyped one may mean
+  std::optional<std::int64_t> nodes;   // of the platform, instead of GPUs
+  bool platform_is_named = false;      // and not left to the default
 };
 
 // Errors: words that are not known, files that cannot be read, what contradicts itself.

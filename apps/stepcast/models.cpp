@@ -77,7 +77,7 @@ std::string as_text(const std::vector<const Preset*>& chosen) {
     table.row({m.name, billions(parameter_count(m).total()), m.moe ? billions(active_parameter_count(m)) : "",
                std::to_string(m.n_layers), std::to_string(m.hidden_size),
                fmt::format("{} / {}", m.n_heads, m.kv_heads()), experts_of(m),
-               table_number_or_blank(static_cast<double>(m.max_position), 0), join(preset->aliases)});
+               table_number_or_blank(static_cast<double>(m.longest_sequence()), 0), join(preset->aliases)});
   }
   return table.text() +
          "\nAny other: `--model config.json` of Hugging Face, or Megatron's flags from --num-layers on.\n";

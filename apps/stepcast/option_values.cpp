@@ -113,6 +113,14 @@ Result<Framework> framework_named(const std::string& text) {
       .expected("megatron, nemo, torchtitan, fsdp, deepspeed, neox, pytorch or libai");
 }
 
+std::vector<std::string> flags_of(const CLI::App& app) {
+  std::vector<std::string> flags;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
+  }
+  return flags;
+}
+
 void make_strict(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) {
     if (option->get_expected_max() == 0) continue;  // a switch

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -26,6 +27,9 @@ namespace stepcast::cli {
 
 // The software that --framework names.
 [[nodiscard]] Result<Framework> framework_named(const std::string& text);
+
+// "--gpus", "--global-batch-size": what the options of a verb are called.
+[[nodiscard]] std::vector<std::string> flags_of(const CLI::App& app);
 
 // Makes every option of `app` and of its subcommands refuse empty values, as of a shell variable that is not set, and
 // read numbers as above. An option called --date takes dates alone.

@@ -70,7 +70,7 @@ Result<Job> job_of(const Options& options) {
     return Error{fmt::format("`{}` stands without a flag", left.front().substr(0, 80))}.advice(
         fmt::format("write --model {}", left.front().substr(0, 80)));
   }
-  STEPCAST_ASSIGN(MegatronWords words, parse_megatron_flags(left));
+  STEPCAST_ASSIGN(MegatronWords words, parse_megatron_flags(left, flags_of(*options.app)));
   job.settings = over(words.settings, job.settings);
   job.not_modelled = std::move(words.not_modelled);
   // fp8 and fp4 are products on top of what is left in 16 bits.
@@ -268,6 +268,11 @@ Verb plan_verb() {
             "    --train-tokens 2T --within 30d --gpu-hour-price 2");
         constexpr const char* kSubject = "What is trained, and where";
         app.add_option("--model", options->job.model, "name of a preset, or a Hugging Face config.json")
+            ->group(kSubject);
+        app.add_option("--ignore-key", options->job.ignored_model_keys,
+                       "key of config.json that is read as if it were not there; several with commas")
+            ->delimiter(',')
+            ->allow_extra_args(false)
             ->group(kSubject);
         app.add_option("--gpus", options->n_gpus, "GPUs in all; several, as 512,1024, with --train-tokens")
             ->delimiter(',')

@@ -52,6 +52,7 @@ DescribedStep described(const Options& options) {
   step.torchtitan = options.torchtitan;
   step.deepspeed = options.deepspeed;
   step.megatron_flags = options.app->remaining();
+  step.own_flags = flags_of(*options.app);
   step.nodes = options.nodes;
   step.platform_is_named = options.app->get_option("--platform")->count() > 0;
   return step;

@@ -11,6 +11,7 @@ namespace stepcast {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
@@ -81,6 +82,29 @@ TEST(DeepSpeedConfig, DefaultsAreDeepSpeeds) {
   EXPECT_EQ(reduced.layout.layer.precision.gradients, DType::fp32);
 }
 
+DType compute_of(std::string_view text, const JobSettings& said = {}) {
+  const auto job = parse_deepspeed_config(text, "ds.json", base_64(), said);
+  EXPECT_TRUE(job.ok()) << job.error().message();
+  return job.ok() ? job->layout.layer.precision.compute : DType::unknown;
+}
+
+// The Trainer's template says "auto" of both types; a section without `enabled` is off, as DeepSpeed has it.
+TEST(DeepSpeedConfig, LeavesTypesOpenThatAreAuto) {
+  constexpr std::string_view kAuto =
+      R"({"train_batch_size": 64, "fp16": {"enabled": "auto", "loss_scale": 0}, "bf16": {"enabled": "auto"}})";
+  EXPECT_EQ(compute_of(kAuto), DType::bf16);
+  EXPECT_THAT(job_of(kAuto).notes, Contains("type of the computation left open (\"auto\"): bf16"));
+  EXPECT_EQ(compute_of(kAuto, {.dtype = DType::bf16}), DType::bf16);
+  EXPECT_EQ(compute_of(kAuto, {.dtype = DType::fp16}), DType::fp16);
+  EXPECT_EQ(compute_of(R"({"fp16": {"enabled": "auto"}})"), DType::fp16);
+  EXPECT_EQ(compute_of(R"({"fp16": {"enabled": "auto"}, "bf16": {"enabled": true}})"), DType::bf16);
+  EXPECT_EQ(compute_of(R"({"fp16": {"enabled": true}, "bf16": {"enabled": "auto"}})"), DType::fp16);
+  EXPECT_EQ(compute_of(R"({"fp16": {"loss_scale": 0}})"), DType::fp32);
+  EXPECT_EQ(compute_of(R"({"fp16": {"loss_scale": 0}, "bf16": {}})"), DType::fp32);
+  EXPECT_EQ(compute_of(R"({"fp16": {"enabled": true}, "bf16": {"enabled": true}})", {.dtype = DType::fp16}),
+            DType::fp16);
+}
+
 TEST(DeepSpeedConfig, KeepsWhatTheBaseSays) {
   ResolvedJob base = base_64();
   base.layout.degrees.tensor = 4;
@@ -102,6 +126,9 @@ TEST(DeepSpeedConfig, RefusesWhatItDoesNotUnderstand) {
               HasSubstr("zero_optimization.shard: unknown key"));
   EXPECT_THAT(message_of(R"({"train_batch_size": 100})"),
               AllOf(HasSubstr("train_batch_size"), HasSubstr("a multiple of 64 data-parallel ranks")));
+  // 1e9 / 64 ranks = 15,625,000 sequences of 4096 tokens each: 6.4e10 tokens.
+  EXPECT_THAT(message_of(R"({"train_batch_size": 1000000000})"),
+              HasSubstr("a micro-batch of 15625000 sequences x 4096 tokens"));
   EXPECT_THAT(message_of(R"({"train_batch_size": 128, "train_micro_batch_size_per_gpu": 1,
                              "gradient_accumulation_steps": 4})"),
               HasSubstr("= 256"));

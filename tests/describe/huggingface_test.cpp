@@ -41,7 +41,7 @@ const Config kConfigs[] = {
       "num_hidden_layers": 24, "pad_token_id": 0, "position_embedding_type": "absolute", "type_vocab_size": 2,
       "vocab_size": 30522})"},
     {"opt-13b",
-     R"({"_remove_final_layer_norm": false, "activation_function": "relu", "attention_dropout": 0.0,
+     R"({"_remove_final_layer_norm": false, "activation_dropout": 0.0, "activation_function": "relu", "attention_dropout": 0.0,
       "do_layer_norm_before": true, "dropout": 0.1, "ffn_dim": 20480, "hidden_size": 5120, "init_std": 0.02,
       "layerdrop": 0.0, "max_position_embeddings": 2048, "model_type": "opt", "num_attention_heads": 40,
       "num_hidden_layers": 40, "prefix": "</s>", "vocab_size": 50272, "word_embed_proj_dim": 5120})"},
@@ -124,7 +124,7 @@ const Config kConfigs[] = {
       "topk_group": 1, "topk_method": "noaux_tc", "v_head_dim": 128, "vocab_size": 163840})"},
     {"llama-4-scout",
      R"({"model_type": "llama4_text", "attention_bias": false, "attention_chunk_size": 8192,
-      "head_dim": 128, "hidden_act": "silu", "hidden_size": 5120, "interleave_moe_layer_step": 1,
+      "for_llm_compressor": false, "head_dim": 128, "hidden_act": "silu", "hidden_size": 5120, "interleave_moe_layer_step": 1,
       "intermediate_size": 8192, "intermediate_size_mlp": 16384, "max_position_embeddings": 10485760,
       "num_attention_heads": 40, "num_experts_per_tok": 1, "num_hidden_layers": 48, "num_key_value_heads": 8,
       "num_local_experts": 16, "router_aux_loss_coef": 0.001, "tie_word_embeddings": false,
@@ -296,6 +296,9 @@ TEST(HuggingfaceConfig, RefusesKeysItDoesNotKnow) {
 }
 
 TEST(HuggingfaceConfig, RefusesShapesItCannotRepresent) {
+  EXPECT_THAT(message_of(replaced(config_of("opt-13b"), "\"activation_dropout\": 0.0",
+                                  "\"activation_dropout\": 0.1")),
+              HasSubstr("activation_dropout: dropout between the two products of an FFN is not modelled"));
   EXPECT_THAT(message_of(replaced(config_of("opt-13b"), "\"word_embed_proj_dim\": 5120",
                                   "\"word_embed_proj_dim\": 512")),
               HasSubstr("word_embed_proj_dim"));

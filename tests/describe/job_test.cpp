@@ -9,6 +9,8 @@
 
 #include "stepcast/describe/megatron.h"
 
+#include "tests/support/paths.h"
+
 namespace stepcast {
 namespace {
 
@@ -59,6 +61,20 @@ TEST(Job, FillsInWhatNobodySaid) {
       asked({"--micro-batch-size", "2", "--global-batch-size", "128", "--seq-length", "4096", "--fp16"});
   full.framework = Framework::megatron;
   EXPECT_THAT(resolved(full).notes, IsEmpty());
+}
+
+// Tables of positions may have rows that no token uses.
+TEST(Job, SequencesThatNobodyGaveAreAsLongAsTheModelCanRead) {
+  Job job;
+  job.model = "opt-1.3b";  // 2050 rows, of which two stand in front of the first token
+  EXPECT_EQ(resolved(job).layout.batch.seq_len_tokens, 2048);
+  job.settings.seq_len_tokens = 2049;
+  EXPECT_THAT(message_of(job), HasSubstr("seq_len_tokens 2049 is above the 2048 learned positions"));
+  job.settings.max_position = 4096;
+  EXPECT_EQ(resolved(job).layout.batch.seq_len_tokens, 2049);
+  Job roberta;
+  roberta.model = (test::source_dir() / "tests/describe/configs/roberta-base.json").string();
+  EXPECT_EQ(resolved(roberta).layout.batch.seq_len_tokens, 512);
 }
 
 TEST(Job, FsdpAndTorchtitanShardWhereNothingElseIsSaid) {

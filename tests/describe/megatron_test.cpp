@@ -301,6 +301,35 @@ TEST(MegatronCommandLine, RefusesWhatItDoesNotUnderstand) {
   EXPECT_THAT(message_of(""), HasSubstr("vocab"));
 }
 
+TEST(MegatronCommandLine, RefusesFlagsThatContradictEachOther) {
+  for (const char* both : {"--recompute-granularity full --recompute-activations",
+                           "--use-flash-attn --attention-backend unfused",
+                           "--tp-comm-overlap --no-tp-comm-overlap", "--swiglu --squared-relu"}) {
+    EXPECT_THAT(message_of(small(both)), AllOf(HasSubstr("given together with"), HasSubstr("choose one")))
+        << both;
+  }
+  EXPECT_THAT(message_of(small("--padded-vocab-size 200 --vocab-size 300")),
+              HasSubstr("--padded-vocab-size: found 200, expected at least the 300 of --vocab-size"));
+  for (const char* alike :
+       {"--recompute-granularity selective --recompute-activations",
+        "--use-flash-attn --attention-backend flash", "--use-flash-attn --attention-backend auto",
+        "--vocab-size 300 --padded-vocab-size 384"}) {
+    EXPECT_EQ(message_of(small(alike)), "no error") << alike;
+  }
+}
+
+// pretrain_gpt.py takes the tokenizer of GPT-2 unless told otherwise.
+TEST(MegatronCommandLine, TakesTheTokenizerOfItsScript) {
+  const std::string flags =
+      " --num-layers 24 --hidden-size 1024 --num-attention-heads 16 --seq-length 1024 --micro-batch-size 1 "
+      "--max-position-embeddings 1024 --merge-file m.txt";
+  EXPECT_EQ(job_of("torchrun pretrain_gpt.py" + flags).model.vocab_size, 50257);
+  EXPECT_EQ(job_of("torchrun pretrain_gpt.py" + flags + " --vocab-size 1000").model.vocab_size, 1000);
+  EXPECT_THAT(message_of("torchrun other.py" + flags), HasSubstr("add --vocab-size"));
+  EXPECT_THAT(message_of("torchrun pretrain_gpt.py" + flags + " --tokenizer-type HuggingFaceTokenizer"),
+              HasSubstr("add --vocab-size"));
+}
+
 TEST(MegatronCommandLine, ReadsBert) {
   const ResolvedJob job = job_of("python pretrain_bert.py " + small("--bert-no-binary-head"));
   EXPECT_EQ(job.model.architecture, Architecture::encoder);

@@ -262,7 +262,7 @@ TEST(ParameterArithmetic, OfConfigsThatLeaveTheLibrarysDefaultsOut) {
         "slow_but_exact": false, "pretraining_tp": 4, "unk_token_id": 0})",
        bloom({250880, 14336, 70}, {112, 112, 128})},
       // GPT-J 6B
-      {R"({"model_type": "gptj", "n_layer": 28, "n_embd": 4096, "n_head": 16, "n_positions": 2048, "n_inner": null,
+      {R"({"model_type": "gptj", "n_layer": 28, "n_embd": 4096, "n_head": 16, "n_positions": 2048, "n_inner": null, "rotary": true,
         "rotary_dim": 64, "vocab_size": 50400, "activation_function": "gelu_new", "tie_word_embeddings": false,
         "embd_pdrop": 0.0, "attn_pdrop": 0.0, "resid_pdrop": 0.0, "scale_attn_weights": true})",
        // One norm, no bias in attention, a bias of the output.

@@ -61,7 +61,7 @@ TEST(Layout, NamesWhatDoesNotDivideAndWhatWould) {
   EXPECT_THAT(message_of(layout, model_3_6b(), 0), AllOf(HasSubstr("GPUs"), HasSubstr("at least 1")));
   layout = layout_64();
   layout.batch.seq_len_tokens = 4096;
-  EXPECT_THAT(message_of(layout), HasSubstr("above max_position 2048"));
+  EXPECT_THAT(message_of(layout), HasSubstr("above the 2048 learned positions"));
   layout = layout_64();
   layout.degrees.expert = 2;
   EXPECT_THAT(message_of(layout), HasSubstr("a model without experts"));

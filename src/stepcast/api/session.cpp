@@ -15,6 +15,7 @@
 #include "stepcast/base/output_file.h"
 #include "stepcast/base/parallel.h"
 #include "stepcast/base/text.h"
+#include "stepcast/describe/idle_settings.h"
 #include "stepcast/describe/layout_choice.h"
 #include "stepcast/platform/platform_choice.h"
 #include "stepcast/predict/predicted_step.h"
@@ -217,6 +218,8 @@ Result<Forecast> Session::predict(const PredictRequest& request, const Extras& e
                   output_at(request.timeline, files_of(request.job, *priced->platform)));
   const bool is_open = leaves_layout_open(request.job);
   if (is_open) fill_in_layout(request.job, *priced->platform, job);
+  // A log prints settings that do nothing, too.
+  if (extras.job == nullptr) STEPCAST_TRY(refuse_idle_settings(request.job.settings, job));
   STEPCAST_TRY(check_micro_batches(job.layout));
   StepModel& steps = priced->steps;
   steps.set_assumptions(assumptions);

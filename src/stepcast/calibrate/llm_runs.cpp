@@ -120,6 +120,7 @@ Result<Transformer> model_of(const CsvRows& rows, LlmRun& run) {
   STEPCAST_ASSIGN(m.vocab_size, rows.extent("vocab_size", 0, 0));
   STEPCAST_ASSIGN(m.ffn_hidden_size, rows.extent("ffn_hidden_size", 0, 0));
   STEPCAST_ASSIGN(m.max_position, rows.extent("seq_len_tokens"));
+  m.unused_positions = 0;
   m.n_multi_token_prediction_layers = 0;
   if (m.ffn_hidden_size == 0) {
     m.ffn_hidden_size = 4 * m.hidden_size;

@@ -125,11 +125,19 @@ Status read_zero(ObjectReader& root, ResolvedJob& job) {
   return zero->finish();
 }
 
-Result<bool> read_enabled(ObjectReader& root, std::string_view key) {
+// A section of a type of the computation; open: "auto", who starts the run decides (the Trainer of Hugging Face).
+struct Enabled {
+  bool on = false;  // DeepSpeed's default, also of a section without the key
+  bool open = false;
+};
+
+Result<Enabled> read_enabled(ObjectReader& root, std::string_view key) {
   STEPCAST_ASSIGN(auto section, root.section(key));
-  if (!section) return false;
-  bool enabled = true;  // a section without the key
-  STEPCAST_TRY(read_unless_auto(*section, "enabled", enabled));
+  Enabled enabled;
+  if (!section) return enabled;
+  const JsonValue* value = section->take("enabled");
+  enabled.open = value != nullptr && value->is_text() && value->text() == "auto";
+  STEPCAST_TRY(read_unless_auto(*section, "enabled", enabled.on));
   constexpr std::array<std::string_view, 10> kHarmless{
       "loss_scale",     "loss_scale_window",  "initial_scale_power",    "hysteresis",
       "min_loss_scale", "auto_cast",          "consecutive_hysteresis", "fp16_master_weights_and_grads",
@@ -149,12 +157,22 @@ Result<DType> read_dtype(ObjectReader& keys, std::string_view key, DType otherwi
 }
 
 Status read_precision(ObjectReader& root, const JobSettings& said, ResolvedJob& job) {
-  STEPCAST_ASSIGN(const bool fp16, read_enabled(root, "fp16"));
-  STEPCAST_ASSIGN(bool bf16, read_enabled(root, "bf16"));
-  STEPCAST_ASSIGN(const bool old_bf16, read_enabled(root, "bfloat16"));
-  bf16 = bf16 || old_bf16;
-  if (fp16 && bf16) return root.error("bf16", "enabled together with fp16").advice("choose one");
-  const DType compute = said.dtype.value_or(fp16 ? DType::fp16 : bf16 ? DType::bf16 : DType::fp32);
+  STEPCAST_ASSIGN(const Enabled fp16, read_enabled(root, "fp16"));
+  STEPCAST_ASSIGN(Enabled bf16, read_enabled(root, "bf16"));
+  STEPCAST_ASSIGN(const Enabled old_bf16, read_enabled(root, "bfloat16"));
+  bf16.on = bf16.on || old_bf16.on;
+  bf16.open = bf16.open || old_bf16.open;
+  if (fp16.on && bf16.on && !said.dtype) {
+    return root.error("bf16", "enabled together with fp16").advice("choose one");
+  }
+  const bool takes_bf16 = bf16.on || (bf16.open && !fp16.on);
+  const bool takes_fp16 = !takes_bf16 && (fp16.on || fp16.open);
+  const DType compute = said.dtype.value_or(takes_bf16   ? DType::bf16
+                                            : takes_fp16 ? DType::fp16
+                                                         : DType::fp32);
+  if (!said.dtype && !fp16.on && !bf16.on && (takes_bf16 || takes_fp16)) {
+    job.notes.push_back(fmt::format("type of the computation left open (\"auto\"): {}", to_string(compute)));
+  }
   Precision precision = precision_for(compute);
   // ZeRO-2 and 3 keep gradients in the type of the weights; so do reductions unless told otherwise.
   const bool shards_gradients =

@@ -11,6 +11,7 @@
 #include "stepcast/describe/detail/apply_settings.h"
 #include "stepcast/describe/detail/megatron_flags.h"
 #include "stepcast/describe/huggingface.h"
+#include "stepcast/describe/idle_settings.h"
 #include "stepcast/describe/megatron.h"
 #include "stepcast/describe/presets.h"
 #include "stepcast/describe/software_defaults.h"
@@ -19,6 +20,14 @@
 
 namespace stepcast {
 namespace {
+
+// "meta-llama/Llama-3.1-8B" is how the model hub calls a preset.
+Error no_such_path(const std::string& path) {
+  const Result<Transformer> preset = find_preset(std::string_view{path}.substr(path.rfind('/') + 1));
+  return Error::at("", "--model", fmt::format("no such file or folder: `{}`", path.substr(0, 200)))
+      .advice(preset.ok() ? fmt::format("did you mean `{}`?", preset->name)
+                          : "`stepcast models` lists the names that need no file; or give its config.json");
+}
 
 Result<std::optional<Transformer>> base_model(const Job& job) {
   if (job.transformer) return std::optional{*job.transformer};
@@ -37,6 +46,9 @@ Result<std::optional<Transformer>> base_model(const Job& job) {
   const bool is_file =
       is_path || (!find_preset(job.model).ok() && std::filesystem::exists(job.model, ignored));
   if (!is_file && !job.ignored_model_keys.empty()) return nothing_to_ignore();
+  if (is_path && !job.model.ends_with(".json") && !std::filesystem::exists(job.model, ignored)) {
+    return no_such_path(job.model);
+  }
   STEPCAST_ASSIGN(Transformer model, is_file ? read_huggingface_config(job.model, job.ignored_model_keys)
                                              : find_preset(job.model));
   return std::optional{std::move(model)};
@@ -67,7 +79,8 @@ void fill_in(const std::optional<Transformer>& model, bool has_deepspeed, JobSet
   }
   if (!s.seq_len_tokens && model) {
     constexpr std::int64_t kLongest = 8192, kOtherwise = 2048;
-    s.seq_len_tokens = model->max_position > 0 ? std::min(model->max_position, kLongest) : kOtherwise;
+    const std::int64_t longest = s.max_position.value_or(model->longest_sequence());
+    s.seq_len_tokens = longest > 0 ? std::min(longest, kLongest) : kOtherwise;
     notes.push_back(fmt::format("sequence length not given: {}", *s.seq_len_tokens));
   }
   if (!s.dtype && !s.fp8.value_or(false) && !has_deepspeed) {
@@ -207,6 +220,9 @@ Result<ResolvedJob> resolve_settings(const Job& job, const std::optional<Transfo
   }
   STEPCAST_TRY(detail::check_numbers(settings));
   STEPCAST_ASSIGN(result.model, model_of(base, is_bert, settings));
+  if (const auto flag = flag_of_experts(settings); flag && job.command_line && !result.model.moe) {
+    result.notes.push_back(fmt::format("{} of the command line does nothing: there are no experts", *flag));
+  }
   STEPCAST_TRY(detail::apply_to_degrees(settings, result));
   Layout& layout = result.layout;
   if (!job.command_line) deal_out_layers(result);
@@ -287,6 +303,7 @@ JobSettings over(const JobSettings& lower, const JobSettings& upper) {
   replace_together(&S::cuda_graph_implementation, &S::cuda_graph_scope, &S::cuda_graph_layers);
   replace_together(&S::attention, &S::flash_attention, &S::legacy_models, &S::transformer_implementation);
   replace_together(&S::position, &S::rotary_positions);
+  replace_together(&S::swiglu, &S::squared_relu);
   replace_together(&S::vocab_size, &S::padded_vocab_size, &S::tokenizer);
   for (const detail::MegatronSettingFlag& flag : detail::megatron_setting_flags()) {
     detail::with_member(flag.setting, [&](auto field) {

@@ -130,8 +130,8 @@ bool contains(std::span<const std::string_view> names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-Error unknown_flag(std::string_view name) {
-  std::vector<std::string> known;
+Error unknown_flag(std::string_view name, std::span<const std::string> others) {
+  std::vector<std::string> known{others.begin(), others.end()};
   for (const MegatronFlag& flag : megatron_flags()) known.emplace_back(flag.name);
   constexpr std::string_view kOtherWork[] = {"inference", "serv", "generat", "decode",
                                              "rlhf",      "ppo",  "grpo",    "reward"};
@@ -154,6 +154,8 @@ Error unknown_flag(std::string_view name) {
       {"--packing", "write --packed-mean-tokens 512, the mean length of what is packed"},
       {"--list-models", "`stepcast models` lists them"},
       {"--batch-size", "write --mbs for a micro-batch and --gbs for a step, both in sequences"},
+      {"--virtual-pipeline-model-parallel-size",
+       "write --num-virtual-stages-per-pipeline-rank 2, or --num-layers-per-virtual-pipeline-stage 4"},
       {"--layers-per-stage", "write --pipeline-model-parallel-layout 7,8,8,7"},
       {"--num-gpus", "write --gpus"},
       {"--bf16-params", "write --dtype bf16"}};
@@ -174,7 +176,7 @@ bool is_value_not_modelled(const GivenFlag& flag) {
   });
 }
 
-Status apply(const GivenFlag& flag, MegatronWords& words) {
+Status apply(const GivenFlag& flag, std::span<const std::string> others, MegatronWords& words) {
   const bool value_not_modelled = is_value_not_modelled(flag);
   if (!value_not_modelled) {
     for (const detail::MegatronSettingFlag& known : detail::megatron_setting_flags()) {
@@ -190,11 +192,43 @@ Status apply(const GivenFlag& flag, MegatronWords& words) {
       return Ok{};
     }
     if (contains(detail::megatron_flags_passed_over(), flag.name)) return Ok{};
-    if (!contains(detail::megatron_flags_not_modelled(), flag.name)) return unknown_flag(flag.name);
+    if (!contains(detail::megatron_flags_not_modelled(), flag.name)) return unknown_flag(flag.name, others);
   }
   std::string text{flag.name};
   for (const std::string_view value : flag.values) text += fmt::format(" {}", value);
   words.not_modelled.push_back(std::move(text));
+  return Ok{};
+}
+
+// Flags that say different things of one thing. `word` is the one that contradicts, of a flag that has words.
+struct Contradiction {
+  std::string_view flag, word, other;
+};
+constexpr Contradiction kContradictions[] = {
+    {"--recompute-granularity", "full", "--recompute-activations"},  // which means selective
+    {"--attention-backend", "unfused", "--use-flash-attn"},
+    {"--no-tp-comm-overlap", "", "--tp-comm-overlap"},
+    {"--squared-relu", "", "--swiglu"},
+};
+
+Status check_contradictions(std::span<const GivenFlag> flags, const JobSettings& settings) {
+  const auto is_given = [&](std::string_view name, std::string_view word) {
+    return std::any_of(flags.begin(), flags.end(), [&](const GivenFlag& flag) {
+      return flag.name == name && (word.empty() || (flag.values.size() == 1 && flag.values.front() == word));
+    });
+  };
+  for (const auto& [flag, word, other] : kContradictions) {
+    if (!is_given(flag, word) || !is_given(other, "")) continue;
+    return Error::at("", fmt::format("{}{}{}", flag, word.empty() ? "" : " ", word),
+                     fmt::format("given together with {}", other))
+        .advice("choose one");
+  }
+  const std::int64_t padded = settings.padded_vocab_size.value_or(0), vocab = settings.vocab_size.value_or(0);
+  if (padded > 0 && padded < vocab) {
+    return Error::at("", "--padded-vocab-size")
+        .found(fmt::format("{}", padded))
+        .expected(fmt::format("at least the {} of --vocab-size", vocab));
+  }
   return Ok{};
 }
 
@@ -267,10 +301,12 @@ Status check_script(std::string_view file) {
 
 }  // namespace
 
-Result<MegatronWords> parse_megatron_flags(std::span<const std::string> words) {
+Result<MegatronWords> parse_megatron_flags(std::span<const std::string> words,
+                                           std::span<const std::string> others) {
   MegatronWords result;
   STEPCAST_ASSIGN(const std::vector<GivenFlag> flags, group_words(words));
-  for (const GivenFlag& flag : flags) STEPCAST_TRY(apply(flag, result));
+  for (const GivenFlag& flag : flags) STEPCAST_TRY(apply(flag, others, result));
+  STEPCAST_TRY(check_contradictions(flags, result.settings));
   return result;
 }
 
@@ -282,6 +318,13 @@ Result<MegatronWords> parse_megatron_command_line(std::string_view line) {
   STEPCAST_ASSIGN(MegatronWords result, parse_megatron_flags(launch.flags));
   if (!launch.elastic.empty()) result.not_modelled.push_back(launch.elastic);
   result.is_bert = script == "pretrain_bert.py";
+  // The script's own default (args_defaults); --merge-file says that it is meant.
+  const bool has_merges = std::any_of(launch.flags.begin(), launch.flags.end(), [](std::string_view word) {
+    return word == "--merge-file" || word.starts_with("--merge-file=");
+  });
+  if (script == "pretrain_gpt.py" && has_merges && !result.settings.tokenizer) {
+    result.settings.tokenizer = "GPT2BPETokenizer";
+  }
   result.gpus_per_node = launch.gpus_per_node;
   result.unknown_gpus = launch.unknown;
   if (launch.processes) result.n_gpus = launch.processes;

@@ -29,8 +29,10 @@ struct MegatronWords {
   bool is_bert = false;  // the script is pretrain_bert.py
 };
 
-// Flags alone, as words: {"--num-layers", "96", "--hidden-size=12288", ...}.
-[[nodiscard]] Result<MegatronWords> parse_megatron_flags(std::span<const std::string> words);
+// Flags alone, as words: {"--num-layers", "96", "--hidden-size=12288", ...}. `others` are flags of whoever asks, which
+// an unknown flag may have meant ("--gpuss").
+[[nodiscard]] Result<MegatronWords> parse_megatron_flags(std::span<const std::string> words,
+                                                         std::span<const std::string> others = {});
 
 // A line of a shell script: a launcher (torchrun, python -m torch.distributed...), a script and its flags; or
 // the flags alone; or a script with all that, as launch_words() reads it.

@@ -40,7 +40,7 @@ Transformer gpt_neox() {
 
 Transformer bloom() { return {.embedding_norm = true, .position = PositionEncoding::alibi}; }
 
-Transformer opt() { return {.activation = Activation::relu, .hidden_dropout = 0.1}; }
+Transformer opt() { return {.unused_positions = 2, .activation = Activation::relu, .hidden_dropout = 0.1}; }
 
 Transformer mpt() { return {}; }
 

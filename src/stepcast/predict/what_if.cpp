@@ -37,9 +37,24 @@ double speed_of(std::string_view text) {
   return read.ec == std::errc{} && read.ptr == text.data() + text.size() ? speed : 0;
 }
 
+// A name that stands twice would count twice.
+Status check_names(std::span<const std::string> changes) {
+  std::vector<std::string_view> names;
+  for (const std::string& change : changes) {
+    const std::string_view name = std::string_view{change}.substr(0, change.find('='));
+    if (std::find(names.begin(), names.end(), name) != names.end()) {
+      return Error::at("", "--what-if", fmt::format("`{}` is given twice", name.substr(0, 60)))
+          .advice("choose one");
+    }
+    names.push_back(name);
+  }
+  return Ok{};
+}
+
 }  // namespace
 
 Status apply_what_if(std::span<const std::string> changes, StepAssumptions& assumptions, DlrmWhatIf& dlrm) {
+  STEPCAST_TRY(check_names(changes));
   std::vector<std::string> others;
   for (const std::string& change : changes) {
     const std::size_t equals = change.find('=');
@@ -62,6 +77,7 @@ Status apply_what_if(std::span<const std::string> changes, StepAssumptions& assu
 }
 
 Status apply_what_if(std::span<const std::string> changes, StepAssumptions& assumptions) {
+  STEPCAST_TRY(check_names(changes));
   constexpr double kSlowest = 0.01, kFastest = 100;  // beyond that nobody means it
   for (const std::string_view change : changes) {
     const std::size_t equals = change.find('=');

@@ -22,6 +22,7 @@ struct OwnKey {
 };
 constexpr std::array kOwn{
     OwnKey{"model", true, true, true},
+    OwnKey{"ignore_key", true, true},
     OwnKey{"platform", true, true, true},
     OwnKey{"gpus", true, true},
     OwnKey{"nodes", true, false},

@@ -260,6 +260,7 @@ Result<SweepQuestion> question_of(const SweepPoint& point) {
   Settings settings{point};
   SweepQuestion question;
   STEPCAST_TRY(settings.file("model", question.job.model));
+  STEPCAST_TRY(settings.words("ignore_key", question.job.ignored_model_keys));
   STEPCAST_TRY(settings.file("platform", question.platform));
   STEPCAST_TRY(settings.whole("gpus", question.n_gpus));
   STEPCAST_TRY(settings.whole("gpus_per_node", question.gpus_per_node));

@@ -216,6 +216,15 @@ Status check_pipeline(const Layout& layout, const Transformer& model) {
 }
 
 Status check_batch(const Layout& layout) {
+  constexpr double kMostTokens = 1e9;  // of a micro-batch; one token takes kilobytes on a GPU
+  if (static_cast<double>(layout.batch.micro_batch_sequences) *
+          static_cast<double>(layout.batch.seq_len_tokens) >
+      kMostTokens) {
+    return broken("micro_batch_sequences",
+                  fmt::format("a micro-batch of {} sequences x {} tokens, which no GPU holds",
+                              layout.batch.micro_batch_sequences, layout.batch.seq_len_tokens))
+        .advice("--mbs and --gbs count sequences; a step may take its batch in several micro-batches");
+  }
   const std::int64_t step = layout.batch.micro_batch_sequences * layout.degrees.data;
   if (layout.batch.global_batch_sequences % step != 0) {
     return broken("global_batch_sequences",
@@ -357,11 +366,16 @@ Status check(const Layout& layout, const Transformer& model, std::optional<std::
   STEPCAST_TRY(check_sharding(layout));
   STEPCAST_TRY(check_precision(layout.layer.precision));
   STEPCAST_TRY(check_rank_order(layout));
-  if (model.position == PositionEncoding::learned && layout.batch.seq_len_tokens > model.max_position) {
-    return broken("seq_len_tokens",
-                  fmt::format("seq_len_tokens {} is above max_position {} of learned positions",
-                              layout.batch.seq_len_tokens, model.max_position))
-        .advice(fmt::format("use at most {}, or set max_position", model.max_position));
+  if (layout.layer.adapters.rank > model.hidden_size) {
+    return broken("lora_rank", fmt::format("adapters of rank {} on matrices of width {}",
+                                           layout.layer.adapters.rank, model.hidden_size))
+        .advice("--lora-rank is usually 8 to 256");
+  }
+  const std::int64_t longest = model.longest_sequence();
+  if (model.position == PositionEncoding::learned && layout.batch.seq_len_tokens > longest) {
+    return broken("seq_len_tokens", fmt::format("seq_len_tokens {} is above the {} learned positions",
+                                                layout.batch.seq_len_tokens, longest))
+        .advice(fmt::format("use at most {}, or set max_position", longest));
   }
   return Ok{};
 }

@@ -79,6 +79,7 @@ struct Transformer {
   std::int64_t head_dim = 0;    // 0: hidden_size / n_heads
   std::int64_t vocab_size = 0;  // as the tokenizer has it; layouts pad it
   std::int64_t max_position = 0;
+  std::int64_t unused_positions = 0;  // rows of that table in front of the first token (OPT, RoBERTa: 2)
 
   NormKind norm = NormKind::layer_norm;
   bool norm_bias = true;
@@ -122,6 +123,7 @@ struct Transformer {
   std::int64_t n_multi_token_prediction_layers = 0;
 
   [[nodiscard]] std::int64_t kv_heads() const { return n_kv_heads > 0 ? n_kv_heads : n_heads; }
+  [[nodiscard]] std::int64_t longest_sequence() const { return max_position - unused_positions; }
   // Elements of a query or key of one head, of its value, and of the keys of all heads of a token.
   [[nodiscard]] std::int64_t qk_head_dim() const;
   [[nodiscard]] std::int64_t value_head_dim() const;

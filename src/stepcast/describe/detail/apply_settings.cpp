@@ -298,13 +298,20 @@ void apply_precision(const JobSettings& s, Precision& precision) {
 }
 
 // Transformer Engine chooses a fused kernel; Megatron's code before it had none unless asked to.
-void apply_attention(const JobSettings& s, LayerChoices& layer) {
+Status apply_attention(const JobSettings& s, LayerChoices& layer) {
+  constexpr std::string_view kImplementations[] = {"local", "transformer_engine", "inference_optimized"};
+  if (const auto& named = s.transformer_implementation;
+      named && std::find(std::begin(kImplementations), std::end(kImplementations), *named) ==
+                   std::end(kImplementations)) {
+    return bad_value("--transformer-impl", *named, "local, transformer_engine or inference_optimized");
+  }
   const bool old = s.legacy_models.value_or(false) || s.checkpoint_layers.value_or(false) ||
                    s.transformer_implementation == "local";
   if (old) layer.attention = AttentionMethod::unfused;
   if (s.flash_attention.value_or(false)) layer.attention = AttentionMethod::flash;
   assign(s.attention, layer.attention);
   assign(s.context_parallel_kind, layer.context_parallel_kind);
+  return Ok{};
 }
 
 Status apply_sharding(const JobSettings& s, ShardingChoices& sharding) {
@@ -365,10 +372,14 @@ Status check_numbers(const JobSettings& settings) {
 Status apply_to_model(const JobSettings& s, bool has_base, Transformer& model) {
   assign(s.n_layers, model.n_layers);
   assign(s.hidden_size, model.hidden_size);
+  if (s.ffn_hidden_size == 0) {
+    return bad_value("--ffn-hidden-size", "0", "1 or more, or nothing for four times --hidden-size");
+  }
   assign(s.ffn_hidden_size, model.ffn_hidden_size);
   assign(s.n_heads, model.n_heads);
   assign(s.head_dim, model.head_dim);
   assign(s.max_position, model.max_position);
+  if (s.max_position) model.unused_positions = 0;  // Megatron's table has none
   assign(s.n_multi_token_prediction_layers, model.n_multi_token_prediction_layers);
   assign(s.rotary_fraction, model.rotary_fraction);
   assign(s.hidden_dropout, model.hidden_dropout);
@@ -425,7 +436,7 @@ Status apply_choices(const JobSettings& s, Layout& layout) {
   assign(s.pad_experts_to_capacity, layout.layer.expert_pads_to_capacity);
   STEPCAST_TRY(apply_recompute(s, layout.layer.recompute));
   apply_precision(s, layout.layer.precision);
-  apply_attention(s, layout.layer);
+  STEPCAST_TRY(apply_attention(s, layout.layer));
   apply_fusion(s, layout.layer.fused);
   STEPCAST_TRY(apply_layer_choices(s, layout.layer));
   assign(s.overlap_p2p, layout.pipeline.overlap);

@@ -55,7 +55,8 @@ Status read_opt(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(keys.required("num_attention_heads", model.n_heads));
   STEPCAST_TRY(keys.required("vocab_size", model.vocab_size));
   STEPCAST_TRY(keys.required("max_position_embeddings", model.max_position));
-  model.max_position += 2;  // its table of positions begins with two unused rows
+  model.unused_positions = 2;  // in front of those that the config counts
+  model.max_position += model.unused_positions;
   std::int64_t projection = model.hidden_size;
   STEPCAST_TRY(keys.optional("word_embed_proj_dim", projection));
   if (projection != model.hidden_size) {
@@ -75,8 +76,11 @@ Status read_opt(ObjectReader& keys, Transformer& model) {
   model.final_norm = model.final_norm && !removes_final_norm;
   STEPCAST_TRY(
       refuse_if_false(keys, "layer_norm_elementwise_affine", "norms without weights are not supported"));
-  double layer_drop = 0;
+  double layer_drop = 0, activation_dropout = 0;
   STEPCAST_TRY(keys.optional("layerdrop", layer_drop));
+  STEPCAST_TRY(keys.optional("activation_dropout", activation_dropout));
+  if (activation_dropout != 0)
+    return keys.error("activation_dropout", "dropout between the two products of an FFN is not modelled");
   if (layer_drop != 0) return keys.error("layerdrop", "layers that are left out at random are not supported");
   return Ok{};
 }
@@ -237,6 +241,7 @@ Status read_gptj(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(keys.optional("n_inner", width));
   model.ffn_hidden_size = width > 0 ? width : 4 * std::min(model.hidden_size, kLargest);
   STEPCAST_TRY(keys.optional("rotary_dim", rotary));
+  STEPCAST_TRY(refuse_if_false(keys, "rotary", "of GPT-J only rotated positions are modelled"));
   model.position = PositionEncoding::rotary;
   const std::int64_t head = model.n_heads > 0 ? model.hidden_size / model.n_heads : 0;
   model.rotary_fraction =

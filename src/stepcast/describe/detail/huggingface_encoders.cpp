@@ -62,6 +62,7 @@ Status read_bert(ObjectReader& keys, Transformer& model) {
 // A BERT without a pooler when it is trained; max_position_embeddings counts two unused rows.
 Status read_roberta(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(read_bert_layers(keys, model));
+  model.unused_positions = 2;
   const std::string kind = architecture_of(keys, "RobertaForMaskedLM");
   model.mlm_head = model.head_bias = kind.ends_with("ForMaskedLM");
   model.pooler = kind.ends_with("Model");

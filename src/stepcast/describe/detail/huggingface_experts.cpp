@@ -191,7 +191,8 @@ Status read_llama4_text(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(keys.optional("attention_chunk_size", model.sliding_window_tokens));
   // Norms of queries and keys without weights, scales of long texts, and which layers rotate: no shape.
   for (const char* key :
-       {"use_qk_norm", "attn_scale", "attn_temperature_tuning", "floor_scale", "for_llm_compression",
+       {"use_qk_norm", "attn_scale", "attn_temperature_tuning", "floor_scale", "for_llm_compressor",
+
         "no_rope_layers", "no_rope_layer_interval", "moe_layers", "layer_types"}) {
     (void)keys.take(key);
   }

@@ -1,0 +1,48 @@
+#include "stepcast/describe/idle_settings.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace stepcast {
+
+std::optional<std::string_view> flag_of_experts(const JobSettings& said) {
+  const std::int64_t tensor = said.expert_tensor.value_or(0);
+  const std::pair<bool, std::string_view> flags[] = {
+      {said.experts_per_token.has_value(), "--moe-router-topk"},
+      {said.expert_ffn_hidden_size.has_value(), "--moe-ffn-hidden-size"},
+      {said.expert_capacity_factor.value_or(0) > 0, "--moe-expert-capacity-factor"},
+      {tensor > 1 && tensor != said.tensor, "--expert-tensor-parallel-size"},
+      {said.overlap_expert.value_or(false), "--overlap-moe-expert-parallel-comm"}};
+  for (const auto& [is_said, flag] : flags) {
+    if (is_said) return flag;
+  }
+  return std::nullopt;
+}
+
+Status refuse_idle_settings(const JobSettings& said, const ResolvedJob& job) {
+  if (const auto flag = flag_of_experts(said); flag && !job.model.moe) {
+    return Error::at("", std::string{*flag}, fmt::format("{} has no experts", job.model.name))
+        .advice("leave it out");
+  }
+  if (said.pipeline_schedule && *said.pipeline_schedule != PipelineSchedule::one_f_one_b &&
+      job.layout.degrees.pipeline == 1) {
+    return Error::at("", "--pipeline-schedule", "there is no pipeline")
+        .advice("add --pp 2 or more, or leave it out");
+  }
+  const Recompute recompute = job.layout.layer.recompute.kind;
+  if (said.recompute_layers && recompute != Recompute::full) {
+    return Error::at("", "--recompute-num-layers",
+                     recompute == Recompute::selective ? "whole layers are not recomputed, parts of all are"
+                                                       : "nothing is recomputed")
+        .advice("add --recompute-granularity full, or leave it out");
+  }
+  if (said.max_position && said.seq_len_tokens && *said.seq_len_tokens > *said.max_position) {
+    return Error::at("", "--max-position-embeddings")
+        .found(fmt::format("{}", *said.max_position))
+        .expected(fmt::format("at least the {} tokens of --seq-length", *said.seq_len_tokens));
+  }
+  return Ok{};
+}
+
+}  // namespace stepcast
