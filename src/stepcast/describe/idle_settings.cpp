@@ -20,11 +20,15 @@ std::optional<std::string_view> flag_of_experts(const JobSettings& said) {
   return std::nullopt;
 }
 
+Status refuse_flags_of_experts(const JobSettings& said, const Transformer& model) {
+  const auto flag = flag_of_experts(said);
+  if (!flag || model.moe) return Ok{};
+  return Error::at("", std::string{*flag}, fmt::format("{} has no experts", model.name))
+      .advice("leave it out");
+}
+
 Status refuse_idle_settings(const JobSettings& said, const ResolvedJob& job) {
-  if (const auto flag = flag_of_experts(said); flag && !job.model.moe) {
-    return Error::at("", std::string{*flag}, fmt::format("{} has no experts", job.model.name))
-        .advice("leave it out");
-  }
+  STEPCAST_TRY(refuse_flags_of_experts(said, job.model));
   if (said.pipeline_schedule && *said.pipeline_schedule != PipelineSchedule::one_f_one_b &&
       job.layout.degrees.pipeline == 1) {
     return Error::at("", "--pipeline-schedule", "there is no pipeline")

@@ -17,6 +17,9 @@ namespace stepcast {
 // like that of the rest is what Megatron prints of every run, and is none.
 [[nodiscard]] std::optional<std::string_view> flag_of_experts(const JobSettings& said);
 
+// Errors: such a flag, for a model without experts.
+[[nodiscard]] Status refuse_flags_of_experts(const JobSettings& said, const Transformer& model);
+
 // Errors: flags of experts for a model without; a schedule without a pipeline; layers to recompute where no whole layers
 // are; sequences longer than --max-position-embeddings, which Megatron-LM refuses whatever the positions are. `said` is
 // what was typed; launch scripts hold flags that do nothing, and run.

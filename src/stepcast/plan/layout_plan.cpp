@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/units.h"
+#include "stepcast/describe/idle_settings.h"
 #include "stepcast/predict/step_model.h"
 
 namespace stepcast {
@@ -135,6 +136,8 @@ Result<LayoutPlan> plan_layouts(const PlanRequest& request, const Platform& plat
       LayoutPrototypes::of(
           job, {{job.settings.dtype.value_or(DType::bf16)}, {DataSharding{}}, {Recompute::none}, {false}},
           platform.node.gpus_per_node));
+  // A model that comes with the job was read from a launch script, whose flags are not what was typed.
+  if (!job.transformer) STEPCAST_TRY(refuse_flags_of_experts(job.settings, plain.model()));
   std::vector<std::string> notes = plain.notes();
   if (!job.settings.global_batch_sequences) {
     const std::int64_t batch = std::max(request.n_gpus, kUsualBatchTokens / plain.seq_len());
