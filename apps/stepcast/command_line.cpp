@@ -117,6 +117,9 @@ std::string unknown_word(const std::string& word, const Chosen& verb, const CLI:
     return fmt::format("{}: flags stand behind the verb, as in `stepcast predict {}`", word.substr(0, 80),
                        word.substr(0, 80));
   }
+  if (verb.app == &root && word == "capture")
+    return "`capture` records a job from Python, and comes with the wheel alone (`./dev wheel`, "
+           "docs/python.md)";
   std::string text = fmt::format("unknown {} `{}`",
                                  is_flag             ? "flag"
                                  : verb.app == &root ? "verb"

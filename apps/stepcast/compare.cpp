@@ -17,6 +17,7 @@
 #include "stepcast/api/stepcast.h"
 #include "stepcast/base/file.h"
 #include "stepcast/base/one_line.h"
+#include "stepcast/base/spelled_number.h"
 
 #include "option_values.h"
 #include "report_output.h"

@@ -47,6 +47,13 @@ Result<Job> job_of(const DescribedStep& step) {
   if (!step.command_line.empty()) {
     job.command_line = step.command_line;
     std::error_code ignored;
+    const bool is_one_word = step.command_line.find_first_of(" \t\n") == std::string::npos;
+    if (is_one_word && !step.command_line.starts_with('-') &&
+        !std::filesystem::exists(step.command_line, ignored)) {
+      return Error::at("", "--command-line")
+          .found(fmt::format("`{}`, which is no file", step.command_line.substr(0, 200)))
+          .expected("a launch script, or a whole command line in quotes");
+    }
     if (step.command_line.find(' ') == std::string::npos &&
         std::filesystem::is_regular_file(step.command_line, ignored)) {
       STEPCAST_ASSIGN(ConfigText script, read_config_text(step.command_line));

@@ -100,7 +100,8 @@ void declare_predict_options(CLI::App& app, PredictOptions& options) {
   app.add_option("--gpus", options.gpus,
                  "GPUs in all; what the layout leaves is data parallel. Recommendation models: several, "
                  "as 4,16,128, are shown side by side")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->check(above_zero);
   app.add_option("--nodes", options.nodes, "nodes of the platform, instead of --gpus");
   app.add_option("--gpus-per-node", options.request.job.gpus_per_node,
                  "GPUs that the fast links of a node join, where they are not as many as the platform has");

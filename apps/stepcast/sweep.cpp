@@ -1,5 +1,7 @@
 // stepcast sweep: many predictions or plans from one file, on one machine or spread over a cluster.
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -8,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -144,6 +147,13 @@ Result<int> merge(const SweepSpec& spec, const Options& options) {
   std::vector<std::filesystem::path> inputs = folder.own_files();
   inputs.emplace_back(options.spec);
   STEPCAST_ASSIGN(const OutputFile output, OutputFile::at(options.merged, inputs));
+  const std::string ending = std::filesystem::path{options.merged}.extension().string();
+  constexpr std::array<std::string_view, 4> kEndings{".csv", ".jsonl", ".json", ".ndjson"};
+  if (output.is_regular() && std::find(kEndings.begin(), kEndings.end(), ending) == kEndings.end()) {
+    return Error::at("", "--merge")
+        .found(fmt::format("`{}`", options.merged.substr(0, 80)))
+        .expected("a name that ends in .jsonl (JSON lines) or .csv");
+  }
   STEPCAST_ASSIGN(const SweepRows rows, folder.rows(spec));
   STEPCAST_ASSIGN(const std::string text,
                   options.merged.ends_with(".csv") ? merged_csv(spec, rows) : merged_rows(spec, rows));
@@ -228,6 +238,12 @@ Result<int> run(const Options& options) {
   STEPCAST_ASSIGN(const SweepRows rows, folder.rows(spec));
   STEPCAST_ASSIGN(const Outcome outcome, outcome_of(spec, rows, shard));
   print("{}", outcome_text(outcome));
+  // A shard is one of many, and running it again would help nobody.
+  if (shard.count == 1 && outcome.n > 0 && outcome.n_failed == outcome.n) {
+    return Error{outcome.n == 1 ? std::string{"the only point cannot be run"}
+                                : fmt::format("none of the {} points can be run", table_count(outcome.n))}
+        .advice("the rows say why (error)");
+  }
   return kSuccess;
 }
 

@@ -88,8 +88,13 @@ TEST(NcclTestsText, SeveralCollectivesInOneLog) {
 TEST(NcclTestsText, ContextWinsOverTheLog) {
   const auto m =
       read(kRanks + kNewHeader + kNewRow, "x.log",
-           {.collective = CollectiveOp::broadcast, .n_ranks = 8, .gpus_per_node = 8, .platform = "mine"});
-  EXPECT_EQ(m.curves[0].name(), "mine/broadcast/8");
+           {.collective = CollectiveOp::broadcast, .n_ranks = 4, .gpus_per_node = 2, .platform = "mine"});
+  EXPECT_EQ(m.curves[0].name(), "mine/broadcast/2x2");
+}
+
+TEST(NcclTestsText, OtherRanksThanTheLogLists) {
+  EXPECT_HAS(refused(kRanks + kNewHeader + kNewRow, "x.log", {.n_ranks = 8}), "found 4 ranks, expected 8");
+  EXPECT_EQ(read(kNewHeader + kNewRow, "x.log", {.n_ranks = 8, .gpus_per_node = 8}).curves[0].n_ranks, 8U);
 }
 
 TEST(NcclTestsText, AnAllReduceIsKnownByItsBusBandwidth) {
@@ -129,8 +134,8 @@ TEST(NcclTestsText, BadInputs) {
   // The size may be named last; a row that ends before it is no row.
   EXPECT_HAS(refused(kRanks + "# type time algbw busbw size\n   1048576  20.0  52.4  91.8\n"),
              "found 4 columns, expected 5");
-  EXPECT_HAS(refused(kRanks + kNewHeader + kNewRow, "x.log", {.n_ranks = 8, .gpus_per_node = 3}),
-             "8 ranks on nodes of 3");
+  EXPECT_HAS(refused(kRanks + kNewHeader + kNewRow, "x.log", {.n_ranks = 4, .gpus_per_node = 3}),
+             "4 ranks on nodes of 3");
 }
 
 TEST(NcclTestsText, ErrorsNameTheLine) {

@@ -88,7 +88,7 @@ TEST(PredictTrace, SaysWhatIsMissing) {
   how.host = HostGround::overheads;
   Result<TracePrediction> p = predict_trace(traces.inputs(), how);
   ASSERT_FALSE(p.ok());
-  EXPECT_THAT(p.error().message(), HasSubstr("host overheads of which machine?"));
+  EXPECT_THAT(p.error().message(), HasSubstr("host overheads are those of a platform, and none is named"));
   Result<Platform> mi300x = load_platform("8xmi300x");
   ASSERT_TRUE(mi300x.ok()) << mi300x.error().message();
   mi300x->overheads.clear();

@@ -84,6 +84,16 @@ class TreeConverter {
   const std::string& name_;
 };
 
+// From 1 on, without blanks around it.
+std::string line_of(std::string_view text, std::size_t number) {
+  for (; number > 1 && text.find('\n') != std::string_view::npos; --number)
+    text.remove_prefix(text.find('\n') + 1);
+  text = text.substr(0, text.find('\n'));
+  const std::size_t first = text.find_first_not_of(" \t\r");
+  if (first == std::string_view::npos) return {};
+  return std::string{text.substr(first, text.find_last_not_of(" \t\r") + 1 - first)};
+}
+
 }  // namespace
 
 Result<JsonValue> parse_toml(std::string_view text, const std::string& name) {
@@ -109,6 +119,12 @@ Result<JsonValue> parse_toml(std::string_view text, const std::string& name) {
   const toml::parse_result parsed = toml::parse(std::string_view{plain});
   if (!parsed) {
     const toml::parse_error& error = parsed.error();
+    if (error.description().find("could not determine value type") != std::string_view::npos) {
+      return Error::at(name, fmt::format("line {}", error.source().begin.line))
+          .found(fmt::format("`{}`", line_of(plain, error.source().begin.line).substr(0, 80)))
+          .expected("KEY = VALUE with a number, true, false, a list or a text in quotes")
+          .advice("put texts into quotes");
+    }
     return Error::at(name, fmt::format("line {}", error.source().begin.line),
                      fmt::format("not valid TOML ({})", error.description()));
   }

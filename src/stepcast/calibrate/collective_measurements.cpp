@@ -97,6 +97,12 @@ Status check_sample(const CollectiveSample& sample, const std::string& name, con
 Status apply_ranks(const RankHeader& header, const MeasurementContext& context, const std::string& name,
                    CollectiveMeasurements& curve) {
   curve.gpu = header.gpu;
+  if (context.n_ranks > 0 && header.n_ranks > 0 && context.n_ranks != header.n_ranks) {
+    return Error::at(name, "the header")
+        .found(fmt::format("{} ranks", header.n_ranks))
+        .expected(fmt::format("{}, as said (--ranks)", context.n_ranks))
+        .advice("leave --ranks out, or name the log of that run");
+  }
   curve.n_ranks = context.n_ranks > 0 ? context.n_ranks : header.n_ranks;
   if (curve.n_ranks == 0) {
     return Error::at(name, "the header", "does not say how many ranks took part")

@@ -57,7 +57,7 @@ struct MeasuredCollectives {
   void add(MeasuredCollectives other);
 };
 
-// What a log may leave out. A value given here wins over the log.
+// What a log may leave out. A value given here wins over the log; other ranks than it lists are an error.
 struct MeasurementContext {
   CollectiveOp collective = CollectiveOp::unknown;
   std::uint32_t n_ranks = 0, gpus_per_node = 0;

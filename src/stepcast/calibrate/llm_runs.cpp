@@ -10,6 +10,7 @@
 #include "stepcast/base/csv_rows.h"
 #include "stepcast/base/file.h"
 #include "stepcast/base/text.h"
+#include "stepcast/calibrate/detail/llm_run_checks.h"
 #include "stepcast/calibrate/run_recipe.h"
 #include "stepcast/describe/presets.h"
 #include "stepcast/describe/software_defaults.h"
@@ -284,6 +285,7 @@ Result<LlmRun> run_of(const CsvRows& rows) {
   STEPCAST_ASSIGN(layout.batch.micro_batch_sequences, rows.extent("micro_batch_sequences", 0, 0));
   STEPCAST_ASSIGN(layout.batch.global_batch_sequences, rows.extent("global_batch_sequences"));
   STEPCAST_ASSIGN(layout.batch.seq_len_tokens, rows.extent("seq_len_tokens"));
+  STEPCAST_TRY(detail::check_run(rows, run));
   STEPCAST_ASSIGN(layout.layer.sequence_parallel, rows.truth("sequence_parallel", false));
   if (layout.degrees.tensor == 1) layout.layer.sequence_parallel = false;
   STEPCAST_ASSIGN(const DType compute, compute_type(rows));

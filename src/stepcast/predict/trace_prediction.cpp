@@ -212,8 +212,8 @@ Result<TracePrediction> predict_recorded(RecordedProgram program, const TracePre
   const double host_factor = options.assumptions.host_factor;
   if (options.host == HostGround::overheads) {
     if (options.platform == nullptr) {
-      return Error{"host overheads of which machine?"}.advice(
-          "name a platform that has them, or keep the recorded host time");
+      return Error{"host overheads are those of a platform, and none is named"}.advice(
+          "name one that has them (--platform), or keep the recorded host time");
     }
     STEPCAST_ASSIGN(const HostOverheads overheads, HostOverheads::of(*options.platform));
     if (overheads.empty()) {

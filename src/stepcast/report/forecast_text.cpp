@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/one_line.h"
 #include "stepcast/report/spread_text.h"
 #include "stepcast/report/text_table.h"
 
@@ -36,7 +37,7 @@ std::int64_t number(const Forecast& f, std::string_view name) {
 }
 
 std::string subject(const Forecast& f) {
-  std::string line = f.model ? *f.model : f.traces.value_or("a step");
+  std::string line = in_one_line(f.model ? *f.model : f.traces.value_or("a step"));
   if (f.parameters) line += fmt::format(" ({} parameters)", table_count(*f.parameters));
   line += fmt::format(" on {} x {}", f.n_gpus, f.gpu.value_or("GPU"));
   if (f.platform) line += fmt::format(" ({})", *f.platform);

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/one_line.h"
 #include "stepcast/report/text_table.h"
 
 namespace stepcast {
@@ -125,7 +126,7 @@ void write_skipped(const std::map<std::string, std::uint64_t>& skipped, JsonWrit
 
 std::string inspect_text(const RecordedRank& rank) {
   const RankSummary s = summarize(rank);
-  std::string out = rank.file + "\n";
+  std::string out = in_one_line(rank.file) + "\n";
   line(out, "format",
        rank.schema.empty() ? "profiler trace (kineto)"
                            : fmt::format("profiler trace (kineto), schema {}", rank.schema));
@@ -157,7 +158,7 @@ std::string inspect_text(const RecordedRank& rank) {
 
 std::string inspect_text(const ExecutionTrace& trace) {
   const ExecutionTraceSummary s = summarize(trace);
-  std::string out = trace.file + "\n";
+  std::string out = in_one_line(trace.file) + "\n";
   line(out, "format",
        trace.schema.empty() ? "PyTorch execution trace"
                             : fmt::format("PyTorch execution trace, schema {}", trace.schema));
@@ -183,7 +184,7 @@ std::string inspect_text(const ExecutionTrace& trace) {
 std::string inspect_text(const OperationGraph& graph) {
   const OperationGraphSummary s = summarize(graph);
   const std::size_t n = graph.nodes.size();
-  std::string out = graph.file + "\n";
+  std::string out = in_one_line(graph.file) + "\n";
   line(out, "format",
        graph.schema.empty() ? "Chakra execution trace"
                             : fmt::format("Chakra execution trace, schema {}", graph.schema));
@@ -217,7 +218,7 @@ std::string inspect_text(const OperationGraph& graph) {
 }
 
 std::string inspect_text(const PipelineTimeline& timeline) {
-  std::string out = timeline.file + "\n";
+  std::string out = in_one_line(timeline.file) + "\n";
   line(out, "format", "operator-level timeline of a pipeline");
   line(out, "ranks", table_count(timeline.ranks.size()));
   line(out, "steps",

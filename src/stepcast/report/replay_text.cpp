@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "stepcast/base/one_line.h"
 #include "stepcast/base/statistics.h"
 #include "stepcast/report/forecast_text.h"
 #include "stepcast/report/replay_details.h"
@@ -110,7 +111,7 @@ class TextReport {
       if (input.world_size) worlds.insert(*input.world_size);
     }
     const std::optional<std::int64_t> step = a_.simulated.step;
-    line("Replay of {}", a_.simulated.traces.value_or(""));
+    line("Replay of {}", in_one_line(a_.simulated.traces.value_or("")));
     line("  {}", replay_verdict(a_));
     if (const std::string culprits = culprit_sentence(a_); !culprits.empty()) line("  {}", culprits);
     std::string what = counted(a_.inputs.size(), "rank", "ranks");

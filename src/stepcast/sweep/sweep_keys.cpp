@@ -2,13 +2,17 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <optional>
+#include <string>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "stepcast/base/nearest_word.h"
+#include "stepcast/base/spelled_number.h"
 #include "stepcast/base/text.h"
 #include "stepcast/describe/megatron.h"
 
@@ -80,6 +84,19 @@ const OwnKey* find_own(std::string_view key) {
   return found == kOwn.end() ? nullptr : found;
 }
 
+// Keys whose values are numbers.
+constexpr std::array<std::string_view, 5> kWholes{"gpus", "nodes", "gpus_per_node", "lora_rank", "batch"};
+constexpr std::array<std::string_view, 7> kNumbers{"train_tokens",   "train_samples",   "train_iterations",
+                                                   "gpu_hour_price", "gpu_power_watts", "packed_mean_tokens",
+                                                   "max_memory_gib"};
+// Those of Megatron-LM that people write with letters.
+constexpr std::array<std::string_view, 3> kCounts{"mbs", "gbs", "seq"};
+
+template <class Keys>
+bool is_in(const Keys& keys, std::string_view key) {
+  return std::find(keys.begin(), keys.end(), key) != keys.end();
+}
+
 bool is_short(std::string_view key) {
   return std::any_of(kShort.begin(), kShort.end(), [&](const auto& pair) { return pair.first == key; });
 }
@@ -131,16 +148,27 @@ std::string advice_for_key(std::string_view key, SweepMode mode) {
 }
 
 std::string_view expected_instead(std::string_view key, const JsonValue& value) {
-  constexpr std::array<std::string_view, 5> kWhole{"gpus", "nodes", "gpus_per_node", "lora_rank", "batch"};
-  constexpr std::array<std::string_view, 7> kNumbers{
-      "train_tokens",    "train_samples",      "train_iterations", "gpu_hour_price",
-      "gpu_power_watts", "packed_mean_tokens", "max_memory_gib"};
-  const auto is_in = [&](const auto& keys) { return std::find(keys.begin(), keys.end(), key) != keys.end(); };
   const bool is_positive = value.is_number() && value.number() > 0;
-  if (is_in(kWhole) && !(is_positive && value.number() == std::floor(value.number())))
+  if (is_in(kWholes, key) && !(is_positive && value.number() == std::floor(value.number())))
     return "a whole number from 1 on";
-  if (is_in(kNumbers) && !is_positive) return "a number above 0";
+  if (is_in(kNumbers, key) && !is_positive) return "a number above 0";
   return {};
+}
+
+JsonValue spelled_out(std::string_view key, const JsonValue& value) {
+  if (!value.is_text()) return value;
+  std::string text = value.text();
+  // Digits of a flag of Megatron-LM stay the text that ids were made of.
+  const bool is_count = is_in(kCounts, key) && !text.empty() && !is_digit(text.back());
+  const bool is_whole = is_in(kWholes, key) || is_count;
+  if (!is_whole && !is_in(kNumbers, key)) return value;
+  if (!(is_whole ? spell_out_whole(text) : spell_out_number(text)).empty()) return value;
+  double number = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (problem != std::errc{} || end != text.data() + text.size()) return value;
+  JsonValue result{number};
+  result.set_line(value.line());
+  return result;
 }
 
 bool names_file(std::string_view key) {

@@ -22,6 +22,9 @@ namespace stepcast {
 // only the point as a whole can tell.
 [[nodiscard]] std::string_view expected_instead(std::string_view key, const JsonValue& value);
 
+// "8k" and "15T" as numbers where the key is one of a number; other values as they are.
+[[nodiscard]] JsonValue spelled_out(std::string_view key, const JsonValue& value);
+
 // Keys that are no flags of Megatron-LM.
 [[nodiscard]] std::vector<std::string> own_sweep_keys(SweepMode mode);
 // The flag that a key stands for: "--tensor-model-parallel-size".

@@ -234,10 +234,10 @@ class SpecReader {
           .expected("a number, a text, true or false");
     }
     if ((value.is_bool() && !value.truth()) || (value.is_text() && value.text().empty())) return Choice{};
-    if (const std::string_view expected = expected_instead(key, value); !expected.empty()) {
+    JsonValue plain = spelled_out(key, value);
+    if (const std::string_view expected = expected_instead(key, plain); !expected.empty()) {
       return error_at(name_, value, path).found(describe_value(value)).expected(std::string{expected});
     }
-    JsonValue plain = value;
     plain.set_line(0);
     return Choice{{key, std::move(plain)}};
   }

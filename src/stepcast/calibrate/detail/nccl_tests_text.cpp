@@ -251,7 +251,8 @@ class Reader {
     if (section_.samples.empty()) return Ok{};
     CollectiveMeasurements curve;
     RankHeader& ranks = section_.ranks;
-    if (ranks.n_ranks == 0 && section_.gpus_of_process > 1) ranks.n_ranks = section_.gpus_of_process;
+    if (ranks.n_ranks == 0 && section_.gpus_of_process > 1)
+      ranks.n_ranks = context_.n_ranks > 0 ? context_.n_ranks : section_.gpus_of_process;
     if (ranks.hosts.empty() && section_.gpus_of_process > 1 && ranks.n_ranks == section_.gpus_of_process) {
       ranks.hosts.emplace_back("localhost");  // one process has all ranks
     }

@@ -1,0 +1,81 @@
+#include "stepcast/base/spelled_number.h"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace stepcast {
+namespace {
+
+// "8k" as 8 and 'k'; the letter is 0 where there is none.
+struct Spelled {
+  double value = 0;
+  char letter = '\0';
+};
+
+// Digits, at most one point, an exponent, one letter. from_chars alone would take "inf" and "nan".
+bool read(std::string_view text, Spelled& out) {
+  const char* end = text.data() + text.size();
+  const std::size_t first = text.starts_with('-') ? 1 : 0;
+  if (text.size() <= first || ((text[first] < '0' || text[first] > '9') && text[first] != '.')) return false;
+  const auto [rest, problem] = std::from_chars(text.data(), end, out.value);
+  if (problem != std::errc{} || !std::isfinite(out.value)) return false;
+  if (rest == end) return true;
+  out.letter = *rest;
+  return rest + 1 == end;
+}
+
+constexpr double kMostWhole = 1e18, kMostNumber = 1e24;
+
+}  // namespace
+
+std::string spell_out_whole(std::string& text) {
+  constexpr std::string_view kExpected =
+      "expected a whole number of 0 or more, such as 8192, 8k (8192) or 1e3";
+  Spelled spelled;
+  const auto wrong = [&] { return fmt::format("found `{}`, {}", text.substr(0, 40), kExpected); };
+  if (!read(text, spelled)) return wrong();
+  double value = spelled.value;
+  switch (spelled.letter) {
+    case '\0': break;
+    case 'k':
+    case 'K': value *= 1024; break;
+    case 'm':
+    case 'M': value *= 1024.0 * 1024.0; break;
+    default: return wrong();
+  }
+  if (value < 0 || value > kMostWhole || value != std::floor(value)) return wrong();
+  // Digits alone may have more of them than a double holds.
+  std::uint64_t exact = 0;
+  const auto [rest, problem] = std::from_chars(text.data(), text.data() + text.size(), exact);
+  const bool is_digits = problem == std::errc{} && rest == text.data() + text.size();
+  text = std::to_string(is_digits ? exact : static_cast<std::uint64_t>(value));
+  return {};
+}
+
+std::string spell_out_number(std::string& text) {
+  constexpr std::array<std::pair<char, double>, 7> kLetters{
+      {{'k', 1e3}, {'K', 1e3}, {'M', 1e6}, {'B', 1e9}, {'G', 1e9}, {'T', 1e12}, {'\0', 1}}};
+  Spelled spelled;
+  if (read(text, spelled)) {
+    for (const auto& [letter, factor] : kLetters) {
+      if (letter != spelled.letter) continue;
+      const double value = spelled.value * factor;
+      if (std::abs(value) > kMostNumber)
+        return fmt::format("found `{}`, expected at most {:g}", text.substr(0, 40), kMostNumber);
+      text = fmt::format("{}", value);
+      return {};
+    }
+  }
+  return fmt::format("found `{}`, expected a number, such as 0.5, 1e12 or 15T (k, M, B, T)",
+                     text.substr(0, 40));
+}
+
+}  // namespace stepcast
