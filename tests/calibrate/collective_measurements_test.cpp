@@ -94,7 +94,9 @@ TEST(NcclTestsText, ContextWinsOverTheLog) {
 
 TEST(NcclTestsText, OtherRanksThanTheLogLists) {
   EXPECT_HAS(refused(kRanks + kNewHeader + kNewRow, "x.log", {.n_ranks = 8}), "found 4 ranks, expected 8");
-  EXPECT_EQ(read(kNewHeader + kNewRow, "x.log", {.n_ranks = 8, .gpus_per_node = 8}).curves[0].n_ranks, 8U);
+  EXPECT_EQ(
+      read(kNewHeader + kNewRow, "all_reduce_perf.log", {.n_ranks = 8, .gpus_per_node = 8}).curves[0].n_ranks,
+      8U);
 }
 
 TEST(NcclTestsText, AnAllReduceIsKnownByItsBusBandwidth) {

@@ -146,7 +146,7 @@ TEST(LlmRuns, UnevenStagesAreAsEvenAsPossible) {
 }
 
 TEST(LlmRuns, MoreStagesThanLayersAreLeftToTheCheck) {
-  const LlmRun run = read({{"pipeline_parallel", "999999999"}});
+  const LlmRun run = read({{"pipeline_parallel", "999999999"}, {"n_gpus", "7999999992"}});
   EXPECT_THAT(run.layout.pipeline.layers_per_stage, IsEmpty());
   EXPECT_THAT(check(run.layout, run.model), test::FailsWith("pipeline"));
 }
