@@ -258,7 +258,8 @@ Status apply_expert_load(const JobSettings& s, ResolvedJob& job) {
   }
   ExpertLoad load;
   std::error_code ignored;
-  if (std::filesystem::is_regular_file(*s.expert_load, ignored)) {
+  const bool is_file = std::filesystem::is_regular_file(*s.expert_load, ignored);
+  if (is_file) {
     constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 24;
     STEPCAST_ASSIGN(const std::string text, read_file(*s.expert_load, kMostBytes));
     STEPCAST_ASSIGN(load, parse_expert_load_file(text, *s.expert_load));
@@ -272,7 +273,9 @@ Status apply_expert_load(const JobSettings& s, ResolvedJob& job) {
     load = std::move(*words);
   }
   const MixtureOfExperts& moe = *job.model.moe;
-  STEPCAST_TRY(check(load, moe.n_experts, moe.experts_per_token));
+  if (const Status status = check(load, moe.n_experts, moe.experts_per_token); !status) {
+    return is_file ? Error{status.error()}.in_file(*s.expert_load) : Error{status.error()};
+  }
   LayerChoices& layer = job.layout.layer;
   const Degrees& degrees = job.layout.degrees;
   // That a group of ranks with all experts routes at a time.
