@@ -71,7 +71,7 @@ TEST(LearnedLookup, ReadsWhatItWrote) {
 
 TEST(LearnedLookup, RefusesRecordsThatItCannotRead) {
   const JsonValue good = LearnedLookup::make(forward_of(linear(0), linear(0), 3))->write();
-  const auto with = [&](std::string_view key, JsonValue value) {
+  const auto with = [&](std::string_view key, const JsonValue& value) {
     JsonValue out = JsonValue::object();
     for (const JsonValue::Member& member : good.members())
       out.add(member.key, member.key == key ? value : member.value);

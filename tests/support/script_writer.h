@@ -62,6 +62,7 @@ struct Value {
   std::string text, shape, type;
   std::string profiler_shape = "[]";
 
+  // NOLINTBEGIN(google-explicit-constructor): whatever an operation takes is written as it is in a call
   Value(const Tensor& t)
       : text(t.use()),
         shape(t.shape_text()),
@@ -87,6 +88,7 @@ struct Value {
     shape = fmt::format("[{}]", fmt::join(std::vector<std::string>(list.size(), "[]"), ","));
     type = fmt::format("GenericList[{}]", fmt::join(std::vector<std::string>(list.size(), "Int"), ","));
   }
+  // NOLINTEND(google-explicit-constructor)
 };
 using Values = std::vector<Value>;
 
@@ -189,8 +191,8 @@ class ScriptWriter {
 
   // --- ops ---
   template <class Body>
-  void scope(std::string name, CpuOp::Kind kind, const Values& in, const Values& out, std::int64_t sequence,
-             double before, double after, Body&& body) {
+  void scope(const std::string& name, CpuOp::Kind kind, const Values& in, const Values& out,
+             std::int64_t sequence, double before, double after, Body&& body) {
     const std::size_t index = ops_.size();
     const bool recorded = window_;
     const bool in_trace = recorded && kind != CpuOp::Kind::step;
@@ -226,19 +228,19 @@ class ScriptWriter {
       ops_[index].end = mark();
     }
   }
-  void op(std::string name, const Values& in, const Values& out) {
-    op(std::move(name), in, out, [] {});
+  void op(const std::string& name, const Values& in, const Values& out) {
+    op(name, in, out, [] {});
   }
   template <class Body>
-  void op(std::string name, const Values& in, const Values& out, Body&& body, double before = 2.2,
+  void op(const std::string& name, const Values& in, const Values& out, Body&& body, double before = 2.2,
           double after = 1.0) {
-    scope(std::move(name), CpuOp::Kind::op, in, out,
-          thread_ == kMain ? forward_sequence_ : backward_sequence_, before, after, std::forward<Body>(body));
+    scope(name, CpuOp::Kind::op, in, out, thread_ == kMain ? forward_sequence_ : backward_sequence_, before,
+          after, std::forward<Body>(body));
     if (thread_ == kMain) work(0.8);
   }
   template <class Body>
-  void annotation(std::string name, Body&& body, double before = 20, double after = 12) {
-    scope(std::move(name), CpuOp::Kind::annotation, {}, {}, -1, before, after, std::forward<Body>(body));
+  void annotation(const std::string& name, Body&& body, double before = 20, double after = 12) {
+    scope(name, CpuOp::Kind::annotation, {}, {}, -1, before, after, std::forward<Body>(body));
     work(6);
   }
   // What FBGEMM's lookups are called with: weights, where the tables and their dimensions begin, the sums of

@@ -187,17 +187,17 @@ KernelFitNote::Candidate candidate_of(const std::string& family, const std::vect
 
 }  // namespace
 
-LookupTimes lookup_times(const LearnedLookup& model, const LookupMeasurement& m, const Device& device) {
+LookupTimes lookup_times(const LearnedLookup& model, const LookupMeasurement& kernel, const Device& device) {
   const LookupModel analytic{device};
   LookupCost plain, learned;
-  for (const LookupMeasurement::Table& t : m.tables) {
-    const AccessPattern pattern = pattern_of(m, t);
-    LookupCost cost = analytic.cost(lookup_of(m, t, pattern));
+  for (const LookupMeasurement::Table& t : kernel.tables) {
+    const AccessPattern pattern = pattern_of(kernel, t);
+    LookupCost cost = analytic.cost(lookup_of(kernel, t, pattern));
     plain += cost;
-    model.correct(lookup_features(m.bags, t.rows, t.pooling, t.dim, t.reuse), cost);
+    model.correct(lookup_features(kernel.bags, t.rows, t.pooling, t.dim, t.reuse), cost);
     learned += cost;
   }
-  const bool forward = m.direction == Direction::forward;
+  const bool forward = kernel.direction == Direction::forward;
   return {model.kernel_us(learned), forward ? analytic.forward_us(plain) : analytic.backward_us(plain)};
 }
 
