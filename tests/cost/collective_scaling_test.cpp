@@ -5,28 +5,13 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/made_curves.h"
+
 namespace stepcast {
 namespace {
 
+using test::line;
 using enum CollectiveOp;
-
-// startup + factor x m / GBps.
-CollectiveCurve line(CollectiveOp op, std::uint32_t n_nodes, std::uint32_t per_node, double startup_us,
-                     double GBps) {
-  CollectiveCurve record;
-  record.collective = op;
-  record.n_nodes = n_nodes;
-  record.gpus_per_node = per_node;
-  record.n_ranks = n_nodes * per_node;
-  StartupForm form;
-  form.ln_startup_us = std::log(startup_us);
-  form.ln_max_GBps = std::log(GBps);
-  record.improved = form.record();
-  record.residuals = {{"all", 8, 0x1p32, -0.02, 0, 0.02, 30}};
-  record.provenance.source = FigureSource::fitted;
-  record.provenance.range = {{"message_bytes_min", 8}, {"message_bytes_max", 0x1p32}};
-  return record;
-}
 
 // Ring: 4 ranks start in 10 us and 8 in 10 + (14 - 6) x step; curves made by that rule are scaled back
 // exactly where the views agree.

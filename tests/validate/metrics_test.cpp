@@ -77,5 +77,13 @@ TEST(Suites, AreFoundByName) {
   EXPECT_EQ(find_suite("weather"), nullptr);
 }
 
+TEST(Metrics, AFactorScalesForecastAndInterval) {
+  const ScoredRow row = scaled({"run", 100, 80, 70.0, std::nullopt, ""}, 1.5);
+  EXPECT_DOUBLE_EQ(row.measured, 100);
+  EXPECT_DOUBLE_EQ(row.predicted, 120);
+  EXPECT_DOUBLE_EQ(row.p10.value(), 105);
+  EXPECT_FALSE(row.p90.has_value());
+}
+
 }  // namespace
 }  // namespace stepcast

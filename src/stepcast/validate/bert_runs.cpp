@@ -60,7 +60,7 @@ Result<std::vector<LlmRun>> parse_bert_runs(std::string_view text, const std::st
     // The benchmark is trained with LAMB.
     const std::string row = fmt::format(
         "{}{},bert-large,1024,4096,24,16,30522,bert,{},\"{}\",{},{},{},PyTorch,1,1,{},{},{},flash,{},lamb,{},"
-        "{} one node; cuda graph CUDA_GRAPH\n",
+        "\"{} one node; cuda graph CUDA_GRAPH\"\n",
         kHeader, kBertNodeSet, kMeanTokens, gpu, n_gpus, n_gpus, type_on(gpu), n_gpus,
         samples / std::max<std::int64_t>(1, n_gpus) / std::max<std::int64_t>(1, accumulated), samples,
         kMeanTokens, ms, rows.cell("round"));
@@ -91,21 +91,13 @@ TestScore score_bert_scaling(const std::vector<PredictedRun>& runs) {
     std::vector<double> factors;
     for (const auto& [others, rows] : by_gpus) {
       if (others == n_gpus) continue;
-      for (const PredictedRun* p : rows) {
-        factors.push_back(p->run->iter_time_ms / (p->prediction.step.time.value() / 1e3));
-      }
+      for (const PredictedRun* p : rows) factors.push_back(measured_over_predicted(*p));
     }
     const double factor = upper_median(factors);
     SetScore set;
     set.set = fmt::format("{} {} GPUs", kBertNodeSet, n_gpus);
     set.n_fit = factors.size();
-    for (const PredictedRun* p : members) {
-      ScoredRow row = scored(*p);
-      row.predicted *= factor;
-      if (row.p10) *row.p10 *= factor;
-      if (row.p90) *row.p90 *= factor;
-      set.rows.push_back(std::move(row));
-    }
+    for (const PredictedRun* p : members) set.rows.push_back(scaled(scored(*p), factor));
     result.sets.push_back(std::move(set));
   }
   result.finish();

@@ -232,12 +232,7 @@ void score_dlrm_runs(const std::vector<DlrmRun>& runs, const SuiteOptions& optio
           like.push_back(o->run->iter_time_ms);
       }
       if (!factors.empty()) {
-        ScoredRow row = scored(*p);
-        const double factor = quantile(factors, 0.5);
-        row.predicted *= factor;
-        if (row.p10) *row.p10 *= factor;
-        if (row.p90) *row.p90 *= factor;
-        by_stack.rows.push_back(std::move(row));
+        by_stack.rows.push_back(scaled(scored(*p), quantile(factors, 0.5)));
         by_stack.n_fit += factors.size();
       }
       if (!like.empty()) {

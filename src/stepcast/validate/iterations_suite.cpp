@@ -64,22 +64,14 @@ TestScore score_packed(const std::vector<PredictedRun>& runs) {
       return a.second.size() < b.second.size();
     });
     std::vector<double> factors;
-    for (const PredictedRun* p : most->second) {
-      factors.push_back(p->run->iter_time_ms / (p->prediction.step.time.value() / 1e3));
-    }
+    for (const PredictedRun* p : most->second) factors.push_back(measured_over_predicted(*p));
     const double factor = upper_median(factors);
     SetScore set;
     set.set = name;
     set.n_fit = factors.size();
     for (const auto& [gpu, members] : gpus) {
       if (gpu == most->first) continue;
-      for (const PredictedRun* p : members) {
-        ScoredRow row = scored(*p);
-        row.predicted *= factor;
-        if (row.p10) *row.p10 *= factor;
-        if (row.p90) *row.p90 *= factor;
-        set.rows.push_back(std::move(row));
-      }
+      for (const PredictedRun* p : members) set.rows.push_back(scaled(scored(*p), factor));
     }
     if (!set.rows.empty()) result.sets.push_back(std::move(set));
   }

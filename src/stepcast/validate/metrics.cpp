@@ -7,6 +7,13 @@
 
 namespace stepcast {
 
+ScoredRow scaled(ScoredRow row, double factor) {
+  row.predicted *= factor;
+  if (row.p10) *row.p10 *= factor;
+  if (row.p90) *row.p90 *= factor;
+  return row;
+}
+
 Metrics score(std::span<const ScoredRow> rows) {
   Metrics metrics;
   std::vector<double> apes, widths;

@@ -21,6 +21,8 @@ struct ScoredRow {
   std::optional<double> p10, p90;  // interval of the prediction, where it has one
   std::string shares;              // where the predicted time goes: "gemm 0.612 attention 0.103 ..."
 };
+// With the forecast and its interval `factor` times as long.
+[[nodiscard]] ScoredRow scaled(ScoredRow row, double factor);
 
 // Relative errors of some rows. Rows whose measurement is not above 0 have no relative error and are not
 // counted.

@@ -85,6 +85,10 @@ ScoredRow scored(const PredictedRun& p) {
           shares_text(p.prediction)};
 }
 
+double measured_over_predicted(const PredictedRun& p) {
+  return p.run->iter_time_ms / (p.prediction.step.time.value() / 1e3);
+}
+
 std::vector<LlmRun> newest_releases(const std::vector<LlmRun>& runs) {
   const auto last = last_releases(runs, [](const LlmRun& run) -> const LlmRun& { return run; });
   std::vector<LlmRun> newest;

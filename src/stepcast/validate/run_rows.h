@@ -16,6 +16,7 @@ namespace stepcast {
 [[nodiscard]] std::string layout_text(const Layout& layout);
 
 [[nodiscard]] ScoredRow scored(const PredictedRun& p);
+[[nodiscard]] double measured_over_predicted(const PredictedRun& p);
 
 // Those that say their release (LlmRun::layout.software.version), of every model, GPU and type of a set the last one.
 [[nodiscard]] std::vector<LlmRun> newest_releases(const std::vector<LlmRun>& runs);
