@@ -238,7 +238,7 @@ Result<int> run(const Options& options) {
   if (wanted.empty() && platforms.size() == 1) wanted = *platforms.begin();
   if (wanted.empty() && platforms.size() > 1) {
     for (const std::string& p : platforms) {
-      if (base.is_called(p)) wanted = p;
+      if (base.matches_name(p)) wanted = p;
     }
   }
   if (!platforms.contains(wanted)) {

@@ -75,7 +75,7 @@ Result<MeasuredStep> step_of_log(const std::string& file, const Job& said, const
             "--pp and --zero-stage (0: every GPU holds all)");
   }
   for (const std::string& note : run.job->notes) notes.push_back(fmt::format("{}: {}", file, note));
-  if (!run.job->gpu.empty() && !may_be_called(run.job->gpu, base.device)) {
+  if (!run.job->gpu.empty() && !could_be_named(run.job->gpu, base.device)) {
     return Error::at(file, "")
         .found(fmt::format("a run on `{}`", run.job->gpu.substr(0, 60)))
         .expected(fmt::format("the GPU of {}, {}", base.name, base.device.name))
@@ -114,7 +114,7 @@ Result<int> run(const Options& options) {
     }
     STEPCAST_ASSIGN(std::vector<LlmRun> runs, read_llm_runs(file, &left_out));
     for (LlmRun& run : runs) {
-      if (!run.gpu.empty() && !may_be_called(run.gpu, base.device)) {
+      if (!run.gpu.empty() && !could_be_named(run.gpu, base.device)) {
         return Error::at(file, fmt::format("line {}, column gpu", run.line))
             .found(fmt::format("`{}`", run.gpu))
             .expected(fmt::format("the GPU of {}, {}", base.name, base.device.name))

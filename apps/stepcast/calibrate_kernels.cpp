@@ -60,7 +60,8 @@ Result<Chosen> rows_of_device(const Options& options, const Device& device) {
   std::map<std::string, std::size_t> others;
   const auto choose = [&](auto& rows, auto& into) {
     for (auto& m : rows) {
-      const bool wanted = options.device.empty() ? device.is_called(m.gpu) : same_name(m.gpu, options.device);
+      const bool wanted =
+          options.device.empty() ? device.matches_name(m.gpu) : same_name(m.gpu, options.device);
       if (wanted) {
         into.push_back(std::move(m));
       } else {

@@ -213,7 +213,7 @@ Result<int> run(const Options& options) {
                   read_overheads(places, {.published_rules = options.published_rules}));
   std::vector<std::string> notes;
   for (const OverheadSource& source : traces.sources) {
-    if (source.device.empty() || base.device.is_called(source.device)) continue;
+    if (source.device.empty() || base.device.matches_name(source.device)) continue;
     notes.push_back(fmt::format("{} was recorded on {}, the platform has {}: hosts may differ, too",
                                 source.name, source.device, base.device.name));
   }

@@ -18,7 +18,7 @@
 #include "stepcast/describe/dlrm_job.h"
 #include "stepcast/describe/megatron.h"
 #include "stepcast/describe/software_defaults.h"
-#include "stepcast/plan/layout_cures.h"
+#include "stepcast/plan/layout_fixes.h"
 #include "stepcast/plan/layout_plan.h"
 #include "stepcast/plan/nearby_layouts.h"
 #include "stepcast/plan/restriction_words.h"
@@ -93,7 +93,7 @@ Result<NamedPlatform> platform_of(const std::string& name, const Options& option
   STEPCAST_ASSIGN(Platform platform, load_platform(name));
   NamedPlatform found{name, std::move(platform)};
   const bool one_gpu = options.n_gpus == std::vector<std::int64_t>{1};
-  if (const auto node = node_instead_of(found.platform, one_gpu ? 1 : 2)) {
+  if (const auto node = default_node_for(found.platform, one_gpu ? 1 : 2)) {
     found.name = *node;
     STEPCAST_ASSIGN(found.platform, load_platform(*node));
   }
@@ -226,7 +226,7 @@ Result<int> run(const Options& options) {
   for (const std::string& setting : request.job.not_modelled) {
     plan.notes.push_back(fmt::format("not modelled: {}", setting));
   }
-  if (plan.found.priced.empty()) return why_none(plan, layout_cures(request, platform));
+  if (plan.found.priced.empty()) return why_none(plan, layout_fixes(request, platform));
   if (csv) STEPCAST_TRY(csv->write(options.csv.ends_with(".jsonl") ? plan_jsonl(plan) : plan_csv(plan)));
   offer_table("priced", [&] { return plan_csv(plan); });
   if (named.name != options.platforms.front())

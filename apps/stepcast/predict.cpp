@@ -175,7 +175,7 @@ Result<PredictTraceRequest> request_of_traces(const Options& options) {
 }
 
 // The page and the Markdown of a forecast; their JSON is what --json prints.
-Status give_report(const ReportOutput& report, const Illustrated& answer, bool explained) {
+Status give_report(const ReportOutput& report, const Report& answer, bool explained) {
   ReportDocument document = forecast_document(answer.forecast, answer.illustrations());
   if (!explained && !answer.forecast.explained.empty()) {
     Forecast plain = answer.forecast;
@@ -303,9 +303,9 @@ Result<int> run_dlrm(const Options& options) {
     return kSuccess;
   }
   STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.report, inputs_of(options)));
-  Illustrated answer;
+  Report answer;
   if (report.is_wanted()) {
-    STEPCAST_ASSIGN(answer, session.illustrate(request));
+    STEPCAST_ASSIGN(answer, session.report(request));
     STEPCAST_TRY(give_report(report, answer, true));
     if (report.is_markdown()) return kSuccess;
   } else {
@@ -321,10 +321,10 @@ Result<int> run_dlrm(const Options& options) {
 
 // As much of an answer as was asked for.
 template <class Request>
-Status answer_into(Illustrated& answer, const Request& request, const Options& options,
-                   const ReportOutput& report, const Session& session) {
+Status answer_into(Report& answer, const Request& request, const Options& options, const ReportOutput& report,
+                   const Session& session) {
   if (report.is_wanted()) {
-    STEPCAST_ASSIGN(answer, session.illustrate(request));
+    STEPCAST_ASSIGN(answer, session.report(request));
   } else if (options.sensitivity) {
     STEPCAST_ASSIGN(Sensitive sensitive, session.sensitivity(request));
     answer.forecast = std::move(sensitive.forecast);
@@ -344,7 +344,7 @@ Result<int> run(const Options& options) {
     std::optional<ProgressLine> progress{std::in_place, "predict from traces"};
     request.progress = progress->reading("predict from traces");
     STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.report, inputs_of(options)));
-    Illustrated sensitive;
+    Report sensitive;
     STEPCAST_TRY(answer_into(sensitive, request, options, report, session));
     progress.reset();
     if (report.is_wanted()) STEPCAST_TRY(give_report(report, sensitive, true));
@@ -375,7 +375,7 @@ Result<int> run(const Options& options) {
   STEPCAST_ASSIGN(const PredictRequest request, request_of(step));
   STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.report, inputs_of(options)));
   const Session session;
-  Illustrated sensitive;
+  Report sensitive;
   Forecast& forecast = sensitive.forecast;
   STEPCAST_TRY(answer_into(sensitive, request, options, report, session));
   add_notes(step, forecast);

@@ -38,7 +38,7 @@ WorkItem product(std::int64_t tokens) {
 }
 WorkItem gather(double bytes, bool beside) {
   WorkItem item{"gather", Transfer{CollectiveOp::all_gather, GroupKind::tensor, Bytes{bytes}}};
-  item.beside_next = beside;
+  item.overlaps_next = beside;
   return item;
 }
 
@@ -134,7 +134,7 @@ TEST_F(LayerWalk, NothingHidesTheLastTransfer) {
 //   rest               |~~transfer~~|
 TEST_F(LayerWalk, AJoinWaitsForTransfersBesideTheRest) {
   WorkList list{product(2048), gather(512e6, false), product(1024), product(65536)};
-  list[1].beside_rest = true;
+  list[1].overlaps_remainder = true;
   const double a = alone(list[0]), transfer = alone(list[1]), b = alone(list[2]), c = alone(list[3]);
   ASSERT_GT(transfer, b);
   ASSERT_GT(b + c, transfer);
@@ -151,7 +151,7 @@ TEST_F(LayerWalk, AJoinWaitsForTransfersBesideTheRest) {
 // A join in front of an item that takes no time holds for the next one.
 TEST_F(LayerWalk, AJoinIsNotLostWithTransfersThatTakeNoTime) {
   WorkList list{gather(512e6, false), product(1024), gather(0, false), product(65536)};
-  list[0].beside_rest = list[2].joins = true;
+  list[0].overlaps_remainder = list[2].joins = true;
   const std::vector<PlacedItem> items = placed(list);
   ASSERT_EQ(items.size(), 3U);
   EXPECT_DOUBLE_EQ(items[2].start_us, alone(list[0]));
@@ -161,7 +161,7 @@ TEST_F(LayerWalk, AJoinIsNotLostWithTransfersThatTakeNoTime) {
 // all of t runs beside e: t - e sticks out. With delay half of it runs beside w: t / 2 - e and t / 2 - w, if above 0.
 TEST_F(LayerWalk, DelayedWeightGradientsHideHalfOfTheTransfer) {
   WorkList forward{gather(512e6, false), product(4096)}, backward{gather(512e6, false), product(16384)};
-  forward[0].beside_rest = backward[0].beside_rest = true;
+  forward[0].overlaps_remainder = backward[0].overlaps_remainder = true;
   const double t = alone(forward[0]), e = alone(forward[1]), w = alone(backward[1]);
   ASSERT_TRUE(t / 2 > e && t / 2 < w);
   backward[0].share = 0;

@@ -78,7 +78,7 @@ TEST(PriceRecorded, MovesByTheRatioOfTheModels) {
   const RecordedProgram program = recorded();
   StepPricer a100{platform("dgx-a100"), {}}, h100{platform("dgx-h100"), {}};
   const Result<RecordedPrices> same =
-      price_recorded(program, {.kernels = KernelGround::ratio, .target = &a100, .origin = &a100});
+      price_recorded(program, {.kernels = KernelTimeSource::ratio, .target = &a100, .origin = &a100});
   ASSERT_TRUE(same.ok()) << same.error().message();
   EXPECT_EQ(duration(same->costs, 0), 100) << "the GPU that recorded";
   EXPECT_EQ(duration(same->costs, 1), 50);
@@ -86,7 +86,7 @@ TEST(PriceRecorded, MovesByTheRatioOfTheModels) {
   EXPECT_EQ(duration(same->high, 0), 100);
 
   const Result<RecordedPrices> moved =
-      price_recorded(program, {.kernels = KernelGround::ratio, .target = &h100, .origin = &a100});
+      price_recorded(program, {.kernels = KernelTimeSource::ratio, .target = &h100, .origin = &a100});
   ASSERT_TRUE(moved.ok()) << moved.error().message();
   const Operation product = gemm({.m = 8192, .n = 8192, .k = 8192}, DType::bf16);
   const double ratio = h100.price(product).time / a100.price(product).time;
@@ -121,7 +121,7 @@ TEST(PriceRecorded, TransfersOfUnknownMessagesMoveWithTheLinks) {
   ranks.lanes = {{LaneKind::gpu_stream, "stream 14"}};
   program.program.add_instance(program.program.add_rank_class(std::move(ranks)), {.block = id});
   StepPricer a100{platform("dgx-a100"), {}}, h100{platform("dgx-h100"), {}};
-  const Result<RecordedPrices> moved = price_recorded(program, {.kernels = KernelGround::ratio,
+  const Result<RecordedPrices> moved = price_recorded(program, {.kernels = KernelTimeSource::ratio,
                                                                 .target = &h100,
                                                                 .origin = &a100,
                                                                 .gpus_per_node = 8,
@@ -147,7 +147,7 @@ TEST(PriceRecorded, TakesModelsAlone) {
   const RecordedProgram program = recorded();
   StepPricer h100{platform("dgx-h100"), {}};
   const Result<RecordedPrices> prices =
-      price_recorded(program, {.kernels = KernelGround::models, .target = &h100, .origin = &h100});
+      price_recorded(program, {.kernels = KernelTimeSource::models, .target = &h100, .origin = &h100});
   ASSERT_TRUE(prices.ok()) << prices.error().message();
   const Operation product = gemm({.m = 8192, .n = 8192, .k = 8192}, DType::bf16);
   // But for the start of a product, 2 us, and the launch in the record.
@@ -161,11 +161,11 @@ TEST(PriceRecorded, TakesModelsAlone) {
 TEST(PriceRecorded, SaysWhatIsMissing) {
   const RecordedProgram program = recorded();
   StepPricer h100{platform("dgx-h100"), {}};
-  const Result<RecordedPrices> no_target = price_recorded(program, {.kernels = KernelGround::models});
+  const Result<RecordedPrices> no_target = price_recorded(program, {.kernels = KernelTimeSource::models});
   ASSERT_FALSE(no_target.ok());
   EXPECT_THAT(no_target.error().message(), HasSubstr("no platform to price the recorded kernels on"));
   const Result<RecordedPrices> no_origin =
-      price_recorded(program, {.kernels = KernelGround::ratio, .target = &h100});
+      price_recorded(program, {.kernels = KernelTimeSource::ratio, .target = &h100});
   ASSERT_FALSE(no_origin.ok());
   EXPECT_THAT(no_origin.error().message(), HasSubstr("the GPU that recorded the traces has no platform"));
 }

@@ -85,7 +85,7 @@ TEST(PredictTrace, WithoutStragglers) {
 TEST(PredictTrace, SaysWhatIsMissing) {
   const GeneratedTraces traces{test::GeneratorOptions{}};
   TracePredictionOptions how;
-  how.host = HostGround::overheads;
+  how.host = HostTimeSource::overheads;
   Result<TracePrediction> p = predict_trace(traces.inputs(), how);
   ASSERT_FALSE(p.ok());
   EXPECT_THAT(p.error().message(), HasSubstr("host overheads are those of a platform, and none is named"));
@@ -105,7 +105,7 @@ TEST(PredictTrace, NamesTheHostThatItDoesNotKnow) {
   TracePredictionOptions how;
   how.platform = &*a100;
   how.recorded_on = &*v100;
-  how.kernels = KernelGround::ratio;
+  how.kernels = KernelTimeSource::ratio;
   const Result<TracePrediction> p = predict_trace(traces.inputs(), how);
   ASSERT_TRUE(p.ok()) << p.error().message();
   EXPECT_THAT(p->notes,

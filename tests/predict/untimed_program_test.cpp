@@ -115,7 +115,7 @@ TEST(UntimedProgram, OfAGeneratedJobComesCloseToItsSteps) {
   const Platform a100 = value_of(load_platform("dgx-a100"));
   StepPricer prices{a100, {}};
   RecordedPrices priced = value_of(
-      price_recorded(untimed, {.kernels = KernelGround::models, .target = &prices, .origin = &prices}));
+      price_recorded(untimed, {.kernels = KernelTimeSource::models, .target = &prices, .origin = &prices}));
   const HostTimes times = HostTimes::learn(recorded, others);
   for (std::size_t r = 0; r < 3; ++r) (void)times.apply(untimed, RankClassId{r}, priced.costs);
   const ReplayScores scores = value_of(score_replay(untimed, priced.costs));

@@ -66,7 +66,7 @@ Forecast full_forecast() {
                      .steps = {{.rank_class = 0, .what = "aten::mm", .start_ms = 0, .time_ms = 20}}};
   f.coverage = {.fitted = 0.75, .assumed = 0.25, .unmodelled = {{"aten::sort", 3, 0.125}}};
   f.memory = ForecastMemory{.verdict = "fits", .peak_memory_GiB = 54.5, .stages = {{.weights_GiB = 8.25}}};
-  f.memory->stages[0].all_to_one_GiB = 60.5;
+  f.memory->stages[0].worst_imbalance_GiB = 60.5;
   f.memory->worst_imbalance = 8;
   f.memory->fits_to_imbalance = 2.5;
   f.expert_load = ForecastExpertLoad{.load = "power-law:1.2", .busiest_over_mean = 1.9, .cost_ms = 30};

@@ -142,7 +142,7 @@ std::map<std::string_view, std::pair<double, double>> shares(const LayerWork& la
   for (const WorkList* list : {&layer.forward, &layer.backward}) {
     for (const WorkItem& item : *list) {
       if (item.transfer() == nullptr) continue;
-      (item.beside_rest ? sums[item.name].first : sums[item.name].second) += item.share;
+      (item.overlaps_remainder ? sums[item.name].first : sums[item.name].second) += item.share;
     }
   }
   return sums;

@@ -21,7 +21,7 @@ inline std::string text(const WorkItem& item) {
   if (item.count != 1) line = fmt::format("{} times {}", item.count, line);
   if (const Transfer* t = item.transfer()) {
     line += fmt::format(" {} {} {:.0f} B", to_string(t->op), to_string(t->group), t->message.value());
-    return line + (item.beside_next ? " beside" : "");
+    return line + (item.overlaps_next ? " beside" : "");
   }
   const Operation& operation = *item.operation();
   if (const auto* s = std::get_if<GemmShape>(&operation.shape)) {

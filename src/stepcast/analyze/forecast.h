@@ -165,7 +165,7 @@ struct ForecastStageMemory {
   double dispatched_GiB = 0;  // of the activations: tokens at their experts
   std::string verdict{};      // as ForecastMemory::verdict, of this stage
   std::optional<double>
-      all_to_one_GiB{};  // in all, if all tokens of an expert-parallel group went to one rank
+      worst_imbalance_GiB{};  // in all, if all tokens of an expert-parallel group went to one rank
   friend bool operator==(const ForecastStageMemory&, const ForecastStageMemory&) = default;
 };
 

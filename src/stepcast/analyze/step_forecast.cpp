@@ -128,7 +128,7 @@ ForecastMemory memory_of(const MemoryForecast& memory) {
                           .total_GiB = gib(s.total()),
                           .dispatched_GiB = gib(s.dispatched),
                           .verdict = std::string{to_string(memory.verdict_of(s.total()))}});
-    if (memory.dropless) out.stages.back().all_to_one_GiB = gib(memory.dropless->totals[i]);
+    if (memory.dropless) out.stages.back().worst_imbalance_GiB = gib(memory.dropless->totals[i]);
   }
   return out;
 }

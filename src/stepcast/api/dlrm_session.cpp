@@ -59,7 +59,7 @@ Result<Prepared> prepare(const PredictDlrmRequest& request) {
   }
   STEPCAST_ASSIGN(Platform platform, load_platform(request.platform));
   std::string note;
-  if (const auto node = node_instead_of(platform, request.n_gpus)) {
+  if (const auto node = default_node_for(platform, request.n_gpus)) {
     note = node_note(request.platform, *node);
     STEPCAST_ASSIGN(platform, load_platform(*node));
   }
@@ -135,8 +135,8 @@ Result<Forecast> Session::predict(const PredictDlrmRequest& request) const {
   return std::move(one.forecast);
 }
 
-Result<Illustrated> Session::illustrate(const PredictDlrmRequest& request) const {
-  Illustrated result;
+Result<Report> Session::report(const PredictDlrmRequest& request) const {
+  Report result;
   STEPCAST_ASSIGN(ScalingPoint one, predict_one(request, &result.pictures));
   result.forecast = std::move(one.forecast);
   return result;

@@ -79,7 +79,7 @@ Result<Replayed> replay_graphs(const Session& session, const ReplayRequest& requ
   as_recorded.timeline = request.timeline;
   Replayed replayed;
   if (request.pictures) {
-    STEPCAST_ASSIGN(Illustrated answer, session.illustrate(as_recorded));
+    STEPCAST_ASSIGN(Report answer, session.report(as_recorded));
     replayed.simulated = std::move(answer.forecast);
     replayed.pictures = std::move(answer.pictures);
   } else {

@@ -15,7 +15,7 @@
 #include "stepcast/base/output_file.h"
 #include "stepcast/base/parallel.h"
 #include "stepcast/base/text.h"
-#include "stepcast/describe/idle_settings.h"
+#include "stepcast/describe/ignored_settings.h"
 #include "stepcast/describe/layout_choice.h"
 #include "stepcast/platform/platform_choice.h"
 #include "stepcast/predict/predicted_step.h"
@@ -186,16 +186,16 @@ Result<Sensitive> Session::sensitivity(const PredictTraceRequest& request) const
   return result;
 }
 
-Result<Illustrated> Session::illustrate(const PredictRequest& request) const {
+Result<Report> Session::report(const PredictRequest& request) const {
   PredictRequest explained = request;
   explained.explained = true;
-  Illustrated result;
+  Report result;
   STEPCAST_ASSIGN(result.forecast, predict(explained, Extras{&result.sensitivity, &result.pictures}));
   return result;
 }
 
-Result<Illustrated> Session::illustrate(const PredictTraceRequest& request) const {
-  Illustrated result;
+Result<Report> Session::report(const PredictTraceRequest& request) const {
+  Report result;
   STEPCAST_ASSIGN(result.forecast, predict(request, Extras{&result.sensitivity, &result.pictures}));
   return result;
 }
@@ -207,7 +207,7 @@ Result<Forecast> Session::predict(const PredictRequest& request, const Extras& e
   std::vector<std::string> notes;
   STEPCAST_ASSIGN(std::shared_ptr<const Platform> as_shipped, impl_->platform(request.platform));
   std::string name = request.platform;
-  if (const auto node = node_instead_of(*as_shipped, job.n_gpus.value_or(job.layout.world_size()))) {
+  if (const auto node = default_node_for(*as_shipped, job.n_gpus.value_or(job.layout.world_size()))) {
     notes.push_back(node_note(name, *node));
     name = *node;
     STEPCAST_ASSIGN(as_shipped, impl_->platform(name));
@@ -219,7 +219,7 @@ Result<Forecast> Session::predict(const PredictRequest& request, const Extras& e
   const bool is_open = leaves_layout_open(request.job);
   if (is_open) fill_in_layout(request.job, *priced->platform, job);
   // A log prints settings that do nothing, too.
-  if (extras.job == nullptr) STEPCAST_TRY(refuse_idle_settings(request.job.settings, job));
+  if (extras.job == nullptr) STEPCAST_TRY(refuse_ignored_settings(request.job.settings, job));
   STEPCAST_TRY(check_micro_batches(job.layout));
   StepModel& steps = priced->steps;
   steps.set_assumptions(assumptions);

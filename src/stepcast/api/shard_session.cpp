@@ -43,7 +43,7 @@ Result<DlrmJob> job_of(const ShardRequest& request, const Platform& platform) {
 Result<ShardingComparison> Session::shard(const ShardRequest& request) const {
   STEPCAST_ASSIGN(std::shared_ptr<const Platform> shipped, impl_->platform(request.platform));
   std::vector<std::string> notes;
-  if (const auto node = node_instead_of(*shipped, request.n_gpus)) {
+  if (const auto node = default_node_for(*shipped, request.n_gpus)) {
     notes.push_back(node_note(request.platform, *node));
     STEPCAST_ASSIGN(shipped, impl_->platform(*node));
   }

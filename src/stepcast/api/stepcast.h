@@ -197,7 +197,7 @@ struct Sensitive {
 };
 
 // A forecast with what a report shows beside it: report_html(forecast_document(answer.forecast, answer.illustrations())).
-struct Illustrated {
+struct Report {
   Forecast forecast;
   Sensitivity sensitivity;  // without resources for recommendation models
   StepPictures pictures;
@@ -287,9 +287,9 @@ class Session {
 
   // The same forecasts, with the operations of a layer, the pictures and the sensitivities of a report. Errors: those of
   // predict().
-  [[nodiscard]] Result<Illustrated> illustrate(const PredictRequest& request) const;
-  [[nodiscard]] Result<Illustrated> illustrate(const PredictDlrmRequest& request) const;
-  [[nodiscard]] Result<Illustrated> illustrate(const PredictTraceRequest& request) const;
+  [[nodiscard]] Result<Report> report(const PredictRequest& request) const;
+  [[nodiscard]] Result<Report> report(const PredictDlrmRequest& request) const;
+  [[nodiscard]] Result<Report> report(const PredictTraceRequest& request) const;
 
   [[nodiscard]] Result<Replayed> replay(const ReplayRequest& request) const;
 

@@ -87,7 +87,7 @@ Result<std::string> Session::answer(const SweepPoint& point) const {
   STEPCAST_ASSIGN(SweepQuestion question, question_of(point));
   if (point.mode == SweepMode::plan) {
     STEPCAST_ASSIGN(const std::shared_ptr<const Platform> named, impl_->platform(question.platform));
-    const std::optional<std::string> node = node_instead_of(*named, question.plan.n_gpus);
+    const std::optional<std::string> node = default_node_for(*named, question.plan.n_gpus);
     const std::string name = node.value_or(question.platform);
     STEPCAST_ASSIGN(std::unique_ptr<PricedPlatform> priced, impl_->take(name, question.gpus_per_node));
     STEPCAST_ASSIGN(LayoutPlan plan, plan_layouts(question.plan, *priced->platform));

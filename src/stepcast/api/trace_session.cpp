@@ -39,9 +39,9 @@ using detail::check_chakra;
 using detail::check_pipeline;
 using detail::check_published;
 using detail::check_untimed;
-using detail::host_ground;
+using detail::host_time_source;
 using detail::indexed_inputs;
-using detail::kernel_ground;
+using detail::kernel_time_source;
 using detail::output_at;
 using detail::parse_rank_platform;
 using detail::pipeline_step;
@@ -159,8 +159,8 @@ Result<TracePrediction> published_of(const TraceSet& traces, const TracePredicti
 
 Result<Forecast> Session::predict(const PredictTraceRequest& request, const Extras& extras) const {
   TracePredictionOptions how;
-  STEPCAST_ASSIGN(how.kernels, kernel_ground(request));
-  STEPCAST_ASSIGN(how.host, host_ground(request));
+  STEPCAST_ASSIGN(how.kernels, kernel_time_source(request));
+  STEPCAST_ASSIGN(how.host, host_time_source(request));
   STEPCAST_TRY(apply_what_if(request.what_if, how.assumptions));
   how.rebuild.step = request.step;
   how.median_ranks = request.median_ranks;
@@ -168,8 +168,8 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request, const Extr
   STEPCAST_TRY(read_changes(request, how));
   if (how.published) {
     STEPCAST_TRY(check_published(request));
-    how.kernels = KernelGround::models;
-    how.host = HostGround::overheads;
+    how.kernels = KernelTimeSource::models;
+    how.host = HostTimeSource::overheads;
   }
   STEPCAST_ASSIGN(const TraceListing listing,
                   list_traces(request.places, {.ranks = request.ranks, .ranks_from = request.ranks_from}));
@@ -261,7 +261,7 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request, const Extr
   if (listing.is_chakra()) {
     STEPCAST_TRY(check_chakra(request));
     // The GPU that a Chakra trace comes from is not in the file.
-    if (request.kernels.empty() && request.recorded_on.empty()) how.kernels = KernelGround::recorded;
+    if (request.kernels.empty() && request.recorded_on.empty()) how.kernels = KernelTimeSource::recorded;
     if (!request.recorded_on.empty()) {
       STEPCAST_ASSIGN(recorded_on, impl_->platform(request.recorded_on));
       how.recorded_on = recorded_on.get();
@@ -290,8 +290,8 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request, const Extr
       STEPCAST_ASSIGN(const TracePrediction prediction, published_of(traces, how));
       return forecast_of(prediction, listing.name, {});
     }
-    how.kernels = KernelGround::models;
-    how.host = HostGround::overheads;
+    how.kernels = KernelTimeSource::models;
+    how.host = HostTimeSource::overheads;
     STEPCAST_ASSIGN(const TracePrediction prediction, predict_untimed(untimed_ranks(traces), how));
     return forecast_of(prediction, listing.name, {});
   }
@@ -299,7 +299,7 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request, const Extr
                   read_trace_set(listing, trace_set_options(request, request.published_algorithm)));
   if (!request.recorded_on.empty()) {
     STEPCAST_ASSIGN(recorded_on, impl_->platform(request.recorded_on));
-  } else if (how.kernels == KernelGround::ratio || changed ||
+  } else if (how.kernels == KernelTimeSource::ratio || changed ||
              (request.published_algorithm && how.platform == nullptr)) {
     STEPCAST_ASSIGN(recorded_on, platform_that_recorded(traces));
   } else if (how.recompute != RecomputedPart::none) {  // for its memory alone

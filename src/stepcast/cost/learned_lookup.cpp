@@ -149,7 +149,7 @@ Result<LearnedLookups> learned_lookups(std::span<const ModelRecord> records, con
   LearnedLookups out;
   for (const ModelRecord& record : records) {
     if (record.kind != LearnedLookup::kRecordKind) continue;
-    if (!record.device.empty() && !device.is_called(record.device)) continue;
+    if (!record.device.empty() && !device.matches_name(record.device)) continue;
     Result<LearnedLookup> learned = LearnedLookup::read(record.parameters);
     if (!learned.ok())
       return Error::at("", fmt::format("model `{}`", record.name), learned.error().message());

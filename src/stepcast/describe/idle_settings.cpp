@@ -1,8 +1,8 @@
-#include "stepcast/describe/idle_settings.h"
-
 #include <utility>
 
 #include <fmt/format.h>
+
+#include "stepcast/describe/ignored_settings.h"
 
 namespace stepcast {
 
@@ -27,7 +27,7 @@ Status refuse_flags_of_experts(const JobSettings& said, const Transformer& model
       .advice("leave it out");
 }
 
-Status refuse_idle_settings(const JobSettings& said, const ResolvedJob& job) {
+Status refuse_ignored_settings(const JobSettings& said, const ResolvedJob& job) {
   STEPCAST_TRY(refuse_flags_of_experts(said, job.model));
   if (said.pipeline_schedule && *said.pipeline_schedule != PipelineSchedule::one_f_one_b &&
       job.layout.degrees.pipeline == 1) {

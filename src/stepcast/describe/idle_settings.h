@@ -2,7 +2,7 @@
 // without a word answers another question than the one that was asked.
 //
 //   STEPCAST_ASSIGN(ResolvedJob resolved, resolve(job));
-//   STEPCAST_TRY(refuse_idle_settings(job.settings, resolved));
+//   STEPCAST_TRY(refuse_ignored_settings(job.settings, resolved));
 #pragma once
 
 #include <optional>
@@ -23,6 +23,6 @@ namespace stepcast {
 // Errors: flags of experts for a model without; a schedule without a pipeline; layers to recompute where no whole layers
 // are; sequences longer than --max-position-embeddings, which Megatron-LM refuses whatever the positions are. `said` is
 // what was typed; launch scripts hold flags that do nothing, and run.
-[[nodiscard]] Status refuse_idle_settings(const JobSettings& said, const ResolvedJob& job);
+[[nodiscard]] Status refuse_ignored_settings(const JobSettings& said, const ResolvedJob& job);
 
 }  // namespace stepcast

@@ -11,7 +11,7 @@
 #include "stepcast/describe/detail/apply_settings.h"
 #include "stepcast/describe/detail/megatron_flags.h"
 #include "stepcast/describe/huggingface.h"
-#include "stepcast/describe/idle_settings.h"
+#include "stepcast/describe/ignored_settings.h"
 #include "stepcast/describe/megatron.h"
 #include "stepcast/describe/presets.h"
 #include "stepcast/describe/software_defaults.h"

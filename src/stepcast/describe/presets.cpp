@@ -361,9 +361,9 @@ Result<Transformer> find_preset(std::string_view name) {
   const std::string wanted = spelling_core(name);
   std::vector<std::string> known;
   for (const Preset& preset : presets()) {
-    const auto is_called = [&wanted](const std::string& other) { return spelling_core(other) == wanted; };
-    if (is_called(preset.model.name) ||
-        std::any_of(preset.aliases.begin(), preset.aliases.end(), is_called)) {
+    const auto is_wanted = [&wanted](const std::string& other) { return spelling_core(other) == wanted; };
+    if (is_wanted(preset.model.name) ||
+        std::any_of(preset.aliases.begin(), preset.aliases.end(), is_wanted)) {
       return preset.model;
     }
     known.push_back(preset.model.name);

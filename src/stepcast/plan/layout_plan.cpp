@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/units.h"
-#include "stepcast/describe/idle_settings.h"
+#include "stepcast/describe/ignored_settings.h"
 #include "stepcast/predict/step_model.h"
 
 namespace stepcast {

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "stepcast/workload/framework_habits.h"
+#include "stepcast/workload/framework_behavior.h"
 
 namespace stepcast {
 namespace {

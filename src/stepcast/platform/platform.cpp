@@ -238,7 +238,7 @@ bool same_name(std::string_view a, std::string_view b) {
   }
 }
 
-bool Device::is_called(std::string_view text) const { return any_called(name, aliases, text); }
+bool Device::matches_name(std::string_view text) const { return any_called(name, aliases, text); }
 
 std::string CollectiveCurve::key() const {
   return fmt::format("{}/{}/{}x{}/{}{}{}", to_string(collective),
@@ -248,7 +248,7 @@ std::string CollectiveCurve::key() const {
 
 std::string OverheadRecord::key() const { return fmt::format("{}/{}", to_string(type), op); }
 
-bool Platform::is_called(std::string_view text) const { return any_called(name, aliases, text); }
+bool Platform::matches_name(std::string_view text) const { return any_called(name, aliases, text); }
 
 // Records stand in order where set() put them; a caller may have filled the vectors without.
 const ModelRecord* Platform::find_model(std::string_view model_name) const {

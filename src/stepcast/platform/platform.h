@@ -67,7 +67,7 @@ struct Device {
     return vector_peak[static_cast<std::size_t>(dtype)];
   }
   // The name or one of the aliases; case, blanks, '-' and '_' do not count.
-  [[nodiscard]] bool is_called(std::string_view text) const;
+  [[nodiscard]] bool matches_name(std::string_view text) const;
   friend bool operator==(const Device&, const Device&) = default;
 };
 
@@ -226,7 +226,7 @@ struct Platform {
   // Where it was read: the file itself and then what it extends. Not part of the content.
   std::vector<std::filesystem::path> files;
 
-  [[nodiscard]] bool is_called(std::string_view text) const;
+  [[nodiscard]] bool matches_name(std::string_view text) const;
   [[nodiscard]] const ModelRecord* find_model(std::string_view model_name) const;
   [[nodiscard]] const OverheadRecord* find_overhead(OverheadType type, std::string_view op) const;
   // Replaces the record of the same key or adds it.

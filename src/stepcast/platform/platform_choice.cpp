@@ -33,8 +33,8 @@ std::string plain(std::string_view text) {
 
 // "B200-SXM-180GB" means a device that is called B200. How many letters of the longest such name; 0: it is none. More of
 // them are a better match: "NVIDIA H100-PCIe-80GB" holds H100-PCIe, and of another card only H100.
-std::size_t held_name(std::string_view gpu, const std::string& name,
-                      const std::vector<std::string>& aliases) {
+std::size_t alias_match_length(std::string_view gpu, const std::string& name,
+                               const std::vector<std::string>& aliases) {
   const std::string text = plain(gpu);
   const auto held = [&](const std::string& called) -> std::size_t {
     const std::string wanted = plain(called);
@@ -56,8 +56,9 @@ using Fit = std::tuple<bool, std::size_t, bool, bool, bool, bool, double>;
 
 std::optional<Fit> fit_of(const Platform& platform, const MachineDescription& machine) {
   if (!platform.node.network) return std::nullopt;
-  const bool called = platform.device.is_called(machine.gpu);
-  const std::size_t held = called ? 0 : held_name(machine.gpu, platform.device.name, platform.device.aliases);
+  const bool called = platform.device.matches_name(machine.gpu);
+  const std::size_t held =
+      called ? 0 : alias_match_length(machine.gpu, platform.device.name, platform.device.aliases);
   if (!called && held == 0) return std::nullopt;
   const Network& network = *platform.node.network;
   const bool same_node = machine.gpus_per_node > 0 && platform.node.gpus_per_node == machine.gpus_per_node;
@@ -78,7 +79,7 @@ Result<Platform> by_gpu(const MachineDescription& machine,
     const bool called = same_name(listing.device, machine.gpu) ||
                         std::any_of(listing.device_aliases.begin(), listing.device_aliases.end(),
                                     [&](const std::string& alias) { return same_name(alias, machine.gpu); });
-    if (!called && held_name(machine.gpu, listing.device, listing.device_aliases) == 0) continue;
+    if (!called && alias_match_length(machine.gpu, listing.device, listing.device_aliases) == 0) continue;
     Result<Platform> candidate = load_platform(listing.name, search_dirs);
     if (!candidate) continue;
     const std::optional<Fit> fit = fit_of(*candidate, machine);
@@ -117,13 +118,14 @@ void adapt_to(const MachineDescription& machine, Platform& platform, std::string
   note += fmt::format("{} Gb/s between nodes as described; ", *machine.node_bandwidth_Gbps);
 }
 
-bool may_be_called(std::string_view gpu, const Device& device) {
-  if (device.is_called(gpu) || held_name(gpu, device.name, device.aliases) > 0) return true;
+bool could_be_named(std::string_view gpu, const Device& device) {
+  if (device.matches_name(gpu) || alias_match_length(gpu, device.name, device.aliases) > 0) return true;
   const std::string word = plain(gpu);
   return word.size() >= 2 && plain(device.name).find(word) != std::string::npos;
 }
 
-Result<std::string> usual_node_of(std::string_view gpu, std::span<const std::filesystem::path> search_dirs) {
+Result<std::string> default_node_for_gpu(std::string_view gpu,
+                                         std::span<const std::filesystem::path> search_dirs) {
   const PlatformListings all = list_platforms(search_dirs);
   const PlatformListing* best = nullptr;
   const auto rank = [](const PlatformListing& p) {
@@ -137,14 +139,14 @@ Result<std::string> usual_node_of(std::string_view gpu, std::span<const std::fil
   return best->name;
 }
 
-Result<std::string> usual_node_of(std::string_view gpu) {
+Result<std::string> default_node_for_gpu(std::string_view gpu) {
   const std::vector<std::filesystem::path> dirs = platform_search_dirs();
-  return usual_node_of(gpu, dirs);
+  return default_node_for_gpu(gpu, dirs);
 }
 
-std::optional<std::string> node_instead_of(const Platform& platform, std::int64_t n_gpus) {
+std::optional<std::string> default_node_for(const Platform& platform, std::int64_t n_gpus) {
   if (n_gpus < 2 || platform.node.gpus_per_node > 1 || platform.node.network) return std::nullopt;
-  Result<std::string> node = usual_node_of(platform.device.name);
+  Result<std::string> node = default_node_for_gpu(platform.device.name);
   if (!node) return std::nullopt;
   return *std::move(node);
 }

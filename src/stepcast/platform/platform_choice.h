@@ -41,19 +41,19 @@ struct PlatformChoice {
 
 // The name of the node that this GPU is usually bought or rented in: of the shipped ones that hold several of it a
 // vendor's own system (DGX), then one that is called after the GPU (8x...), then the first by name.
-[[nodiscard]] Result<std::string> usual_node_of(std::string_view gpu,
-                                                std::span<const std::filesystem::path> search_dirs);
-[[nodiscard]] Result<std::string> usual_node_of(std::string_view gpu);
+[[nodiscard]] Result<std::string> default_node_for_gpu(std::string_view gpu,
+                                                       std::span<const std::filesystem::path> search_dirs);
+[[nodiscard]] Result<std::string> default_node_for_gpu(std::string_view gpu);
 
 // Where a GPU was named and several of it are asked for: its usual node. Nothing where `platform` is a node or a cluster,
 // or no node that ships holds the GPU.
-[[nodiscard]] std::optional<std::string> node_instead_of(const Platform& platform, std::int64_t n_gpus);
+[[nodiscard]] std::optional<std::string> default_node_for(const Platform& platform, std::int64_t n_gpus);
 // "h100 is a GPU: taken in a dgx-h100, its usual node".
 [[nodiscard]] std::string node_note(std::string_view gpu, std::string_view node);
 
 // Whether measurements that call their GPU so may be of this device: "H100", "NVIDIA H100 80GB HBM3" of an
 // "H100-SXM5-80GB".
-[[nodiscard]] bool may_be_called(std::string_view gpu, const Device& device);
+[[nodiscard]] bool could_be_named(std::string_view gpu, const Device& device);
 
 // The second half alone: `platform` with the node size and bandwidth of `machine`; appends to `note`.
 void adapt_to(const MachineDescription& machine, Platform& platform, std::string& note);

@@ -198,7 +198,7 @@ Result<Platform> load_platform(std::string_view name_or_path, std::span<const fs
   std::string candidates;
   for (const fs::path& file : matches.by_alias) {
     STEPCAST_ASSIGN(Platform platform, read(file));
-    if (!device_hint.empty() && platform.device.is_called(device_hint)) return platform;
+    if (!device_hint.empty() && platform.device.matches_name(device_hint)) return platform;
     candidates +=
         fmt::format("{}{} ({})", candidates.empty() ? "" : ", ", platform.name, platform.device.name);
   }

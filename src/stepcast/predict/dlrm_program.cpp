@@ -32,7 +32,7 @@ struct DlrmGroups {
 // Writes the block of one rank; every rank gets the same tasks in the same order.
 class RankBlock {
  public:
-  RankBlock(Program& program, const DlrmHabits& habits, const DlrmTraining& training,
+  RankBlock(Program& program, const DlrmBehavior& habits, const DlrmTraining& training,
             const DlrmGroups& groups, bool alone)
       : program_(program),
         habits_(habits),
@@ -184,7 +184,7 @@ class RankBlock {
   }
 
   Program& program_;
-  const DlrmHabits& habits_;
+  const DlrmBehavior& habits_;
   const DlrmTraining& training_;
   const DlrmGroups& groups_;
   bool alone_;
@@ -200,8 +200,8 @@ class RankBlock {
 
 }  // namespace
 
-DlrmHabits habits_of(const DlrmTraining& training, const StepAssumptions& assumptions) {
-  DlrmHabits h;
+DlrmBehavior habits_of(const DlrmTraining& training, const StepAssumptions& assumptions) {
+  DlrmBehavior h;
   switch (training.stack) {
     case DlrmStack::pytorch:
     case DlrmStack::torchrec:
@@ -239,7 +239,7 @@ DlrmHabits habits_of(const DlrmTraining& training, const StepAssumptions& assump
   return h;
 }
 
-Result<DlrmProgram> dlrm_program(const Dlrm& model, const DlrmTraining& training, const DlrmHabits& habits,
+Result<DlrmProgram> dlrm_program(const Dlrm& model, const DlrmTraining& training, const DlrmBehavior& habits,
                                  std::int64_t n_ranks) {
   STEPCAST_TRY(model.check());
   if (n_ranks < 1 || n_ranks > 65536) {

@@ -19,7 +19,7 @@
 namespace stepcast {
 
 // What a stack fuses, launches and hides; docs/dlrm.md says on what grounds.
-struct DlrmHabits {
+struct DlrmBehavior {
   bool graphs = false;             // the host launches nothing kernel by kernel
   bool eager = false;              // loss, optimizer and copies into buckets operator by operator
   bool fused_forward = false;      // bias and activation of the MLPs inside the products
@@ -42,7 +42,7 @@ struct DlrmHabits {
   double further_kernel_us = 0;     // of the same operator
   double stream_gap_us = 0;         // between kernels of a stream
 };
-[[nodiscard]] DlrmHabits habits_of(const DlrmTraining& training, const StepAssumptions& assumptions);
+[[nodiscard]] DlrmBehavior habits_of(const DlrmTraining& training, const StepAssumptions& assumptions);
 
 // Tasks whose time is of the sharding, the same numbers in the block of every rank; invalid where there is none.
 struct DlrmTasks {
@@ -60,6 +60,6 @@ struct DlrmProgram {
 
 // All tasks carry their work but those of DlrmTasks.
 [[nodiscard]] Result<DlrmProgram> dlrm_program(const Dlrm& model, const DlrmTraining& training,
-                                               const DlrmHabits& habits, std::int64_t n_ranks);
+                                               const DlrmBehavior& habits, std::int64_t n_ranks);
 
 }  // namespace stepcast

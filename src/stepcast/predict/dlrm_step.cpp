@@ -44,7 +44,7 @@ double activation_bytes(const Dlrm& model, const DlrmTraining& training, double 
 struct DlrmStepModel::Impl {
   Dlrm model;
   DlrmTraining training;
-  DlrmHabits habits;
+  DlrmBehavior habits;
   Platform platform;
   std::unique_ptr<const Platform> links;  // instead of those of the platform
   std::unique_ptr<StepPricer> link_prices;

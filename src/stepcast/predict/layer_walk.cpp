@@ -159,12 +159,12 @@ Status lay_out(const WorkList& list, StepPricer& prices, const Placement& placem
       PlacedItem& placed = place_next(item);
       placed.alone = once.scaled(count);
       placed.duration_us = placed.alone.time.value();
-      if (item.beside_next) {
+      if (item.overlaps_next) {
         placed.lane = WorkLane::beside;
-        beside.add(items.size() - 1, placed.alone, prices.slowdown_beside(transfer->op));
+        beside.add(items.size() - 1, placed.alone, prices.overlap_slowdown(transfer->op));
         continue;
       }
-      if (item.beside_rest) {
+      if (item.overlaps_remainder) {
         rest.add(placed, computed_us);
         continue;
       }

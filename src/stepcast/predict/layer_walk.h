@@ -1,13 +1,13 @@
 // A work list on its lanes: when each item starts, how long it takes, what hides behind what.
 //
-// Items run in order. A transfer `beside_next` starts with the next operation; several of them share one link
+// Items run in order. A transfer `overlaps_next` starts with the next operation; several of them share one link
 // and run one after the other. The operation is slowed by the share of its time that they cover:
 //
 //   computation  |==norm==|====gemm====|   |==gelu==|
 //   beside                |~gather~|~reduce~|
 //                                      ^exposed: the list waits for it
 //
-// A transfer `beside_rest` starts there, too, and runs beside all that follows in the list: the exchange of tokens of
+// A transfer `overlaps_remainder` starts there, too, and runs beside all that follows in the list: the exchange of tokens of
 // another micro-batch. The next item that `joins` waits for it, else the end of the list:
 //
 //   computation  |==experts' gradients==|.......|==attention's gradients==|

@@ -69,10 +69,10 @@ struct PriceOfWork {
 
 void price_tasks(const Program& program, const Block& block, std::span<const PricedWork> works,
                  const StepPricer& prices, std::span<double> durations) {
-  const auto slowdown_beside = [&](const TaskInfo& transfer) {
+  const auto overlap_slowdown = [&](const TaskInfo& transfer) {
     const CollectiveWork* work =
         transfer.work.valid() ? std::get_if<CollectiveWork>(&program.works.of(transfer.work)) : nullptr;
-    return work != nullptr ? prices.slowdown_beside(work->op) : prices.assumptions().overlap_slowdown;
+    return work != nullptr ? prices.overlap_slowdown(work->op) : prices.assumptions().overlap_slowdown;
   };
   for (std::size_t t = 0; t < durations.size(); ++t) {
     const TaskInfo& task = block.tasks()[t];
@@ -85,7 +85,7 @@ void price_tasks(const Program& program, const Block& block, std::span<const Pri
     for (; end < overlaps.size() && overlaps[end].computation == overlaps[begin].computation; ++end) {
       const std::size_t transfer = overlaps[end].transfer.index();
       transfers_us += durations[transfer];
-      slowed_us += durations[transfer] * slowdown_beside(block.tasks()[transfer]);
+      slowed_us += durations[transfer] * overlap_slowdown(block.tasks()[transfer]);
     }
     // As lay_out() does.
     double& us = durations[overlaps[begin].computation.index()];

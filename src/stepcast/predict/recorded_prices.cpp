@@ -161,11 +161,11 @@ class Pricing {
 
   Times times_of(const TaskInfo& task, double recorded_us) {
     const bool from_models = how_.price_unrecorded && recorded_us <= 0;
-    if (how_.kernels == KernelGround::recorded && !from_models) return scaled(recorded_us, what_if(task));
+    if (how_.kernels == KernelTimeSource::recorded && !from_models) return scaled(recorded_us, what_if(task));
     if (!task.work.valid()) return without_model(task, recorded_us, "no operation is known");
     const PricedOnce& work = price(task.work);
     if (!work.target || work.target->time.value() <= 0) return without_model(task, recorded_us, work.why);
-    if (how_.kernels == KernelGround::ratio && !from_models) {
+    if (how_.kernels == KernelTimeSource::ratio && !from_models) {
       if (work.origin && work.origin->time.value() > 0)
         return scaled(recorded_us, over(*work.target, *work.origin));
       return without_model(task, recorded_us, work.why);
@@ -329,21 +329,21 @@ class Pricing {
 
 }  // namespace
 
-std::string_view to_string(KernelGround ground) {
+std::string_view to_string(KernelTimeSource ground) {
   switch (ground) {
-    case KernelGround::recorded: return "recorded";
-    case KernelGround::models: return "models";
-    case KernelGround::ratio: return "ratio";
+    case KernelTimeSource::recorded: return "recorded";
+    case KernelTimeSource::models: return "models";
+    case KernelTimeSource::ratio: return "ratio";
   }
   return "recorded";
 }
 
 Result<RecordedPrices> price_recorded(const RecordedProgram& recorded, const RecordedPricing& how) {
-  if (how.kernels != KernelGround::recorded && how.target == nullptr) {
+  if (how.kernels != KernelTimeSource::recorded && how.target == nullptr) {
     return Error{"no platform to price the recorded kernels on"}.advice(
         "name one, or keep the recorded times");
   }
-  if (how.kernels == KernelGround::ratio && how.origin == nullptr) {
+  if (how.kernels == KernelTimeSource::ratio && how.origin == nullptr) {
     return Error{"the GPU that recorded the traces has no platform"}
         .found(recorded.files.empty() ? "no GPU" : fmt::format("\"{}\"", recorded.files.front().device))
         .advice("name the platform that stands for it, or take the times of models alone");

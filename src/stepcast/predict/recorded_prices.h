@@ -29,11 +29,11 @@
 
 namespace stepcast {
 
-enum class KernelGround : std::uint8_t { recorded, models, ratio };
-[[nodiscard]] std::string_view to_string(KernelGround ground);
+enum class KernelTimeSource : std::uint8_t { recorded, models, ratio };
+[[nodiscard]] std::string_view to_string(KernelTimeSource ground);
 
 struct RecordedPricing {
-  KernelGround kernels = KernelGround::recorded;
+  KernelTimeSource kernels = KernelTimeSource::recorded;
   // Prices on the GPU and links to predict, with the what-if factors; needed for `models` and `ratio`.
   StepPricer* target = nullptr;
   // Prices on those that recorded, without; needed for `ratio`.

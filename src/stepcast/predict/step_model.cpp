@@ -10,7 +10,7 @@
 
 #include "stepcast/predict/slowest_gpu.h"
 #include "stepcast/predict/step_transfers.h"
-#include "stepcast/workload/framework_habits.h"
+#include "stepcast/workload/framework_behavior.h"
 #include "stepcast/workload/layer_work_cache.h"
 
 namespace stepcast {

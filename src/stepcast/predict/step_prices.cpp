@@ -56,7 +56,7 @@ void StepPricer::set_assumptions(const StepAssumptions& assumptions) {
   layers_.clear();
 }
 
-double StepPricer::slowdown_beside(CollectiveOp op) const {
+double StepPricer::overlap_slowdown(CollectiveOp op) const {
   const double sms = platform_->device.sm_count.value_or(0);
   if (op != CollectiveOp::reduce_scatter || sms <= 2 * kReductionMultiprocessors) {
     return assumptions_.overlap_slowdown;

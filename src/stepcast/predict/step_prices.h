@@ -50,7 +50,7 @@ class StepPricer {
   [[nodiscard]] const Platform& platform() const { return *platform_; }
   // Share by which an operation slows down while such a transfer runs beside it. Gathers are copies; who sums takes
   // multiprocessors away.
-  [[nodiscard]] double slowdown_beside(CollectiveOp op) const;
+  [[nodiscard]] double overlap_slowdown(CollectiveOp op) const;
   [[nodiscard]] const StepAssumptions& assumptions() const { return assumptions_; }
   void set_assumptions(const StepAssumptions& assumptions);
 

@@ -43,7 +43,7 @@ Result<RecordedPrices> priced_on(const RecordedProgram& recorded, const Platform
   RecordedPricing other = how;
   other.target = &pricer;
   other.gpus_per_node = platform.node.gpus_per_node;
-  if (other.kernels == KernelGround::recorded) other.kernels = KernelGround::ratio;
+  if (other.kernels == KernelTimeSource::recorded) other.kernels = KernelTimeSource::ratio;
   return price_recorded(recorded, other);
 }
 

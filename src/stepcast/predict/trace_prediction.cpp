@@ -121,13 +121,13 @@ void copy_host(const RecordedProgram& recorded, const Costs& from, Costs& to) {
 
 EstimateSource weakest(const Coverage& coverage, const TracePredictionOptions& options) {
   const bool measured =
-      options.kernels == KernelGround::recorded || coverage.gpu_share(EstimateSource::measured) > 0.5;
+      options.kernels == KernelTimeSource::recorded || coverage.gpu_share(EstimateSource::measured) > 0.5;
   EstimateSource source = measured ? EstimateSource::measured : EstimateSource::fitted;
   if (coverage.gpu_share(EstimateSource::fitted) > 0.5) source = EstimateSource::fitted;
   if (coverage.gpu_share(EstimateSource::analytic) > 0.5) source = EstimateSource::analytic;
   if (coverage.gpu_share(EstimateSource::assumed) > 0.5) source = EstimateSource::assumed;
   if (changes_prices(options)) source = weaker(source, EstimateSource::fitted);
-  if (options.host == HostGround::overheads) source = weaker(source, EstimateSource::fitted);
+  if (options.host == HostTimeSource::overheads) source = weaker(source, EstimateSource::fitted);
   return source;
 }
 
@@ -165,8 +165,8 @@ RepeatedStep repeated_step(const RecordedProgram& recorded, const Costs& costs, 
   return step;
 }
 
-std::string_view to_string(HostGround ground) {
-  return ground == HostGround::recorded ? "recorded" : "overheads";
+std::string_view to_string(HostTimeSource ground) {
+  return ground == HostTimeSource::recorded ? "recorded" : "overheads";
 }
 
 Result<TracePrediction> predict_recorded(RecordedProgram program, const TracePredictionOptions& options,
@@ -210,7 +210,7 @@ Result<TracePrediction> predict_recorded(RecordedProgram program, const TracePre
   result.coverage = std::move(prices.coverage);
 
   const double host_factor = options.assumptions.host_factor;
-  if (options.host == HostGround::overheads) {
+  if (options.host == HostTimeSource::overheads) {
     if (options.platform == nullptr) {
       return Error{"host overheads are those of a platform, and none is named"}.advice(
           "name one that has them (--platform), or keep the recorded host time");
@@ -253,7 +253,8 @@ Result<TracePrediction> predict_recorded(RecordedProgram program, const TracePre
   }
   double down = kStructureBand, up = kStructureBand;
   for (Costs* edge : {&prices.low, &prices.high}) {
-    if (options.kernels == KernelGround::recorded && !how.price_unrecorded && !changes_prices(options)) break;
+    if (options.kernels == KernelTimeSource::recorded && !how.price_unrecorded && !changes_prices(options))
+      break;
     copy_host(recorded, result.costs, *edge);
     STEPCAST_ASSIGN(const ReplayScores scores, score_replay(recorded, *edge));
     double& side = edge == &prices.low ? down : up;
@@ -262,16 +263,16 @@ Result<TracePrediction> predict_recorded(RecordedProgram program, const TracePre
   }
   const bool other_machine = options.platform != nullptr && options.recorded_on != nullptr &&
                              options.platform->device.name != options.recorded_on->device.name;
-  const double host_band = options.host == HostGround::overheads ? kOverheadBand
-                           : other_machine                       ? kOtherHostBand
-                                                                 : 0;
+  const double host_band = options.host == HostTimeSource::overheads ? kOverheadBand
+                           : other_machine                           ? kOtherHostBand
+                                                                     : 0;
   if (host_band > 0) {
     STEPCAST_ASSIGN(const double fast, step_with_host(recorded, result.costs, 1 - host_band));
     STEPCAST_ASSIGN(const double slow, step_with_host(recorded, result.costs, 1 + host_band));
     down = std::hypot(down, step > 0 ? 1 - fast / step : 0);
     up = std::hypot(up, step > 0 ? slow / step - 1 : 0);
   }
-  if (other_machine && options.host == HostGround::recorded) {
+  if (other_machine && options.host == HostTimeSource::recorded) {
     result.notes.push_back(fmt::format(
         "the host of {} counts as fast as the one that recorded; say otherwise with --what-if host=FACTORx",
         options.platform->name));
@@ -317,8 +318,8 @@ Result<TracePrediction> predict_untimed(std::span<const UntimedRank> ranks,
   STEPCAST_ASSIGN(const HostOverheads overheads, HostOverheads::of(*options.platform));
   STEPCAST_ASSIGN(RecordedProgram untimed, untimed_program(ranks, overheads.launch_table()));
   TracePredictionOptions from_models = options;
-  from_models.kernels = KernelGround::models;
-  from_models.host = HostGround::overheads;
+  from_models.kernels = KernelTimeSource::models;
+  from_models.host = HostTimeSource::overheads;
   STEPCAST_ASSIGN(TracePrediction result, predict_recorded(std::move(untimed), from_models));
   result.notes.emplace_back(
       "no profiler trace: host times are means of the platform's overheads, kernel times those of its "

@@ -1,7 +1,7 @@
 // The step of recorded ranks under other circumstances: on another GPU, with other links or a faster host,
 // without stragglers.
 //
-//   TracePredictionOptions how{.platform = &mi300x, .recorded_on = &h100, .kernels = KernelGround::ratio};
+//   TracePredictionOptions how{.platform = &mi300x, .recorded_on = &h100, .kernels = KernelTimeSource::ratio};
 //   STEPCAST_ASSIGN(const TracePrediction p, predict_trace(set.inputs(), how));
 //   p.step.time, p.step.p10, p.step.p90        // of the rank whose step is longest
 //   p.ranks[3].step.simulated_us               // of one rank; measured_us beside it
@@ -34,11 +34,11 @@
 namespace stepcast {
 
 // Where the time of CPU threads comes from.
-enum class HostGround : std::uint8_t {
+enum class HostTimeSource : std::uint8_t {
   recorded,   // as it was recorded
   overheads,  // the means of the platform's host overheads
 };
-[[nodiscard]] std::string_view to_string(HostGround ground);
+[[nodiscard]] std::string_view to_string(HostTimeSource ground);
 
 // A rank that computes on another device than the others.
 struct RankPlatform {
@@ -52,8 +52,8 @@ struct TracePredictionOptions {
   const Platform* platform = nullptr;
   // What stands for the machine that recorded; needed for `ratio`.
   const Platform* recorded_on = nullptr;
-  KernelGround kernels = KernelGround::recorded;
-  HostGround host = HostGround::recorded;
+  KernelTimeSource kernels = KernelTimeSource::recorded;
+  HostTimeSource host = HostTimeSource::recorded;
   // Factors on kernels and transfers (predict/what_if.h), and on host time.
   StepAssumptions assumptions{};
   // Every rank computes and launches as fast as the median rank and starts with it: no stragglers.

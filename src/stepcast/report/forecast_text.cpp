@@ -155,11 +155,11 @@ std::string memory(const ForecastMemory& m) {
       m.margin_GiB < 0 ? "too many" : "to spare", gib(s.weights_GiB), gib(s.gradients_GiB),
       gib(s.optimizer_GiB), gib(s.activations_GiB), gib(s.working_GiB),
       gib(s.communication_GiB + s.reserve_GiB));
-  if (!m.worst_imbalance || !m.fits_to_imbalance || !s.all_to_one_GiB) return text;
+  if (!m.worst_imbalance || !m.fits_to_imbalance || !s.worst_imbalance_GiB) return text;
   const bool holds_all = *m.fits_to_imbalance >= *m.worst_imbalance;
   text += fmt::format(
       "  (tokens at their experts {} of it; none is dropped: {} GiB if all went to one rank, {})\n",
-      gib(s.dispatched_GiB), gib(*s.all_to_one_GiB),
+      gib(s.dispatched_GiB), gib(*s.worst_imbalance_GiB),
       holds_all                  ? "which fits"
       : *m.fits_to_imbalance < 1 ? "balanced ones do not fit"
                                  : fmt::format("fits to {:.2f} times the mean rank", *m.fits_to_imbalance));

@@ -99,7 +99,7 @@ void score_gpu_active(StepScores& scores, const RecordedJob& job, PricedDevices&
   }
   const RecordedProgram& recorded = job.steps.back();
   const Result<RecordedPrices> priced =
-      price_recorded(recorded, {.kernels = KernelGround::models, .target = prices, .origin = prices});
+      price_recorded(recorded, {.kernels = KernelTimeSource::models, .target = prices, .origin = prices});
   if (!priced.ok()) return;
   for (std::size_t c = 0; c < recorded.facts.size(); ++c) {
     const std::map<KernelClass, KernelTimes> times = kernel_times(recorded, *priced, c);
@@ -141,8 +141,8 @@ void score_cross_device(StepScores& scores, const RecordedJob& from, const Recor
   const std::string row = fmt::format("{} to {}", from.device, to.device);
   scores.add("cross_device_unchanged", to.name,
              {row, measured, sum(from, Costs{recorded.program}), std::nullopt, std::nullopt, {}});
-  for (const auto& [test, ground] : {std::pair{"cross_device", KernelGround::ratio},
-                                     std::pair{"cross_device_models", KernelGround::models}}) {
+  for (const auto& [test, ground] : {std::pair{"cross_device", KernelTimeSource::ratio},
+                                     std::pair{"cross_device_models", KernelTimeSource::models}}) {
     const Result<RecordedPrices> priced =
         price_recorded(recorded, {.kernels = ground, .target = target, .origin = origin});
     if (!priced.ok()) continue;

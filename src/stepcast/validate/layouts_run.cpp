@@ -113,7 +113,7 @@ SetScore score_of(std::string name, const std::vector<const Verdict*>& verdicts)
     set.rows.push_back(std::move(row));
   }
   const auto n = static_cast<double>(verdicts.size());
-  set.extras = {{"alike_or_within_2", 100 * alike / n},
+  set.extras = {{"tied_or_within_2_percent", 100 * alike / n},
                 {"within_2", 100 * near / n},
                 {"within_7", 100 * nearly / n},
                 {"families_n", n, ExtraMetric::Over::sum}};

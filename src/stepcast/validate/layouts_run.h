@@ -13,7 +13,7 @@
 
 namespace stepcast {
 
-// "layouts_run", all families in one set, and "layouts_run_by_set". Extras, in percent of the families: `alike_or_within_2`
+// "layouts_run", all families in one set, and "layouts_run_by_set". Extras, in percent of the families: `tied_or_within_2_percent`
 // (the run cannot be told from our best, or its forecast is at most 2 % behind), `within_2`, `within_7`; `families_n`.
 // `shares` of a row says what ours changes. What the space does not hold is left out: encoders, adapters, models whose
 // GPU nobody stated, families without a layout that fits by our forecast (named in `skipped`).

@@ -264,7 +264,7 @@ void execution_traces_alone(StepScores& scores, const RecordedJob& job, const Tr
     const Result<RecordedProgram> untimed = untimed_program(ranks, launches_of(recorded, others));
     if (!untimed.ok()) return;
     const Result<RecordedPrices> priced =
-        price_recorded(*untimed, {.kernels = KernelGround::models, .target = prices, .origin = prices});
+        price_recorded(*untimed, {.kernels = KernelTimeSource::models, .target = prices, .origin = prices});
     if (!priced.ok()) return;
     Costs costs = priced->costs;
     const HostTimes times = HostTimes::learn(recorded, others);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "stepcast/workload/framework_habits.h"
+#include "stepcast/workload/framework_behavior.h"
 
 namespace stepcast {
 

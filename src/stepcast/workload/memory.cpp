@@ -6,7 +6,7 @@
 #include "stepcast/base/units.h"
 #include "stepcast/workload/detail/activation_count.h"
 #include "stepcast/workload/detail/narrow_types.h"
-#include "stepcast/workload/framework_habits.h"
+#include "stepcast/workload/framework_behavior.h"
 #include "stepcast/workload/pipeline_schedule.h"
 
 namespace stepcast {

@@ -50,9 +50,9 @@ struct Transfer {
 struct WorkItem {
   std::string_view name;  // of static storage: "qkv", "attention", "ffn_up"
   std::variant<Operation, Transfer> what;
-  std::int64_t count = 1;    // times, back to back
-  bool beside_next = false;  // a transfer that runs beside the item behind it
-  bool beside_rest =
+  std::int64_t count = 1;      // times, back to back
+  bool overlaps_next = false;  // a transfer that runs beside the item behind it
+  bool overlaps_remainder =
       false;           // a transfer that runs beside all that is behind it, as far as something joins it
   bool joins = false;  // waits, as all behind it does, for the transfers beside the rest in front of it
   bool weight_gradient = false;  // nothing of the backward pass waits for it

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "stepcast/logs/detail/needles.h"
+#include "stepcast/logs/detail/multi_pattern_matcher.h"
 #include "stepcast/logs/detail/settings_text.h"
 
 namespace stepcast::detail {
@@ -54,9 +54,9 @@ TEST(LogText, ReadsDates) {
   EXPECT_FALSE(time_of_line("200 20 2"));
 }
 
-TEST(Needles, FindsEveryTextWhateverItsCase) {
+TEST(MultiPatternMatcher, FindsEveryTextWhateverItsCase) {
   constexpr std::array<std::string_view, 4> kTexts{"she", "he", "hers", "x:"};
-  const Needles needles{kTexts};
+  const MultiPatternMatcher needles{kTexts};
   EXPECT_EQ(needles.found_in("usHers"), 0b0111U);  // "she" ends inside of it, too
   EXPECT_EQ(needles.found_in("h e"), 0U);
   EXPECT_EQ(needles.found_in("X:"), 0b1000U);

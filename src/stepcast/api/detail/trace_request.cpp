@@ -29,11 +29,12 @@ Status refuse_first(std::string_view kind, std::string_view lacks, std::string_v
 
 }  // namespace
 
-Result<KernelGround> kernel_ground(const PredictTraceRequest& request) {
+Result<KernelTimeSource> kernel_time_source(const PredictTraceRequest& request) {
   if (request.kernels.empty()) {
-    return request.platform.empty() ? KernelGround::recorded : KernelGround::ratio;
+    return request.platform.empty() ? KernelTimeSource::recorded : KernelTimeSource::ratio;
   }
-  for (const KernelGround ground : {KernelGround::recorded, KernelGround::models, KernelGround::ratio}) {
+  for (const KernelTimeSource ground :
+       {KernelTimeSource::recorded, KernelTimeSource::models, KernelTimeSource::ratio}) {
     if (request.kernels == to_string(ground)) return ground;
   }
   return Error::at("", "kernels")
@@ -41,8 +42,8 @@ Result<KernelGround> kernel_ground(const PredictTraceRequest& request) {
       .expected("recorded, models or ratio");
 }
 
-Result<HostGround> host_ground(const PredictTraceRequest& request) {
-  for (const HostGround ground : {HostGround::recorded, HostGround::overheads}) {
+Result<HostTimeSource> host_time_source(const PredictTraceRequest& request) {
+  for (const HostTimeSource ground : {HostTimeSource::recorded, HostTimeSource::overheads}) {
     if (request.host == to_string(ground)) return ground;
   }
   return Error::at("", "host").found(fmt::format("`{}`", request.host)).expected("recorded or overheads");

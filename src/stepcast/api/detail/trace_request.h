@@ -11,8 +11,8 @@
 
 namespace stepcast::detail {
 
-[[nodiscard]] Result<KernelGround> kernel_ground(const PredictTraceRequest& request);
-[[nodiscard]] Result<HostGround> host_ground(const PredictTraceRequest& request);
+[[nodiscard]] Result<KernelTimeSource> kernel_time_source(const PredictTraceRequest& request);
+[[nodiscard]] Result<HostTimeSource> host_time_source(const PredictTraceRequest& request);
 // What of the request stands in options alone; platforms and traces are loaded apart.
 [[nodiscard]] Status read_changes(const PredictTraceRequest& request, TracePredictionOptions& how);
 // "2=fpga.json"

@@ -61,7 +61,7 @@ std::optional<Rates> rates_for(const Device& device, std::span<const Rates* cons
   std::vector<const Rates*> own, of_architecture;
   for (const Rates* r : candidates) {
     if (same_name(r->architecture, device.architecture)) of_architecture.push_back(r);
-    if (device.is_called(r->device)) own.push_back(r);
+    if (device.matches_name(r->device)) own.push_back(r);
   }
   if (!own.empty()) return mean_of<Rates>(own, fields, wider);
   if (!of_architecture.empty()) return mean_of<Rates>(of_architecture, fields, wider + kRatesOfArchitecture);

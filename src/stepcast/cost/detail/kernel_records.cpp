@@ -27,7 +27,7 @@ void use_figures(FittedKernel& kernel, const Device& device) {
 Status KernelRecords::add(const ModelRecord& record) {
   // A platform file that takes the records of another device does so on purpose; they correct a reference
   // that is given this device's figures below, so they hold for devices with the same units.
-  const bool of_sibling = !record.device.empty() && !device_->is_called(record.device);
+  const bool of_sibling = !record.device.empty() && !device_->matches_name(record.device);
   const JsonValue* architecture = record.parameters.find("architecture");
   if (of_sibling && (architecture == nullptr || !architecture->is_text() || device_->architecture.empty() ||
                      !same_name(architecture->text(), device_->architecture))) {

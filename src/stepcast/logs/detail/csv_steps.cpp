@@ -64,14 +64,14 @@ void split(std::string_view line, std::vector<std::string_view>& cells) {
   }
 }
 
-bool is_called(const std::string& column, std::string_view name) {
+bool is_column(const std::string& column, std::string_view name) {
   return column == name || column.ends_with(" - " + std::string{name});
 }
 
 template <class Names>
 bool is_one_of(const std::string& column, const Names& names) {
   return std::any_of(std::begin(names), std::end(names),
-                     [&](std::string_view name) { return is_called(column, name); });
+                     [&](std::string_view name) { return is_column(column, name); });
 }
 
 }  // namespace
@@ -85,7 +85,7 @@ Result<bool> CsvSteps::header(std::string_view line) {
   for (std::size_t i = 0; i < cells_.size(); ++i) {
     const std::string name = lower(cells_[i]);
     for (const auto& [known, scale] : kTimes) {
-      if (time_ || !is_called(name, known)) continue;
+      if (time_ || !is_column(name, known)) continue;
       time_ = i;
       scale_ = scale;
     }

@@ -8,7 +8,7 @@
 
 #include "stepcast/base/result.h"
 #include "stepcast/logs/detail/csv_steps.h"
-#include "stepcast/logs/detail/needles.h"
+#include "stepcast/logs/detail/multi_pattern_matcher.h"
 #include "stepcast/logs/detail/settings_blocks.h"
 #include "stepcast/logs/detail/step_lines.h"
 #include "stepcast/logs/training_log.h"
@@ -37,7 +37,7 @@ class LogScanner {
   void add(StepLine told, std::string_view line);
 
   TrainingLog& log_;
-  Needles needles_;
+  MultiPatternMatcher needles_;
   SettingsBlocks blocks_;
   CsvSteps csv_;
   std::optional<Error> csv_error_;

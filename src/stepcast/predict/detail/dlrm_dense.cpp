@@ -13,7 +13,7 @@ constexpr double kInteractionShare = 0.5;  // of what streaming kernels reach of
 
 class DenseWork {
  public:
-  DenseWork(const Dlrm& model, const DlrmTraining& training, const DlrmHabits& habits, std::int64_t n_ranks)
+  DenseWork(const Dlrm& model, const DlrmTraining& training, const DlrmBehavior& habits, std::int64_t n_ranks)
       : model_(model), training_(training), habits_(habits), n_ranks_(n_ranks), alone_(n_ranks == 1) {
     batch_ = std::max<std::int64_t>(1, training.global_batch / n_ranks);
     half_ = training.dtype == DType::fp16 || training.dtype == DType::bf16;
@@ -280,7 +280,7 @@ class DenseWork {
 
   const Dlrm& model_;
   const DlrmTraining& training_;
-  const DlrmHabits& habits_;
+  const DlrmBehavior& habits_;
   std::int64_t batch_ = 1;
   std::int64_t n_ranks_ = 1;
   bool half_ = false, alone_ = false;
@@ -289,7 +289,7 @@ class DenseWork {
 
 }  // namespace
 
-DenseParts dense_parts(const Dlrm& model, const DlrmTraining& training, const DlrmHabits& habits,
+DenseParts dense_parts(const Dlrm& model, const DlrmTraining& training, const DlrmBehavior& habits,
                        std::int64_t n_ranks) {
   return DenseWork{model, training, habits, n_ranks}.parts();
 }

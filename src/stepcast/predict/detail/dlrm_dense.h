@@ -22,6 +22,6 @@ struct DenseParts {
       bottom_backward, update;
 };
 [[nodiscard]] DenseParts dense_parts(const Dlrm& model, const DlrmTraining& training,
-                                     const DlrmHabits& habits, std::int64_t n_ranks);
+                                     const DlrmBehavior& habits, std::int64_t n_ranks);
 
 }  // namespace stepcast::detail

@@ -39,7 +39,7 @@ class DlrmLoads {
   // Of these constants of lookups, and of what they may be wrong about (cost/plausible_lookups.h), as views 1 and on. The
   // model and training outlive this.
   // `learned`: of the type of the tables; null: none. Where both directions were measured all views are of them.
-  DlrmLoads(const Dlrm& model, const DlrmTraining& training, const DlrmHabits& habits, const Device& device,
+  DlrmLoads(const Dlrm& model, const DlrmTraining& training, const DlrmBehavior& habits, const Device& device,
             const LookupConstants& constants, std::int64_t n_ranks, std::int64_t gpus_per_node,
             std::shared_ptr<const LearnedLookups> learned = {});
 
@@ -80,7 +80,7 @@ class DlrmLoads {
 
   const Dlrm& model_;
   const DlrmTraining& training_;
-  DlrmHabits habits_;
+  DlrmBehavior habits_;
   std::int64_t n_ranks_ = 1, gpus_per_node_ = 1;
   double vector_bytes_ = 4;
   std::vector<AccessPattern> patterns_;      // [table]

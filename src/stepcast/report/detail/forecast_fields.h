@@ -195,7 +195,7 @@ void fields(A& a, Member<A, ForecastStageMemory> m) {
   a("total_GiB", m.total_GiB, "sum of these");
   a("dispatched_GiB", m.dispatched_GiB, "of the activations: tokens at their experts");
   a("verdict", m.verdict, "fits, tight, does_not_fit: this stage; empty: of recorded steps");
-  a("all_to_one_GiB", m.all_to_one_GiB,
+  a("worst_imbalance_GiB", m.worst_imbalance_GiB,
     "in all, if all tokens of an expert-parallel group went to one rank; null: tokens are dropped, or no "
     "experts");
 }

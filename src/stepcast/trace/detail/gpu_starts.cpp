@@ -49,7 +49,7 @@ OrderEdge beside_edge(const RankGraph& g, const GpuWork& w) {
   const GpuWork& previous = work(g, w.previous);
   OrderEdge edge;
   edge.from = w.previous;
-  edge.from_start = runs_beside(g, previous, w);
+  edge.from_start = overlaps(g, previous, w);
   edge.delay_us = std::max(0.0, w.start_us - (edge.from_start ? previous.start_us : previous.end_us));
   edge.info = {EdgeOrigin::stream_order, /*inferred=*/false, /*kept=*/true,
                edge.from_start ? static_cast<float>(edge.delay_us / previous.length_us()) : 0};
@@ -80,7 +80,7 @@ void hold_nodes_of(const RankGraph& g, const Call& call, std::vector<GpuStart>& 
     const GpuWork& w = work(g, i);
     GpuStart& start = starts[static_cast<std::size_t>(i)];
     const bool behind_a_node = w.previous != kNone && work(g, w.previous).call == w.call;
-    if (behind_a_node && runs_beside(g, work(g, w.previous), w)) {
+    if (behind_a_node && overlaps(g, work(g, w.previous), w)) {
       start.order = beside_edge(g, w);
       continue;
     }
@@ -157,8 +157,8 @@ std::vector<GpuStart> gpu_starts(const RankGraph& g, const Constants& constants,
         if (is_later_node(g, static_cast<std::size_t>(i))) continue;  // below
         start.launch = launch_edge(g, static_cast<std::size_t>(i), constants, into, own_delays);
         if (ahead == kNone) continue;
-        start.order = runs_beside(g, work(g, ahead), w) ? beside_edge(g, w)
-                                                        : queue_edge(g, ahead, w, constants, own_delays);
+        start.order = overlaps(g, work(g, ahead), w) ? beside_edge(g, w)
+                                                     : queue_edge(g, ahead, w, constants, own_delays);
         continue;
       }
       // Left over from before the window: the first on its stream at its recorded offset, the others a

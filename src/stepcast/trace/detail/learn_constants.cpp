@@ -252,7 +252,7 @@ class ConstantsLearner {
         const GpuWork& w = g.gpu[i];
         if (w.call == kNone || w.previous == kNone || is_later_node(g, i)) continue;
         const GpuWork& previous = g.gpu[static_cast<std::size_t>(w.previous)];
-        if (runs_beside(g, previous, w)) continue;
+        if (overlaps(g, previous, w)) continue;
         double events = -std::numeric_limits<double>::infinity();
         for (const std::int32_t e : into_[r][i]) events = std::max(events, source_of(g, e).end_us);
         const bool queued = launched_us(g, w) <= previous.end_us && events < previous.end_us;

@@ -209,7 +209,7 @@ RankGraph link_rank(const RecordedRank& recorded, const RecordedStep& step, Nano
   return link_rank(std::make_shared<const TraceIndex>(recorded), step, origin);
 }
 
-bool runs_beside(const RankGraph& g, const GpuWork& running, const GpuWork& next) {
+bool overlaps(const RankGraph& g, const GpuWork& running, const GpuWork& next) {
   return running.length_us() > 0 && running.end_us - next.start_us > g.clock_step_us;
 }
 

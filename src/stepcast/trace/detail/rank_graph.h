@@ -123,7 +123,7 @@ struct RankGraph {
                                   Nanoseconds origin);
 [[nodiscard]] RankGraph link_rank(const RecordedRank& recorded, const RecordedStep& step, Nanoseconds origin);
 // True when `next` begins while `running` still runs, by more than the clock resolves.
-[[nodiscard]] bool runs_beside(const RankGraph& graph, const GpuWork& running, const GpuWork& next);
+[[nodiscard]] bool overlaps(const RankGraph& graph, const GpuWork& running, const GpuWork& next);
 
 // True for what a call launched after its first work: nodes of a graph.
 [[nodiscard]] bool is_later_node(const RankGraph& graph, std::size_t work);

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "stepcast/workload/detail/narrow_types.h"
-#include "stepcast/workload/framework_habits.h"
+#include "stepcast/workload/framework_behavior.h"
 #include "stepcast/workload/layout.h"
 #include "stepcast/workload/transformer.h"
 

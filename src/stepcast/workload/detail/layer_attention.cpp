@@ -4,7 +4,7 @@
 
 #include "stepcast/workload/detail/layer_lists.h"
 #include "stepcast/workload/detail/narrow_types.h"
-#include "stepcast/workload/framework_habits.h"
+#include "stepcast/workload/framework_behavior.h"
 
 namespace stepcast::detail {
 

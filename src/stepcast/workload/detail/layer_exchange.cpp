@@ -51,12 +51,12 @@ void LayerLists::exchange_tokens(WorkList& list, Exchange which, const ExpertFlo
                                                    {"dispatch_gradients", "dispatch_gradients_on_host"},
                                                    {"return_gradients", "return_gradients_on_host"}}};
   const Names& names = kNames[static_cast<std::size_t>(which)];
-  const bool beside_shared = exchanges_beside_shared_experts();
+  const bool beside_shared = overlaps_shared_experts();
   if (beside_shared) {
     if (which == Exchange::dispatch) add_counts(list);
-    add_beside_rest(list, names.transfer, exchange(which, flow), 1, false);
+    add_overlapping_remainder(list, names.transfer, exchange(which, flow), 1, false);
     add_half_of_shared_experts(list, which, fp8);
-  } else if (layout_.degrees.expert > 1 && !exchanges_beside()) {
+  } else if (layout_.degrees.expert > 1 && !overlaps_exchanges()) {
     if (which == Exchange::dispatch) add_counts(list);
     list.push_back({names.transfer, exchange(which, flow)});
     if (which == Exchange::dispatch) add_scores(list, "dispatch_scores", flow);
@@ -89,12 +89,12 @@ void LayerLists::add_half_of_shared_experts(WorkList& list, Exchange beside, boo
   WorkList all;
   forward ? ffn_forward(all, width, fp8, tp_ > 1) : ffn_backward(all, width, fp8, tp_ > 1);
   auto cut = std::ranges::find(all, forward ? "ffn_down" : "ffn_up_input_gradient", &WorkItem::name);
-  while (cut != all.begin() && ((cut - 1)->name.starts_with("cast") || (cut - 1)->beside_next)) --cut;
+  while (cut != all.begin() && ((cut - 1)->name.starts_with("cast") || (cut - 1)->overlaps_next)) --cut;
   list.insert(list.end(), first ? all.begin() : cut, first ? cut : all.end());
 }
 
 // A layer that is computed again as a whole has no other micro-batch beside it.
-bool LayerLists::exchanges_beside() const {
+bool LayerLists::overlaps_exchanges() const {
   const Recomputation& again = layout_.layer.recompute;
   const bool whole =
       again.kind == Recompute::full || (again.kind == Recompute::selective && again.modules.experts);
@@ -102,7 +102,7 @@ bool LayerLists::exchanges_beside() const {
 }
 
 bool LayerLists::delays_weight_gradients() const {
-  return exchanges_beside() && layout_.layer.overlap.delayed_weight_gradient &&
+  return overlaps_exchanges() && layout_.layer.overlap.delayed_weight_gradient &&
          !splits_backward(layout_.pipeline.schedule);
 }
 
@@ -118,30 +118,30 @@ bool LayerLists::delays_weight_gradients() const {
 // the weight gradients of experts (half of them runs there: as much arithmetic as in the experts that hide the rest), and
 // those of what was combined, of the layer in front, before the weight gradients of attention (a third: half as long as
 // the attention that hides the rest).
-void LayerLists::exchange_beside(WorkList& list, Exchange which, double share, bool joins) const {
+void LayerLists::overlap_exchange(WorkList& list, Exchange which, double share, bool joins) const {
   static constexpr std::array<std::string_view, 4> kNames = {
       "dispatch_tokens_of_other_batch", "combine_tokens_of_other_batch", "dispatch_gradients_of_other_batch",
       "return_gradients_of_other_batch"};
-  add_beside_rest(list, kNames[static_cast<std::size_t>(which)], exchange(which, expert_flow()), share,
-                  joins);
+  add_overlapping_remainder(list, kNames[static_cast<std::size_t>(which)], exchange(which, expert_flow()),
+                            share, joins);
 }
 
-void LayerLists::add_beside_rest(WorkList& list, std::string_view name, const Transfer& transfer,
-                                 double share, bool joins) {
+void LayerLists::add_overlapping_remainder(WorkList& list, std::string_view name, const Transfer& transfer,
+                                           double share, bool joins) {
   WorkItem slowed{name, transfer};
   slowed.joins = joins;
   slowed.share = share * kExposedOfOverlapped;
   list.push_back(slowed);
   WorkItem beside{name, transfer};
-  beside.beside_rest = true;
+  beside.overlaps_remainder = true;
   beside.share = share * (1 - kExposedOfOverlapped);
   list.push_back(beside);
 }
 
 // Two streams, one half of the shared experts beside each exchange (--moe-shared-expert-overlap).
-bool LayerLists::exchanges_beside_shared_experts() const {
+bool LayerLists::overlaps_shared_experts() const {
   return layout_.layer.overlap.shared_experts && model_.moe->n_shared_experts > 0 &&
-         layout_.degrees.expert > 1 && !exchanges_beside();
+         layout_.degrees.expert > 1 && !overlaps_exchanges();
 }
 
 }  // namespace stepcast::detail

@@ -129,7 +129,7 @@ void LayerLists::experts_forward(WorkList& list, bool fp8) const {
   const std::size_t router = list.size();
   router_forward(list, flow);
   capture(list, router, graphs.router || graphs.full_iteration);
-  if (moe.n_shared_experts > 0 && !exchanges_beside_shared_experts()) {
+  if (moe.n_shared_experts > 0 && !overlaps_shared_experts()) {
     ffn_forward(list, moe.n_shared_experts * moe.shared_ffn_hidden_size, fp8, tp_ > 1);
   }
   const std::size_t preprocess = list.size();
@@ -139,10 +139,10 @@ void LayerLists::experts_forward(WorkList& list, bool fp8) const {
   exchange_tokens(list, Exchange::dispatch, flow, fp8);
   // Where the gradients of another micro-batch were launched before, the GPU has work meanwhile.
   const bool counts = list[dispatch].name == "gather_counts";
-  list[dispatch + (counts ? 1 : 0)].host_waits = host_reads_counts() && !exchanges_beside();
-  if (exchanges_beside()) {
-    exchange_beside(list, Exchange::dispatch_gradient,
-                    delays_weight_gradients() ? 1 - kDispatchGradientBesideWeights : 1, true);
+  list[dispatch + (counts ? 1 : 0)].host_waits = host_reads_counts() && !overlaps_exchanges();
+  if (overlaps_exchanges()) {
+    overlap_exchange(list, Exchange::dispatch_gradient,
+                     delays_weight_gradients() ? 1 - kDispatchGradientBesideWeights : 1, true);
   }
   share_expert_tokens(list, "gather_expert_tokens", CollectiveOp::all_gather, flow);
   order_by_expert(list, "sort_by_expert", flow);
@@ -180,7 +180,7 @@ void LayerLists::experts_backward(WorkList& list, bool fp8) const {
   const std::int64_t local = flow.local_experts, per_expert = flow.tokens_per_expert, width = flow.width;
   const double tensors = fp8 ? kHostOfNarrowTensor * number(local) : 0;
   if (permutes_own_tokens()) move_tokens(list, "unpermute_gradient", MovementKind::gather, flow.busiest);
-  if (exchanges_beside()) exchange_beside(list, Exchange::dispatch, 1, false);
+  if (overlaps_exchanges()) overlap_exchange(list, Exchange::dispatch, 1, false);
   exchange_tokens(list, Exchange::combine_gradient, flow, fp8);
   share_expert_tokens(list, "gather_expert_gradients", CollectiveOp::all_gather, flow);
   order_by_expert(list, "sort_gradients_by_expert", flow);
@@ -213,10 +213,10 @@ void LayerLists::experts_backward(WorkList& list, bool fp8) const {
   add_host_work(list, "expert_gradients_on_host", 2 * (2 * kHostOfProduct + tensors));
   if (delays_weight_gradients()) {
     const WorkList weights = take_delayed_weight_gradients(list, products);
-    exchange_beside(list, Exchange::dispatch_gradient, kDispatchGradientBesideWeights, false);
+    overlap_exchange(list, Exchange::dispatch_gradient, kDispatchGradientBesideWeights, false);
     list.insert(list.end(), weights.begin(), weights.end());
   }
-  if (exchanges_beside()) exchange_beside(list, Exchange::combine, 1, true);
+  if (overlaps_exchanges()) overlap_exchange(list, Exchange::combine, 1, true);
   pad_for_narrow(list, "unpad_expert_gradients", fp8, flow);
   order_by_expert(list, "unsort_gradients_by_expert", flow);
   share_expert_tokens(list, "reduce_expert_gradients", CollectiveOp::reduce_scatter, flow);
@@ -226,7 +226,7 @@ void LayerLists::experts_backward(WorkList& list, bool fp8) const {
     move_tokens(list, "permute_gradient", MovementKind::scatter, flow.busiest);
     capture(list, preprocess, graphs.expert_dispatch || graphs.full_iteration);
   }
-  if (moe.n_shared_experts > 0 && !exchanges_beside_shared_experts()) {
+  if (moe.n_shared_experts > 0 && !overlaps_shared_experts()) {
     ffn_backward(list, moe.n_shared_experts * moe.shared_ffn_hidden_size, fp8, tp_ > 1);
   }
   const std::size_t router = list.size();

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "stepcast/workload/detail/narrow_types.h"
-#include "stepcast/workload/framework_habits.h"
+#include "stepcast/workload/framework_behavior.h"
 
 namespace stepcast::detail {
 namespace {
@@ -27,7 +27,7 @@ Operation amount(double bytes_read, double bytes_written, KernelClass kernel_cla
 // A sum over the tensor-parallel group that ran beside them is waited for (Transformer Engine, `_Linear.backward`).
 WorkList LayerLists::take_delayed_weight_gradients(WorkList& list, std::size_t from) {
   for (std::size_t i = from; i + 1 < list.size(); ++i) {
-    if (list[i + 1].weight_gradient) list[i].beside_next = false;
+    if (list[i + 1].weight_gradient) list[i].overlaps_next = false;
   }
   return take_weight_gradients(list, from);
 }
@@ -211,21 +211,21 @@ void LayerLists::add_overlapped(WorkList& list, std::string_view name, double me
   list.push_back({name, Transfer{op, GroupKind::tensor, Bytes{message * (parts - 1) / parts}}, 1, true});
 }
 
-void LayerLists::gather_tokens(WorkList& list, std::string_view name, bool beside_next, bool fp8) const {
+void LayerLists::gather_tokens(WorkList& list, std::string_view name, bool overlaps_next, bool fp8) const {
   if (tp_ == 1 || !layout_.layer.sequence_parallel) return;
   const double bytes = fp8 && layout_.layer.precision.fp8.gather_activations ? 1 : element_bytes_;
   const double message = static_cast<double>(tokens_ * model_.hidden_size) * bytes;
-  if (layout_.layer.overlap.tensor_parallel && beside_next) return add_overlapped(list, name, message);
+  if (layout_.layer.overlap.tensor_parallel && overlaps_next) return add_overlapped(list, name, message);
   list.push_back(
-      {name, Transfer{CollectiveOp::all_gather, GroupKind::tensor, Bytes{message}}, 1, beside_next});
+      {name, Transfer{CollectiveOp::all_gather, GroupKind::tensor, Bytes{message}}, 1, overlaps_next});
 }
 
-void LayerLists::reduce_tokens(WorkList& list, std::string_view name, bool beside_next) const {
+void LayerLists::reduce_tokens(WorkList& list, std::string_view name, bool overlaps_next) const {
   if (tp_ == 1) return;
   const double message = static_cast<double>(tokens_ * model_.hidden_size) * element_bytes_;
   const CollectiveOp op =
       layout_.layer.sequence_parallel ? CollectiveOp::reduce_scatter : CollectiveOp::all_reduce;
-  list.push_back({name, Transfer{op, GroupKind::tensor, Bytes{message}}, 1, beside_next});
+  list.push_back({name, Transfer{op, GroupKind::tensor, Bytes{message}}, 1, overlaps_next});
 }
 
 std::int64_t LayerLists::parts_of_gathered() const {
@@ -332,9 +332,9 @@ LayerWork LayerLists::layer(const LayerVariant& variant) const {
   const CudaGraphs& graphs = layout_.layer.cuda_graphs;
   const bool attention_captured = graphs.attention || graphs.full_iteration;
   const bool ffn_captured = graphs.full_iteration || (variant.experts ? graphs.experts : graphs.ffn);
-  if (variant.experts && exchanges_beside()) {
-    exchange_beside(forward, Exchange::combine_gradient,
-                    delays_weight_gradients() ? 1 - kCombineGradientBesideWeights : 1, false);
+  if (variant.experts && overlaps_exchanges()) {
+    overlap_exchange(forward, Exchange::combine_gradient,
+                     delays_weight_gradients() ? 1 - kCombineGradientBesideWeights : 1, false);
   }
   add_norm(forward, "attention_norm", Direction::forward, norm_tokens_);
   attention_forward(forward, variant);
@@ -391,9 +391,9 @@ LayerWork LayerLists::layer(const LayerVariant& variant) const {
     work.held_back = take_weight_gradients(backward, 0);
   } else if (variant.experts && delays_weight_gradients()) {
     std::size_t behind_experts = backward.size();
-    while (behind_experts > 0 && !backward[behind_experts - 1].beside_rest) --behind_experts;
+    while (behind_experts > 0 && !backward[behind_experts - 1].overlaps_remainder) --behind_experts;
     const WorkList weights = take_delayed_weight_gradients(backward, behind_experts);
-    exchange_beside(backward, Exchange::combine_gradient, kCombineGradientBesideWeights, false);
+    overlap_exchange(backward, Exchange::combine_gradient, kCombineGradientBesideWeights, false);
     backward.insert(backward.end(), weights.begin(), weights.end());
   }
 

@@ -71,11 +71,11 @@ class LayerLists {
   void add_elementwise(WorkList& list, std::string_view name, ElementwiseFunction function, double elements,
                        double reads, double writes, Direction direction = Direction::forward) const;
   // What every rank of the tensor-parallel group has to get of its input, and give of its output.
-  void gather_tokens(WorkList& list, std::string_view name, bool beside_next, bool fp8 = false) const;
+  void gather_tokens(WorkList& list, std::string_view name, bool overlaps_next, bool fp8 = false) const;
   // The product that row-split `linear` ends with, and the sum of its parts over the group: one after the other,
   // or, with overlap of tensor-parallel transfers, pipelined over parts.
   void add_row_product(WorkList& list, Linear linear, std::string_view reduction) const;
-  void reduce_tokens(WorkList& list, std::string_view name, bool beside_next) const;
+  void reduce_tokens(WorkList& list, std::string_view name, bool overlaps_next) const;
   // Into so many a product is cut whose operand is gathered from the tensor-parallel group meanwhile.
   [[nodiscard]] std::int64_t parts_of_gathered() const;
   void add_part_of_reduction(WorkList& list, std::string_view name, bool beside) const;
@@ -119,10 +119,10 @@ class LayerLists {
   void add_scores(WorkList& list, std::string_view name, const ExpertFlow& flow) const;
   void add_half_of_shared_experts(WorkList& list, Exchange beside, bool fp8) const;
   // Of another micro-batch; `joins`: behind what was exchanged before.
-  void exchange_beside(WorkList& list, Exchange which, double share, bool joins) const;
-  static void add_beside_rest(WorkList& list, std::string_view name, const Transfer& transfer, double share,
-                              bool joins);
-  [[nodiscard]] bool exchanges_beside() const;
+  void overlap_exchange(WorkList& list, Exchange which, double share, bool joins) const;
+  static void add_overlapping_remainder(WorkList& list, std::string_view name, const Transfer& transfer,
+                                        double share, bool joins);
+  [[nodiscard]] bool overlaps_exchanges() const;
   // Weight gradients are computed behind the other gradients of the experts, and of the attention.
   [[nodiscard]] bool delays_weight_gradients() const;
   static constexpr double kDispatchGradientBesideWeights = 0.5;
@@ -131,7 +131,7 @@ class LayerLists {
   static WorkList take_weight_gradients(WorkList& list, std::size_t from);
   static WorkList take_delayed_weight_gradients(WorkList& list, std::size_t from);
   // A layer exchanges its own tokens beside its shared experts.
-  [[nodiscard]] bool exchanges_beside_shared_experts() const;
+  [[nodiscard]] bool overlaps_shared_experts() const;
   void order_by_expert(WorkList& list, std::string_view name, const ExpertFlow& flow) const;
   [[nodiscard]] bool permutes_own_tokens() const;
   void router_forward(WorkList& list, const ExpertFlow& flow) const;

@@ -11,12 +11,12 @@
 
 namespace stepcast::detail {
 
-class Needles {
+class MultiPatternMatcher {
  public:
   static constexpr std::size_t kMost = 64;
 
   // At most kMost texts, none of them empty, in lower case.
-  explicit Needles(std::span<const std::string_view> texts);
+  explicit MultiPatternMatcher(std::span<const std::string_view> texts);
 
   // Bit i for text i.
   [[nodiscard]] std::uint64_t found_in(std::string_view line) const {

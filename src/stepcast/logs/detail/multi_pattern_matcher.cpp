@@ -1,4 +1,4 @@
-#include "stepcast/logs/detail/needles.h"
+#include "stepcast/logs/detail/multi_pattern_matcher.h"
 
 #include <deque>
 
@@ -6,7 +6,7 @@
 
 namespace stepcast::detail {
 
-Needles::Needles(std::span<const std::string_view> texts) {
+MultiPatternMatcher::MultiPatternMatcher(std::span<const std::string_view> texts) {
   std::uint8_t n_classes = 1;
   for (const std::string_view text : texts) {
     for (const char c : text) {

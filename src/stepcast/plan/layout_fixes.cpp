@@ -1,4 +1,4 @@
-#include "stepcast/plan/layout_cures.h"
+#include "stepcast/plan/layout_fixes.h"
 
 #include <functional>
 #include <optional>
@@ -75,7 +75,7 @@ class Cures {
     request_.objective = PlanObjective::step_time;
   }
 
-  std::vector<LayoutCure> all() {
+  std::vector<LayoutFix> all() {
     const std::vector<Restriction> restrictions = restrictions_of(request_);
     for (const Restriction& one : restrictions) try_with(fmt::format("without {}", one.flag), one.lift);
     if (!cures_.empty()) return std::move(cures_);
@@ -112,19 +112,19 @@ class Cures {
 
   PlanRequest request_;
   const Platform& platform_;
-  std::vector<LayoutCure> cures_;
+  std::vector<LayoutFix> cures_;
 };
 
 }  // namespace
 
-std::vector<LayoutCure> layout_cures(const PlanRequest& request, const Platform& platform) {
+std::vector<LayoutFix> layout_fixes(const PlanRequest& request, const Platform& platform) {
   return Cures{request, platform}.all();
 }
 
-Error why_none(const LayoutPlan& plan, const std::vector<LayoutCure>& cures) {
+Error why_none(const LayoutPlan& plan, const std::vector<LayoutFix>& cures) {
   if (cures.empty()) return why_none(plan);
   std::string text;
-  for (const LayoutCure& cure : cures) {
+  for (const LayoutFix& cure : cures) {
     text += fmt::format("{}{} {} layout{}, the fastest {} ({:.1f} ms)", text.empty() ? "" : "; ", cure.change,
                         cure.n_layouts, cure.n_layouts == 1 ? " runs" : "s run",
                         to_string(cure.fastest.point), cure.fastest.step_us * 1e-3);

@@ -1,4 +1,4 @@
-#include "stepcast/workload/framework_habits.h"
+#include "stepcast/workload/framework_behavior.h"
 
 #include <algorithm>
 

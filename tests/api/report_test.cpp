@@ -20,7 +20,7 @@ StepPicture passes_of(std::int64_t gpus, std::int64_t pipeline, std::int64_t seq
   request.job.settings.micro_batch_sequences = 1;
   if (zero_bubble) request.job.settings.pipeline_schedule = PipelineSchedule::zero_bubble_h1;
   const Session session;
-  auto answer = session.illustrate(request);
+  auto answer = session.report(request);
   EXPECT_TRUE(answer.ok()) << answer.error().message();
   return answer.ok() ? answer->pictures.passes : StepPicture{};
 }
