@@ -1,0 +1,210 @@
+#!/usr/bin/env python3
+"""Runs the commands of README.md and docs/*.md and compares what stands there with what they print.
+
+    docs/output.py --check STEPCAST [PAGE...]      exit code 1 and the differences where a page is out of date
+    docs/output.py --write STEPCAST [PAGE...]      writes the pages anew (./dev docs does)
+
+A block of output is ```console, a line `$ COMMAND` (which may go on behind a backslash), and what it prints. A line
+`<!--| FILTER-->` above the block shows a part: what the shell command FILTER leaves of it. Figures of the prose are defined
+in a line `<!--$ NAME NAME = COMMAND-->`, where COMMAND reads the whole output of the last block and prints a word for each
+name (all that it prints belongs to a single name). They are used as `<!--=NAME-->12.3<!--=-->`. Those of docs/accuracy/ need no
+definition: `<!--=SUITE:TEST:OF:COLUMN:DECIMALS-->`. A line `<!--> FILE-->` above any other block writes it to $OUT/FILE.
+
+Words have to be the same; numbers may differ by a thousandth or by one in the last place, as compilers round differently.
+Commands run in bash, in the root of the checkout, and write to a folder that is named $OUT, one for each page. Those that
+name $STEPCAST_DATA are left as they stand where it is not set; so are figures that rest on them.
+
+Other blocks name their language; ```sh holds commands whose output is not shown. No line outside of tables and blocks is
+above 140 columns, no cell of a table above 60 words."""
+
+import concurrent.futures
+import csv
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+WRITTEN_BY_THE_PROGRAM = {"accuracy.md"}
+ITEM = re.compile(
+    r"(?:^<!--\|(?P<filter>.*)-->\n)?^```console\n(?P<command>\$ (?:.*\\\n)*.*\n)(?P<printed>(?:(?!```|\$ ).*\n)*)```\n"
+    r"|^<!--\$ (?P<names>[\w ]+?) = (?P<define>.*)-->\n"
+    r"|^<!--> (?P<file>\S+)-->\n```\w+\n(?P<content>(?:(?!```).*\n)*)```\n"
+    r"|<!--=(?P<use>[^<>]+?)-->(?P<value>[^<]*)<!--=-->",
+    re.MULTILINE,
+)
+MARK = re.compile(r"<!--.*?-->")
+NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
+LONGEST_LINE, LONGEST_CELL = 140, 60
+
+
+class Shell:
+    """Runs commands for one page; equal ones that read nothing run once."""
+
+    def __init__(self, program, folder):
+        self.folder = folder
+        tools = pathlib.Path(folder) / "bin"
+        tools.mkdir()
+        (tools / "stepcast").symlink_to(program)
+        path = f"{tools}:{os.environ['PATH']}"
+        self.environment = {**os.environ, "PATH": path, "OUT": folder, "LC_ALL": "C.UTF-8"}
+
+    def run(self, command, text=""):
+        run = subprocess.run(
+            ["bash", "-c", command], cwd=ROOT, env=self.environment, input=text, capture_output=True, text=True, timeout=240
+        )
+        printed = (run.stdout + run.stderr).replace(self.folder, "$OUT")
+        if os.environ.get("STEPCAST_DATA"):
+            printed = printed.replace(os.environ["STEPCAST_DATA"], "$STEPCAST_DATA")
+        return "".join(line.rstrip() + "\n" for line in printed.splitlines())
+
+
+def value(number):
+    return float(number.replace(",", ""))
+
+
+def last_place(number):
+    return 10.0 ** -len(number.partition(".")[2])
+
+
+def differ(written, printed):
+    """Whether more than the last places of numbers is different."""
+    if NUMBER.sub("#", written).split() != NUMBER.sub("#", printed).split():
+        return True
+    pairs = list(zip(NUMBER.findall(written), NUMBER.findall(printed)))
+    return any(abs(value(a) - value(b)) > max(0.001 * abs(value(b)), 1.01 * last_place(b)) for a, b in pairs)
+
+
+def accuracy(name):
+    """The figure SUITE:TEST:OF:COLUMN:DECIMALS of the written tables; None where there is none."""
+    suite, test, of, column, decimals = name.split(":")
+    with open(ROOT / "docs" / "accuracy" / f"{suite}.csv", newline="") as table:
+        for row in csv.DictReader(table):
+            if row["test"] == test and row["of"] == of:
+                extras = dict(extra.rsplit(" ", 1) for extra in row["extras"].split("; ") if extra)
+                text = row.get(column) or extras.get(column)
+                return text and f"{float(text):,.{decimals}f}"
+    return None
+
+
+class Page:
+    def __init__(self, path, program, folder):
+        self.path, self.shell = path, Shell(program, folder)
+        self.n_checked, self.problems = 0, []
+        self.output = None  # of the last block; None where it was not run
+        self.figures = {}  # name -> text; None where it was not computed
+        self.text = path.read_text()
+
+    def can_run(self, command):
+        return "$STEPCAST_DATA" not in command or bool(os.environ.get("STEPCAST_DATA"))
+
+    def compare(self, what, written, printed):
+        self.n_checked += 1
+        before, now = written.splitlines(), printed.splitlines()
+        if len(before) != len(now) or any(differ(a, b) for a, b in zip(before, now)):
+            self.problems.append(f"{self.path.relative_to(ROOT)}: {what}\nwritten:\n{written}\nprinted:\n{printed}")
+
+    def block(self, match):
+        command = match["command"][2:]
+        if not self.can_run(command):
+            self.output = None
+            return match[0]
+        self.output = self.shell.run(command.replace("\\\n", " "))
+        shown = self.shell.run(match["filter"], self.output) if match["filter"] else self.output
+        self.compare(f"$ {command.strip()}", match["printed"], shown)
+        head = f"<!--|{match['filter']}-->\n" if match["filter"] else ""
+        return f"{head}```console\n{match['command']}{shown}```\n"
+
+    def define(self, match):
+        names, command = match["names"].split(), match["define"]
+        runs = self.can_run(command) and (self.output is not None or "stepcast " in command)
+        values = [None] * len(names)
+        if runs:
+            printed = self.shell.run(command, self.output or "").strip()
+            values = [printed] if len(names) == 1 else printed.split()
+            if len(values) != len(names) or not all(values):
+                self.problems.append(f"{self.path.relative_to(ROOT)}: {command}\nprinted: {printed}\nfor: {' '.join(names)}")
+                values = [None] * len(names)
+        self.figures.update(zip(names, values))
+        return match[0]
+
+    def use(self, match):
+        name = match["use"]
+        if ":" in name and name not in self.figures:
+            self.figures[name] = accuracy(name)
+        if name not in self.figures or (":" in name and self.figures[name] is None):
+            self.problems.append(f"{self.path.relative_to(ROOT)}: nothing defines {name}")
+        text = self.figures.get(name)
+        if text is None:
+            return match[0]
+        self.compare(f"figure {name}", match["value"], text)
+        return f"<!--={name}-->{text}<!--=-->"
+
+    def again(self, match):
+        if match["command"]:
+            return self.block(match)
+        if match["file"]:
+            (pathlib.Path(self.shell.folder) / match["file"]).write_text(match["content"])
+            return match[0]
+        return self.define(match) if match["names"] else self.use(match)
+
+    def check_form(self, text):
+        """Blocks without a language, blocks that the pattern missed, long lines and long cells."""
+        language = None
+        for number, line in enumerate(text.splitlines(), 1):
+            where = f"{self.path.relative_to(ROOT)}:{number}"
+            if line.lstrip().startswith("```"):
+                language = None if language else line.strip().strip("`") or "none"
+                if language == "none":
+                    self.problems.append(f"{where}: a block without a language (console, sh, text, ...)")
+            elif language:
+                continue
+            elif line.startswith("|"):
+                if max(len(cell.split()) for cell in line.split("|")) > LONGEST_CELL:
+                    self.problems.append(f"{where}: a cell of more than {LONGEST_CELL} words")
+            elif len(MARK.sub("", line)) > LONGEST_LINE:
+                self.problems.append(f"{where}: more than {LONGEST_LINE} columns")
+        if text.count("```console") != sum(bool(match["command"]) for match in ITEM.finditer(text)):
+            self.problems.append(f"{self.path.relative_to(ROOT)}: a ```console block that does not begin with `$ COMMAND`")
+
+    def rewritten(self):
+        text = ITEM.sub(self.again, self.text)
+        self.check_form(text)
+        return text
+
+
+def pages_of(names):
+    if names:
+        return [pathlib.Path(name).resolve() for name in names]
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    return [page for page in pages if page.name not in WRITTEN_BY_THE_PROGRAM]
+
+
+def main():
+    if len(sys.argv) < 3 or sys.argv[1] not in ("--check", "--write"):
+        sys.exit(__doc__)
+    program = pathlib.Path(sys.argv[2]).resolve()
+
+    def run(path):
+        with tempfile.TemporaryDirectory() as folder:
+            page = Page(path, program, folder)
+            text = page.rewritten()
+            if sys.argv[1] == "--write":
+                path.write_text(text)
+            return page
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        pages = list(pool.map(run, pages_of(sys.argv[3:])))
+    problems = [problem for page in pages for problem in page.problems]
+    n_checked = sum(page.n_checked for page in pages)
+    for problem in problems:
+        print(problem)
+    if sys.argv[1] == "--write":
+        print(f"{n_checked} outputs and figures, {len(problems)} of them differ from what was written")
+    elif problems:
+        sys.exit(f"{len(problems)} of {n_checked} outputs and figures are out of date: ./dev docs writes them anew")
+
+
+main()
