@@ -38,7 +38,7 @@ TEST(CalibrateOverheads, WritesAPlatformThatKnowsTheHost) {
   ASSERT_TRUE(platform.ok()) << platform.error().message();
   const auto host = HostOverheads::of(*platform);
   ASSERT_TRUE(host.ok()) << host.error().message();
-  EXPECT_EQ(host->time(OverheadType::t4, "cudaLaunchKernel").ground, OverheadSource::own);
+  EXPECT_EQ(host->time(OverheadType::t4, "cudaLaunchKernel").ground, OverheadTimeSource::own);
   EXPECT_NE(host->launches("autograd::engine::evaluate_function: AddmmBackward0"), nullptr);
 }
 

@@ -87,7 +87,7 @@ TEST(PublishedOverheads, KnowNothingOfWhatTheyNeverSaw) {
   fit.write_to(platform, {});
   const auto host = HostOverheads::of(platform);
   ASSERT_TRUE(host.ok()) << host.error().message();
-  EXPECT_EQ(host->time(OverheadType::t2, "aten::mm").ground, OverheadSource::none);
+  EXPECT_EQ(host->time(OverheadType::t2, "aten::mm").ground, OverheadTimeSource::none);
   // One gap for all operators: (5 + 8) / 2.
   EXPECT_EQ(host->time(OverheadType::t1, "aten::mm").mean_us, 6.5);
 }

@@ -34,7 +34,7 @@ TEST(HostOverheads, AnOperatorHasItsOwnTime) {
   const HostOverhead addmm = host->time(OverheadType::t2, "aten::addmm");
   EXPECT_EQ(addmm.mean_us, 20);
   EXPECT_EQ(addmm.n, 10U);
-  EXPECT_EQ(addmm.ground, OverheadSource::own);
+  EXPECT_EQ(addmm.ground, OverheadTimeSource::own);
   EXPECT_EQ(addmm.estimate().source, EstimateSource::fitted);
 }
 
@@ -44,7 +44,7 @@ TEST(HostOverheads, TheNumberOfABackwardIsNotPartOfItsName) {
   const HostOverhead backward =
       host->time(OverheadType::t2, "autograd::engine::evaluate_function: AddmmBackward0");
   EXPECT_EQ(backward.mean_us, 50);
-  EXPECT_EQ(backward.ground, OverheadSource::own);
+  EXPECT_EQ(backward.ground, OverheadTimeSource::own);
 }
 
 TEST(HostOverheads, AnUnseenOperatorTakesItsFamilyAndThenAll) {
@@ -52,10 +52,10 @@ TEST(HostOverheads, AnUnseenOperatorTakesItsFamilyAndThenAll) {
   ASSERT_TRUE(host.ok());
   const HostOverhead backward = host->time(OverheadType::t2, "torch::autograd::AccumulateGrad");
   EXPECT_EQ(backward.mean_us, 40);
-  EXPECT_EQ(backward.ground, OverheadSource::family);
+  EXPECT_EQ(backward.ground, OverheadTimeSource::family);
   const HostOverhead unseen = host->time(OverheadType::t2, "my::operator");
   EXPECT_EQ(unseen.mean_us, 25);
-  EXPECT_EQ(unseen.ground, OverheadSource::all);
+  EXPECT_EQ(unseen.ground, OverheadTimeSource::all);
   EXPECT_EQ(unseen.estimate().source, EstimateSource::assumed);
 }
 
@@ -65,7 +65,7 @@ TEST(HostOverheads, WithoutAnyRecordOfThatKindThereIsNoTime) {
   EXPECT_FALSE(host->empty());
   const HostOverhead t3 = host->time(OverheadType::t3, "aten::addmm");
   EXPECT_EQ(t3.mean_us, 0);
-  EXPECT_EQ(t3.ground, OverheadSource::none);
+  EXPECT_EQ(t3.ground, OverheadTimeSource::none);
   EXPECT_TRUE(HostOverheads{}.empty());
 }
 

@@ -129,10 +129,10 @@ HostTimeOfStep host_time_of_step(const RecordedProgram& recorded, RankClassId ra
     time.recorded_us += piece.duration_us;
     time.from_overheads_us += overhead.mean_us;
     switch (overhead.ground) {
-      case OverheadSource::own: break;
-      case OverheadSource::family: time.on_family_us += overhead.mean_us; break;
-      case OverheadSource::all: time.on_all_us += overhead.mean_us; break;
-      case OverheadSource::none: time.unknown_us += piece.duration_us; break;
+      case OverheadTimeSource::own: break;
+      case OverheadTimeSource::family: time.on_family_us += overhead.mean_us; break;
+      case OverheadTimeSource::all: time.on_all_us += overhead.mean_us; break;
+      case OverheadTimeSource::none: time.unknown_us += piece.duration_us; break;
     }
   }
   return time;

@@ -13,10 +13,10 @@
 namespace stepcast {
 namespace {
 
-constexpr auto kGroundNames = names<OverheadSource>({{OverheadSource::own, "own"},
-                                                     {OverheadSource::family, "family"},
-                                                     {OverheadSource::all, "all"},
-                                                     {OverheadSource::none, "none"}});
+constexpr auto kGroundNames = names<OverheadTimeSource>({{OverheadTimeSource::own, "own"},
+                                                         {OverheadTimeSource::family, "family"},
+                                                         {OverheadTimeSource::all, "all"},
+                                                         {OverheadTimeSource::none, "none"}});
 
 bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
@@ -71,7 +71,7 @@ Result<OpLaunches> read_op(const JsonValue& value) {
 
 }  // namespace
 
-std::string_view to_string(OverheadSource ground) { return kGroundNames[ground]; }
+std::string_view to_string(OverheadTimeSource ground) { return kGroundNames[ground]; }
 
 std::string_view overhead_name(std::string_view op) {
   const std::size_t digits = op.find_last_not_of("0123456789") + 1;
@@ -84,7 +84,7 @@ std::string_view overhead_family(OverheadType type, std::string_view op) {
 }
 
 Estimate HostOverhead::estimate() const {
-  const bool known = ground == OverheadSource::own || ground == OverheadSource::family;
+  const bool known = ground == OverheadTimeSource::own || ground == OverheadTimeSource::family;
   return {Microseconds{mean_us}, Microseconds{std::min(p10_us, mean_us)},
           Microseconds{std::max(p90_us, mean_us)}, known ? EstimateSource::fitted : EstimateSource::assumed};
 }
@@ -141,15 +141,15 @@ const HostOverhead* HostOverheads::find(OverheadType type, std::string_view op) 
 }
 
 HostOverhead HostOverheads::time(OverheadType type, std::string_view op) const {
-  const auto on = [](const HostOverhead& record, OverheadSource ground) {
+  const auto on = [](const HostOverhead& record, OverheadTimeSource ground) {
     HostOverhead out = record;
     out.ground = ground;
     return out;
   };
-  if (const HostOverhead* own = find(type, overhead_name(op))) return on(*own, OverheadSource::own);
+  if (const HostOverhead* own = find(type, overhead_name(op))) return on(*own, OverheadTimeSource::own);
   if (const HostOverhead* kin = find(type, overhead_family(type, op)))
-    return on(*kin, OverheadSource::family);
-  if (const HostOverhead* all = find(type, {})) return on(*all, OverheadSource::all);
+    return on(*kin, OverheadTimeSource::family);
+  if (const HostOverhead* all = find(type, {})) return on(*all, OverheadTimeSource::all);
   return {};
 }
 

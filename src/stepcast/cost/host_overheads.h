@@ -28,13 +28,13 @@
 namespace stepcast {
 
 // Where a time comes from, from best to worst.
-enum class OverheadSource : std::uint8_t {
+enum class OverheadTimeSource : std::uint8_t {
   own,     // of this very operator or call
   family,  // of operators or calls of its kind
   all,     // of every operator or call that was recorded
   none,    // the platform has no such overhead: no time
 };
-[[nodiscard]] std::string_view to_string(OverheadSource ground);  // "own", "family", "all", "none"
+[[nodiscard]] std::string_view to_string(OverheadTimeSource ground);  // "own", "family", "all", "none"
 
 // Time of one occurrence.
 struct HostOverhead {
@@ -42,7 +42,7 @@ struct HostOverhead {
   double std_us = 0;  // of single occurrences, not of the mean
   double p10_us = 0, p50_us = 0, p90_us = 0;
   std::uint64_t n = 0;  // occurrences behind it
-  OverheadSource ground = OverheadSource::none;
+  OverheadTimeSource ground = OverheadTimeSource::none;
 
   // Mean, p10 and p90; own and family count as fitted, the others as assumed.
   [[nodiscard]] Estimate estimate() const;

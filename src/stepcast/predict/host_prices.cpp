@@ -319,13 +319,13 @@ AppliedHostTimes apply_host_overheads(const HostOverheads& overheads, const Reco
   put(recorded, rank_class, costs, [&](const HostStretch& stretch) -> std::optional<double> {
     const NamedStretch name = named(recorded.program.names, stretch);
     const HostOverhead known = overheads.time(stretch.type, name.op);
-    if (known.ground == OverheadSource::none) {
+    if (known.ground == OverheadTimeSource::none) {
       ++applied.unknown_ops[name.op];
       return std::nullopt;
     }
-    if (known.ground != OverheadSource::own) ++applied.unknown_ops[name.op];
+    if (known.ground != OverheadTimeSource::own) ++applied.unknown_ops[name.op];
     const double us = known.mean_us * stretch.n * factor;
-    (known.ground == OverheadSource::own ? applied.own_us : applied.default_us) += us;
+    (known.ground == OverheadTimeSource::own ? applied.own_us : applied.default_us) += us;
     return us;
   });
   return applied;

@@ -188,7 +188,7 @@ class RankBuilder {
 
   [[nodiscard]] double mean(OverheadType type, std::string_view op) const {
     const HostOverhead known = overheads_.time(type, op);
-    return known.ground == OverheadSource::own || type == OverheadType::t1 ? known.mean_us : 0;
+    return known.ground == OverheadTimeSource::own || type == OverheadType::t1 ? known.mean_us : 0;
   }
 
   TaskId host(OverheadType type, NameId op, StackId stack, double us) {
@@ -401,7 +401,7 @@ double message_bytes(const std::vector<std::vector<RankCollective>>& of_ranks, s
 
 Result<PublishedTraceStep> published_step(std::span<const UntimedRank> ranks, const HostOverheads& overheads,
                                           StepPricer& prices) {
-  if (overheads.time(OverheadType::t1, {}).ground == OverheadSource::none) {
+  if (overheads.time(OverheadType::t1, {}).ground == OverheadTimeSource::none) {
     return Error{"no gap between two operators (T1) is known"}.advice(
         "give profiler traces, or a platform from `stepcast calibrate overheads TRACES --published-rules`");
   }
