@@ -54,8 +54,8 @@ struct Fitted {
 
 // What the report tells beside the curves.
 struct Remarks {
-  std::vector<std::string>
-      moved;  // curves of too few sizes to fit: what other systems suggest, moved through them
+  // Curves of too few sizes to fit: what other systems suggest, moved through them.
+  std::vector<std::string> moved;
   std::vector<std::string> refused;
   std::vector<UnusedRows> unused;
   std::vector<std::string> missing;  // commands

@@ -51,8 +51,8 @@ Result<SweepShard> shard_of(const Options& options) {
   }
   return shard_of_environment(
       [](const std::string& name) -> std::optional<std::string> {
-        const char* value =
-            std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): nothing sets any here
+        // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing sets any here
+        const char* value = std::getenv(name.c_str());
         if (value == nullptr) return std::nullopt;
         return std::string{value};
       },

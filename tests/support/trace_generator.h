@@ -49,23 +49,23 @@ struct GeneratorOptions {
   bool whole_microseconds = true;  // times cut to whole microseconds, as profilers before 2024 wrote them
   EventRecords event_records = EventRecords::hidden;
   BatchPipeline pipeline = BatchPipeline::ahead;
-  bool collective_metadata =
-      false;  // sizes and groups in the profiler trace, not only in the execution trace
-  bool launch_linked_to_op =
-      false;              // "External id" of launches and kernels names the op; otherwise the correlation
-  bool read_loss = true;  // `.item()` at the end of every step
+  // Sizes and groups in the profiler trace, not only in the execution trace.
+  bool collective_metadata = false;
+  // "External id" of launches and kernels names the op; otherwise the correlation.
+  bool launch_linked_to_op = false;
+  bool read_loss = true;                   // `.item()` at the end of every step
   bool large_kernels_fill_device = false;  // no kernel of another stream starts while they run
   int launch_queue = 1024;
   double cpu_jitter = 0.1;                // relative spread of CPU times
   double kernel_scale = 1;                // on all kernels and copies; 10 makes the job wait for the GPU
   double start_skew_us = 1500;            // ranks begin up to this much apart
   std::vector<int> late_gpu_ranks = {1};  // their GPU still works on the step before when the window opens
-  bool recompute_top =
-      false;           // the backward pass runs the top MLP's forward again first, as checkpointing does
+  // The backward pass runs the top MLP's forward again first, as checkpointing does.
+  bool recompute_top = false;
   int top_blocks = 0;  // the top MLP is so many equal blocks of two layers, with autograd's sequence numbers
   bool recompute_blocks = false;  // the backward of each runs its forward again first
-  double bucket_bytes =
-      0;  // gradients are reduced in buckets of so much or more; 0: top, dense table, bottom
+  // Gradients are reduced in buckets of so much or more; 0: top, dense table, bottom.
+  double bucket_bytes = 0;
   int local_batch = 2048;
   std::vector<int> tables = {2, 1, 2, 3};       // embedding tables per rank, cyclic
   std::vector<int> pooling = {20, 20, 20, 60};  // lookups per sample and table, per rank, cyclic

@@ -66,9 +66,9 @@ struct ThreadBreakdown {
   std::uint16_t lane = 0;
   std::string name;
   double busy_us = 0;
-  std::vector<OpTime>
-      busy_by_op;  // by outermost framework op or annotation, longest first; "" is outside any
-  IdleTime idle;   // causes gpu, other_thread, rest
+  // GPU time by outermost framework op or annotation, longest first; "" is outside any.
+  std::vector<OpTime> busy_by_op;
+  IdleTime idle;  // causes gpu, other_thread, rest
 };
 
 struct RankBreakdown {

@@ -164,8 +164,8 @@ struct ForecastStageMemory {
          communication_GiB = 0, reserve_GiB = 0, total_GiB = 0;
   double dispatched_GiB = 0;  // of the activations: tokens at their experts
   std::string verdict{};      // as ForecastMemory::verdict, of this stage
-  std::optional<double>
-      worst_imbalance_GiB{};  // in all, if all tokens of an expert-parallel group went to one rank
+  // Memory in all, if all tokens of an expert-parallel group went to one rank.
+  std::optional<double> worst_imbalance_GiB{};
   friend bool operator==(const ForecastStageMemory&, const ForecastStageMemory&) = default;
 };
 

@@ -7,8 +7,8 @@
 namespace stepcast {
 
 struct ResourceSensitivity {
-  std::string
-      resource;  // class of kernel, "copies", "nvlink" (inside nodes), "network" (between), "host", "batch"
+  // Class of kernels, or "copies", "nvlink" (inside nodes), "network" (between), "host", "batch".
+  std::string resource;
   double path_ms = 0;             // of its work on the critical path
   double elasticity = 0;          // relative change of the step over that of the times of the resource
   double saved_ms = 0;            // of the step if the resource is 10 % faster

@@ -13,8 +13,8 @@ namespace stepcast {
 struct ShardRequest {
   std::string model = "dlrm-multi-gpu";  // a preset or a file
   std::string tables{};                  // a CSV file instead of the model's tables; empty: those
-  std::string
-      indices{};  // a .npz file with the indices of a batch (docs/dlrm.md); empty: the model's pattern
+  // A .npz file with the indices of a batch (docs/dlrm.md); empty: the model's pattern.
+  std::string indices{};
   // Instead of `tables`: drawn, by the seed of the choices, from a set with published totals: 2021, 2022, 2021-heavy,
   // 2022-heavy (plan/table_sets.h).
   std::string generate{};

@@ -76,8 +76,8 @@ struct SpreadRequest {
   bool all_steps = false;       // every recorded step by itself: Forecast::series
   std::uint64_t scenarios = 0;  // so many straggler scenarios: Forecast::scenarios
   std::uint64_t seed = 1;       // of their draws
-  std::vector<std::string>
-      jitter;  // draw these instead of what was measured: "5%", "host=10%", "network=20%"
+  // Draw these instead of what was measured: "5%", "host=10%", "network=20%".
+  std::vector<std::string> jitter;
 };
 
 // A step of a described recommendation model (describe/dlrm_job.h).
@@ -145,8 +145,8 @@ struct PredictTraceRequest {
   std::string dtype{};                   // of products: "bf16", "fp16", "tf32", "fp32"; empty: as recorded
   std::int64_t data_parallel_ranks = 0;  // 0: as recorded
   std::string overlap{};  // of transfers with computation: "none", "perfect"; empty: as recorded
-  std::string
-      recompute{};       // "full", "selective": what runs its forward again (predict/added_recomputation.h)
+  // "full", "selective": what runs its forward again (predict/added_recomputation.h)
+  std::string recompute{};
   double bucket_mb = 0;  // MiB that a bucket of gradients holds (predict/gradient_buckets.h); 0: as recorded
   std::string links_of{};  // platform whose links transfers go over; empty: those of the platform
   std::vector<std::string> rank_platforms{};  // "2=fpga.json": rank 2 computes on that platform

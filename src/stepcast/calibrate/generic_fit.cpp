@@ -19,8 +19,8 @@ constexpr std::size_t kParameters = kMostGenericTerms + 1;
 constexpr double kPriorPrecision = 8;  // of each parameter around the analytic model
 constexpr double kRobustScale = 0.05;  // ln; residuals count linearly from here on
 constexpr double kFitVariance = 0.01;  // of ln(measured / model) inside of one device; assumed
-constexpr double kAdaptVariance =
-    0.005;  // the same for few rows: with 20 points of a GPU better than 0.01 and 0.02
+// The same for few rows: with 20 points of a GPU better than 0.01 and 0.02.
+constexpr double kAdaptVariance = 0.005;
 // Errors of neighbouring shapes are alike: so many rows of one device say something of their own. Terms that
 // its rows hardly vary stay near 0 then.
 constexpr double kIndependentRows = 100;

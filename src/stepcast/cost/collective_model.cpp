@@ -305,8 +305,8 @@ ResolvedCollective CollectiveModel::across_nodes(const CollectiveGroup& group) c
 
   // Between nodes.
   const double n = group.n_ranks;
-  double carried =
-      bus_factor(group.op, group.n_ranks);  // share of the message that crosses the boundary of a node
+  // Share of the message that crosses the boundary of a node.
+  double carried = bus_factor(group.op, group.n_ranks);
   if (group.op == CollectiveOp::all_to_all) {
     carried = per_node * (n - per_node) / n;  // every rank of the node sends to all outside
   } else if (group.op == CollectiveOp::send || group.op == CollectiveOp::receive ||

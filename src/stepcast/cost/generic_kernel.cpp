@@ -18,8 +18,8 @@ constexpr double kMemoryDistance = 1.2;  // between stacked memory and chips bes
 constexpr double kVendorDistance = 0.8;  // assumed
 constexpr double kOwnVariance = 0.4;     // of a device against devices at the same place
 constexpr double kAnalyticWeight = 1;    // of the uncorrected analytic model, in devices
-constexpr double kRelativeLikeness =
-    0.8;  // of the nearest device's, from which others are relatives: assumed
+// Share of the likeness of the nearest device from which others are relatives: assumed.
+constexpr double kRelativeLikeness = 0.8;
 
 // Sum of squares of three differences of places.
 double squared_distance(const DevicePlace& a, const DevicePlace& b) {

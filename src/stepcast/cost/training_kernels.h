@@ -36,8 +36,8 @@ struct TrainingKernelOptions {
   double gemm_factor = 1, attention_factor = 1, memory_bound_factor = 1;
   double fp8_gemm_factor = 1;            // on top, for products in fp8 and fp4
   double unmeasured_kernels_factor = 1;  // on top, for what no measurement of the device stands behind
-  double expert_factor =
-      1;  // on top, for products of experts, the order of their tokens, and the host's work
+  // On top of the others, for products of experts, the order of their tokens, and the host's work.
+  double expert_factor = 1;
   // Time of a weight gradient over that of the forward product of its shape
   // (simumax_a100_pcie_efficiency.csv: median efficiency 0.738 of TN products, 0.704 of NT products that
   // accumulate into fp32).

@@ -75,8 +75,8 @@ Dlrm equal_tables(std::string name, std::vector<std::int64_t> bottom, std::vecto
 }
 
 Dlrm dcnv2() {
-  Dlrm model =
-      criteo("dlrm-dcnv2-mlperf", kMlperfDcnv2, &kMlperfDcnv2Hots, 0);  // drawn uniformly per hot index
+  // Drawn uniformly per hot index.
+  Dlrm model = criteo("dlrm-dcnv2-mlperf", kMlperfDcnv2, &kMlperfDcnv2Hots, 0);
   model.interaction = Interaction::cross;
   return model;
 }

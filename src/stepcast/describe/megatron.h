@@ -24,8 +24,8 @@ struct MegatronWords {
   JobSettings settings;
   std::vector<std::string> not_modelled;
   std::optional<std::int64_t> n_gpus, gpus_per_node;  // as the launcher says
-  std::optional<Error>
-      unknown_gpus;      // the launcher has a variable that nothing sets: for who does not know better
+  // The launcher names a variable that nothing sets; an error unless the caller knows the number of GPUs.
+  std::optional<Error> unknown_gpus;
   bool is_bert = false;  // the script is pretrain_bert.py
 };
 

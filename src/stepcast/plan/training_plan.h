@@ -29,8 +29,8 @@ struct TrainingOption {
   std::optional<double> energy_MWh;
   bool meets = false;   // the deadline, by the forecast; true without one
   bool surely = false;  // by its p90, too
-  bool best =
-      false;  // no other option is as fast, as cheap and as far from the limit of the memory, and better in one
+  // No other option is as fast, as cheap and as far from the limit of the memory, and better in one.
+  bool best = false;
 };
 
 struct TrainingPlan {

@@ -49,8 +49,8 @@ struct Device {
   std::optional<double> clock_MHz;        // boost
   std::optional<Bytes> l2_size;           // the last-level cache in front of the memory
   std::optional<BytesPerSecond> l2_bandwidth;
-  std::optional<BytesPerSecond>
-      host_link_bandwidth;  // PCIe or C2C between the device and its host, one direction
+  // PCIe or C2C between the device and its host, one direction.
+  std::optional<BytesPerSecond> host_link_bandwidth;
   // From the start of the launching call to the start of the kernel on an idle stream.
   std::optional<Microseconds> launch_overhead;
   // What the shortest kernel takes on the device.

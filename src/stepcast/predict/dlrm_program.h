@@ -33,8 +33,8 @@ struct DlrmBehavior {
   bool reduces_by_mlp = false;     // gradients of each MLP as soon as they are there; else buckets of DDP
   bool half_exchange = false;      // vectors and gradients travel in 16 bits where the dense part has 16
   bool casts_vectors = false;      // from and to 32 bits, in kernels of their own
-  bool replicated_apart =
-      false;  // tables that every rank has are looked up by kernels of their own (TorchRec)
+  // Tables that every rank has are looked up by kernels of their own (TorchRec)
+  bool replicated_apart = false;
   bool bottom_on_one_rank = false;  // one rank runs the bottom MLP for the whole batch, as if it were a table
   double index_passes = 0;          // over all indices of the batch, to sort out which row is where
   double host_us = 0;               // per step beyond operators

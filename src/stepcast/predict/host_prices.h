@@ -85,8 +85,8 @@ class HostTimes {
 
   std::map<Key, Statistic> by_op_;  // T1 also by the operator before the gap
   std::map<Key, Statistic> by_family_;
-  std::map<std::string, Statistic>
-      delays_;  // of hand-offs and of launches inside their calls, by description
+  // Delays of hand-offs and of launches inside their calls, by description.
+  std::map<std::string, Statistic> delays_;
 };
 
 // The same with the overheads of a platform's host; latencies of hand-offs stay as recorded.

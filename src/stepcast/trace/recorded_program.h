@@ -26,8 +26,8 @@
 namespace stepcast {
 
 struct RebuildOptions {
-  std::optional<std::int64_t>
-      step;  // number N of ProfilerStep#N; otherwise the last step with GPU work that all ranks have
+  // Number N of ProfilerStep#N; otherwise the last step with GPU work that all ranks have.
+  std::optional<std::int64_t> step;
   // Each launched op's own recorded launch delay and stream gap, where small, instead of the medians.
   bool own_delays = false;
   bool tf32_allowed = false;  // fp32 products ran on TF32 units; traces do not record it
@@ -60,8 +60,8 @@ struct RecordedStepFacts {
   std::uint32_t late_gpu_work = 0;
   std::uint32_t kept_starts = 0;  // starts and returns kept as recorded: they waited for work before the file
   std::uint32_t graph_nodes = 0;  // later nodes of graph launches: they keep their recorded distances
-  std::uint32_t overlapping_kernels =
-      0;  // GPU work that began before its predecessor on the stream had ended
+  // GPU work that began before its predecessor on the stream had ended.
+  std::uint32_t overlapping_kernels = 0;
   std::array<double, kEdgeOriginCount> kept_delay_us{};      // recorded delays kept on edges, by origin
   std::array<std::uint32_t, kEdgeOriginCount> edge_count{};  // by origin
   std::array<std::uint32_t, kEdgeOriginCount> inferred_edge_count{};

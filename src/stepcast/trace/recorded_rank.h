@@ -87,8 +87,8 @@ struct StreamSync {
   std::int64_t correlation = -1;     // of the runtime call
   std::int64_t stream = -1;          // waiting (wait event) or waited for (stream sync); -1: none
   std::int64_t wait_on_stream = -1;  // -1: absent
-  std::int64_t wait_on_event_record_correlation =
-      -1;  // correlation of the cudaEventRecord waited for; -1: absent
+  // Correlation of the cudaEventRecord waited for; -1: absent.
+  std::int64_t wait_on_event_record_correlation = -1;
   Kind kind = Kind::other;
 };
 

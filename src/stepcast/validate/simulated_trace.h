@@ -12,8 +12,8 @@ namespace stepcast {
 
 struct SimulatedTrace {
   RecordedRank recorded;
-  std::vector<std::uint32_t>
-      gpu_op;  // [index into the original's gpu_ops] -> index here; 0xffffffff: not in the step
+  // [index into the original's gpu_ops] -> index here; 0xffffffff: not in the step.
+  std::vector<std::uint32_t> gpu_op;
 };
 
 // One rank's events at their simulated times. `measured` and `simulated` are the intervals of the rank's

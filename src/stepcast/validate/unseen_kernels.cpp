@@ -27,8 +27,8 @@ std::string generic_group(const Operation& op) {
 
 struct UnseenTests {
   std::vector<Tested> figures_alone, few_points, half, half_siblings;
-  std::map<std::string, double>
-      n_others;  // [set] rows of other devices that its generic record was fitted to
+  // [set] rows of other devices that its generic record was fitted to.
+  std::map<std::string, double> n_others;
 };
 
 // Every row of `devices[d]` whose family enough others measured, from those.

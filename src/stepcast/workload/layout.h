@@ -107,8 +107,8 @@ struct Fp8Recipe {
   bool ffn_linears = true;
   bool logits = false;
   bool weight_gradients = true;  // false: these products stay in Precision::other
-  bool gather_weights =
-      false;               // sharded weights travel as fp8 (TorchTitan's fp8 all-gather, --fp8-param-gather)
+  // Sharded weights travel as fp8 (TorchTitan's fp8 all-gather, --fp8-param-gather)
+  bool gather_weights = false;
   bool attention = false;  // fp8 inside fused attention
   // Dynamic scaling: norms and activations find the maximum of what they write (Transformer Engine).
   bool fused_maxima = false;
@@ -206,14 +206,14 @@ struct Recomputation {
 // Which communication inside a layer runs beside its computation.
 struct LayerOverlap {
   bool tensor_parallel = false;  // --tp-comm-overlap: gathers and scatters beside their products
-  bool sequence_parallel_weight_gradient =
-      true;  // async all-gather of --sequence-parallel beside the product
+  // Asynchronous all-gather of --sequence-parallel, overlapped with the product.
+  bool sequence_parallel_weight_gradient = true;
   // The exchange of tokens of one micro-batch beside the computation of another (--overlap-moe-expert-parallel-comm).
   bool expert = false;
   // With it, weight gradients are computed later than those of the inputs, beside the exchange (--delay-wgrad-compute).
   bool delayed_weight_gradient = false;
-  bool shared_experts =
-      false;  // the exchange beside the shared experts of the layer (--moe-shared-expert-overlap)
+  // The exchange of tokens overlaps the shared experts of the layer (--moe-shared-expert-overlap).
+  bool shared_experts = false;
   friend bool operator==(const LayerOverlap&, const LayerOverlap&) = default;
 };
 
@@ -322,8 +322,8 @@ struct Software {
   Framework framework = Framework::unknown;
   std::string version;  // "24.11.1", "v0.7.0"; empty: not known
   std::string date;     // "2023-07" or "2023-07-31"; empty: not known
-  std::int64_t vocab_divisible_by =
-      0;  // per tensor-parallel rank; 0: the framework's, see padded_vocab_size()
+  // Per tensor-parallel rank; 0: the framework's, see padded_vocab_size()
+  std::int64_t vocab_divisible_by = 0;
   friend bool operator==(const Software&, const Software&) = default;
 };
 

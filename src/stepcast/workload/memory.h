@@ -45,8 +45,8 @@ enum class MemoryVerdict : std::uint8_t { fits, tight, does_not_fit };
 
 // Experts that drop no token: nothing bounds what the tokens of a layer take on one rank but their number.
 struct DroplessMemory {
-  double worst_imbalance =
-      1;  // visits over the mean, if all tokens of an expert-parallel group went to one rank
+  // Visits over the mean, if all tokens of an expert-parallel group went to one rank.
+  double worst_imbalance = 1;
   std::vector<Bytes> totals;     // [stage] then
   double fits_to_imbalance = 0;  // the largest with which every stage fits; 0: none
 };

@@ -52,8 +52,8 @@ struct WorkItem {
   std::variant<Operation, Transfer> what;
   std::int64_t count = 1;      // times, back to back
   bool overlaps_next = false;  // a transfer that runs beside the item behind it
-  bool overlaps_remainder =
-      false;           // a transfer that runs beside all that is behind it, as far as something joins it
+  // A transfer that overlaps all work behind it, until something waits for it.
+  bool overlaps_remainder = false;
   bool joins = false;  // waits, as all behind it does, for the transfers beside the rest in front of it
   bool weight_gradient = false;  // nothing of the backward pass waits for it
   bool captured = false;         // in a CUDA graph: launched together with what stands before it

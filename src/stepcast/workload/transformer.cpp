@@ -140,8 +140,8 @@ ParameterCount layer_parameter_count(const Transformer& model, std::int64_t laye
 ParameterCount embedding_parameter_count(const Transformer& model) {
   ParameterCount n;
   n.word_embedding = model.vocab_size * model.hidden_size;
-  const bool relative =
-      model.position == PositionEncoding::relative;  // its layers know the segments themselves
+  // Its layers know the segments themselves.
+  const bool relative = model.position == PositionEncoding::relative;
   n.position_embedding = relative ? 0 : model.n_token_types * model.hidden_size;
   if (model.position == PositionEncoding::learned)
     n.position_embedding += model.max_position * model.hidden_size;

@@ -24,8 +24,8 @@ struct ReferenceParameters {
   double sharpness = 3;         // q: 1 adds both times, large takes the longer one
   double tile_cost = 12;        // elements; small tiles of t x t take 1 + 2 tile_cost / t as long
   double depth_cost = 64;       // elements of k; start and end of a tile
-  double sustained_factor =
-      1;  // >= 1; arithmetic that goes on for milliseconds: clocks fall to the power limit
+  // At least 1: arithmetic that goes on for milliseconds: clocks fall to the power limit.
+  double sustained_factor = 1;
 };
 
 // Amounts of one operation that do not depend on fitted constants.

@@ -23,8 +23,8 @@ struct Figure {
   bool is_count = false;
   bool required = false;
   std::function<std::optional<double>(const Group&)> get;  // in base units
-  std::function<void(Group&, std::optional<double>)>
-      set;  // nothing: take the figure away; only if not required
+  // Nothing: take the figure away; only if not required.
+  std::function<void(Group&, std::optional<double>)> set;
 
   // As the file says it.
   [[nodiscard]] std::optional<double> in_file(const Group& group) const {

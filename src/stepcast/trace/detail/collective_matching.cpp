@@ -149,8 +149,8 @@ class Matcher {
   // Clocks of different hosts may be apart; the ends of matched collectives tell by how much. A rank is
   // shifted only when the whole set agrees on it, since a wrong match would look like a clock too.
   void estimate_clocks(const std::vector<std::pair<std::string, std::vector<std::vector<Entry>>>>& ordered) {
-    std::map<std::pair<std::int32_t, std::int32_t>, std::vector<double>>
-        apart;  // (reference, rank) -> ends apart
+    // (reference, rank) -> ends apart.
+    std::map<std::pair<std::int32_t, std::int32_t>, std::vector<double>> apart;
     for (const auto& [key, collectives] : ordered) {
       for (const auto& c : collectives) {
         for (std::size_t m = 1; m < c.size(); ++m) {

@@ -36,13 +36,10 @@ struct CpuWait {
 };
 
 struct Handoff {
-  enum class Kind : std::uint8_t {
-    wake,
-    join,
-    evaluate
-  };  // autograd begins; main goes on; main evaluates inside backward
-  std::int32_t from_thread = kNone,
-               from_task = kNone;  // end of this task, or, without one, the start of the rank
+  // Autograd begins; main goes on; main evaluates inside backward.
+  enum class Kind : std::uint8_t { wake, join, evaluate };
+  // End of this task, or, without one, the start of the rank.
+  std::int32_t from_thread = kNone, from_task = kNone;
   std::int32_t to_thread = kNone, to_task = kNone;
   Kind kind = Kind::wake;
   double delay_us = 0;

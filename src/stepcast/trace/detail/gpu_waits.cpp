@@ -275,8 +275,8 @@ class WaitFinder {
   void tensor_edges() {
     if (g_.execution_trace == nullptr || g_.et_node_of_op.empty()) return;
     const ExecutionTrace& et = *g_.execution_trace;
-    std::unordered_map<std::int64_t, std::vector<std::pair<double, std::int32_t>>>
-        written;  // storage -> (launch, work)
+    // Storage -> (launch, work)
+    std::unordered_map<std::int64_t, std::vector<std::pair<double, std::int32_t>>> written;
     for (const Call& c : g_.calls) {
       if (!is_comm_launch(g_, c) || c.comm_op == kNone) continue;
       const std::int32_t node = g_.et_node_of_op[static_cast<std::size_t>(c.comm_op)];
