@@ -5,8 +5,9 @@
 
 #include <benchmark/benchmark.h>
 
-#include "stepcast/calibrate/collective_fit.h"
 #include "stepcast/cost/collective_model.h"
+
+#include "calibrate/collective_fit.h"
 
 namespace stepcast {
 namespace {

@@ -6,8 +6,9 @@
 
 #include <benchmark/benchmark.h>
 
-#include "stepcast/calibrate/kernel_fit.h"
 #include "stepcast/cost/kernel_model.h"
+
+#include "calibrate/kernel_fit.h"
 
 namespace stepcast {
 namespace {

@@ -3,15 +3,14 @@ include(CMakePackageConfigHelpers)
 
 set(stepcast_cmake_dir "${CMAKE_INSTALL_LIBDIR}/cmake/stepcast")
 
-install(TARGETS stepcast stepcast_boosting stepcast_isal EXPORT stepcast-targets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+install(TARGETS stepcast stepcast_isal EXPORT stepcast-targets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(EXPORT stepcast-targets NAMESPACE stepcast:: DESTINATION "${stepcast_cmake_dir}")
 install(
   DIRECTORY "${PROJECT_SOURCE_DIR}/src/stepcast"
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
   FILES_MATCHING
   PATTERN "*.h"
-  PATTERN "detail" EXCLUDE
-  PATTERN "boosting" EXCLUDE)
+  PATTERN "detail" EXCLUDE)
 install(FILES "${PROJECT_BINARY_DIR}/generated/stepcast/base/version.h"
         DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/stepcast/base")
 if(STEPCAST_PORTABLE)
@@ -25,12 +24,10 @@ install(
   OPTIONAL
   FILES_MATCHING
   PATTERN "*.json")
-install(FILES "${PROJECT_SOURCE_DIR}/data/targets.csv" "${PROJECT_SOURCE_DIR}/data/published.csv"
-        DESTINATION "${CMAKE_INSTALL_DATADIR}/stepcast/data")
 
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/stepcast-config.cmake.in"
                               "${PROJECT_BINARY_DIR}/stepcast-config.cmake" INSTALL_DESTINATION "${stepcast_cmake_dir}")
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/stepcast-config-version.cmake" COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/stepcast-config.cmake" "${PROJECT_BINARY_DIR}/stepcast-config-version.cmake"
-              "${PROJECT_SOURCE_DIR}/cmake/FindISAL.cmake" "${PROJECT_SOURCE_DIR}/cmake/FindXGBoost.cmake"
+              "${PROJECT_SOURCE_DIR}/cmake/FindISAL.cmake"
         DESTINATION "${stepcast_cmake_dir}")

@@ -5,8 +5,6 @@ function(stepcast_install_wheel dir)
   install(DIRECTORY "${dir}/python/stepcast/" DESTINATION stepcast COMPONENT python USE_SOURCE_PERMISSIONS)
   set(share stepcast/share/stepcast)
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/platforms" DESTINATION ${share} COMPONENT python FILES_MATCHING PATTERN "*.json")
-  install(FILES "${PROJECT_SOURCE_DIR}/data/targets.csv" "${PROJECT_SOURCE_DIR}/data/published.csv"
-          DESTINATION ${share}/data COMPONENT python)
   # The types of answers, as the schemas of this checkout have them.
   find_package(Python COMPONENTS Interpreter REQUIRED)
   set(stubs "${CMAKE_CURRENT_BINARY_DIR}/stubs/_answers.pyi")

@@ -10,8 +10,8 @@
 
 #include "stepcast/base/file.h"
 #include "stepcast/base/output_file.h"
-#include "stepcast/trace/kineto_writer.h"
 
+#include "lab/kineto_writer.h"
 #include "tests/support/trace_generator.h"
 
 namespace {

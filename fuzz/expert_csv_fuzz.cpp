@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "stepcast/calibrate/expert_measurements.h"
+#include "calibrate/expert_measurements.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   stepcast::ExpertMeasurements out;

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "stepcast/calibrate/kernel_measurements.h"
+#include "calibrate/kernel_measurements.h"
 
 namespace {
 void require(bool condition) {

@@ -5,8 +5,9 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "stepcast/trace/kineto_writer.h"
 #include "stepcast/trace/readers.h"
+
+#include "lab/kineto_writer.h"
 
 namespace {
 

@@ -6,9 +6,10 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "stepcast/calibrate/llm_runs.h"
-#include "stepcast/validate/bert_runs.h"
 #include "stepcast/workload/memory.h"
+
+#include "calibrate/llm_runs.h"
+#include "lab/bert_runs.h"
 
 namespace {
 void require(bool condition) {

@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "stepcast/validate/published_errors.h"
-#include "stepcast/validate/suite.h"
-#include "stepcast/validate/target.h"
+#include "lab/published_errors.h"
+#include "lab/suite.h"
+#include "lab/target.h"
 
 namespace {
 void require(bool condition) {

@@ -15,16 +15,16 @@
 
 #include "stepcast/base/json_writer.h"
 #include "stepcast/base/version.h"
-#include "stepcast/calibrate/collective_fit.h"
-#include "stepcast/calibrate/collective_measurements.h"
-#include "stepcast/calibrate/curve_plot.h"
-#include "stepcast/calibrate/moved_curve.h"
-#include "stepcast/calibrate/protocol_switch.h"
 #include "stepcast/cost/related_systems.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/report/text_table.h"
 
 #include "calibrate.h"
+#include "calibrate/collective_fit.h"
+#include "calibrate/collective_measurements.h"
+#include "calibrate/curve_plot.h"
+#include "calibrate/moved_curve.h"
+#include "calibrate/protocol_switch.h"
 #include "option_values.h"
 #include "outputs.h"
 

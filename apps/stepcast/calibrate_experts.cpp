@@ -10,12 +10,12 @@
 
 #include <fmt/format.h>
 
-#include "stepcast/calibrate/expert_fit.h"
 #include "stepcast/platform/platform_choice.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/report/text_table.h"
 
 #include "calibrate.h"
+#include "calibrate/expert_fit.h"
 #include "outputs.h"
 
 namespace stepcast::cli {

@@ -10,14 +10,14 @@
 
 #include <fmt/format.h>
 
-#include "stepcast/calibrate/generic_fit.h"
-#include "stepcast/calibrate/kernel_measurements.h"
-#include "stepcast/calibrate/kernel_rows.h"
 #include "stepcast/cost/sustained_clock.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/report/text_table.h"
 
 #include "calibrate.h"
+#include "calibrate/generic_fit.h"
+#include "calibrate/kernel_measurements.h"
+#include "calibrate/kernel_rows.h"
 #include "outputs.h"
 
 namespace stepcast::cli {

@@ -14,8 +14,6 @@
 #include "stepcast/base/json_writer.h"
 #include "stepcast/base/text.h"
 #include "stepcast/base/version.h"
-#include "stepcast/calibrate/iteration_fit.h"
-#include "stepcast/calibrate/llm_runs.h"
 #include "stepcast/describe/layout_choice.h"
 #include "stepcast/logs/logged_run.h"
 #include "stepcast/platform/platform_choice.h"
@@ -23,6 +21,8 @@
 #include "stepcast/report/text_table.h"
 
 #include "calibrate.h"
+#include "calibrate/iteration_fit.h"
+#include "calibrate/llm_runs.h"
 #include "described_step.h"
 #include "outputs.h"
 

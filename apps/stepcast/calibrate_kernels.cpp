@@ -14,16 +14,16 @@
 
 #include "stepcast/base/json_writer.h"
 #include "stepcast/base/version.h"
-#include "stepcast/calibrate/generic_fit.h"
-#include "stepcast/calibrate/kernel_fit.h"
-#include "stepcast/calibrate/kernel_measurements.h"
-#include "stepcast/calibrate/kernel_rows.h"
-#include "stepcast/calibrate/lookup_fit.h"
-#include "stepcast/calibrate/lookup_measurements.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/report/text_table.h"
 
 #include "calibrate.h"
+#include "calibrate/generic_fit.h"
+#include "calibrate/kernel_fit.h"
+#include "calibrate/kernel_measurements.h"
+#include "calibrate/kernel_rows.h"
+#include "calibrate/lookup_fit.h"
+#include "calibrate/lookup_measurements.h"
 #include "outputs.h"
 
 namespace stepcast::cli {

@@ -15,12 +15,12 @@
 
 #include "stepcast/base/json_writer.h"
 #include "stepcast/base/version.h"
-#include "stepcast/calibrate/overhead_fit.h"
-#include "stepcast/calibrate/overhead_traces.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/report/text_table.h"
 
 #include "calibrate.h"
+#include "calibrate/overhead_fit.h"
+#include "calibrate/overhead_traces.h"
 #include "outputs.h"
 
 namespace stepcast::cli {
@@ -34,7 +34,6 @@ struct Options {
   std::string base, output, name, document, date, software;
   double profiler_cost_us = 0;
   std::size_t top = 25;
-  bool published_rules = false;
   bool overheads_only = false;
   bool json = false;
 };
@@ -125,9 +124,7 @@ std::string report_text(const OverheadFit& fit, const TraceOverheads& traces,
   text += table.text();
   if (lines.size() > options.top) text += fmt::format("and {} more\n", lines.size() - options.top);
   text += fmt::format("\n{:.2f} ms of host time in {} operators and calls", sum_us / 1e3, lines.size());
-  if (options.published_rules) {
-    text += ", by the published rules: the rest of the steps is in no overhead\n";
-  } else if (options.profiler_cost_us > 0) {
+  if (options.profiler_cost_us > 0) {
     text += fmt::format(", after {:.2f} ms taken off for the profiler ({:g} us an event)\n",
                         fit.profiler_cost_us / 1e3, options.profiler_cost_us);
   } else {
@@ -146,8 +143,8 @@ std::string report_json(const OverheadFit& fit, const TraceOverheads& traces,
   JsonWriter json{JsonWriter::Layout::indented};
   json.begin_object().field("schema", "stepcast.calibrate_overheads/1").field("version", version());
   json.field("platform", platform.name);
-  json.field("rules", options.published_rules ? "published" : "sum_keeping");
-  json.field("profiler_cost_us", options.published_rules ? 0.0 : options.profiler_cost_us);
+  json.field("rules", "sum_keeping");
+  json.field("profiler_cost_us", options.profiler_cost_us);
   json.field("host_time_us", fit.sum_us).field("taken_off_us", fit.profiler_cost_us);
   json.key("traces").begin_array();
   for (const OverheadSource& s : traces.sources) {
@@ -195,9 +192,6 @@ std::string named(const std::vector<std::string>& traces) {
 }
 
 Result<int> run(const Options& options) {
-  if (options.published_rules && options.profiler_cost_us > 0) {
-    return Error{"--published-rules take 2 us off for every event, --profiler-cost-us is for the others"};
-  }
   if (!(options.profiler_cost_us >= 0 && options.profiler_cost_us <= 1000)) {
     return Error{"--profiler-cost-us"}
         .found(fmt::format("{:g}", options.profiler_cost_us))
@@ -209,17 +203,14 @@ Result<int> run(const Options& options) {
                                      options.overheads_only ? PlatformOutput::Content::part
                                                             : PlatformOutput::Content::platform));
   const std::vector<std::filesystem::path> places(options.traces.begin(), options.traces.end());
-  STEPCAST_ASSIGN(const TraceOverheads traces,
-                  read_overheads(places, {.published_rules = options.published_rules}));
+  STEPCAST_ASSIGN(const TraceOverheads traces, read_overheads(places));
   std::vector<std::string> notes;
   for (const OverheadSource& source : traces.sources) {
     if (source.device.empty() || base.device.matches_name(source.device)) continue;
     notes.push_back(fmt::format("{} was recorded on {}, the platform has {}: hosts may differ, too",
                                 source.name, source.device, base.device.name));
   }
-  const OverheadFit fit = fit_overheads(
-      traces.samples, {.profiler_cost_us = options.published_rules ? 0 : options.profiler_cost_us,
-                       .published_rules = options.published_rules});
+  const OverheadFit fit = fit_overheads(traces.samples, {.profiler_cost_us = options.profiler_cost_us});
   double set_up_us = 0;
   for (const OverheadRecord& record : fit.records) {
     if (record.type != OverheadType::t4 || record.op.empty() || record.op.starts_with('(')) continue;
@@ -240,7 +231,6 @@ Result<int> run(const Options& options) {
   provenance.date = options.date;
   provenance.software = options.software;
   Platform platform = output.begin(base, options.name);
-  if (options.published_rules) platform.overheads.clear();  // what was never seen costs nothing there
   fit.write_to(platform, provenance);
   if (options.overheads_only) {
     Platform part;
@@ -263,35 +253,33 @@ Result<int> run(const Options& options) {
 }  // namespace
 
 Calibration overheads_calibration() {
-  return {
-      "overheads", "host time around operators and calls (T1..T5) from profiler traces",
-      [](CLI::App& app) -> Action {
-        auto options = std::make_shared<Options>();
-        app.add_option(
-               "TRACES", options->traces,
-               "profiler traces, or folders with those of a job; jobs that ran on the same kind of host")
-            ->required();
-        app.add_option("--platform", options->base, "the platform they ran on; the result extends it")
-            ->required();
-        add_output_option(
-            app, "-o,--output", options->output,
-            "platform file to write (may be that of --platform); without it nothing is written");
-        app.add_option("--name", options->name, "name of the new platform (default: of the file)");
-        app.add_option("--profiler-cost-us", options->profiler_cost_us,
-                       "what the profiler added for every event; taken off (not verified by anything here)")
-            ->capture_default_str();
-        app.add_flag("--published-rules", options->published_rules,
-                     "the extraction rules of Lin et al. (TPDS 2024), which do not keep the sum of a step");
-        app.add_flag("--overheads-only", options->overheads_only,
-                     "write the overheads alone, as a part that platform files take their host from");
-        app.add_option("--top", options->top, "operators to print, by their total host time")
-            ->capture_default_str();
-        app.add_option("--document", options->document, "where the traces are from, for the provenance");
-        app.add_option("--date", options->date, "when they were recorded: 2024, 2024-05 or 2024-05-31");
-        app.add_option("--software", options->software, "\"PyTorch 2.1, CUDA 12.1\"");
-        app.add_flag("--json", options->json, "print one JSON object (docs/overheads.md)");
-        return [options] { return run(*options); };
-      }};
+  return {"overheads", "host time around operators and calls (T1..T5) from profiler traces",
+          [](CLI::App& app) -> Action {
+            auto options = std::make_shared<Options>();
+            app.add_option(
+                   "TRACES", options->traces,
+                   "profiler traces, or folders with those of a job; jobs that ran on the same kind of host")
+                ->required();
+            app.add_option("--platform", options->base, "the platform they ran on; the result extends it")
+                ->required();
+            add_output_option(
+                app, "-o,--output", options->output,
+                "platform file to write (may be that of --platform); without it nothing is written");
+            app.add_option("--name", options->name, "name of the new platform (default: of the file)");
+            app.add_option(
+                   "--profiler-cost-us", options->profiler_cost_us,
+                   "what the profiler added for every event; taken off (not verified by anything here)")
+                ->capture_default_str();
+            app.add_flag("--overheads-only", options->overheads_only,
+                         "write the overheads alone, as a part that platform files take their host from");
+            app.add_option("--top", options->top, "operators to print, by their total host time")
+                ->capture_default_str();
+            app.add_option("--document", options->document, "where the traces are from, for the provenance");
+            app.add_option("--date", options->date, "when they were recorded: 2024, 2024-05 or 2024-05-31");
+            app.add_option("--software", options->software, "\"PyTorch 2.1, CUDA 12.1\"");
+            app.add_flag("--json", options->json, "print one JSON object (docs/overheads.md)");
+            return [options] { return run(*options); };
+          }};
 }
 
 }  // namespace stepcast::cli

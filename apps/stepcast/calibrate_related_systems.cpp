@@ -10,12 +10,12 @@
 
 #include <fmt/format.h>
 
-#include "stepcast/calibrate/collective_measurements.h"
-#include "stepcast/calibrate/related_systems_fit.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/report/text_table.h"
 
 #include "calibrate.h"
+#include "calibrate/collective_measurements.h"
+#include "calibrate/related_systems_fit.h"
 #include "outputs.h"
 
 namespace stepcast::cli {

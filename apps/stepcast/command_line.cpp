@@ -47,6 +47,7 @@ std::string one_line(std::string_view text) {
 
 thread_local const VerbSink* current_sink = nullptr;      // of the verb that run_verb() runs on this thread
 thread_local std::span<const char* const> current_words;  // of the action that runs on this thread
+thread_local std::string current_program = "stepcast";
 
 struct Running {
   explicit Running(std::span<const char* const> words) : before(std::exchange(current_words, words)) {}
@@ -75,7 +76,7 @@ int fail(int code, std::string_view message) {
     return code;
   }
   std::fflush(stdout);
-  fmt::print(stderr, "stepcast: error: {}\n", one_line(message));
+  fmt::print(stderr, "{}: error: {}\n", current_program, one_line(message));
   return code;
 }
 
@@ -114,8 +115,8 @@ std::vector<std::string> names_of(const CLI::App& app) {
 std::string unknown_word(const std::string& word, const Chosen& verb, const CLI::App& root) {
   const bool is_flag = word.starts_with('-');
   if (verb.app == &root && is_flag) {
-    return fmt::format("{}: flags stand behind the verb, as in `stepcast predict {}`", word.substr(0, 80),
-                       word.substr(0, 80));
+    return fmt::format("{}: flags stand behind the verb, as in `{} predict {}`", word.substr(0, 80),
+                       root.get_name(), word.substr(0, 80));
   }
   if (verb.app == &root && word == "capture")
     return "`capture` records a job from Python, and comes with the wheel alone (`./dev wheel`, "
@@ -154,7 +155,7 @@ std::string in_our_words(std::string text) {
 // CLI11's sentences say what a program does and not what to write.
 std::string usage_error(const CLI::App& root, const CLI::ParseError& problem) {
   const Chosen verb = chosen_verb(root);
-  const std::string see = fmt::format(" (see `stepcast{} --help`)", verb.path);
+  const std::string see = fmt::format(" (see `{}{} --help`)", root.get_name(), verb.path);
   const std::vector<std::string> unknown = verb.app->remaining();
   const bool is_extra = dynamic_cast<const CLI::ExtrasError*>(&problem) != nullptr;
   if (verb.app == &root) {
@@ -187,27 +188,24 @@ std::string usage_error(const CLI::App& root, const CLI::ParseError& problem) {
   return text + see;
 }
 
-int parse_and_run(int argc, const char* const* argv) {
-  CLI::App app{
-      "stepcast forecasts the time of one training iteration of machine-learning jobs on many GPUs."};
-  app.name("stepcast");
-  app.set_version_flag("-V,--version", fmt::format("stepcast {}", version()));
-  app.footer(
-      "First steps:\n"
-      "  stepcast predict --model llama-3-8b --gpus 8     a forecast; `stepcast models`, `stepcast "
-      "platforms`\n"
-      "  stepcast replay examples/dlrm_4gpu               recorded ranks (in a checkout)\n"
-      "  source <(stepcast completion bash)               completion, also for zsh\n"
-      "Exit codes: 0 done, 1 the machine failed, 2 the input cannot be used, 3 `predict --require-fit` and "
-      "it does\n"
-      "not fit, 4 `compare --fail-above` and they differ by more.");
+// The exit code of what a verb came to.
+int code_of(const Result<int>& result) {
+  if (result.ok()) return result.value();
+  return fail(result.error().is_of_machine() ? kInternalError : kBadInput, result.error().message());
+}
+
+int parse_and_run(const Program& program, int argc, const char* const* argv) {
+  CLI::App app{program.description};
+  app.name(program.name);
+  app.set_version_flag("-V,--version", fmt::format("{} {}", program.name, version()));
+  app.footer(program.footer);
   app.require_subcommand(1);
   app.failure_message([](const CLI::App*, const CLI::Error&) { return std::string{}; });
 
   std::vector<Declared> declared;
-  for (Verb& verb : builtin_verbs()) {
+  for (const Verb& verb : program.verbs) {
     CLI::App* sub = app.add_subcommand(verb.name, verb.summary);
-    declared.push_back({sub, verb.declare(*sub)});
+    declared.push_back({sub, verb.declare ? verb.declare(*sub) : Action{}});
   }
   make_strict(app);
   const auto is_verb = [&](std::string_view word) {  // or a flag
@@ -218,16 +216,22 @@ int parse_and_run(int argc, const char* const* argv) {
   // As many other programs have it.
   if (argc > 1 && std::string_view{argv[1]} == "help") {
     if (argc > 2 && !is_verb(argv[2]))
-      return fail(kBadInput, unknown_word(argv[2], {&app, ""}, app) + " (see `stepcast --help`)");
+      return fail(kBadInput, unknown_word(argv[2], {&app, ""}, app) + " (see `" + program.name + " --help`)");
     std::vector<const char*> words{argv[0]};
     words.insert(words.end(), argv + 2, argv + argc);
     words.push_back("--help");
-    return parse_and_run(static_cast<int>(words.size()), words.data());
+    return parse_and_run(program, static_cast<int>(words.size()), words.data());
   }
+
+  const auto forwarding = std::find_if(program.verbs.begin(), program.verbs.end(), [&](const Verb& verb) {
+    return verb.forward && argc > 1 && verb.name == argv[1];
+  });
+  if (forwarding != program.verbs.end())
+    return code_of(forwarding->forward({argv + 1, static_cast<std::size_t>(argc - 1)}));
 
   // --help and --version would win over a verb that there is not.
   if (argc > 1 && !is_verb(argv[1]))
-    return fail(kBadInput, unknown_word(argv[1], {&app, ""}, app) + " (see `stepcast --help`)");
+    return fail(kBadInput, unknown_word(argv[1], {&app, ""}, app) + " (see `" + program.name + " --help`)");
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& request) {  // --help and --version arrive as exceptions
@@ -245,11 +249,7 @@ int parse_and_run(int argc, const char* const* argv) {
     if (const Status pairs = check_pairs(*chosen_verb(app).app); !pairs.ok())
       return fail(kBadInput, pairs.error().message());
     const Running running{{argv, static_cast<std::size_t>(argc)}};
-    const Result<int> result = verb.action();
-    if (!result.ok()) {
-      return fail(result.error().is_of_machine() ? kInternalError : kBadInput, result.error().message());
-    }
-    return result.value();
+    return code_of(verb.action());
   }
   return fail(kInternalError, "no verb ran");
 }
@@ -266,14 +266,16 @@ int finish(int code) {
 
 }  // namespace
 
-int run_command_line(int argc, const char* const* argv) {
+int run_command_line(const Program& program, int argc, const char* const* argv) {
+  current_program = program.name;
   try {
-    return finish(parse_and_run(argc, argv));
+    return finish(parse_and_run(program, argc, argv));
   } catch (const std::bad_alloc&) {
-    std::fputs("stepcast: error: out of memory\n", stderr);
+    std::fprintf(stderr, "%s: error: out of memory\n", program.name.c_str());
   } catch (const std::exception& bug) {
     if (std::ferror(stdout) != 0) return finish(kSuccess);  // fmt's way to say it
-    std::fprintf(stderr, "stepcast: error: internal error, please report it: %s\n", bug.what());
+    std::fprintf(stderr, "%s: error: internal error, please report it: %s\n", program.name.c_str(),
+                 bug.what());
   }
   return kInternalError;
 }
@@ -282,7 +284,7 @@ const VerbSink* verb_sink() { return current_sink; }
 
 std::string given_command() {
   if (current_words.empty()) return {};
-  std::string command = "stepcast";
+  std::string command = current_program;
   for (const char* word : current_words.subspan(1)) command += " " + shell_word(word);
   return command;
 }
@@ -293,15 +295,16 @@ void offer_table(const std::string& name, const std::function<std::string()>& cs
   }
 }
 
-VerbOutcome run_verb(const std::vector<std::string>& words, const VerbListener& listener) {
+VerbOutcome run_verb(const Program& program, const std::vector<std::string>& words,
+                     const VerbListener& listener) {
   VerbOutcome outcome;
   const VerbSink sink{&listener, &outcome};
-  std::vector<const char*> arguments{"stepcast"};
+  std::vector<const char*> arguments{program.name.c_str()};
   for (const std::string& word : words) arguments.push_back(word.c_str());
   const VerbSink* const before = std::exchange(current_sink, &sink);
   const StopScope scope{listener.stop.stop_possible() ? listener.stop : current_stop()};
   try {
-    outcome.code = parse_and_run(static_cast<int>(arguments.size()), arguments.data());
+    outcome.code = parse_and_run(program, static_cast<int>(arguments.size()), arguments.data());
   } catch (const std::bad_alloc&) {
     outcome.code = fail(kInternalError, "out of memory");
   } catch (const std::exception& bug) {

@@ -3,10 +3,14 @@
 
 #include <string>
 
+#include "verbs.h"
+
 namespace stepcast::cli {
 
 // `argv` as main() gets it. Writes to standard output and standard error; the exit code is one of verbs.h. May be called
 // several times in one process (fuzz/command_line_fuzz.cpp does).
+[[nodiscard]] int run_command_line(const Program& program, int argc, const char* const* argv);
+// The same of stepcast_program().
 [[nodiscard]] int run_command_line(int argc, const char* const* argv);
 
 // The command line that is being run, for a shell: "stepcast predict --model 'my model.json'". Empty outside of an action.

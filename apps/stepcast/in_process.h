@@ -15,6 +15,8 @@
 
 namespace stepcast::cli {
 
+struct Program;
+
 struct VerbOutcome {
   int code = 0;        // the exit code (verbs.h)
   std::string output;  // what goes to standard output
@@ -30,7 +32,9 @@ struct VerbListener {
   std::stop_token stop{};
 };
 
-// `words` are those behind `stepcast`.
+// `words` are those behind the name of the program, which is `stepcast` where it is not given.
+[[nodiscard]] VerbOutcome run_verb(const Program& program, const std::vector<std::string>& words,
+                                   const VerbListener& listener = {});
 [[nodiscard]] VerbOutcome run_verb(const std::vector<std::string>& words, const VerbListener& listener = {});
 
 // What a verb tells the caller of run_verb() on this thread; null on a command line.

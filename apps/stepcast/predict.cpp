@@ -79,7 +79,7 @@ std::vector<std::filesystem::path> inputs_of(const Options& options) {
 
 // The run of a log, forecast and held against it.
 Result<int> run_log(const Options& options) {
-  for (const char* flag : {"--sensitivity", "--explain", "--published", "--require-fit"}) {
+  for (const char* flag : {"--sensitivity", "--explain", "--require-fit"}) {
     if (options.app->get_option(flag)->count() > 0)
       return Error{fmt::format("{} is not for --from-log", flag)}.advice("predict the run without its log");
   }
@@ -113,8 +113,7 @@ Result<int> run_log(const Options& options) {
 
 Status check_options(const Options& options) {
   if (options.sensitivity && options.json) {
-    for (const char* flag :
-         {"--explain", "--published", "--train-tokens", "--train-samples", "--train-iterations"}) {
+    for (const char* flag : {"--explain", "--train-tokens", "--train-samples", "--train-iterations"}) {
       if (options.app->get_option(flag)->count() > 0)
         return Error{
             fmt::format("--sensitivity --json prints sensitivities alone, without what {} asks for", flag)}

@@ -38,7 +38,6 @@ void group_options(CLI::App& app) {
       {"report", "Result"},
       {"format", "Result"},
       {"explain", "Result"},
-      {"published", "Result"},
       {"sensitivity", "Result"},
       {"timeline", "Result"},
       {"chakra", "Result"},
@@ -193,9 +192,6 @@ void declare_predict_options(CLI::App& app, PredictOptions& options) {
                  "--trace: transfers go over the links of this platform, PCIe instead of NVLink say");
   app.add_option("--rank-platform", options.traces.rank_platforms,
                  "--trace: RANK=PLATFORM, this rank computes on another device; may be given several times");
-  app.add_flag(
-      "--published-algorithm", options.traces.published_algorithm,
-      "--trace: Algorithm 1 of Lin et al. (TPDS 2024) by its own rules instead, from execution traces");
   app.add_flag("--all-steps", options.traces.spread.all_steps,
                "--trace: every recorded step by itself: p50, p90, p99, what their spread comes from");
   app.add_option("--scenarios", options.traces.spread.scenarios,
@@ -230,8 +226,6 @@ void declare_predict_options(CLI::App& app, PredictOptions& options) {
                  "power of a GPU with its share of the host")
       ->check(above_zero);
   app.add_flag("--explain", options.request.explained, "the operations of a layer with times and sources");
-  app.add_flag("--published", options.request.published,
-               "beside ours, the composition of the published operator-level method");
   app.add_flag("--require-fit", options.require_fit, "exit with code 3 if the memory does not suffice");
   add_output_option(app, "--timeline", options.timeline,
                     "write the step as Chrome trace JSON, compressed if the name ends in .gz");

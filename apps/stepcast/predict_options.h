@@ -50,7 +50,6 @@ inline constexpr auto kOfTracesAlone = std::to_array<std::string_view>({"--recor
                                                                         "--samples-per-step",
                                                                         "--links-of",
                                                                         "--rank-platform",
-                                                                        "--published-algorithm",
                                                                         "--all-steps",
                                                                         "--scenarios",
                                                                         "--seed",

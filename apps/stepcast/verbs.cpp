@@ -37,12 +37,4 @@ void print_timeline_note(std::string_view file) {
   print("\nTimeline written to {}: open it at https://ui.perfetto.dev\n", in_one_line(file));
 }
 
-std::vector<Verb> builtin_verbs() {
-  return {
-#define STEPCAST_VERB(name) name##_verb(),
-#include "verbs.def"  // NOLINT(bugprone-suspicious-include): a list that is read twice
-#undef STEPCAST_VERB
-  };
-}
-
 }  // namespace stepcast::cli

@@ -26,6 +26,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -63,13 +64,23 @@ struct Verb {
   std::string name;
   std::string summary;  // one line for `stepcast --help`
   std::function<Action(CLI::App&)> declare;
+  // Instead, of a verb that another program has: what to do with all words behind the name of this program, unread.
+  std::function<Result<int>(std::span<const char* const> words)> forward{};
+};
+
+// A program of verbs, as its main() hands it to run_command_line().
+struct Program {
+  std::string name;         // "stepcast"
+  std::string description;  // the first and the last lines of its help
+  std::string footer;
+  std::vector<Verb> verbs;
 };
 
 #define STEPCAST_VERB(name) Verb name##_verb();
 #include "verbs.def"  // NOLINT(bugprone-suspicious-include): a list that is read twice
 #undef STEPCAST_VERB
 
-// All of verbs.def, in its order.
-std::vector<Verb> builtin_verbs();
+// `stepcast` with all of verbs.def, in its order.
+Program stepcast_program();
 
 }  // namespace stepcast::cli

@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
-#include "stepcast/calibrate/collective_fit.h"
-#include "stepcast/calibrate/detail/collective_logs.h"
+#include "calibrate/collective_fit.h"
+#include "calibrate/detail/collective_logs.h"
 
 namespace stepcast::fuzz {
 

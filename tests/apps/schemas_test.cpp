@@ -167,12 +167,9 @@ TEST_F(CalibrateSchemas, Collectives) {
 }
 
 TEST_F(CalibrateSchemas, Overheads) {
-  for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--published-rules"}}) {
-    std::vector<std::string> arguments = {"calibrate",      "overheads", example(),        "--platform",
-                                          "v100-sxm2-32gb", "-o",        file("out.json"), "--json"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    EXPECT_THAT(violations_of("calibrate_overheads.json", printed(arguments)), IsEmpty());
-  }
+  const std::string document = printed({"calibrate", "overheads", example(), "--platform", "v100-sxm2-32gb",
+                                        "-o", file("out.json"), "--json"});
+  EXPECT_THAT(violations_of("calibrate_overheads.json", document), IsEmpty());
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
 // Includes run one way:
 //   base <- operation <- program, platform <- trace, workload, cost, simulate <- describe <- predict
-//        <- analyze, calibrate, plan <- validate <- report <- apps
-// Rooms of one tier do not include each other.
+//        <- analyze, plan <- sweep <- report <- api <- apps
+// Rooms of one tier do not include each other. Two libraries are apart: calibrate/ may include up to predict, lab/ may
+// include everything; the product's library includes neither, and nothing but tests includes lab/.
 
 #include <algorithm>
 #include <filesystem>
@@ -34,7 +35,8 @@ std::string include(const std::string& header) { return "#include \"stepcast/" +
 TEST(IncludeOrder, EverySourceOfTheProjectKeepsIt) {
   namespace fs = std::filesystem;
   std::vector<fs::path> sources;
-  for (const char* folder : {"src", "apps", "tests", "bench", "fuzz"}) {
+  for (const char* folder :
+       {"src", "calibrate", "lab", "apps", "python", "examples", "tests", "bench", "fuzz"}) {
     if (!fs::exists(source_dir() / folder)) continue;
     for (const auto& entry : fs::recursive_directory_iterator(source_dir() / folder)) {
       const auto extension = entry.path().extension();
@@ -62,7 +64,7 @@ TEST(IncludeOrder, NamesFileLineAndRuleOfAViolation) {
 
 TEST(IncludeOrder, LowerTiersAndTheSameRoomAreAllowed) {
   EXPECT_THAT(messages("src/stepcast/report/table.cpp",
-                       include("report/table.h") + include("validate/suite.h") +
+                       include("report/table.h") + include("plan/layout_plan.h") +
                            include("analyze/breakdown.h") + include("base/result.h")),
               IsEmpty());
   EXPECT_THAT(messages("src/stepcast/trace/kineto.cpp", include("trace/detail/scan.h")), IsEmpty());
@@ -71,8 +73,8 @@ TEST(IncludeOrder, LowerTiersAndTheSameRoomAreAllowed) {
 TEST(IncludeOrder, HigherTiersAreNot) {
   EXPECT_THAT(messages("src/stepcast/base/id.h", include("operation/dtype.h")),
               ElementsAre(HasSubstr("base may include nothing but itself")));
-  EXPECT_THAT(messages("src/stepcast/validate/suite.cpp", include("report/table.h")),
-              ElementsAre(HasSubstr("validate must not include report")));
+  EXPECT_THAT(messages("src/stepcast/sweep/row.cpp", include("report/table.h")),
+              ElementsAre(HasSubstr("sweep must not include report")));
 }
 
 struct Pair {
@@ -83,11 +85,32 @@ struct Pair {
 TEST(IncludeOrder, RoomsOfOneTierDoNotIncludeEachOther) {
   for (const Pair& pair :
        {Pair{"program", "platform"}, Pair{"platform", "program"}, Pair{"trace", "simulate"},
-        Pair{"cost", "workload"}, Pair{"calibrate", "plan"}, Pair{"analyze", "calibrate"}}) {
+        Pair{"cost", "workload"}, Pair{"analyze", "plan"}, Pair{"predict", "logs"}}) {
     EXPECT_THAT(
         messages(std::string{"src/stepcast/"} + pair.from + "/x.cpp", include(std::string{pair.to} + "/y.h")),
         ElementsAre(HasSubstr(std::string{pair.from} + " must not include " + pair.to)));
   }
+}
+
+TEST(IncludeOrder, LibrariesApartAreNotOfTheProduct) {
+  const std::string calibrate = "#include \"calibrate/kernel_fit.h\"\n", lab = "#include \"lab/suite.h\"\n";
+  EXPECT_THAT(messages("calibrate/kernel_fit.cpp", calibrate + include("predict/replay.h")), IsEmpty());
+  EXPECT_THAT(messages("lab/suite.cpp", lab + calibrate + include("api/stepcast.h")), IsEmpty());
+  EXPECT_THAT(messages("lab/program/predict.cpp", "#include \"progress.h\"\n"), IsEmpty());
+  EXPECT_THAT(messages("tests/lab/suite_test.cpp", lab), IsEmpty());
+  EXPECT_THAT(messages("apps/stepcast/calibrate.cpp", calibrate), IsEmpty());
+
+  EXPECT_THAT(messages("src/stepcast/api/session.cpp", calibrate),
+              ElementsAre(HasSubstr("api must not include calibrate")));
+  EXPECT_THAT(messages("src/stepcast/api/session.cpp", lab),
+              ElementsAre(HasSubstr("api must not include lab")));
+  EXPECT_THAT(messages("calibrate/kernel_fit.cpp", lab),
+              ElementsAre(HasSubstr("calibrate must not include lab")));
+  EXPECT_THAT(messages("calibrate/kernel_fit.cpp", include("report/text_table.h")),
+              ElementsAre(HasSubstr("calibrate must not include report")));
+  EXPECT_THAT(messages("apps/stepcast/validate.cpp", lab), ElementsAre(HasSubstr("of the laboratory")));
+  EXPECT_THAT(messages("lab/suite.cpp", include("trace/detail/scan.h")),
+              ElementsAre(HasSubstr("internal to trace")));
 }
 
 TEST(IncludeOrder, ToolAndTestsMayIncludeEveryRoom) {

@@ -23,10 +23,15 @@ constexpr std::array kRooms{
     Room{"describe", 4},                                                               //
     Room{"predict", 5},   Room{"logs", 5},                                             //
     Room{"analyze", 6},   Room{"calibrate", 6}, Room{"plan", 6},                       //
-    Room{"validate", 7},  Room{"sweep", 7},                                            //
+    Room{"sweep", 7},                                                                  //
     Room{"report", 8},                                                                 //
     Room{"api", 9},                                                                    //
+    Room{"lab", 10},                                                                   //
 };
+
+// Rooms that are libraries of their own, at the top of the tree: the product's library includes none of them.
+constexpr std::array<std::string_view, 2> kApart{"calibrate", "lab"};
+bool is_apart(std::string_view room) { return std::find(kApart.begin(), kApart.end(), room) != kApart.end(); }
 
 // Libraries that the library's public headers must not need: users of the package would have to have them.
 constexpr std::array<std::string_view, 8> kPrivateLibraries{"toml++", "isa-l", "zlib.h",    "fmt/",
@@ -38,9 +43,10 @@ const Room* find_room(std::string_view name) {
   return found == kRooms.end() ? nullptr : found;
 }
 
-// "src/stepcast/trace/x.h" -> "trace"; none for files outside of the library.
+// "src/stepcast/trace/x.h" -> "trace", "lab/x.h" -> "lab"; none for files of no library.
 std::optional<std::string> room_of(std::string_view path) {
   constexpr std::string_view kLibrary = "src/stepcast/";
+  if (const std::string top{path.substr(0, path.find('/'))}; is_apart(top)) return top;
   if (!path.starts_with(kLibrary)) return std::nullopt;
   path.remove_prefix(kLibrary.size());
   const auto slash = path.find('/');
@@ -63,7 +69,7 @@ std::string allowed_rooms(const Room& from) {
 // The rule that `#include` of `target` breaks in `file`, if it breaks one.
 std::optional<std::string> broken_rule(std::string_view file, std::string_view target, bool is_quoted) {
   const auto room = room_of(file);
-  const bool is_public_header = room && file.ends_with(".h") && !is_internal(file);
+  const bool is_public_header = room && !is_apart(*room) && file.ends_with(".h") && !is_internal(file);
 
   if (is_public_header) {
     for (const std::string_view library : kPrivateLibraries) {
@@ -73,9 +79,10 @@ std::optional<std::string> broken_rule(std::string_view file, std::string_view t
       }
     }
   }
-  constexpr std::string_view kPrefix = "stepcast/";
-  if (!target.starts_with(kPrefix)) {
-    if (room && is_quoted) {
+  const bool is_in_product = target.starts_with("stepcast/");
+  if (!is_in_product && !is_apart(target.substr(0, target.find('/')))) {
+    const bool of_tool = file.starts_with("lab/program/");  // which includes the command line of the tool
+    if (room && is_quoted && !of_tool) {
       return fmt::format("\"{}\" is not spelled from the include root: write \"stepcast/ROOM/FILE.h\"",
                          target);
     }
@@ -86,17 +93,25 @@ std::optional<std::string> broken_rule(std::string_view file, std::string_view t
     return fmt::format("a public header must not include {}: detail/ is not installed", target);
   }
 
-  const std::string target_path = fmt::format("src/{}", target);
+  const std::string target_path = is_in_product ? fmt::format("src/{}", target) : std::string{target};
   const auto target_name = room_of(target_path).value_or("");
   const Room* to = find_room(target_name);
   if (to == nullptr) return fmt::format("{} is in no known room", target);
-  if (!room) return std::nullopt;  // the tool, tests and benchmarks may include every room
+  if (!room) {  // tests and fuzzing may include every room, the tool, its examples and benchmarks all but the laboratory
+    const bool is_test =
+        file.starts_with("tests/") || file.starts_with("fuzz/") || file.starts_with("examples/generate_");
+    if (to->name == "lab" && !is_test)
+      return fmt::format("{} is of the laboratory, which the product must not need", target);
+    return std::nullopt;
+  }
   const Room* from = find_room(*room);
   if (from == nullptr)
     return fmt::format("{} is in no known room; the table of rooms is in include_rules.cpp", file);
   if (from == to) return std::nullopt;
   if (is_internal(target)) return fmt::format("{} is internal to {}", target, to->name);
-  if (to->tier < from->tier) return std::nullopt;
+  if (to->tier < from->tier && (is_in_product || is_apart(from->name))) return std::nullopt;
+  if (to->tier < from->tier)
+    return fmt::format("{} must not include {}: it is a library of its own", from->name, to->name);
   return fmt::format("{} must not include {}: {}", from->name, to->name, allowed_rooms(*from));
 }
 

@@ -1,12 +1,12 @@
-#include "stepcast/calibrate/collective_fit.h"
+#include "calibrate/collective_fit.h"
 
 #include <cmath>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "stepcast/calibrate/curve_plot.h"
-#include "stepcast/calibrate/detail/least_squares.h"
+#include "calibrate/curve_plot.h"
+#include "calibrate/detail/least_squares.h"
 
 namespace stepcast {
 namespace {

@@ -1,4 +1,4 @@
-#include "stepcast/calibrate/collective_measurements.h"
+#include "calibrate/collective_measurements.h"
 
 #include <string>
 

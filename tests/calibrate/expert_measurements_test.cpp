@@ -1,12 +1,13 @@
-#include "stepcast/calibrate/expert_measurements.h"
+#include "calibrate/expert_measurements.h"
 
 #include <cmath>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "stepcast/calibrate/expert_fit.h"
 #include "stepcast/platform/platform_file.h"
+
+#include "calibrate/expert_fit.h"
 
 namespace stepcast {
 namespace {

@@ -1,5 +1,5 @@
 // Models for GPUs that nobody measured, on made-up GPUs whose kernels obey a known law.
-#include "stepcast/calibrate/generic_fit.h"
+#include "calibrate/generic_fit.h"
 
 #include <cmath>
 #include <random>

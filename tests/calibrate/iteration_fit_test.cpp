@@ -1,4 +1,4 @@
-#include "stepcast/calibrate/iteration_fit.h"
+#include "calibrate/iteration_fit.h"
 
 #include <cmath>
 #include <stdexcept>

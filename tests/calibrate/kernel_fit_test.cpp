@@ -1,4 +1,4 @@
-#include "stepcast/calibrate/kernel_fit.h"
+#include "calibrate/kernel_fit.h"
 
 #include <cmath>
 #include <random>
@@ -8,11 +8,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "stepcast/calibrate/detail/perceptron_training.h"
-#include "stepcast/calibrate/detail/simplex_search.h"
-#include "stepcast/calibrate/detail/table_fit.h"
-#include "stepcast/calibrate/detail/tree_training.h"
 #include "stepcast/cost/kernel_model.h"
+
+#include "calibrate/detail/perceptron_training.h"
+#include "calibrate/detail/simplex_search.h"
+#include "calibrate/detail/table_fit.h"
+#include "calibrate/detail/tree_training.h"
 
 namespace stepcast::test {
 namespace {

@@ -1,4 +1,4 @@
-#include "stepcast/calibrate/kernel_measurements.h"
+#include "calibrate/kernel_measurements.h"
 
 #include <filesystem>
 #include <fstream>

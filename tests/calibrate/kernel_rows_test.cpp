@@ -1,4 +1,4 @@
-#include "stepcast/calibrate/kernel_rows.h"
+#include "calibrate/kernel_rows.h"
 
 #include <vector>
 

@@ -7,11 +7,11 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
-#include "stepcast/calibrate/llm_runs.h"
 #include "stepcast/platform/platform_file.h"
-#include "stepcast/validate/run_platforms.h"
 #include "stepcast/workload/memory.h"
 
+#include "calibrate/llm_runs.h"
+#include "lab/run_platforms.h"
 #include "tests/support/data.h"
 
 namespace stepcast {

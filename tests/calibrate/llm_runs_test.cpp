@@ -1,4 +1,4 @@
-#include "stepcast/calibrate/llm_runs.h"
+#include "calibrate/llm_runs.h"
 
 #include <map>
 #include <string>

@@ -1,4 +1,4 @@
-#include "stepcast/calibrate/lookup_fit.h"
+#include "calibrate/lookup_fit.h"
 
 #include <cmath>
 

@@ -1,4 +1,4 @@
-#include "stepcast/calibrate/lookup_measurements.h"
+#include "calibrate/lookup_measurements.h"
 
 #include <string>
 

@@ -1,10 +1,10 @@
-#include "stepcast/calibrate/moved_curve.h"
+#include "calibrate/moved_curve.h"
 
 #include <cmath>
 
 #include <gtest/gtest.h>
 
-#include "stepcast/calibrate/related_systems_fit.h"
+#include "calibrate/related_systems_fit.h"
 
 namespace stepcast {
 namespace {

@@ -1,4 +1,4 @@
-#include "stepcast/calibrate/overhead_fit.h"
+#include "calibrate/overhead_fit.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,10 +11,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "stepcast/calibrate/published_overheads.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/trace/trace_set.h"
 
+#include "lab/published_overheads.h"
 #include "tests/support/data.h"
 #include "tests/support/host_trace.h"
 

@@ -1,4 +1,4 @@
-#include "stepcast/calibrate/protocol_switch.h"
+#include "calibrate/protocol_switch.h"
 
 #include <cmath>
 

@@ -1,4 +1,4 @@
-#include "stepcast/calibrate/run_recipe.h"
+#include "calibrate/run_recipe.h"
 
 #include <string>
 #include <vector>

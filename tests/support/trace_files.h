@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 
 #include "stepcast/base/output_file.h"
-#include "stepcast/trace/kineto_writer.h"
 
+#include "lab/kineto_writer.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/trace_generator.h"
 

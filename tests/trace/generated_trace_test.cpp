@@ -12,9 +12,9 @@
 
 #include "stepcast/base/file.h"
 #include "stepcast/operation/kernel_class.h"
-#include "stepcast/trace/kineto_writer.h"
 #include "stepcast/trace/readers.h"
 
+#include "lab/kineto_writer.h"
 #include "tests/support/paths.h"
 #include "tests/support/trace_generator.h"
 

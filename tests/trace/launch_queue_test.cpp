@@ -7,8 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "stepcast/validate/round_trip.h"
-
+#include "lab/round_trip.h"
 #include "tests/support/replayed.h"
 #include "tests/support/trace_builder.h"
 

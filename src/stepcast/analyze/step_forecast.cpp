@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "stepcast/base/units.h"
-#include "stepcast/predict/published_composition.h"
 #include "stepcast/predict/step_explanation.h"
 
 namespace stepcast {
@@ -48,15 +47,6 @@ std::vector<ForecastItemList> explained(const std::vector<ExplainedList>& lists)
     }
   }
   return all;
-}
-
-ForecastPublished published(const PublishedStep& step) {
-  return {.step_time_ms = step.step_us() * 1e-3,
-          .longest_forward_ms = step.longest_forward_us * 1e-3,
-          .longest_backward_ms = step.longest_backward_us * 1e-3,
-          .passes_ms = step.passes_us * 1e-3,
-          .all_reduce_ms = step.all_reduce_us * 1e-3,
-          .update_ms = step.update_us * 1e-3};
 }
 
 }  // namespace
@@ -152,10 +142,6 @@ Result<Forecast> step_forecast(const StepForecastInput& input, const StepForecas
   if (options.explained) {
     STEPCAST_ASSIGN(const std::vector<ExplainedList> lists, explain(step.parts, input.prices));
     asked.explained = explained(lists);
-  }
-  if (options.published) {
-    STEPCAST_ASSIGN(const PublishedComponents parts, published_components(step.parts, input.layout));
-    asked.published = published(compose_as_published(parts));
   }
 
   const FlatProgram flat{step.program};

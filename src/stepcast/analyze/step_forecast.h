@@ -28,12 +28,10 @@ struct StepForecastInput {
 
 struct StepForecastOptions {
   bool explained = false;  // also the operations of every kind of layer
-  bool published = false;  // also the composition of the published method
   ForecastOptions forecast{};
 };
 
-// All ranks run from 0 to the end of the step. Errors: those of memory_forecast and, if it is asked for, of
-// published_components.
+// All ranks run from 0 to the end of the step. Errors: those of memory_forecast.
 [[nodiscard]] Result<Forecast> step_forecast(const StepForecastInput& input,
                                              const StepForecastOptions& options = {});
 

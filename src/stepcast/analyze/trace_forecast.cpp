@@ -15,7 +15,6 @@ namespace {
 
 std::vector<Setting> settings_of(const TracePredictionOptions& options) {
   std::vector<Setting> settings;
-  if (options.published) settings.push_back({"published_algorithm", true});
   settings.push_back({"kernels", std::string{to_string(options.kernels)}});
   settings.push_back({"host", std::string{to_string(options.host)}});
   if (options.recorded_on != nullptr) settings.push_back({"recorded_on", options.recorded_on->name});

@@ -228,7 +228,6 @@ Result<Forecast> Session::predict(const PredictRequest& request, const Extras& e
       Forecast forecast,
       step_forecast({job.model, job.layout, *priced->platform, step, steps.pricer()},
                     {.explained = request.explained,
-                     .published = request.published,
                      .forecast = {.collectives = request.collectives, .path_steps = request.path_steps}}));
   if (request.job.settings.expert_load) {
     Layout balanced = job.layout;

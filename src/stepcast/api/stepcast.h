@@ -61,7 +61,6 @@ struct PredictRequest {
   std::vector<std::string> what_if;   // "nvlink=2x", see predict/what_if.h
   TrainingBudget budget;              // what training would cost
   bool explained = false;             // also the operations of every kind of layer
-  bool published = false;             // also the composition of the published method
   bool path_steps = false;            // every step of the critical path
   std::size_t collectives = 256;      // to list, those that cost most; 0 is all
   // Also the step as Chrome trace JSON, one rank of every class; compressed if the name ends in .gz.
@@ -149,10 +148,7 @@ struct PredictTraceRequest {
   std::string recompute{};
   double bucket_mb = 0;  // MiB that a bucket of gradients holds (predict/gradient_buckets.h); 0: as recorded
   std::string links_of{};  // platform whose links transfers go over; empty: those of the platform
-  std::vector<std::string> rank_platforms{};  // "2=fpga.json": rank 2 computes on that platform
-  // The published algorithm (predict/published_algorithm.h) instead of all of this: from execution traces, with
-  // overheads by its own rules from the profiler traces beside them, else those of the platform.
-  bool published_algorithm = false;
+  std::vector<std::string> rank_platforms{};                // "2=fpga.json": rank 2 computes on that platform
   bool path_steps = false;                                  // every step of the critical path
   std::size_t collectives = 256;                            // to list, those that cost most; 0 is all
   unsigned threads = 0;                                     // to read with; 0: one per hardware thread

@@ -15,8 +15,6 @@
 #include "stepcast/base/output_file.h"
 #include "stepcast/base/parallel.h"
 #include "stepcast/base/text.h"
-#include "stepcast/calibrate/overhead_fit.h"
-#include "stepcast/calibrate/published_overheads.h"
 #include "stepcast/describe/layout_choice.h"
 #include "stepcast/platform/platform_choice.h"
 #include "stepcast/predict/predicted_step.h"
@@ -37,7 +35,6 @@ namespace stepcast {
 
 using detail::check_chakra;
 using detail::check_pipeline;
-using detail::check_published;
 using detail::check_untimed;
 using detail::host_time_source;
 using detail::indexed_inputs;
@@ -124,37 +121,6 @@ std::optional<ForecastMemory> memory_of(const TraceSet& traces, const Platform* 
   return memory;
 }
 
-// By the published algorithm, from execution traces alone: with the platform's overheads.
-Result<TracePrediction> published_of(const std::vector<ExecutionTrace>& traces,
-                                     const TracePredictionOptions& how) {
-  HostOverheads overheads;
-  if (how.platform != nullptr) {
-    STEPCAST_ASSIGN(overheads, HostOverheads::of(*how.platform));
-  }
-  return predict_published(untimed_ranks(traces), overheads, how);
-}
-
-// The same with the overheads of the profiler traces beside them, extracted by the published rules.
-Result<TracePrediction> published_of(const TraceSet& traces, const TracePredictionOptions& how) {
-  STEPCAST_ASSIGN(const RecordedProgram recorded, rebuild_program(traces.inputs(), how.rebuild));
-  OverheadSamples samples;
-  std::vector<UntimedRank> ranks;
-  for (std::size_t r = 0; r < traces.ranks.size(); ++r) {
-    const RecordedStepFacts& facts = recorded.facts[r];
-    if (!traces.execution_traces[r]) {
-      return Error::at(recorded.files[r].profiler, "", "no execution trace belongs to this profiler trace")
-          .advice(
-              "the published algorithm reads the operators from execution traces; record them with "
-              "ExecutionTraceObserver");
-    }
-    samples.add(published_overheads(traces.ranks[r]));
-    ranks.push_back(
-        {&*traces.execution_traces[r], facts.rank, facts.step_us.start_us, facts.step_us.length_us()});
-  }
-  STEPCAST_ASSIGN(const HostOverheads overheads, published_host_overheads(samples));
-  return predict_published(ranks, overheads, how);
-}
-
 }  // namespace
 
 Result<Forecast> Session::predict(const PredictTraceRequest& request, const Extras& extras) const {
@@ -164,13 +130,7 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request, const Extr
   STEPCAST_TRY(apply_what_if(request.what_if, how.assumptions));
   how.rebuild.step = request.step;
   how.median_ranks = request.median_ranks;
-  how.published = request.published_algorithm;
   STEPCAST_TRY(read_changes(request, how));
-  if (how.published) {
-    STEPCAST_TRY(check_published(request));
-    how.kernels = KernelTimeSource::models;
-    how.host = HostTimeSource::overheads;
-  }
   STEPCAST_ASSIGN(const TraceListing listing,
                   list_traces(request.places, {.ranks = request.ranks, .ranks_from = request.ranks_from}));
   std::vector<std::filesystem::path> files_read = listing.files();
@@ -286,30 +246,19 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request, const Extr
     }
     STEPCAST_ASSIGN(const std::vector<ExecutionTrace> traces,
                     read_execution_traces(listing, {.ranks = request.ranks, .threads = request.threads}));
-    if (request.published_algorithm) {
-      STEPCAST_ASSIGN(const TracePrediction prediction, published_of(traces, how));
-      return forecast_of(prediction, listing.name, {});
-    }
     how.kernels = KernelTimeSource::models;
     how.host = HostTimeSource::overheads;
     STEPCAST_ASSIGN(const TracePrediction prediction, predict_untimed(untimed_ranks(traces), how));
     return forecast_of(prediction, listing.name, {});
   }
-  STEPCAST_ASSIGN(const TraceSet traces,
-                  read_trace_set(listing, trace_set_options(request, request.published_algorithm)));
+  STEPCAST_ASSIGN(const TraceSet traces, read_trace_set(listing, trace_set_options(request)));
   if (!request.recorded_on.empty()) {
     STEPCAST_ASSIGN(recorded_on, impl_->platform(request.recorded_on));
-  } else if (how.kernels == KernelTimeSource::ratio || changed ||
-             (request.published_algorithm && how.platform == nullptr)) {
+  } else if (how.kernels == KernelTimeSource::ratio || changed) {
     STEPCAST_ASSIGN(recorded_on, platform_that_recorded(traces));
   } else if (how.recompute != RecomputedPart::none) {  // for its memory alone
     Result<std::shared_ptr<const Platform>> machine = platform_that_recorded(traces);
     if (machine) recorded_on = *machine;
-  }
-  if (request.published_algorithm) {
-    if (how.platform == nullptr) how.platform = recorded_on.get();
-    STEPCAST_ASSIGN(const TracePrediction prediction, published_of(traces, how));
-    return forecast_of(prediction, traces.name, traces.notes);
   }
   how.recorded_on = recorded_on.get();
   std::optional<TraceSet> second;

@@ -11,7 +11,6 @@
 #include "stepcast/predict/batch_pair.h"
 #include "stepcast/predict/detail/block_edit.h"
 #include "stepcast/predict/gradient_buckets.h"
-#include "stepcast/predict/published_algorithm.h"
 #include "stepcast/predict/trace_changes.h"
 
 namespace stepcast {
@@ -324,28 +323,6 @@ Result<TracePrediction> predict_untimed(std::span<const UntimedRank> ranks,
   result.notes.emplace_back(
       "no profiler trace: host times are means of the platform's overheads, kernel times those of its "
       "models");
-  return result;
-}
-
-Result<TracePrediction> predict_published(std::span<const UntimedRank> ranks, const HostOverheads& overheads,
-                                          const TracePredictionOptions& options) {
-  if (options.platform == nullptr) {
-    return Error{"the published algorithm takes kernel times from models of a GPU"}.advice(
-        "name the platform that has it with --platform");
-  }
-  StepPricer prices{*options.platform, options.assumptions};
-  STEPCAST_ASSIGN(PublishedTraceStep published, published_step(ranks, overheads, prices));
-  TracePrediction result;
-  result.recorded = std::move(published.recorded);
-  result.costs = Costs{result.recorded.program};
-  result.coverage = std::move(published.coverage);
-  { STEPCAST_ASSIGN(static_cast<ReplayScores&>(result), score_replay(result.recorded, result.costs)); }
-  const Microseconds step{longest_step(result)};
-  result.step = {step, step, step, EstimateSource::fitted};
-  result.notes.emplace_back(
-      "the published algorithm (Lin et al., TPDS 2024) by its own rules; it gives no band, loads no data and "
-      "gives "
-      "work that it does not know no time. Kernel times are those of the platform's models");
   return result;
 }
 

@@ -7,8 +7,7 @@
 //   p.ranks[3].step.simulated_us               // of one rank; measured_us beside it
 //
 // Structure, order and learned delays are those of the record (trace/recorded_program.h); the times of GPU work
-// come from recorded_prices.h, those of the host from host_prices.h. predict_published() is the published algorithm
-// (Lin et al., TPDS 2024) with its own rules for both.
+// come from recorded_prices.h, those of the host from host_prices.h.
 #pragma once
 
 #include <cstdint>
@@ -69,7 +68,6 @@ struct TracePredictionOptions {
   // others, and what is wanted.
   std::vector<RecordedInput> second_inputs{};
   std::int64_t second_batch = 0;
-  bool published = false;  // what predict_published() was asked for; for reports
   // Work that was recorded without a time (Chakra traces) takes that of the platform's models.
   bool price_unrecorded = false;
 };
@@ -99,12 +97,6 @@ struct RepeatedStep {
 // TimePair::measured_us is 0.
 [[nodiscard]] Result<TracePrediction> predict_untimed(std::span<const UntimedRank> ranks,
                                                       const TracePredictionOptions& options);
-
-// By the published algorithm (published_algorithm.h) alone: kernel times of `platform`'s models, `overheads` by the
-// published rules. It gives no band. Errors: those of published_step(); no platform.
-[[nodiscard]] Result<TracePrediction> predict_published(std::span<const UntimedRank> ranks,
-                                                        const HostOverheads& overheads,
-                                                        const TracePredictionOptions& options);
 
 // The same of a Program that was made elsewhere (trace/graph_program.h). `at_batch`: times between recordings of two
 // batches (batch_pair.h), or null.

@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/operation/framework_ops.h"
-#include "stepcast/predict/detail/untimed_ranks.h"
+#include "stepcast/predict/untimed_ranks.h"
 #include "stepcast/trace/traced_operations.h"
 
 namespace stepcast {
@@ -134,7 +134,7 @@ class RankBuilder {
     return Ok{};
   }
 
-  [[nodiscard]] const std::vector<detail::JoinedTask>& collectives() const { return collectives_; }
+  [[nodiscard]] const std::vector<JoinedTask>& collectives() const { return collectives_; }
   [[nodiscard]] TaskId last_cpu() const { return last_cpu_; }
   BlockBuilder take() { return std::move(block_); }
 
@@ -348,23 +348,23 @@ class RankBuilder {
   std::vector<TaskId> awaited_;                           // by the next piece of computation
   std::unordered_map<std::int64_t, TaskId> written_by_;   // [storage] -> collective
   std::unordered_map<std::int64_t, TaskId> by_sequence_;  // of collectives
-  std::vector<detail::JoinedTask> collectives_;
+  std::vector<JoinedTask> collectives_;
 };
 
 }  // namespace
 
 Result<RecordedProgram> untimed_program(std::span<const UntimedRank> ranks, const LaunchTable& launches) {
-  STEPCAST_ASSIGN(const RankGroup all, detail::all_ranks(ranks));
+  STEPCAST_ASSIGN(const RankGroup all, all_ranks(ranks));
   RecordedProgram out;
-  std::vector<detail::UntimedBlock> blocks;
+  std::vector<UntimedBlock> blocks;
   for (const UntimedRank& rank : ranks) {
     RankBuilder builder{out.program, rank, launches};
     STEPCAST_TRY(builder.run(all));
-    std::vector<detail::JoinedTask> collectives = builder.collectives();
+    std::vector<JoinedTask> collectives = builder.collectives();
     const TaskId last = builder.last_cpu();
     blocks.push_back({builder.take(), std::move(collectives), last});
   }
-  STEPCAST_TRY(detail::join_untimed(ranks, std::move(blocks), out));
+  STEPCAST_TRY(join_untimed(ranks, std::move(blocks), out));
   return out;
 }
 

@@ -26,7 +26,6 @@ PredictTraceRequest with(const Change& change) {
 TEST(TraceRequest, TimelinesOfPipelinesHaveNoOperators) {
   const std::vector<std::pair<std::string_view, Change>> flags{
       {"--second-trace", [](auto& r) { r.second_places = {"other"}; }},
-      {"--published-algorithm", [](auto& r) { r.published_algorithm = true; }},
       {"--kernels", [](auto& r) { r.kernels = "models"; }},
       {"--host overheads", [](auto& r) { r.host = "overheads"; }},
       {"--recorded-on", [](auto& r) { r.recorded_on = "dgx-a100"; }},
@@ -59,7 +58,6 @@ TEST(TraceRequest, TimelinesOfPipelinesHaveNoOperators) {
 
 TEST(TraceRequest, ChakraTracesHaveOneStep) {
   const std::vector<std::pair<std::string_view, Change>> flags{
-      {"--published-algorithm", [](auto& r) { r.published_algorithm = true; }},
       {"--second-trace", [](auto& r) { r.second_places = {"other"}; }},
       {"--step", [](auto& r) { r.step = 3; }},
       {"--all-steps", [](auto& r) { r.spread.all_steps = true; }},

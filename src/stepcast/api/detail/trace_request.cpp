@@ -49,33 +49,11 @@ Result<HostTimeSource> host_time_source(const PredictTraceRequest& request) {
   return Error::at("", "host").found(fmt::format("`{}`", request.host)).expected("recorded or overheads");
 }
 
-Status check_published(const PredictTraceRequest& request) {
-  const auto refuse = [](std::string_view flag) {
-    return Error{
-        fmt::format("--published-algorithm goes by its own rules; {} changes something it does not have",
-                    flag)}
-        .advice("leave one of the two out");
-  };
-  if (!request.kernels.empty() && request.kernels != "models") return refuse("--kernels");
-  if (!request.what_if.empty()) return refuse("--what-if");
-  if (request.median_ranks) return refuse("--like-median-rank");
-  if (request.batch > 0) return refuse("--batch");
-  if (!request.dtype.empty()) return refuse("--dtype");
-  if (request.data_parallel_ranks > 0) return refuse("--data-parallel-ranks");
-  if (!request.overlap.empty()) return refuse("--overlap");
-  if (request.bucket_mb > 0) return refuse("--bucket-size-mb");
-  if (!request.recompute.empty()) return refuse("--recompute");
-  if (!request.links_of.empty()) return refuse("--links-of");
-  if (!request.rank_platforms.empty()) return refuse("--rank-platform");
-  return Ok{};
-}
-
 Status check_pipeline(const PredictTraceRequest& request, const std::filesystem::path& file) {
   Status operators = refuse_first(
       "a timeline of a pipeline", "names no operators and no kernels",
       "leave it out; --what-if, --overlap, --like-median-rank, --step and --scenarios change what is there",
       {{"--second-trace", !request.second_places.empty()},
-       {"--published-algorithm", request.published_algorithm},
        {"--kernels", !request.kernels.empty() && request.kernels != "recorded"},
        {"--host overheads", request.host != "recorded"},
        {"--recorded-on", !request.recorded_on.empty()},
@@ -98,8 +76,7 @@ Status check_pipeline(const PredictTraceRequest& request, const std::filesystem:
 Status check_chakra(const PredictTraceRequest& request) {
   return refuse_first("Chakra traces hold", "one step without marks and no operators of PyTorch",
                       "leave it out, or give profiler traces of the same ranks",
-                      {{"--published-algorithm", request.published_algorithm},
-                       {"--second-trace", !request.second_places.empty()},
+                      {{"--second-trace", !request.second_places.empty()},
                        {"--step", request.step.has_value()},
                        {"--all-steps", request.spread.all_steps}});
 }

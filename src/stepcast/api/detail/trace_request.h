@@ -18,8 +18,6 @@ namespace stepcast::detail {
 // "2=fpga.json"
 [[nodiscard]] Result<std::pair<std::int32_t, std::string>> parse_rank_platform(const std::string& text);
 
-// What the published algorithm has no place for.
-[[nodiscard]] Status check_published(const PredictTraceRequest& request);
 // What timelines of pipelines, Chakra traces and execution traces alone do not hold, flag by flag.
 [[nodiscard]] Status check_pipeline(const PredictTraceRequest& request, const std::filesystem::path& file);
 [[nodiscard]] Status check_chakra(const PredictTraceRequest& request);

@@ -1,0 +1,37 @@
+// The program `stepcast`: its verbs, and what its help says around them.
+#include "command_line.h"
+#include "in_process.h"
+#include "verbs.h"
+
+namespace stepcast::cli {
+
+Program stepcast_program() {
+  return {
+      .name = "stepcast",
+      .description =
+          "stepcast forecasts the time of one training iteration of machine-learning jobs on many GPUs.",
+      .footer =
+          "First steps:\n"
+          "  stepcast predict --model llama-3-8b --gpus 8     a forecast; `stepcast models`, `stepcast "
+          "platforms`\n"
+          "  stepcast replay examples/dlrm_4gpu               recorded ranks (in a checkout)\n"
+          "  source <(stepcast completion bash)               completion, also for zsh\n"
+          "Exit codes: 0 done, 1 the machine failed, 2 the input cannot be used, 3 `predict --require-fit` "
+          "and it does\n"
+          "not fit, 4 `compare --fail-above` and they differ by more.",
+      .verbs = {
+#define STEPCAST_VERB(name) name##_verb(),
+#include "verbs.def"  // NOLINT(bugprone-suspicious-include): a list that is read twice
+#undef STEPCAST_VERB
+      }};
+}
+
+int run_command_line(int argc, const char* const* argv) {
+  return run_command_line(stepcast_program(), argc, argv);
+}
+
+VerbOutcome run_verb(const std::vector<std::string>& words, const VerbListener& listener) {
+  return run_verb(stepcast_program(), words, listener);
+}
+
+}  // namespace stepcast::cli

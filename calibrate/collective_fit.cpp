@@ -1,0 +1,192 @@
+#include "calibrate/collective_fit.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "stepcast/base/statistics.h"
+
+#include "calibrate/detail/curve_band.h"
+#include "calibrate/detail/residual_smoother.h"
+
+namespace stepcast {
+namespace {
+
+// Curves of dtypes that differ less are one curve, ln.
+constexpr double kDtypeDiffers = 0.03;
+
+// Six digits say more than any measurement knows, and keep files short.
+double rounded(double v) {
+  if (v == 0 || !std::isfinite(v)) return v;
+  const double unit = std::pow(10.0, std::floor(std::log10(std::abs(v))) - 5);
+  return unit >= 1 ? std::round(v / unit) * unit : std::round(v / unit) / std::round(1 / unit);
+}
+
+std::size_t distinct_sizes(std::span<const CollectiveSample> samples) {
+  std::set<double> sizes;
+  for (const CollectiveSample& s : samples) sizes.insert(s.message_bytes);
+  return sizes.size();
+}
+
+}  // namespace
+
+std::string measuring_command(CollectiveOp op, std::uint32_t n_nodes, std::uint32_t gpus_per_node) {
+  std::string_view program = to_string(op);
+  if (op == CollectiveOp::all_to_all) program = "alltoall";
+  if (op == CollectiveOp::send_receive) program = "sendrecv";
+  if (n_nodes <= 1) {
+    return fmt::format("{}_perf -b 8 -e 4G -f 2 -g {}", program, gpus_per_node);
+  }
+  return fmt::format("mpirun -np {} -N {} {}_perf -b 8 -e 4G -f 2 -g 1", n_nodes * gpus_per_node,
+                     gpus_per_node, program);
+}
+
+const TimeCurve& CollectiveFit::curve(DType dtype) const {
+  for (const Fitted& f : fitted_) {
+    if (f.dtype == dtype && dtype != DType::unknown) return f.curve;
+  }
+  return fitted_.front().curve;
+}
+
+std::vector<CollectiveCurve> CollectiveFit::records(const Provenance& provenance) const {
+  std::vector<CollectiveCurve> result;
+  for (const Fitted& f : fitted_) {
+    if (f.dtype != DType::unknown) {
+      double largest = 0;
+      for (std::size_t i = 0; i < f.knots_log2.size(); ++i) {
+        largest = std::max(largest, std::abs(f.knots_ln_us[i] - fitted_.front().knots_ln_us[i]));
+      }
+      if (fitted_.size() == 2 || largest < kDtypeDiffers) continue;
+    }
+    CollectiveCurve record;
+    record.collective = collective_;
+    record.dtype = f.dtype;
+    record.n_nodes = n_nodes_;
+    record.gpus_per_node = gpus_per_node_;
+    record.n_ranks = n_ranks_;
+    record.published = published.record();
+    record.improved = form.record();
+    for (std::size_t i = 0; i < f.knots_log2.size(); ++i) {
+      record.knots.push_back({std::round(std::exp2(f.knots_log2[i])), rounded(std::exp(f.knots_ln_us[i]))});
+    }
+    for (CurveForm* curve_form : {&record.published, &record.improved}) {
+      for (auto& [parameter, value] : curve_form->parameters) value = rounded(value);
+    }
+    record.residuals = residuals_;
+    for (ResidualQuantiles& q : record.residuals) {
+      q.message_bytes_min = std::round(q.message_bytes_min);
+      q.message_bytes_max = std::round(q.message_bytes_max);
+      for (double* v : {&q.log_p10, &q.log_p50, &q.log_p90}) *v = std::round(*v * 1e5) / 1e5;
+    }
+    record.provenance = provenance;
+    record.provenance.source = FigureSource::fitted;
+    record.provenance.n_rows = n_samples;
+    record.provenance.error = {{"mape_pct", rounded(mape_pct)},
+                               {"p90_ape_pct", rounded(p90_ape_pct)},
+                               {"form_mape_pct", rounded(form_mape_pct)}};
+    record.provenance.range = {{"message_bytes_min", std::round(std::exp2(measured_from))},
+                               {"message_bytes_max", std::round(std::exp2(measured_to))}};
+    result.push_back(std::move(record));
+  }
+  return result;
+}
+
+Result<CollectiveFit> fit_collective(const CollectiveMeasurements& measurements,
+                                     const CollectiveFitOptions& options) {
+  const std::span<const CollectiveSample> samples = measurements.samples;
+  const std::size_t n_sizes = distinct_sizes(samples);
+  if (n_sizes < std::max<std::size_t>(options.min_sizes, 2)) {
+    return Error{fmt::format("{} cannot be fitted", measurements.name())}
+        .found(fmt::format("{} message size{}", n_sizes, n_sizes == 1 ? "" : "s"))
+        .expected(fmt::format("at least {}", std::max<std::size_t>(options.min_sizes, 2)))
+        .advice(fmt::format(
+            "measure with `{}`",
+            measuring_command(measurements.collective, measurements.n_nodes, measurements.gpus_per_node)));
+  }
+  const double factor = bus_factor(measurements.collective, measurements.n_ranks);
+  CollectiveFit fit;
+  fit.collective_ = measurements.collective;
+  fit.n_nodes_ = measurements.n_nodes;
+  fit.gpus_per_node_ = measurements.gpus_per_node;
+  fit.n_ranks_ = measurements.n_ranks;
+  fit.n_samples = samples.size();
+  fit.n_sizes = n_sizes;
+  fit.form = fit_startup_form(samples, factor);
+  fit.published = fit_published_form(samples, factor);
+
+  std::vector<DType> dtypes;
+  for (const CollectiveSample& s : samples) {
+    if (std::find(dtypes.begin(), dtypes.end(), s.dtype) == dtypes.end()) dtypes.push_back(s.dtype);
+  }
+  std::sort(dtypes.begin(), dtypes.end());
+  const std::vector<detail::CurvePoint> points =
+      detail::join_samples(samples, detail::kResidualBinsPerOctave, dtypes);
+  std::vector<double> over;
+  for (const detail::CurvePoint& p : points) over.push_back(p.y - fit.form.ln_time_us(p.x));
+  const detail::ResidualSmoother smoother{points, over, dtypes.size() > 1};
+
+  double x_min = points.front().x, x_max = points.front().x;
+  for (const CollectiveSample& s : samples) {
+    x_min = std::min(x_min, std::log2(s.message_bytes));
+    x_max = std::max(x_max, std::log2(s.message_bytes));
+  }
+  fit.measured_from = x_min;
+  fit.measured_to = x_max;
+  fit.residuals_ = detail::left_out_band({.samples = samples,
+                                          .dtypes = dtypes,
+                                          .points = points,
+                                          .smoother = smoother,
+                                          .form = fit.form,
+                                          .factor = factor});
+
+  // Knots: on the grid of powers of two where measurements usually lie, at most as many as a shipped file may
+  // have.
+  double step = 0.25;
+  while (std::floor((x_max - x_min) / step) + 3 > static_cast<double>(kMaxShippedKnots)) step *= 2;
+  std::vector<double> grid{x_min};
+  for (double x = std::ceil(x_min / step + 0.01) * step; x < x_max - 0.01 * step; x += step)
+    grid.push_back(x);
+  if (x_max > x_min) grid.push_back(x_max);
+  const auto tabulate = [&](DType dtype, auto residual_at) {
+    std::vector<double> ln_us;
+    for (const double x : grid) ln_us.push_back(fit.form.ln_time_us(x) + residual_at(x));
+    make_non_decreasing(ln_us);
+    const CurveParts parts{grid, ln_us, &fit.form, fit.residuals_, x_min, x_max};
+    fit.fitted_.push_back({dtype, grid, std::move(ln_us), time_curve(parts)});
+  };
+  const auto mean_over_dtypes = [&](double x) {
+    double sum = 0;
+    for (std::size_t d = 0; d < dtypes.size(); ++d) sum += smoother.at(x, d);
+    return sum / static_cast<double>(dtypes.size());
+  };
+  tabulate(DType::unknown, mean_over_dtypes);
+  for (std::size_t d = 0; d < dtypes.size(); ++d) {
+    if (dtypes[d] == DType::unknown) continue;
+    tabulate(dtypes[d], [&](double x) { return smoother.at(x, d); });
+  }
+
+  std::vector<double> errors;
+  double form_error = 0;
+  std::map<double, std::vector<double>> by_size;
+  for (const CollectiveSample& s : samples) {
+    const double fitted = fit.curve(s.dtype).at(Bytes{s.message_bytes}).time.value();
+    errors.push_back(100 * std::abs(fitted - s.time_us) / s.time_us);
+    form_error += 100 * std::abs(fit.form.time(Bytes{s.message_bytes}).value() - s.time_us) / s.time_us;
+    if (std::abs(std::log(fitted / s.time_us)) > options.outlier_ln) ++fit.n_outliers;
+    by_size[s.message_bytes].push_back(s.time_us);
+  }
+  const auto n = static_cast<double>(errors.size());
+  for (const double e : errors) fit.mape_pct += e / n;
+  fit.form_mape_pct = form_error / n;
+  std::sort(errors.begin(), errors.end());
+  fit.p90_ape_pct = errors[static_cast<std::size_t>(0.9 * (n - 1))];
+  for (auto& [bytes, times] : by_size) {
+    fit.points.push_back({bytes, median(std::move(times)), fit.curve().at(Bytes{bytes}).time.value()});
+  }
+  return fit;
+}
+
+}  // namespace stepcast

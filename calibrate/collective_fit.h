@@ -1,0 +1,78 @@
+// Fits the curve of one collective on one group of ranks to its measurements.
+//
+// Two layers. First the form StartupForm, by robust regularised least squares on ln(time). Then what the form
+// leaves over, smoothed over the logarithm of the size (a Gaussian process with a Matern-3/2 kernel: protocol
+// changes are kinks that no short formula has), and per dtype where several were measured. How far each
+// octave lies from what the others say, form and smoother refitted without it, gives the p10-p90 band.
+//
+//   STEPCAST_ASSIGN(const CollectiveFit fit, fit_collective(measurements));
+//   Estimate t = fit.curve(DType::fp16).at(Bytes{1 << 20});
+//   platform.set(fit.records()[0]);
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "stepcast/base/result.h"
+#include "stepcast/cost/collective_curve.h"
+#include "stepcast/platform/platform.h"
+
+#include "calibrate/collective_measurements.h"
+#include "calibrate/curve_form_fit.h"
+
+namespace stepcast {
+
+struct CollectiveFitOptions {
+  // Fewer distinct sizes than this cannot be fitted.
+  std::size_t min_sizes = 4;
+  // A sample further than this from the curve, in ln(time), is reported as an outlier. (The robust fit has
+  // given it little weight already.)
+  double outlier_ln = 0.7;
+};
+
+// Measured against fitted, one line per size.
+struct FitPoint {
+  double message_bytes = 0, measured_us = 0, fitted_us = 0;
+};
+
+class CollectiveFit {
+ public:
+  StartupForm form;                           // ours
+  SigmoidForm published;                      // the published form, by its published procedure
+  double measured_from = 0, measured_to = 0;  // log2 bytes
+  std::uint64_t n_samples = 0, n_sizes = 0, n_outliers = 0;
+  // Of the samples: mean and 90th percentile of |fitted - measured| / measured, in percent.
+  double mape_pct = 0, p90_ape_pct = 0, form_mape_pct = 0;
+  std::vector<FitPoint> points;  // medians by size
+
+  // The curve for a dtype; for one that was not measured, the one for all.
+  [[nodiscard]] const TimeCurve& curve(DType dtype = DType::unknown) const;
+  // Records for a platform file: one for all dtypes, and one for each dtype that differs by more than 3 %.
+  // Knots are values of the smooth curve, never measurements.
+  [[nodiscard]] std::vector<CollectiveCurve> records(const Provenance& provenance) const;
+
+ private:
+  friend Result<CollectiveFit> fit_collective(const CollectiveMeasurements&, const CollectiveFitOptions&);
+  struct Fitted {
+    DType dtype;
+    std::vector<double> knots_log2, knots_ln_us;
+    TimeCurve curve;
+  };
+  std::vector<Fitted> fitted_;  // [0] for all dtypes
+  std::vector<ResidualQuantiles> residuals_;
+  CollectiveOp collective_ = CollectiveOp::unknown;
+  std::uint32_t n_nodes_ = 1, gpus_per_node_ = 1, n_ranks_ = 1;
+};
+
+[[nodiscard]] Result<CollectiveFit> fit_collective(const CollectiveMeasurements& measurements,
+                                                   const CollectiveFitOptions& options = {});
+
+// "all_reduce_perf -b 8 -e 1G -f 2 -g 8": what to run to get measurements of this group.
+[[nodiscard]] std::string measuring_command(CollectiveOp op, std::uint32_t n_nodes,
+                                            std::uint32_t gpus_per_node);
+
+}  // namespace stepcast

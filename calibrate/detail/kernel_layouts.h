@@ -1,0 +1,76 @@
+// The layouts of files with measured kernels, one reader each. docs/kernels.md lists their columns.
+//
+// A new layout is one function here and one line in kernel_layouts().
+#pragma once
+
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stepcast/base/csv_rows.h"
+#include "stepcast/base/result.h"
+#include "stepcast/operation/operation.h"
+
+#include "calibrate/kernel_measurements.h"
+
+namespace stepcast::detail {
+
+struct KernelLayout {
+  std::string_view name;
+  bool (*is_meant)(const CsvRows& header);  // the columns say so, complete or not
+  std::vector<std::string_view> needed;
+  std::vector<std::string_view> optional;  // read where they are
+  Status (*read)(CsvRows& rows, const KernelLayout& layout, KernelMeasurements& out);
+};
+
+// Ordered: the first that is meant reads the file.
+[[nodiscard]] std::span<const KernelLayout> kernel_layouts();
+
+// gpu, op, direction, dtype, ...: the project's own schema.
+[[nodiscard]] KernelLayout own_kernel_layout();
+// operator, fwd_time_us, bwd_time_us, ...: transformer operators per tensor-parallel rank.
+[[nodiscard]] KernelLayout operators_layout();
+[[nodiscard]] KernelLayout gemm_layout();
+[[nodiscard]] KernelLayout attention_layout();
+[[nodiscard]] KernelLayout matmul_layout();
+[[nodiscard]] KernelLayout vector_layout();
+[[nodiscard]] KernelLayout convolution_layout();
+[[nodiscard]] KernelLayout efficiency_layout();
+
+// Adds the measurements of the rows of one file.
+class MeasurementSink {
+ public:
+  MeasurementSink(const CsvRows& rows, const KernelLayout& layout, KernelMeasurements& out);
+
+  // The time in this cell, nothing where it is empty; what is not above 0 is an error.
+  [[nodiscard]] Result<std::optional<Microseconds>> time(std::string_view column) const;
+  // The time of `operation` in this row; an error where the shape cannot be. Fills in what is the same in all
+  // layouts.
+  [[nodiscard]] Status add(KernelMeasurement measurement) const;
+  // Counts a row that is left out.
+  void skip(std::string_view what, std::string_view why) const;
+  // As the cell says; an error if it is no element type, `otherwise` where there is no such column.
+  [[nodiscard]] Result<DType> dtype(DType otherwise = DType::unknown) const;
+  [[nodiscard]] Result<std::string> text(std::string_view column) const;
+
+ private:
+  const CsvRows& rows_;
+  KernelMeasurements& out_;
+  std::vector<std::size_t> identity_;  // columns whose cells tell a row from others
+};
+
+// How many tensors an element-wise function reads: 2 for those of two tensors.
+[[nodiscard]] float tensors_read(ElementwiseFunction function);
+[[nodiscard]] std::optional<ElementwiseFunction> parse_elementwise_function(std::string_view text);
+
+// Extents of an image that are no image: their sums must not leave 63 bits.
+[[nodiscard]] Status check_convolution(const CsvRows& rows, const ConvolutionShape& shape);
+
+// An Error that says which of the `needed` columns the header lacks, and where it has it in another unit.
+[[nodiscard]] Status check_columns(const CsvRows& rows, std::span<const std::string_view> needed,
+                                   std::string_view layout);
+
+}  // namespace stepcast::detail

@@ -1,0 +1,447 @@
+#include "calibrate/detail/kernel_trainer.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <numeric>
+#include <random>
+#include <unordered_map>
+#include <utility>
+
+#include "stepcast/base/statistics.h"
+#include "stepcast/base/stop.h"
+#include "stepcast/cost/families/record_numbers.h"
+
+#include "calibrate/detail/perceptron_training.h"
+#include "calibrate/detail/reference_fit.h"
+#include "calibrate/detail/table_fit.h"
+#include "calibrate/detail/tree_training.h"
+
+namespace stepcast::detail {
+namespace {
+
+constexpr std::size_t kFolds = 3;
+// Below so many shapes nothing but the constants of the reference is fitted; below the second number no
+// trees.
+constexpr std::size_t kLeastForLearning = 12, kLeastForTrees = 40;
+// Networks are trained on at most so many shapes: what their training may cost.
+constexpr std::size_t kMostForNetwork = 500;
+// A costlier correction has to be better by this share of the error.
+constexpr double kWorthIt = 0.97;
+constexpr double kLeafScale = 1e-4;
+constexpr std::size_t kMostKnotsOfBand = 6, kLeastRowsPerKnot = 60;
+// The largest rows, held out to see how errors grow outside of the measured sizes.
+constexpr double kOuterShell = 0.2;
+constexpr double kErrorFloor = 4e-4;  // of the geometric mean error, as published
+
+// Rows of one shape are one point with their count as weight.
+struct Points {
+  std::vector<const Operation*> operations;
+  std::vector<double> log_us;       // median
+  std::vector<float> weight;        // number of rows
+  std::vector<double> model_size;   // least of the rows
+  std::vector<std::size_t> of_row;  // index of the point of each row
+};
+
+Points join_shapes(const KernelRows& rows) {
+  struct Hash {
+    std::size_t operator()(const Operation* o) const { return hash_of(*o); }
+  };
+  struct Equal {
+    bool operator()(const Operation* a, const Operation* b) const { return *a == *b; }
+  };
+  Points points;
+  std::unordered_map<const Operation*, std::size_t, Hash, Equal> index;
+  std::vector<std::vector<double>> times;
+  for (std::size_t i = 0; i < rows.operations.size(); ++i) {
+    const auto [entry, is_new] = index.try_emplace(rows.operations[i], points.operations.size());
+    if (is_new) {
+      points.operations.push_back(rows.operations[i]);
+      points.model_size.push_back(rows.model_size[i]);
+      times.emplace_back();
+    }
+    times[entry->second].push_back(rows.log_us[i]);
+    points.model_size[entry->second] = std::min(points.model_size[entry->second], rows.model_size[i]);
+    points.of_row.push_back(entry->second);
+  }
+  for (std::vector<double>& t : times) {
+    points.weight.push_back(static_cast<float>(t.size()));
+    points.log_us.push_back(median(std::move(t)));
+  }
+  return points;
+}
+
+// Features of all points and what is to be learned from them.
+struct Table {
+  std::size_t n_features = 0;
+  std::vector<float> x;  // point by point
+  std::vector<float> target;
+  std::vector<float> weight;
+
+  [[nodiscard]] Table rows(std::span<const std::size_t> chosen) const {
+    Table out;
+    out.n_features = n_features;
+    for (const std::size_t i : chosen) {
+      out.x.insert(out.x.end(), x.begin() + static_cast<std::ptrdiff_t>(i * n_features),
+                   x.begin() + static_cast<std::ptrdiff_t>((i + 1) * n_features));
+      out.target.push_back(target[i]);
+      out.weight.push_back(weight[i]);
+    }
+    return out;
+  }
+};
+
+using Learner = std::function<Result<std::vector<Correction>>(const Table&)>;
+struct Candidate {
+  std::string name;
+  Learner learn;
+  // Candidates before this one whose mean it is: nothing has to be trained to know how well it does.
+  std::vector<std::size_t> mean_of;
+};
+
+Learner tree_learner(BoosterOptions options) {
+  return [options](const Table& t) -> Result<std::vector<Correction>> {
+    STEPCAST_ASSIGN(EncodedTrees trees, train_trees(t.x, t.n_features, t.target, t.weight, options));
+    STEPCAST_ASSIGN(
+        GradientTrees decoded,
+        GradientTrees::decode(shortened(std::move(trees), t.x, t.n_features, kLeafScale), t.n_features));
+    std::vector<Correction> out;
+    out.push_back({1, std::move(decoded)});
+    return out;
+  };
+}
+
+Learner network_learner(const PerceptronOptions& options) {
+  return [options](const Table& t) -> Result<std::vector<Correction>> {
+    STEPCAST_ASSIGN(
+        Perceptron network,
+        Perceptron::make(train_perceptron(t.x, t.n_features, t.target, t.weight, options), t.n_features));
+    std::vector<Correction> out;
+    out.push_back({1, std::move(network)});
+    return out;
+  };
+}
+
+Learner table_learner(std::vector<std::size_t> axes, std::size_t knots) {
+  return [axes = std::move(axes), knots](const Table& t) -> Result<std::vector<Correction>> {
+    STEPCAST_ASSIGN(
+        GridTable table,
+        GridTable::make(fit_table(t.x, t.n_features, t.target, t.weight, axes, knots), t.n_features));
+    std::vector<Correction> out;
+    out.push_back({1, std::move(table)});
+    return out;
+  };
+}
+
+// The mean of two.
+Learner blend(Learner a, Learner b) {
+  return [a = std::move(a), b = std::move(b)](const Table& t) -> Result<std::vector<Correction>> {
+    STEPCAST_ASSIGN(std::vector<Correction> out, a(t));
+    STEPCAST_ASSIGN(std::vector<Correction> second, b(t));
+    for (Correction& correction : second) out.push_back(std::move(correction));
+    for (Correction& correction : out) correction.weight *= 0.5;
+    return out;
+  };
+}
+
+std::vector<Candidate> candidates_for(KernelFeatureSet set, std::size_t n_points, std::uint64_t seed) {
+  std::vector<Candidate> all;
+  all.push_back({"reference",
+                 [](const Table&) -> Result<std::vector<Correction>> { return std::vector<Correction>{}; }});
+  if (n_points < kLeastForLearning) return all;
+  if (set == KernelFeatureSet::rows) {
+    all.push_back({"table", table_learner({3, 1}, 16), {}});
+  } else if (set == KernelFeatureSet::elements) {
+    all.push_back({"table", table_learner({0, 1}, 16), {}});
+  }
+  if (n_points < kLeastForTrees) return all;
+  PerceptronOptions network;
+  network.seed = seed;
+  const std::size_t network_index = all.size();
+  if (n_points <= kMostForNetwork) all.push_back({"perceptron", network_learner(network), {}});
+  if (have_xgboost()) {
+    const auto tree_seed = static_cast<std::uint32_t>(seed & 0x7fffffffU);
+    const Learner small = tree_learner({.rounds = 60, .depth = 4, .learning_rate = 0.15, .seed = tree_seed});
+    const Learner large = tree_learner({.rounds = 64, .depth = 6, .learning_rate = 0.18, .seed = tree_seed});
+    all.push_back({"trees on ratio, small", small, {}});
+    all.push_back({"trees on ratio", large, {}});
+    if (n_points <= kMostForNetwork)
+      all.push_back(
+          {"perceptron and trees", blend(network_learner(network), large), {network_index, all.size() - 1}});
+  }
+  return all;
+}
+
+std::vector<double> predictions(const std::vector<Correction>& corrections, const Table& t) {
+  std::vector<double> out(t.target.size(), 0.0);
+  for (const Correction& c : corrections) {
+    std::visit([&](const auto& learned) { learned.add(t.x, t.n_features, c.weight, out); }, c.learned);
+  }
+  return out;
+}
+
+// Predicted corrections of all points, each by a model that did not see it.
+Result<std::vector<double>> held_out(const Learner& learn, const Table& all,
+                                     const std::vector<std::size_t>& fold_of) {
+  std::vector<double> out(all.target.size(), 0.0);
+  for (std::size_t fold = 0; fold < kFolds; ++fold) {
+    STEPCAST_TRY(not_stopped());
+    std::vector<std::size_t> train, test;
+    for (std::size_t i = 0; i < fold_of.size(); ++i) (fold_of[i] == fold ? test : train).push_back(i);
+    STEPCAST_ASSIGN(const std::vector<Correction> corrections, learn(all.rows(train)));
+    const std::vector<double> predicted = predictions(corrections, all.rows(test));
+    for (std::size_t i = 0; i < test.size(); ++i) out[test[i]] = predicted[i];
+  }
+  return out;
+}
+
+struct Errors {
+  double mape = 0, gmae = 0;
+};
+
+// `residual`: ln(measured / predicted)
+Errors errors_of(const std::vector<double>& residual) {
+  Errors out;
+  for (const double r : residual) {
+    const double ape = std::abs(std::exp(-r) - 1);
+    out.mape += ape;
+    out.gmae += std::log(ape + kErrorFloor);
+  }
+  const double n = static_cast<double>(std::max<std::size_t>(residual.size(), 1));
+  out.mape = out.mape / n * 100;
+  out.gmae = std::exp(out.gmae / n) * 100;
+  return out;
+}
+
+void fit_band(ResidualBand& band, const std::vector<double>& log_predicted,
+              const std::vector<double>& residual) {
+  std::vector<std::size_t> order(residual.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return log_predicted[a] < log_predicted[b]; });
+  const std::size_t n = order.size();
+  const std::size_t knots = std::clamp<std::size_t>(n / kLeastRowsPerKnot, 1, kMostKnotsOfBand);
+  for (std::size_t k = 0; k < knots; ++k) {
+    const std::size_t begin = k * n / knots, end = (k + 1) * n / knots;
+    std::vector<double> part;
+    for (std::size_t i = begin; i < end; ++i) part.push_back(residual[order[i]]);
+    std::sort(part.begin(), part.end());
+    const double at = rounded(log_predicted[order[(begin + end) / 2]], 6);
+    if (!band.log_time.empty() && at <= band.log_time.back()) continue;
+    band.log_time.push_back(at);
+    band.low.push_back(rounded(std::min(future_quantile(part, 0.1), -1e-4), 4));
+    band.high.push_back(rounded(std::max(future_quantile(part, 0.9), 1e-4), 4));
+  }
+}
+
+// Fills range and typical values, and puts these in the place of unknown features.
+void fit_range(FittedKernel& kernel, Table& t) {
+  const std::size_t n = t.target.size();
+  for (std::size_t f = 0; f < t.n_features; ++f) {
+    std::vector<double> known;
+    for (std::size_t i = 0; i < n; ++i) {
+      const float x = t.x[i * t.n_features + f];
+      if (!std::isnan(x)) known.push_back(static_cast<double>(x));
+    }
+    const auto typical = static_cast<float>(rounded(median(known), 5));
+    float low = typical, high = typical;
+    for (std::size_t i = 0; i < n; ++i) {
+      float& x = t.x[i * t.n_features + f];
+      if (std::isnan(x)) x = typical;
+      low = std::min(low, x);
+      high = std::max(high, x);
+    }
+    kernel.typical.push_back(typical);
+    kernel.low.push_back(low);
+    kernel.high.push_back(high);
+  }
+}
+
+// Whole values of the size of the model in one fold each; nothing where rows do not say it.
+std::vector<std::size_t> folds_of_model_sizes(const std::vector<double>& model_size) {
+  std::vector<double> distinct = model_size;
+  std::sort(distinct.begin(), distinct.end());
+  distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+  if (distinct.size() < 2 * kFolds || distinct.front() <= 0) return {};
+  std::vector<std::size_t> folds;
+  for (const double size : model_size) {
+    const auto at = std::lower_bound(distinct.begin(), distinct.end(), size) - distinct.begin();
+    folds.push_back(static_cast<std::size_t>(at) % kFolds);
+  }
+  return folds;
+}
+
+// Holds out the points of the largest models, or the longest where models are not known: how far off is the
+// chosen learner outside of what it saw?
+Status fit_outside(ResidualBand& band, KernelFeatureSet kernel_features, const Learner& learn, const Table& t,
+                   const Points& points) {
+  const std::size_t n = t.target.size();
+  std::vector<double> size = points.model_size;
+  std::vector<double> distinct = size;
+  std::sort(distinct.begin(), distinct.end());
+  distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+  if (distinct.size() < 4 || distinct.front() <= 0) size = points.log_us;
+  std::vector<double> sorted = size;
+  std::sort(sorted.begin(), sorted.end());
+  const double limit = sorted[static_cast<std::size_t>((1 - kOuterShell) * static_cast<double>(n))];
+  std::vector<std::size_t> train, test;
+  for (std::size_t i = 0; i < n; ++i) (size[i] >= limit ? test : train).push_back(i);
+  const double in_low = *std::min_element(band.low.begin(), band.low.end());
+  const double in_high = *std::max_element(band.high.begin(), band.high.end());
+  band.outside_low = in_low;
+  band.outside_high = in_high;
+  band.outside_distance = 0.3;
+  if (train.size() < kLeastForLearning || test.size() < kLeastForLearning) {
+    // Nothing was seen: twice the width.
+    band.outside_low *= 2;
+    band.outside_high *= 2;
+    return Ok{};
+  }
+  STEPCAST_ASSIGN(const std::vector<Correction> corrections, learn(t.rows(train)));
+  // Clamped as it will be in use.
+  Table outer = t.rows(test);
+  const Table inner = t.rows(train);
+  const std::span<const KernelFeature> names = kernel_features_of(kernel_features);
+  std::vector<float> distance(test.size(), 0.0F);
+  for (std::size_t f = 0; f < t.n_features; ++f) {
+    float low = inner.x[f], high = inner.x[f];
+    for (std::size_t i = 0; i < train.size(); ++i) {
+      low = std::min(low, inner.x[i * t.n_features + f]);
+      high = std::max(high, inner.x[i * t.n_features + f]);
+    }
+    for (std::size_t i = 0; i < test.size(); ++i) {
+      float& x = outer.x[i * t.n_features + f];
+      const float clamped = std::clamp(x, low, high);
+      if (names[f].is_size) distance[i] = std::max(distance[i], std::abs(x - clamped));
+      x = clamped;
+    }
+  }
+  std::erase_if(distance, [](float d) { return d <= 0; });
+  if (!distance.empty()) {
+    std::sort(distance.begin(), distance.end());
+    band.outside_distance =
+        std::clamp(rounded(static_cast<double>(distance[distance.size() / 4]), 3), 0.03, 0.5);
+  }
+  const std::vector<double> predicted = predictions(corrections, outer);
+  std::vector<double> residual;
+  for (std::size_t i = 0; i < test.size(); ++i)
+    residual.push_back(static_cast<double>(t.target[test[i]]) - predicted[i]);
+  std::sort(residual.begin(), residual.end());
+  band.outside_low = rounded(std::min(future_quantile(residual, 0.1), in_low), 4);
+  band.outside_high = rounded(std::max(future_quantile(residual, 0.9), in_high), 4);
+  return Ok{};
+}
+
+}  // namespace
+
+Result<TrainedKernel> train_kernel(const KernelRows& rows, const Device& device, std::uint64_t seed) {
+  const Points points = join_shapes(rows);
+  const std::size_t n = points.operations.size();
+  const Operation& example = *points.operations.front();
+  TrainedKernel out;
+  FittedKernel& kernel = out.kernel;
+  kernel.family = family_of(example);
+  kernel.dtype = example.dtype;
+  kernel.direction = example.direction;
+  kernel.sustained = rows.sustained;
+  kernel.features = kernel_feature_set_of(example);
+  const bool matrix = kernel.features == KernelFeatureSet::matrix ||
+                      kernel.features == KernelFeatureSet::attention ||
+                      kernel.features == KernelFeatureSet::convolution;
+  kernel.reference = fit_reference(points.operations, points.log_us,
+                                   reference_of_device(device, example.dtype, matrix), seed);
+  for (double* constant :
+       {&kernel.reference.compute_factor, &kernel.reference.memory_factor, &kernel.reference.floor_us,
+        &kernel.reference.sharpness, &kernel.reference.tile_cost, &kernel.reference.depth_cost})
+    *constant = rounded(*constant, 6);
+  for (const Operation* operation : points.operations) {
+    const auto* attention = std::get_if<AttentionShape>(&operation->shape);
+    if (attention == nullptr) break;
+    auto& known = kernel.attention_kernels;
+    if (std::find(known.begin(), known.end(), attention->kernel) == known.end())
+      known.push_back(attention->kernel);
+  }
+
+  Table table;
+  table.n_features = kernel_features_of(kernel.features).size();
+  std::vector<double> log_reference(n), residual(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    std::array<float, kMostKernelFeatures> features{};
+    kernel.prepare(*points.operations[i], features, log_reference[i]);
+    table.x.insert(table.x.end(), features.begin(),
+                   features.begin() + static_cast<std::ptrdiff_t>(table.n_features));
+    residual[i] = points.log_us[i] - log_reference[i];
+  }
+  // Few points say little about the middle.
+  kernel.log_offset = rounded(median(residual) * static_cast<double>(n) / static_cast<double>(n + 2), 6);
+  for (std::size_t i = 0; i < n; ++i)
+    table.target.push_back(static_cast<float>(residual[i] - kernel.log_offset));
+  table.weight = points.weight;
+  fit_range(kernel, table);
+  if (kernel.features == KernelFeatureSet::matrix) {
+    for (std::size_t i = 0; i < n; ++i) {
+      const double rate = work_of(*points.operations[i]).flops.value() / std::exp(points.log_us[i]);
+      kernel.fastest_flops_per_us = std::max(kernel.fastest_flops_per_us, rate);
+    }
+  }
+  kernel.measured_values = MeasuredValues::of_rows(kernel.features, table.x, table.weight);
+
+  std::vector<std::size_t> fold_of(n);
+  std::mt19937_64 random{seed};
+  std::iota(fold_of.begin(), fold_of.end(), std::size_t{0});
+  for (std::size_t i = n; i > 1; --i) std::swap(fold_of[i - 1], fold_of[random() % i]);
+  for (std::size_t& fold : fold_of) fold %= kFolds;
+
+  const std::vector<Candidate> candidates = candidates_for(kernel.features, n, seed);
+  const Candidate* chosen = &candidates.front();
+  std::vector<double> chosen_residual, chosen_predicted;
+  Errors chosen_errors;
+  std::vector<std::vector<double>> all_corrections;  // of rows that were held out, per candidate
+  for (const Candidate& candidate : candidates) {
+    std::vector<double> correction(n, 0.0);
+    if (candidate.mean_of.empty()) {
+      STEPCAST_ASSIGN(correction, held_out(candidate.learn, table, fold_of));
+    } else {
+      for (const std::size_t part : candidate.mean_of) {
+        for (std::size_t i = 0; i < n; ++i)
+          correction[i] += all_corrections[part][i] / static_cast<double>(candidate.mean_of.size());
+      }
+    }
+    std::vector<double> row_residual(points.of_row.size()), row_predicted(points.of_row.size());
+    for (std::size_t row = 0; row < points.of_row.size(); ++row) {
+      const std::size_t i = points.of_row[row];
+      row_predicted[row] = log_reference[i] + kernel.log_offset + correction[i];
+      row_residual[row] = rows.log_us[row] - row_predicted[row];
+    }
+    all_corrections.push_back(std::move(correction));
+    const Errors errors = errors_of(row_residual);
+    out.note.candidates.push_back({candidate.name, errors.gmae, errors.mape});
+    const bool better = errors.mape + errors.gmae < kWorthIt * (chosen_errors.mape + chosen_errors.gmae);
+    if (chosen_residual.empty() || better) {
+      chosen = &candidate;
+      chosen_errors = errors;
+      chosen_residual = std::move(row_residual);
+      chosen_predicted = std::move(row_predicted);
+    }
+  }
+  STEPCAST_ASSIGN(kernel.corrections, chosen->learn(table));
+  // Shapes next to which nothing was measured are farther off than shapes between their neighbours: the band
+  // is made for both.
+  if (const std::vector<std::size_t> folds = folds_of_model_sizes(points.model_size); !folds.empty()) {
+    STEPCAST_ASSIGN(const std::vector<double> correction, held_out(chosen->learn, table, folds));
+    for (std::size_t row = 0; row < points.of_row.size(); ++row) {
+      const std::size_t i = points.of_row[row];
+      chosen_predicted.push_back(log_reference[i] + kernel.log_offset + correction[i]);
+      chosen_residual.push_back(rows.log_us[row] - chosen_predicted.back());
+    }
+  }
+  fit_band(kernel.band, chosen_predicted, chosen_residual);
+  STEPCAST_TRY(fit_outside(kernel.band, kernel.features, chosen->learn, table, points));
+  out.note.record = kernel_record_name(kernel.family, kernel.dtype, kernel.direction);
+  out.note.n_rows = rows.operations.size();
+  out.note.chosen = chosen->name;
+  return out;
+}
+
+}  // namespace stepcast::detail

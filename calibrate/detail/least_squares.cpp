@@ -1,0 +1,128 @@
+#include "calibrate/detail/least_squares.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace stepcast::detail {
+
+bool cholesky(std::span<double> matrix, std::size_t n) {
+  for (std::size_t j = 0; j < n; ++j) {
+    double diagonal = matrix[j * n + j];
+    for (std::size_t k = 0; k < j; ++k) diagonal -= matrix[j * n + k] * matrix[j * n + k];
+    if (!(diagonal > 0)) return false;
+    const double root = std::sqrt(diagonal);
+    matrix[j * n + j] = root;
+    for (std::size_t i = j + 1; i < n; ++i) {
+      double v = matrix[i * n + j];
+      for (std::size_t k = 0; k < j; ++k) v -= matrix[i * n + k] * matrix[j * n + k];
+      matrix[i * n + j] = v / root;
+    }
+  }
+  return true;
+}
+
+void solve_lower(std::span<const double> factor, std::size_t n, std::span<double> v) {
+  for (std::size_t i = 0; i < n; ++i) {
+    double s = v[i];
+    for (std::size_t k = 0; k < i; ++k) s -= factor[i * n + k] * v[k];
+    v[i] = s / factor[i * n + i];
+  }
+}
+
+void solve_upper(std::span<const double> factor, std::size_t n, std::span<double> v) {
+  for (std::size_t i = n; i-- > 0;) {
+    double s = v[i];
+    for (std::size_t k = i + 1; k < n; ++k) s -= factor[k * n + i] * v[k];
+    v[i] = s / factor[i * n + i];
+  }
+}
+
+namespace {
+
+double robust_cost(const LeastSquares& problem, std::span<const double> p, std::span<const double> r) {
+  const double scale = problem.robust_scale;
+  double sum = 0;
+  for (std::size_t i = 0; i < r.size(); ++i) {
+    const double a = r[i] / scale, w = problem.weights[i];
+    // 2 scale^2 (sqrt(1 + a^2) - 1), written so that it does not cancel for small a.
+    sum += w * w * 2 * r[i] * r[i] / (1 + std::sqrt(1 + a * a));
+  }
+  for (std::size_t j = 0; j < p.size(); ++j) {
+    const double d = (p[j] - problem.centre[j]) / problem.spread[j];
+    sum += d * d;
+  }
+  return sum;
+}
+
+}  // namespace
+
+double LeastSquares::cost(std::span<const double> parameters) const {
+  std::vector<double> r(weights.size());
+  residuals(parameters, r);
+  return robust_cost(*this, parameters, r);
+}
+
+double LeastSquares::minimise(std::vector<double>& p) const {
+  const std::size_t n = p.size(), m = weights.size();
+  const auto clamp = [&](std::vector<double>& q) {
+    for (std::size_t j = 0; j < n; ++j) q[j] = std::clamp(q[j], low[j], high[j]);
+  };
+  clamp(p);
+  std::vector<double> r(m), moved(m), jacobian(m * n), normal(n * n), damped, gradient(n), step, trial;
+  residuals(p, r);
+  double best = robust_cost(*this, p, r);
+  double damping = 1e-2;
+  for (int iteration = 0; iteration < max_iterations; ++iteration) {
+    for (std::size_t j = 0; j < n; ++j) {
+      trial = p;
+      double h = 1e-5 * std::max(1.0, std::abs(p[j]));
+      if (p[j] + h > high[j]) h = -h;
+      trial[j] += h;
+      residuals(trial, moved);
+      for (std::size_t i = 0; i < m; ++i) jacobian[i * n + j] = (moved[i] - r[i]) / h;
+    }
+    std::fill(normal.begin(), normal.end(), 0.0);
+    std::fill(gradient.begin(), gradient.end(), 0.0);
+    for (std::size_t i = 0; i < m; ++i) {
+      const double a = r[i] / robust_scale;
+      const double w = weights[i] * weights[i] / std::sqrt(1 + a * a);
+      for (std::size_t j = 0; j < n; ++j) {
+        const double wj = w * jacobian[i * n + j];
+        gradient[j] += wj * r[i];
+        for (std::size_t k = 0; k <= j; ++k) normal[j * n + k] += wj * jacobian[i * n + k];
+      }
+    }
+    for (std::size_t j = 0; j < n; ++j) {
+      const double precision = 1 / (spread[j] * spread[j]);
+      gradient[j] += (p[j] - centre[j]) * precision;
+      normal[j * n + j] += precision;
+    }
+    bool improved = false;
+    double reached = best;
+    for (int attempt = 0; attempt < 8 && !improved; ++attempt) {
+      damped = normal;
+      for (std::size_t j = 0; j < n; ++j) damped[j * n + j] *= 1 + damping;
+      if (cholesky(damped, n)) {
+        step = gradient;
+        solve_lower(damped, n, step);
+        solve_upper(damped, n, step);
+        trial = p;
+        for (std::size_t j = 0; j < n; ++j) trial[j] -= step[j];
+        clamp(trial);
+        residuals(trial, moved);
+        reached = robust_cost(*this, trial, moved);
+        improved = reached < best;
+      }
+      damping = improved ? std::max(damping * 0.3, 1e-9) : damping * 4;
+    }
+    if (!improved) break;
+    const bool converged = best - reached < 1e-7 * best;
+    p = trial;
+    r = moved;
+    best = reached;
+    if (converged) break;
+  }
+  return best;
+}
+
+}  // namespace stepcast::detail

@@ -1,0 +1,231 @@
+#include "calibrate/expert_fit.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "calibrate/detail/simplex_search.h"
+
+namespace stepcast {
+namespace {
+
+// Rows beyond so many say nothing more; they are thinned evenly.
+constexpr std::size_t kMostRows = 400;
+// Weights of what holds parameters where rows do not: per squared distance in ln.
+constexpr double kPrior = 0.001, kNetworkPrior = 0.02;
+// Rows over several nodes are few.
+constexpr double kWeightOfNodes = 3;
+// Per expert: layers with fewer do not count for the band.
+constexpr double kTokensOfTraining = 128;
+// Dispatch was measured with tokens in fp8, combine in 16 bit.
+constexpr double kDispatchBytes = 1, kCombineBytes = 2;
+constexpr std::int64_t kGpusOfNode = 8;
+// How often an SM copies what goes to another node, beside its copies inside nodes: once on its way there, twice on its way
+// back, where it is summed up on both sides (DeepEP, internode.cu). What is expected of rows that do not say.
+constexpr double kCopiesOfDispatch = 1, kCopiesOfCombine = 2;
+
+template <class Row>
+std::vector<const Row*> thinned(std::vector<const Row*> rows) {
+  if (rows.size() <= kMostRows) return rows;
+  const std::size_t stride = (rows.size() + kMostRows - 1) / kMostRows;
+  std::vector<const Row*> out;
+  for (std::size_t i = 0; i < rows.size(); i += stride) out.push_back(rows[i]);
+  return out;
+}
+
+// Over parameters in ln, from `start`, in two rounds.
+std::vector<double> search(std::vector<double> start, const std::vector<double>& low,
+                           const std::vector<double>& high,
+                           const std::function<double(std::span<const double>)>& loss) {
+  for (const double step : {0.5, -0.4, 0.3}) {
+    detail::SimplexSearch simplex;
+    simplex.low = low;
+    simplex.high = high;
+    simplex.step.assign(start.size(), step);
+    simplex.max_evaluations = 700;
+    simplex.value = loss;
+    simplex.minimise(start);
+  }
+  return start;
+}
+
+std::pair<double, double> band_of(std::vector<double> log_errors) {
+  if (log_errors.size() < 5) return {-0.2, 0.2};
+  std::sort(log_errors.begin(), log_errors.end());
+  const auto at = [&](double q) {
+    return log_errors[static_cast<std::size_t>(q * static_cast<double>(log_errors.size() - 1))];
+  };
+  return {std::min(at(0.1), 0.0), std::max(at(0.9), 0.0)};
+}
+
+double squared(double x) { return x * x; }
+
+ExpertRates to_rates(std::span<const double> p, ExpertRates rates) {
+  rates.startup_us = std::exp(p[0]);
+  rates.arithmetic_share = std::exp(p[1]);
+  rates.memory_share = std::exp(p[2]);
+  rates.fill_depth = std::exp(p[3]);
+  rates.tile_rows = std::exp(p[4]);
+  rates.movement_factor = std::exp(p[5]);
+  rates.per_expert_us = std::exp(p[6]);
+  return rates;
+}
+
+ExchangeRates to_rates(std::span<const double> p, ExchangeRates rates) {
+  rates.startup_us = std::exp(p[0]);
+  rates.token_us = std::exp(p[1]);
+  rates.own_copies = std::exp(p[2]);
+  rates.sm_GBps = std::exp(p[3]);
+  rates.link_share = std::exp(p[4]);
+  rates.sharpness = std::exp(p[5]);
+  rates.network_share = std::exp(p[6]);
+  rates.far_congestion = std::exp(p[7]);
+  rates.network_sm_GBps = std::exp(p[8]);
+  rates.startup_per_node = std::exp(p[9]);
+  return rates;
+}
+
+}  // namespace
+
+double predicted_layer_us(const ExpertRates& rates, const DeviceFigures& device,
+                          const MeasuredExpertLayer& layer) {
+  const auto tokens = static_cast<double>(layer.tokens), ranks = static_cast<double>(layer.expert_parallel);
+  ExpertLayer work;
+  work.tokens = tokens;
+  work.hidden_size = static_cast<double>(layer.hidden_size);
+  work.expert_ffn_size = std::ceil(static_cast<double>(layer.expert_ffn_size) /
+                                   static_cast<double>(layer.expert_tensor_parallel));
+  work.experts_per_token = static_cast<double>(layer.top_k);
+  work.local_experts = static_cast<double>(layer.n_experts) / ranks;
+  work.visits = tokens * work.experts_per_token / ranks * layer.busiest;
+  work.gated = layer.gated;
+  work.uneven = !layer.load.balanced();
+  return expert_layer_us(rates, device, work);
+}
+
+ExpertRates fit_expert_rates(std::span<const MeasuredExpertLayer* const> rows, const Device& device,
+                             DType dtype) {
+  ExpertRates rates;
+  rates.device = device.name;
+  rates.architecture = device.architecture;
+  rates.dtype = dtype;
+  rates.n_rows = rows.size();
+  std::vector<const MeasuredExpertLayer*> chosen;
+  for (const MeasuredExpertLayer* row : rows) {
+    if (row->load.balanced()) chosen.push_back(row);
+  }
+  if (chosen.empty()) chosen.assign(rows.begin(), rows.end());
+  chosen = thinned(std::move(chosen));
+  const DeviceFigures figures = figures_of(device);
+  const auto log_error = [&](const ExpertRates& r, const MeasuredExpertLayer& row) {
+    return std::log(row.time_us / predicted_layer_us(r, figures, row));
+  };
+  const auto loss = [&](std::span<const double> p) {
+    const ExpertRates at = to_rates(p, rates);
+    double sum = 0;
+    for (const MeasuredExpertLayer* row : chosen) sum += std::abs(log_error(at, *row));
+    return sum / static_cast<double>(chosen.size()) +
+           kPrior * (squared(p[6] - std::log(0.05)) + squared(p[1]) + squared(p[5] - std::log(1.5)));
+  };
+  const std::vector<double> start = {std::log(30.0), std::log(0.8), std::log(0.8), std::log(300.0),
+                                     std::log(30.0), std::log(1.3), std::log(0.1)};
+  const std::vector<double> low = {std::log(0.5),  std::log(0.1), std::log(0.2), std::log(4.0),
+                                   std::log(1e-3), std::log(0.3), std::log(1e-3)};
+  const std::vector<double> high = {std::log(400.0), std::log(2.0),  std::log(1.2), std::log(4000.0),
+                                    std::log(400.0), std::log(10.0), std::log(5.0)};
+  rates = to_rates(search(start, low, high, loss), rates);
+  // Sizes of training: with few tokens per expert libraries at times choose kernels that are several times too slow.
+  std::vector<double> errors;
+  for (const MeasuredExpertLayer* row : chosen) {
+    const double per_expert =
+        static_cast<double>(row->tokens * row->top_k) * row->busiest / static_cast<double>(row->n_experts);
+    if (per_expert >= kTokensOfTraining) errors.push_back(log_error(rates, *row));
+  }
+  std::tie(rates.log_p10, rates.log_p90) = band_of(std::move(errors));
+  return rates;
+}
+
+double predicted_exchange_us(const ExchangeRates& rates, const Node& node, const MeasuredExchange& exchange) {
+  TokenExchange tokens;
+  tokens.tokens = static_cast<double>(exchange.tokens);
+  tokens.hidden_size = static_cast<double>(exchange.hidden_size);
+  tokens.element_bytes = rates.combine ? kCombineBytes : kDispatchBytes;
+  tokens.top_k = exchange.top_k;
+  tokens.n_experts = exchange.n_experts;
+  tokens.sms = static_cast<double>(exchange.sms);
+  ExchangePlace place{exchange.n_nodes * kGpusOfNode, exchange.n_nodes, node.intra.bandwidth_per_gpu, {}};
+  if (node.network)
+    place.network = node.network->bandwidth_per_node() * (1.0 / static_cast<double>(kGpusOfNode));
+  return exchange_us(rates, tokens, place);
+}
+
+ExchangeRates fit_exchange_rates(std::span<const MeasuredExchange* const> rows, const Device& device,
+                                 const Node& node, bool combine) {
+  ExchangeRates rates;
+  rates.device = device.name;
+  rates.architecture = device.architecture;
+  rates.combine = combine;
+  rates.n_rows = rows.size();
+  std::vector<const MeasuredExchange*> inside, across;
+  for (const MeasuredExchange* row : rows) (row->n_nodes > 1 ? across : inside).push_back(row);
+  std::vector<const MeasuredExchange*> chosen = thinned(std::move(inside));
+  chosen.insert(chosen.end(), across.begin(), across.end());
+  const auto log_error = [&](const ExchangeRates& r, const MeasuredExchange& row) {
+    return std::log((combine ? row.combine_us : row.dispatch_us) / predicted_exchange_us(r, node, row));
+  };
+  rates.over_nodes = !across.empty();
+  const double copies = combine ? kCopiesOfCombine : kCopiesOfDispatch;
+  const auto loss = [&](std::span<const double> p) {
+    const ExchangeRates at = to_rates(p, rates);
+    double sum = 0, weights = 0;
+    for (const MeasuredExchange* row : chosen) {
+      const double weight = row->n_nodes > 1 ? kWeightOfNodes : 1;
+      sum += weight * std::abs(log_error(at, *row));
+      weights += weight;
+    }
+    return sum / weights +
+           kNetworkPrior * (squared(p[6] - std::log(0.9)) + squared(p[8] - p[3] + std::log(copies))) +
+           kPrior * (2 * squared(p[7]) + squared(p[9] - std::log(0.8)) + squared(p[1] - std::log(0.1)) +
+                     squared(p[2] - std::log(0.5)));
+  };
+  const std::vector<double> start = {std::log(35.0),          std::log(0.1), std::log(0.5), std::log(33.0),
+                                     std::log(0.7),           std::log(3.0), std::log(0.9), std::log(1.3),
+                                     std::log(33.0 / copies), std::log(0.8)};
+  const std::vector<double> low = {std::log(5.0), std::log(1e-3), std::log(0.01), std::log(2.0),
+                                   std::log(0.2), std::log(2.0),  std::log(0.3),  std::log(1.0),
+                                   std::log(2.0), std::log(0.01)};
+  const std::vector<double> high = {std::log(200.0),  std::log(3.0), std::log(5.0), std::log(200.0),
+                                    std::log(1.1),    std::log(8.0), std::log(1.1), std::log(4.0),
+                                    std::log(1000.0), std::log(4.0)};
+  rates = to_rates(search(start, low, high, loss), rates);
+  std::vector<double> errors;
+  for (const MeasuredExchange* row : chosen) errors.push_back(log_error(rates, *row));
+  std::tie(rates.log_p10, rates.log_p90) = band_of(std::move(errors));
+  return rates;
+}
+
+void borrow_network_rates(std::span<ExchangeRates> measured) {
+  for (ExchangeRates& rates : measured) {
+    if (rates.over_nodes) continue;
+    // Geometric means; what an SM hands on relative to what it copies inside a node.
+    double n = 0, share = 0, congestion = 0, handed_on = 0, startup = 0;
+    for (const ExchangeRates& other : measured) {
+      if (!other.over_nodes || other.combine != rates.combine) continue;
+      ++n;
+      share += std::log(other.network_share);
+      congestion += std::log(other.far_congestion);
+      handed_on += std::log(other.network_sm_GBps / other.sm_GBps);
+      startup += std::log(other.startup_per_node);
+    }
+    if (n == 0) continue;
+    rates.network_share = std::exp(share / n);
+    rates.far_congestion = std::exp(congestion / n);
+    rates.network_sm_GBps = rates.sm_GBps * std::exp(handed_on / n);
+    rates.startup_per_node = std::exp(startup / n);
+  }
+}
+
+}  // namespace stepcast

@@ -1,0 +1,58 @@
+// Fits kernel models that answer for GPUs nobody measured, from measurements of several others; and narrows
+// them down to one GPU with a few measured rows of it.
+//
+//   STEPCAST_ASSIGN(GenericFit generic, fit_generic_models(measured));  // V100, T4, A100, ...
+//   KernelModel{h100, generic.records}.estimate(operation);             // H100, from figures of the device only
+//   STEPCAST_ASSIGN(auto records, adapt_generic_models(generic.records, twenty_rows, h100));
+//   KernelModel{h100, records}.estimate(operation);                     // H100 with 20 measured points
+//
+// The records are those of cost/generic_kernel.h, of no device before and of the device after adapting.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "stepcast/base/result.h"
+#include "stepcast/platform/platform.h"
+
+#include "calibrate/kernel_measurements.h"
+
+namespace stepcast {
+
+// Fewer rows of an operation family than this are better used to adapt a generic model than to fit a new one.
+inline constexpr std::size_t kFewKernelRows = 40;
+
+struct MeasuredDevice {
+  Device device;
+  std::vector<const KernelMeasurement*> rows;  // all of this device
+};
+
+// How well one record did when every device was left out in turn.
+struct GenericFitNote {
+  std::string record;  // "generic/gemm/fp32/forward"
+  std::vector<std::string> devices;
+  std::size_t n_rows = 0;
+  double unseen_mape_percent = 0;  // mean over the devices
+};
+
+struct GenericFit {
+  std::vector<ModelRecord> records;
+  std::vector<GenericFitNote> notes;
+};
+
+// True if one of the records is for the family, class of element types and direction of the operation.
+[[nodiscard]] bool has_generic_model(std::span<const ModelRecord> records, const Operation& operation);
+
+// A record for every family, class of element types and direction that a device measured. Rows
+// faster than the bound of their device are left out. The same input gives the same records.
+[[nodiscard]] Result<GenericFit> fit_generic_models(std::span<const MeasuredDevice> devices);
+
+// The records of `generic` that `rows` can say something about, moved to what they say as far as their number
+// allows; the others unchanged. `rows`: of `device`, any number.
+[[nodiscard]] Result<std::vector<ModelRecord>> adapt_generic_models(
+    std::span<const ModelRecord> generic, std::span<const KernelMeasurement* const> rows,
+    const Device& device);
+
+}  // namespace stepcast

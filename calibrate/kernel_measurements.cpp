@@ -1,0 +1,123 @@
+#include "calibrate/kernel_measurements.h"
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stepcast/base/csv_rows.h"
+#include "stepcast/base/file.h"
+#include "stepcast/base/names.h"
+
+#include "calibrate/detail/kernel_layouts.h"
+
+namespace stepcast {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr auto kRegimeNames = names<Regime>(
+    {{Regime::unstated, "unstated"}, {Regime::burst, "burst"}, {Regime::sustained, "sustained"}});
+
+// `n` is an extent of a matrix product and, behind the times, the number of repetitions.
+void tell_repetitions(CsvRows& rows) {
+  const std::size_t time = rows.find("time_us");
+  if (time == kNoColumn) return;
+  for (std::size_t i = time + 1; i < rows.columns().size(); ++i) {
+    if (rows.columns()[i] == "n") rows.rename(i, "n_repetitions");
+  }
+}
+
+// The layout that the header means; nullptr if it is none of kernels.
+const detail::KernelLayout* layout_of(CsvRows& rows) {
+  for (const detail::KernelLayout& layout : detail::kernel_layouts()) {
+    if (!layout.is_meant(rows)) continue;
+    if (rows.has("op") && rows.has("direction")) tell_repetitions(rows);
+    return &layout;
+  }
+  return nullptr;
+}
+
+Error unknown_header(const std::string& name) {
+  return Error::at(name, "line 1", "the header is of no kind of kernel measurements that stepcast knows")
+      .expected(
+          "gpu, op, direction, dtype, the shape columns of the op, time_us (docs/kernels.md lists them and "
+          "the "
+          "other layouts)");
+}
+
+// Adds the rows of `text` as file number `file`; nothing and false where the header is of something else.
+Result<bool> read_into(std::string_view text, const std::string& name, KernelMeasurements& out) {
+  STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(text, name));
+  const detail::KernelLayout* layout = layout_of(rows);
+  if (layout == nullptr) return false;
+  STEPCAST_TRY(rows.check_names());
+  STEPCAST_TRY(detail::check_columns(rows, layout->needed, layout->name));
+  const std::size_t before = out.rows.size();
+  STEPCAST_TRY(layout->read(rows, *layout, out));
+  const auto file = static_cast<std::uint32_t>(out.files.size());
+  for (std::size_t i = before; i < out.rows.size(); ++i) out.rows[i].file = file;
+  out.files.emplace_back(name);
+  return true;
+}
+
+bool is_csv(const fs::path& path) {
+  return path.extension() == ".csv" || (path.extension() == ".gz" && path.stem().extension() == ".csv");
+}
+
+}  // namespace
+
+std::string_view to_string(Regime regime) { return kRegimeNames[regime]; }
+std::optional<Regime> parse_regime(std::string_view text) { return kRegimeNames.find(text); }
+
+Result<KernelMeasurements> parse_kernel_measurements(std::string_view text, const std::string& name) {
+  KernelMeasurements measurements;
+  STEPCAST_ASSIGN(const bool known, read_into(text, name, measurements));
+  if (!known) return unknown_header(name);
+  return measurements;
+}
+
+Result<KernelMeasurements> read_kernel_measurements(const fs::path& path) {
+  STEPCAST_ASSIGN(const std::string text, read_file(path));
+  return parse_kernel_measurements(text, path.generic_string());
+}
+
+Result<KernelMeasurements> read_kernel_measurements(const std::vector<fs::path>& paths) {
+  KernelMeasurements all;
+  for (const fs::path& path : paths) {
+    std::error_code failure;
+    const bool folder = fs::is_directory(path, failure);
+    std::vector<fs::path> files;
+    if (folder) {
+      for (fs::recursive_directory_iterator entry{path, failure}, end; !failure && entry != end;
+           entry.increment(failure)) {
+        std::error_code ignored;
+        if (is_csv(entry->path()) && entry->is_regular_file(ignored)) files.push_back(entry->path());
+      }
+      std::sort(files.begin(), files.end());
+    } else {
+      files.push_back(path);
+    }
+    std::size_t n_read = 0;
+    for (const fs::path& file : files) {
+      STEPCAST_ASSIGN(const std::string text, read_file(file));
+      auto known = read_into(text, file.generic_string(), all);
+      if (!known) return std::move(known).error();
+      if (*known) {
+        ++n_read;
+      } else if (!folder) {
+        return unknown_header(file.generic_string());
+      } else {
+        all.skipped.push_back({file.filename().string(), "no kernel measurements: another header", 1});
+      }
+    }
+    if (folder && n_read == 0) {
+      return Error::at(path.generic_string(), "the folder", "has no file with kernel measurements")
+          .expected("CSV files with the columns gpu, op, direction, dtype, ..., time_us (docs/kernels.md)");
+    }
+  }
+  return all;
+}
+
+}  // namespace stepcast

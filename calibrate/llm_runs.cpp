@@ -1,0 +1,450 @@
+#include "calibrate/llm_runs.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stepcast/base/csv_rows.h"
+#include "stepcast/base/file.h"
+#include "stepcast/base/text.h"
+#include "stepcast/describe/presets.h"
+#include "stepcast/describe/software_defaults.h"
+
+#include "calibrate/detail/llm_run_checks.h"
+#include "calibrate/run_recipe.h"
+
+namespace stepcast {
+namespace {
+
+constexpr std::array kNeeded = {"model",
+                                "hidden_size",
+                                "n_layers",
+                                "n_heads",
+                                "seq_len_tokens",
+                                "gpu",
+                                "n_gpus",
+                                "dtype",
+                                "tensor_parallel",
+                                "pipeline_parallel",
+                                "data_parallel",
+                                "micro_batch_sequences",
+                                "global_batch_sequences",
+                                "iter_time_ms"};
+
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+// "memory 82.4 GiB; ..."
+std::optional<double> memory_in(std::string_view note) {
+  const std::size_t at = note.find("memory ");
+  if (at == std::string_view::npos) return std::nullopt;
+  const char* begin = note.data() + at + 7;
+  double value = 0;
+  const auto [end, error] = std::from_chars(begin, note.data() + note.size(), value);
+  if (error != std::errc{} || end == begin || value <= 0) return std::nullopt;
+  return value;
+}
+
+// The month of "llama3_h100_202412" or "2025-06" as "2024-12"; empty if none is named.
+std::string date_in(std::string_view note) {
+  const auto digit = [&](std::size_t i) { return i < note.size() && note[i] >= '0' && note[i] <= '9'; };
+  for (std::size_t i = 0; i + 6 <= note.size(); ++i) {
+    if (note.substr(i, 2) != "20" || (i > 0 && digit(i - 1))) continue;
+    const std::size_t month = i + (note[i + 4] == '-' ? 5 : 4);
+    if (!digit(i + 2) || !digit(i + 3) || !digit(month) || !digit(month + 1) || digit(month + 2)) continue;
+    if (note[month] > '1') continue;
+    return fmt::format("{}-{}", note.substr(i, 4), note.substr(month, 2));
+  }
+  return {};
+}
+
+// What no column says of a model that is no preset: by the word that begins the column `architecture`.
+struct Family {
+  std::string_view word;
+  Transformer (*model)();
+};
+constexpr Family kFamilies[] = {
+    {"bert",
+     [] {
+       return Transformer{.architecture = Architecture::encoder,
+                          .final_norm = false,
+                          .embedding_norm = true,
+                          .n_token_types = 2,
+                          .mlm_head = true};
+     }},
+    {"llama",
+     [] {
+       return Transformer{.activation = Activation::silu,
+                          .position = PositionEncoding::rotary,
+                          .tied_embeddings = false,
+                          .qkv_bias = false,
+                          .attention_output_bias = false,
+                          .ffn_bias = false};
+     }},
+    {"neox",
+     [] {
+       return Transformer{.position = PositionEncoding::rotary,
+                          .rotary_fraction = 0.25,
+                          .parallel_residual = true,
+                          .tied_embeddings = false};
+     }},
+};
+
+// The preset that is called like the model, else its family; gated FFNs and RMS norms are Llama's.
+Transformer base_of(std::string_view name, const std::string& architecture, bool is_modern) {
+  if (Result<Transformer> preset = find_preset(name)) return std::move(*preset);
+  const std::string_view word = is_modern ? "llama" : std::string_view{architecture};
+  for (const Family& family : kFamilies) {
+    if (contains(word, family.word)) return family.model();
+  }
+  return {};
+}
+
+Result<Transformer> model_of(const CsvRows& rows, LlmRun& run) {
+  const std::string architecture = lower(rows.cell("architecture"));
+  const bool rms_norm = contains(lower(rows.cell("norm")), "rms");
+  STEPCAST_ASSIGN(const bool gated, rows.truth("gated_ffn", false));
+  Transformer m = base_of(rows.cell("model"), architecture, gated || rms_norm);
+  m.name = rows.cell("model");
+  m.gated_ffn = gated;
+  m.norm = rms_norm ? NormKind::rms_norm : NormKind::layer_norm;
+  if (rms_norm) m.norm_bias = false;
+  STEPCAST_ASSIGN(m.hidden_size, rows.extent("hidden_size"));
+  STEPCAST_ASSIGN(m.n_layers, rows.extent("n_layers"));
+  STEPCAST_ASSIGN(m.n_heads, rows.extent("n_heads"));
+  STEPCAST_ASSIGN(m.n_kv_heads, rows.extent("n_kv_heads", 1, m.n_heads));
+  if (m.latent_attention) m.n_kv_heads = m.n_heads;
+  STEPCAST_ASSIGN(m.head_dim, rows.extent("head_dim", 0, 0));
+  STEPCAST_ASSIGN(m.vocab_size, rows.extent("vocab_size", 0, 0));
+  STEPCAST_ASSIGN(m.ffn_hidden_size, rows.extent("ffn_hidden_size", 0, 0));
+  STEPCAST_ASSIGN(m.max_position, rows.extent("seq_len_tokens"));
+  m.unused_positions = 0;
+  m.n_multi_token_prediction_layers = 0;
+  if (m.ffn_hidden_size == 0) {
+    m.ffn_hidden_size = 4 * m.hidden_size;
+    run.assumed.emplace_back("ffn_hidden_size: 4 x hidden_size");
+  }
+  if (m.vocab_size == 0) {
+    m.vocab_size = 50257;
+    run.assumed.emplace_back("vocab_size: 50257");
+  }
+  // Megatron's and LiBai's GPT and BERT train with dropout; LLM Foundry's and newer models without.
+  const bool drops = m.position == PositionEncoding::learned &&
+                     (contains(architecture, "gpt") || contains(architecture, "bert"));
+  m.hidden_dropout = m.attention_dropout = drops ? 0.1 : 0;
+
+  STEPCAST_ASSIGN(const std::int64_t experts, rows.extent("n_experts", 0, 0));
+  if (experts <= 1) {
+    m.moe.reset();
+    return m;
+  }
+  MixtureOfExperts moe = m.moe.value_or(MixtureOfExperts{});
+  moe.n_experts = experts;
+  STEPCAST_ASSIGN(moe.experts_per_token, rows.extent("moe_top_k", 1, 2));
+  STEPCAST_ASSIGN(moe.expert_ffn_hidden_size, rows.extent("moe_ffn_hidden_size", 0, 0));
+  if (moe.expert_ffn_hidden_size == 0) moe.expert_ffn_hidden_size = m.ffn_hidden_size;
+  STEPCAST_ASSIGN(moe.first_dense_layers, rows.extent("n_dense_layers", 0, 0));
+  m.moe = moe;
+  return m;
+}
+
+Result<DType> compute_type(const CsvRows& rows) {
+  const std::string text = lower(rows.cell("dtype"));
+  if (text.starts_with("fp8") || text.starts_with("float8")) return DType::fp8;  // "float8 rowwise"
+  const DType dtype = parse_dtype(text);
+  if (dtype == DType::unknown) {
+    return rows.error("dtype", "an unknown type").expected("fp32, tf32, fp16, bf16, fp8, float8 or fp4");
+  }
+  return dtype;
+}
+
+// Words of a column, and what they mean; the first that is held counts.
+template <class Value, std::size_t N>
+Result<Value> word_of(const CsvRows& rows, std::string_view column,
+                      const std::array<std::pair<std::string_view, Value>, N>& words, Value otherwise) {
+  const std::string text = lower(rows.cell(column));
+  if (text.empty()) return otherwise;
+  std::string allowed;
+  for (const auto& [word, value] : words) {
+    if (contains(text, word)) return value;
+    allowed += fmt::format("{}{}", allowed.empty() ? "" : ", ", word);
+  }
+  return rows.error(column, "an unknown word").expected(fmt::format("one of {}, or nothing", allowed));
+}
+
+constexpr std::array<std::pair<std::string_view, Sharding>, 12> kShardings{{{"zero1", Sharding::zero1},
+                                                                            {"zero-1", Sharding::zero1},
+                                                                            {"distributed", Sharding::zero1},
+                                                                            {"zero2", Sharding::zero2},
+                                                                            {"zero-2", Sharding::zero2},
+                                                                            {"zero3", Sharding::zero3},
+                                                                            {"zero-3", Sharding::zero3},
+                                                                            {"fsdp", Sharding::zero3},
+                                                                            {"zero0", Sharding::none},
+                                                                            {"none", Sharding::none},
+                                                                            {"no", Sharding::none},
+                                                                            {"ddp", Sharding::none}}};
+constexpr std::array<std::pair<std::string_view, PipelineSchedule>, 7> kSchedules{
+    {{"gpipe", PipelineSchedule::gpipe},
+     {"interleaved", PipelineSchedule::interleaved},
+     {"vpp", PipelineSchedule::interleaved},
+     {"zero", PipelineSchedule::zero_bubble_h1},
+     {"dual", PipelineSchedule::dual_pipe},
+     {"1f1b", PipelineSchedule::one_f_one_b},
+     {"none", PipelineSchedule::one_f_one_b}}};
+constexpr std::array<std::pair<std::string_view, AttentionMethod>, 3> kAttentions{
+    {{"unfused", AttentionMethod::unfused},
+     {"flash", AttentionMethod::flash},
+     {"fused", AttentionMethod::flash}}};
+constexpr std::array<std::string_view, 18> kArchitectures{
+    "gpt",   "llama",  "mpt",  "bert",    "moe",     "neox",  "mla",  "deepseek", "opt",
+    "bloom", "falcon", "qwen", "mistral", "mixtral", "gemma", "grok", "nemotron", "transformer"};
+
+Status check_architecture(const CsvRows& rows) {
+  const std::string text = lower(rows.cell("architecture"));
+  if (text.empty()) return Ok{};
+  std::string allowed;
+  for (const std::string_view word : kArchitectures) {
+    if (contains(text, word)) return Ok{};
+    allowed += fmt::format("{}{}", allowed.empty() ? "" : ", ", word);
+  }
+  return rows.error("architecture", "an unknown kind of model").expected(allowed);
+}
+
+Result<Recompute> recompute_of(const CsvRows& rows, LlmRun& run) {
+  const std::string text = lower(rows.cell("recompute"));
+  if (text.empty() || text == "none" || text == "no" || text == "off") return Recompute::none;
+  if (text == "full" || text == "uniform" || text == "block") return Recompute::full;
+  if (contains(text, "config default")) {
+    run.assumed.emplace_back("recompute: TorchTitan's default, per-op selective");
+    return Recompute::selective_ops;
+  }
+  if (contains(text, "op selective")) return Recompute::selective_ops;
+  if (contains(text, "selective")) {
+    // The training configurations that TorchTitan ships for Llama say `selective_ac_option = "op"`.
+    const bool per_op = run.layout.software.framework == Framework::torchtitan;
+    return per_op ? Recompute::selective_ops : Recompute::selective;
+  }
+  return rows.error("recompute", "an unknown word")
+      .expected("none, selective, per-op selective, full, config default, or nothing");
+}
+
+// Layers that do not divide into the stages, unless something said how they are dealt out.
+void deal_out_layers(LlmRun& run) {
+  if (!run.layout.pipeline.layers_per_stage.empty()) return;
+  const std::int64_t chunks = run.layout.degrees.pipeline * run.layout.degrees.virtual_stages;
+  if (run.embedding_and_loss_as_layers && chunks > 1) {
+    run.layout.pipeline.layers_per_stage = layers_counting_embedding_and_output(run.model.n_layers, chunks);
+    return;
+  }
+  // More chunks than layers, or than there can be: check() says so when the run is predicted.
+  constexpr std::int64_t kMostChunks = 100'000;
+  if (chunks <= std::min(run.model.n_layers, kMostChunks) && run.model.n_layers % chunks != 0) {
+    // As even as possible, as TorchTitan and DeepSpeed split.
+    for (std::int64_t c = 0; c < chunks; ++c) {
+      run.layout.pipeline.layers_per_stage.push_back(run.model.n_layers / chunks +
+                                                     (c < run.model.n_layers % chunks ? 1 : 0));
+    }
+    run.assumed.emplace_back("layers per stage: as even as possible");
+  }
+}
+
+Result<LlmRun> run_of(const CsvRows& rows) {
+  LlmRun run;
+  run.line = rows.line();
+  run.set = rows.cell("set");
+  if (run.set.empty()) run.set = "runs";
+  run.platform = rows.cell("platform");
+  run.gpu = rows.cell("gpu");
+  run.framework = rows.cell("framework");
+  run.dtype = rows.cell("dtype");
+  run.note = rows.cell("note");
+  run.memory_GiB = memory_in(run.note);
+  STEPCAST_ASSIGN(run.iter_time_ms, rows.number("iter_time_ms", 0));
+  if (run.iter_time_ms <= 0) {
+    return rows.error("iter_time_ms").expected("a time above 0 in milliseconds");
+  }
+  STEPCAST_ASSIGN(run.n_gpus, rows.extent("n_gpus"));
+  STEPCAST_ASSIGN(run.gpus_per_node, rows.extent("gpus_per_node", 0, 0));
+  STEPCAST_ASSIGN(const double bandwidth, rows.number("inter_node_bandwidth_Gbps", 0, 0.0));
+  if (bandwidth > 0) run.inter_node_bandwidth_Gbps = bandwidth;
+  STEPCAST_ASSIGN(const double peer, rows.number("peer_predicted_ms", 0, 0.0));
+  if (peer > 0) run.peer_predicted_ms = peer;
+  STEPCAST_ASSIGN(run.model, model_of(rows, run));
+
+  Layout& layout = run.layout;
+  STEPCAST_ASSIGN(layout.degrees.tensor, rows.extent("tensor_parallel", 1, 1));
+  STEPCAST_ASSIGN(layout.degrees.pipeline, rows.extent("pipeline_parallel", 1, 1));
+  STEPCAST_ASSIGN(layout.degrees.virtual_stages, rows.extent("virtual_stages", 1, 1));
+  STEPCAST_ASSIGN(layout.degrees.context, rows.extent("context_parallel", 1, 1));
+  STEPCAST_ASSIGN(layout.degrees.expert, rows.extent("expert_parallel", 1, 1));
+  STEPCAST_ASSIGN(layout.degrees.data, rows.extent("data_parallel", 1, 1));
+  STEPCAST_ASSIGN(layout.batch.micro_batch_sequences, rows.extent("micro_batch_sequences", 0, 0));
+  STEPCAST_ASSIGN(layout.batch.global_batch_sequences, rows.extent("global_batch_sequences"));
+  STEPCAST_ASSIGN(layout.batch.seq_len_tokens, rows.extent("seq_len_tokens"));
+  STEPCAST_TRY(detail::check_run(rows, run));
+  STEPCAST_ASSIGN(layout.layer.sequence_parallel, rows.truth("sequence_parallel", false));
+  if (layout.degrees.tensor == 1) layout.layer.sequence_parallel = false;
+  STEPCAST_ASSIGN(const DType compute, compute_type(rows));
+  // A list of everything that a submission contains names no framework.
+  const bool is_list = run.framework.find_first_of(",;") != std::string::npos;
+  set_software_defaults(layout, is_list ? Framework::unknown : parse_framework(run.framework), compute);
+  layout.software.date = date_in(run.note);
+  const std::string framework = lower(run.framework), dtype = lower(run.dtype), note = lower(run.note);
+
+  STEPCAST_TRY(check_architecture(rows));
+  STEPCAST_ASSIGN(layout.sharding.kind, word_of(rows, "sharding", kShardings, Sharding::none));
+  STEPCAST_ASSIGN(layout.pipeline.schedule,
+                  word_of(rows, "pipeline_schedule", kSchedules, PipelineSchedule::one_f_one_b));
+  if (layout.degrees.virtual_stages > 1 && !splits_backward(layout.pipeline.schedule)) {
+    layout.pipeline.schedule = PipelineSchedule::interleaved;
+  }
+  if (layout.pipeline.schedule == PipelineSchedule::interleaved && layout.degrees.virtual_stages == 1 &&
+      layout.degrees.pipeline > 1) {
+    if (layout.software.framework == Framework::torchtitan) {
+      layout.degrees.virtual_stages = 2;
+      run.assumed.emplace_back("virtual_stages: 2, TorchTitan's default");
+    } else {
+      layout.pipeline.schedule = PipelineSchedule::one_f_one_b;
+      run.assumed.emplace_back("interleaved schedule without its virtual stages: 1F1B");
+    }
+  }
+  STEPCAST_ASSIGN(layout.layer.recompute.kind, recompute_of(rows, run));
+  if (layout.layer.recompute.kind == Recompute::selective_ops && rows.cell("recompute") == "selective") {
+    run.assumed.emplace_back(
+        "selective recomputation: per operator, as in the configurations that TorchTitan ships");
+  }
+  const std::string_view attention = rows.cell("attention");
+  STEPCAST_ASSIGN(layout.layer.attention, word_of(rows, "attention", kAttentions, AttentionMethod::flash));
+  if (attention.empty()) {
+    const bool old = layout.software.framework == Framework::libai ||
+                     (layout.software.framework == Framework::megatron && compute == DType::fp16);
+    if (old) layout.layer.attention = AttentionMethod::unfused;
+    run.assumed.emplace_back(fmt::format("attention: {}", to_string(layout.layer.attention)));
+  }
+  if (layout.software.framework == Framework::torchtitan) {
+    layout.layer.fused.compiled = contains(framework, "compile");
+    layout.layer.overlap.tensor_parallel = contains(note, "async tp");
+    if (compute == DType::fp8) {
+      layout.layer.precision.fp8.scaling = contains(dtype, "row") ? Fp8Scaling::rowwise : Fp8Scaling::dynamic;
+      layout.layer.precision.fp8.gather_weights = true;
+      layout.layer.precision.fp8.gather_activations = !contains(dtype, "row");
+    }
+  }
+  if (contains(note, "precision pure")) layout.layer.precision.reduction = DType::bf16;
+  if (contains(framework, "megatron-deepspeed")) {
+    layout.layer.overlap.sequence_parallel_weight_gradient = false;
+  }
+  // A pipeline without a stated micro-batch, or one as large as all its share: single sequences.
+  const std::int64_t per_rank =
+      layout.batch.global_batch_sequences / std::max<std::int64_t>(1, layout.degrees.data);
+  if (layout.batch.micro_batch_sequences == 0) {
+    layout.batch.micro_batch_sequences = 1;
+    run.assumed.emplace_back("micro_batch_sequences: 1");
+  } else if (layout.software.framework == Framework::torchtitan && layout.degrees.pipeline > 1 &&
+             layout.batch.micro_batch_sequences == per_rank && per_rank > 1) {
+    // Until 2024 TorchTitan cut the batch into as many micro-batches as the pipeline has ranks.
+    const bool by_ranks = !layout.software.date.empty() && layout.software.date < "2025" &&
+                          per_rank % layout.degrees.pipeline == 0;
+    layout.batch.micro_batch_sequences = by_ranks ? per_rank / layout.degrees.pipeline : 1;
+    run.assumed.push_back(
+        fmt::format("micro-batches of a pipeline that the source does not state: {} of {} sequences",
+                    per_rank / layout.batch.micro_batch_sequences, layout.batch.micro_batch_sequences));
+  }
+  STEPCAST_TRY(apply_recipe_columns(rows, run));
+  apply_note_phrases(run.note, run);
+  run.apart = layout.degrees.context >= 4 || contains(dtype, "row");
+  return run;
+}
+
+// `rows_missing`: some runs could not be read, and their recipes belong to nobody.
+Status apply_recipes(const RunRecipes& recipes, bool rows_missing, std::vector<LlmRun>& runs) {
+  STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(recipes.text, recipes.name));
+  STEPCAST_TRY(rows.check_names());
+  if (!rows.has("run_line")) {
+    return Error::at(recipes.name, "the header", "lacks the column run_line")
+        .expected("in each row the line of the run that it belongs to");
+  }
+  for (;;) {
+    STEPCAST_ASSIGN(const bool more, rows.next());
+    if (!more) return Ok{};
+    STEPCAST_ASSIGN(const std::int64_t line, rows.extent("run_line"));
+    const auto run = std::lower_bound(runs.begin(), runs.end(), line,
+                                      [](const LlmRun& r, std::int64_t at) { return r.line < at; });
+    if (run == runs.end() || run->line != line) {
+      if (rows_missing) continue;
+      return rows.error("run_line", "no run stands in that line");
+    }
+    STEPCAST_TRY(apply_recipe_columns(rows, *run));
+    apply_note_phrases(rows.cell("note"), *run);
+  }
+}
+
+// NAME_recipes.csv beside NAME_runs.csv.
+std::filesystem::path recipes_beside(const std::filesystem::path& path) {
+  constexpr std::string_view kRuns = "_runs.csv";
+  std::string name = path.filename().string();
+  const std::size_t at = name.rfind(kRuns);
+  if (at == std::string::npos) return {};
+  name.replace(at, kRuns.size(), "_recipes.csv");
+  return path.parent_path() / name;
+}
+
+}  // namespace
+
+bool looks_like_llm_runs(std::string_view text) {
+  const std::string_view header = text.substr(0, text.find('\n'));
+  return contains(header, "tensor_parallel") && contains(header, "iter_time_ms");
+}
+
+Result<std::vector<LlmRun>> parse_llm_runs(std::string_view text, const std::string& name,
+                                           const RunRecipes* recipes, std::vector<std::string>* left_out) {
+  STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(text, name));
+  STEPCAST_TRY(rows.check_names());
+  for (const char* column : kNeeded) {
+    if (rows.has(column)) continue;
+    return Error::at(name, "the header", fmt::format("lacks the column {}", column))
+        .expected("the columns of llm_runs.csv (docs/iterations.md)");
+  }
+  std::vector<LlmRun> runs;
+  std::optional<Error> first_problem;
+  for (;;) {
+    STEPCAST_ASSIGN(const bool more, rows.next());
+    if (!more) break;
+    Result<LlmRun> run = run_of(rows);
+    if (run) {
+      runs.push_back(*std::move(run));
+    } else if (left_out == nullptr) {
+      return std::move(run).error();
+    } else {
+      left_out->push_back(run.error().message());
+      if (!first_problem) first_problem = std::move(run).error();
+    }
+  }
+  if (runs.empty()) {
+    if (first_problem) return *std::move(first_problem);
+    return Error::at(name, "behind the header", "no row").expected("one measured step a line");
+  }
+  if (recipes != nullptr) STEPCAST_TRY(apply_recipes(*recipes, first_problem.has_value(), runs));
+  for (LlmRun& run : runs) deal_out_layers(run);
+  return runs;
+}
+
+Result<std::vector<LlmRun>> read_llm_runs(const std::filesystem::path& path,
+                                          std::vector<std::string>* left_out) {
+  STEPCAST_ASSIGN(const std::string text, read_file(path));
+  const std::filesystem::path beside = recipes_beside(path);
+  std::error_code ignored;
+  if (beside.empty() || !std::filesystem::is_regular_file(beside, ignored)) {
+    return parse_llm_runs(text, path.string(), nullptr, left_out);
+  }
+  STEPCAST_ASSIGN(std::string recipes, read_file(beside));
+  const RunRecipes table{std::move(recipes), beside.string()};
+  return parse_llm_runs(text, path.string(), &table, left_out);
+}
+
+}  // namespace stepcast

@@ -1,0 +1,135 @@
+#include "calibrate/overhead_fit.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "stepcast/base/statistics.h"
+
+namespace stepcast {
+namespace {
+
+// Files hold no digits that mean nothing: a tenth of a nanosecond, which the finest traces count in.
+double stored(double us) { return std::round(us * 1e4) / 1e4; }
+
+double mean(std::span<const double> values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+// How much the mean rests on values far beyond the others. `sorted` ascends.
+double mean_of_outliers(const std::vector<double>& sorted) {
+  const Fences fences = outlier_fences(sorted);
+  std::vector<double> inside;
+  for (const double us : sorted) {
+    if (us >= fences.low_us && us <= fences.high_us) inside.push_back(us);
+  }
+  return mean(sorted) - mean(inside);
+}
+
+using Key = std::pair<OverheadType, std::string>;
+
+OverheadRecord record_of(const Key& key, const std::vector<OverheadSample>& samples,
+                         const OverheadFitOptions& options) {
+  std::vector<double> times;
+  double events = 0;
+  for (const OverheadSample& sample : samples) {
+    times.push_back(std::max(0.0, sample.duration_us - options.profiler_cost_us * sample.profiler_events));
+    events += sample.profiler_events;
+  }
+  std::sort(times.begin(), times.end());
+  OverheadRecord record;
+  record.type = key.first;
+  record.op = key.second;
+  record.n = times.size();
+  record.mean_us = stored(mean(times));
+  double squares = 0;
+  for (const double us : times) squares += (us - record.mean_us) * (us - record.mean_us);
+  record.std_us = stored(std::sqrt(squares / static_cast<double>(times.size())));
+  record.p10_us = stored(quantile(times, 0.1));
+  record.p50_us = stored(quantile(times, 0.5));
+  record.p90_us = stored(quantile(times, 0.9));
+  record.outlier_us = stored(mean_of_outliers(times));
+  if (options.profiler_cost_us == 0 && !options.published_rules) {
+    record.profiler_events = stored(events / static_cast<double>(times.size()));
+  }
+  return record;
+}
+
+OpLaunches launches_of(const std::map<std::vector<std::string>, std::uint64_t>& sequences, bool longest) {
+  OpLaunches op;
+  std::uint64_t most = 0;
+  double calls = 0;
+  for (const auto& [sequence, n] : sequences) {
+    op.n += n;
+    calls += static_cast<double>(n) * static_cast<double>(sequence.size());
+    if (longest ? sequence.size() > op.calls.size() : n > most) {
+      most = n;
+      op.calls = sequence;
+    }
+  }
+  op.mean_calls = stored(calls / static_cast<double>(op.n));
+  return op;
+}
+
+}  // namespace
+
+OverheadFit fit_overheads(const OverheadSamples& samples, const OverheadFitOptions& options) {
+  OverheadFit fit;
+  std::map<Key, std::vector<OverheadSample>> pooled;
+  for (const auto& [key, of_op] : samples.of) {
+    fit.records.push_back(record_of(key, of_op, options));
+    for (const OverheadSample& sample : of_op) {
+      fit.sum_us += sample.duration_us;
+      fit.profiler_cost_us += std::min(sample.duration_us, options.profiler_cost_us * sample.profiler_events);
+    }
+    const auto& [type, op] = key;
+    if (op == kStepEnd || options.published_rules) continue;
+    for (const std::string_view name : {overhead_family(type, op), std::string_view{}}) {
+      std::vector<OverheadSample>& pool = pooled[{type, std::string{name}}];
+      pool.insert(pool.end(), of_op.begin(), of_op.end());
+    }
+  }
+  for (const auto& [key, pool] : pooled) fit.records.push_back(record_of(key, pool, options));
+  std::sort(fit.records.begin(), fit.records.end(), [](const OverheadRecord& a, const OverheadRecord& b) {
+    return std::pair{a.type, a.op} < std::pair{b.type, b.op};
+  });
+  for (const auto& [op, sequences] : samples.launches) {
+    fit.launches.emplace(op, launches_of(sequences, options.published_rules));
+  }
+  return fit;
+}
+
+void OverheadFit::write_to(Platform& platform, const Provenance& provenance) const {
+  for (OverheadRecord record : records) {
+    record.provenance = provenance;
+    platform.set(std::move(record));
+  }
+  if (launches.empty()) return;
+  ModelRecord model;
+  model.name = model.kind = kHostLaunchesKind;
+  model.parameters = write_launches(launches);
+  model.provenance = provenance;
+  platform.set(std::move(model));
+}
+
+HostTimeOfStep host_time_of_step(const RecordedProgram& recorded, RankClassId rank,
+                                 const HostOverheads& host) {
+  HostTimeOfStep time;
+  for (const HostPiece& piece : recorded.host[rank.index()].pieces) {
+    const HostOverhead overhead =
+        host.time(piece.type, piece.op.valid() ? recorded.program.names.text(piece.op) : kStepEnd);
+    time.recorded_us += piece.duration_us;
+    time.from_overheads_us += overhead.mean_us;
+    switch (overhead.ground) {
+      case OverheadTimeSource::own: break;
+      case OverheadTimeSource::family: time.on_family_us += overhead.mean_us; break;
+      case OverheadTimeSource::all: time.on_all_us += overhead.mean_us; break;
+      case OverheadTimeSource::none: time.unknown_us += piece.duration_us; break;
+    }
+  }
+  return time;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,54 @@
+// Statistics of the five overheads T1..T5 as records of a platform, and what they say about a recorded step.
+//
+//   OverheadSamples samples = recorded_overheads(recorded);          // of every job that ran on that host
+//   const OverheadFit fit = fit_overheads(samples);
+//   fit.write_to(platform, provenance);                              // HostOverheads reads it there
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "stepcast/cost/host_overheads.h"
+#include "stepcast/platform/platform.h"
+
+#include "calibrate/overhead_samples.h"
+
+namespace stepcast {
+
+struct OverheadFitOptions {
+  // What the profiler added for every event it recorded; taken off every occurrence, down to 0. Records then
+  // say nothing of events, so that it is not taken off twice. 0: times as profiled.
+  double profiler_cost_us = 0;
+  // For samples by the published rules (lab/published_overheads.h): no record for operators that were never seen, as
+  // they cost nothing there; of several sequences of launches the longest.
+  bool published_rules = false;
+};
+
+struct OverheadFit {
+  std::vector<OverheadRecord> records;  // by type and op
+  LaunchTable launches;
+  double sum_us = 0;            // of all occurrences, what was taken off left in
+  double profiler_cost_us = 0;  // taken off in all
+
+  // Replaces the overheads of the same name in `platform` and, if any were found, its launches.
+  void write_to(Platform& platform, const Provenance& provenance) const;
+};
+
+// Means of all occurrences: times their number they are the sum. Operators have records of their own; their
+// families and all of them together stand in for operators that were never seen. The gap before the end of a
+// step is in neither.
+[[nodiscard]] OverheadFit fit_overheads(const OverheadSamples& samples,
+                                        const OverheadFitOptions& options = {});
+
+// Host time of a recorded step, summed over its CPU threads, waiting left out.
+struct HostTimeOfStep {
+  double recorded_us = 0;
+  double from_overheads_us = 0;            // the same pieces with their mean times
+  double on_family_us = 0, on_all_us = 0;  // of it, for operators that `host` does not know itself
+  double unknown_us = 0;                   // recorded time of pieces for which `host` has nothing
+};
+[[nodiscard]] HostTimeOfStep host_time_of_step(const RecordedProgram& recorded, RankClassId rank,
+                                               const HostOverheads& host);
+
+}  // namespace stepcast

@@ -1,0 +1,80 @@
+#include "calibrate/overhead_traces.h"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stepcast/trace/trace_set.h"
+
+namespace stepcast {
+namespace {
+
+// Numbers of the ProfilerSteps that all ranks have; one empty step where no rank has any.
+std::vector<std::optional<std::int64_t>> common_steps(const TraceSet& set) {
+  std::map<std::int64_t, std::size_t> ranks_with;
+  for (const RecordedRank& rank : set.ranks) {
+    std::set<std::int64_t> numbers;
+    for (const CpuOp& op : rank.cpu_ops) {
+      if (op.kind != CpuOp::Kind::step || op.duration <= Nanoseconds{0}) continue;
+      if (const auto number = profiler_step_number(rank.names.text(op.name))) numbers.insert(*number);
+    }
+    for (const std::int64_t number : numbers) ++ranks_with[number];
+  }
+  if (ranks_with.empty()) return {std::nullopt};
+  std::vector<std::optional<std::int64_t>> steps;
+  for (const auto& [number, ranks] : ranks_with) {
+    if (ranks == set.ranks.size()) steps.emplace_back(number);
+  }
+  return steps;
+}
+
+// Host time needs no execution trace.
+std::vector<RecordedInput> inputs_of(const TraceSet& set) {
+  std::vector<RecordedInput> inputs;
+  for (const RecordedRank& rank : set.ranks) inputs.push_back({&rank, nullptr});
+  return inputs;
+}
+
+void add_recorded(const TraceSet& set, OverheadSource& source, TraceOverheads& out) {
+  const std::vector<RecordedInput> inputs = inputs_of(set);
+  for (const std::optional<std::int64_t>& step : common_steps(set)) {
+    const Result<RecordedProgram> recorded = rebuild_program(inputs, {.step = step});
+    if (!recorded.ok()) {
+      out.left_out.push_back({step ? fmt::format("{}, step {}", set.name, *step) : set.name,
+                              message_without_file(recorded.error())});
+      continue;
+    }
+    ++source.steps;
+    source.device = recorded->files.front().device;
+    out.samples.add(recorded_overheads(*recorded));
+  }
+}
+
+}  // namespace
+
+Result<TraceOverheads> read_overheads(std::span<const std::filesystem::path> places, unsigned threads) {
+  TraceOverheads out;
+  for (const std::filesystem::path& place : places) {
+    STEPCAST_ASSIGN(const TraceListing listing, list_traces(std::span{&place, 1}));
+    std::vector<TraceListing::Other> skipped;
+    const std::vector<TraceSet> sets = read_trace_sets(listing, {.ranks = {}, .threads = threads}, skipped);
+    for (const TraceListing::Other& other : skipped) out.left_out.push_back({other.file.string(), other.why});
+    for (const TraceSet& set : sets) {
+      OverheadSource source{set.name, {}, set.ranks.size(), 0};
+      add_recorded(set, source, out);
+      if (source.steps > 0) out.sources.push_back(std::move(source));
+    }
+  }
+  if (out.samples.of.empty()) {
+    Error error{"no step of these traces shows host time"};
+    if (out.left_out.empty()) return error;
+    return std::move(error).found(fmt::format("{}: {}", out.left_out.front().what, out.left_out.front().why));
+  }
+  return out;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,29 @@
+// Where a measured curve bends because NCCL changes algorithm or protocol. Half of the error of held-out octaves lies
+// between 2 and 32 MB, where that happens: sizes a factor of 2 apart do not show on which side of a bend they lie.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "stepcast/cost/nccl_choice.h"
+#include "stepcast/platform/platform.h"
+
+#include "calibrate/collective_measurements.h"
+
+namespace stepcast {
+
+struct ProtocolSwitch {
+  double message_bytes = 0;  // NCCL's own estimate, right within about a factor of 2
+  NcclEstimate before, after;
+};
+
+// From 64 KiB to 1 GiB, in order of size; below, what changes costs little.
+[[nodiscard]] std::vector<ProtocolSwitch> protocol_switches(const NcclFabric& fabric, CollectiveOp op,
+                                                            std::uint32_t n_ranks, std::uint32_t n_nodes);
+
+// "all_reduce_perf -b 2M -e 32M -f 1.41 -g 8": what to measure in addition so that the bends show. Empty where sizes
+// already lie closer than that, where nothing changes between the sizes that were measured, and for other vendors and collectives.
+[[nodiscard]] std::string denser_sizes_command(const CollectiveMeasurements& measured, const Device& device,
+                                               const Node& node);
+
+}  // namespace stepcast

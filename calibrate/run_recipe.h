@@ -1,0 +1,26 @@
+// What a row of measured runs says of its software beyond the columns of llm_runs.csv: optional columns of the
+// row itself or of a table of recipes beside it, and phrases of its note.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "stepcast/base/csv_rows.h"
+#include "stepcast/base/result.h"
+
+#include "calibrate/llm_runs.h"
+
+namespace stepcast {
+
+// Columns that rows may have, and what they set; docs/iterations.md lists them. Empty cells set nothing.
+[[nodiscard]] Status apply_recipe_columns(const CsvRows& rows, LlmRun& run);
+
+// A phrase of a note, up to the next semicolon, begins with these words.
+struct NotePhrase {
+  std::string_view words;
+  void (*apply)(LlmRun& run, std::string_view rest);  // `rest`: what stands behind the words
+};
+[[nodiscard]] std::span<const NotePhrase> note_phrases();
+void apply_note_phrases(std::string_view note, LlmRun& run);
+
+}  // namespace stepcast

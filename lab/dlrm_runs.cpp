@@ -1,0 +1,253 @@
+#include "lab/dlrm_runs.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stepcast/base/csv_rows.h"
+#include "stepcast/base/statistics.h"
+#include "stepcast/describe/dlrm_presets.h"
+#include "stepcast/plan/row_balanced_sharding.h"
+#include "stepcast/plan/sharding_search.h"
+#include "stepcast/platform/platform_choice.h"
+#include "stepcast/platform/platform_file.h"
+#include "stepcast/predict/dlrm_step.h"
+
+namespace stepcast {
+namespace {
+
+std::string lower(std::string_view text) {
+  std::string out{text};
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return out;
+}
+
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+// Submissions of MLPerf name several frameworks of their container; the model is HugeCTR's unless PyTorch is the only
+// one that is named.
+// Version 3 of HugeCTR is of 2021, as is the second round, v1.0.
+DlrmStack stack_of(std::string_view framework, std::string_view round) {
+  const std::string name = lower(framework);
+  if (contains(name, "torchrec")) return DlrmStack::torchrec;
+  const bool others = contains(name, "hugectr") || contains(name, "mxnet") || contains(name, "tensorflow");
+  return contains(name, "pytorch") && !others ? DlrmStack::nvidia
+         : round.starts_with("v0.")           ? DlrmStack::hugectr_2
+                                              : DlrmStack::hugectr;
+}
+
+std::string preset_of(std::string_view model) {
+  const std::string name = lower(model);
+  if (contains(name, "dcnv2") || contains(name, "dcn_v2")) return "dlrm-dcnv2-mlperf";
+  if (contains(name, "torchrec")) return "dlrm-torchrec";
+  if (contains(name, "extra large") || contains(name, "extra_large")) return "dlrm-nvidia-extra-large";
+  if (contains(name, "large")) return "dlrm-nvidia-large";
+  if (contains(name, "small")) return "dlrm-nvidia-small";
+  return "dlrm-mlperf-v1";
+}
+
+MachineDescription machine_of(const DlrmRun& run) {
+  MachineDescription machine{.name = run.system, .gpu = run.gpu, .gpus_per_node = run.gpus_per_node};
+  return machine;
+}
+
+struct Predicted {
+  const DlrmRun* run = nullptr;
+  Estimate time;
+  std::string where;
+};
+
+class RunPredictor {
+ public:
+  explicit RunPredictor(const SuiteOptions& options) : options_(&options) {}
+
+  Result<Predicted> predict(const DlrmRun& run) {
+    const std::string key =
+        fmt::format("{}|{}|{}|{}|{}|{}|{}|{}", run.model, run.gpu, run.gpus_per_node, run.n_gpus,
+                    run.global_batch, to_string(run.stack), to_string(run.dtype), run.system);
+    if (const auto found = known_.find(key); found != known_.end()) {
+      Predicted again = found->second;
+      again.run = &run;
+      return again;
+    }
+    const std::optional<Dlrm> model = dlrm_preset(preset_of(run.model));
+    STEPCAST_ASSIGN(const Platform platform, platform_of(run));
+    DlrmTraining training{.stack = run.stack, .global_batch = run.global_batch, .dtype = run.dtype};
+    STEPCAST_ASSIGN(DlrmStepModel steps, DlrmStepModel::create(*model, training, platform, run.n_gpus));
+    Result<DlrmStep> step = steps.predict({});
+    if (!step) {
+      SharderChoice choice;
+      if (run.stack == DlrmStack::hugectr) choice = row_balanced_sharding(steps);
+      if (!choice.fits) choice = search_sharding(steps, {.max_evaluations = 150});
+      step = steps.predict(choice.plan);
+    }
+    if (!step) return std::move(step).error();
+    Predicted p{&run, step->time, {}};
+    const Coverage coverage = steps.coverage();
+    const double us = step->time.time.value();
+    for (std::size_t c = 0; c < coverage.gpu_us.size(); ++c) {
+      const double share = coverage.gpu_share(static_cast<KernelClass>(c)) * coverage.gpu_total_us() / us;
+      if (share > 0.005) p.where += fmt::format("{} {:.2f} ", to_string(static_cast<KernelClass>(c)), share);
+    }
+    p.where +=
+        fmt::format("platform {} exchange {:.0f} us lookup {:.0f} us backward {:.0f} us", platform.name,
+                    step->exchange_us, step->ranks[0].lookup_us, step->ranks[0].lookup_backward_us);
+    known_.emplace(key, p);
+    return p;
+  }
+
+ private:
+  Result<Platform> platform_of(const DlrmRun& run) const {
+    for (const auto& [name, file] : options_->platforms) {
+      if (same_name(name, run.system) || same_name(name, run.gpu) || name == "*")
+        return load_platform(file.string());
+    }
+    STEPCAST_ASSIGN(PlatformChoice choice, platform_for(machine_of(run)));
+    return std::move(choice.platform);
+  }
+
+  const SuiteOptions* options_;
+  std::map<std::string, Predicted> known_;
+};
+
+std::string row_name(const DlrmRun& run) {
+  return fmt::format("line {} {} {} {} {} x {} nodes {} batch {} {}", run.line, run.model, run.organisation,
+                     run.system, run.gpu, run.n_nodes, to_string(run.stack), run.global_batch,
+                     to_string(run.dtype));
+}
+
+ScoredRow scored(const Predicted& p) {
+  return {row_name(*p.run),         p.run->iter_time_ms,      p.time.time.value() / 1e3,
+          p.time.p10.value() / 1e3, p.time.p90.value() / 1e3, p.where};
+}
+
+}  // namespace
+
+bool looks_like_dlrm_runs(std::string_view text) {
+  const std::string_view header = text.substr(0, text.find('\n'));
+  const bool runs = contains(header, "global_batch_samples") && contains(header, "model,");
+  return runs || (contains(header, "throughput_samples_per_s") && contains(header, "variant"));
+}
+
+Result<std::vector<DlrmRun>> parse_dlrm_runs(std::string_view text, const std::string& name) {
+  STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(text, name));
+  const bool examples = rows.has("variant");
+  for (const std::string_view column :
+       {"model", "system", "gpu", "n_nodes", "gpus_per_node", "n_gpus", "framework", "iter_time_ms"}) {
+    if (!rows.has(column)) {
+      return Error::at(name, "the header")
+          .found("no column " + std::string{column})
+          .expected("the columns of dlrm_runs.csv (docs/dlrm.md)");
+    }
+  }
+  std::vector<DlrmRun> runs;
+  while (true) {
+    STEPCAST_ASSIGN(const bool more, rows.next());
+    if (!more) break;
+    DlrmRun run;
+    run.line = rows.line();
+    run.model = rows.cell("model");
+    if (examples && run.model.find("DLRM") == std::string::npos && run.model.find("DCN") == std::string::npos)
+      continue;
+    run.system = rows.cell("system");
+    run.gpu = rows.cell("gpu");
+    run.links = rows.cell("accelerator_interconnect");
+    run.framework = rows.cell("framework");
+    run.round = rows.cell("round");
+    STEPCAST_ASSIGN(run.n_nodes, rows.extent("n_nodes"));
+    STEPCAST_ASSIGN(run.gpus_per_node, rows.extent("gpus_per_node"));
+    STEPCAST_ASSIGN(run.n_gpus, rows.extent("n_gpus"));
+    STEPCAST_ASSIGN(run.global_batch, rows.extent(examples ? "global_batch" : "global_batch_samples"));
+    STEPCAST_ASSIGN(run.iter_time_ms, rows.number("iter_time_ms", 0));
+    if (!(run.iter_time_ms > 0)) return rows.error("iter_time_ms").expected("a time above 0 in milliseconds");
+    if (examples) {
+      // The cross network's sizes of this model are not published.
+      run.set = run.model == "DLRM"
+                    ? (run.n_gpus > 1 ? "nvidia_examples 8-16 GPUs" : "nvidia_examples one GPU")
+                    : "nvidia_examples DCNv2 (sizes assumed)";
+      run.model = fmt::format("{} {}", run.model, rows.cell("variant"));
+      run.organisation = "NVIDIA";
+      run.stack = DlrmStack::nvidia;
+      const std::string_view precision = rows.cell("precision");
+      run.dtype = contains(precision, "fp16") ? DType::fp16 : parse_dtype(precision);
+      if (run.dtype == DType::unknown) return rows.error("precision").expected("fp16, tf32 or fp32");
+    } else {
+      run.set = rows.cell("set");
+      run.organisation = lower(rows.cell("org"));
+      run.stack = stack_of(run.framework, run.round);
+      run.dtype = run.stack == DlrmStack::torchrec ? DType::tf32 : DType::fp16;
+    }
+    runs.push_back(std::move(run));
+  }
+  return runs;
+}
+
+void score_dlrm_runs(const std::vector<DlrmRun>& runs, const SuiteOptions& options, SuiteResult& result) {
+  RunPredictor predictor{options};
+  std::vector<Predicted> predicted;
+  for (const DlrmRun& run : runs) {
+    Result<Predicted> p = predictor.predict(run);
+    if (p) {
+      predicted.push_back(std::move(*p));
+    } else {
+      result.skipped.push_back({row_name(run), p.error().message(), 1});
+    }
+  }
+  if (predicted.empty()) return;
+  const auto test_of = [](std::string name, std::string_view protocol) {
+    TestScore test;
+    test.test = std::move(name);
+    test.protocol = protocol;
+    test.unit = "ms";
+    return test;
+  };
+  TestScore steps = test_of("steps", "shipped"), factored = test_of("one_factor_per_stack", "refit"),
+            baseline = test_of("median_of_like_machines", "refit");
+  std::map<std::string, std::vector<const Predicted*>> sets;
+  for (const Predicted& p : predicted) sets[p.run->set].push_back(&p);
+  for (const auto& [name, members] : sets) {
+    SetScore shipped{.set = name}, by_stack{.set = name}, medians{.set = name};
+    const bool organisations = std::any_of(members.begin(), members.end(), [&](const Predicted* p) {
+      return p->run->organisation != members.front()->run->organisation;
+    });
+    for (const Predicted* p : members) {
+      shipped.rows.push_back(scored(*p));
+      if (!organisations) continue;
+      std::vector<double> factors, like;
+      for (const Predicted* o : members) {
+        if (o->run->organisation == p->run->organisation) continue;
+        if (o->run->stack == p->run->stack)
+          factors.push_back(o->run->iter_time_ms * 1e3 / o->time.time.value());
+        if (o->run->gpu.find(p->run->gpu.substr(0, 11)) != std::string::npos &&
+            o->run->n_gpus == p->run->n_gpus)
+          like.push_back(o->run->iter_time_ms);
+      }
+      if (!factors.empty()) {
+        by_stack.rows.push_back(scaled(scored(*p), quantile(factors, 0.5)));
+        by_stack.n_fit += factors.size();
+      }
+      if (!like.empty()) {
+        medians.rows.push_back({row_name(*p->run), p->run->iter_time_ms, quantile(like, 0.5)});
+        medians.n_fit += like.size();
+      }
+    }
+    steps.sets.push_back(std::move(shipped));
+    if (!by_stack.rows.empty()) factored.sets.push_back(std::move(by_stack));
+    if (!medians.rows.empty()) baseline.sets.push_back(std::move(medians));
+  }
+  for (TestScore* test : {&steps, &factored, &baseline}) {
+    test->finish();
+    if (!test->sets.empty()) result.tests.push_back(std::move(*test));
+  }
+}
+
+}  // namespace stepcast

@@ -1,0 +1,34 @@
+// Scores steps of recommendation models predicted from a description against measured ones: files with the columns of
+// iterations/dlrm_runs.csv, and DLRM rows of iterations/nvidia_dle.csv. Nothing is fitted to their times; one factor
+// per software stack, from other organisations' rows, is a test of its own beside a median of like machines.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "stepcast/base/result.h"
+#include "stepcast/operation/dtype.h"
+#include "stepcast/workload/dlrm.h"
+
+#include "lab/suite.h"
+
+namespace stepcast {
+
+struct DlrmRun {
+  std::string set, model, organisation, system, gpu, links, framework, round;
+  DlrmStack stack = DlrmStack::hugectr;
+  DType dtype = DType::fp16;
+  std::int64_t n_nodes = 1, gpus_per_node = 1, n_gpus = 1, global_batch = 1;
+  double iter_time_ms = 0;
+  std::uint32_t line = 0;
+};
+
+[[nodiscard]] bool looks_like_dlrm_runs(std::string_view text);
+[[nodiscard]] Result<std::vector<DlrmRun>> parse_dlrm_runs(std::string_view text, const std::string& name);
+
+// Adds the tests steps, one_factor_per_stack and median_of_like_machines.
+void score_dlrm_runs(const std::vector<DlrmRun>& runs, const SuiteOptions& options, SuiteResult& result);
+
+}  // namespace stepcast

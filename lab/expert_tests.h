@@ -1,0 +1,25 @@
+// Tests of expert layers and of the exchange of their tokens, for the suites kernels and collectives.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "calibrate/expert_measurements.h"
+#include "lab/suite.h"
+
+namespace stepcast {
+
+// `moe_layer`: layers of every device and type from rates that were fitted to layers of other sizes (hidden size, FFN,
+// experts and top-k, in five folds); balanced ones apart from those of a power law.
+[[nodiscard]] Result<std::vector<TestScore>> score_expert_layers(
+    const std::vector<MeasuredExpertLayer>& layers, const SuiteOptions& options,
+    std::vector<Skipped>& skipped);
+
+// `expert_exchange_tokens`, `expert_exchange_hidden_sizes`, `expert_exchange_nodes`: dispatch and combine with token
+// counts or hidden sizes that were not fitted, and on two and four nodes from one and eight.
+[[nodiscard]] Result<std::vector<TestScore>> score_expert_exchanges(
+    const std::vector<MeasuredExchange>& exchanges, const SuiteOptions& options,
+    std::vector<Skipped>& skipped);
+
+}  // namespace stepcast

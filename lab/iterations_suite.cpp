@@ -1,0 +1,342 @@
+#include "lab/iterations_suite.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <random>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stepcast/base/file.h"
+#include "stepcast/base/statistics.h"
+
+#include "calibrate/iteration_fit.h"
+#include "calibrate/llm_runs.h"
+#include "lab/bert_runs.h"
+#include "lab/layouts_run.h"
+#include "lab/memory_score.h"
+#include "lab/ranking_score.h"
+#include "lab/run_platforms.h"
+#include "lab/run_rows.h"
+
+namespace stepcast {
+namespace {
+
+// Packed rows of encoders come from software that merges more than a description says: absolute times say nothing.
+bool is_packed_encoder(const LlmRun& run) {
+  return run.layout.layer.packed_mean_tokens > 0 && run.model.architecture == Architecture::encoder;
+}
+
+TestScore score_runs(std::string test, const std::vector<PredictedRun>& runs, bool with_apart) {
+  TestScore result;
+  result.test = std::move(test);
+  result.protocol = "shipped";
+  result.unit = "ms";
+  std::map<std::string, std::vector<const PredictedRun*>> sets;
+  for (const PredictedRun& p : runs) {
+    if (p.run->gpu.empty() || (p.run->apart && !with_apart) || is_packed_encoder(*p.run)) continue;
+    sets[p.run->set].push_back(&p);
+  }
+  for (const auto& [name, members] : sets) {
+    SetScore set;
+    set.set = name;
+    for (const PredictedRun* p : members) set.rows.push_back(scored(*p));
+    set.extras = ranking_extras(members);
+    result.sets.push_back(std::move(set));
+  }
+  result.finish();
+  return result;
+}
+
+// Their times on other GPUs, with the factor of the GPU that most rows are of.
+TestScore score_packed(const std::vector<PredictedRun>& runs) {
+  TestScore result;
+  result.test = "packed_with_one_factor";
+  result.protocol = "refit";
+  result.unit = "ms";
+  std::map<std::string, std::map<std::string, std::vector<const PredictedRun*>>> sets;  // [set][GPU]
+  for (const PredictedRun& p : runs) {
+    if (is_packed_encoder(*p.run) && p.run->set != kBertNodeSet) sets[p.run->set][p.run->gpu].push_back(&p);
+  }
+  for (const auto& [name, gpus] : sets) {
+    const auto most = std::max_element(gpus.begin(), gpus.end(), [](const auto& a, const auto& b) {
+      return a.second.size() < b.second.size();
+    });
+    std::vector<double> factors;
+    for (const PredictedRun* p : most->second) factors.push_back(measured_over_predicted(*p));
+    const double factor = upper_median(factors);
+    SetScore set;
+    set.set = name;
+    set.n_fit = factors.size();
+    for (const auto& [gpu, members] : gpus) {
+      if (gpu == most->first) continue;
+      for (const PredictedRun* p : members) set.rows.push_back(scaled(scored(*p), factor));
+    }
+    if (!set.rows.empty()) result.sets.push_back(std::move(set));
+  }
+  result.finish();
+  return result;
+}
+
+// Runs whose GPU nobody stated: time relative to the smallest run of the same model and framework.
+TestScore score_ratios(const std::vector<PredictedRun>& runs) {
+  TestScore result;
+  result.test = "scaling_ratios";
+  result.protocol = "shipped";
+  result.unit = "ratio";
+  std::map<std::string, std::map<std::string, std::vector<const PredictedRun*>>> sets;
+  for (const PredictedRun& p : runs) {
+    if (!p.run->gpu.empty()) continue;
+    sets[p.run->set][fmt::format("{} {}", p.run->model.name, p.run->framework)].push_back(&p);
+  }
+  for (const auto& [name, families] : sets) {
+    SetScore set;
+    set.set = name;
+    for (const auto& [family, members] : families) {
+      const PredictedRun* base = *std::min_element(
+          members.begin(), members.end(),
+          [](const PredictedRun* a, const PredictedRun* b) { return a->run->n_gpus < b->run->n_gpus; });
+      const double measured_base = base->run->iter_time_ms;
+      const double predicted_base = base->prediction.step.time.value() / 1e3;
+      for (const PredictedRun* p : members) {
+        if (p == base) continue;
+        ScoredRow row = scored(*p);
+        row.measured /= measured_base;
+        row.predicted /= predicted_base;
+        if (row.p10) *row.p10 /= predicted_base;
+        if (row.p90) *row.p90 /= predicted_base;
+        set.rows.push_back(std::move(row));
+      }
+    }
+    result.sets.push_back(std::move(set));
+  }
+  result.finish();
+  return result;
+}
+
+// Factors fitted to the other models of a set, applied to the one left out: what `calibrate iterations` gives
+// a user who has steps of other models. `predicted`: those forecasts as well, or null.
+Result<TestScore> leave_model_out(std::string test, const std::vector<LlmRun>& runs, RunPlatforms& platforms,
+                                  std::vector<PredictedRun>* predicted = nullptr) {
+  constexpr std::size_t kMostRows = 40;  // to fit on; more change nothing but the time it takes
+  TestScore result;
+  result.test = std::move(test);
+  result.protocol = "refit";
+  result.unit = "ms";
+  std::map<std::string, std::set<std::string>> models_of_set;
+  for (const LlmRun& run : runs) {
+    if (!run.gpu.empty()) models_of_set[run.set].insert(run.model.name);
+  }
+  for (const auto& [name, models] : models_of_set) {
+    if (models.size() < 2) continue;
+    SetScore set;
+    set.set = name;
+    for (const std::string& left_out : models) {
+      std::vector<const LlmRun*> others, scored_runs;
+      for (const LlmRun& run : runs) {
+        if (run.set != name) continue;
+        (run.model.name == left_out ? scored_runs : others).push_back(&run);
+      }
+      std::vector<MeasuredStep> steps;
+      const std::size_t stride = (others.size() + kMostRows - 1) / kMostRows;
+      for (std::size_t i = 0; i < others.size(); i += stride) {
+        const LlmRun& run = *others[i];
+        Result<StepModel*> model = platforms.model_for(run);
+        if (!model) continue;
+        steps.push_back({run.model, run.layout, &(*model)->pricer().platform(), run.iter_time_ms});
+      }
+      const Result<IterationFit> fit = fit_iterations(steps);
+      if (!fit) continue;
+      set.n_fit += fit->n;
+      for (const LlmRun* run : scored_runs) {
+        Result<StepModel*> model = platforms.model_for(*run);
+        if (!model) continue;
+        (*model)->set_assumptions(fit->assumptions);
+        Result<StepPrediction> prediction = (*model)->predict(run->model, run->layout);
+        (*model)->set_assumptions({});
+        if (!prediction) continue;
+        const PredictedRun one{run, std::move(*prediction)};
+        set.rows.push_back(scored(one));
+        if (predicted != nullptr) predicted->push_back(one);
+      }
+    }
+    result.sets.push_back(std::move(set));
+  }
+  result.finish();
+  return result;
+}
+
+// What one or a few steps are worth on a GPU that nobody measured: the kernels of the platform lose the records of its
+// own device, factors are fitted to `n_given` steps drawn at random, and other steps of the set are forecast with them.
+Result<TestScore> few_steps_given(const std::vector<LlmRun>& runs, const RunPlatforms& platforms,
+                                  std::size_t n_given) {
+  constexpr std::size_t kDraws = 20, kLeastRows = 40, kScoredPerDraw = 12;
+  TestScore result;
+  result.test = n_given == 1 ? "one_step_given" : "three_steps_given";
+  result.protocol = "refit";
+  result.unit = "ms";
+  std::map<std::string, std::vector<const LlmRun*>> sets;  // of one set and machine
+  for (const LlmRun& run : runs) {
+    if (run.gpu.empty() || run.apart || run.model.moe || run.set == kBertNodeSet) continue;
+    sets[fmt::format("{} {}", run.set, run.gpu)].push_back(&run);
+  }
+  for (auto& [name, members] : sets) {
+    if (members.size() < kLeastRows) continue;
+    // Machines of one set differ in their networks alone; the first stands for all.
+    STEPCAST_ASSIGN(Platform platform, platforms.choose(*members.front()));
+    std::erase_if(platform.models,
+                  [&](const ModelRecord& record) { return record.device == platform.device.name; });
+    StepModel model{platform};
+    SetScore set;
+    set.set = members.front()->set + " " + members.front()->gpu;
+    std::mt19937_64 random{kDraws + n_given};
+    for (std::size_t draw = 0; draw < kDraws; ++draw) {
+      for (std::size_t i = members.size(); i > 1; --i) std::swap(members[i - 1], members[random() % i]);
+      std::vector<MeasuredStep> given;
+      for (std::size_t i = 0; i < n_given; ++i) {
+        given.push_back({members[i]->model, members[i]->layout, &platform, members[i]->iter_time_ms});
+      }
+      const Result<IterationFit> fit = fit_iterations(given);
+      if (!fit) continue;
+      set.n_fit = n_given;
+      model.set_assumptions(fit->assumptions);
+      for (std::size_t i = n_given; i < std::min(members.size(), n_given + kScoredPerDraw); ++i) {
+        Result<StepPrediction> prediction = model.predict(members[i]->model, members[i]->layout);
+        if (prediction) set.rows.push_back(scored({members[i], std::move(*prediction)}));
+      }
+    }
+    result.sets.push_back(std::move(set));
+  }
+  result.finish();
+  return result;
+}
+
+// NOLINTNEXTLINE(misc-no-recursion): once
+Result<std::vector<LlmRun>> read_all(const std::filesystem::path& data, std::vector<Skipped>& skipped) {
+  std::error_code ignored;
+  std::vector<std::string> left_out;
+  const auto note_rows = [&] {
+    for (const std::string& problem : left_out) skipped.push_back({"a row", problem, 1});
+    left_out.clear();
+  };
+  if (!std::filesystem::is_directory(data, ignored)) {
+    STEPCAST_ASSIGN(const std::string text, read_file(data));
+    Result<std::vector<LlmRun>> runs = looks_like_bert_runs(text)
+                                           ? parse_bert_runs(text, data.string(), &left_out)
+                                           : read_llm_runs(data, &left_out);
+    if (runs) note_rows();
+    return runs;
+  }
+  std::vector<LlmRun> runs;
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(data, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (entry.is_regular_file(ignored) && (name.ends_with(".csv") || name.ends_with(".csv.gz"))) {
+      files.push_back(entry.path());
+    }
+  }
+  std::sort(files.begin(), files.end());
+  // Newer tables lie in a folder of their own beside it.
+  const std::filesystem::path newer = data.parent_path() / "modern" / "iterations";
+  if (data.filename() == "iterations" && data.parent_path().filename() != "modern" &&
+      std::filesystem::is_directory(newer, ignored)) {
+    STEPCAST_ASSIGN(runs, read_all(newer, skipped));
+  }
+  for (const std::filesystem::path& file : files) {
+    STEPCAST_ASSIGN(const std::string text, read_file(file));
+    if (looks_like_bert_runs(text)) {
+      STEPCAST_ASSIGN(std::vector<LlmRun> more, parse_bert_runs(text, file.filename().string(), &left_out));
+      note_rows();
+      std::move(more.begin(), more.end(), std::back_inserter(runs));
+      continue;
+    }
+    if (!looks_like_llm_runs(text)) {
+      if (file.filename().string().find("_recipes.csv") != std::string::npos) continue;  // read with its runs
+      skipped.push_back({file.filename().string(), "not the columns of LLM runs", 1});
+      continue;
+    }
+    STEPCAST_ASSIGN(std::vector<LlmRun> more, read_llm_runs(file, &left_out));
+    note_rows();
+    std::move(more.begin(), more.end(), std::back_inserter(runs));
+  }
+  if (runs.empty()) {
+    return Error::at(data.string(), "the folder", "holds no file of LLM runs")
+        .expected("a CSV file with the columns of llm_runs.csv (docs/iterations.md)");
+  }
+  return runs;
+}
+
+// The rows of a test that are farthest off, with the breakdown of what was predicted.
+std::vector<std::string> worst_rows(const TestScore& test, std::size_t n) {
+  std::vector<const ScoredRow*> rows;
+  for (const SetScore& set : test.sets) {
+    for (const ScoredRow& row : set.rows) rows.push_back(&row);
+  }
+  const auto off = [](const ScoredRow* r) { return r->predicted / r->measured - 1; };
+  std::stable_sort(rows.begin(), rows.end(), [&](const ScoredRow* a, const ScoredRow* b) {
+    return std::abs(off(a)) > std::abs(off(b));
+  });
+  if (rows.size() > n) rows.resize(n);
+  std::vector<std::string> lines;
+  for (const ScoredRow* r : rows) {
+    lines.push_back(fmt::format("{:+.1f} %: measured {:.0f} ms, predicted {:.0f} ms: {}: {}", 100 * off(r),
+                                r->measured, r->predicted, r->row, r->shares));
+  }
+  return lines;
+}
+
+Result<SuiteResult> run_iterations(const std::filesystem::path& data, const SuiteOptions& options) {
+  SuiteResult result;
+  result.suite = "iterations";
+  if (!options.protocol.empty() && options.protocol != "shipped" && options.protocol != "refit") {
+    return Error::at("", "--protocol")
+        .found(fmt::format("`{}`", options.protocol))
+        .expected("shipped or refit");
+  }
+  STEPCAST_ASSIGN(const std::vector<LlmRun> runs, read_all(data, result.skipped));
+  RunPlatforms platforms{options.platforms};
+  const std::vector<PredictedRun> predicted = predict_runs(runs, platforms, result.skipped);
+  result.tests.push_back(score_runs("steps", predicted, true));
+  result.worst = worst_rows(result.tests.front(), 10);
+  result.tests.push_back(score_runs("steps_without_rows_apart", predicted, false));
+  for (TestScore test : {score_newest_releases(predicted), score_by_release(predicted)}) {
+    if (!test.sets.empty()) result.tests.push_back(std::move(test));
+  }
+  result.tests.push_back(score_ratios(predicted));
+  if (TestScore memory = score_memory(predicted); !memory.sets.empty())
+    result.tests.push_back(std::move(memory));
+  result.tests.push_back(score_rankings("ranking", "shipped", predicted));
+  for (TestScore& test : score_layouts_run(predicted, platforms, options.threads, result.skipped))
+    result.tests.push_back(std::move(test));
+  TestScore packed = score_packed(predicted);
+  if (!packed.sets.empty()) result.tests.push_back(std::move(packed));
+  if (TestScore node = score_bert_scaling(predicted); !node.sets.empty())
+    result.tests.push_back(std::move(node));
+  if (options.protocol != "shipped") {
+    std::vector<PredictedRun> calibrated;
+    STEPCAST_ASSIGN(TestScore refitted, leave_model_out("leave_model_out", runs, platforms, &calibrated));
+    result.tests.push_back(std::move(refitted));
+    result.tests.push_back(score_rankings("ranking_calibrated", "refit", calibrated));
+    const std::vector<LlmRun> newest = newest_releases(runs);
+    if (!newest.empty()) {
+      STEPCAST_ASSIGN(TestScore of_newest,
+                      leave_model_out("leave_model_out_newest_release", newest, platforms));
+      result.tests.push_back(std::move(of_newest));
+    }
+    for (const std::size_t n_given : {std::size_t{1}, std::size_t{3}}) {
+      STEPCAST_ASSIGN(TestScore few, few_steps_given(runs, platforms, n_given));
+      if (!few.sets.empty()) result.tests.push_back(std::move(few));
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+Suite iterations_suite() {
+  return {"iterations", "step times of language models from a description", "iterations", run_iterations};
+}
+
+}  // namespace stepcast

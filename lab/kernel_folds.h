@@ -1,0 +1,38 @@
+// Which rows of kernel measurements are held out together.
+//
+// A split gives every row the number of the fold in which it is tested, or kNotTested. Folds come out of a
+// seed and the order of the rows alone.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "calibrate/kernel_measurements.h"
+
+namespace stepcast {
+
+inline constexpr int kNotTested = -1;
+// As the number of folds: every group of rows that stay together is a fold of its own.
+inline constexpr int kOneFoldPerGroup = 1 << 30;
+
+struct KernelSplit {
+  std::vector<int> fold;  // [row]
+  int n_folds = 0;
+};
+
+// By shape: all rows of one Operation, whatever their direction or label, are in one fold.
+[[nodiscard]] KernelSplit split_by_shape(std::span<const KernelMeasurement> rows, int n_folds,
+                                         std::uint64_t seed);
+// By row: repeats of the same parameters are in one fold, but equal shapes from other parameters need not be.
+[[nodiscard]] KernelSplit split_by_row(std::span<const KernelMeasurement> rows, int n_folds,
+                                       std::uint64_t seed);
+// Whole values of the hidden size (or of the sequence length); rows without it are not tested.
+enum class HeldOutValue : std::uint8_t { hidden_size, sequence_length };
+[[nodiscard]] KernelSplit split_by_value(std::span<const KernelMeasurement> rows, HeldOutValue value,
+                                         int n_folds, std::uint64_t seed);
+// The largest: hidden sizes above 0.8 of an operator's largest; where rows have none, the tenth of a family
+// with the most FLOPs (matrix work) or bytes. One fold.
+[[nodiscard]] KernelSplit split_largest(std::span<const KernelMeasurement> rows);
+
+}  // namespace stepcast

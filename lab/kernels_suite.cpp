@@ -1,0 +1,245 @@
+#include "lab/kernels_suite.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "stepcast/base/parallel.h"
+#include "stepcast/cost/kernel_model.h"
+
+#include "calibrate/kernel_fit.h"
+#include "calibrate/kernel_measurements.h"
+#include "calibrate/kernel_rows.h"
+#include "lab/expert_tests.h"
+#include "lab/gradient_holdout.h"
+#include "lab/kernel_folds.h"
+#include "lab/kernel_sets.h"
+#include "lab/published_errors.h"
+#include "lab/shipped_data.h"
+#include "lab/unseen_kernels.h"
+
+namespace stepcast {
+namespace {
+
+constexpr int kFolds = 5;
+constexpr std::uint64_t kSeed = 42;
+
+// What one fit is made from and tested on.
+struct FoldOfDevice {
+  std::size_t device = 0;
+  int fold = 0;
+  std::vector<std::size_t> fit_rows, test_rows;
+};
+
+std::vector<FoldOfDevice> folds_of(const std::vector<DeviceRows>& devices,
+                                   const std::vector<KernelSplit>& splits) {
+  std::vector<FoldOfDevice> folds;
+  for (std::size_t d = 0; d < devices.size(); ++d) {
+    const std::vector<KernelMeasurement>& rows = devices[d].rows;
+    std::vector<std::string> keys;
+    for (const KernelMeasurement& m : rows) keys.push_back(kernel_record_key(m.operation));
+    for (int k = 0; k < splits[d].n_folds; ++k) {
+      FoldOfDevice fold{d, k, {}, {}};
+      std::set<std::string_view> tested;
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        if (splits[d].fold[i] != k) continue;
+        fold.test_rows.push_back(i);
+        tested.insert(keys[i]);
+      }
+      if (fold.test_rows.empty()) continue;
+      // Models of families that are not asked for need no fitting.
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        if (splits[d].fold[i] != k && tested.contains(keys[i])) fold.fit_rows.push_back(i);
+      }
+      folds.push_back(std::move(fold));
+    }
+  }
+  // The longest first, so that the last thread to finish has little left.
+  std::stable_sort(folds.begin(), folds.end(), [](const FoldOfDevice& a, const FoldOfDevice& b) {
+    return a.fit_rows.size() > b.fit_rows.size();
+  });
+  return folds;
+}
+
+Result<std::vector<Tested>> fit_and_test(const DeviceRows& device, const FoldOfDevice& fold) {
+  std::vector<KernelMeasurement> rows;
+  rows.reserve(fold.fit_rows.size());
+  for (const std::size_t i : fold.fit_rows) rows.push_back(device.rows[i]);
+  KernelFit fit;
+  if (!rows.empty()) {
+    STEPCAST_ASSIGN(fit, fit_kernel_models(rows, device.platform.device, {.seed = kSeed, .threads = 1}));
+  }
+  return tested_with(device, fit.records, fold.test_rows);
+}
+
+Result<std::optional<TestScore>> run_refit(std::string name, const std::vector<DeviceRows>& devices,
+                                           const std::vector<KernelSplit>& splits,
+                                           const std::vector<std::filesystem::path>& files,
+                                           const PublishedErrors& published, unsigned threads,
+                                           KernelSets::GroupOf group_of) {
+  const std::vector<FoldOfDevice> folds = folds_of(devices, splits);
+  if (folds.empty()) return std::optional<TestScore>{};
+  std::vector<std::vector<Tested>> results(folds.size());
+  STEPCAST_TRY(parallel_for(folds.size(), threads, [&](std::size_t i) -> Status {
+    STEPCAST_ASSIGN(results[i], fit_and_test(devices[folds[i].device], folds[i]));
+    return Ok{};
+  }));
+  KernelSets sets{files, published, group_of};
+  for (std::size_t d = 0; d < devices.size(); ++d) {
+    std::vector<Tested> tested;
+    std::map<std::string, double> n_fit;
+    double n_folds = 0;
+    for (std::size_t i = 0; i < folds.size(); ++i) {
+      if (folds[i].device != d) continue;
+      tested.insert(tested.end(), results[i].begin(), results[i].end());
+      for (const std::size_t row : folds[i].fit_rows) n_fit[kernel_set_name(devices[d].rows[row])] += 1;
+      n_folds += 1;
+    }
+    for (auto& [unused, n] : n_fit) n /= n_folds;
+    std::sort(tested.begin(), tested.end(), [](const Tested& a, const Tested& b) { return a.row < b.row; });
+    sets.add(devices[d], tested, n_fit);
+  }
+  return std::optional{std::move(sets).test(std::move(name), "refit")};
+}
+
+// Splitting by row says something else than splitting by shape only where shapes come from parameters of a
+// model: rows of other kinds are not tested again.
+KernelSplit split_parameters_by_row(const DeviceRows& device) {
+  std::set<std::string> with_parameters;
+  for (const KernelMeasurement& m : device.rows) {
+    if (m.hidden_size > 0 || m.sequence_length > 0) with_parameters.insert(kernel_record_key(m.operation));
+  }
+  KernelSplit split = split_by_row(device.rows, kFolds, kSeed);
+  for (std::size_t i = 0; i < device.rows.size(); ++i) {
+    if (!with_parameters.contains(kernel_record_key(device.rows[i].operation))) split.fold[i] = kNotTested;
+  }
+  return split;
+}
+
+// Operators that have no hidden size are another question: which tenth of their rows is the largest.
+std::string group_beyond_range(const KernelMeasurement& m) {
+  const std::string group = kernel_group(m);
+  const bool of_a_model = m.hidden_size > 0 || m.sequence_length > 0;
+  return of_a_model && m.hidden_size == 0 ? group + ", no hidden size" : group;
+}
+
+// The platforms that ship, on rows that they were not fitted on.
+Result<TestScore> run_shipped(const std::vector<DeviceRows>& devices,
+                              const std::vector<std::filesystem::path>& files,
+                              const PublishedErrors& published, std::vector<Skipped>& skipped) {
+  KernelSets sets{files, published};
+  for (const DeviceRows& device : devices) {
+    const KernelModel model{device.platform};
+    for (const std::string& record : model.skipped())
+      skipped.push_back({record, "a record that cannot be read", 1});
+    std::map<std::string, std::uint64_t> used;
+    std::vector<std::size_t> rows;
+    std::vector<Operation> operations;
+    for (std::size_t i = 0; i < device.rows.size(); ++i) {
+      const KernelMeasurement& m = device.rows[i];
+      const auto& models = device.platform.models;
+      if (std::any_of(models.begin(), models.end(),
+                      [&](const ModelRecord& r) { return r.provenance.used_row(m.hash); })) {
+        ++used[kernel_set_name(m)];
+        continue;
+      }
+      rows.push_back(i);
+      operations.push_back(m.operation);
+    }
+    for (const auto& [set, n] : used) {
+      skipped.push_back({set, "rows that the shipped platform was fitted on", n});
+    }
+    std::vector<Estimate> estimates(operations.size());
+    model.estimate(operations, estimates);
+    std::vector<Tested> tested;
+    for (std::size_t i = 0; i < rows.size(); ++i) tested.push_back({rows[i], estimates[i]});
+    sets.add(device, tested, {});
+  }
+  return std::move(sets).test("shipped", "shipped");
+}
+
+Result<PublishedErrors> published_errors(const SuiteOptions& options, std::vector<Skipped>& skipped) {
+  if (!options.published.empty()) return PublishedErrors::read(options.published);
+  if (const auto file = shipped_data_file("published.csv")) return PublishedErrors::read(*file);
+  skipped.push_back(
+      {"published errors", "data/published.csv is neither installed nor in the source tree", 1});
+  return PublishedErrors{};
+}
+
+}  // namespace
+
+Result<SuiteResult> validate_kernels(const std::filesystem::path& data, const SuiteOptions& options) {
+  if (!options.protocol.empty() && options.protocol != "refit" && options.protocol != "shipped") {
+    return Error{"the protocol of the suite kernels"}.found(options.protocol).expected("refit or shipped");
+  }
+  SuiteResult result;
+  result.suite = "kernels";
+  std::vector<std::filesystem::path> places{data};
+  // Newer tables lie in a folder of their own beside it.
+  const std::filesystem::path newer = data.parent_path() / "modern" / "kernels";
+  std::error_code unreadable;
+  if (data.filename() == "kernels" && std::filesystem::is_directory(newer, unreadable))
+    places.push_back(newer);
+  STEPCAST_ASSIGN(KernelMeasurements all, read_kernel_measurements(places));
+  for (const SkippedRows& s : all.skipped) result.skipped.push_back({s.what, s.why, s.n});
+  const std::vector<std::filesystem::path> files = all.files;
+  STEPCAST_ASSIGN(const std::vector<DeviceRows> devices,
+                  rows_by_device(std::move(all), options, result.skipped));
+  STEPCAST_ASSIGN(const PublishedErrors published, published_errors(options, result.skipped));
+  if (options.protocol == "shipped") {
+    STEPCAST_ASSIGN(TestScore test, run_shipped(devices, files, published, result.skipped));
+    result.tests.push_back(std::move(test));
+    return result;
+  }
+
+  const auto run = [&](std::string name, auto split_of,
+                       KernelSets::GroupOf group_of = kernel_group) -> Status {
+    std::vector<KernelSplit> splits;
+    for (const DeviceRows& device : devices) splits.push_back(split_of(device));
+    STEPCAST_ASSIGN(std::optional<TestScore> test,
+                    run_refit(std::move(name), devices, splits, files, published, options.threads, group_of));
+    if (test) result.tests.push_back(std::move(*test));
+    return Ok{};
+  };
+  STEPCAST_TRY(
+      run("held_out_rows", [](const DeviceRows& d) { return split_by_shape(d.rows, kFolds, kSeed); }));
+  STEPCAST_TRY(run("random_rows", split_parameters_by_row));
+  STEPCAST_TRY(run("held_out_hidden_size", [](const DeviceRows& d) {
+    return split_by_value(d.rows, HeldOutValue::hidden_size, kFolds, kSeed);
+  }));
+  STEPCAST_TRY(run("held_out_sequence_length", [](const DeviceRows& d) {
+    return split_by_value(d.rows, HeldOutValue::sequence_length, kFolds, kSeed);
+  }));
+  STEPCAST_TRY(run(
+      "beyond_range", [](const DeviceRows& d) { return split_largest(d.rows); }, group_beyond_range));
+  STEPCAST_ASSIGN(std::optional<TestScore> gradients,
+                  score_held_out_gradients(devices, files, published, options.threads));
+  if (gradients) result.tests.push_back(*std::move(gradients));
+  STEPCAST_ASSIGN(std::vector<TestScore> unseen,
+                  score_unseen_gpus(devices, files, published, options.threads));
+  for (TestScore& test : unseen) result.tests.push_back(std::move(test));
+  ExpertMeasurements experts;
+  for (const std::filesystem::path& place : places) {
+    STEPCAST_ASSIGN(ExpertMeasurements more, read_expert_measurements_in(place));
+    std::move(more.layers.begin(), more.layers.end(), std::back_inserter(experts.layers));
+  }
+  STEPCAST_ASSIGN(std::vector<TestScore> layers,
+                  score_expert_layers(experts.layers, options, result.skipped));
+  std::move(layers.begin(), layers.end(), std::back_inserter(result.tests));
+  return result;
+}
+
+Suite kernels_suite() {
+  return {"kernels", "times of kernels from models that never saw their shapes, sizes or GPUs", "kernels",
+          validate_kernels};
+}
+
+}  // namespace stepcast

@@ -1,0 +1,367 @@
+#include "lab/predict_suite.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stepcast/base/statistics.h"
+#include "stepcast/predict/host_prices.h"
+#include "stepcast/predict/recorded_prices.h"
+#include "stepcast/predict/replay.h"
+#include "stepcast/predict/untimed_program.h"
+#include "stepcast/trace/recorded_program.h"
+#include "stepcast/trace/trace_set.h"
+
+#include "lab/gpu_time_scores.h"
+#include "lab/recorded_job.h"
+#include "lab/recorded_sets.h"
+#include "lab/step_scores.h"
+#include "lab/trace_baselines.h"
+
+namespace stepcast {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Bands of a step, as factors to either side: with the host times of another capture or rank of the job; of
+// another host; of a related job, which holds two of three public traces; of one with other operators. Assumed where not
+// said otherwise; the first two are those of `stepcast predict --trace`.
+constexpr double kOverheadBand = 1.08, kOtherHostBand = 1.2, kRelatedBand = 1.45, kUnrelatedBand = 2;
+// A job is related to another if its host times know this share of the other's calls.
+constexpr double kRelated = 0.6;
+
+// Predicted step of one rank under these costs; nothing where the Program cannot be simulated.
+std::optional<double> step_us(const RecordedProgram& recorded, const Costs& costs, std::size_t c) {
+  const Result<ReplayScores> scores = score_replay(recorded, costs);
+  if (!scores.ok()) return std::nullopt;
+  return scores->ranks[c].step.simulated_us;
+}
+
+void leave_one_rank_out(StepScores& scores, const RecordedJob& job) {
+  const RecordedProgram& recorded = job.steps.back();
+  const std::size_t n = recorded.facts.size();
+  if (n < 2 || recorded.facts.front().step_number < 0) return;
+  for (std::size_t c = 0; c < n; ++c) {
+    std::vector<RankClassId> others;
+    for (std::size_t o = 0; o < n; ++o) {
+      if (o != c) others.emplace_back(o);
+    }
+    Costs costs{recorded.program};
+    (void)HostTimes::learn(recorded, others).apply(recorded, RankClassId{c}, costs);
+    const std::optional<double> us = step_us(recorded, costs, c);
+    if (!us) continue;
+    // How far it would be with each of the others alone.
+    std::vector<double> alone;
+    double mean = 0;
+    for (const RankClassId o : others) {
+      mean += recorded.facts[o.index()].step_us.length_us() / static_cast<double>(others.size());
+      Costs of_one{recorded.program};
+      (void)job.host_of_ranks[o.index()].apply(recorded, RankClassId{c}, of_one);
+      if (const auto one = step_us(recorded, of_one, c)) alone.push_back(*one);
+    }
+    const double measured = recorded.facts[c].step_us.length_us();
+    const std::string row = row_name(recorded.facts[c]);
+    Spread spread = spread_of(alone);
+    if (!spread.half_width) spread.half_width = (kOverheadBand - 1) * *us;
+    scores.add("step_time", job.name, row_of(row, measured, *us, spread), others.size());
+    scores.add("mean_of_others", job.name, row_of(row, measured, mean));
+  }
+}
+
+void own_overheads(StepScores& scores, const RecordedJob& job) {
+  const RecordedProgram& recorded = job.steps.back();
+  if (recorded.facts.front().step_number < 0) return;
+  Costs costs{recorded.program};
+  for (const RankClassId c : all_classes(recorded)) {
+    (void)job.host_of_ranks[c.index()].apply(recorded, c, costs);
+  }
+  const Result<ReplayScores> result = score_replay(recorded, costs);
+  if (!result.ok()) return;
+  for (const ReplayedRank& rank : result->ranks) {
+    const RecordedStepFacts& facts = recorded.facts[rank.rank_class.index()];
+    scores.add("own_overheads", job.name,
+               {row_name(facts),
+                rank.step.measured_us / kUsPerMs,
+                rank.step.simulated_us / kUsPerMs,
+                std::nullopt,
+                std::nullopt,
+                {}});
+  }
+}
+
+// The step as each of the others had it, its data loader's time given: their median.
+void cross_step(StepScores& scores, const RecordedJob& job, std::vector<Skipped>& skipped) {
+  const std::size_t first = first_steady_step(job);
+  if (first > 0) {
+    skipped.push_back({job.name + " cross_step",
+                       fmt::format("the first {} steps differ by more than {:.0f} % from those behind them",
+                                   first, 100 * kSteadyWithin)});
+  }
+  if (job.steps.size() - first < 3) return;
+  for (std::size_t s = first; s < job.steps.size(); ++s) {
+    const std::size_t n_ranks = job.steps[s].facts.size();
+    std::vector<std::vector<double>> predicted(n_ranks), recorded_us(n_ranks);
+    for (std::size_t o = first; o < job.steps.size(); ++o) {
+      if (o == s || job.steps[o].facts.size() != n_ranks) continue;
+      const RecordedProgram& structure = job.steps[o];
+      Costs costs{structure.program};
+      for (const RankClassId c : all_classes(structure)) {
+        const double own = data_loader_us(structure, c), given = data_loader_us(job.steps[s], c);
+        if (own > 0 && given > 0) scale_data_loader(structure, c, costs, given / own);
+      }
+      const Result<ReplayScores> result = score_replay(structure, costs);
+      if (!result.ok()) continue;
+      for (std::size_t c = 0; c < n_ranks; ++c) {
+        predicted[c].push_back(result->ranks[c].step.simulated_us);
+        recorded_us[c].push_back(structure.facts[c].step_us.length_us());
+      }
+    }
+    for (std::size_t c = 0; c < n_ranks; ++c) {
+      if (predicted[c].empty()) continue;
+      const double measured = job.steps[s].facts[c].step_us.length_us();
+      const double us = median(predicted[c]);
+      const std::string row = row_name(job.steps[s].facts[c]);
+      scores.add("cross_step", job.name, row_of(row, measured, us, spread_of(predicted[c])),
+                 predicted[c].size());
+      scores.add("median_of_others", job.name, row_of(row, measured, median(recorded_us[c])));
+    }
+  }
+}
+
+// Steps of one rank with these host times: [rank class][step], measured and predicted.
+std::vector<std::vector<TimePair>> steps_with_host_of(const RecordedJob& job, const HostTimes& times,
+                                                      double factor, bool loader_given) {
+  std::vector<std::vector<TimePair>> pairs;
+  for (const RecordedProgram& recorded : job.steps) {
+    Costs costs{recorded.program};
+    for (const RankClassId c : all_classes(recorded)) {
+      (void)times.apply(recorded, c, costs, factor);
+      if (loader_given) scale_data_loader(recorded, c, costs, 1);
+    }
+    const Result<ReplayScores> result = score_replay(recorded, costs);
+    if (!result.ok()) continue;
+    pairs.resize(std::max(pairs.size(), result->ranks.size()));
+    for (std::size_t r = 0; r < result->ranks.size(); ++r) {
+      pairs[r].push_back(result->ranks[r].step);
+    }
+  }
+  return pairs;
+}
+// Means of host times predict the mean of the steps.
+TimePair mean_of(std::span<const TimePair> pairs) {
+  TimePair mean;
+  for (const TimePair& pair : pairs) {
+    mean.measured_us += pair.measured_us / static_cast<double>(pairs.size());
+    mean.simulated_us += pair.simulated_us / static_cast<double>(pairs.size());
+  }
+  return mean;
+}
+std::string mean_row_name(const RecordedJob& job, std::size_t r, std::size_t n) {
+  const RecordedStepFacts& facts = job.steps.back().facts[r];
+  return n == 1 ? row_name(facts) : fmt::format("rank {} mean of {} steps", facts.rank, n);
+}
+
+// The mean step of `job` with these host times; `band`: to either side, a factor.
+void with_host_of(StepScores& scores, std::string_view test, const RecordedJob& job, const HostTimes& times,
+                  double factor, std::size_t n_fit, double band, bool loader_given = false) {
+  const auto pairs = steps_with_host_of(job, times, factor, loader_given);
+  for (std::size_t r = 0; r < pairs.size() && r < job.steps.back().facts.size(); ++r) {
+    const TimePair mean = mean_of(pairs[r]);
+    const double ms = mean.simulated_us / kUsPerMs;
+    scores.add(
+        test, job.name,
+        {mean_row_name(job, r, pairs[r].size()), mean.measured_us / kUsPerMs, ms, ms / band, ms * band, {}},
+        n_fit);
+  }
+}
+
+// Every step of `job` alone, with the host times of another capture.
+void each_step_of_two_captures(StepScores& scores, const RecordedJob& job, const HostTimes& times,
+                               std::size_t n_fit) {
+  const auto pairs = steps_with_host_of(job, times, 1, true);
+  for (std::size_t r = 0; r < pairs.size(); ++r) {
+    for (std::size_t s = 0; s < pairs[r].size(); ++s) {
+      const double ms = pairs[r][s].simulated_us / kUsPerMs;
+      scores.add(
+          "two_captures_each_step", job.name,
+          {fmt::format("rank {} step {} of {}", job.steps.back().facts[r].rank, s + 1, pairs[r].size()),
+           pairs[r][s].measured_us / kUsPerMs,
+           ms,
+           ms / kOverheadBand,
+           ms * kOverheadBand,
+           {}},
+          n_fit);
+    }
+  }
+}
+
+void between_jobs(StepScores& scores, std::span<const RecordedJob> jobs) {
+  std::vector<HostTimes> host_of_jobs;
+  host_of_jobs.reserve(jobs.size());
+  for (const RecordedJob& job : jobs) host_of_jobs.push_back(host_of_job(job));
+  for (const RecordedJob& job : jobs) {
+    if (job.steps.back().facts.front().step_number < 0) continue;
+    const HostTimes& own = host_of_jobs[static_cast<std::size_t>(&job - jobs.data())];
+    HostTimes captures;
+    std::size_t n_captures = 0;
+    // Of all others, whatever their GPU, the one whose host times know most of this job's calls.
+    std::size_t nearest = jobs.size();
+    double most = 0;
+    for (std::size_t o = 0; o < jobs.size(); ++o) {
+      const RecordedJob& other = jobs[o];
+      if (&other == &job) continue;
+      if (other.folder == job.folder && other.device == job.device && !job.device.empty() &&
+          same_workload(other, job)) {
+        captures.add(host_of_jobs[o]);
+        n_captures += other.steps.size();
+      } else if (!same_workload(other, job)) {
+        const double known = host_of_jobs[o].share_known(own);
+        if (known <= most) continue;
+        most = known;
+        nearest = o;
+      }
+    }
+    if (n_captures > 0) {
+      with_host_of(scores, "two_captures", job, captures, 1, n_captures, kOverheadBand, true);
+      with_host_of(scores, "two_captures_loader_learned", job, captures, 1, n_captures, kOtherHostBand);
+      each_step_of_two_captures(scores, job, captures, n_captures);
+    }
+    if (nearest < jobs.size()) {
+      const HostTimes& foreign = host_of_jobs[nearest];
+      const std::string_view test = most >= kRelated ? "foreign_overheads" : "foreign_overheads_unrelated";
+      with_host_of(scores, test, job, foreign, foreign.factor_of(own), jobs[nearest].steps.size(),
+                   most >= kRelated ? kRelatedBand : kUnrelatedBand);
+    }
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// Execution traces alone
+
+// A rank's step from its execution trace, with what the profiler traces of the other ranks say of the host;
+// the other ranks' structure from their execution traces, too.
+void execution_traces_alone(StepScores& scores, const RecordedJob& job, const TraceSet& set,
+                            PricedDevices& devices) {
+  const RecordedProgram& recorded = job.steps.back();
+  const std::size_t n = recorded.facts.size();
+  StepPricer* prices = devices.find(job.device);
+  if (n < 2 || prices == nullptr || job.steps.size() > 1 || recorded.facts.front().step_number < 0) return;
+  std::vector<UntimedRank> ranks;
+  for (std::size_t r = 0; r < n; ++r) {
+    if (!set.execution_traces[r]) return;
+    ranks.push_back({&*set.execution_traces[r], recorded.facts[r].rank, recorded.facts[r].step_us.start_us});
+  }
+  for (std::size_t c = 0; c < n; ++c) {
+    std::vector<RankClassId> others;
+    for (std::size_t o = 0; o < n; ++o) {
+      if (o != c) others.emplace_back(o);
+    }
+    const Result<RecordedProgram> untimed = untimed_program(ranks, launches_of(recorded, others));
+    if (!untimed.ok()) return;
+    const Result<RecordedPrices> priced =
+        price_recorded(*untimed, {.kernels = KernelTimeSource::models, .target = prices, .origin = prices});
+    if (!priced.ok()) return;
+    Costs costs = priced->costs;
+    const HostTimes times = HostTimes::learn(recorded, others);
+    for (std::size_t r = 0; r < n; ++r) (void)times.apply(*untimed, RankClassId{r}, costs);
+    const std::optional<double> us = step_us(*untimed, costs, c);
+    if (!us) continue;
+    scores.add("execution_traces_alone", job.name,
+               {row_name(recorded.facts[c]),
+                recorded.facts[c].step_us.length_us() / kUsPerMs,
+                *us / kUsPerMs,
+                std::nullopt,
+                std::nullopt,
+                {}},
+               others.size());
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------------
+
+void baselines(StepScores& scores, const RecordedJob& job, const TraceSet& set, PricedDevices& devices) {
+  const auto add = [&](std::string_view test, const std::vector<BaselineStep>& steps) {
+    for (const BaselineStep& step : steps) {
+      const RecordedStepFacts& facts = job.steps.back().facts[step.rank_class];
+      scores.add(test, job.name, row_of(row_name(facts), facts.step_us.length_us(), step.step_us),
+                 step.n_fit);
+    }
+  };
+  if (job.steps.back().facts.front().step_number < 0) return;
+  add("overlap_factor", overlap_factor(job));
+  StepPricer* prices = devices.find(job.device);
+  if (prices == nullptr) return;
+  add("speed_of_light", speed_of_light(job, prices->platform()));
+  add("published_algorithm", published_algorithm(job, set, *prices));
+}
+
+}  // namespace
+
+Result<SuiteResult> validate_predict(const fs::path& data, const SuiteOptions& options) {
+  if (!options.protocol.empty() && options.protocol != "recorded") {
+    return Error{fmt::format("the predict suite has no protocol '{}'", options.protocol)}.expected(
+        "recorded");
+  }
+  STEPCAST_ASSIGN(const std::vector<fs::path> folders, folders_of(data));
+  SuiteResult result;
+  result.suite = "predict";
+  StepScores scores;
+  std::vector<RecordedJob> jobs;
+  PricedDevices devices;
+  for (const fs::path& folder : folders) {
+    const std::vector<fs::path> place{folder};
+    const Result<TraceListing> listing = list_traces(place);
+    if (!listing.ok()) continue;
+    std::vector<TraceListing::Other> not_read;
+    for (const TraceSet& set :
+         read_trace_sets(*listing, {.ranks = {}, .threads = options.threads}, not_read)) {
+      const std::string name = relative_name(set.name, data);
+      Result<RecordedJob> job = rebuild_job(set, name, options.threads);
+      if (job.ok()) {
+        execution_traces_alone(scores, *job, set, devices);
+        baselines(scores, *job, set, devices);
+        jobs.push_back(std::move(*job));
+      } else {
+        result.skipped.push_back({name, message_without_file(job.error())});
+      }
+    }
+  }
+  if (jobs.empty()) {
+    return Error::at(data.string(), "no profiler trace here or in a folder below")
+        .expected("Kineto traces, *.json or *.json.gz");
+  }
+  for (const RecordedJob& job : jobs) {
+    leave_one_rank_out(scores, job);
+    own_overheads(scores, job);
+    cross_step(scores, job, result.skipped);
+    score_gpu_active(scores, job, devices, result.skipped);
+  }
+  between_jobs(scores, jobs);
+  for (const RecordedJob& from : jobs) {
+    for (const RecordedJob& to : jobs) {
+      if (from.device != to.device && from.steps.back().facts.size() == 1 && from.operators.size() > 5 &&
+          same_workload(from, to)) {
+        score_cross_device(scores, from, to, devices);
+      }
+    }
+  }
+  result.tests = std::move(scores).finish();
+  return result;
+}
+
+Suite predict_suite() {
+  return {.name = "predict",
+          .summary = "steps of recorded traces with host times and kernel times that come from elsewhere",
+          .data_folder = ".",
+          .run = [](const fs::path& data, const SuiteOptions& options) {
+            return validate_predict(data, options);
+          }};
+}
+
+}  // namespace stepcast

@@ -1,0 +1,164 @@
+#include "lab/published_forecast.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stepcast/analyze/trace_forecast.h"
+#include "stepcast/describe/layout_choice.h"
+#include "stepcast/platform/platform_choice.h"
+#include "stepcast/platform/platform_file.h"
+#include "stepcast/predict/step_model.h"
+#include "stepcast/predict/trace_prediction.h"
+#include "stepcast/trace/readers.h"
+#include "stepcast/trace/trace_set.h"
+
+#include "lab/published_algorithm.h"
+#include "lab/published_composition.h"
+#include "lab/published_overheads.h"
+
+namespace stepcast {
+namespace {
+
+Result<Platform> platform_of(const std::string& name, const std::string& gpu) {
+  if (!name.empty()) return load_platform(name);
+  Result<PlatformChoice> choice = platform_for(
+      {.name = {}, .gpu = gpu, .gpus_per_node = 0, .network_kind = {}, .node_bandwidth_Gbps = {}});
+  if (!choice) {
+    return Error{"the published algorithm takes kernel times from models of a GPU"}
+        .found(gpu.empty() ? "no name of a GPU in the traces" : fmt::format("\"{}\"", gpu))
+        .advice("name the platform that has it with --platform");
+  }
+  return std::move(choice->platform);
+}
+
+std::string recorded_gpu(const TraceSet& traces) {
+  for (const RecordedRank& rank : traces.ranks) {
+    if (!rank.devices.empty() && !rank.devices.front().name.empty()) return rank.devices.front().name;
+  }
+  return {};
+}
+
+// Overheads of other jobs on that host, by the published rules.
+Result<HostOverheads> overheads_of_traces(const std::vector<std::filesystem::path>& places) {
+  STEPCAST_ASSIGN(const TraceListing listing, list_traces(places));
+  std::vector<TraceListing::Other> skipped;
+  OverheadSamples samples;
+  for (const TraceSet& set : read_trace_sets(listing, {}, skipped)) {
+    for (const RecordedRank& rank : set.ranks) samples.add(published_overheads(rank));
+  }
+  return published_host_overheads(samples);
+}
+
+Result<Forecast> forecast_of(const std::vector<UntimedRank>& ranks, const HostOverheads& overheads,
+                             const Platform& platform, const std::string& name) {
+  TracePredictionOptions how;
+  how.platform = &platform;
+  how.kernels = KernelTimeSource::models;
+  how.host = HostTimeSource::overheads;
+  StepPricer prices{platform, how.assumptions};
+  STEPCAST_ASSIGN(PublishedTraceStep step, published_step(ranks, overheads, prices));
+  TracePrediction prediction;
+  prediction.recorded = std::move(step.recorded);
+  prediction.costs = Costs{prediction.recorded.program};
+  prediction.coverage = std::move(step.coverage);
+  {
+    STEPCAST_ASSIGN(static_cast<ReplayScores&>(prediction),
+                    score_replay(prediction.recorded, prediction.costs));
+  }
+  double longest_us = 0;
+  for (const ReplayedRank& rank : prediction.ranks) longest_us = std::max(longest_us, rank.step.simulated_us);
+  const Microseconds longest{longest_us};
+  prediction.step = {longest, longest, longest, EstimateSource::fitted};
+  prediction.notes.emplace_back(
+      "the published algorithm (Lin et al., TPDS 2024) by its own rules; it gives no band, loads no data and "
+      "gives work that it does not know no time. Kernel times are those of the platform's models");
+  const FlatProgram flat{prediction.recorded.program};
+  Forecast forecast = trace_forecast({.prediction = prediction, .options = how, .traces = name}, flat,
+                                     TaskTimes::simulated(flat, prediction.timeline));
+  forecast.layout.insert(forecast.layout.begin(), {"published_algorithm", true});
+  return forecast;
+}
+
+Result<Forecast> forecast_of_execution_traces(const TraceListing& listing,
+                                              const PublishedTraceRequest& request) {
+  STEPCAST_ASSIGN(const std::vector<ExecutionTrace> traces,
+                  read_execution_traces(listing, {.ranks = {}, .threads = 0}));
+  STEPCAST_ASSIGN(const Platform platform, platform_of(request.platform, {}));
+  HostOverheads overheads;
+  if (request.overheads_from.empty()) {
+    STEPCAST_ASSIGN(overheads, HostOverheads::of(platform));
+  } else {
+    STEPCAST_ASSIGN(overheads, overheads_of_traces(request.overheads_from));
+  }
+  std::vector<UntimedRank> ranks;
+  for (const ExecutionTrace& trace : traces) ranks.push_back({&trace, *trace.rank, 0});
+  return forecast_of(ranks, overheads, platform, listing.name);
+}
+
+}  // namespace
+
+Result<Forecast> published_trace_forecast(const PublishedTraceRequest& request) {
+  STEPCAST_ASSIGN(const TraceListing listing, list_traces(request.places));
+  if (listing.profiler.empty() && !listing.execution.empty())
+    return forecast_of_execution_traces(listing, request);
+  if (listing.is_chakra() || listing.is_pipeline()) {
+    return Error{"the published algorithm reads operators of PyTorch"}
+        .in_file(listing.files().front().string())
+        .expected("profiler traces with the execution traces of the same ranks");
+  }
+  TraceSetOptions how;
+  how.step = request.step;
+  how.progress = request.progress;
+  STEPCAST_ASSIGN(const TraceSet traces, read_trace_set(listing, how));
+  STEPCAST_ASSIGN(const Platform platform, platform_of(request.platform, recorded_gpu(traces)));
+  STEPCAST_ASSIGN(const RecordedProgram recorded, rebuild_program(traces.inputs(), {.step = request.step}));
+  OverheadSamples samples;
+  std::vector<UntimedRank> ranks;
+  for (std::size_t r = 0; r < traces.ranks.size(); ++r) {
+    const RecordedStepFacts& facts = recorded.facts[r];
+    if (!traces.execution_traces[r]) {
+      return Error::at(recorded.files[r].profiler, "", "no execution trace belongs to this profiler trace")
+          .advice(
+              "the published algorithm reads the operators from execution traces; record them with "
+              "ExecutionTraceObserver");
+    }
+    samples.add(published_overheads(traces.ranks[r]));
+    ranks.push_back(
+        {&*traces.execution_traces[r], facts.rank, facts.step_us.start_us, facts.step_us.length_us()});
+  }
+  STEPCAST_ASSIGN(const HostOverheads overheads, published_host_overheads(samples));
+  STEPCAST_ASSIGN(Forecast forecast, forecast_of(ranks, overheads, platform, traces.name));
+  forecast.notes.insert(forecast.notes.end(), traces.notes.begin(), traces.notes.end());
+  return forecast;
+}
+
+Result<Forecast> published_step_forecast(const PredictRequest& request) {
+  STEPCAST_ASSIGN(const ResolvedJob job, resolve(request.job));
+  if (leaves_layout_open(request.job)) {
+    return Error{"the published composition is of a layout that is given"}.advice(
+        "say how the model is spread, as in --tp 4 --pp 4 --mbs 1 --gbs 256");
+  }
+  STEPCAST_ASSIGN(Forecast forecast, Session{}.predict(request));
+  STEPCAST_ASSIGN(Platform platform, load_platform(request.platform));
+  if (const auto node = default_node_for(platform, static_cast<std::int64_t>(forecast.n_gpus))) {
+    STEPCAST_ASSIGN(platform, load_platform(*node));
+  }
+  std::string adapted;
+  if (request.job.gpus_per_node) adapt_to({.gpus_per_node = *request.job.gpus_per_node}, platform, adapted);
+  StepModel steps{platform};
+  STEPCAST_ASSIGN(const PricedStep priced, steps.price(job.model, job.layout));
+  STEPCAST_ASSIGN(const PublishedComponents parts, published_components(priced, job.layout));
+  const PublishedStep step = compose_as_published(parts);
+  forecast.published = ForecastPublished{.step_time_ms = step.step_us() * 1e-3,
+                                         .longest_forward_ms = step.longest_forward_us * 1e-3,
+                                         .longest_backward_ms = step.longest_backward_us * 1e-3,
+                                         .passes_ms = step.passes_us * 1e-3,
+                                         .all_reduce_ms = step.all_reduce_us * 1e-3,
+                                         .update_ms = step.update_us * 1e-3};
+  return forecast;
+}
+
+}  // namespace stepcast

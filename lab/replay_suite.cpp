@@ -1,0 +1,335 @@
+#include "lab/replay_suite.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stepcast/base/parallel.h"
+#include "stepcast/predict/replay.h"
+#include "stepcast/trace/recorded_program.h"
+#include "stepcast/trace/trace_set.h"
+
+#include "lab/inference_score.h"
+#include "lab/pipeline_score.h"
+#include "lab/recorded_sets.h"
+#include "lab/round_trip.h"
+
+namespace stepcast {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kUsPerMs = 1e3;
+
+// The tests of the suite while they are being filled.
+class Scores {
+ public:
+  Scores() {
+    for (const auto& [name, unit, relative] :
+         {Kind{"step_time", "ms", true}, Kind{"gpu_window", "ms", true}, Kind{"global_window", "ms", true},
+          Kind{"kernel_starts", "us", false}, Kind{"collective_waits", "us", false},
+          Kind{"unexplained_wait", "percent", false}, Kind{"gpu_lateness", "percent", false},
+          Kind{"naive", "ms", true}, Kind{"naive_gpu_window", "ms", true},
+          Kind{"smallest_handoff", "ms", true}, Kind{"whole_trace", "ms", true},
+          Kind{"round_trip", "ms", true}, Kind{"inferred_events", "edges", false},
+          Kind{"operator_timeline", "ms", true}, Kind{"operator_timeline_no_delay", "ms", true}}) {
+      TestScore test;
+      test.test = name;
+      test.protocol = "recorded";
+      test.unit = unit;
+      test.relative = relative;
+      tests_.push_back(std::move(test));
+    }
+  }
+
+  void add(std::string_view test, const std::string& set, std::string row, double measured,
+           double predicted) {
+    set_of(test, set).rows.push_back({std::move(row), measured, predicted, std::nullopt, std::nullopt});
+  }
+
+  SetScore& set_of(std::string_view test, const std::string& set) {
+    TestScore& score = test_of(test);
+    const auto found =
+        std::find_if(score.sets.begin(), score.sets.end(), [&](const SetScore& s) { return s.set == set; });
+    if (found != score.sets.end()) return *found;
+    SetScore& added = score.sets.emplace_back();
+    added.set = set;
+    return added;
+  }
+
+  // Keeps a number over the rows of a set: the largest, or the sum.
+  void keep(std::string_view test, const std::string& set, std::string_view name, double value,
+            ExtraMetric::Over over) {
+    std::vector<ExtraMetric>& extras = set_of(test, set).extras;
+    const auto same =
+        std::find_if(extras.begin(), extras.end(), [&](const ExtraMetric& e) { return e.name == name; });
+    if (same == extras.end()) {
+      extras.push_back({std::string{name}, value, over});
+    } else if (over == ExtraMetric::Over::sum) {
+      same->value += value;
+    } else {
+      same->value = std::max(same->value, value);
+    }
+  }
+
+  std::vector<TestScore> finish() && {
+    std::erase_if(tests_,
+                  [](const TestScore& test) { return test.sets.empty() && test.test != "step_time"; });
+    for (TestScore& test : tests_) test.finish();
+    return std::move(tests_);
+  }
+
+ private:
+  struct Kind {
+    std::string_view name, unit;
+    bool relative;
+  };
+  TestScore& test_of(std::string_view name) {
+    return *std::find_if(tests_.begin(), tests_.end(), [&](const TestScore& t) { return t.test == name; });
+  }
+  std::vector<TestScore> tests_;
+};
+
+void add_lateness(Scores& scores, const std::string& set, const std::string& row, const ReplayedRank& rank,
+                  const RecordedStepFacts& facts) {
+  const double step_us = rank.step.measured_us > 0 ? rank.step.measured_us : 1;
+  const double late_percent = 100 * facts.gpu_late_us / step_us;
+  scores.add("gpu_lateness", set, row, 0, late_percent);
+  scores.keep("gpu_lateness", set, "max_percent_of_step", late_percent, ExtraMetric::Over::max);
+  const auto count = [&](std::string_view name, std::uint32_t n) {
+    scores.keep("gpu_lateness", set, name, n, ExtraMetric::Over::sum);
+  };
+  count("late_n", facts.late_gpu_work);
+  count("graph_node_n", facts.graph_nodes);
+  count("overlapping_n", facts.overlapping_kernels);
+  count("kept_start_n", facts.kept_starts);
+  count("warned_n", is_far_off(rank) ? 1 : 0);
+}
+
+void add_step(Scores& scores, const std::string& set, const Replay& replay) {
+  const auto row_of = [](const RecordedStepFacts& facts) {
+    return facts.step_number >= 0 ? fmt::format("rank {} step {}", facts.rank, facts.step_number)
+                                  : fmt::format("rank {}", facts.rank);
+  };
+  const std::vector<RecordedStepFacts>& facts = replay.recorded.facts;
+  for (std::size_t c = 0; c < replay.ranks.size(); ++c) {
+    const ReplayedRank& rank = replay.ranks[c];
+    const std::string row = row_of(facts[c]);
+    const auto add_pair = [&](std::string_view test, const TimePair& pair) {
+      scores.add(test, set, row, pair.measured_us / kUsPerMs, pair.simulated_us / kUsPerMs);
+    };
+    add_lateness(scores, set, row, rank, facts[c]);
+    if (facts[c].step_number < 0) {
+      add_pair("whole_trace", rank.step);
+      continue;
+    }
+    add_pair("step_time", rank.step);
+    add_pair("gpu_window", rank.gpu_window);
+    for (const ReplayVariant& variant : replay.variants) {
+      add_pair(variant.name, variant.step[c]);
+      if (variant.name == "naive") add_pair("naive_gpu_window", variant.gpu_window[c]);
+    }
+    scores.add("kernel_starts", set, row, 0, rank.kernel_start.median_us);
+    const double step_us = rank.step.measured_us > 0 ? rank.step.measured_us : 1;
+    scores.add("unexplained_wait", set, row, 0, 100 * facts[c].unexplained_wait_us / step_us);
+    using Over = ExtraMetric::Over;
+    const auto keep = [&](std::string_view test, std::string_view name, double value, Over over) {
+      scores.keep(test, set, name, value, over);
+    };
+    keep("kernel_starts", "worst_median_us", rank.kernel_start.median_us, Over::max);
+    keep("kernel_starts", "worst_p95_us", rank.kernel_start.p95_us, Over::max);
+    keep("kernel_starts", "max_us", rank.kernel_start.max_us, Over::max);
+    const double handoff =
+        facts[c].kept_delay_us[static_cast<std::size_t>(EdgeOrigin::thread_handoff)] / step_us * 100;
+    const double busy =
+        facts[c].kept_delay_us[static_cast<std::size_t>(EdgeOrigin::device_busy)] / step_us * 100;
+    keep("unexplained_wait", "max_percent_of_step", 100 * facts[c].unexplained_wait_us / step_us, Over::max);
+    keep("unexplained_wait", "max_kept_handoff_percent_of_step", handoff, Over::max);
+    keep("unexplained_wait", "max_kept_busy_percent_of_step", busy, Over::max);
+  }
+  if (replay.ranks.size() > 1 && facts.front().step_number >= 0) {
+    scores.add("global_window", set, fmt::format("step {}", facts.front().step_number),
+               replay.global_window.measured_us / kUsPerMs, replay.global_window.simulated_us / kUsPerMs);
+  }
+  for (const CollectiveWait& wait : replay.collective_waits) {
+    const RecordedStepFacts& of = facts[wait.rank_class.index()];
+    scores.add("collective_waits", set, fmt::format("collective {} {}", wait.collective.index(), row_of(of)),
+               wait.recorded_us, wait.simulated_us);
+    scores.keep("collective_waits", set, "agree_n", wait.agrees() ? 1 : 0, ExtraMetric::Over::sum);
+    scores.keep("collective_waits", set, "max_us", std::abs(wait.simulated_us - wait.recorded_us),
+                ExtraMetric::Over::max);
+  }
+}
+
+// Every step by itself, of which only the scores stay. False where none could be replayed.
+Result<bool> score_steps(Scores& scores, const std::string& set, std::span<const RecordedInput> inputs,
+                         std::span<const std::optional<std::int64_t>> steps, unsigned threads,
+                         std::vector<Skipped>& skipped) {
+  constexpr std::size_t kAtOnce = 16;  // replays in memory
+  bool any = false;
+  for (std::size_t first = 0; first < steps.size(); first += kAtOnce) {
+    const auto some = steps.subspan(first, std::min(kAtOnce, steps.size() - first));
+    std::vector<std::optional<Result<Replay>>> replays(some.size());
+    STEPCAST_TRY(parallel_for(some.size(), threads, [&](std::size_t i) -> Status {
+      ReplayOptions how;
+      how.rebuild.step = some[i];
+      replays[i].emplace(replay(inputs, how));
+      return Ok{};
+    }));
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      if (replays[i]->ok()) {
+        any = true;
+        add_step(scores, set, replays[i]->value());
+      } else {
+        skipped.push_back({some[i] ? fmt::format("{} step {}", set, *some[i]) : set,
+                           message_without_file(replays[i]->error())});
+      }
+    }
+  }
+  return any;
+}
+
+// The last step of the set under changed scenarios and back. Returns what went wrong.
+std::vector<Skipped> add_round_trips(Scores& scores, const std::string& set,
+                                     std::span<const RecordedInput> inputs, unsigned threads) {
+  const std::vector<RoundTripScenario> scenarios = standard_round_trips(inputs.size());
+  std::vector<std::optional<Result<RoundTripResult>>> results(scenarios.size());
+  std::vector<Skipped> skipped;
+  // Each holds the whole trace a second time, one of them as text, too: of large ones no two at once.
+  constexpr std::uint64_t kManyEvents = 1'000'000;
+  std::uint64_t events = 0;
+  for (const RecordedInput& input : inputs) events += input.kineto->event_count;
+  const unsigned at_once = events > kManyEvents ? 1 : threads;
+  const Status done = parallel_for(scenarios.size(), at_once, [&](std::size_t i) -> Status {
+    results[i].emplace(round_trip(inputs, scenarios[i]));
+    return Ok{};
+  });
+  if (!done.ok()) return {{set + " round trip", message_without_file(done.error())}};
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (!results[i]->ok()) {
+      skipped.push_back({fmt::format("{} round trip {}", set, scenarios[i].name),
+                         message_without_file(results[i]->error())});
+      continue;
+    }
+    const RoundTripResult& result = results[i]->value();
+    for (const RoundTripResult::RankEnd& end : result.ends) {
+      scores.add("round_trip", set, fmt::format("{} rank {}", result.scenario, end.rank),
+                 end.step_us / kUsPerMs, (end.step_us + end.error_us()) / kUsPerMs);
+    }
+    scores.keep("round_trip", set, "worst_kernel_start_p95_us", result.kernel_start_error_quantile_us(0.95),
+                ExtraMetric::Over::max);
+    scores.keep("round_trip", set, "lost_n", static_cast<double>(result.lost), ExtraMetric::Over::sum);
+  }
+  return skipped;
+}
+
+// Ranks whose trace says which events were waited for: how many of those waits are found without being told.
+void add_inferred_events(Scores& scores, const std::string& set, const TraceSet& traces) {
+  for (std::size_t i = 0; i < traces.ranks.size(); ++i) {
+    const std::vector<EventEdge> truth = recorded_event_edges(traces.ranks[i]);
+    if (truth.empty()) continue;
+    const RecordedRank blind = without_sync_records(traces.ranks[i]);
+    const RecordedInput input{&blind, traces.execution_traces[i] ? &*traces.execution_traces[i] : nullptr};
+    const Result<RecordedProgram> program = rebuild_program(std::span{&input, 1});
+    if (!program.ok()) continue;  // named as not replayed already
+    const InferenceScore score = score_event_edges(traces.ranks[i], truth, event_edges(*program, 0));
+    if (score.true_edges == 0 && score.inferred_edges == 0) continue;
+    scores.add("inferred_events", set, fmt::format("rank {}", program->facts.front().rank),
+               static_cast<double>(score.true_edges), static_cast<double>(score.found));
+    using Over = ExtraMetric::Over;
+    scores.keep("inferred_events", set, "true_n", static_cast<double>(score.true_edges), Over::sum);
+    scores.keep("inferred_events", set, "found_n", static_cast<double>(score.found), Over::sum);
+    scores.keep("inferred_events", set, "inferred_n", static_cast<double>(score.inferred_edges), Over::sum);
+    scores.keep("inferred_events", set, "right_n", static_cast<double>(score.right), Over::sum);
+  }
+}
+
+Status add_pipeline(Scores& scores, const fs::path& file, const fs::path& data) {
+  STEPCAST_ASSIGN(const std::vector<PipelineStepScore> steps, score_pipeline(file));
+  const std::string name = relative_name(file, data);
+  for (const PipelineStepScore& step : steps) {
+    const auto add = [&](std::string_view test, const TimePair& pair) {
+      scores.add(test, name, fmt::format("step {}", step.step), pair.measured_us / kUsPerMs,
+                 pair.simulated_us / kUsPerMs);
+    };
+    add("operator_timeline", step.delayed);
+    if (step.without_delay) add("operator_timeline_no_delay", *step.without_delay);
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+Result<SuiteResult> validate_replay(const fs::path& data, const SuiteOptions& options) {
+  if (!options.protocol.empty() && options.protocol != "recorded") {
+    return Error{fmt::format("the replay suite has no protocol '{}'", options.protocol)}.expected("recorded");
+  }
+  STEPCAST_ASSIGN(const std::vector<fs::path> folders, folders_of(data));
+  SuiteResult result;
+  result.suite = "replay";
+  Scores scores;
+  std::size_t sets_found = 0;
+  for (const fs::path& folder : folders) {
+    const std::vector<fs::path> place{folder};
+    const Result<TraceListing> listing = list_traces(place);
+    if (!listing.ok()) {
+      if (folder == data) return listing.error();
+      result.skipped.push_back({relative_name(folder, data), message_without_file(listing.error())});
+      continue;
+    }
+    for (const fs::path& file : listing->timelines) {
+      const Status scored = add_pipeline(scores, file, data);
+      if (scored.ok()) {
+        ++sets_found;
+      } else {
+        result.skipped.push_back({relative_name(file, data), message_without_file(scored.error())});
+      }
+    }
+    std::vector<TraceListing::Other> not_read;
+    const std::vector<TraceSet> sets =
+        read_trace_sets(*listing, {.ranks = {}, .threads = options.threads}, not_read);
+    for (const TraceListing::Other& other : not_read) {
+      result.skipped.push_back({relative_name(other.file, data), other.why});
+    }
+    for (const TraceSet& set : sets) {
+      ++sets_found;
+      const std::string name = relative_name(set.name, data);
+      std::vector<std::optional<std::int64_t>> steps;
+      for (const std::int64_t step : common_steps(set)) steps.emplace_back(step);
+      if (steps.empty()) steps.emplace_back();  // the whole trace
+      std::vector<RecordedInput> inputs = set.inputs();
+      for (RecordedInput& input : inputs) input.index = index_trace(input);
+      STEPCAST_ASSIGN(const bool any,
+                      score_steps(scores, name, inputs, steps, options.threads, result.skipped));
+      if (!any) continue;
+      if (steps.front()) {
+        for (Skipped& trip : add_round_trips(scores, name, inputs, options.threads)) {
+          result.skipped.push_back(std::move(trip));
+        }
+      }
+      add_inferred_events(scores, name, set);
+    }
+  }
+  if (sets_found == 0) {
+    return Error::at(data.string(), "no profiler trace here or in a folder below")
+        .expected("Kineto traces, *.json or *.json.gz");
+  }
+  result.tests = std::move(scores).finish();
+  return result;
+}
+
+Suite replay_suite() {
+  return {.name = "replay",
+          .summary = "replayed steps of recorded traces against the recorded times",
+          .data_folder = "traces",
+          .run = [](const fs::path& data, const SuiteOptions& options) {
+            return validate_replay(data, options);
+          }};
+}
+
+}  // namespace stepcast

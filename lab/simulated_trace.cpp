@@ -1,0 +1,220 @@
+#include "lab/simulated_trace.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <unordered_map>
+
+namespace stepcast {
+namespace {
+
+constexpr std::uint32_t kNoEvent = 0xffffffff;
+
+bool is_gpu_work(TaskKind kind) {
+  return kind == TaskKind::kernel || kind == TaskKind::memcpy || kind == TaskKind::memset ||
+         kind == TaskKind::collective;
+}
+
+// Recorded to simulated time on one thread, exact where tasks meet and linear between.
+class ThreadClock {
+ public:
+  // Tasks have to come in the order of the lane. `instant_call`: a call without recorded length.
+  void add(double recorded_us, double simulated_us, bool instant_call) {
+    points_.push_back({recorded_us, simulated_us, instant_call});
+  }
+  [[nodiscard]] bool empty() const { return points_.empty(); }
+
+  // Several tasks may meet in one recorded instant. An op that begins there comes after what has ended and
+  // before calls without length, which are taken to lie inside it; one that ends there comes after all of
+  // them.
+  [[nodiscard]] double begin(double recorded_us) const {
+    const auto [first, last] = meeting(recorded_us);
+    if (first == last) return between(last, recorded_us);
+    const Point* best = nullptr;
+    for (auto p = first; p != last; ++p) {
+      if (!p->instant_call) best = &*p;
+    }
+    return best != nullptr ? best->simulated_us : first->simulated_us;
+  }
+  [[nodiscard]] double end(double recorded_us) const {
+    const auto [first, last] = meeting(recorded_us);
+    return first == last ? between(last, recorded_us) : std::prev(last)->simulated_us;
+  }
+
+ private:
+  struct Point {
+    double recorded_us, simulated_us;
+    bool instant_call;
+  };
+  using Position = std::vector<Point>::const_iterator;
+
+  [[nodiscard]] std::pair<Position, Position> meeting(double recorded_us) const {
+    constexpr double kSame = 1e-4;  // a tenth of the clock's nanosecond
+    const auto first = std::partition_point(
+        points_.begin(), points_.end(), [&](const Point& p) { return p.recorded_us < recorded_us - kSame; });
+    const auto last = std::partition_point(
+        first, points_.end(), [&](const Point& p) { return p.recorded_us <= recorded_us + kSame; });
+    return {first, last};
+  }
+  [[nodiscard]] double between(Position next, double recorded_us) const {
+    if (next == points_.begin())
+      return points_.front().simulated_us + (recorded_us - points_.front().recorded_us);
+    if (next == points_.end())
+      return points_.back().simulated_us + (recorded_us - points_.back().recorded_us);
+    const Point &a = *std::prev(next), &b = *next;
+    const double share = (recorded_us - a.recorded_us) / (b.recorded_us - a.recorded_us);
+    return a.simulated_us + share * (b.simulated_us - a.simulated_us);
+  }
+
+  std::vector<Point> points_;
+};
+
+template <class Event>
+std::vector<std::uint32_t> sort_events(std::vector<Event>& events) {
+  std::vector<std::uint32_t> order(events.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return events[a].start != events[b].start ? events[a].start < events[b].start
+                                              : events[a].duration > events[b].duration;
+  });
+  std::vector<Event> sorted;
+  sorted.reserve(events.size());
+  std::vector<std::uint32_t> moved(events.size());
+  for (std::uint32_t i = 0; i < order.size(); ++i) {
+    sorted.push_back(events[order[i]]);
+    moved[order[i]] = i;
+  }
+  events = std::move(sorted);
+  return moved;
+}
+
+}  // namespace
+
+Nanoseconds clock_origin(const RecordedRank& original, const Block& block,
+                         const std::vector<Interval>& measured) {
+  // GPU work stands at its recorded time; calls may have moved a little where recorded neighbours overlap.
+  for (std::size_t t = 0; t < measured.size(); ++t) {
+    const TaskInfo& info = block.tasks()[t];
+    if (is_gpu_work(info.kind))
+      return original.gpu_ops[info.recorded_event].start -
+             Nanoseconds{std::llround(measured[t].start_us * 1000)};
+  }
+  for (std::size_t t = 0; t < measured.size(); ++t) {
+    const TaskInfo& info = block.tasks()[t];
+    if (info.recorded_event != kNoEvent)
+      return original.runtime_calls[info.recorded_event].start -
+             Nanoseconds{std::llround(measured[t].start_us * 1000)};
+  }
+  return Nanoseconds{};
+}
+
+SimulatedTrace simulated_trace(const RecordedRank& original, const Block& block,
+                               const std::vector<Interval>& measured, const std::vector<Interval>& simulated,
+                               Interval recorded_step_us, double simulated_step_start_us,
+                               double simulated_step_end_us) {
+  SimulatedTrace result;
+  result.recorded = original;
+  RecordedRank& r = result.recorded;
+  const Nanoseconds origin = clock_origin(original, block, measured);
+  const auto recorded_us = [&](Nanoseconds t) { return static_cast<double>((t - origin).count()) * 1e-3; };
+  const auto at = [&](double us) { return origin + Nanoseconds{std::llround(us * 1000)}; };
+  const auto place = [&](auto& event, double start_us, double end_us) {
+    event.start = at(start_us);
+    event.duration = std::max(Nanoseconds{0}, at(end_us) - event.start);
+  };
+
+  // Tasks of a lane stand in lane order in the block.
+  std::vector<ThreadClock> clocks(original.threads.size());
+  std::optional<std::size_t> main_thread;
+  std::unordered_map<std::uint32_t, Interval> call_times, gpu_times;  // [recorded event]
+  for (std::size_t t = 0; t < measured.size(); ++t) {
+    const TaskInfo& info = block.tasks()[t];
+    if (is_gpu_work(info.kind)) {
+      gpu_times[info.recorded_event] = simulated[t];
+      continue;
+    }
+    const auto thread = static_cast<std::size_t>(block.lanes()[block.lane_codes()[t]].recorded);
+    if (!main_thread || block.lane_codes()[t] == 0)
+      main_thread = block.lane_codes()[t] == 0 ? thread : main_thread.value_or(thread);
+    bool instant = false;
+    if (info.recorded_event != kNoEvent) {
+      instant = original.runtime_calls[info.recorded_event].duration.count() == 0;
+      const auto [it, fresh] = call_times.emplace(info.recorded_event, simulated[t]);
+      if (!fresh)
+        it->second = {std::min(it->second.start_us, simulated[t].start_us),
+                      std::max(it->second.end_us, simulated[t].end_us)};
+    }
+    clocks[thread].add(measured[t].start_us, simulated[t].start_us, instant);
+    clocks[thread].add(measured[t].end_us, simulated[t].end_us, instant);
+  }
+
+  const auto outside = [&](double us) {
+    return us < recorded_step_us.start_us ? us - recorded_step_us.start_us + simulated_step_start_us
+                                          : us - recorded_step_us.end_us + simulated_step_end_us;
+  };
+  const auto clock_of = [&](ThreadId thread) -> const ThreadClock* {
+    if (thread.valid() && !clocks[thread.index()].empty()) return &clocks[thread.index()];
+    return main_thread ? &clocks[*main_thread] : nullptr;
+  };
+  const auto in_step = [&](double us) {
+    return us >= recorded_step_us.start_us && us <= recorded_step_us.end_us;
+  };
+
+  for (CpuOp& op : r.cpu_ops) {
+    const double start = recorded_us(op.start), end = recorded_us(op.end());
+    const ThreadClock* clock = clock_of(op.thread);
+    const bool before = start < recorded_step_us.start_us, after = start >= recorded_step_us.end_us;
+    const double new_start = before || after || clock == nullptr ? outside(start) : clock->begin(start);
+    const double new_end =
+        after || clock == nullptr || end < recorded_step_us.start_us ? outside(end) : clock->end(end);
+    place(op, new_start, std::max(new_start, new_end));
+  }
+  sort_events(r.cpu_ops);
+
+  std::unordered_map<std::int64_t, const RuntimeCall*> call_of_correlation;
+  for (std::size_t i = 0; i < r.runtime_calls.size(); ++i) {
+    RuntimeCall& call = r.runtime_calls[i];
+    const double start = recorded_us(call.start), end = recorded_us(call.end());
+    if (const auto it = call_times.find(static_cast<std::uint32_t>(i)); it != call_times.end()) {
+      place(call, it->second.start_us, it->second.end_us);
+    } else if (const ThreadClock* clock = clock_of(call.thread); in_step(start) && clock != nullptr) {
+      place(call, clock->begin(start), clock->end(end));
+    } else {
+      place(call, outside(start), outside(start) + (end - start));
+    }
+  }
+  for (const RuntimeCall& call : r.runtime_calls) call_of_correlation[call.correlation] = &call;
+  std::vector<StreamSync> syncs;
+  for (StreamSync sync : r.stream_syncs) {
+    const auto it = call_of_correlation.find(sync.correlation);
+    if (it == call_of_correlation.end()) continue;
+    sync.start = it->second->start;
+    sync.duration = it->second->duration;
+    syncs.push_back(sync);
+  }
+  r.stream_syncs = std::move(syncs);
+  sort_events(r.stream_syncs);
+  sort_events(r.runtime_calls);
+
+  std::vector<GpuOp> gpu_ops;
+  result.gpu_op.assign(original.gpu_ops.size(), kNoEvent);
+  for (std::uint32_t i = 0; i < original.gpu_ops.size(); ++i) {
+    const auto it = gpu_times.find(i);
+    if (it == gpu_times.end()) continue;
+    GpuOp op = original.gpu_ops[i];
+    place(op, it->second.start_us, it->second.end_us);
+    result.gpu_op[i] = static_cast<std::uint32_t>(gpu_ops.size());
+    gpu_ops.push_back(op);
+  }
+  const std::vector<std::uint32_t> moved = sort_events(gpu_ops);
+  for (std::uint32_t& i : result.gpu_op) {
+    if (i != kNoEvent) i = moved[i];
+  }
+  r.gpu_ops = std::move(gpu_ops);
+  return result;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,136 @@
+#include "lab/suite.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "lab/collectives_suite.h"
+#include "lab/dlrm_suite.h"
+#include "lab/iterations_suite.h"
+#include "lab/kernels_suite.h"
+#include "lab/predict_suite.h"
+#include "lab/replay_suite.h"
+#include "lab/shipped_data.h"
+
+namespace stepcast {
+
+namespace {
+
+// Extra numbers of several sets become one; means go over the sets that have the number.
+class ExtraSum {
+ public:
+  void add(const std::vector<ExtraMetric>& extras) {
+    for (const ExtraMetric& extra : extras) {
+      const auto same =
+          std::find_if(sum_.begin(), sum_.end(), [&](const ExtraMetric& e) { return e.name == extra.name; });
+      if (same == sum_.end()) {
+        sum_.push_back(extra);
+        counts_.push_back(1);
+        continue;
+      }
+      counts_[static_cast<std::size_t>(same - sum_.begin())] += 1;
+      if (extra.over == ExtraMetric::Over::max) {
+        same->value = std::max(same->value, extra.value);
+      } else {
+        same->value += extra.value;
+      }
+    }
+  }
+  [[nodiscard]] std::vector<ExtraMetric> result() && {
+    for (std::size_t i = 0; i < sum_.size(); ++i) {
+      if (sum_[i].over == ExtraMetric::Over::mean) sum_[i].value /= counts_[i];
+    }
+    return std::move(sum_);
+  }
+
+ private:
+  std::vector<ExtraMetric> sum_;
+  std::vector<double> counts_;
+};
+
+}  // namespace
+
+void TestScore::finish() {
+  struct Group {
+    std::vector<Metrics> of_sets;
+    ExtraSum extras;
+  };
+  Group whole;
+  std::map<std::string, Group> by_group;
+  std::vector<ScoredRow> all;
+  for (SetScore& set : sets) {
+    if (relative) {
+      set.metrics = score(set.rows);
+    } else {
+      set.metrics.n = set.rows.size();
+    }
+    all.insert(all.end(), set.rows.begin(), set.rows.end());
+    for (Group* group : {&whole, set.group.empty() ? nullptr : &by_group[set.group]}) {
+      if (group == nullptr) continue;
+      group->of_sets.push_back(set.metrics);
+      if (!set.rows.empty()) group->extras.add(set.extras);
+    }
+  }
+  extras = std::move(whole.extras).result();
+  groups.clear();
+  for (auto& [name, group] : by_group) {
+    groups.push_back(
+        {name, group.of_sets.size(), mean_over_sets(group.of_sets), std::move(group.extras).result()});
+  }
+  if (relative) {
+    overall = mean_over_sets(whole.of_sets);
+    pooled = score(all);
+  } else {
+    overall.n = pooled.n = all.size();
+  }
+}
+
+void leave_out_unfitted(SuiteResult& result) {
+  for (TestScore& test : result.tests) {
+    if (test.protocol != "refit") continue;
+    const auto kept = std::stable_partition(test.sets.begin(), test.sets.end(),
+                                            [](const SetScore& set) { return set.n_fit > 0; });
+    if (kept == test.sets.end()) continue;
+    for (auto set = kept; set != test.sets.end(); ++set) {
+      result.skipped.push_back({fmt::format("{}: {}", test.test, set->set),
+                                "nothing was left to fit: too few rows", set->rows.size()});
+    }
+    test.sets.erase(kept, test.sets.end());
+    test.finish();
+  }
+  std::erase_if(result.tests,
+                [](const TestScore& test) { return test.protocol == "refit" && test.sets.empty(); });
+}
+
+Result<SuiteResult> run_suite(const Suite& suite, const std::filesystem::path& data,
+                              const SuiteOptions& options) {
+  STEPCAST_ASSIGN(SuiteResult result, suite.run(data, options));
+  leave_out_unfitted(result);
+  std::filesystem::path file = options.targets;
+  if (file.empty()) file = shipped_data_file("targets.csv").value_or(file);
+  if (file.empty()) {
+    result.skipped.push_back({"targets", "data/targets.csv is neither installed nor in the source tree", 1});
+    return result;
+  }
+  STEPCAST_ASSIGN(const std::vector<TargetRow> rows, read_targets(file));
+  result.targets = targets_of(result, rows);
+  return result;
+}
+
+std::span<const Suite> builtin_suites() {
+  static const std::array<Suite, 6> kSuites{replay_suite(),  predict_suite(),    collectives_suite(),
+                                            kernels_suite(), iterations_suite(), dlrm_suite()};
+  return kSuites;
+}
+
+const Suite* find_suite(std::string_view name) {
+  for (const Suite& suite : builtin_suites()) {
+    if (suite.name == name) return &suite;
+  }
+  return nullptr;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,62 @@
+#include "lab/iterations_suite.h"
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/data.h"
+
+namespace stepcast {
+namespace {
+
+using ::testing::IsEmpty;
+
+// The measured sets, held a little above what docs/accuracy.md shows; a change that loses accuracy fails
+// here.
+TEST(IterationsSuite, MeasuredStepsStayAsCloseAsTheyAre) {
+  SKIP_WITHOUT_DATA();
+  const auto result =
+      iterations_suite().run(*test::measured_data() / "iterations" / "llm_runs.csv", {.protocol = "shipped"});
+  ASSERT_TRUE(result.ok()) << result.error().message();
+  const TestScore& steps = result->tests.at(0);
+  const auto of = [&](const std::string& name) -> const Metrics& {
+    for (const SetScore& set : steps.sets) {
+      if (set.set == name) return set.metrics;
+    }
+    ADD_FAILURE() << "no set " << name;
+    return steps.overall;
+  };
+  EXPECT_LT(of("fsdp_mpt").mape, 5.5);
+  EXPECT_LT(of("fsdp_mpt").median_ape, 4);
+  EXPECT_LT(of("nemo_h100").mape, 7);
+  EXPECT_LT(of("megatron_a100_3p6b").mape, 11);
+  EXPECT_LT(of("torchtitan_h100").mape, 22);
+  EXPECT_THAT(result->skipped, IsEmpty());
+}
+
+// Steps of today's software, with their recipes.
+TEST(IterationsSuite, StepsOfTodaysSoftwareStayAsCloseAsTheyAre) {
+  SKIP_WITHOUT_DATA();
+  const auto folder = *test::measured_data() / "modern" / "iterations";
+  if (!std::filesystem::is_directory(folder)) GTEST_SKIP() << folder << " is not there";
+  const auto result = iterations_suite().run(folder, {.protocol = "shipped"});
+  ASSERT_TRUE(result.ok()) << result.error().message();
+  std::map<std::string, double> mape;
+  for (const TestScore& test : result->tests) {
+    for (const SetScore& set : test.sets) mape[test.test + " " + set.set] = set.metrics.mape;
+  }
+  EXPECT_LT(mape.at("steps bridge_dense_h100"), 6);
+  EXPECT_LT(mape.at("steps bridge_dense_b200"), 7);
+  EXPECT_LT(mape.at("steps bridge_dense_gb200"), 6);
+  EXPECT_LT(mape.at("steps mlperf_llama2_lora"), 12);
+  EXPECT_LT(mape.at("steps mlperf_llama31_405b"), 6);
+  EXPECT_LT(mape.at("steps mlperf_gpt3"), 8);
+  EXPECT_FALSE(mape.contains("steps mlperf_bert"));
+  EXPECT_LT(mape.at("packed_with_one_factor mlperf_bert"), 15);
+}
+
+}  // namespace
+}  // namespace stepcast

@@ -1,0 +1,56 @@
+// docs/reference/ shows what the code knows.
+#include "lab/reference_pages.h"
+
+#include <filesystem>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stepcast/base/file.h"
+
+#include "tests/support/paths.h"
+
+namespace stepcast {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::filesystem::path folder() { return test::source_dir() / "docs" / "reference"; }
+
+TEST(ReferencePages, InTheDocumentationAreCurrent) {
+  for (const ReferencePage& page : reference_pages()) {
+    const auto text = read_file(folder() / (std::string{page.name} + ".md"));
+    ASSERT_TRUE(text.ok()) << text.error().message();
+    EXPECT_EQ(*text, page.text()) << "`./dev docs` writes docs/reference/" << page.name << ".md anew";
+  }
+}
+
+TEST(ReferencePages, AreAllThatTheFolderHolds) {
+  std::size_t n = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder())) {
+    EXPECT_NE(find_reference_page(entry.path().stem().string()), nullptr)
+        << entry.path() << " is written by nobody";
+    ++n;
+  }
+  EXPECT_EQ(n, reference_pages().size());
+  EXPECT_EQ(find_reference_page("no such page"), nullptr);
+}
+
+TEST(ReferencePages, ShowWhatIsKnown) {
+  EXPECT_THAT(find_reference_page("presets")->text(),
+              HasSubstr("\n| `gpt3-175b` | 96 | 12288 | 49152 | 96 / 96 | - | 50257 | 174.6 B | 175B |\n"));
+  const std::string flags = find_reference_page("megatron-flags")->text();
+  const std::size_t passed_over = flags.find("## Passed over");
+  ASSERT_NE(passed_over, std::string::npos);
+  EXPECT_THAT(flags.substr(0, passed_over), HasSubstr("`--tensor-model-parallel-size`"));
+  EXPECT_THAT(flags.substr(passed_over), HasSubstr("`--weight-decay`"));
+  EXPECT_THAT(flags.substr(passed_over), Not(HasSubstr("`--tensor-model-parallel-size`")));
+  // A bar in a name does not end the cell.
+  const std::string operators = find_reference_page("operators")->text();
+  EXPECT_THAT(operators, HasSubstr("| attention | forward | kernel | `aten::_cudnn_attention_forward`, "));
+}
+
+}  // namespace
+}  // namespace stepcast
