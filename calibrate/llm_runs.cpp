@@ -315,8 +315,7 @@ Result<LlmRun> run_of(const CsvRows& rows) {
   }
   STEPCAST_ASSIGN(layout.layer.recompute.kind, recompute_of(rows, run));
   if (layout.layer.recompute.kind == Recompute::selective_ops && rows.cell("recompute") == "selective") {
-    run.assumed.emplace_back(
-        "selective recomputation: per operator, as in the configurations that TorchTitan ships");
+    run.assumed.emplace_back("selective recomputation: per operator, as in the configurations of TorchTitan");
   }
   const std::string_view attention = rows.cell("attention");
   STEPCAST_ASSIGN(layout.layer.attention, word_of(rows, "attention", kAttentions, AttentionMethod::flash));

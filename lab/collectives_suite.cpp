@@ -308,7 +308,7 @@ Result<TestScore> shipped(const MeasuredCollectives& data, std::vector<Skipped>&
       if (loaded) {
         it->second = std::move(loaded).value();
       } else {
-        skipped.push_back({m.platform, "no platform of this name ships", 1});
+        skipped.push_back({m.platform, "no shipped platform has this name", 1});
       }
     }
     if (!it->second) continue;

@@ -55,8 +55,8 @@ Result<std::optional<Platform>> find_platform(const std::string& gpu, const Suit
   return std::optional{std::move(shipped).value()};
 }
 
-// Tables by type hold ten thousand rows for a device and type, refitted fold by fold: a share says as much. Hashes know
-// nothing of sizes.
+// Tables by type hold ten thousand rows for a device and type, refitted fold by fold: a share is enough, and a sample by
+// hash is unbiased by size.
 void thin_evenly(std::vector<KernelMeasurement>& rows, std::vector<Skipped>& skipped) {
   std::map<std::string, std::vector<std::uint32_t>> hashes;
   for (const KernelMeasurement& m : rows) hashes[kernel_set_name(m)].push_back(m.hash);

@@ -210,7 +210,7 @@ void between_jobs(StepScores& scores, std::span<const RecordedJob> jobs) {
     const HostTimes& own = host_of_jobs[static_cast<std::size_t>(&job - jobs.data())];
     HostTimes captures;
     std::size_t n_captures = 0;
-    // Of all others, whatever their GPU, the one whose host times know most of this job's calls.
+    // Of all others, whatever their GPU, the one whose host times cover most host calls of this job.
     std::size_t nearest = jobs.size();
     double most = 0;
     for (std::size_t o = 0; o < jobs.size(); ++o) {

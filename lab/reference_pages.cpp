@@ -33,7 +33,7 @@ std::string operators_page() {
   for (const FrameworkOp& op : framework_ops()) groups[{op.family, op.direction, op.role}].push_back(op.name);
   std::string out = heading("Operators of PyTorch", "operators");
   out +=
-      "Which operators of a trace stand for which operations; [operations.md](../operations.md) explains the "
+      "Which operation each operator of a trace performs; [operations.md](../operations.md) explains the "
       "roles.\n\n| operations | direction | role | operators |\n|---|---|---|---|\n";
   for (const auto& [key, names] : groups) {
     const auto& [family, direction, role] = key;
@@ -69,7 +69,7 @@ std::string presets_page() {
       "a "
       "token visits. Parameters are counted from the shape; published ones are\nof the model's card or "
       "paper: all "
-      "digits, those that are printed, or, with `~`, a name that is no count.\n\n"
+      "digits, those that are printed, or, with `~`, a name that does not give the count.\n\n"
       "| name | layers | hidden | FFN | heads / kv heads | experts | vocabulary | parameters | published |\n"
       "|---|---|---|---|---|---|---|---|---|\n";
   for (const Preset& preset : presets()) out += row_of(preset);
@@ -117,7 +117,7 @@ std::string megatron_flags_page() {
 }
 
 constexpr std::array<ReferencePage, 3> kPages{
-    {{"operators", "operators of PyTorch and the operations they stand for", operators_page},
+    {{"operators", "operators of PyTorch and the operations they perform", operators_page},
      {"presets", "models that are known by name", presets_page},
      {"megatron-flags", "flags of Megatron-LM that are understood, listed and passed over",
       megatron_flags_page}}};

@@ -37,7 +37,7 @@ std::vector<Machine> machines_of(const MeasuredCollectives& measured, std::vecto
       auto platform = load_platform(m.platform, m.gpu);
       if (!platform) {
         skipped.push_back({m.platform.empty() ? "a machine without a name" : m.platform,
-                           "no platform of this name ships: nothing says what its links are", 1});
+                           "no shipped platform has this name: its links are not known", 1});
         continue;
       }
       at->second = machines.size();

@@ -56,7 +56,7 @@ Result<int> run(const Options& options) {
       if (auto choice = platform_for({.gpu = gpu, .gpus_per_node = kGpusOfNode})) {
         at->second = std::move(choice->platform);
       } else {
-        print("{}: no platform that ships describes it\n", gpu);
+        print("{}: no shipped platform describes it\n", gpu);
       }
     }
     return at->second ? &*at->second : nullptr;

@@ -80,7 +80,7 @@ Result<int> run(const Options& options) {
     MeasuredDevice& of_device = measured.emplace_back(MeasuredDevice{device.platform.device, {}});
     for (const KernelMeasurement& m : device.rows) of_device.rows.push_back(&m);
   }
-  if (measured.empty()) return Error{"no row was measured on a device that ships"};
+  if (measured.empty()) return Error{"no row was measured on a shipped device"};
   STEPCAST_ASSIGN(GenericFit fit, fit_generic_models(measured));
   if (fit.records.empty()) return Error{"no model could be fitted"};
 
@@ -93,12 +93,11 @@ Result<int> run(const Options& options) {
                fmt::format("{}", fmt::join(note.devices, ", "))});
   }
   print("{}", table.text());
-  for (const auto& [gpu, n] : unknown) print("{}: {} rows; no device that ships is called so\n", gpu, n);
+  for (const auto& [gpu, n] : unknown) print("{}: {} rows; no shipped device has this name\n", gpu, n);
   if (!output) return kSuccess;
   Platform part;
   part.name = "generic-kernels";
-  part.description =
-      "Kernel models for devices that nobody measured, for platform files that extend this one";
+  part.description = "Kernel models for unmeasured devices, for platform files that extend this one";
   for (ModelRecord& record : fit.records) {
     record.provenance.document = options.document;
     part.set(std::move(record));
@@ -112,7 +111,7 @@ Result<int> run(const Options& options) {
 
 Calibration generic_kernels_calibration() {
   return {
-      "generic-kernels", "kernel models for GPUs nobody measured, from measured kernels of several others",
+      "generic-kernels", "kernel models for unmeasured GPUs, from measured kernels of several others",
       [](CLI::App& app) -> Action {
         auto options = std::make_shared<Options>();
         app.add_option("FILES", options->files, "CSV files or folders of them (docs/kernels.md)")->required();

@@ -65,11 +65,11 @@ Result<int> run(const Options& options) {
                table_count(s.curves.size())});
   }
   print("{}", table.text());
-  for (const std::string& name : unknown) print("{}: no platform that ships is called so\n", name);
+  for (const std::string& name : unknown) print("{}: no shipped platform has this name\n", name);
   if (!output) return kSuccess;
   Platform part;
   part.name = "related-systems";
-  part.description = "Collectives of measured nodes, for platform files of nodes that nobody measured";
+  part.description = "Collectives of measured nodes, for platform files of unmeasured nodes";
   ModelRecord record;
   record.name = RelatedSystems::kRecordName;
   record.kind = RelatedSystems::kRecordKind;
@@ -86,7 +86,7 @@ Result<int> run(const Options& options) {
 }  // namespace
 
 Calibration related_systems_calibration() {
-  return {"related-systems", "collectives of nodes that nobody measured, from measured nodes of all machines",
+  return {"related-systems", "collectives of unmeasured nodes, from measured nodes of all machines",
           [](CLI::App& app) -> Action {
             auto options = std::make_shared<Options>();
             app.add_option("FILES", options->files, "CSV files or logs of collectives, of several machines")

@@ -51,7 +51,7 @@ Result<Job> job_of(const DescribedStep& step) {
     if (is_one_word && !step.command_line.starts_with('-') &&
         !std::filesystem::exists(step.command_line, ignored)) {
       return Error::at("", "--command-line")
-          .found(fmt::format("`{}`, which is no file", step.command_line.substr(0, 200)))
+          .found(fmt::format("`{}`, which is not a file", step.command_line.substr(0, 200)))
           .expected("a launch script, or a whole command line in quotes");
     }
     if (step.command_line.find(' ') == std::string::npos &&

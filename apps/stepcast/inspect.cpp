@@ -229,7 +229,7 @@ Status inspect(const std::string& file, const Options& options, Shown& shown, Js
     }
     case TraceFormat::other_json:
       return Error::at(file, "")
-          .found("JSON that is no trace")
+          .found("JSON that is not a trace")
           .expected("a profiler trace (\"traceEvents\") or an execution trace (\"nodes\")");
     case TraceFormat::chakra_protobuf: {
       STEPCAST_ASSIGN(OperationGraph graph, shown_reading(file, read_chakra));
@@ -409,11 +409,11 @@ Verb inspect_verb() {
         auto* operations =
             app.add_flag("--operations", options->operations,
                          "list the work of the operators of an execution trace, and what has no model; with "
-                         "their times where the profiler trace of the rank lies beside");
+                         "their times where the profiler trace of the rank lies in the same folder");
         app.add_option("--profiler-trace", options->profiler_trace, "take the times from this file")
             ->needs(operations);
         app.add_option("--batch", options->batch_samples,
-                       "indices: reuse factors of batches of so many samples, too")
+                       "indices: also report reuse factors of batches of this size, in samples")
             ->check(CLI::Range(1, 1 << 30));
         app.add_option("--tables", options->tables,
                        "indices: CSV file of the tables, for their names and rows");

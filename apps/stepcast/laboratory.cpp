@@ -21,7 +21,7 @@ Result<int> run_laboratory(std::span<const char* const> words) {
   if (verb_sink() != nullptr || ::access(program.c_str(), X_OK) != 0) {
     return Error{
         fmt::format("`{}` measures stepcast itself, and is in the program stepcast-lab", words.front())}
-        .found(verb_sink() != nullptr ? "a call from another program" : "none beside this program")
+        .found(verb_sink() != nullptr ? "a call from another program" : "none in the folder of this program")
         .advice("in a checkout, `./dev lab` builds it and runs what is behind");
   }
   // It says what the user typed, and not what it is called itself.

@@ -150,7 +150,7 @@ Status check_options(const Options& options) {
     return Error{"--jitter belongs to one plan, --train-tokens compares several"}.advice("leave one out");
   if (!trains && (options.objective == "cost" || options.objective == "energy"))
     return Error::at("", "--objective")
-        .found(fmt::format("`{}` for so many GPUs as --gpus says, where the fastest step costs least",
+        .found(fmt::format("`{}` for a fixed number of GPUs, where the fastest step costs least",
                            options.objective))
         .advice("add --train-tokens, or say --objective time");
   if (options.from.empty() && options.n_gpus.empty()) return Error{"--gpus is required"};

@@ -66,7 +66,7 @@ std::string listing_json(const PlatformListings& all) {
 std::string listing_text(const PlatformListings& all) {
   constexpr std::pair<PlatformListing::Role, std::string_view> kGroups[] = {
       {PlatformListing::Role::node, "Nodes, of which any number can be asked for"},
-      {PlatformListing::Role::device, "GPUs alone; with several GPUs a GPU stands for its usual node"},
+      {PlatformListing::Role::device, "GPUs alone; several GPUs are placed in the default node of the GPU"},
       {PlatformListing::Role::benchmark, "Machines of published measurements, as they were described"}};
   std::string out;
   for (const auto& [role, title] : kGroups) {
@@ -233,7 +233,7 @@ Result<int> run(const Options& options) {
 
 Verb platforms_verb() {
   return {
-      "platforms", "list the platforms that ship, or show one", [](CLI::App& app) {
+      "platforms", "list the shipped platforms, or show one", [](CLI::App& app) {
         auto options = std::make_shared<Options>();
         app.add_option("NAME|FILE", options->platform,
                        "a platform to show: a name or alias, or a file; without it all are listed");

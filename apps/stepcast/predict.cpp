@@ -39,7 +39,7 @@ namespace {
 
 using Options = PredictOptions;
 
-// What the flags say of a step that nobody recorded.
+// The request for a described step.
 DescribedStep described(const Options& options) {
   DescribedStep step;
   step.request = options.request;
@@ -137,7 +137,7 @@ Status check_options(const Options& options) {
       return Error{fmt::format("{} belongs to --trace", name)}.advice("name the traces, too");
   }
   if (traces && !options.app->remaining().empty()) {
-    return Error{fmt::format("{} is not known beside --trace", options.app->remaining().front())};
+    return Error{fmt::format("{} is not known together with --trace", options.app->remaining().front())};
   }
   return Ok{};
 }

@@ -63,7 +63,7 @@ void declare_predict_options(CLI::App& app, PredictOptions& options) {
   options.app = &app;
   app.allow_extras();
   app.footer(
-      "Memory, as flags of Megatron-LM, of which all that change a step are understood as they are\n"
+      "Memory, as flags of Megatron-LM; all of its flags that change a step are understood\n"
       "(`stepcast reference megatron-flags`):\n"
       "  --use-distributed-optimizer                 ZeRO-1: optimizer states are sharded\n"
       "  --zero-stage 0|1|2|3, --use-megatron-fsdp   ZeRO, FSDP: gradients and weights, too (or "
@@ -103,7 +103,7 @@ void declare_predict_options(CLI::App& app, PredictOptions& options) {
       ->check(above_zero);
   app.add_option("--nodes", options.nodes, "nodes of the platform, instead of --gpus");
   app.add_option("--gpus-per-node", options.request.job.gpus_per_node,
-                 "GPUs that the fast links of a node join, where they are not as many as the platform has");
+                 "GPUs that the fast links of a node join, if different from the platform");
   app.add_option("--tp,--tensor-model-parallel-size", options.request.job.settings.tensor,
                  "tensor parallel degree");
   app.add_option("--pp,--pipeline-model-parallel-size", options.request.job.settings.pipeline,
@@ -136,19 +136,16 @@ void declare_predict_options(CLI::App& app, PredictOptions& options) {
                  "whose kernels and overlaps: megatron, nemo, torchtitan, fsdp, deepspeed, neox, pytorch, "
                  "libai");
   app.add_option("--command-line", options.command_line,
-                 "a whole Megatron-LM command line, or the launch script that holds it; flags beside "
-                 "it hold against it");
-  app.add_option("--torchtitan", options.torchtitan,
-                 "a TorchTitan job config (TOML); flags beside it hold against it");
-  app.add_option("--deepspeed", options.deepspeed,
-                 "a DeepSpeed config (JSON); flags beside it hold against it");
+                 "a whole Megatron-LM command line, or the launch script that holds it; flags override it");
+  app.add_option("--torchtitan", options.torchtitan, "a TorchTitan job config (TOML); flags override it");
+  app.add_option("--deepspeed", options.deepspeed, "a DeepSpeed config (JSON); flags override it");
   app.add_option("--from-log", options.from_log,
                  "the log of a training run: forecasts what it ran, from the settings that it prints and "
-                 "the flags beside it, and compares (docs/logs.md)");
+                 "the other flags, and compares (docs/logs.md)");
   app.add_option("--trace", options.traces.places,
                  "predict recorded ranks instead: a folder with their traces, or the files");
   app.add_option("--recorded-on", options.traces.recorded_on,
-                 "--trace: the platform that stands for the machine that recorded (default: the one "
+                 "--trace: the platform to take for the recording machine (default: the one "
                  "with its GPU)");
   app.add_option("--kernels", options.traces.kernels,
                  "--trace: times of GPU work as recorded, from models of the platform, or recorded "
@@ -175,10 +172,10 @@ void declare_predict_options(CLI::App& app, PredictOptions& options) {
   app.add_option("--second-trace", options.traces.second_places,
                  "--trace: the same ranks recorded at another batch, a folder or files");
   app.add_option("--overlap", options.traces.overlap,
-                 "--trace: none (no computation beside a transfer) or perfect (nothing waits for transfers)")
+                 "--trace: none (no computation during a transfer) or perfect (nothing waits for transfers)")
       ->check(CLI::IsMember({"none", "perfect"}));
   app.add_option("--bucket-size-mb", options.traces.bucket_mb,
-                 "--trace: gradients are reduced in buckets of so many MiB (DistributedDataParallel's "
+                 "--trace: size of gradient buckets in MiB (DistributedDataParallel's "
                  "bucket_cap_mb)")
       ->check(above_zero);
   app.add_option("--recompute", options.traces.recompute,
@@ -186,7 +183,7 @@ void declare_predict_options(CLI::App& app, PredictOptions& options) {
                  "selective (the core of attention does)")
       ->check(CLI::IsMember({"full", "selective"}));
   app.add_option("--data-parallel-ranks", options.traces.data_parallel_ranks,
-                 "--trace: so many ranks join the transfers that all recorded ranks share")
+                 "--trace: number of ranks in the transfers that all recorded ranks share")
       ->check(above_zero);
   app.add_option("--links-of", options.traces.links_of,
                  "--trace: transfers go over the links of this platform, PCIe instead of NVLink say");
@@ -195,7 +192,7 @@ void declare_predict_options(CLI::App& app, PredictOptions& options) {
   app.add_flag("--all-steps", options.traces.spread.all_steps,
                "--trace: every recorded step by itself: p50, p90, p99, what their spread comes from");
   app.add_option("--scenarios", options.traces.spread.scenarios,
-                 "--trace: so many straggler scenarios, drawn from the measured steps or ranks")
+                 "--trace: number of straggler scenarios, drawn from the measured steps or ranks")
       ->check(CLI::Range(1, 10000000));
   app.add_option("--seed", options.traces.spread.seed, "--trace: of the scenarios")->capture_default_str();
   app.add_option("--jitter", options.traces.spread.jitter,

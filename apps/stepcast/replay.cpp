@@ -80,7 +80,7 @@ Verb replay_verb() {
             app, "--timeline", options->timeline,
             "write the simulated timeline as Chrome trace JSON, compressed if the name ends in .gz");
         app.add_flag("--with-measured", options->request.timeline_with_measured,
-                     "put the measured timeline beside it");
+                     "also write the measured timeline");
         app.add_option("--critical-path", options->report.critical_path,
                        "longest contributors of the critical path to show")
             ->capture_default_str();
@@ -97,7 +97,7 @@ Verb replay_verb() {
         app.add_flag("--all-steps", options->request.spread.all_steps,
                      "every recorded step by itself: p50, p90, p99, what their spread comes from");
         app.add_option("--scenarios", options->request.spread.scenarios,
-                       "so many straggler scenarios, drawn from the measured steps or ranks")
+                       "number of straggler scenarios, drawn from the measured steps or ranks")
             ->check(CLI::Range(1, 10000000));
         app.add_option("--seed", options->request.spread.seed, "of the scenarios")->capture_default_str();
         app.add_option("--jitter", options->request.spread.jitter,

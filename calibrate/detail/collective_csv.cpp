@@ -167,7 +167,7 @@ Result<MeasuredCollectives> parse_collective_csv(std::string_view text, const st
       curve.sources.push_back(source);
     }
   }
-  if (one_rank > 0) result.unused.push_back({name, "one rank communicates with nobody", one_rank});
+  if (one_rank > 0) result.unused.push_back({name, "one rank has no other to communicate with", one_rank});
   if (result.curves.empty()) return Error::at(name, "the file", "has no row of two ranks or more");
   MeasuredCollectives sorted;
   sorted.add(std::move(result));

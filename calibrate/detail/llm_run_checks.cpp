@@ -15,7 +15,7 @@
 namespace stepcast::detail {
 namespace {
 
-// "megatorn" is no other software than all that we know of, whereas "JAX" and lists of what a submission contains are.
+// Refuses misspelt names of frameworks ("megatorn"); "JAX" and lists of what a submission contains are other software.
 Status check_framework(const CsvRows& rows) {
   const std::string_view text = rows.cell("framework");
   if (text.find_first_of(" ,;/") != std::string::npos || parse_framework(text) != Framework::unknown)

@@ -138,7 +138,8 @@ Result<MeasuredCollectives> parse_nccl_tests_json(std::string_view text, const s
   if (zero_sizes > 0) result.unused.push_back({name, "size 0", zero_sizes});
   if (curve.samples.empty()) return Error::at(name, "the document", "has no result with a time");
   if (curve.n_ranks < 2) {
-    return Error::at(name, "the document", "was measured on one rank, which communicates with nobody");
+    return Error::at(name, "the document",
+                     "was measured on one rank, which has no other to communicate with");
   }
   result.add({result.format, {std::move(curve)}, {}});
   return result;

@@ -268,7 +268,7 @@ class Reader {
     curve.sources = {name_};
     const std::uint64_t n = section_.samples.size();
     if (curve.n_ranks < 2) {
-      result_.unused.push_back({curve.name(), "one rank communicates with nobody", n});
+      result_.unused.push_back({curve.name(), "one rank has no other to communicate with", n});
     } else {
       for (CollectiveSample& s : section_.samples) {
         s.hash = row_hash({curve.platform, to_string(curve.collective), fmt::format("{}", curve.n_nodes),

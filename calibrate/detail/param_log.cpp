@@ -125,7 +125,7 @@ Result<MeasuredCollectives> parse_param_log(std::string_view text, const std::st
     STEPCAST_TRY(apply_ranks(header, with_size, name, curve));
     curve.platform = context.platform;
     curve.sources = {name};
-    if (curve.n_ranks < 2) return Error::at(name, place, "one rank communicates with nobody");
+    if (curve.n_ranks < 2) return Error::at(name, place, "one rank has no other to communicate with");
     sample.hash = row_hash({curve.platform, to_string(curve.collective), fmt::format("{}", curve.n_nodes),
                             fmt::format("{}", curve.gpus_per_node), to_string(sample.dtype),
                             fmt::format("{}", sample.message_bytes), fmt::format("{}", sample.time_us)});

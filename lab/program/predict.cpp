@@ -87,7 +87,7 @@ Verb lab_predict_verb() {
         app.add_option("--step", options->traces.step,
                        "number N of ProfilerStep#N (default: the last that all ranks have)");
         app.add_flag("--published", options->published,
-                     "a described step: beside ours, the composition of Zhang et al. (HiPC 2025)");
+                     "a described step: also the composition of Zhang et al. (HiPC 2025)");
         JobSettings& settings = options->step.request.job.settings;
         app.add_option("--model", options->step.request.job.model,
                        "name of a preset, or a Hugging Face config.json");

@@ -239,14 +239,14 @@ Verb lab_validate_verb() {
         add_output_option(
             app, "--output", options->output,
             "write the scores as a page in Markdown, and sets and targets as CSV into the folder of the "
-            "same name beside it (suite all: docs/accuracy.md, docs/accuracy/)");
+            "same name next to it (suite all: docs/accuracy.md, docs/accuracy/)");
         app.add_option("--protocol", options->how.protocol, "shipped or refit, where the suite has a choice");
         app.add_option("--platform", options->platforms,
                        "GPU=FILE: the platform of a GPU that no shipped platform describes (suites kernels, "
                        "iterations, dlrm)")
             ->allow_extra_args(false);
         app.add_option("--targets", options->how.targets,
-                       "what numbers should be, instead of the targets that ship (data/targets.csv)");
+                       "what numbers should be, instead of the shipped targets (data/targets.csv)");
         app.add_option("--published", options->how.published,
                        "errors published elsewhere to compare with, instead of data/published.csv");
         app.add_option("--seeds", options->how.seeds,

@@ -11,7 +11,7 @@ from stepcast._errors import Error, InputError
 class Record:
     """An object of a document: its keys are attributes, and nothing can be changed.
 
-    A key that is no name in Python (`"all-reduce"`) is read with `record["all-reduce"]`. Lists are tuples.
+    A key that is not a name in Python (`"all-reduce"`) is read with `record["all-reduce"]`. Lists are tuples.
     """
 
     __slots__ = ("_values", "_read")
@@ -340,7 +340,7 @@ _SET_VALUES = Record._values.__set__
 
 
 class Replay(Answer):
-    """Recorded ranks simulated, beside what they recorded (stepcast.replay/2)."""
+    """Recorded ranks simulated, and what they recorded (stepcast.replay/2)."""
 
     __slots__ = ()
 
@@ -425,25 +425,25 @@ def _class_of(document):
 
 
 def from_dict(document, tables=None):
-    """The Answer that a document of docs/json.md stands for, by its schema."""
+    """The Answer that a document of docs/json.md holds, by its schema."""
     if not isinstance(document, dict):
         raise TypeError(f"found {type(document).__name__}, expected a dict")
     cls = _class_of(document)
     try:
         values = json.loads(json.dumps(document, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as problem:
-        raise InputError(f"this is no document: {problem}") from None
+        raise InputError(f"this is not a document: {problem}") from None
     if cls is Forecast:
         _stepcast.read_forecast(json.dumps(values))  # says which key is missing or holds something else
     return cls(values, tables)
 
 
 def from_json(text, tables=None):
-    """The Answer that a text of --json stands for."""
+    """The Answer that a text of --json holds."""
     try:
         document = json.loads(text)
     except ValueError as problem:
-        raise InputError(f"this is no JSON: {problem}") from None
+        raise InputError(f"this is not JSON: {problem}") from None
     if not isinstance(document, dict):
         raise InputError(f"found a JSON {type(document).__name__}, expected an object")
     return _class_of(document)(document, tables)

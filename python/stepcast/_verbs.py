@@ -42,7 +42,7 @@ def _text(flag, value):
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as problem:
-        raise InputError(f"{flag}: found text that is no Unicode: {problem.reason}") from None
+        raise InputError(f"{flag}: found text that is not Unicode: {problem.reason}") from None
     return text
 
 
@@ -212,7 +212,7 @@ def _points(spec):
         try:
             text = json.dumps(spec, default=lambda value: os.fspath(value), allow_nan=False)
         except (TypeError, ValueError, RecursionError) as problem:
-            raise InputError(f"this is no sweep: {problem}") from None
+            raise InputError(f"this is not a sweep: {problem}") from None
     else:
         name = _text("the sweep", spec)
         folder = os.path.dirname(os.path.abspath(name))
@@ -257,5 +257,5 @@ def models():
 
 
 def platforms(name=None):
-    """The platforms that ship, or the file of one."""
+    """The shipped platforms, or the file of one."""
     return _answer(["platforms", "--json", *([] if name is None else [_text("name", name)])])

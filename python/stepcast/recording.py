@@ -415,7 +415,7 @@ def hf_callback(directory, **options):
 
 
 def patch_optimizer(directory, **options):
-    """Counts the steps of the first optimizer that takes one; the loop stays as it is. Returns the Recording."""
+    """Counts the steps of the first optimizer that takes one; the loop stays unchanged. Returns the Recording."""
     from torch.optim import optimizer as module
 
     recording = Recording(directory, **options)

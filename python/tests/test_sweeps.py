@@ -66,8 +66,8 @@ def test_files(tmp_path, rows):
 @pytest.mark.parametrize("spec, says", [
     ({"modle": "llama-3-8b"}, "modle"),
     ({"model": []}, "model"),
-    ({"model": float("nan")}, "no sweep"),
-    ({"model": object()}, "no sweep"),
+    ({"model": float("nan")}, "not a sweep"),
+    ({"model": object()}, "not a sweep"),
     ("/nowhere.toml", "nowhere"),
 ])
 def test_what_is_no_sweep(spec, says):

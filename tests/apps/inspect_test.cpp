@@ -153,7 +153,7 @@ TEST_F(Inspect, SaysThatOtherJsonIsNoTrace) {
   const std::string path = file("o.json", "{\"a\": 1}");
   EXPECT_EQ(inspect({path}).err,
             "stepcast: error: " + path +
-                ": found JSON that is no trace, expected a profiler trace (\"traceEvents\") or an "
+                ": found JSON that is not a trace, expected a profiler trace (\"traceEvents\") or an "
                 "execution trace (\"nodes\")\n");
 }
 

@@ -110,7 +110,7 @@ TEST_P(ByteSourceTest, RejectsDamagedGzip) {
 
   const auto trailing = read_all(gzip("text") + "more", 4096, GetParam());
   ASSERT_FALSE(trailing.ok());
-  EXPECT_NE(trailing.error().message().find("followed by bytes that are no gzip data"), std::string::npos);
+  EXPECT_NE(trailing.error().message().find("followed by bytes that are not gzip data"), std::string::npos);
 }
 
 TEST_P(ByteSourceTest, StopsDecompressionBombs) {

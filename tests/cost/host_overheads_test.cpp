@@ -148,11 +148,11 @@ TEST(HostOverheads, RefusesLaunchesThatAreNone) {
   };
   EXPECT_THAT(of("[]"), FailsWith("host_launches"));
   EXPECT_THAT(of(R"({"x": 3})"), FailsWith("`x`: found no object"));
-  EXPECT_THAT(of(R"({"x": {"calls": 3, "mean_calls": 1, "n": 1}})"), FailsWith("`calls` is no list"));
-  EXPECT_THAT(of(R"({"x": {"calls": [1], "mean_calls": 1, "n": 1}})"), FailsWith("`calls` is no list"));
+  EXPECT_THAT(of(R"({"x": {"calls": 3, "mean_calls": 1, "n": 1}})"), FailsWith("`calls` is not a list"));
+  EXPECT_THAT(of(R"({"x": {"calls": [1], "mean_calls": 1, "n": 1}})"), FailsWith("`calls` is not a list"));
   EXPECT_THAT(of(R"({"x": {"calls": [], "n": 1}})"), FailsWith("`mean_calls` is missing"));
   EXPECT_THAT(of(R"({"x": {"calls": [], "mean_calls": -1, "n": 1}})"), FailsWith("`mean_calls`"));
-  EXPECT_THAT(of(R"({"x": {"calls": [], "mean_calls": 1, "n": 1.5}})"), FailsWith("`n` is no count"));
+  EXPECT_THAT(of(R"({"x": {"calls": [], "mean_calls": 1, "n": 1.5}})"), FailsWith("`n` is not a count"));
 }
 
 }  // namespace

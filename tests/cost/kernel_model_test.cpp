@@ -353,7 +353,7 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         BadRecord{"future_version", [](JsonValue& p) { *member(p, "version") = JsonValue{2.0}; },
                   "version 2 (this program reads 1)"},
-        BadRecord{"no_parameters", [](JsonValue& p) { p = JsonValue{}; }, "no object"},
+        BadRecord{"no_parameters", [](JsonValue& p) { p = JsonValue{}; }, "not an object"},
         BadRecord{"number_missing", [](JsonValue& p) { *member(p, "reference") = JsonValue::object(); },
                   "`peak_TFLOPs` is missing"},
         BadRecord{

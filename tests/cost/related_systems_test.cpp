@@ -105,7 +105,7 @@ TEST(RelatedSystems, SaysWhatCannotBeRead) {
     const auto related = RelatedSystems::read(*value);
     return related.ok() ? std::string{} : related.error().message();
   };
-  EXPECT_NE(message_of("{}").find("`shapes` is no list"), std::string::npos);
+  EXPECT_NE(message_of("{}").find("`shapes` is not a list"), std::string::npos);
   EXPECT_NE(message_of(R"({"shapes": [{"architecture": "a", "links": "rope"}]})").find("collective"),
             std::string::npos);
   EXPECT_NE(message_of(R"({"shapes": [{"architecture": "a", "links": "rope", "collective": "all_reduce"}]})")

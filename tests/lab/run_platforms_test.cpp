@@ -76,7 +76,7 @@ TEST(RunPlatforms, FindsADeviceThatIsSpelledWithItsMemory) {
   const auto model = platforms.model_for(rows.at(0));
   ASSERT_TRUE(model.ok());
   EXPECT_THAT((*model)->pricer().platform().device.name, HasSubstr("B200"));
-  EXPECT_THAT(platform_for(machine_of(rows[0]))->note, HasSubstr("does not ship"));
+  EXPECT_THAT(platform_for(machine_of(rows[0]))->note, HasSubstr("is not shipped"));
 }
 
 TEST(PredictRuns, NamesRowsThatCannotBePredicted) {

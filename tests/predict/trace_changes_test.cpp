@@ -106,8 +106,7 @@ TEST_F(TraceChanges, SayWhatIsWrong) {
   how.rank_platforms = {{9, &v100}};
   EXPECT_THAT(predict_trace(inputs, how), test::FailsWith("--rank-platform: found rank 9"));
   how.recorded_on = nullptr;
-  EXPECT_THAT(predict_trace(inputs, how),
-              test::FailsWith("no platform stands for the machine that recorded"));
+  EXPECT_THAT(predict_trace(inputs, how), test::FailsWith("no platform represents the recording machine"));
   TracePredictionOptions both;
   both.second_inputs = inputs;
   EXPECT_THAT(predict_trace(inputs, both), test::FailsWith("say how a step grows with the batch"));

@@ -109,8 +109,7 @@ TEST(BadInput, DecompressionBomb) {
   ASSERT_TRUE(text.ok());
   EXPECT_EQ(kineto_error(*text),
             "trace.json.gz: byte 1: found a value of more than 67108864 bytes, expected at most that many; "
-            "the file is damaged or "
-            "is no trace");
+            "the file is damaged or not a trace");
 }
 
 TEST(BadInput, ClaimsOfHugeSizes) {

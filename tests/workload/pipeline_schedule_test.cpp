@@ -247,8 +247,9 @@ TEST(PipelineShape, NamesWhatCannotBe) {
   EXPECT_THAT(message_of({PipelineSchedule::gpipe, 2, 2, 2}),
               HasSubstr("only the interleaved schedule has them"));
   EXPECT_THAT(message_of({PipelineSchedule::interleaved, 1, 2, 2}), HasSubstr("at least 2 stages"));
-  EXPECT_THAT(message_of({PipelineSchedule::interleaved, 4, 2, 6}),
-              AllOf(HasSubstr("6 micro-batches are no multiple of 4 pipeline stages"), HasSubstr("use 4")));
+  EXPECT_THAT(
+      message_of({PipelineSchedule::interleaved, 4, 2, 6}),
+      AllOf(HasSubstr("6 micro-batches are not a multiple of 4 pipeline stages"), HasSubstr("use 4")));
   EXPECT_THAT(message_of({PipelineSchedule::interleaved, 8, 2, 6}), HasSubstr("use 8"));
   EXPECT_THAT(message_of({PipelineSchedule::one_f_one_b, 8, 1, 1'000'000'000}),
               AllOf(HasSubstr("too many to lay out"), HasSubstr("raise the micro-batch size")));

@@ -48,7 +48,7 @@ def run_steps(run: Run, scope: Scope) -> None:
 
 
 def measure(case: StepCase, run: Run, scope: Scope) -> List[Row]:
-    """One row of steps.csv, with its traces and a description beside it."""
+    """One row of steps.csv, with its traces and a description in the same folder."""
     machine = run.machine
     torch.manual_seed(scope.seed)
     if machine.is_cuda:

@@ -16,7 +16,7 @@ _ARCHITECTURES = {"6": "pascal", "7.0": "volta", "7.2": "volta", "7.5": "turing"
 
 
 def write_platform_skeleton(out: Path, machine: Machine) -> None:
-    """From rates.csv and kernels.csv in `out`, as far as they are there. Rates are the largest that were measured."""
+    """From rates.csv and kernels.csv in `out`, if they are there. Rates are the largest that were measured."""
     rates = {row["quantity"]: float(row["value"]) for row in _rows(out / "rates.csv")}
     nominal_GBps = driver.memory_bandwidth_GBps(machine.attributes)
     copy_GBps = rates.get("copy_GBps", 0.0)

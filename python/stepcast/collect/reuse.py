@@ -73,7 +73,7 @@ def expected_distinct_fraction(shares: Sequence[float]) -> float:
 
 
 def _factors() -> Tuple[int, ...]:
-    """The reuse factor that stands for each bin: whole numbers near its geometric middle."""
+    """The reuse factor that represents each bin: whole numbers near its geometric middle."""
     return tuple(max(1, round(bound / math.sqrt(2))) if bound > 2 else bound for bound in REUSE_BOUNDS)
 
 

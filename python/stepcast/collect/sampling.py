@@ -25,7 +25,7 @@ class Sampler:
     def extent(self, low: int, high: int, alignment: int = 0) -> int:
         """A whole number from `low` to `high`, log-uniform, rounded to `alignment`; 0 draws one of ALIGNMENTS.
 
-        Extents below four times the alignment are left as they are: rounding would pile them up on a few values.
+        Extents below four times the alignment stay unchanged: rounding would pile them up on a few values.
         """
         if alignment == 0:
             alignment = self.random.choice(ALIGNMENTS)

@@ -56,7 +56,7 @@ struct ClassRate {
 struct RankUtilization {
   double step_us = 0;
   double busy_us = 0;       // some stream computes, transfers or copies
-  double computing_us = 0;  // some stream runs a kernel that is no communication
+  double computing_us = 0;  // some stream runs a kernel that is not communication
   double kernel_us = 0;     // sum of these kernels
   double known_us = 0;      // of it with known work
   double flops = 0, bytes = 0;

@@ -72,8 +72,8 @@ struct ForecastClass {
   std::optional<std::int64_t> rank{};  // its number, where the class is one recorded rank
   std::uint64_t n_ranks = 1;
   double window_ms = 0;                   // the step of these ranks
-  double start_offset_ms = 0;             // they began so much later than the first rank
-  double computation_ms = 0;              // some stream runs a kernel that is no communication
+  double start_offset_ms = 0;             // how much later they began than the first rank
+  double computation_ms = 0;              // some stream runs a kernel that is not communication
   NamedTimes computation_by_class_ms{};   // sums to it; kernels that run at the same time share that time
   double exposed_comm_ms = 0;             // nothing computes, and a collective transfers
   NamedTimes exposed_comm_by_group_ms{};  // sums to it
@@ -223,11 +223,11 @@ struct ForecastItem {
   std::string name{}, what{};  // "qkv"; the operation with its shapes, or the transfer with its group
   double n = 1;                // repetitions
   double start_us = 0;         // from that of its list
-  double time_us = 0;          // with what runs beside it
-  double alone_us = 0, alone_p10_us = 0, alone_p90_us = 0;  // with nothing beside it
+  double time_us = 0;          // with the work that overlaps it
+  double alone_us = 0, alone_p10_us = 0, alone_p90_us = 0;  // without overlapping work
   double hidden_us = 0, exposed_us = 0;  // of a transfer: behind computation, and waited for
   double flops = 0, bytes = 0;           // of one repetition; bytes read and written, or the message
-  bool overlapped = false;               // a transfer that runs beside the next operation
+  bool overlapped = false;               // a transfer that overlaps the next operation
   EstimateSource source = EstimateSource::assumed;
   std::string record{};  // kernel model that answered, "" where none did
   friend bool operator==(const ForecastItem&, const ForecastItem&) = default;

@@ -61,7 +61,7 @@ void fill_in_layout(const Job& asked, const Platform& platform, ResolvedJob& job
                                   filling(chosen->memory)));
 }
 
-// Nobody accumulates over so many; each of them is a row of tasks in the Program of the step.
+// Upper limit of accumulation steps; each of them is a row of tasks in the Program of the step.
 Status check_micro_batches(const Layout& layout) {
   constexpr std::int64_t kMost = 8192;
   if (layout.micro_batches() <= kMost) return Ok{};

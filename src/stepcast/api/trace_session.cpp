@@ -74,7 +74,7 @@ Result<std::shared_ptr<const Platform>> platform_that_recorded(const TraceSet& t
     return Error{"no platform has the GPU that recorded the traces"}
         .found(gpu.empty() ? "no name of a GPU" : fmt::format("\"{}\"", gpu))
         .advice(
-            "name one that stands for it with --recorded-on, or take the times of models with --kernels "
+            "name a similar one with --recorded-on, or take the times of models with --kernels "
             "models");
   }
   return std::make_shared<const Platform>(std::move(choice->platform));
@@ -210,7 +210,7 @@ Result<Forecast> Session::predict(const PredictTraceRequest& request, const Extr
   if (listing.is_pipeline()) {
     STEPCAST_TRY(check_pipeline(request, listing.timelines.front()));
     if (platform != nullptr) {
-      return Error{"a timeline of a pipeline names no work that another GPU could be asked for"}
+      return Error{"pipeline timelines hold no operations, so they cannot be moved to another GPU"}
           .in_file(listing.timelines.front().string())
           .advice("leave --platform out; --what-if nvlink=2x speeds its transfers up");
     }

@@ -179,7 +179,7 @@ struct ByteSource::Impl {
         continue;
       }
       if (pending.front() != '\x1f' || padding) {
-        return corrupt("the gzip data is followed by bytes that are no gzip data",
+        return corrupt("the gzip data is followed by bytes that are not gzip data",
                        "compress the file again or cut it there");
       }
       inflater->start_member();

@@ -73,7 +73,7 @@ class AccessPattern {
   [[nodiscard]] Popular popular(double probability) const;
   // Of one of `parts` equal parts of the rows, each with as many popular ones.
   [[nodiscard]] AccessPattern share_of_rows(double parts) const;
-  // As if every row that is looked up were looked up so many times as often, in proportionally fewer rows.
+  // Scales the reuse of rows by a factor and keeps the number of lookups: proportionally fewer rows are looked up.
   [[nodiscard]] AccessPattern reused(double times) const;
   // The 17 bins of a batch of so many lookups.
   [[nodiscard]] ReuseHistogram reuse_of_rows(double lookups) const;

@@ -349,7 +349,7 @@ Result<ResolvedCollective> CollectiveModel::resolve(const CollectiveGroup& group
   }
   if (group.n_ranks == 1) {
     return ResolvedCollective{analytic_curve(kKernelStartup_us, 0, 1, kAnalyticBand, EstimateSource::assumed),
-                              "one rank communicates with nobody"};
+                              "one rank has no other to communicate with"};
   }
   if (group.op == CollectiveOp::barrier) {
     CollectiveGroup small = group;

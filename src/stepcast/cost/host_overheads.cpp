@@ -48,7 +48,7 @@ Result<double> number_at_least_0(const JsonValue& op, std::string_view key) {
   const JsonValue* value = op.find(key);
   if (value == nullptr) return Error{fmt::format("`{}` is missing", key)};
   if (!value->is_number() || !std::isfinite(value->number()) || value->number() < 0) {
-    return Error{fmt::format("`{}` is no number of 0 or more", key)};
+    return Error{fmt::format("`{}` is not a number of 0 or more", key)};
   }
   return value->number();
 }
@@ -57,14 +57,14 @@ Result<OpLaunches> read_op(const JsonValue& value) {
   if (!value.is_object()) return Error{"found no object"};
   OpLaunches op;
   const JsonValue* calls = value.find("calls");
-  if (calls == nullptr || !calls->is_array()) return Error{"`calls` is no list of calls"};
+  if (calls == nullptr || !calls->is_array()) return Error{"`calls` is not a list of calls"};
   for (const JsonValue& call : calls->items()) {
-    if (!call.is_text()) return Error{"`calls` is no list of calls"};
+    if (!call.is_text()) return Error{"`calls` is not a list of calls"};
     op.calls.push_back(call.text());
   }
   STEPCAST_ASSIGN(op.mean_calls, number_at_least_0(value, "mean_calls"));
   STEPCAST_ASSIGN(const double n, number_at_least_0(value, "n"));
-  if (n != std::floor(n) || n > 1e15) return Error{"`n` is no count"};
+  if (n != std::floor(n) || n > 1e15) return Error{"`n` is not a count"};
   op.n = static_cast<std::uint64_t>(n);
   return op;
 }
@@ -90,7 +90,7 @@ Estimate HostOverhead::estimate() const {
 }
 
 Result<LaunchTable> read_launches(const JsonValue& parameters) {
-  if (!parameters.is_object()) return Error{"the parameters are no object"};
+  if (!parameters.is_object()) return Error{"the parameters are not an object"};
   LaunchTable table;
   for (const JsonValue::Member& member : parameters.members()) {
     Result<OpLaunches> op = read_op(member.value);

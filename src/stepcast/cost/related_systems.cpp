@@ -113,7 +113,7 @@ JsonValue numbers_json(const Table& table) {
 
 Result<std::string> text_of(const JsonValue& object, std::string_view key) {
   const JsonValue* value = object.find(key);
-  if (value == nullptr || !value->is_text()) return Error{fmt::format("`{}` is no text", key)};
+  if (value == nullptr || !value->is_text()) return Error{fmt::format("`{}` is not a string", key)};
   return value->text();
 }
 
@@ -165,7 +165,7 @@ std::array<double, 2> RelatedBand::at(double log2_ns) const {
 
 Result<RelatedSystems> RelatedSystems::read(const JsonValue& parameters) {
   const JsonValue* list = parameters.find("shapes");
-  if (list == nullptr || !list->is_array()) return Error{"`shapes` is no list"};
+  if (list == nullptr || !list->is_array()) return Error{"`shapes` is not a list"};
   RelatedSystems result;
   for (const JsonValue& item : list->items()) {
     STEPCAST_ASSIGN(RelatedShape shape, read_shape(item));

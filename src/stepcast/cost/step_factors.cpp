@@ -27,7 +27,7 @@ std::span<const StepFactorField> step_factor_fields() {
 }
 
 Result<StepFactors> StepFactors::read(const JsonValue& parameters) {
-  if (!parameters.is_object()) return Error{"the parameters are no object"};
+  if (!parameters.is_object()) return Error{"the parameters are not an object"};
   StepFactors factors;
   for (const JsonValue::Member& member : parameters.members()) {
     const auto field = std::ranges::find(step_factor_fields(), member.key, &StepFactorField::key);

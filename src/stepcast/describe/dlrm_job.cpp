@@ -220,7 +220,7 @@ Result<DlrmJob> parse_dlrm_job(std::string_view text, const std::string& name, c
     if (keys.has(key)) *out = batch;
   }
   if (job.global_batch && job.batch_per_rank)
-    return keys.error("batch_per_rank", "stands beside global_batch").advice("keep one of the two");
+    return keys.error("batch_per_rank", "given together with global_batch").advice("keep one of the two");
   STEPCAST_TRY(keys.finish());
   if (!model.tables.empty()) {
     Status sound = model.check();

@@ -192,7 +192,7 @@ Result<ResolvedJob> resolve_settings(const Job& job, const std::optional<Transfo
     if (base && line.settings.n_layers && line.settings.hidden_size) {
       return Error::at("", "--model")
           .found(fmt::format(
-              "`{}` beside a command line that describes a model itself (--num-layers, --hidden-size)",
+              "`{}` and a command line that describes a model itself (--num-layers, --hidden-size)",
               base->name))
           .advice("leave one of the two out");
     }

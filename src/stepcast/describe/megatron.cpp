@@ -30,7 +30,7 @@ Result<std::vector<GivenFlag>> group_words(std::span<const std::string> words) {
   for (const std::string& word : words) {
     if (!is_flag(word)) {
       if (flags.empty()) {
-        return Error{"the first word is no flag"}
+        return Error{"the first word is not a flag"}
             .found(fmt::format("`{}`", word.substr(0, 60)))
             .expected("--...");
       }

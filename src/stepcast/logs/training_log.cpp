@@ -57,7 +57,7 @@ Result<TrainingLog> read(ByteSource source) {
   std::size_t held = 0;  // bytes of a line that began in the block before
   for (;;) {
     if (held == buffer.size()) {
-      if (held >= kLongestLine) {  // nobody's line: its begin is all that is read
+      if (held >= kLongestLine) {  // an unrecognised line: its begin is all that is read
         scanner.line({buffer.data(), held});
         held = 0;
       } else {

@@ -107,8 +107,7 @@ Status check_settings(const JobSettings& s) {
   return Ok{};
 }
 
-// The reason that says most: most layouts of a product are no layout of so many GPUs, which tells nothing where others
-// are.
+// Prefers the most specific reason; degrees that do not multiply to the number of GPUs are the last resort.
 const LayoutRejection* telling(const SearchedLayouts& found) {
   const auto of_others = std::find_if(found.rejections.begin(), found.rejections.end(),
                                       [](const LayoutRejection& r) { return !r.is_of_degrees; });

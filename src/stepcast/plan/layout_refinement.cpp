@@ -150,7 +150,7 @@ class Refiner {
       layout.layer.overlap.tensor_parallel = true;
       JobSettings settings = best.settings;
       settings.overlap_tensor_parallel = true;
-      takes(best, layout, settings, "tensor-parallel communication beside products");
+      takes(best, layout, settings, "tensor-parallel communication overlapped with products");
     }
     const Degrees& degrees = best.layout.degrees;
     const bool two_batches_at_once = degrees.pipeline == 1 || degrees.virtual_stages > 1;
@@ -159,7 +159,7 @@ class Refiner {
       layout.layer.overlap.expert = layout.layer.overlap.delayed_weight_gradient = true;
       JobSettings settings = best.settings;
       settings.overlap_expert = settings.delay_weight_gradient = true;
-      takes(best, layout, settings, "exchange of tokens beside another micro-batch");
+      takes(best, layout, settings, "exchange of tokens overlapped with another micro-batch");
     }
   }
 

@@ -155,13 +155,13 @@ LayoutVerdict check_sharding(const LayoutPoint& point, const LayoutSpace& space,
   const Framework framework = prototypes.framework();
   if (point.pipeline > 1 && sharding.kind == Sharding::zero3 && framework != Framework::torchtitan &&
       framework != Framework::fsdp) {
-    return refused(fmt::format("sharded weights with a pipeline: {} has no such thing", to_string(framework)),
+    return refused(fmt::format("sharded weights with a pipeline: not supported by {}", to_string(framework)),
                    {}, "--sharding zero1");
   }
   if (sharding.nodes == 0) return {};
   if (prototypes.shard_group(point) < 0) {
     return refused(
-        "hybrid sharding: data-parallel ranks of so many nodes are none, all or do not divide the rest",
+        "hybrid sharding: data-parallel ranks of several nodes are none, all or do not divide the rest",
         fmt::format("{}, data x context {}", to_string(sharding), point.data * point.context),
         "--sharding zero3");
   }

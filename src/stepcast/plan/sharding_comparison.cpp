@@ -78,8 +78,8 @@ std::string ShardingComparison::verdict() const {
   const double gain = next->expected_us / best.expected_us - 1;
   if (gain < kTellApart) {
     return fmt::format(
-        "{} and {} cannot be told apart: {:.1f} % between their expected steps, and less than {:.0f} % is "
-        "within what the model of a table errs.",
+        "{} and {} cannot be told apart: their expected steps differ by {:.1f} %, and less than {:.0f} % is "
+        "within the uncertainty of the model of lookups.",
         best.plan.name, next->plan.name, 100 * gain, 100 * kTellApart);
   }
   return fmt::format("{} is expected to be the fastest, {:.1f} % before {}.", best.plan.name, 100 * gain,

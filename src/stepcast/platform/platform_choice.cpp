@@ -40,7 +40,7 @@ std::size_t alias_match_length(std::string_view gpu, const std::string& name,
     const std::string wanted = plain(called);
     const std::size_t at = text.find(wanted), end = at + wanted.size();
     if (wanted.size() < 3 || at == std::string::npos) return 0;
-    // An L40 is no L4, but L4-24GB is one.
+    // A longer model number is another GPU (an L40 is not an L4), a suffix is not (L4-24GB).
     std::size_t letters = 0, behind = 0;  // of `gpu`: behind the name
     while (letters < end && behind < gpu.size()) letters += plain(gpu.substr(behind++, 1)).size();
     const bool longer_number = is_digit(wanted.back()) && behind < gpu.size() && is_digit(gpu[behind]);
@@ -135,7 +135,7 @@ Result<std::string> default_node_for_gpu(std::string_view gpu,
     if (p.role != PlatformListing::Role::node || p.gpus_per_node < 2 || !same_name(p.device, gpu)) continue;
     if (best == nullptr || rank(p) < rank(*best)) best = &p;
   }
-  if (best == nullptr) return Error{fmt::format("no node that ships holds several {}", gpu)};
+  if (best == nullptr) return Error{fmt::format("no shipped node holds several {}", gpu)};
   return best->name;
 }
 
@@ -164,8 +164,8 @@ Result<PlatformChoice> platform_for(const MachineDescription& machine,
   if (!named && !machine.gpu.empty()) {
     named = by_gpu(machine, search_dirs);
     if (named) {
-      choice.note = machine.name.empty() ? fmt::format("{} stands for {}; ", named->name, machine.gpu)
-                                         : fmt::format("platform '{}' does not ship: {} stands in; ",
+      choice.note = machine.name.empty() ? fmt::format("{} is taken for {}; ", named->name, machine.gpu)
+                                         : fmt::format("platform '{}' is not shipped: {} is taken instead; ",
                                                        machine.name, named->name);
     }
   }

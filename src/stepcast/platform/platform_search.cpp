@@ -144,7 +144,7 @@ Error not_found(std::string_view kind, std::string_view name, const Matches& mat
     problem += fmt::format(" (one file there is broken: {})", matches.unreadable);
   return Error::at("", "", std::move(problem))
       .advice(meant ? fmt::format("did you mean `{}`? `stepcast platforms` lists all", *meant)
-                    : "`stepcast platforms` lists those that ship; a file's path ends in .json");
+                    : "`stepcast platforms` lists the shipped ones; a file's path ends in .json");
 }
 
 }  // namespace
@@ -175,7 +175,7 @@ Result<Platform> parse_platform(std::string_view text, const fs::path& file,
 
 Result<Platform> load_platform(std::string_view name_or_path, std::span<const fs::path> search_dirs,
                                std::string_view device_hint) {
-  if (name_or_path.empty()) return Error{"no platform named; `stepcast platforms` lists those that ship"};
+  if (name_or_path.empty()) return Error{"no platform named; `stepcast platforms` lists the shipped ones"};
   const auto read = [&](const fs::path& file) { return detail::PlatformReader{search_dirs}.read_file(file); };
   std::error_code failure;
   if (name_or_path.ends_with(".json") ||

@@ -296,8 +296,8 @@ Result<ChangedWork> changed_work(const RecordedProgram& recorded, const WorkChan
           .advice("record a job of two ranks at least");
     }
     out.notes_.push_back(
-        fmt::format("{} data-parallel ranks instead of {}: the recorded ranks stand for all, transfers among "
-                    "all of them join so many",
+        fmt::format("{} data-parallel ranks instead of {}: the recorded ranks represent all, and transfers "
+                    "among all of them join that number",
                     change.data_parallel_ranks, all_ranks));
   }
   return out;

@@ -280,7 +280,7 @@ class Regrouping {
     }
     if (pricing.origin == nullptr) {
       return Error{"the recorded all-reduces do not tell how long one of another size takes"}.advice(
-          "name the platform that stands for the machine that recorded with --recorded-on");
+          "name a platform like the recording machine with --recorded-on");
     }
     const auto& work = *recorded_.program.works.collective(block(0).tasks()[template_of(0, 0)].work);
     if (!work.group.valid()) {

@@ -42,7 +42,7 @@ enum class WorkLane : std::uint8_t {
 // One item of a list, all its repetitions. Times in microseconds.
 struct PlacedItem {
   const WorkItem* item = nullptr;  // of the list, which must outlive it
-  Estimate alone;                  // with nothing beside it
+  Estimate alone;                  // without overlapping work
   WorkLane lane = WorkLane::computation;
   double start_us = 0, duration_us = 0;  // start from that of the list
   // Operations: how many times as long as alone.

@@ -2,7 +2,7 @@
 //
 //   STEPCAST_ASSIGN(RecordedProgram serial, with_overlap(std::move(recorded), OverlapChange::none));
 //
-// none      no computation runs beside a transfer of its rank: a transfer waits for all computation that had begun
+// none      no computation overlaps a transfer of its rank: a transfer waits for all computation that had begun
 //           when it was recorded to begin, and all later computation waits for it
 // perfect   nothing but other transfers and the end of the step waits for a transfer
 #pragma once

@@ -346,7 +346,7 @@ Result<RecordedPrices> price_recorded(const RecordedProgram& recorded, const Rec
   if (how.kernels == KernelTimeSource::ratio && how.origin == nullptr) {
     return Error{"the GPU that recorded the traces has no platform"}
         .found(recorded.files.empty() ? "no GPU" : fmt::format("\"{}\"", recorded.files.front().device))
-        .advice("name the platform that stands for it, or take the times of models alone");
+        .advice("name a similar platform, or take the times of models alone");
   }
   return Pricing{recorded, how}.run();
 }

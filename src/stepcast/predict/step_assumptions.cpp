@@ -33,7 +33,7 @@ std::span<const StepAssumptionField> step_assumption_fields() {
                           "time of transfers between nodes"},
       StepAssumptionField{"host_factor", &A::host_factor, 0.01, 100, "host time of recorded steps"},
       StepAssumptionField{"overlap_slowdown", &A::overlap_slowdown, 0, 1,
-                          "slowdown of computation beside transfers"},
+                          "slowdown of computation during transfers"},
       StepAssumptionField{"structure_low", &A::structure_low, 0, 0.9, "share of the band to the fast side"},
       StepAssumptionField{"structure_assumed", &A::structure_assumed, 0, 10,
                           "share of the band of what is only assumed"},

@@ -23,8 +23,8 @@ struct ExplainedItem {
   std::int64_t count = 1;
   bool beside = false;  // runs beside the next operation
   KernelClass kernel_class = KernelClass::other;
-  Estimate alone;                        // with nothing beside it
-  double start_us = 0, duration_us = 0;  // with what runs beside it
+  Estimate alone;                        // without overlapping work
+  double start_us = 0, duration_us = 0;  // with the work that overlaps it
   double slowdown = 1;                   // duration over time alone
   double hidden_us = 0, exposed_us = 0;  // of a transfer: behind computation, and waited for
   double flops = 0;                      // of one repetition

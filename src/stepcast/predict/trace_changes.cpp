@@ -105,7 +105,7 @@ Status apply_trace_changes(const RecordedProgram& recorded, const TracePredictio
   const bool asks_models = options.links != nullptr || !options.rank_platforms.empty() ||
                            (!options.change.empty() && at_batch == nullptr);
   if (asks_models && (machine == nullptr || how.origin == nullptr)) {
-    return Error{"no platform stands for the machine that recorded"}.advice("name one with --recorded-on");
+    return Error{"no platform represents the recording machine"}.advice("name one with --recorded-on");
   }
   if (!options.rank_platforms.empty()) STEPCAST_TRY(move_ranks(recorded, options, how, prices, notes));
   if (options.links != nullptr) STEPCAST_TRY(change_links(recorded, options, how, prices, notes));

@@ -202,7 +202,7 @@ Result<TracePrediction> predict_recorded(RecordedProgram program, const TracePre
   if (options.overlap != OverlapChange::as_recorded) {
     result.notes.emplace_back(
         options.overlap == OverlapChange::none
-            ? "no computation runs beside a transfer of its rank"
+            ? "no computation overlaps a transfer of its rank"
             : "nothing but other transfers and the end of the step waits for a transfer");
   }
   result.costs = std::move(prices.costs);

@@ -21,8 +21,7 @@ bool collectives_agree(const std::vector<std::vector<JoinedTask>>& of_ranks) {
 void join_collectives(const std::vector<std::vector<JoinedTask>>& of_ranks, RecordedProgram& out) {
   const bool agree = collectives_agree(of_ranks);
   if (!agree)
-    out.notes.emplace_back(
-        "the ranks' collectives differ in number or order: nobody waits for others in them");
+    out.notes.emplace_back("the ranks' collectives differ in number or order: they are not synchronised");
   const auto add = [&](const JoinedTask& c, std::vector<CollectiveMember> members) {
     Collective collective;
     collective.op = c.op;

@@ -86,7 +86,7 @@ void add_sensitivity(ReportDocument& document, const Sensitivity* sensitivity) {
   }
   table.caption =
       "Elasticity: relative change of the step over that of the times of the resource. Simulated anew with "
-      "each resource 10 % faster, all else as it is.";
+      "each resource 10 % faster, all else unchanged.";
   document.sections.push_back(
       {"What 10 % more of a resource would save", {ReportFigure{bar_chart(chart), ""}, table}});
 }

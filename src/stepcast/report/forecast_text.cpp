@@ -64,7 +64,7 @@ std::string_view word(const Forecast& f, std::string_view name) {
   return {};
 }
 
-// Whose software was assumed: what decides as much as the layout does and nobody thinks of.
+// The assumed framework: it affects the time as much as the layout does.
 std::string software_line(const Forecast& f) {
   if (word(f, "framework").empty()) return {};
   return fmt::format("as {} runs it, in {}, {} attention, sharding {}, recomputation {}",
@@ -265,7 +265,7 @@ std::string explained_text(const Forecast& forecast) {
     if (list.host_us > 0) table.row({"", "waiting for launches", "", table_number(list.host_us, 1)});
     table.row({""});
   }
-  return "One micro-batch on one rank, times with what runs beside; `|` runs beside the next operation.\n\n" +
+  return "One micro-batch on one rank, times include overlapped work; `|` overlaps the next operation.\n\n" +
          table.text();
 }
 

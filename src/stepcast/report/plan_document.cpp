@@ -59,7 +59,7 @@ std::string verdict(const LayoutPlan& plan) {
                 : fmt::format("; this one is {:.1f} % behind it and plainer or with more memory to spare.",
                               100 * chosen.behind_us / ranking.layouts.front().step.step.time.value());
   } else {
-    text += " It can be told from all others by the forecast.";
+    text += " It is faster than every other layout beyond the uncertainty of the forecast.";
   }
   return text;
 }
@@ -159,9 +159,8 @@ ReportTable layouts_table(const LayoutPlan& plan) {
          percent_text(shares.bubble_us, whole)});
   }
   table.caption =
-      "~ cannot be told from the fastest: what two layouts of one model do alike errs alike, and what is "
-      "left of "
-      "their difference is within the band of its own error. p10 and p90 are of the step itself. copy: the "
+      "~ cannot be told from the fastest: errors common to both cancel, and the rest of the difference is "
+      "within its uncertainty. p10 and p90 are of the step itself. copy: the "
       "flags of Megatron-LM.";
   if (all.size() > kMostRows) table.caption += fmt::format(" The first {} of {}.", kMostRows, all.size());
   return table;

@@ -108,12 +108,11 @@ std::string choice_text(const LayoutPlan& plan, const PlanSubject& subject) {
   const RankedLayout& chosen = ranking.layouts[ranking.chosen];
   std::string text;
   if (ranking.n_alike == 1) {
-    text += "~ The fastest can be told from all others by the forecast.\n";
+    text += "~ The fastest is faster than every other layout beyond the uncertainty of the forecast.\n";
   } else {
     text += fmt::format(
-        "~ {}{} layouts cannot be told from the fastest: what two layouts of one model do alike errs alike, "
-        "and what "
-        "is\n  left of the difference is within the band of its own error.\n",
+        "~ {}{} layouts cannot be told from the fastest: errors common to both cancel, and the rest of the\n "
+        " difference is within its uncertainty.\n",
         ranking.more_alike ? "More than " : "", ranking.n_alike);
   }
   text += fmt::format("Chosen: #{}, {}", ranking.chosen + 1, to_string(chosen.point));

@@ -138,7 +138,7 @@ std::string explained_text(const ReplayAnalysis& a) {
       "  GPU late: GPU work that every known dependency let start had not started. That is not explained, "
       "either: the replay starts it in time.\n";
   text +=
-      "  kept: recorded delays that stand on a dependency as they are; they count as kept, not as "
+      "  kept: recorded delays that a dependency keeps unchanged; they count as kept, not as "
       "explained.\n";
   text += kept_structure(a);
   return text;

@@ -297,7 +297,7 @@ class ReplayDocument {
       table.rows.push_back({std::move(name), ms_text(time_ms(a, key)), ms_text(time_ms(b, key)),
                             table_signed(time_ms(a, key) - time_ms(b, key), 3)});
     }
-    ReportSection section{fmt::format("Slowest beside fastest: rank {} and rank {}", rank(slow), rank(fast))};
+    ReportSection section{fmt::format("Slowest and fastest rank: {} and {}", rank(slow), rank(fast))};
     section.blocks.emplace_back(ReportText{
         fmt::format("Without waiting for other ranks rank {} takes {} ms and rank {} takes {} ms.",
                     rank(slow), ms_text(own(classes_[slow])), rank(fast), ms_text(own(classes_[fast])))});

@@ -156,7 +156,7 @@ std::string tables_text(const std::string& file, const std::vector<EmbeddingTabl
   line(out, "pattern",
        with_reuse == tables.size() ? "reuse factors of a batch for all tables"
        : with_reuse == 0
-           ? "not known: a power law stands for it"
+           ? "not known: a power law is assumed"
            : fmt::format("reuse factors of a batch for {} tables, a power law for the others", with_reuse));
   return out + "\n" + pooling.text();
 }

@@ -14,7 +14,7 @@
 namespace stepcast {
 namespace {
 
-// Counts of a Program nobody can simulate may not wrap round.
+// Rejects counts that overflow.
 std::size_t saturating_add(std::size_t a, std::size_t b) {
   std::size_t sum = 0;
   return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<std::size_t>::max() : sum;

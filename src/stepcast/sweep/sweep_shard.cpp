@@ -37,7 +37,7 @@ Result<SweepShard> of_slurm(const Environment& environment, std::uint32_t id,
   const std::uint32_t first = min.value_or(0), stride = std::max(1U, step.value_or(1));
   const std::optional<std::uint32_t> n = said ? said : count;
   if (!n) {
-    return Error::at("", "SLURM_ARRAY_TASK_COUNT", "not set beside SLURM_ARRAY_TASK_ID")
+    return Error::at("", "SLURM_ARRAY_TASK_COUNT", "not set although SLURM_ARRAY_TASK_ID is")
         .advice("say --shard i/n");
   }
   if (count && *count != *n) {

@@ -429,18 +429,17 @@ class GraphProgram {
           fmt::format("{} dependencies on nodes that are in no file were left out", dangling));
     if (lonely_transfers_ > 0) {
       out_.notes.push_back(
-          fmt::format("{} sends or receives have no counterpart in these files: nobody waits for them",
+          fmt::format("{} sends or receives have no counterpart in these files: they are not synchronised",
                       lonely_transfers_));
     }
     if (lonely_collectives_ > 0) {
       out_.notes.push_back(fmt::format(
-          "{} collectives differ between the ranks in number or operation: nobody waits for others in "
-          "them",
+          "{} collectives differ between the ranks in number or operation: these are not synchronised",
           lonely_collectives_));
     }
     if (ranks_.size() == 1 && !group_ranks_.empty())
       out_.notes.emplace_back(
-          "one rank alone: nobody waits for others in collectives; give the files of all ranks");
+          "one rank alone: its collectives are not synchronised with others; give the files of all ranks");
   }
 
   std::span<const OperationGraph> graphs_;

@@ -47,7 +47,7 @@ class TimelineBuilder {
           .expected(std::move(expected));
     };
     auto event = parse_json(text, timeline_.file);
-    if (!event.ok()) return wrong("an event that is no JSON", "an operator of a rank");
+    if (!event.ok()) return wrong("an event that is not JSON", "an operator of a rank");
     const JsonValue* phase = event->find("ph");
     if (phase == nullptr || !phase->is_text() || phase->text() != "X") {
       ++timeline_.metadata_events;

@@ -43,7 +43,8 @@ Status sort_in(const fs::path& file, bool asked_for, TraceListing& listing) {
         .found(std::string{to_string(*format)})
         .expected("a PyTorch profiler trace (traceEvents), execution trace (nodes) or a Chakra trace");
   }
-  listing.others.push_back({file, fmt::format("is no profiler or execution trace: {}", to_string(*format))});
+  listing.others.push_back(
+      {file, fmt::format("is not a profiler or execution trace: {}", to_string(*format))});
   return Ok{};
 }
 

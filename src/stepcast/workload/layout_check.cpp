@@ -253,7 +253,7 @@ Status check_batch(const Layout& layout) {
 Status check_experts(const Layout& layout, const Transformer& model) {
   const std::int64_t ep = layout.degrees.expert, etp = layout.expert_tensor_degree();
   if (layout.layer.overlap.delayed_weight_gradient && !layout.layer.overlap.expert) {
-    return broken("delay_weight_gradient", "weight gradients are delayed with no exchange to run beside them")
+    return broken("delay_weight_gradient", "weight gradients are delayed with no exchange to overlap")
         .advice(
             "add --overlap-moe-expert-parallel-comm, which Megatron Core asks for, or leave out "
             "--delay-wgrad-compute");
@@ -287,10 +287,10 @@ Status check_experts(const Layout& layout, const Transformer& model) {
   const LayerOverlap& overlap = layout.layer.overlap;
   if (overlap.expert && ep > 1 && layout.degrees.pipeline > 1 && layout.degrees.virtual_stages == 1 &&
       !splits_backward(layout.pipeline.schedule)) {
-    return broken(
-               "virtual_stages",
-               "the exchange of one micro-batch beside another in a pipeline without virtual stages, which "
-               "Megatron Core does not run")
+    return broken("virtual_stages",
+                  "the exchange of one micro-batch overlapped with another in a pipeline without virtual "
+                  "stages, which "
+                  "Megatron Core does not run")
         .advice(
             "add --num-virtual-stages-per-pipeline-rank 2, or leave out --overlap-moe-expert-parallel-comm");
   }

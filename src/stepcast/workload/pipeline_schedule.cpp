@@ -90,8 +90,7 @@ Status check(const PipelineShape& shape) {
   if (shape.micro_batches == 0) {
     return Error{"a step without micro-batches: raise the global batch size or lower the micro-batch size"};
   }
-  if (shape.virtual_stages == 0)
-    return Error{"0 virtual stages: 1 stands for a schedule without interleaving"};
+  if (shape.virtual_stages == 0) return Error{"0 virtual stages: 1 is a schedule without interleaving"};
   if (shape.schedule == PipelineSchedule::interleaved) {
     if (shape.stages == 1 && shape.virtual_stages > 1) {
       return Error{
@@ -101,7 +100,7 @@ Status check(const PipelineShape& shape) {
     if (shape.virtual_stages > 1 && shape.micro_batches % shape.stages != 0) {
       const std::uint32_t lower = shape.micro_batches / shape.stages * shape.stages;
       return Error{
-          fmt::format("{} micro-batches are no multiple of {} pipeline stages, as the interleaved "
+          fmt::format("{} micro-batches are not a multiple of {} pipeline stages, as the interleaved "
                       "schedule needs: use {}",
                       shape.micro_batches, shape.stages, lower == 0 ? shape.stages : lower)};
     }
@@ -116,7 +115,7 @@ Status check(const PipelineShape& shape) {
                     "end, so both must be even",
                     shape.stages, shape.micro_batches)};
   }
-  // Orders are lists; a number that nobody trains with must not fill the memory.
+  // Bounds the memory: schedules are materialised.
   constexpr double kMostPasses = 1e7;
   const double passes = 3.0 * shape.stages * shape.virtual_stages * shape.micro_batches;
   if (passes > kMostPasses) {

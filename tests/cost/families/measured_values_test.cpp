@@ -113,7 +113,8 @@ TEST(MeasuredValues, RefuseWhatCannotBe) {
   EXPECT_THAT(message("{}"), HasSubstr("must be an array"));
   EXPECT_THAT(message("[3]"), HasSubstr("must hold objects"));
   EXPECT_THAT(message(R"([{"value": 1}])"), HasSubstr("`feature` is missing"));
-  EXPECT_THAT(message(R"([{"feature": "log_m", "value": 1}])"), HasSubstr("`log_m` is no discrete feature"));
+  EXPECT_THAT(message(R"([{"feature": "log_m", "value": 1}])"),
+              HasSubstr("`log_m` is not a discrete feature"));
   EXPECT_THAT(message(R"([{"feature": "layout", "value": 1, "n_rows": -1}])"), HasSubstr("`n_rows` is -1"));
   EXPECT_THAT(message(R"([{"feature": "layout", "value": 1, "n_rows": 3, "log_least_work": 2,
                            "log_most_work": 1}])"),

@@ -50,20 +50,20 @@ Result<HostTimeSource> host_time_source(const PredictTraceRequest& request) {
 }
 
 Status check_pipeline(const PredictTraceRequest& request, const std::filesystem::path& file) {
-  Status operators = refuse_first(
-      "a timeline of a pipeline", "names no operators and no kernels",
-      "leave it out; --what-if, --overlap, --like-median-rank, --step and --scenarios change what is there",
-      {{"--second-trace", !request.second_places.empty()},
-       {"--kernels", !request.kernels.empty() && request.kernels != "recorded"},
-       {"--host overheads", request.host != "recorded"},
-       {"--recorded-on", !request.recorded_on.empty()},
-       {"--batch", request.batch > 0},
-       {"--dtype", !request.dtype.empty()},
-       {"--data-parallel-ranks", request.data_parallel_ranks > 0},
-       {"--bucket-size-mb", request.bucket_mb > 0},
-       {"--recompute", !request.recompute.empty()},
-       {"--links-of", !request.links_of.empty()},
-       {"--rank-platform", !request.rank_platforms.empty()}});
+  Status operators = refuse_first("a timeline of a pipeline", "names no operators and no kernels",
+                                  "leave it out; --what-if, --overlap, --like-median-rank, --step and "
+                                  "--scenarios modify the recorded step",
+                                  {{"--second-trace", !request.second_places.empty()},
+                                   {"--kernels", !request.kernels.empty() && request.kernels != "recorded"},
+                                   {"--host overheads", request.host != "recorded"},
+                                   {"--recorded-on", !request.recorded_on.empty()},
+                                   {"--batch", request.batch > 0},
+                                   {"--dtype", !request.dtype.empty()},
+                                   {"--data-parallel-ranks", request.data_parallel_ranks > 0},
+                                   {"--bucket-size-mb", request.bucket_mb > 0},
+                                   {"--recompute", !request.recompute.empty()},
+                                   {"--links-of", !request.links_of.empty()},
+                                   {"--rank-platform", !request.rank_platforms.empty()}});
   if (!operators.ok()) return std::move(operators).error().in_file(file.string());
   if (request.spread.all_steps) {
     return Error{"--all-steps is for traces of PyTorch"}

@@ -136,7 +136,7 @@ std::string kernel_record_name(std::string_view family, DType dtype, Direction d
 }
 
 Result<KernelRecordHeader> KernelRecordHeader::read(const JsonValue& parameters) {
-  if (!parameters.is_object()) return Error{"the parameters are no object"};
+  if (!parameters.is_object()) return Error{"the parameters are not an object"};
   STEPCAST_ASSIGN(const double version, finite_number(parameters, "version"));
   if (version != kKernelRecordVersion)
     return Error{fmt::format("version {:g} (this program reads {})", version, kKernelRecordVersion)};

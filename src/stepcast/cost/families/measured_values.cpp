@@ -70,7 +70,7 @@ Result<MeasuredValues> MeasuredValues::read(KernelFeatureSet set, const JsonValu
       return Error{"`measured_values`: `feature` is missing (a text)"};
     const auto known = std::ranges::find(names, feature->text(), &KernelFeature::name);
     if (known == names.end() || !known->is_discrete)
-      return Error{fmt::format("`measured_values`: `{}` is no discrete feature", feature->text())};
+      return Error{fmt::format("`measured_values`: `{}` is not a discrete feature", feature->text())};
     MeasuredValue value;
     value.feature = static_cast<std::size_t>(known - names.begin());
     STEPCAST_ASSIGN(const double number, finite_number(item, "value"));

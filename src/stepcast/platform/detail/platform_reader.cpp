@@ -162,7 +162,7 @@ Result<Platform> PlatformReader::read_base(const JsonValue& reference, std::stri
       const auto meant = nearest_word(name, file_names(search_dirs_));
       return error_at(from, reference, path, fmt::format("no platform named `{}`", name))
           .advice(meant ? fmt::format("did you mean `{}`?", *meant)
-                        : "`stepcast platforms` lists those that ship; a path ends in .json");
+                        : "`stepcast platforms` lists the shipped ones; a path ends in .json");
     }
   }
   const fs::path identity = identity_of(base);

@@ -63,8 +63,8 @@ class BlockEdit {
   // The last task of the lane that was launched before that; kNoTask where there is none.
   [[nodiscard]] std::uint32_t last_launched(std::uint16_t lane, double us) const;
 
-  // Whoever waited for CPU work waits for what its thread did before it, and what held the work back holds back what
-  // its thread does next. What other lanes waited for of GPU work has to be connected anew.
+  // Successors of removed CPU work inherit its predecessor on the thread, and what it waited for holds back the next
+  // work of the thread. What other lanes waited for of GPU work has to be connected anew.
   void remove(std::uint32_t t) { tasks_[t].removed = true; }
   // On the lane of `before`, directly behind it (and behind what was put there before).
   std::uint32_t insert_after(std::uint32_t before, EditedTask copy);

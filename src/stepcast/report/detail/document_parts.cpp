@@ -111,7 +111,7 @@ void add_critical_path(ReportDocument& document, const Forecast& forecast, const
   ReportSection section{"Critical path"};
   section.blocks.push_back(ReportText{fmt::format(
       "The chain of work and delays without a hole that the end of the step hangs on: {} ms in {} "
-      "steps. What lies beside it has slack.",
+      "steps. Everything off the path has slack.",
       ms_text(path.length_ms), table_count(path.n_steps))});
   if (picture != nullptr && !picture->rows.empty()) {
     section.blocks.push_back(ReportFigure{schedule_chart(*picture),
@@ -158,8 +158,7 @@ void add_streams(ReportDocument& document, const Forecast& forecast) {
     table.rows.push_back(std::move(row));
   }
   if (table.rows.empty()) return;
-  table.caption =
-      "Times in ms; every row sums to the step. Streams run beside each other, so columns do not.";
+  table.caption = "Times in ms; every row sums to the step. Streams overlap, so columns do not.";
   document.sections.push_back(
       {fmt::format("Streams of {}", one.name), {ReportFigure{bar_chart(chart), ""}, std::move(table)}});
 }

@@ -97,8 +97,8 @@ void fields(A& a, Member<A, ForecastClass> c) {
   a("rank", c.rank, "number of the rank, where the class is one recorded rank");
   a("n_ranks", c.n_ranks, "ranks that do the same");
   a("window_ms", c.window_ms, "the step of these ranks: sum of the four parts that follow");
-  a("start_offset_ms", c.start_offset_ms, "they began so much later than the first rank");
-  a("computation_ms", c.computation_ms, "some stream runs a kernel that is no communication");
+  a("start_offset_ms", c.start_offset_ms, "how much later they began than the first rank");
+  a("computation_ms", c.computation_ms, "some stream runs a kernel that is not communication");
   a("computation_by_class_ms", c.computation_by_class_ms,
     "computation_ms by class of kernel; kernels that run at the same time share that time");
   a("exposed_comm_ms", c.exposed_comm_ms, "nothing computes, and a collective transfers");
@@ -225,7 +225,8 @@ template <class A>
 void fields(A& a, Member<A, ForecastThroughput> t) {
   a("samples_per_step", t.samples_per_step, "null: not known");
   a("tokens_per_step", t.tokens_per_step, "null: not known");
-  a("model_flops", t.model_flops, "of forward and backward on all GPUs, causal attention as it is");
+  a("model_flops", t.model_flops,
+    "of forward and backward on all GPUs, without the masked half of causal attention");
   a("hardware_flops", t.hardware_flops, "with what recomputation repeats");
   a("peak_tflops_per_gpu", t.peak_tflops_per_gpu, "dense, in the type of the products");
   a("samples_per_s", t.samples_per_s, "");
@@ -254,15 +255,15 @@ void fields(A& a, Member<A, ForecastItem> i) {
   a("what", i.what, "operation with its shapes, or transfer with its group");
   a("n", i.n, "repetitions; times are those of all of them");
   a("start_us", i.start_us, "from that of the list");
-  a("time_us", i.time_us, "with what runs beside it");
-  a("alone_us", i.alone_us, "with nothing beside it");
+  a("time_us", i.time_us, "with the work that overlaps it");
+  a("alone_us", i.alone_us, "without overlapping work");
   a("alone_p10_us", i.alone_p10_us, "");
   a("alone_p90_us", i.alone_p90_us, "");
   a("hidden_us", i.hidden_us, "of a transfer: behind computation");
   a("exposed_us", i.exposed_us, "of a transfer: waited for");
   a("flops", i.flops, "of one repetition");
   a("bytes", i.bytes, "of one repetition: read and written, or the message");
-  a("overlapped", i.overlapped, "a transfer that runs beside the next operation");
+  a("overlapped", i.overlapped, "a transfer that overlaps the next operation");
   a("source", i.source, "what its time rests on");
   a("record", i.record, "kernel model that answered");
 }

@@ -118,7 +118,7 @@ bool JsonSplitter::find_bracket_end() {
     if (done > options_.max_piece_bytes) {
       pos_ = keep_;
       fail("", "a value of more than " + std::to_string(options_.max_piece_bytes) + " bytes",
-           "at most that many", "the file is damaged or is no trace");
+           "at most that many", "the file is damaged or not a trace");
       return false;
     }
   }
@@ -136,7 +136,7 @@ bool JsonSplitter::find_string_end() {
     if (done > options_.max_piece_bytes) {
       pos_ = keep_;
       fail("", "a text of more than " + std::to_string(options_.max_piece_bytes) + " bytes",
-           "at most that many", "the file is damaged or is no trace");
+           "at most that many", "the file is damaged or not a trace");
       return false;
     }
     const char c = buffer_[keep_ + done];

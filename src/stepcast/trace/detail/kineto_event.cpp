@@ -332,7 +332,7 @@ class EventReader {
       JsonCursor late(late_args_);
       read_args(late, event_.args);
       if (late.failed()) {
-        return bad("", "args that are no JSON", late.problem(), "the event is damaged", 0);
+        return bad("", "args that are not JSON", late.problem(), "the event is damaged", 0);
       }
     }
     if (phase_ == 'M') {

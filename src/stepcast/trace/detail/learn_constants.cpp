@@ -182,8 +182,8 @@ class ConstantsLearner {
       }
     }
     const auto after_by_name = by_name(after_call);
-    // A class whose every work waited says nothing of its delay but an upper bound: the like of it is the
-    // better witness.
+    // A class of which every operation waited gives an upper bound alone: use the constant of the nearest
+    // class.
     for (const auto& [delay, samples] : after_by_name) {
       if (!samples->clean.empty()) continue;
       for (const Kinship kinship : kKinships) {
