@@ -12,6 +12,7 @@
 #include "stepcast/base/statistics.h"
 #include "stepcast/base/stop.h"
 #include "stepcast/calibrate/detail/perceptron_training.h"
+#include "stepcast/operation/optimizer_rule.h"
 
 namespace stepcast {
 namespace {
@@ -24,7 +25,7 @@ constexpr std::size_t kFolds = 5;
 
 TableLookup lookup_of(const LookupMeasurement& m, const LookupMeasurement::Table& t,
                       const AccessPattern& pattern) {
-  const TableState state = table_state(m.optimizer);
+  const TableState state = rule_of(m.optimizer).table_state();
   return {.rows = t.rows,
           .dim = t.dim,
           .bags = m.bags,

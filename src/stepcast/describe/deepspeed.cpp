@@ -9,6 +9,7 @@
 #include "stepcast/base/json_value.h"
 #include "stepcast/describe/detail/apply_settings.h"
 #include "stepcast/describe/detail/foreign_object.h"
+#include "stepcast/describe/detail/optimizer_words.h"
 
 namespace stepcast {
 namespace {
@@ -203,18 +204,13 @@ Status read_optimizer(ObjectReader& root, ResolvedJob& job) {
   if (!section) return Ok{};
   std::string type = "AdamW";
   STEPCAST_TRY(read_unless_auto(*section, "type", type));
-  constexpr std::pair<std::string_view, OptimizerKind> kTypes[] = {
-      {"Adam", OptimizerKind::adam},       {"AdamW", OptimizerKind::adamw},
-      {"FusedAdam", OptimizerKind::adamw}, {"DeepSpeedCPUAdam", OptimizerKind::adamw},
-      {"Lamb", OptimizerKind::lamb},       {"SGD", OptimizerKind::momentum_sgd}};
-  const auto* known = std::find_if(std::begin(kTypes), std::end(kTypes),
-                                   [&](const auto& entry) { return entry.first == type; });
-  if (known == std::end(kTypes)) {
+  const std::optional<OptimizerKind> known = detail::find_optimizer(detail::kDeepSpeedOptimizers, type);
+  if (!known) {
     return section->error("type")
         .found(fmt::format("`{}`", type.substr(0, 60)))
-        .expected("Adam, AdamW, FusedAdam, DeepSpeedCPUAdam, Lamb or SGD");
+        .expected(detail::listed(detail::kDeepSpeedOptimizers));
   }
-  setup.kind = known->second;
+  setup.kind = *known;
   constexpr std::array<std::string_view, 2> kHarmless{"params", "legacy_fusion"};
   section->ignore(kHarmless);
   return section->finish();

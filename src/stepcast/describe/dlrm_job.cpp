@@ -18,6 +18,7 @@
 #include "stepcast/base/toml_document.h"
 #include "stepcast/describe/dlrm_presets.h"
 #include "stepcast/describe/measured_indices.h"
+#include "stepcast/operation/optimizer_rule.h"
 
 namespace stepcast {
 namespace {
@@ -44,13 +45,8 @@ Result<OptimizerKind> optimizer(ObjectReader& keys, std::string_view key, Optimi
   std::string word;
   STEPCAST_TRY(keys.optional(key, word));
   if (word.empty()) return otherwise;
-  for (const OptimizerKind kind : {OptimizerKind::sgd, OptimizerKind::momentum_sgd, OptimizerKind::adagrad,
-                                   OptimizerKind::adam, OptimizerKind::adamw}) {
-    if (to_string(kind) == word) return kind;
-  }
-  return keys.error(key)
-      .found(fmt::format("`{}`", word))
-      .expected("sgd, momentum_sgd, adagrad, adam or adamw");
+  if (const std::optional<OptimizerKind> kind = find_table_optimizer(word)) return *kind;
+  return keys.error(key).found(fmt::format("`{}`", word)).expected(table_optimizer_names());
 }
 
 Result<JsonValue> document(std::string_view text, const std::string& name) {

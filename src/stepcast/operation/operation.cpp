@@ -172,7 +172,6 @@ std::string_view to_string(NormKind kind) { return detail::kNormNames[kind]; }
 std::string_view to_string(SoftmaxKind kind) { return detail::kSoftmaxNames[kind]; }
 std::string_view to_string(ElementwiseFunction function) { return detail::kElementwiseNames[function]; }
 std::string_view to_string(MovementKind kind) { return detail::kMovementNames[kind]; }
-std::string_view to_string(OptimizerKind kind) { return detail::kOptimizerNames[kind]; }
 
 std::int64_t ConvolutionShape::out_height() const {
   // The single row of a one-dimensional convolution is not padded.

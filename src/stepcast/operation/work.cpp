@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "stepcast/operation/operation.h"
+#include "stepcast/operation/optimizer_rule.h"
 
 namespace stepcast {
 namespace {
@@ -248,22 +249,9 @@ struct WorkOf {
 
   Work operator()(const OptimizerShape& s) const {
     const double n = number(s.parameters);
-    return make_work(n * optimizer_flops(s.kind), n * static_cast<double>(s.bytes_read_per_parameter),
+    return make_work(n * rule_of(s.kind).flops_per_parameter,
+                     n * static_cast<double>(s.bytes_read_per_parameter),
                      n * static_cast<double>(s.bytes_written_per_parameter), optimizer_kernels(s));
-  }
-
-  // Of the update rule, counted term by term: Adam takes 3 for the first moment, 4 for the second, 3 for the
-  // denominator and 3 for the step.
-  static double optimizer_flops(OptimizerKind kind) {
-    switch (kind) {
-      case OptimizerKind::sgd: return 2;
-      case OptimizerKind::momentum_sgd: return 4;
-      case OptimizerKind::adam: return 13;
-      case OptimizerKind::adamw: return 14;
-      case OptimizerKind::adagrad: return 7;
-      case OptimizerKind::lamb: return 20;
-    }
-    return 13;
   }
 
   static std::int64_t optimizer_kernels(const OptimizerShape& s) {
@@ -273,11 +261,7 @@ struct WorkOf {
         std::max<std::int64_t>(1, std::max((s.parameters + kElementsOfLaunch - 1) / kElementsOfLaunch,
                                            (s.tensors + kTensorsOfLaunch - 1) / kTensorsOfLaunch));
     if (s.implementation == OptimizerImplementation::fused) return launches;
-    // Element-wise steps of the update when each is a kernel.
-    std::int64_t steps = 9;
-    if (s.kind == OptimizerKind::sgd) steps = 1;
-    if (s.kind == OptimizerKind::momentum_sgd) steps = 3;
-    if (s.kind == OptimizerKind::adagrad) steps = 5;
+    const std::int64_t steps = rule_of(s.kind).kernels_unfused;
     return steps * (s.implementation == OptimizerImplementation::foreach ? launches : s.tensors);
   }
 

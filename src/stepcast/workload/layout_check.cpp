@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/operation/optimizer_rule.h"
 #include "stepcast/workload/detail/divisors.h"
 #include "stepcast/workload/layout.h"
 #include "stepcast/workload/placement.h"
@@ -342,6 +343,30 @@ Status check_sharding(const Layout& layout) {
   return Ok{};
 }
 
+Status check_optimizer(const Layout& layout) {
+  const OptimizerRule& rule = rule_of(layout.optimizer.kind);
+  const MatrixRule& matrix = rule.matrix;
+  if (!matrix.takes_matrices()) return Ok{};
+  constexpr std::int64_t kMostIterations = 100;
+  if (layout.optimizer.newton_schulz_iterations > kMostIterations) {
+    return broken("optimizer",
+                  fmt::format("{} Newton-Schulz iterations", layout.optimizer.newton_schulz_iterations))
+        .advice("5 is usual");
+  }
+  if (layout.optimizer.cpu_offload) {
+    return broken("optimizer",
+                  fmt::format("{} on the host, whose matrix products are not modelled", *rule.name))
+        .advice("leave out the offload, or use adamw");
+  }
+  const Sharding sharding = layout.sharding.kind;
+  if (matrix.owned_whole && (sharding == Sharding::zero2 || sharding == Sharding::zero3)) {
+    return broken("optimizer", fmt::format("{} gives whole matrices to ranks, which {} cuts", *rule.name,
+                                           to_string(sharding)))
+        .advice("use zero1 or no sharding, or an optimizer that gathers matrices: muon or soap");
+  }
+  return Ok{};
+}
+
 Status check_precision(const Precision& precision) {
   constexpr std::array kCompute{DType::fp32, DType::tf32, DType::fp16, DType::bf16, DType::fp8, DType::fp4};
   for (const DType dtype : kCompute) {
@@ -364,6 +389,7 @@ Status check(const Layout& layout, const Transformer& model, std::optional<std::
   STEPCAST_TRY(check_world_size(layout, n_gpus));
   STEPCAST_TRY(check_batch(layout));
   STEPCAST_TRY(check_sharding(layout));
+  STEPCAST_TRY(check_optimizer(layout));
   STEPCAST_TRY(check_precision(layout.layer.precision));
   STEPCAST_TRY(check_rank_order(layout));
   if (layout.layer.adapters.rank > model.hidden_size) {
