@@ -220,6 +220,7 @@ KernelClass kernel_class_of(const Operation& operation) {
                         [](const CrossEntropyShape&) { return KernelClass::normalization; },
                         [](const ElementwiseShape&) { return KernelClass::elementwise; },
                         [](const MovementShape& s) {
+                          if (s.routes_tokens) return KernelClass::expert_routing;
                           const bool indexed =
                               s.kind == MovementKind::gather || s.kind == MovementKind::scatter;
                           return indexed ? KernelClass::embedding : KernelClass::memory;

@@ -174,8 +174,9 @@ enum class MovementKind : std::uint8_t {
 // Data moved by a kernel, nothing computed.
 struct MovementShape {
   MovementKind kind = MovementKind::copy;
-  std::int64_t elements = 0;  // written
-  std::int64_t inner = 0;     // elements moved together; 0: not known
+  std::int64_t elements = 0;   // written
+  std::int64_t inner = 0;      // elements moved together; 0: not known
+  bool routes_tokens = false;  // to their experts and back
   auto operator<=>(const MovementShape&) const = default;
 };
 

@@ -98,7 +98,7 @@ constexpr auto shape_fields(const ElementwiseShape& /*of*/) {
 constexpr auto shape_fields(const MovementShape& /*of*/) {
   using S = MovementShape;
   return std::tuple{ShapeField{"kind", &S::kind}, ShapeField{"elements", &S::elements, 0},
-                    ShapeField{"inner", &S::inner, 0}};
+                    ShapeField{"inner", &S::inner, 0}, ShapeField{"routes_tokens", &S::routes_tokens}};
 }
 constexpr auto shape_fields(const ReductionShape& /*of*/) {
   using S = ReductionShape;
