@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/cost/shape_cost.h"
+
 namespace stepcast {
 namespace {
 
@@ -57,25 +59,6 @@ void solve(std::vector<double>& matrix, std::vector<double>& rhs, std::size_t n,
   }
 }
 
-// Sides of the product that an operation is made of; attention: tokens, tokens, head dimension.
-struct Sides {
-  double m = 1, n = 1, k = 1;
-};
-Sides sides_of(const Operation& operation) {
-  const auto real = [](std::int64_t extent) {
-    return static_cast<double>(std::max<std::int64_t>(extent, 1));
-  };
-  if (const auto* s = std::get_if<GemmShape>(&operation.shape)) return {real(s->m), real(s->n), real(s->k)};
-  if (const auto* s = std::get_if<ConvolutionShape>(&operation.shape)) {
-    const double groups = real(s->groups);
-    return {real(s->batch) * real(s->out_height()) * real(s->out_width()), real(s->out_channels) / groups,
-            real(s->in_channels) / groups * real(s->kernel_height) * real(s->kernel_width)};
-  }
-  if (const auto* s = std::get_if<AttentionShape>(&operation.shape))
-    return {real(s->query_length), real(s->key_length), real(s->head_dim)};
-  return {128, 128, 256};
-}
-
 // How much larger than itself a side is when it is made of whole tiles.
 double padding_of(double side, double tile) { return std::ceil(side / tile) * tile / side - 1; }
 
@@ -118,20 +101,17 @@ std::size_t generic_terms(const Operation& operation, const AnalyticTime& analyt
                           const DeviceFigures& figures, GenericTerms& terms) {
   terms.fill(0);
   terms[0] = 1;
-  const auto of_rows = [&](double cols) {
+  const detail::GenericShape shape =
+      std::visit([](const auto& s) { return CostOf<decltype(s)>::generic(s); }, operation.shape);
+  if (shape.row_length) {
     // Row kernels keep up to 1024 values in registers of a warp, and longer rows in shared memory.
-    terms[1] = cols <= 1024 ? 0.5 : -0.5;
-    terms[2] = std::clamp(log2_clamped(cols / 1600), -2.0, 2.0) / 2;
-    return std::size_t{3};
-  };
-  if (const auto* s = std::get_if<NormShape>(&operation.shape)) return of_rows(static_cast<double>(s->cols));
-  if (const auto* s = std::get_if<SoftmaxShape>(&operation.shape))
-    return of_rows(static_cast<double>(s->cols));
-  if (const auto* s = std::get_if<CrossEntropyShape>(&operation.shape))
-    return of_rows(static_cast<double>(s->classes));
-  if (const auto* s = std::get_if<ElementwiseShape>(&operation.shape)) {
-    terms[1] = std::clamp(static_cast<double>(s->reads) - 1.5, -0.5, 0.5);
-    terms[2] = s->function == ElementwiseFunction::power_scalar ? 1 : 0;
+    terms[1] = *shape.row_length <= 1024 ? 0.5 : -0.5;
+    terms[2] = std::clamp(log2_clamped(*shape.row_length / 1600), -2.0, 2.0) / 2;
+    return 3;
+  }
+  if (shape.inputs) {
+    terms[1] = std::clamp(*shape.inputs - 1.5, -0.5, 0.5);
+    terms[2] = shape.power ? 1 : 0;
     return 3;
   }
   if (!analytic.work.matrix) return 1;
@@ -145,7 +125,7 @@ std::size_t generic_terms(const Operation& operation, const AnalyticTime& analyt
   terms[3] = std::clamp(intensity, -1.0, 0.0);
   terms[4] = std::clamp(intensity, 0.0, 1.0);
   // The shape of the product.
-  const Sides sides = sides_of(operation);
+  const auto& sides = shape.sides;
   terms[5] = std::clamp(log2_clamped(std::min(sides.m, sides.n) / 64), -4.0, 0.0) / 4;
   terms[6] = std::clamp(log2_clamped(sides.n / 128), -2.0, 2.0) / 2;
   terms[7] = std::clamp(log2_clamped(sides.k / 256), -3.0, 3.0) / 3;

@@ -13,7 +13,7 @@ using detail::share;
 
 constexpr double kSquareBytes = 4;  // square matrices are kept in fp32
 
-double number(std::int64_t value) { return static_cast<double>(value); }
+double as_double(std::int64_t value) { return static_cast<double>(value); }
 
 bool sixteen_bit(const Precision& precision) {
   return precision.compute != DType::fp32 && precision.compute != DType::tf32;
@@ -181,7 +181,7 @@ class UpdateList {
     copy("gradients_to_host", MemcpyKind::device_to_host, gradient_);
     // Fewer GPUs than a node has share its memory among themselves.
     constexpr std::int64_t kGpusOfHost = 8;
-    const double share = number(std::min(layout_.world_size(), kGpusOfHost)) / number(kGpusOfHost);
+    const double share = as_double(std::min(layout_.world_size(), kGpusOfHost)) / as_double(kGpusOfHost);
     const double state = state_bytes(rule_.rest);
     copy("update_on_host", MemcpyKind::host_to_host, share * (gradient_ + 2 * (master_ + state) + 2));
     copy("weights_from_host", MemcpyKind::host_to_device, 2);
@@ -224,7 +224,7 @@ class UpdateList {
   // these; else its share, of which the last may be another rank's, too.
   [[nodiscard]] std::int64_t held(const WeightMatrices& m) const {
     if (layout_.sharding.kind == Sharding::zero3) return m.count;
-    return static_cast<std::int64_t>(std::ceil(number(m.count) / shards_of(m, optimizer_shards(layout_))));
+    return static_cast<std::int64_t>(std::ceil(as_double(m.count) / shards_of(m, optimizer_shards(layout_))));
   }
 
   void product(std::string_view name, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count) {
@@ -253,11 +253,11 @@ class UpdateList {
 
   // Spread over the steps between two renewals; reads the statistics and what was derived before, writes the latter.
   void renew(std::int64_t side, std::int64_t count) {
-    const double square = number(side) * number(side),
-                 per_step = number(count) / *matrix_.renewal_interval_steps;
+    const double square = as_double(side) * as_double(side),
+                 per_step = as_double(count) / *matrix_.renewal_interval_steps;
     list_.push_back(
         {"renew_preconditioner",
-         Operation{AmountShape{.flops = matrix_.renewal_flops_per_cube * square * number(side) * per_step,
+         Operation{AmountShape{.flops = matrix_.renewal_flops_per_cube * square * as_double(side) * per_step,
                                .bytes_read = 2 * kSquareBytes * square * per_step,
                                .bytes_written = kSquareBytes * square * per_step,
                                .kernel_class = KernelClass::other},
@@ -278,8 +278,8 @@ class UpdateList {
 
 OptimizerShards optimizer_shards(const Layout& layout) {
   if (layout.sharding.kind == Sharding::none) return {};
-  return {number(std::max<std::int64_t>(1, layout.shard_group())),
-          number(std::max<std::int64_t>(1, layout.expert_data_parallel()))};
+  return {as_double(std::max<std::int64_t>(1, layout.shard_group())),
+          as_double(std::max<std::int64_t>(1, layout.expert_data_parallel()))};
 }
 
 void add_weight_matrices(const Transformer& model, const Layout& layout, const StepWork& work,
@@ -302,8 +302,8 @@ double optimizer_state_bytes(const Layout& layout, const TrainedParameters& trai
     const WeightMatrices m = cut(whole, of_matrices);
     for (const std::int64_t side : {m.rows, m.columns}) {
       if (!has_square_matrix(side, of_matrices)) continue;
-      bytes += kSquareBytes * of_matrices.square_states * number(side) * number(side) * number(m.count) /
-               shards_of(m, shards);
+      bytes += kSquareBytes * of_matrices.square_states * as_double(side) * as_double(side) *
+               as_double(m.count) / shards_of(m, shards);
     }
   }
   return bytes;
