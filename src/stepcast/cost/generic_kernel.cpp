@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/cost/shape_cost.h"
+#include "stepcast/platform/device_generation.h"
 
 namespace stepcast {
 namespace {
@@ -27,21 +28,6 @@ constexpr double kRelativeLikeness = 0.8;
 double squared_distance(const DevicePlace& a, const DevicePlace& b) {
   const double g = a.generation - b.generation, m = a.memory - b.memory, v = a.vendor - b.vendor;
   return g * g + m * m + v * v;
-}
-
-// Years in which the first devices of an architecture were sold.
-double year_of(std::string_view architecture) {
-  if (architecture == "maxwell") return 2014.8;
-  if (architecture == "pascal") return 2016.4;
-  if (architecture == "volta") return 2017.5;
-  if (architecture == "turing") return 2018.7;
-  if (architecture == "ampere") return 2020.4;
-  if (architecture == "cdna") return 2020.9;
-  if (architecture == "cdna2") return 2021.9;
-  if (architecture == "hopper" || architecture == "ada") return 2022.6;
-  if (architecture == "cdna3" || architecture == "cdna4" || architecture == "blackwell")
-    return 2023.5;  // no farther than the next one
-  return 2020.4;
 }
 
 // Solves the small symmetric positive definite system in place by elimination.
@@ -67,11 +53,12 @@ double log2_clamped(double value) { return std::log2(std::clamp(value, 1e-9, 1e1
 }  // namespace
 
 DevicePlace place_of(const Device& device) {
+  const DeviceGeneration& generation = generation_of(device);
   DevicePlace place;
-  place.generation = year_of(device.architecture) / kYearsOfDistance;
+  place.generation = generation.first_sold_year / kYearsOfDistance;
   // Chips beside the GPU reach less of their bandwidth than stacks do: their error correction uses it.
-  const bool chips = device.architecture == "turing" || device.architecture == "ada" ||
-                     device.name.find("RTX") != std::string::npos || device.memory_bandwidth.value() < 550e9;
+  const bool chips = generation.memory_chips || device.name.find("RTX") != std::string::npos ||
+                     device.memory_bandwidth.value() < 550e9;
   place.memory = chips ? 0 : kMemoryDistance;
   place.vendor = device.vendor == "AMD" ? kVendorDistance : 0;
   return place;
