@@ -60,6 +60,11 @@ Status check_ranges(const Layout& layout) {
   constexpr double kMostGpus = 1e8;
   if (gpus > kMostGpus)
     return Error{fmt::format("the layout needs {:.3g} GPUs; at most 1e8 are possible", gpus)};
+  return Ok{};
+}
+
+// Shares and means.
+Status check_fractions(const Layout& layout) {
   if (!(layout.layer.expert_imbalance >= 1) || layout.layer.expert_imbalance > 1e6) {
     return Error::at("", "expert_imbalance")
         .found(fmt::format("{}", layout.layer.expert_imbalance))
@@ -251,6 +256,24 @@ Status check_batch(const Layout& layout) {
   return Ok{};
 }
 
+Status check_expert_overlap(const Layout& layout) {
+  const LayerOverlap& overlap = layout.layer.overlap;
+  if (overlap.expert && layout.degrees.expert > 1 && layout.degrees.pipeline > 1 &&
+      layout.degrees.virtual_stages == 1 && !splits_backward(layout.pipeline.schedule)) {
+    return broken(
+               "virtual_stages",
+               "the exchange of one micro-batch beside another in a pipeline without virtual stages, which "
+               "Megatron Core does not run")
+        .advice(
+            "add --num-virtual-stages-per-pipeline-rank 2, or leave out --overlap-moe-expert-parallel-comm");
+  }
+  if (layout.layer.expert_pads_to_capacity && !layout.layer.expert_capacity_factor) {
+    return broken("expert_capacity_factor", "experts are padded to a capacity that is not given")
+        .advice("add --moe-expert-capacity-factor");
+  }
+  return Ok{};
+}
+
 Status check_experts(const Layout& layout, const Transformer& model) {
   const std::int64_t ep = layout.degrees.expert, etp = layout.expert_tensor_degree();
   if (layout.layer.overlap.delayed_weight_gradient && !layout.layer.overlap.expert) {
@@ -285,20 +308,7 @@ Status check_experts(const Layout& layout, const Transformer& model) {
           .advice(fmt::format("use at least {:.2g}", 1 / mean));
     }
   }
-  const LayerOverlap& overlap = layout.layer.overlap;
-  if (overlap.expert && ep > 1 && layout.degrees.pipeline > 1 && layout.degrees.virtual_stages == 1 &&
-      !splits_backward(layout.pipeline.schedule)) {
-    return broken(
-               "virtual_stages",
-               "the exchange of one micro-batch beside another in a pipeline without virtual stages, which "
-               "Megatron Core does not run")
-        .advice(
-            "add --num-virtual-stages-per-pipeline-rank 2, or leave out --overlap-moe-expert-parallel-comm");
-  }
-  if (layout.layer.expert_pads_to_capacity && !layout.layer.expert_capacity_factor) {
-    return broken("expert_capacity_factor", "experts are padded to a capacity that is not given")
-        .advice("add --moe-expert-capacity-factor");
-  }
+  STEPCAST_TRY(check_expert_overlap(layout));
   if (model.moe->expert_ffn_hidden_size % etp != 0) {
     return broken("expert_tensor_parallel",
                   fmt::format("expert_ffn_hidden_size {} is not divisible by expert_tensor_parallel {}",
@@ -382,6 +392,7 @@ Status check_precision(const Precision& precision) {
 Status check(const Layout& layout, const Transformer& model, std::optional<std::int64_t> n_gpus) {
   STEPCAST_TRY(check(model));
   STEPCAST_TRY(check_ranges(layout));
+  STEPCAST_TRY(check_fractions(layout));
   STEPCAST_TRY(check_tensor_parallel(layout, model));
   STEPCAST_TRY(check_pipeline(layout, model));
   STEPCAST_TRY(check_context_parallel(layout, model));

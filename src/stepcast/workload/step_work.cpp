@@ -13,7 +13,11 @@ using detail::LayerLists;
 using detail::LayerVariant;
 
 // Runs of equal layers of one chunk.
-void add_run(ChunkWork& chunk, std::uint32_t kind) {
+void add_run(ChunkWork& chunk, std::uint32_t kind, const LayerWork& layer) {
+  chunk.dense_parameters += layer.dense_parameters;
+  chunk.expert_parameters += layer.expert_parameters;
+  chunk.trained_dense_parameters += layer.trained_dense_parameters;
+  chunk.trained_expert_parameters += layer.trained_expert_parameters;
   if (!chunk.runs.empty() && chunk.runs.back().kind == kind) {
     ++chunk.runs.back().count;
   } else {
@@ -70,24 +74,15 @@ Result<StepWork> step_work(const Transformer& model, const Layout& layout, Layer
   work.chunks.reserve(stages.size());
   for (const StageChunk& stage : stages) {
     ChunkWork chunk;
-    for (std::int64_t i = 0; i < stage.n_layers; ++i) {
-      const std::uint32_t kind = kind_of(lists.variant(stage.first_layer + i, i));
-      chunk.dense_parameters += work.layer_kinds[kind]->dense_parameters;
-      chunk.expert_parameters += work.layer_kinds[kind]->expert_parameters;
-      chunk.trained_dense_parameters += work.layer_kinds[kind]->trained_dense_parameters;
-      chunk.trained_expert_parameters += work.layer_kinds[kind]->trained_expert_parameters;
-      add_run(chunk, kind);
-    }
+    const auto add_layer = [&](std::int64_t layer, std::int64_t in_chunk) {
+      const std::uint32_t kind = kind_of(lists.variant(layer, in_chunk));
+      add_run(chunk, kind, *work.layer_kinds[kind]);
+    };
+    for (std::int64_t i = 0; i < stage.n_layers; ++i) add_layer(stage.first_layer + i, i);
     // Layers that predict further tokens stand behind the last one and are built like it.
     const bool is_last = &stage == &stages.back();
-    for (std::int64_t i = 0; is_last && i < model.n_multi_token_prediction_layers; ++i) {
-      const std::uint32_t kind = kind_of(lists.variant(model.n_layers - 1, stage.n_layers + i));
-      chunk.dense_parameters += work.layer_kinds[kind]->dense_parameters;
-      chunk.expert_parameters += work.layer_kinds[kind]->expert_parameters;
-      chunk.trained_dense_parameters += work.layer_kinds[kind]->trained_dense_parameters;
-      chunk.trained_expert_parameters += work.layer_kinds[kind]->trained_expert_parameters;
-      add_run(chunk, kind);
-    }
+    for (std::int64_t i = 0; is_last && i < model.n_multi_token_prediction_layers; ++i)
+      add_layer(model.n_layers - 1, stage.n_layers + i);
     chunk.has_embedding = &stage == &stages.front();
     chunk.has_head = &stage == &stages.back();
     const auto add = [&](double parameters, double trained) {
