@@ -46,8 +46,9 @@ struct ShapeCost<GemmShape> {
   }
   static constexpr KernelFeatureSet kFeatures = KernelFeatureSet::matrix;
   static void features(const GemmShape& s, FeatureWriter& write, double sm_count, double log_reference) {
-    const double log_m = std::log(real(s.m)), log_n = std::log(real(s.n)), log_k = std::log(real(s.k));
-    const double log_batch = s.batch > 1 ? std::log(real(s.batch)) : 0;
+    const double log_m = std::log(at_least_one(s.m)), log_n = std::log(at_least_one(s.n)),
+                 log_k = std::log(at_least_one(s.k));
+    const double log_batch = s.batch > 1 ? std::log(at_least_one(s.batch)) : 0;
     write(log_m);
     write(log_n);
     write(log_k);
@@ -57,21 +58,23 @@ struct ShapeCost<GemmShape> {
     write(log_batch + log_m + log_n + log_k);
     write(log_k - log_n);
     write(log_m - log_n);
-    const double batch = real(s.batch);
+    const double batch = at_least_one(s.batch);
     write_tiles(write, batch, s.m, s.n, 128, 128, sm_count);
     write_tiles(write, batch, s.m, s.n, 128, 256, sm_count);
     write_tiles(write, batch, s.m, s.n, 256, 128, sm_count);
     write(twos_in(s.m, 8));
     write(twos_in(s.n, 8));
     write(twos_in(s.k, 8));
-    write(remainder(s.m, 128));
-    write(remainder(s.n, 128));
-    write(remainder(s.k, 64));
+    write(position_within(s.m, 128));
+    write(position_within(s.n, 128));
+    write(position_within(s.k, 64));
     write(s.bias ? 1.F : 0.F);
     write(s.accumulates ? 1.F : 0.F);
     write(s.layout == GemmLayout::any ? kUnknown : static_cast<float>(s.layout));
   }
-  static GenericShape generic(const GemmShape& s) { return {.sides = {real(s.m), real(s.n), real(s.k)}}; }
+  static GenericShape generic(const GemmShape& s) {
+    return {.sides = {at_least_one(s.m), at_least_one(s.n), at_least_one(s.k)}};
+  }
 };
 
 template <>
@@ -81,25 +84,28 @@ struct ShapeCost<AttentionShape> {
   }
   static void reference(const AttentionShape& s, ReferenceAmounts& to) {
     constexpr double kQueriesOfBlock = 128;
-    const double heads = real(s.batch) * real(s.heads);
-    const double depth = real(s.head_dim) + real(s.value_head_dim > 0 ? s.value_head_dim : s.head_dim);
+    const double heads = at_least_one(s.batch) * at_least_one(s.heads);
+    const double depth =
+        at_least_one(s.head_dim) + at_least_one(s.value_head_dim > 0 ? s.value_head_dim : s.head_dim);
     const double pairs = attended_pairs(s);
     // A block of queries runs on one SM: few blocks leave the others idle.
-    const double longest = std::min(kQueriesOfBlock, real(s.query_length)) * real(s.key_length);
+    const double longest =
+        std::min(kQueriesOfBlock, at_least_one(s.query_length)) * at_least_one(s.key_length);
     to.flops = 2 * depth * std::max(heads * pairs, to.device.sm_count * longest);
     if (to.direction != Direction::forward) to.flops *= 2.5;
-    const double kv_heads = real(s.key_value_heads > 0 ? s.key_value_heads : s.heads);
-    to.elements = depth * real(s.batch) *
-                  (real(s.query_length) * real(s.heads) + real(s.key_length) * kv_heads) *
-                  passes(to.direction, 1, 2.5);
+    const double kv_heads = at_least_one(s.key_value_heads > 0 ? s.key_value_heads : s.heads);
+    to.elements =
+        depth * at_least_one(s.batch) *
+        (at_least_one(s.query_length) * at_least_one(s.heads) + at_least_one(s.key_length) * kv_heads) *
+        tensor_passes(to.direction, 1, 2.5);
   }
   static constexpr KernelFeatureSet kFeatures = KernelFeatureSet::attention;
   static void features(const AttentionShape& s, FeatureWriter& write, double sm_count, double log_reference) {
     // As long as a causal square with as many pairs.
     const double length = std::max(std::sqrt(2 * attended_pairs(s)) - 0.5, 1.0);
-    const double kv_heads = real(s.key_value_heads > 0 ? s.key_value_heads : s.heads);
-    const double log_batch = std::log(real(s.batch)), log_length = std::log(length);
-    const double log_heads = std::log(real(s.heads)), log_dim = std::log(real(s.head_dim));
+    const double kv_heads = at_least_one(s.key_value_heads > 0 ? s.key_value_heads : s.heads);
+    const double log_batch = std::log(at_least_one(s.batch)), log_length = std::log(length);
+    const double log_heads = std::log(at_least_one(s.heads)), log_dim = std::log(at_least_one(s.head_dim));
     const double log_group = log_heads - std::log(kv_heads);
     write(log_batch);
     write(log_length);
@@ -108,19 +114,19 @@ struct ShapeCost<AttentionShape> {
     write(log_group);
     write(log_reference);
     write(log_batch + log_heads);
-    const double sequences = real(s.batch) * real(s.heads) / sm_count;
-    const double waves = sequences * std::ceil(real(s.query_length) / 128);
+    const double sequences = at_least_one(s.batch) * at_least_one(s.heads) / sm_count;
+    const double waves = sequences * std::ceil(at_least_one(s.query_length) / 128);
     write(std::log(waves));
     write(std::ceil(waves) / waves);
     write(sequences / std::ceil(sequences));
-    write(whole((s.head_dim + 31) / 32));
-    write(whole((s.head_dim + 63) / 64 * 64) / static_cast<float>(real(s.head_dim)));
-    write(remainder(s.head_dim, 32));
-    write(remainder(s.head_dim, 64));
+    write(count_of_blocks((s.head_dim + 31) / 32));
+    write(count_of_blocks((s.head_dim + 63) / 64 * 64) / static_cast<float>(at_least_one(s.head_dim)));
+    write(position_within(s.head_dim, 32));
+    write(position_within(s.head_dim, 64));
     write(log_batch + log_heads - log_group + log_length + log_dim);
   }
   static GenericShape generic(const AttentionShape& s) {
-    return {.sides = {real(s.query_length), real(s.key_length), real(s.head_dim)}};
+    return {.sides = {at_least_one(s.query_length), at_least_one(s.key_length), at_least_one(s.head_dim)}};
   }
 };
 
@@ -158,40 +164,44 @@ struct ShapeCost<ConvolutionShape> {
   static void reference(const ConvolutionShape& s, ReferenceAmounts& to) {
     double unused = 0;
     add_reference_products(to.terms, to.device, implicit_gemm(s), to.direction, unused);
-    to.elements = (real(s.batch) * (real(s.in_channels) * real(s.height) * real(s.width) +
-                                    real(s.out_channels) * real(s.out_height()) * real(s.out_width())) +
-                   real(s.out_channels) * real(s.in_channels / std::max<std::int64_t>(s.groups, 1)) *
-                       real(s.kernel_height) * real(s.kernel_width)) *
-                  to.terms.products;
+    to.elements =
+        (at_least_one(s.batch) *
+             (at_least_one(s.in_channels) * at_least_one(s.height) * at_least_one(s.width) +
+              at_least_one(s.out_channels) * at_least_one(s.out_height()) * at_least_one(s.out_width())) +
+         at_least_one(s.out_channels) * at_least_one(s.in_channels / std::max<std::int64_t>(s.groups, 1)) *
+             at_least_one(s.kernel_height) * at_least_one(s.kernel_width)) *
+        to.terms.products;
   }
   static constexpr KernelFeatureSet kFeatures = KernelFeatureSet::convolution;
   static void features(const ConvolutionShape& s, FeatureWriter& write, double sm_count,
                        double log_reference) {
     const GemmShape product = implicit_gemm(s);
-    const double log_m = std::log(real(product.m)), log_n = std::log(real(product.n));
+    const double log_m = std::log(at_least_one(product.m)), log_n = std::log(at_least_one(product.n));
     write(log_m);
     write(log_n);
-    write(std::log(real(product.k)));
-    write(std::log(real(product.batch)));
+    write(std::log(at_least_one(product.k)));
+    write(std::log(at_least_one(product.batch)));
     write(log_reference);
     write(log_m + log_n);
-    write(std::log(real(s.in_channels)));
-    write(std::log(real(s.batch)));
+    write(std::log(at_least_one(s.in_channels)));
+    write(std::log(at_least_one(s.batch)));
     write(static_cast<float>(std::max(s.kernel_height, s.kernel_width)));
     write(static_cast<float>(s.stride));
-    write(std::log(real(s.height) * real(s.width)));
-    write(std::log(real(s.batch) * real(s.in_channels) * real(s.height) * real(s.width)));
-    write_tiles(write, real(product.batch), product.m, product.n, 128, 128, sm_count);
+    write(std::log(at_least_one(s.height) * at_least_one(s.width)));
+    write(std::log(at_least_one(s.batch) * at_least_one(s.in_channels) * at_least_one(s.height) *
+                   at_least_one(s.width)));
+    write_tiles(write, at_least_one(product.batch), product.m, product.n, 128, 128, sm_count);
     write(twos_in(s.in_channels, 8));
     write(twos_in(s.out_channels, 8));
-    write(remainder(product.n, 128));
+    write(position_within(product.n, 128));
     write(static_cast<float>(s.padding));
   }
   static GenericShape generic(const ConvolutionShape& s) {
-    const double groups = real(s.groups);
-    return {.sides = {real(s.batch) * real(s.out_height()) * real(s.out_width()),
-                      real(s.out_channels) / groups,
-                      real(s.in_channels) / groups * real(s.kernel_height) * real(s.kernel_width)}};
+    const double groups = at_least_one(s.groups);
+    return {.sides = {at_least_one(s.batch) * at_least_one(s.out_height()) * at_least_one(s.out_width()),
+                      at_least_one(s.out_channels) / groups,
+                      at_least_one(s.in_channels) / groups * at_least_one(s.kernel_height) *
+                          at_least_one(s.kernel_width)}};
   }
 };
 

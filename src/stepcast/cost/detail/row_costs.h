@@ -18,7 +18,7 @@ struct ShapeCost<NormShape> {
     return of.streamed(of.forward() ? Efficiency::norm : Efficiency::norm_backward);
   }
   static void reference(const NormShape& s, ReferenceAmounts& to) {
-    to.elements = real(s.rows) * real(s.cols) * passes(to.direction, 2, 3);
+    to.elements = at_least_one(s.rows) * at_least_one(s.cols) * tensor_passes(to.direction, 2, 3);
   }
   static constexpr KernelFeatureSet kFeatures = KernelFeatureSet::rows;
   static void features(const NormShape& s, FeatureWriter& write, double, double log_reference) {
@@ -35,7 +35,7 @@ struct ShapeCost<SoftmaxShape> {
     return of.streamed(of.element <= 2 ? Efficiency::softmax_half : Efficiency::softmax);
   }
   static void reference(const SoftmaxShape& s, ReferenceAmounts& to) {
-    to.elements = real(s.rows) * real(s.cols) * passes(to.direction, 2, 3);
+    to.elements = at_least_one(s.rows) * at_least_one(s.cols) * tensor_passes(to.direction, 2, 3);
   }
   static constexpr KernelFeatureSet kFeatures = KernelFeatureSet::rows;
   static void features(const SoftmaxShape& s, FeatureWriter& write, double, double log_reference) {
@@ -50,7 +50,7 @@ struct ShapeCost<CrossEntropyShape> {
     return of.streamed(Efficiency::cross_entropy);
   }
   static void reference(const CrossEntropyShape& s, ReferenceAmounts& to) {
-    to.elements = real(s.rows) * real(s.classes) * passes(to.direction, 2, 2);
+    to.elements = at_least_one(s.rows) * at_least_one(s.classes) * tensor_passes(to.direction, 2, 2);
   }
   static constexpr KernelFeatureSet kFeatures = KernelFeatureSet::rows;
   static void features(const CrossEntropyShape& s, FeatureWriter& write, double, double log_reference) {
@@ -67,7 +67,7 @@ struct ShapeCost<ReductionShape> {
     return of.streamed(Efficiency::reduction);
   }
   static void reference(const ReductionShape& s, ReferenceAmounts& to) {
-    to.elements = real(s.rows) * (real(s.cols) + 1);
+    to.elements = at_least_one(s.rows) * (at_least_one(s.cols) + 1);
   }
   static constexpr KernelFeatureSet kFeatures = KernelFeatureSet::rows;
   static void features(const ReductionShape& s, FeatureWriter& write, double, double log_reference) {

@@ -54,7 +54,9 @@ struct Efficiency {
 };
 
 constexpr double as_double(std::int64_t value) { return static_cast<double>(value); }
-constexpr double real(std::int64_t extent) { return static_cast<double>(std::max<std::int64_t>(extent, 1)); }
+constexpr double at_least_one(std::int64_t extent) {
+  return static_cast<double>(std::max<std::int64_t>(extent, 1));
+}
 
 // Bytes per microsecond that the CPUs of a node read and write in their memory for each of its GPUs: two sockets of eight
 // DDR4-3200 channels are 410 GB/s, of which 85 % are reached, for eight GPUs; not less than 85 % of the link between host
@@ -93,7 +95,7 @@ struct ReferenceAmounts {
 };
 
 // Tensors of the size of the input that a backward reads and writes, at the least.
-constexpr double passes(Direction direction, double forward, double backward) {
+constexpr double tensor_passes(Direction direction, double forward, double backward) {
   return direction == Direction::forward ? forward : backward;
 }
 
@@ -111,7 +113,7 @@ struct GenericShape {
 inline constexpr float kUnknown = std::numeric_limits<float>::quiet_NaN();
 
 // A count of blocks, divided as integers on purpose.
-inline float whole(std::int64_t count) { return static_cast<float>(count); }
+inline float count_of_blocks(std::int64_t count) { return static_cast<float>(count); }
 
 // How often two divides the extent, up to a limit: what alignment a kernel can count on.
 inline float twos_in(std::int64_t extent, int most) {
@@ -119,7 +121,7 @@ inline float twos_in(std::int64_t extent, int most) {
   return static_cast<float>(std::min(std::countr_zero(static_cast<std::uint64_t>(extent)), most));
 }
 
-inline float remainder(std::int64_t extent, std::int64_t step) {
+inline float position_within(std::int64_t extent, std::int64_t step) {
   return static_cast<float>(extent % step) / static_cast<float>(step);
 }
 
@@ -138,30 +140,32 @@ class FeatureWriter {
 // than the matrix.
 inline void write_tiles(FeatureWriter& write, double batch, std::int64_t m, std::int64_t n, std::int64_t rows,
                         std::int64_t columns, double sm_count) {
-  const double row_tiles = real((m + rows - 1) / rows), column_tiles = real((n + columns - 1) / columns);
+  const double row_tiles = at_least_one((m + rows - 1) / rows),
+               column_tiles = at_least_one((n + columns - 1) / columns);
   const double waves = row_tiles * column_tiles * batch / sm_count;
   write(std::ceil(waves) / waves);
-  write(row_tiles * static_cast<double>(rows) / real(m) * column_tiles * static_cast<double>(columns) /
-        real(n));
+  write(row_tiles * static_cast<double>(rows) / at_least_one(m) * column_tiles *
+        static_cast<double>(columns) / at_least_one(n));
 }
 
 inline void write_rows(FeatureWriter& write, std::int64_t rows, std::int64_t cols, int kind,
                        double log_reference) {
-  const double log_rows = std::log(real(rows)), log_cols = std::log(real(cols));
+  const double log_rows = std::log(at_least_one(rows)), log_cols = std::log(at_least_one(cols));
   write(log_rows);
   write(log_cols);
   write(log_reference);
   write(log_rows + log_cols);
   write(twos_in(cols, 12));
-  write(whole((cols + 1023) / 1024));
+  write(count_of_blocks((cols + 1023) / 1024));
   write(static_cast<float>(kind));
 }
 
 inline void write_elements(FeatureWriter& write, std::int64_t elements, std::int64_t inner, double tensors,
                            int function, double flops_per_element, double log_reference) {
-  const double log_elements = std::log(real(elements));
+  const double log_elements = std::log(at_least_one(elements));
   write(log_elements);
-  const double log_inner = inner > 0 ? std::log(real(inner)) : std::numeric_limits<double>::quiet_NaN();
+  const double log_inner =
+      inner > 0 ? std::log(at_least_one(inner)) : std::numeric_limits<double>::quiet_NaN();
   write(log_inner);
   write(log_reference);
   write(log_elements - log_inner);

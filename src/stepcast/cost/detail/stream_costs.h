@@ -23,7 +23,7 @@ struct ShapeCost<ElementwiseShape> {
   }
   static void reference(const ElementwiseShape& s, ReferenceAmounts& to) {
     const double tensors = static_cast<double>(s.reads) + static_cast<double>(s.writes);
-    to.elements = real(s.elements) * std::max(tensors, 0.5);
+    to.elements = at_least_one(s.elements) * std::max(tensors, 0.5);
   }
   static constexpr KernelFeatureSet kFeatures = KernelFeatureSet::elements;
   static void features(const ElementwiseShape& s, FeatureWriter& write, double, double log_reference) {
@@ -50,7 +50,7 @@ struct ShapeCost<MovementShape> {
     return of.streamed(Efficiency::copy);
   }
   static void reference(const MovementShape& s, ReferenceAmounts& to) {
-    to.elements = real(s.elements) * (s.kind == MovementKind::fill ? 1 : 2);
+    to.elements = at_least_one(s.elements) * (s.kind == MovementKind::fill ? 1 : 2);
   }
   static constexpr KernelFeatureSet kFeatures = KernelFeatureSet::elements;
   static void features(const MovementShape& s, FeatureWriter& write, double, double log_reference) {
@@ -60,7 +60,7 @@ struct ShapeCost<MovementShape> {
 };
 
 inline double lookups_of(const LookupShape& s) {
-  return real(s.tables) * real(s.bags) * std::max(s.pooling, 1.0);
+  return at_least_one(s.tables) * at_least_one(s.bags) * std::max(s.pooling, 1.0);
 }
 
 template <>
@@ -73,18 +73,18 @@ struct ShapeCost<LookupShape> {
   }
   static void reference(const LookupShape& s, ReferenceAmounts& to) {
     const double lookups = lookups_of(s);
-    to.elements = real(s.dim) * (lookups + real(s.tables) * real(s.bags));
+    to.elements = at_least_one(s.dim) * (lookups + at_least_one(s.tables) * at_least_one(s.bags));
     // A dense gradient of the table is cleared first.
     if (to.direction != Direction::forward && !s.fused_update)
-      to.elements += real(s.tables) * real(s.rows) * real(s.dim);
+      to.elements += at_least_one(s.tables) * at_least_one(s.rows) * at_least_one(s.dim);
     to.extra_bytes = lookups * 8;
   }
   static constexpr KernelFeatureSet kFeatures = KernelFeatureSet::lookup;
   static void features(const LookupShape& s, FeatureWriter& write, double, double log_reference) {
-    const double log_rows = std::log(real(s.rows)), log_dim = std::log(real(s.dim));
+    const double log_rows = std::log(at_least_one(s.rows)), log_dim = std::log(at_least_one(s.dim));
     const double log_pooling = std::log(std::max(s.pooling, 1.0));
-    const double log_tables = std::log(real(s.tables));
-    const double log_lookups = log_tables + std::log(real(s.bags)) + log_pooling;
+    const double log_tables = std::log(at_least_one(s.tables));
+    const double log_lookups = log_tables + std::log(at_least_one(s.bags)) + log_pooling;
     write(log_rows);
     write(log_dim);
     write(log_lookups);
@@ -106,12 +106,13 @@ struct ShapeCost<OptimizerShape> {
   }
   static void reference(const OptimizerShape& s, ReferenceAmounts& to) {
     to.extra_bytes =
-        real(s.parameters) * std::max(1.0, static_cast<double>(s.bytes_read_per_parameter) +
-                                               static_cast<double>(s.bytes_written_per_parameter));
+        at_least_one(s.parameters) * std::max(1.0, static_cast<double>(s.bytes_read_per_parameter) +
+                                                       static_cast<double>(s.bytes_written_per_parameter));
   }
   static constexpr KernelFeatureSet kFeatures = KernelFeatureSet::optimizer;
   static void features(const OptimizerShape& s, FeatureWriter& write, double, double log_reference) {
-    const double log_parameters = std::log(real(s.parameters)), log_tensors = std::log(real(s.tensors));
+    const double log_parameters = std::log(at_least_one(s.parameters)),
+                 log_tensors = std::log(at_least_one(s.tensors));
     write(log_parameters);
     write(log_tensors);
     write(log_reference);
@@ -137,7 +138,9 @@ struct ShapeCost<TransferShape> {
     return bytes /
            (of.device.host_link.per_us * (s.pinned ? Efficiency::pinned_copy : Efficiency::pageable_copy));
   }
-  static void reference(const TransferShape& s, ReferenceAmounts& to) { to.extra_bytes = real(s.bytes); }
+  static void reference(const TransferShape& s, ReferenceAmounts& to) {
+    to.extra_bytes = at_least_one(s.bytes);
+  }
   static constexpr KernelFeatureSet kFeatures = KernelFeatureSet::elements;
   static void features(const TransferShape& s, FeatureWriter& write, double, double log_reference) {
     write_elements(write, s.bytes, 0, 1, static_cast<int>(s.kind), s.pinned ? 1 : 0, log_reference);

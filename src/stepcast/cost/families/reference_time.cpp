@@ -9,7 +9,7 @@
 namespace stepcast {
 namespace {
 
-using detail::real;
+using detail::at_least_one;
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
@@ -33,7 +33,8 @@ void add_product(ReferenceTerms& terms, const ReferenceParameters& device, std::
   const double flops_per_us_of_sm = device.peak_TFLOPs * 1e6 / device.sm_count;
   int next = terms.first_tile[static_cast<std::size_t>(terms.products)];
   for (const TileShape& tile : kTileShapes) {
-    const double tiles = real(ceil_div(m, tile.rows)) * real(ceil_div(n, tile.columns)) * real(batch);
+    const double tiles =
+        at_least_one(ceil_div(m, tile.rows)) * at_least_one(ceil_div(n, tile.columns)) * at_least_one(batch);
     const double area = static_cast<double>(tile.rows * tile.columns);
     const double inverse_extents = 1 / static_cast<double>(tile.rows) + 1 / static_cast<double>(tile.columns);
     const auto add = [&](double parts, double depth, double split_us) {
@@ -41,14 +42,16 @@ void add_product(ReferenceTerms& terms, const ReferenceParameters& device, std::
       terms.tiles[static_cast<std::size_t>(next++)] = {waves * 2 * area / flops_per_us_of_sm, depth,
                                                        inverse_extents, split_us};
     };
-    add(1, real(k), 0);
+    add(1, at_least_one(k), 0);
     std::int64_t parts = 1;
     while (parts < kMostSplits && tiles * static_cast<double>(2 * parts) <= device.sm_count &&
            k / (2 * parts) >= kLeastSplit)
       parts *= 2;
     if (parts > 1) {
-      const double partial_sums = real(batch) * real(m) * real(n) * 4.0 * static_cast<double>(parts);
-      add(static_cast<double>(parts), real(ceil_div(k, parts)), partial_sums / (device.bandwidth_GBps * 1e3));
+      const double partial_sums =
+          at_least_one(batch) * at_least_one(m) * at_least_one(n) * 4.0 * static_cast<double>(parts);
+      add(static_cast<double>(parts), at_least_one(ceil_div(k, parts)),
+          partial_sums / (device.bandwidth_GBps * 1e3));
     }
   }
   ++terms.products;
@@ -66,8 +69,8 @@ GemmShape implicit_gemm(const ConvolutionShape& s) {
 }
 
 double attended_pairs(const AttentionShape& s) {
-  const double queries = real(s.query_length), keys = real(s.key_length);
-  const double window = s.window > 0 ? std::min(real(s.window), keys) : keys;
+  const double queries = at_least_one(s.query_length), keys = at_least_one(s.key_length);
+  const double window = s.window > 0 ? std::min(at_least_one(s.window), keys) : keys;
   if (!s.causal) return queries * window;
   // Query i of the last `queries` positions sees the keys up to its own, at most `window` of them.
   const double full_from = std::max(window - std::max(keys - queries, 0.0), 0.0);
@@ -82,7 +85,8 @@ double attended_pairs(const AttentionShape& s) {
 void add_reference_products(ReferenceTerms& terms, const ReferenceParameters& device, const GemmShape& s,
                             Direction direction, double& elements) {
   const double operands =
-      real(s.batch) * (real(s.m) * real(s.k) + real(s.k) * real(s.n) + real(s.m) * real(s.n));
+      at_least_one(s.batch) * (at_least_one(s.m) * at_least_one(s.k) + at_least_one(s.k) * at_least_one(s.n) +
+                               at_least_one(s.m) * at_least_one(s.n));
   if (direction == Direction::forward) add_product(terms, device, s.batch, s.m, s.n, s.k);
   if (direction == Direction::backward || direction == Direction::input_gradient)
     add_product(terms, device, s.batch, s.m, s.k, s.n);

@@ -36,15 +36,15 @@ struct ShapeTraits<GemmShape> {
   }
   static std::string problem(const GemmShape&) { return {}; }
   static Work work(const GemmShape& s, const AskedWork& of) {
-    const double batch = number(s.batch);
-    const double a = batch * number(s.m) * number(s.k) * of.element;
-    const double b = batch * number(s.k) * number(s.n) * of.element;
-    const double c = batch * number(s.m) * number(s.n);
+    const double batch = real_of(s.batch);
+    const double a = batch * real_of(s.m) * real_of(s.k) * of.element;
+    const double b = batch * real_of(s.k) * real_of(s.n) * of.element;
+    const double c = batch * real_of(s.m) * real_of(s.n);
     const double result = s.output == DType::unknown ? of.element : element_size(s.output).value();
-    const double flops = 2 * c * number(s.k);
+    const double flops = 2 * c * real_of(s.k);
     if (of.forward()) {
       // The bias is added where the product is written: no matrix work and no second pass.
-      const double bias = s.bias ? number(s.n) * of.element : 0;
+      const double bias = s.bias ? real_of(s.n) * of.element : 0;
       return make_work(flops, a + b + bias + (s.accumulates ? c * result : 0), c * result, 1, true);
     }
     Work work = make_work(0, c * of.element, 0, 0, true);
@@ -52,7 +52,7 @@ struct ShapeTraits<GemmShape> {
     if (of.wants_weight_gradient()) {
       const double gradient = b / std::max(of.element, 1.0) * result;
       work += make_work(flops, a + (s.accumulates ? gradient : 0), gradient);
-      if (s.bias) work += make_work(c, s.accumulates ? number(s.n) * result : 0, number(s.n) * result);
+      if (s.bias) work += make_work(c, s.accumulates ? real_of(s.n) * result : 0, real_of(s.n) * result);
     }
     return work;
   }
@@ -103,17 +103,17 @@ struct ShapeTraits<AttentionShape> {
     return fmt::format("key_value_heads = {} (must divide heads = {})", s.key_value_heads, s.heads);
   }
   static Work work(const AttentionShape& s, const AskedWork& of) {
-    const double heads = number(s.batch) * number(s.heads);
+    const double heads = real_of(s.batch) * real_of(s.heads);
     const double key_value_heads =
-        number(s.batch) * number(s.key_value_heads > 0 ? s.key_value_heads : s.heads);
-    const double d = number(s.head_dim);
-    const double dv = number(s.value_head_dim > 0 ? s.value_head_dim : s.head_dim);
+        real_of(s.batch) * real_of(s.key_value_heads > 0 ? s.key_value_heads : s.heads);
+    const double d = real_of(s.head_dim);
+    const double dv = real_of(s.value_head_dim > 0 ? s.value_head_dim : s.head_dim);
     const double keys = keys_in_reach(s);
-    const double q = heads * number(s.query_length) * d * of.element;
-    const double o = heads * number(s.query_length) * dv * of.element;
+    const double q = heads * real_of(s.query_length) * d * of.element;
+    const double o = heads * real_of(s.query_length) * dv * of.element;
     const double k = key_value_heads * keys * d * of.element;
     const double v = key_value_heads * keys * dv * of.element;
-    const double log_sum_exp = heads * number(s.query_length) * kStatisticBytes;
+    const double log_sum_exp = heads * real_of(s.query_length) * kBytesOfStatistic;
     const double pairs = heads * pairs_of(s);
     if (of.forward()) return make_work(2 * pairs * (d + dv), q + k + v, o + log_sum_exp, 1, true);
     // Q K^T again, dP = dO V^T, dV = P^T dO, dQ = dS K, dK = dS^T Q. Kernels: the row sums of dO * O, the
@@ -122,14 +122,14 @@ struct ShapeTraits<AttentionShape> {
   }
   // Keys of one head that any query sees.
   static double keys_in_reach(const AttentionShape& s) {
-    if (s.window <= 0) return number(s.key_length);
-    return std::min(number(s.key_length), number(s.window) + std::max(number(s.query_length) - 1, 0.0));
+    if (s.window <= 0) return real_of(s.key_length);
+    return std::min(real_of(s.key_length), real_of(s.window) + std::max(real_of(s.query_length) - 1, 0.0));
   }
   // Scores of one head that are computed. The last query is aligned with the last key.
   static double pairs_of(const AttentionShape& s) {
-    const double queries = number(s.query_length);
-    const double keys = number(s.key_length);
-    const double limit = s.window > 0 ? std::min(number(s.window), keys) : keys;
+    const double queries = real_of(s.query_length);
+    const double keys = real_of(s.key_length);
+    const double limit = s.window > 0 ? std::min(real_of(s.window), keys) : keys;
     if (!s.causal) return queries * limit;
     // Query i sees x = keys - queries + 1 + i of them: x runs from `first` to `keys` in steps of one, and
     // counts as nothing below 0 and as `limit` above it.
@@ -186,17 +186,17 @@ struct ShapeTraits<ConvolutionShape> {
     return {};
   }
   static Work work(const ConvolutionShape& s, const AskedWork& of) {
-    const double out_pixels = number(s.out_height()) * number(s.out_width());
+    const double out_pixels = real_of(s.out_height()) * real_of(s.out_width());
     // A stride beyond the kernel jumps over pixels.
-    const double touched = std::min(number(s.height), number(s.out_height()) * number(s.kernel_height)) *
-                           std::min(number(s.width), number(s.out_width()) * number(s.kernel_width));
-    const double in_channels = number(s.batch) * number(s.in_channels);
-    const double kernel = number(s.in_channels) / number(std::max<std::int64_t>(s.groups, 1)) *
-                          number(s.kernel_height) * number(s.kernel_width);
+    const double touched = std::min(real_of(s.height), real_of(s.out_height()) * real_of(s.kernel_height)) *
+                           std::min(real_of(s.width), real_of(s.out_width()) * real_of(s.kernel_width));
+    const double in_channels = real_of(s.batch) * real_of(s.in_channels);
+    const double kernel = real_of(s.in_channels) / real_of(std::max<std::int64_t>(s.groups, 1)) *
+                          real_of(s.kernel_height) * real_of(s.kernel_width);
     const double x = in_channels * touched * of.element;
-    const double dx = in_channels * number(s.height) * number(s.width) * of.element;
-    const double weight = number(s.out_channels) * kernel * of.element;
-    const double outputs = number(s.batch) * number(s.out_channels) * out_pixels;
+    const double dx = in_channels * real_of(s.height) * real_of(s.width) * of.element;
+    const double weight = real_of(s.out_channels) * kernel * of.element;
+    const double outputs = real_of(s.batch) * real_of(s.out_channels) * out_pixels;
     const double flops = 2 * outputs * kernel;
     if (of.forward()) return make_work(flops, x + weight, outputs * of.element, 1, true);
     Work work = make_work(0, outputs * of.element, 0, 0, true);
@@ -237,20 +237,20 @@ struct ShapeTraits<SparseShape> {
   }
   static std::string problem(const SparseShape&) { return {}; }
   static Work work(const SparseShape& s, const AskedWork& of) {
-    const double entry = of.element + kIndexBytes;
-    const double row_starts = (number(s.rows) + 1) * kIndexBytes;
+    const double entry = of.element + kBytesOfIndex;
+    const double row_starts = (real_of(s.rows) + 1) * kBytesOfIndex;
     const double sparse = s.nonzeros * entry + row_starts;
     // A row of D is fetched once for every 1 + reuse times it is used; at the least once if it is used.
-    const double fetched = s.reuse > 0 ? s.nonzeros / (1 + s.reuse) : std::min(s.nonzeros, number(s.inner));
-    const double row_of_d = number(s.cols) * (s.sparse_result ? entry : of.element);
+    const double fetched = s.reuse > 0 ? s.nonzeros / (1 + s.reuse) : std::min(s.nonzeros, real_of(s.inner));
+    const double row_of_d = real_of(s.cols) * (s.sparse_result ? entry : of.element);
     // Products of sparse matrices: as large as the result can be, when no two products meet.
     const double result =
-        s.sparse_result ? s.nonzeros * row_of_d + row_starts : number(s.rows) * number(s.cols) * of.element;
-    const double flops = 2 * s.nonzeros * number(s.cols);
+        s.sparse_result ? s.nonzeros * row_of_d + row_starts : real_of(s.rows) * real_of(s.cols) * of.element;
+    const double flops = 2 * s.nonzeros * real_of(s.cols);
     const double dense = fetched * row_of_d;
     if (of.forward()) return make_work(flops, sparse + dense, result);
     Work work = make_work(0, sparse + result, 0, 0);
-    if (of.wants_input_gradient()) work += make_work(flops, 0, number(s.inner) * row_of_d);
+    if (of.wants_input_gradient()) work += make_work(flops, 0, real_of(s.inner) * row_of_d);
     if (of.wants_weight_gradient()) work += make_work(flops, dense, s.nonzeros * of.element);
     return work;
   }

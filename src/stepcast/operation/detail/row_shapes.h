@@ -31,14 +31,14 @@ struct ShapeTraits<NormShape> {
   }
   static std::string problem(const NormShape&) { return {}; }
   static Work work(const NormShape& s, const AskedWork& of) {
-    const double elements = number(s.rows) * number(s.cols);
+    const double elements = real_of(s.rows) * real_of(s.cols);
     const double tensor = elements * of.element;
     const bool batch_norm = s.kind == NormKind::batch_norm;
     const bool rms = s.kind == NormKind::rms_norm;
     // A weight, and except for RMS norm a bias, for each channel of batch norm and each column of the others.
-    const double parameters = number(batch_norm ? s.rows : s.cols) * of.element;
+    const double parameters = real_of(batch_norm ? s.rows : s.cols) * of.element;
     // Per row: 1 / root mean square, or mean and 1 / standard deviation.
-    const double statistics = number(s.rows) * kStatisticBytes * (rms ? 1 : 2);
+    const double statistics = real_of(s.rows) * kBytesOfStatistic * (rms ? 1 : 2);
     if (!s.fused && rms) {
       // Norm of the rows, quotient, product with the weight; backward repeats each for its operands.
       return of.forward() ? make_work(elements * 4, 3 * tensor + parameters, 2 * tensor, 5)
@@ -85,11 +85,11 @@ struct ShapeTraits<SoftmaxShape> {
   }
   static std::string problem(const SoftmaxShape&) { return {}; }
   static Work work(const SoftmaxShape& s, const AskedWork& of) {
-    double computed = number(s.rows) * number(s.cols);
+    double computed = real_of(s.rows) * real_of(s.cols);
     const double all = computed;
     const bool masked = s.kind == SoftmaxKind::causal_masked;
     // Above the diagonal nothing is read; the zeros there are written.
-    if (masked) computed = number(s.rows) * (number(s.cols) + 1) / 2;
+    if (masked) computed = real_of(s.rows) * (real_of(s.cols) + 1) / 2;
     const double scale = masked ? computed : 0;
     // Maximum, difference, exponential, sum, quotient; backward: product, sum, difference, product.
     if (of.forward()) return make_work(5 * computed + scale, computed * of.element, all * of.element);
@@ -120,14 +120,14 @@ struct ShapeTraits<CrossEntropyShape> {
   }
   static std::string problem(const CrossEntropyShape&) { return {}; }
   static Work work(const CrossEntropyShape& s, const AskedWork& of) {
-    const double logits = number(s.rows) * number(s.classes);
-    const double targets = number(s.rows) * kIndexBytes;
-    const double losses = number(s.rows) * kStatisticBytes;
+    const double logits = real_of(s.rows) * real_of(s.classes);
+    const double targets = real_of(s.rows) * kBytesOfIndex;
+    const double losses = real_of(s.rows) * kBytesOfStatistic;
     const double tensor = logits * of.element;
     if (of.forward()) {
       // Fused: the log-sum-exp is kept instead of the log-probabilities.
       if (s.fused) return make_work(4 * logits, tensor + targets, 2 * losses);
-      return make_work(5 * logits, tensor + targets + number(s.rows) * of.element, tensor + losses, 3);
+      return make_work(5 * logits, tensor + targets + real_of(s.rows) * of.element, tensor + losses, 3);
     }
     if (s.fused) return make_work(3 * logits, tensor + targets + 2 * losses, tensor);
     // The gradient of the log-probabilities is a tensor of its own: filled, set at the targets, read back.
@@ -157,8 +157,8 @@ struct ShapeTraits<ReductionShape> {
   }
   static std::string problem(const ReductionShape&) { return {}; }
   static Work work(const ReductionShape& s, const AskedWork& of) {
-    const double rows = number(s.rows) * of.element;
-    const double elements = number(s.rows) * number(s.cols);
+    const double rows = real_of(s.rows) * of.element;
+    const double elements = real_of(s.rows) * real_of(s.cols);
     if (of.forward()) return make_work(elements, elements * of.element, rows);
     return make_work(elements, rows, elements * of.element);
   }

@@ -31,11 +31,11 @@ template <class Shape>
 struct ShapeTraits;
 
 // Indices and targets are 64-bit integers, masks are booleans, statistics kept for the backward are fp32.
-inline constexpr double kIndexBytes = 8;
-inline constexpr double kMaskBytes = 1;
-inline constexpr double kStatisticBytes = 4;
+inline constexpr double kBytesOfIndex = 8;
+inline constexpr double kBytesOfMask = 1;
+inline constexpr double kBytesOfStatistic = 4;
 
-constexpr double number(std::int64_t value) { return static_cast<double>(value); }
+constexpr double real_of(std::int64_t value) { return static_cast<double>(value); }
 
 inline Work make_work(double flops, double bytes_read, double bytes_written, std::int64_t kernels = 1,
                       bool matrix = false) {

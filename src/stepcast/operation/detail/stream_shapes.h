@@ -36,10 +36,10 @@ struct ShapeTraits<ElementwiseShape> {
   }
   static std::string problem(const ElementwiseShape&) { return {}; }
   static Work work(const ElementwiseShape& s, const AskedWork& of) {
-    const double elements = number(s.elements);
+    const double elements = real_of(s.elements);
     const bool mask =
         s.function == ElementwiseFunction::dropout || s.function == ElementwiseFunction::masked_fill;
-    const double mask_bytes = mask ? elements * kMaskBytes : 0;
+    const double mask_bytes = mask ? elements * kBytesOfMask : 0;
     const double reads = static_cast<double>(s.reads);
     const double writes = static_cast<double>(s.writes);
     double flops = elements * static_cast<double>(s.flops_per_element);
@@ -93,10 +93,11 @@ struct ShapeTraits<MovementShape> {
   }
   static std::string problem(const MovementShape&) { return {}; }
   static Work work(const MovementShape& s, const AskedWork& of) {
-    const double bytes = number(s.elements) * of.element;
+    const double bytes = real_of(s.elements) * of.element;
     if (s.kind == MovementKind::fill) return make_work(0, 0, bytes);
     const bool indexed = s.kind == MovementKind::gather || s.kind == MovementKind::scatter;
-    const double indices = indexed && s.inner > 0 ? number(s.elements) / number(s.inner) * kIndexBytes : 0;
+    const double indices =
+        indexed && s.inner > 0 ? real_of(s.elements) / real_of(s.inner) * kBytesOfIndex : 0;
     return make_work(0, bytes + indices, bytes);
   }
   static MovementShape smallest(MovementShape s) {
@@ -137,32 +138,32 @@ struct ShapeTraits<LookupShape> {
     return fmt::format("distinct_fraction = {:g} (must be at most 1)", s.distinct_fraction);
   }
   static Work work(const LookupShape& s, const AskedWork& of) {
-    const double bags = number(s.tables) * number(s.bags);
+    const double bags = real_of(s.tables) * real_of(s.bags);
     const double lookups = bags * s.pooling;
-    const double row = number(s.dim) * of.element;
+    const double row = real_of(s.dim) * of.element;
     const double touched = distinct_rows(s) * row;
     // One lookup per bag needs no offsets.
-    const double indices = (lookups + (s.pooling == 1 ? 0 : bags)) * kIndexBytes;
-    const double sums = std::max(lookups - bags, 0.0) * number(s.dim);
+    const double indices = (lookups + (s.pooling == 1 ? 0 : bags)) * kBytesOfIndex;
+    const double sums = std::max(lookups - bags, 0.0) * real_of(s.dim);
     if (of.forward()) return make_work(sums, indices + touched, bags * row);
-    const double scatter_adds = lookups * number(s.dim);
+    const double scatter_adds = lookups * real_of(s.dim);
     // Sorting the indices, joining equal ones, the update itself.
     if (s.fused_update) return make_work(2 * scatter_adds, indices + bags * row + touched, touched, 4);
-    const double gradient = s.rows > 0 ? number(s.tables) * number(s.rows) * row : touched;
+    const double gradient = s.rows > 0 ? real_of(s.tables) * real_of(s.rows) * row : touched;
     return make_work(scatter_adds, indices + bags * row, gradient, 2);
   }
   // Rows of all tables that are fetched at least once; where it is not known, as many as uniformly drawn
   // indices touch on average.
   static double distinct_rows(const LookupShape& s) {
-    const double lookups_of_table = number(s.bags) * s.pooling;
-    const double rows = number(s.rows);
+    const double lookups_of_table = real_of(s.bags) * s.pooling;
+    const double rows = real_of(s.rows);
     if (s.distinct_fraction >= 0) {
       const double distinct = s.distinct_fraction * lookups_of_table;
-      return number(s.tables) * (rows > 0 ? std::min(distinct, rows) : distinct);
+      return real_of(s.tables) * (rows > 0 ? std::min(distinct, rows) : distinct);
     }
-    if (rows <= 0) return number(s.tables) * lookups_of_table;
-    if (rows == 1) return number(s.tables) * std::min(lookups_of_table, 1.0);
-    return number(s.tables) * rows * -std::expm1(lookups_of_table * std::log1p(-1 / rows));
+    if (rows <= 0) return real_of(s.tables) * lookups_of_table;
+    if (rows == 1) return real_of(s.tables) * std::min(lookups_of_table, 1.0);
+    return real_of(s.tables) * rows * -std::expm1(lookups_of_table * std::log1p(-1 / rows));
   }
   static LookupShape smallest(LookupShape s) {
     s.tables = 1;
@@ -198,7 +199,7 @@ struct ShapeTraits<OptimizerShape> {
   }
   static std::string problem(const OptimizerShape&) { return {}; }
   static Work work(const OptimizerShape& s, const AskedWork&) {
-    const double n = number(s.parameters);
+    const double n = real_of(s.parameters);
     return make_work(n * rule_of(s.kind).flops_per_parameter,
                      n * static_cast<double>(s.bytes_read_per_parameter),
                      n * static_cast<double>(s.bytes_written_per_parameter), optimizer_kernels(s));
@@ -238,7 +239,7 @@ struct ShapeTraits<TransferShape> {
   }
   static std::string problem(const TransferShape&) { return {}; }
   static Work work(const TransferShape& s, const AskedWork&) {
-    const double bytes = number(s.bytes);
+    const double bytes = real_of(s.bytes);
     return make_work(0, s.kind == MemcpyKind::none ? 0 : bytes, bytes);
   }
   static TransferShape smallest(TransferShape s) {
