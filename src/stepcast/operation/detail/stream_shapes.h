@@ -87,7 +87,11 @@ struct ShapeTraits<MovementShape> {
                       ShapeField{"inner", &S::inner, 0}, ShapeField{"routes_tokens", &S::routes_tokens}};
   }
   static std::string_view family(const MovementShape& s) { return to_string(s.kind); }
-  static KernelClass kernel_class(const MovementShape&) { return KernelClass::reduction; }
+  static KernelClass kernel_class(const MovementShape& s) {
+    if (s.routes_tokens) return KernelClass::expert_routing;
+    const bool indexed = s.kind == MovementKind::gather || s.kind == MovementKind::scatter;
+    return indexed ? KernelClass::embedding : KernelClass::memory;
+  }
   static std::string describe(const MovementShape& s) {
     return fmt::format("elements={}{}", s.elements, s.inner == 0 ? "" : fmt::format(" inner={}", s.inner));
   }
