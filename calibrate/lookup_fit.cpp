@@ -11,6 +11,7 @@
 
 #include "stepcast/base/statistics.h"
 #include "stepcast/base/stop.h"
+#include "stepcast/operation/optimizer_rule.h"
 
 #include "calibrate/detail/perceptron_training.h"
 
@@ -25,7 +26,7 @@ constexpr std::size_t kFolds = 5;
 
 TableLookup lookup_of(const LookupMeasurement& m, const LookupMeasurement::Table& t,
                       const AccessPattern& pattern) {
-  const TableState state = table_state(m.optimizer);
+  const TableState state = rule_of(m.optimizer).table_state();
   return {.rows = t.rows,
           .dim = t.dim,
           .bags = m.bags,

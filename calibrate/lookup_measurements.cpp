@@ -12,6 +12,7 @@
 #include "stepcast/base/file.h"
 #include "stepcast/base/text.h"
 #include "stepcast/describe/dlrm_job.h"
+#include "stepcast/operation/optimizer_rule.h"
 #include "stepcast/platform/provenance.h"
 
 namespace stepcast {
@@ -19,14 +20,6 @@ namespace {
 
 constexpr std::size_t kMostTables = 100'000;  // of one kernel
 constexpr double kMostBags = 1e12;
-
-std::optional<OptimizerKind> optimizer_of(std::string_view text) {
-  for (const OptimizerKind kind :
-       {OptimizerKind::sgd, OptimizerKind::momentum_sgd, OptimizerKind::adagrad, OptimizerKind::adam}) {
-    if (text == to_string(kind)) return kind;
-  }
-  return std::nullopt;
-}
 
 // The cells of the kernel, without those of the table.
 Result<LookupMeasurement> kernel_of(const CsvRows& rows) {
@@ -41,8 +34,8 @@ Result<LookupMeasurement> kernel_of(const CsvRows& rows) {
   m.dtype = parse_dtype(rows.cell("dtype"));
   if (element_size(m.dtype).value() <= 0) return rows.error("dtype").expected("fp32, fp16, bf16 or int8");
   if (const std::string_view name = rows.cell("optimizer"); !name.empty()) {
-    const std::optional<OptimizerKind> kind = optimizer_of(name);
-    if (!kind) return rows.error("optimizer").expected("sgd, momentum_sgd, adagrad or adam");
+    const std::optional<OptimizerKind> kind = find_table_optimizer(name);
+    if (!kind) return rows.error("optimizer").expected(table_optimizer_names());
     m.optimizer = *kind;
   }
   STEPCAST_ASSIGN(const std::int64_t bags, rows.extent("batch"));

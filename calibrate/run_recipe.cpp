@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/text.h"
+#include "stepcast/operation/optimizer_rule.h"
 #include "stepcast/workload/layer_words.h"
 
 namespace stepcast {
@@ -147,12 +148,7 @@ Status read_fine_tuning(const CsvRows& rows, LlmRun& run) {
   STEPCAST_ASSIGN(const double packed, rows.number("packed_mean_tokens", 0, 0.0));
   if (packed > 0) pack(run, packed);
   const std::string optimizer = lower(rows.cell("optimizer"));
-  using K = OptimizerKind;
-  static constexpr std::pair<std::string_view, K> kOptimizers[] = {
-      {"adam", K::adam}, {"adamw", K::adamw}, {"sgd", K::sgd}, {"lamb", K::lamb}, {"adagrad", K::adagrad}};
-  for (const auto& [name, kind] : kOptimizers) {
-    if (optimizer == name) run.layout.optimizer.kind = kind;
-  }
+  run.layout.optimizer.kind = find_optimizer(optimizer).value_or(run.layout.optimizer.kind);
   return Ok{};
 }
 

@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/operation/optimizer_rule.h"
+
 #include "calibrate/detail/kernel_layouts.h"
 
 namespace stepcast::detail {
@@ -187,10 +189,7 @@ Result<OperationShape> make_movement(const CsvRows& rows, std::string_view op) {
 
 Result<OperationShape> make_optimizer(const CsvRows& rows, std::string_view op) {
   OptimizerShape s;
-  using enum OptimizerKind;
-  for (const OptimizerKind kind : {sgd, momentum_sgd, adam, adamw, adagrad, lamb}) {
-    if (to_string(kind) == op) s.kind = kind;
-  }
+  s.kind = find_optimizer(op).value_or(s.kind);
   STEPCAST_ASSIGN(s.parameters, rows.extent("parameters"));
   STEPCAST_ASSIGN(s.tensors, rows.extent("tensors", 1, 1));
   const std::string_view implementation = rows.cell("implementation");
@@ -231,6 +230,12 @@ Result<OperationShape> make_sparse(const CsvRows& rows, std::string_view op) {
   return OperationShape{s};
 }
 
+Columns optimizer_names() {
+  Columns names;
+  for (const OptimizerRule& rule : kOptimizerRules) names.push_back(rule.name);
+  return names;
+}
+
 const std::vector<OpSpec>& op_specs() {
   static const std::vector<OpSpec> kSpecs{
       {{"gemm", "bmm", "linear", "matmul"},
@@ -261,7 +266,7 @@ const std::vector<OpSpec>& op_specs() {
        {},
        {"elements", "rows", "cols", "inner"},
        make_movement},
-      {{"sgd", "momentum_sgd", "adam", "adamw", "adagrad", "lamb"},
+      {optimizer_names(),
        {"parameters"},
        {"tensors", "implementation", "bytes_read_per_parameter", "bytes_written_per_parameter"},
        make_optimizer},

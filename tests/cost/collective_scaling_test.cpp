@@ -58,7 +58,7 @@ TEST(ScaleNodes, KeepsBusBandwidthAndGrowsStartup) {
 // From 16 GPUs of a node on 2 nodes to 64 on 8, in the words of NCCL's estimate; a pair of GPUs stays a pair.
 TEST(GrowAsNccl, IsLongerByTheRatioOfTwoEstimates) {
   NcclFabric fabric;
-  fabric.generation = NcclFabric::Generation::hopper;
+  fabric.generation = NcclGeneration::hopper;
   fabric.switched = true;
   fabric.link_GBps = fabric.network_GBps = 360;
   const auto c2 = time_curve(line(all_reduce, 2, 8, 40, 300));

@@ -9,7 +9,7 @@ namespace {
 
 NcclFabric hopper_node() {
   NcclFabric fabric;
-  fabric.generation = NcclFabric::Generation::hopper;
+  fabric.generation = NcclGeneration::hopper;
   fabric.switched = true;
   fabric.link_GBps = 360;
   fabric.network_GBps = 360;
@@ -31,7 +31,7 @@ TEST(NcclChoice, LargeAllReducesAreAddedUpInTheSwitch) {
   EXPECT_EQ(least.algorithm, NcclAlgorithm::nvls);
   EXPECT_NEAR(least.time_us, 25 + 1.75e9 / 586.5e3, 0.5);
   NcclFabric ampere = hopper_node();
-  ampere.generation = NcclFabric::Generation::ampere;
+  ampere.generation = NcclGeneration::ampere;
   EXPECT_EQ(nccl_estimate(ampere, CollectiveOp::all_reduce, 8, 1, 1e9).algorithm, NcclAlgorithm::ring);
 }
 

@@ -134,7 +134,7 @@ TEST(DeepSpeedConfig, RefusesWhatItDoesNotUnderstand) {
               HasSubstr("= 256"));
   EXPECT_THAT(message_of(R"({"fp16": {"enabled": true}, "bf16": {"enabled": true}})"),
               HasSubstr("choose one"));
-  EXPECT_THAT(message_of(R"({"optimizer": {"type": "Muon"}})"), HasSubstr("optimizer.type"));
+  EXPECT_THAT(message_of(R"({"optimizer": {"type": "Lion"}})"), HasSubstr("optimizer.type"));
   EXPECT_THAT(message_of(R"({"zero_optimization": {"offload_optimizer": {"device": "disk"}}})"),
               HasSubstr("none, cpu or nvme"));
   ResolvedJob base = base_64();

@@ -482,23 +482,6 @@ TEST(StepWorkPrecision, NarrowProductsHoldTheCastAndLeaveLogitsIn16Bit) {
   EXPECT_EQ(narrow_work(layout).types, std::set{DType::fp4});
 }
 
-TEST(StepWorkOptimizer, ReadsAndWritesTheStatesOfAdam) {
-  Layout layout = layout_of(1);
-  const WorkList list = optimizer_work(layout, 1e6, 5e5);
-  double parameters = 0;
-  for (const WorkItem& item : list) {
-    if (item.name != "optimizer_step") continue;
-    const auto& s = std::get<OptimizerShape>(item.operation()->shape);
-    parameters = static_cast<double>(s.parameters);
-    EXPECT_EQ(s.bytes_read_per_parameter, 4 + 4 + 8);  // gradient, fp32 weight, two moments
-    EXPECT_EQ(s.bytes_written_per_parameter, 4 + 8);
-  }
-  EXPECT_EQ(parameters, 1.5e6);
-  EXPECT_TRUE(optimizer_work(layout, 0, 0).empty());
-  layout.optimizer.gradient_clip = false;
-  EXPECT_EQ(optimizer_work(layout, 1e6, 0).size(), list.size() - 2);
-}
-
 TEST(StepWorkOptimizer, GradientsTravelInTheReductionType) {
   Layout layout = layout_of(1);
   EXPECT_EQ(gradient_traffic(layout).reduce_bytes_per_parameter, 4);
@@ -514,30 +497,6 @@ TEST(StepWork, RefusesWhatTheLayoutCheckRefuses) {
   const Result<StepWork> work = step_work(gpt(), layout);
   ASSERT_FALSE(work.ok());
   EXPECT_THAT(work.error().message(), HasSubstr("not divisible by tensor_parallel 3"));
-}
-
-// 1,000 parameters, bf16 with fp32 states: gradients of 4 B down, weights of 2 B up. The host reads gradient, master and
-// two moments and writes all but the gradient and the weight: 4 + 12 + 12 + 2 = 30 B, of which a GPU that has the host to
-// itself counts an eighth.
-TEST(StepWork, AnUpdateOnTheHost) {
-  Layout layout = layout_of(1);
-  layout.layer.precision.compute = DType::bf16;
-  layout.layer.precision.gradients = DType::fp32;
-  layout.optimizer.cpu_offload = true;
-  layout.optimizer.gradient_clip = false;
-  layout.degrees.data = 8;
-  const auto bytes = [&] {
-    std::vector<std::pair<std::string, std::int64_t>> all;
-    for (const WorkItem& item : optimizer_work(layout, 1000, 0)) {
-      all.emplace_back(item.name, std::get<TransferShape>(item.operation()->shape).bytes);
-    }
-    return all;
-  };
-  using Copy = std::pair<std::string, std::int64_t>;
-  EXPECT_THAT(bytes(), ElementsAre(Copy{"gradients_to_host", 4000}, Copy{"update_on_host", 30000},
-                                   Copy{"weights_from_host", 2000}));
-  layout.degrees.data = 1;
-  EXPECT_EQ(bytes()[1].second, 3750);
 }
 
 }  // namespace

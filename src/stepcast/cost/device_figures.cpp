@@ -1,9 +1,9 @@
 #include "stepcast/cost/device_figures.h"
 
 #include <algorithm>
-#include <string_view>
 
 #include "stepcast/base/units.h"
+#include "stepcast/platform/device_generation.h"
 
 namespace stepcast {
 namespace {
@@ -19,29 +19,6 @@ constexpr double kOverPeakIsMatrixUnits = 1.9;    // a rate that far above ordin
 
 double per_us(FlopsPerSecond rate) { return rate.value() * 1e-6; }
 double per_us(BytesPerSecond rate) { return rate.value() * 1e-6; }
-
-// TFLOP/s on matrix units per W of power limit, of long runs: what is left when clocks fall to the limit.
-double sustained_teraflops_per_watt(std::string_view architecture) {
-  // gemm_bf16_fwd.csv: H100 falls from 763 to 703 TFLOP/s at 700 W as products grow.
-  if (architecture == "hopper" || architecture == "ada") return 1.03;
-  // gemm_by_dtype.csv.gz, long runs: GB200 1.18 to 1.25 at 1,170 W, B200 1.3 to 1.35 at 1,000 W.
-  if (architecture == "blackwell") return 1.3;
-  // simumax_a100_pcie_efficiency.csv: A100 at 300 W reaches 0.74 of its peak in large products, where
-  // operators_fwd_bwd_a100_80gb.csv has 0.82 to 0.91 at 400 W.
-  if (architecture == "ampere") return 0.80;
-  if (architecture == "volta" || architecture == "turing") return 0.45;  // assumed
-  if (architecture == "cdna4") return 1.1;                               // assumed
-  return 0.8;                                                            // assumed
-}
-
-// The same in GFLOP/s of fp32 products by ordinary arithmetic.
-double sustained_gigaflops_per_watt(std::string_view architecture) {
-  // neusight_train_matmul_fp32.csv, long batched products: P4 reaches 52.6 GFLOP/s per W and T4 51, each far
-  // below its peak; V100 (46), P100 and A100 (69) are not limited.
-  if (architecture == "pascal" || architecture == "volta" || architecture == "turing") return 52;
-  if (architecture == "ampere" || architecture == "cdna" || architecture == "cdna2") return 100;  // assumed
-  return 180;  // assumed: 3.5 times that of the 16 and 12 nm generations
-}
 
 }  // namespace
 
@@ -83,9 +60,8 @@ DeviceFigures figures_of(const Device& device) {
     if (!device.peak(to) && device.peak(from))
       at(to) = {std::max(at(to).per_us, at(from).per_us * factor), true};
   };
-  const bool bf16_units =
-      device.architecture != "volta" && device.architecture != "turing" && device.architecture != "pascal";
-  if (bf16_units) borrow(DType::bf16, DType::fp16, 1);
+  const DeviceGeneration& generation = generation_of(device);
+  if (generation.bf16_units) borrow(DType::bf16, DType::fp16, 1);
   borrow(DType::fp16, DType::bf16, 1);
   borrow(DType::fp8, DType::fp16, 1);  // stored as fp8, multiplied as fp16
   borrow(DType::fp8_block, DType::fp8, 1);
@@ -102,10 +78,8 @@ DeviceFigures figures_of(const Device& device) {
                                              : Rate{kAssumedHostLink, true};
   out.kernel_floor_us = device.kernel_floor ? device.kernel_floor->value() : kAssumedKernelFloorUs;
   const double watts = device.power_limit_W.value_or(0);
-  out.sustained_matrix_per_us =
-      watts > 0 ? watts * sustained_teraflops_per_watt(device.architecture) * 1e6 : 1e300;
-  out.sustained_vector_per_us =
-      watts > 0 ? watts * sustained_gigaflops_per_watt(device.architecture) * 1e3 : 1e300;
+  out.sustained_matrix_per_us = watts > 0 ? watts * generation.sustained_TFLOPs_per_W * 1e6 : 1e300;
+  out.sustained_vector_per_us = watts > 0 ? watts * generation.sustained_GFLOPs_per_W * 1e3 : 1e300;
   return out;
 }
 

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/cost/convolution_time.h"
+#include "stepcast/operation/shape_traits.h"
 
 namespace stepcast {
 namespace {
@@ -40,89 +41,12 @@ constexpr double kAmdIrregular = 0.4;
 // backward. ResNet-18 on an MI300X, 64 channels.
 constexpr double kElementsPerUsOfBlock = 2500, kStatisticsPassesBackward = 3.5;
 
-struct Smallest {
-  OperationShape operator()(GemmShape s) const {
-    s.batch = s.batch > 1 ? 2 : 1;  // one product alone is another family
-    s.m = s.n = s.k = 16;
-    return s;
-  }
-  OperationShape operator()(AttentionShape s) const {
-    s.batch = 1;
-    s.query_length = s.key_length = 16;
-    s.heads = s.key_value_heads = 1;
-    return s;
-  }
-  OperationShape operator()(ConvolutionShape s) const {
-    s.batch = 1;
-    s.in_channels = s.groups > 1 ? s.groups : 16;
-    s.out_channels = s.groups > 1 ? s.groups : 16;
-    s.height = std::min<std::int64_t>(s.height, std::max<std::int64_t>(s.kernel_height, 1));
-    s.width = std::max<std::int64_t>(s.kernel_width, 1);
-    return s;
-  }
-  OperationShape operator()(LookupShape s) const {
-    s.tables = 1;
-    s.bags = 1;
-    s.pooling = 1;
-    s.rows = std::min<std::int64_t>(s.rows, 16);
-    return s;
-  }
-  OperationShape operator()(NormShape s) const {
-    s.rows = 1;
-    s.cols = 32;
-    return s;
-  }
-  OperationShape operator()(SoftmaxShape s) const {
-    s.rows = 1;
-    s.cols = 32;
-    return s;
-  }
-  OperationShape operator()(CrossEntropyShape s) const {
-    s.rows = 1;
-    s.classes = 32;
-    return s;
-  }
-  OperationShape operator()(ElementwiseShape s) const {
-    s.elements = 16;
-    s.inner = 16;
-    return s;
-  }
-  OperationShape operator()(MovementShape s) const {
-    s.elements = 16;
-    s.inner = s.inner > 0 ? 16 : 0;
-    return s;
-  }
-  OperationShape operator()(ReductionShape s) const {
-    s.rows = 1;
-    s.cols = 16;
-    return s;
-  }
-  OperationShape operator()(OptimizerShape s) const {
-    s.parameters = 16;
-    s.tensors = 1;
-    return s;
-  }
-  OperationShape operator()(TransferShape s) const {
-    s.bytes = 4;
-    return s;
-  }
-  OperationShape operator()(SparseShape s) const {
-    s.rows = s.inner = s.cols = 16;
-    s.nonzeros = 16;
-    return s;
-  }
-  OperationShape operator()(AmountShape s) const {
-    s.flops = std::min(s.flops, 64.0);
-    s.bytes_read = s.bytes_written = 64;
-    return s;
-  }
-};
-
 }  // namespace
 
 Operation smallest_like(const Operation& operation) {
   Operation smallest = operation;
-  smallest.shape = std::visit(Smallest{}, operation.shape);
+  smallest.shape = std::visit(
+      [](const auto& s) -> OperationShape { return TraitsOf<decltype(s)>::smallest(s); }, operation.shape);
   return smallest;
 }
 

@@ -48,15 +48,6 @@ std::string_view to_string(TablePlacement placement) {
   return "hbm";
 }
 
-TableState table_state(OptimizerKind kind) {
-  switch (kind) {
-    case OptimizerKind::sgd: return {};
-    case OptimizerKind::adagrad: return {4, 0};
-    case OptimizerKind::momentum_sgd: return {0, 4};
-    default: return {0, 8};
-  }
-}
-
 LookupCost& LookupCost::operator+=(const LookupCost& other) {
   forward_us += other.forward_us;
   backward_us += other.backward_us;

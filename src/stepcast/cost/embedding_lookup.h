@@ -49,13 +49,6 @@ struct TableLookup {
   const AccessPattern* pattern = nullptr;
 };
 
-// What an optimizer keeps beside a table: row-wise Adagrad (of FBGEMM) one number per row, momentum one and Adam two per
-// element.
-struct TableState {
-  double bytes_per_row = 0, bytes_per_element = 0;
-};
-[[nodiscard]] TableState table_state(OptimizerKind kind);
-
 struct LookupCost {
   double forward_us = 0, backward_us = 0;  // without the launch, and without what binds one bag or row
   double sort_us = 0;                      // of backward_us: linearise, sort, find segments

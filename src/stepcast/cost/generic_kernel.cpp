@@ -6,6 +6,9 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/cost/shape_cost.h"
+#include "stepcast/platform/device_generation.h"
+
 namespace stepcast {
 namespace {
 
@@ -27,21 +30,6 @@ double squared_distance(const DevicePlace& a, const DevicePlace& b) {
   return g * g + m * m + v * v;
 }
 
-// Years in which the first devices of an architecture were sold.
-double year_of(std::string_view architecture) {
-  if (architecture == "maxwell") return 2014.8;
-  if (architecture == "pascal") return 2016.4;
-  if (architecture == "volta") return 2017.5;
-  if (architecture == "turing") return 2018.7;
-  if (architecture == "ampere") return 2020.4;
-  if (architecture == "cdna") return 2020.9;
-  if (architecture == "cdna2") return 2021.9;
-  if (architecture == "hopper" || architecture == "ada") return 2022.6;
-  if (architecture == "cdna3" || architecture == "cdna4" || architecture == "blackwell")
-    return 2023.5;  // no farther than the next one
-  return 2020.4;
-}
-
 // Solves the small symmetric positive definite system in place by elimination.
 void solve(std::vector<double>& matrix, std::vector<double>& rhs, std::size_t n, std::size_t n_rhs) {
   for (std::size_t i = 0; i < n; ++i) {
@@ -57,25 +45,6 @@ void solve(std::vector<double>& matrix, std::vector<double>& rhs, std::size_t n,
   }
 }
 
-// Sides of the product that an operation is made of; attention: tokens, tokens, head dimension.
-struct Sides {
-  double m = 1, n = 1, k = 1;
-};
-Sides sides_of(const Operation& operation) {
-  const auto real = [](std::int64_t extent) {
-    return static_cast<double>(std::max<std::int64_t>(extent, 1));
-  };
-  if (const auto* s = std::get_if<GemmShape>(&operation.shape)) return {real(s->m), real(s->n), real(s->k)};
-  if (const auto* s = std::get_if<ConvolutionShape>(&operation.shape)) {
-    const double groups = real(s->groups);
-    return {real(s->batch) * real(s->out_height()) * real(s->out_width()), real(s->out_channels) / groups,
-            real(s->in_channels) / groups * real(s->kernel_height) * real(s->kernel_width)};
-  }
-  if (const auto* s = std::get_if<AttentionShape>(&operation.shape))
-    return {real(s->query_length), real(s->key_length), real(s->head_dim)};
-  return {128, 128, 256};
-}
-
 // How much larger than itself a side is when it is made of whole tiles.
 double padding_of(double side, double tile) { return std::ceil(side / tile) * tile / side - 1; }
 
@@ -84,11 +53,12 @@ double log2_clamped(double value) { return std::log2(std::clamp(value, 1e-9, 1e1
 }  // namespace
 
 DevicePlace place_of(const Device& device) {
+  const DeviceGeneration& generation = generation_of(device);
   DevicePlace place;
-  place.generation = year_of(device.architecture) / kYearsOfDistance;
+  place.generation = generation.first_sold_year / kYearsOfDistance;
   // Chips beside the GPU reach less of their bandwidth than stacks do: their error correction uses it.
-  const bool chips = device.architecture == "turing" || device.architecture == "ada" ||
-                     device.name.find("RTX") != std::string::npos || device.memory_bandwidth.value() < 550e9;
+  const bool chips = generation.memory_chips || device.name.find("RTX") != std::string::npos ||
+                     device.memory_bandwidth.value() < 550e9;
   place.memory = chips ? 0 : kMemoryDistance;
   place.vendor = device.vendor == "AMD" ? kVendorDistance : 0;
   return place;
@@ -118,20 +88,17 @@ std::size_t generic_terms(const Operation& operation, const AnalyticTime& analyt
                           const DeviceFigures& figures, GenericTerms& terms) {
   terms.fill(0);
   terms[0] = 1;
-  const auto of_rows = [&](double cols) {
+  const detail::GenericShape shape =
+      std::visit([](const auto& s) { return CostOf<decltype(s)>::generic(s); }, operation.shape);
+  if (shape.row_length) {
     // Row kernels keep up to 1024 values in registers of a warp, and longer rows in shared memory.
-    terms[1] = cols <= 1024 ? 0.5 : -0.5;
-    terms[2] = std::clamp(log2_clamped(cols / 1600), -2.0, 2.0) / 2;
-    return std::size_t{3};
-  };
-  if (const auto* s = std::get_if<NormShape>(&operation.shape)) return of_rows(static_cast<double>(s->cols));
-  if (const auto* s = std::get_if<SoftmaxShape>(&operation.shape))
-    return of_rows(static_cast<double>(s->cols));
-  if (const auto* s = std::get_if<CrossEntropyShape>(&operation.shape))
-    return of_rows(static_cast<double>(s->classes));
-  if (const auto* s = std::get_if<ElementwiseShape>(&operation.shape)) {
-    terms[1] = std::clamp(static_cast<double>(s->reads) - 1.5, -0.5, 0.5);
-    terms[2] = s->function == ElementwiseFunction::power_scalar ? 1 : 0;
+    terms[1] = *shape.row_length <= 1024 ? 0.5 : -0.5;
+    terms[2] = std::clamp(log2_clamped(*shape.row_length / 1600), -2.0, 2.0) / 2;
+    return 3;
+  }
+  if (shape.inputs) {
+    terms[1] = std::clamp(*shape.inputs - 1.5, -0.5, 0.5);
+    terms[2] = shape.power ? 1 : 0;
     return 3;
   }
   if (!analytic.work.matrix) return 1;
@@ -145,7 +112,7 @@ std::size_t generic_terms(const Operation& operation, const AnalyticTime& analyt
   terms[3] = std::clamp(intensity, -1.0, 0.0);
   terms[4] = std::clamp(intensity, 0.0, 1.0);
   // The shape of the product.
-  const Sides sides = sides_of(operation);
+  const auto& sides = shape.sides;
   terms[5] = std::clamp(log2_clamped(std::min(sides.m, sides.n) / 64), -4.0, 0.0) / 4;
   terms[6] = std::clamp(log2_clamped(sides.n / 128), -2.0, 2.0) / 2;
   terms[7] = std::clamp(log2_clamped(sides.k / 256), -3.0, 3.0) / 3;

@@ -138,14 +138,6 @@ class Choice {
   NcclEstimate best_;
 };
 
-NcclFabric::Generation generation_of(std::string_view architecture) {
-  using enum NcclFabric::Generation;
-  if (architecture == "blackwell") return blackwell;
-  if (architecture == "hopper") return hopper;
-  if (architecture == "pascal" || architecture == "volta" || architecture == "turing") return volta;
-  return ampere;
-}
-
 // What a GPU of a ring over the first GPUs of a node has to its neighbours; nothing if they have to go through PCIe.
 std::optional<BytesPerSecond> links_of_ring(const Node& node, std::uint32_t n_gpus) {
   const IntraNode& intra = node.intra;
@@ -188,7 +180,7 @@ std::string_view to_string(NcclProtocol protocol) {
 
 NcclFabric nccl_fabric(const Device& device, const Node& node, std::uint32_t ranks_per_node) {
   NcclFabric fabric;
-  fabric.generation = generation_of(device.architecture);
+  fabric.generation = generation_of(device).nccl;
   const IntraNode& intra = node.intra;
   const auto links = links_of_ring(node, ranks_per_node);
   fabric.nvlink = intra.kind != LinkKind::pcie && links.has_value();

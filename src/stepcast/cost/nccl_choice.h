@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "stepcast/operation/collective_kind.h"
+#include "stepcast/platform/device_generation.h"
 #include "stepcast/platform/platform.h"
 
 namespace stepcast {
@@ -27,8 +28,7 @@ enum class NcclProtocol : std::uint8_t { ll, ll128, simple };
 // What the choice depends on apart from the group.
 struct NcclFabric {
   // Caps differ by generation; what is none of these counts as the nearest before it.
-  enum class Generation : std::uint8_t { volta, ampere, hopper, blackwell };
-  Generation generation = Generation::ampere;
+  NcclGeneration generation = NcclGeneration::ampere;
   bool nvlink = true;     // false: PCIe
   bool switched = false;  // behind NVSwitch, whose SHARP Hopper and later use
   double link_GBps = 0;   // bus bandwidth of a ring inside a node

@@ -6,7 +6,7 @@ namespace stepcast {
 namespace {
 
 constexpr double kCacheShare = 0.9;  // of the last-level cache that holds rows
-constexpr double kIndexBytes = 8;    // as operation/work.cpp has it
+constexpr double kIndexBytes = 8;    // as operation/detail/shape_facts.h has it
 
 }  // namespace
 

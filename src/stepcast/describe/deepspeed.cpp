@@ -9,6 +9,7 @@
 #include "stepcast/base/json_value.h"
 #include "stepcast/describe/detail/apply_settings.h"
 #include "stepcast/describe/detail/foreign_object.h"
+#include "stepcast/describe/detail/optimizer_words.h"
 
 namespace stepcast {
 namespace {
@@ -61,6 +62,38 @@ Status read_offload(ObjectReader& keys, std::string_view key, bool& out, Resolve
   return section->finish();
 }
 
+constexpr std::array<std::string_view, 8> kZeroNotModelled{"zero_hpz_partition_size",
+                                                           "zero_quantized_weights",
+                                                           "zero_quantized_gradients",
+                                                           "zero_quantized_nontrainable_weights",
+                                                           "mics_hierarchical_params_gather",
+                                                           "round_robin_gradients",
+                                                           "zeropp_loco_param",
+                                                           "offload_states"};
+
+constexpr std::array<std::string_view, 22> kZeroHarmless{"contiguous_gradients",
+                                                         "reduce_scatter",
+                                                         "allgather_partitions",
+                                                         "allgather_bucket_size",
+                                                         "stage3_prefetch_bucket_size",
+                                                         "stage3_param_persistence_threshold",
+                                                         "stage3_max_live_parameters",
+                                                         "stage3_max_reuse_distance",
+                                                         "sub_group_size",
+                                                         "stage3_gather_16bit_weights_on_model_save",
+                                                         "stage3_gather_fp16_weights_on_model_save",
+                                                         "param_persistence_threshold",
+                                                         "prefetch_bucket_size",
+                                                         "max_live_parameters",
+                                                         "max_reuse_distance",
+                                                         "load_from_fp32_weights",
+                                                         "elastic_checkpoint",
+                                                         "grad_hooks",
+                                                         "ignore_unused_parameters",
+                                                         "legacy_stage1",
+                                                         "memory_efficient_linear",
+                                                         "stage3_model_persistence_threshold"};
+
 Status read_zero(ObjectReader& root, ResolvedJob& job) {
   Layout& layout = job.layout;
   layout.sharding.kind = Sharding::none;
@@ -90,38 +123,8 @@ Status read_zero(ObjectReader& root, ResolvedJob& job) {
   std::int64_t shard_group = 0;
   STEPCAST_TRY(read_unless_auto(*zero, "mics_shard_size", shard_group));
   if (stage == 3) layout.sharding.shard_group_size = shard_group;
-  constexpr std::array<std::string_view, 8> kNotModelled{"zero_hpz_partition_size",
-                                                         "zero_quantized_weights",
-                                                         "zero_quantized_gradients",
-                                                         "zero_quantized_nontrainable_weights",
-                                                         "mics_hierarchical_params_gather",
-                                                         "round_robin_gradients",
-                                                         "zeropp_loco_param",
-                                                         "offload_states"};
-  note_if_there(*zero, kNotModelled, job);
-  constexpr std::array<std::string_view, 22> kHarmless{"contiguous_gradients",
-                                                       "reduce_scatter",
-                                                       "allgather_partitions",
-                                                       "allgather_bucket_size",
-                                                       "stage3_prefetch_bucket_size",
-                                                       "stage3_param_persistence_threshold",
-                                                       "stage3_max_live_parameters",
-                                                       "stage3_max_reuse_distance",
-                                                       "sub_group_size",
-                                                       "stage3_gather_16bit_weights_on_model_save",
-                                                       "stage3_gather_fp16_weights_on_model_save",
-                                                       "param_persistence_threshold",
-                                                       "prefetch_bucket_size",
-                                                       "max_live_parameters",
-                                                       "max_reuse_distance",
-                                                       "load_from_fp32_weights",
-                                                       "elastic_checkpoint",
-                                                       "grad_hooks",
-                                                       "ignore_unused_parameters",
-                                                       "legacy_stage1",
-                                                       "memory_efficient_linear",
-                                                       "stage3_model_persistence_threshold"};
-  zero->ignore(kHarmless);
+  note_if_there(*zero, kZeroNotModelled, job);
+  zero->ignore(kZeroHarmless);
   return zero->finish();
 }
 
@@ -203,18 +206,13 @@ Status read_optimizer(ObjectReader& root, ResolvedJob& job) {
   if (!section) return Ok{};
   std::string type = "AdamW";
   STEPCAST_TRY(read_unless_auto(*section, "type", type));
-  constexpr std::pair<std::string_view, OptimizerKind> kTypes[] = {
-      {"Adam", OptimizerKind::adam},       {"AdamW", OptimizerKind::adamw},
-      {"FusedAdam", OptimizerKind::adamw}, {"DeepSpeedCPUAdam", OptimizerKind::adamw},
-      {"Lamb", OptimizerKind::lamb},       {"SGD", OptimizerKind::momentum_sgd}};
-  const auto* known = std::find_if(std::begin(kTypes), std::end(kTypes),
-                                   [&](const auto& entry) { return entry.first == type; });
-  if (known == std::end(kTypes)) {
+  const std::optional<OptimizerKind> known = detail::find_optimizer(detail::kDeepSpeedOptimizers, type);
+  if (!known) {
     return section->error("type")
         .found(fmt::format("`{}`", type.substr(0, 60)))
-        .expected("Adam, AdamW, FusedAdam, DeepSpeedCPUAdam, Lamb or SGD");
+        .expected(detail::listed(detail::kDeepSpeedOptimizers));
   }
-  setup.kind = known->second;
+  setup.kind = *known;
   constexpr std::array<std::string_view, 2> kHarmless{"params", "legacy_fusion"};
   section->ignore(kHarmless);
   return section->finish();
@@ -287,6 +285,46 @@ Status read_batches(ObjectReader& root, const JobSettings& said, ResolvedJob& jo
   return Ok{};
 }
 
+constexpr std::array<std::string_view, 12> kRootNotModelled{"amp",
+                                                            "sparse_gradients",
+                                                            "sparse_attention",
+                                                            "compression_training",
+                                                            "curriculum_learning",
+                                                            "data_efficiency",
+                                                            "elasticity",
+                                                            "hybrid_engine",
+                                                            "progressive_layer_drop",
+                                                            "eigenvalue",
+                                                            "quantize_training",
+                                                            "torch_autocast"};
+
+constexpr std::array<std::string_view, 26> kRootHarmless{"steps_per_print",
+                                                         "wall_clock_breakdown",
+                                                         "dump_state",
+                                                         "memory_breakdown",
+                                                         "tensorboard",
+                                                         "wandb",
+                                                         "csv_monitor",
+                                                         "comet",
+                                                         "monitor_config",
+                                                         "flops_profiler",
+                                                         "comms_logger",
+                                                         "zero_allow_untested_optimizer",
+                                                         "zero_force_ds_cpu_optimizer",
+                                                         "autotuning",
+                                                         "checkpoint",
+                                                         "aio",
+                                                         "scheduler",
+                                                         "prescale_gradients",
+                                                         "gradient_predivide_factor",
+                                                         "disable_allgather",
+                                                         "dataloader_drop_last",
+                                                         "load_universal_checkpoint",
+                                                         "seq_parallel_communication_data_type",
+                                                         "compile",
+                                                         "timers",
+                                                         "nebula"};
+
 Status read_root(ObjectReader& root, const JobSettings& said, ResolvedJob& job) {
   Layout& layout = job.layout;
   if (layout.software.framework == Framework::unknown) layout.software.framework = Framework::deepspeed;
@@ -316,46 +354,8 @@ Status read_root(ObjectReader& root, const JobSettings& said, ResolvedJob& job) 
   STEPCAST_TRY(read_precision(root, said, job));
   STEPCAST_TRY(read_optimizer(root, job));
   STEPCAST_TRY(read_checkpointing(root, job));
-  constexpr std::array<std::string_view, 12> kNotModelled{"amp",
-                                                          "sparse_gradients",
-                                                          "sparse_attention",
-                                                          "compression_training",
-                                                          "curriculum_learning",
-                                                          "data_efficiency",
-                                                          "elasticity",
-                                                          "hybrid_engine",
-                                                          "progressive_layer_drop",
-                                                          "eigenvalue",
-                                                          "quantize_training",
-                                                          "torch_autocast"};
-  note_if_there(root, kNotModelled, job);
-  constexpr std::array<std::string_view, 26> kHarmless{"steps_per_print",
-                                                       "wall_clock_breakdown",
-                                                       "dump_state",
-                                                       "memory_breakdown",
-                                                       "tensorboard",
-                                                       "wandb",
-                                                       "csv_monitor",
-                                                       "comet",
-                                                       "monitor_config",
-                                                       "flops_profiler",
-                                                       "comms_logger",
-                                                       "zero_allow_untested_optimizer",
-                                                       "zero_force_ds_cpu_optimizer",
-                                                       "autotuning",
-                                                       "checkpoint",
-                                                       "aio",
-                                                       "scheduler",
-                                                       "prescale_gradients",
-                                                       "gradient_predivide_factor",
-                                                       "disable_allgather",
-                                                       "dataloader_drop_last",
-                                                       "load_universal_checkpoint",
-                                                       "seq_parallel_communication_data_type",
-                                                       "compile",
-                                                       "timers",
-                                                       "nebula"};
-  root.ignore(kHarmless);
+  note_if_there(root, kRootNotModelled, job);
+  root.ignore(kRootHarmless);
   return root.finish();
 }
 

@@ -18,6 +18,7 @@
 #include "stepcast/base/toml_document.h"
 #include "stepcast/describe/dlrm_presets.h"
 #include "stepcast/describe/measured_indices.h"
+#include "stepcast/operation/optimizer_rule.h"
 
 namespace stepcast {
 namespace {
@@ -44,13 +45,8 @@ Result<OptimizerKind> optimizer(ObjectReader& keys, std::string_view key, Optimi
   std::string word;
   STEPCAST_TRY(keys.optional(key, word));
   if (word.empty()) return otherwise;
-  for (const OptimizerKind kind : {OptimizerKind::sgd, OptimizerKind::momentum_sgd, OptimizerKind::adagrad,
-                                   OptimizerKind::adam, OptimizerKind::adamw}) {
-    if (to_string(kind) == word) return kind;
-  }
-  return keys.error(key)
-      .found(fmt::format("`{}`", word))
-      .expected("sgd, momentum_sgd, adagrad, adam or adamw");
+  if (const std::optional<OptimizerKind> kind = find_table_optimizer(word)) return *kind;
+  return keys.error(key).found(fmt::format("`{}`", word)).expected(table_optimizer_names());
 }
 
 Result<JsonValue> document(std::string_view text, const std::string& name) {
@@ -127,29 +123,9 @@ Result<DlrmJob> read_dlrm_job(const std::string& preset_or_file) {
   return parse_dlrm_job(text, preset_or_file, std::filesystem::path{preset_or_file}.parent_path().string());
 }
 
-Result<DlrmJob> parse_dlrm_job(std::string_view text, const std::string& name, const std::string& folder) {
-  STEPCAST_ASSIGN(const JsonValue root, document(text, name));
-  STEPCAST_ASSIGN(ObjectReader keys, ObjectReader::of(root, "", name));
-  DlrmJob job;
-  std::string preset;
-  STEPCAST_TRY(keys.optional("model", preset));
-  if (!preset.empty()) {
-    if (!dlrm_preset(preset)) {
-      const std::vector<std::string> names = dlrm_preset_names();
-      return keys.error("model")
-          .found(fmt::format("`{}`", preset))
-          .expected(fmt::format("one of {}", fmt::join(names, ", ")));
-    }
-    STEPCAST_ASSIGN(job, read_dlrm_job(preset));
-  }
-  Dlrm& model = job.model;
-  STEPCAST_TRY(keys.optional("name", model.name));
-  if (model.name.empty()) model.name = std::filesystem::path{name}.stem().string();
-  STEPCAST_TRY(keys.optional("dense_features", model.dense_features));
-  STEPCAST_ASSIGN(auto bottom, widths(keys, "bottom_mlp"));
-  if (bottom) model.bottom_mlp = std::move(*bottom);
-  STEPCAST_ASSIGN(auto top, widths(keys, "top_mlp"));
-  if (top) model.top_mlp = std::move(*top);
+namespace {
+
+Status read_interaction(ObjectReader& keys, Dlrm& model) {
   std::string word;
   STEPCAST_TRY(keys.optional("interaction", word));
   if (!word.empty()) {
@@ -165,51 +141,64 @@ Result<DlrmJob> parse_dlrm_job(std::string_view text, const std::string& name, c
   if (model.cross_layers > 1000 || model.cross_rank < 1 || model.cross_rank > 1 << 20) {
     return keys.error("cross_layers").expected("at most 1000 layers of rank 1 to 1048576");
   }
-  std::string tables;
+  return Ok{};
+}
+
+Status read_model(ObjectReader& keys, const std::string& name, const std::string& folder, Dlrm& model) {
+  STEPCAST_TRY(keys.optional("name", model.name));
+  if (model.name.empty()) model.name = std::filesystem::path{name}.stem().string();
+  STEPCAST_TRY(keys.optional("dense_features", model.dense_features));
+  STEPCAST_ASSIGN(auto bottom, widths(keys, "bottom_mlp"));
+  if (bottom) model.bottom_mlp = std::move(*bottom);
+  STEPCAST_ASSIGN(auto top, widths(keys, "top_mlp"));
+  if (top) model.top_mlp = std::move(*top);
+  STEPCAST_TRY(read_interaction(keys, model));
+  std::string tables, indices;
   STEPCAST_TRY(keys.optional("tables", tables));
   if (!tables.empty()) {
     const std::filesystem::path file = std::filesystem::path{folder} / tables;
     STEPCAST_ASSIGN(model.tables, read_embedding_tables(file.string()));
   }
-  std::string indices;
   STEPCAST_TRY(keys.optional("indices", indices));
-  if (!indices.empty()) {
-    const std::filesystem::path file = std::filesystem::path{folder} / indices;
-    STEPCAST_TRY(read_indices(file.string(), model));
-  }
-  word.clear();
-  STEPCAST_TRY(keys.optional("stack", word));
-  if (!word.empty()) {
-    const std::optional<DlrmStack> stack = parse_dlrm_stack(word);
-    if (!stack)
+  if (indices.empty()) return Ok{};
+  const std::filesystem::path file = std::filesystem::path{folder} / indices;
+  return read_indices(file.string(), model);
+}
+
+Status read_training(ObjectReader& keys, DlrmTraining& training) {
+  std::string stack, type, implementation;
+  STEPCAST_TRY(keys.optional("stack", stack));
+  if (!stack.empty()) {
+    const std::optional<DlrmStack> known = parse_dlrm_stack(stack);
+    if (!known)
       return keys.error("stack")
-          .found(fmt::format("`{}`", word))
+          .found(fmt::format("`{}`", stack))
           .expected("pytorch, nvidia, torchrec, hugectr or hugectr-2");
-    job.training.stack = *stack;
+    training.stack = *known;
   }
-  STEPCAST_TRY(keys.optional("cuda_graphs", job.training.cuda_graphs));
-  word.clear();
-  STEPCAST_TRY(keys.optional("dtype", word));
-  if (!word.empty()) {
-    const DType dtype = parse_dtype(word);
+  STEPCAST_TRY(keys.optional("cuda_graphs", training.cuda_graphs));
+  STEPCAST_TRY(keys.optional("dtype", type));
+  if (!type.empty()) {
+    const DType dtype = parse_dtype(type);
     if (dtype != DType::fp32 && dtype != DType::tf32 && dtype != DType::fp16 && dtype != DType::bf16) {
-      return keys.error("dtype").found(fmt::format("`{}`", word)).expected("fp32, tf32, fp16 or bf16");
+      return keys.error("dtype").found(fmt::format("`{}`", type)).expected("fp32, tf32, fp16 or bf16");
     }
-    job.training.dtype = dtype;
+    training.dtype = dtype;
   }
-  STEPCAST_ASSIGN(job.training.dense_optimizer,
-                  optimizer(keys, "dense_optimizer", job.training.dense_optimizer));
-  word.clear();
-  STEPCAST_TRY(keys.optional("dense_optimizer_implementation", word));
-  if (word == "for_loop") {
-    job.training.dense_optimizer_implementation = OptimizerImplementation::for_loop;
-  } else if (!word.empty() && word != "foreach") {
+  STEPCAST_ASSIGN(training.dense_optimizer, optimizer(keys, "dense_optimizer", training.dense_optimizer));
+  STEPCAST_TRY(keys.optional("dense_optimizer_implementation", implementation));
+  if (implementation == "for_loop") {
+    training.dense_optimizer_implementation = OptimizerImplementation::for_loop;
+  } else if (!implementation.empty() && implementation != "foreach") {
     return keys.error("dense_optimizer_implementation")
-        .found(fmt::format("`{}`", word))
+        .found(fmt::format("`{}`", implementation))
         .expected("foreach or for_loop");
   }
-  STEPCAST_ASSIGN(job.training.table_optimizer,
-                  optimizer(keys, "table_optimizer", job.training.table_optimizer));
+  STEPCAST_ASSIGN(training.table_optimizer, optimizer(keys, "table_optimizer", training.table_optimizer));
+  return Ok{};
+}
+
+Status read_batch(ObjectReader& keys, DlrmJob& job) {
   for (const auto& [key, out] :
        {std::pair{"global_batch", &job.global_batch}, std::pair{"batch_per_rank", &job.batch_per_rank}}) {
     std::int64_t batch = 0;
@@ -219,11 +208,33 @@ Result<DlrmJob> parse_dlrm_job(std::string_view text, const std::string& name, c
     }
     if (keys.has(key)) *out = batch;
   }
-  if (job.global_batch && job.batch_per_rank)
-    return keys.error("batch_per_rank", "given together with global_batch").advice("keep one of the two");
+  if (!job.global_batch || !job.batch_per_rank) return Ok{};
+  return keys.error("batch_per_rank", "given together with global_batch").advice("keep one of the two");
+}
+
+}  // namespace
+
+Result<DlrmJob> parse_dlrm_job(std::string_view text, const std::string& name, const std::string& folder) {
+  STEPCAST_ASSIGN(const JsonValue root, document(text, name));
+  STEPCAST_ASSIGN(ObjectReader keys, ObjectReader::of(root, "", name));
+  DlrmJob job;
+  std::string preset;
+  STEPCAST_TRY(keys.optional("model", preset));
+  if (!preset.empty()) {
+    if (!dlrm_preset(preset)) {
+      const std::vector<std::string> names = dlrm_preset_names();
+      return keys.error("model")
+          .found(fmt::format("`{}`", preset))
+          .expected(fmt::format("one of {}", fmt::join(names, ", ")));
+    }
+    STEPCAST_ASSIGN(job, read_dlrm_job(preset));
+  }
+  STEPCAST_TRY(read_model(keys, name, folder, job.model));
+  STEPCAST_TRY(read_training(keys, job.training));
+  STEPCAST_TRY(read_batch(keys, job));
   STEPCAST_TRY(keys.finish());
-  if (!model.tables.empty()) {
-    Status sound = model.check();
+  if (!job.model.tables.empty()) {
+    Status sound = job.model.check();
     if (!sound.ok()) return std::move(sound).error().in_file(name);
   }
   return job;

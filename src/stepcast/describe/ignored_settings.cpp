@@ -1,8 +1,10 @@
+#include "stepcast/describe/ignored_settings.h"
+
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "stepcast/describe/ignored_settings.h"
+#include "stepcast/operation/optimizer_rule.h"
 
 namespace stepcast {
 
@@ -40,6 +42,11 @@ Status refuse_ignored_settings(const JobSettings& said, const ResolvedJob& job) 
                      recompute == Recompute::selective ? "whole layers are not recomputed, parts of all are"
                                                        : "nothing is recomputed")
         .advice("add --recompute-granularity full, or leave it out");
+  }
+  if (said.newton_schulz_iterations && *rule_of(job.layout.optimizer.kind).matrix->iterations == 0) {
+    return Error::at("", "--muon-num-ns-steps",
+                     fmt::format("{} has no Newton-Schulz iterations", to_string(job.layout.optimizer.kind)))
+        .advice("add --optimizer muon, or leave it out");
   }
   if (said.max_position && said.seq_len_tokens && *said.seq_len_tokens > *said.max_position) {
     return Error::at("", "--max-position-embeddings")

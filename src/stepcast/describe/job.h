@@ -104,6 +104,7 @@ struct JobSettings {
   std::optional<bool> distributed_optimizer, fully_sharded;  // zero1, zero3
   std::optional<std::int64_t> zero_stage, bucket_parameters, vocab_divisible_by;
   std::optional<OptimizerKind> optimizer;
+  std::optional<std::int64_t> newton_schulz_iterations;  // of Muon
   std::optional<bool> optimizer_offload;
   std::optional<double> clip_gradients;  // 0: not
 

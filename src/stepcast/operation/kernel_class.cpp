@@ -25,6 +25,7 @@ constexpr KernelClass kComm = KernelClass::communication;
 constexpr KernelClass kGemm = KernelClass::gemm;
 constexpr KernelClass kAttention = KernelClass::attention;
 constexpr KernelClass kEmbedding = KernelClass::embedding;
+constexpr KernelClass kRouting = KernelClass::expert_routing;
 constexpr KernelClass kNorm = KernelClass::normalization;
 constexpr KernelClass kElementwise = KernelClass::elementwise;
 constexpr KernelClass kReduction = KernelClass::reduction;
@@ -60,6 +61,11 @@ constexpr Pattern kKernelPatterns[] = {
     {"rocclr_fill", kMemory},
     {"memcpy", kMemory},
     {"memset", kMemory},
+
+    // Of Megatron Core and Transformer Engine.
+    {"moe_permute", kRouting},
+    {"moe_unpermute", kRouting},
+    {"sort_chunks_by_map", kRouting},
 
     {"fbgemm", kEmbedding},
     {"embedding", kEmbedding},
@@ -268,6 +274,7 @@ constexpr auto kKernelClassNames = names<KernelClass>({{KernelClass::none, "none
                                                        {KernelClass::gemm, "gemm"},
                                                        {KernelClass::attention, "attention"},
                                                        {KernelClass::embedding, "embedding"},
+                                                       {KernelClass::expert_routing, "expert_routing"},
                                                        {KernelClass::normalization, "normalization"},
                                                        {KernelClass::elementwise, "elementwise"},
                                                        {KernelClass::reduction, "reduction"},

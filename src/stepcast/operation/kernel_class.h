@@ -8,18 +8,19 @@ namespace stepcast {
 
 // The classes in which computation is reported.
 enum class KernelClass : std::uint8_t {
-  none,           // not GPU work
-  gemm,           // matrix multiplication and convolution, by tensor cores or not
-  attention,      // fused attention
-  embedding,      // embedding lookup and its backward, index gather/scatter
-  normalization,  // layer, RMS, batch and group norm, softmax
-  elementwise,    // element-wise arithmetic, activation, dropout, optimizer kernels
+  none,            // not GPU work
+  gemm,            // matrix multiplication and convolution, by tensor cores or not
+  attention,       // fused attention
+  embedding,       // embedding lookup and its backward, index gather/scatter
+  expert_routing,  // tokens on their way to experts and back: sorted, permuted, put together
+  normalization,   // layer, RMS, batch and group norm, softmax
+  elementwise,     // element-wise arithmetic, activation, dropout, optimizer kernels
   reduction,
   memory,  // copies, fills, concatenation, transposes done by kernels or by the copy engine
   communication,
   other,
 };
-inline constexpr int kKernelClassCount = 10;
+inline constexpr int kKernelClassCount = 11;
 
 enum class MemcpyKind : std::uint8_t {
   none,

@@ -8,17 +8,10 @@
 #include <fmt/format.h>
 
 #include "stepcast/operation/detail/operation_names.h"
-#include "stepcast/operation/shape_fields.h"
+#include "stepcast/operation/shape_traits.h"
 
 namespace stepcast {
 namespace {
-
-template <class... Functions>
-struct Overloaded : Functions... {
-  using Functions::operator()...;
-};
-template <class... Functions>
-Overloaded(Functions...) -> Overloaded<Functions...>;
 
 template <class Value>
 std::uint64_t bits_of(Value value) {
@@ -49,81 +42,6 @@ std::int64_t out_extent(std::int64_t in, std::int64_t kernel, std::int64_t strid
                         std::min(std::floor(room / static_cast<double>(stride)) + 1, kLargest));
 }
 
-std::string describe_shape(const GemmShape& s) {
-  std::string out = s.batch == 1 ? std::string{} : fmt::format("batch={} ", s.batch);
-  out += fmt::format("m={} n={} k={}", s.m, s.n, s.k);
-  if (s.bias) out += " bias";
-  if (s.accumulates) out += " accumulates";
-  if (s.layout != GemmLayout::any) out += fmt::format(" {}", to_string(s.layout));
-  if (s.output != DType::unknown) out += fmt::format(" output={}", to_string(s.output));
-  return out;
-}
-std::string describe_shape(const AttentionShape& s) {
-  std::string out = fmt::format("batch={} query_length={} key_length={} heads={}", s.batch, s.query_length,
-                                s.key_length, s.heads);
-  if (s.key_value_heads != 0 && s.key_value_heads != s.heads)
-    out += fmt::format(" key_value_heads={}", s.key_value_heads);
-  out += fmt::format(" head_dim={}", s.head_dim);
-  if (s.value_head_dim != 0 && s.value_head_dim != s.head_dim)
-    out += fmt::format(" value_head_dim={}", s.value_head_dim);
-  if (s.causal) out += " causal";
-  if (s.window != 0) out += fmt::format(" window={}", s.window);
-  if (s.kernel != AttentionKernel::any) out += fmt::format(" {}", to_string(s.kernel));
-  return out;
-}
-std::string describe_shape(const ConvolutionShape& s) {
-  return fmt::format(
-      "batch={} channels={}->{} image={}x{} kernel={}x{} stride={} padding={} dilation={} groups={}", s.batch,
-      s.in_channels, s.out_channels, s.height, s.width, s.kernel_height, s.kernel_width, s.stride, s.padding,
-      s.dilation, s.groups);
-}
-std::string describe_shape(const LookupShape& s) {
-  std::string out = fmt::format("tables={} rows={} dim={} bags={} pooling={:g}", s.tables, s.rows, s.dim,
-                                s.bags, s.pooling);
-  if (s.distinct_fraction >= 0) out += fmt::format(" distinct_fraction={:g}", s.distinct_fraction);
-  if (s.fused_update) out += " fused_update";
-  return out;
-}
-std::string describe_shape(const NormShape& s) {
-  return fmt::format("rows={} cols={}{}", s.rows, s.cols, s.fused ? "" : " unfused");
-}
-std::string describe_shape(const SoftmaxShape& s) {
-  return fmt::format("{}rows={} cols={}", s.kind == SoftmaxKind::log_softmax ? "log " : "", s.rows, s.cols);
-}
-std::string describe_shape(const CrossEntropyShape& s) {
-  return fmt::format("rows={} classes={}{}", s.rows, s.classes, s.fused ? " fused" : "");
-}
-std::string describe_shape(const ElementwiseShape& s) {
-  std::string out = fmt::format("{} elements={} reads={:g} writes={:g} flops_per_element={:g}",
-                                to_string(s.function), s.elements, s.reads, s.writes, s.flops_per_element);
-  if (s.inner != 0) out += fmt::format(" inner={}", s.inner);
-  return out;
-}
-std::string describe_shape(const MovementShape& s) {
-  return fmt::format("elements={}{}", s.elements, s.inner == 0 ? "" : fmt::format(" inner={}", s.inner));
-}
-std::string describe_shape(const ReductionShape& s) { return fmt::format("rows={} cols={}", s.rows, s.cols); }
-std::string describe_shape(const OptimizerShape& s) {
-  constexpr std::string_view kImplementation[] = {"fused", "foreach", "for_loop"};
-  return fmt::format("{} {} parameters={} tensors={} bytes_per_parameter={:g}+{:g}", to_string(s.kind),
-                     kImplementation[static_cast<std::size_t>(s.implementation)], s.parameters, s.tensors,
-                     s.bytes_read_per_parameter, s.bytes_written_per_parameter);
-}
-std::string describe_shape(const TransferShape& s) {
-  return fmt::format("bytes={}{}", s.bytes, s.pinned ? "" : " pageable");
-}
-std::string describe_shape(const SparseShape& s) {
-  std::string out =
-      fmt::format("rows={} inner={} cols={} nonzeros={:.0f}", s.rows, s.inner, s.cols, s.nonzeros);
-  if (s.reuse > 0) out += fmt::format(" reuse={:g}", s.reuse);
-  if (s.sparse_result) out += " sparse_result";
-  return out;
-}
-std::string describe_shape(const AmountShape& s) {
-  return fmt::format("{} flops={:.0f} bytes={:.0f}+{:.0f}", to_string(s.kernel_class), s.flops, s.bytes_read,
-                     s.bytes_written);
-}
-
 // The first field that is less than it can be.
 template <class Shape>
 std::string field_problem(const Shape& shape) {
@@ -140,29 +58,6 @@ std::string field_problem(const Shape& shape) {
   return problem;
 }
 
-// What no single field tells.
-template <class Shape>
-std::string relation_problem(const Shape& /*shape*/) {
-  return {};
-}
-std::string relation_problem(const AttentionShape& s) {
-  if (s.key_value_heads == 0 || s.heads % s.key_value_heads == 0) return {};
-  return fmt::format("key_value_heads = {} (must divide heads = {})", s.key_value_heads, s.heads);
-}
-std::string relation_problem(const ConvolutionShape& s) {
-  if (s.in_channels % s.groups != 0 || s.out_channels % s.groups != 0)
-    return fmt::format("groups = {} (must divide in_channels = {} and out_channels = {})", s.groups,
-                       s.in_channels, s.out_channels);
-  if (s.out_height() < 1 || s.out_width() < 1)
-    return fmt::format("kernel {}x{} with dilation {} does not fit the padded image {}x{} (padding {})",
-                       s.kernel_height, s.kernel_width, s.dilation, s.height, s.width, s.padding);
-  return {};
-}
-std::string relation_problem(const LookupShape& s) {
-  if (s.distinct_fraction <= 1) return {};
-  return fmt::format("distinct_fraction = {:g} (must be at most 1)", s.distinct_fraction);
-}
-
 }  // namespace
 
 std::string_view to_string(Direction direction) { return detail::kDirectionNames[direction]; }
@@ -172,7 +67,6 @@ std::string_view to_string(NormKind kind) { return detail::kNormNames[kind]; }
 std::string_view to_string(SoftmaxKind kind) { return detail::kSoftmaxNames[kind]; }
 std::string_view to_string(ElementwiseFunction function) { return detail::kElementwiseNames[function]; }
 std::string_view to_string(MovementKind kind) { return detail::kMovementNames[kind]; }
-std::string_view to_string(OptimizerKind kind) { return detail::kOptimizerNames[kind]; }
 
 std::int64_t ConvolutionShape::out_height() const {
   // The single row of a one-dimensional convolution is not padded.
@@ -184,58 +78,31 @@ std::int64_t ConvolutionShape::out_width() const {
   return out_extent(width, kernel_width, stride, padding, dilation);
 }
 
+Work& operator+=(Work& work, const Work& more) {
+  work.flops += more.flops;
+  work.bytes_read += more.bytes_read;
+  work.bytes_written += more.bytes_written;
+  work.matrix = work.matrix || more.matrix;
+  work.kernels += more.kernels;
+  return work;
+}
+
+Work work_of(const Operation& operation) {
+  const detail::AskedWork asked{operation.dtype, operation.direction};
+  return std::visit([&](const auto& s) { return TraitsOf<decltype(s)>::work(s, asked); }, operation.shape);
+}
+
 std::string_view family_of(const Operation& operation) {
-  return std::visit(
-      Overloaded{
-          [](const GemmShape& s) -> std::string_view { return s.batch == 1 ? "gemm" : "batched_gemm"; },
-          [](const AttentionShape&) -> std::string_view { return "attention"; },
-          [](const ConvolutionShape&) -> std::string_view { return "convolution"; },
-          [](const LookupShape&) -> std::string_view { return "embedding_lookup"; },
-          [](const NormShape& s) {
-            if (s.kind == NormKind::rms_norm && !s.fused) return std::string_view{"rms_norm_unfused"};
-            return to_string(s.kind);
-          },
-          [](const SoftmaxShape& s) -> std::string_view {
-            return s.kind == SoftmaxKind::causal_masked ? "causal_softmax" : "softmax";
-          },
-          [](const CrossEntropyShape&) -> std::string_view { return "cross_entropy"; },
-          [](const ElementwiseShape& s) { return detail::family_of_elementwise(s.function); },
-          [](const MovementShape& s) { return to_string(s.kind); },
-          [](const ReductionShape&) -> std::string_view { return "reduction"; },
-          [](const OptimizerShape&) -> std::string_view { return "optimizer"; },
-          [](const TransferShape& s) { return detail::kTransferNames[s.kind]; },
-          [](const SparseShape&) -> std::string_view { return "sparse"; },
-          [](const AmountShape&) -> std::string_view { return "fused"; },
-      },
-      operation.shape);
+  return std::visit([](const auto& s) { return TraitsOf<decltype(s)>::family(s); }, operation.shape);
 }
 
 KernelClass kernel_class_of(const Operation& operation) {
-  return std::visit(Overloaded{
-                        [](const GemmShape&) { return KernelClass::gemm; },
-                        [](const AttentionShape&) { return KernelClass::attention; },
-                        [](const ConvolutionShape&) { return KernelClass::gemm; },
-                        [](const LookupShape&) { return KernelClass::embedding; },
-                        [](const NormShape&) { return KernelClass::normalization; },
-                        [](const SoftmaxShape&) { return KernelClass::normalization; },
-                        [](const CrossEntropyShape&) { return KernelClass::normalization; },
-                        [](const ElementwiseShape&) { return KernelClass::elementwise; },
-                        [](const MovementShape& s) {
-                          const bool indexed =
-                              s.kind == MovementKind::gather || s.kind == MovementKind::scatter;
-                          return indexed ? KernelClass::embedding : KernelClass::memory;
-                        },
-                        [](const ReductionShape&) { return KernelClass::reduction; },
-                        [](const OptimizerShape&) { return KernelClass::elementwise; },
-                        [](const TransferShape&) { return KernelClass::memory; },
-                        [](const SparseShape&) { return KernelClass::gemm; },
-                        [](const AmountShape& s) { return s.kernel_class; },
-                    },
-                    operation.shape);
+  return std::visit([](const auto& s) { return TraitsOf<decltype(s)>::kernel_class(s); }, operation.shape);
 }
 
 std::string describe(const Operation& operation) {
-  const std::string shape = std::visit([](const auto& s) { return describe_shape(s); }, operation.shape);
+  const std::string shape =
+      std::visit([](const auto& s) { return TraitsOf<decltype(s)>::describe(s); }, operation.shape);
   return fmt::format("{} {} {} {}", family_of(operation), to_string(operation.dtype),
                      to_string(operation.direction), shape);
 }
@@ -244,7 +111,7 @@ std::string shape_problem(const Operation& operation) {
   return std::visit(
       [](const auto& s) {
         std::string problem = field_problem(s);
-        return problem.empty() ? relation_problem(s) : problem;
+        return problem.empty() ? TraitsOf<decltype(s)>::problem(s) : problem;
       },
       operation.shape);
 }

@@ -174,8 +174,9 @@ enum class MovementKind : std::uint8_t {
 // Data moved by a kernel, nothing computed.
 struct MovementShape {
   MovementKind kind = MovementKind::copy;
-  std::int64_t elements = 0;  // written
-  std::int64_t inner = 0;     // elements moved together; 0: not known
+  std::int64_t elements = 0;   // written
+  std::int64_t inner = 0;      // elements moved together; 0: not known
+  bool routes_tokens = false;  // to their experts and back
   auto operator<=>(const MovementShape&) const = default;
 };
 
@@ -185,7 +186,20 @@ struct ReductionShape {
   auto operator<=>(const ReductionShape&) const = default;
 };
 
-enum class OptimizerKind : std::uint8_t { sgd, momentum_sgd, adam, adamw, adagrad, lamb };
+// optimizer_rule.h says what each keeps and does.
+enum class OptimizerKind : std::uint8_t {
+  sgd,
+  momentum_sgd,
+  adam,
+  adamw,
+  adagrad,
+  lamb,
+  muon,       // momentum, orthogonalised matrix by matrix
+  dist_muon,  // Megatron's: ranks own whole layers
+  shampoo,
+  soap,
+  count
+};
 [[nodiscard]] std::string_view to_string(OptimizerKind kind);
 enum class OptimizerImplementation : std::uint8_t { fused, foreach, for_loop };
 // One step over `parameters` in `tensors` pieces. Bytes per parameter are what is read and written of

@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/cost/device_time.h"
+#include "stepcast/operation/shape_traits.h"
 #include "stepcast/predict/price_program.h"
 
 namespace stepcast {
@@ -63,8 +64,9 @@ class BatchScaling {
   // False: nothing of it scales.
   bool scale(Operation& operation, const TaskContext& context) const {
     if (context.optimizer) return false;
-    return std::visit([&](auto& shape) { return scale(shape, operation.direction, context); },
-                      operation.shape);
+    return std::visit(
+        [&](auto& s) { return TraitsOf<decltype(s)>::grow(s, *this, operation.direction, context.backward); },
+        operation.shape);
   }
   bool scale(CollectiveWork& work, const TaskContext& context) const {
     const bool activations = work.op == CollectiveOp::all_to_all || work.op == CollectiveOp::send ||
@@ -79,8 +81,8 @@ class BatchScaling {
     return true;
   }
 
- private:
-  [[nodiscard]] bool is_multiple(std::int64_t extent) const { return extent >= from_ && extent % from_ == 0; }
+  // What the shapes ask (operation/shape_traits.h); false: it does not count samples.
+  [[nodiscard]] double ratio() const { return static_cast<double>(to_) / static_cast<double>(from_); }
   bool grow(std::int64_t& extent) const {
     if (!is_multiple(extent)) return false;
     const std::int64_t samples = extent / from_;
@@ -88,11 +90,11 @@ class BatchScaling {
     extent = samples > kMost / to_ ? kMost : samples * to_;
     return true;
   }
+  // Not if they are as many as a weight has.
   bool grow_elements(std::int64_t& elements) const { return !weights_.contains(elements) && grow(elements); }
-
-  bool scale(GemmShape& s, Direction direction, const TaskContext& context) const {
+  bool grow_product(GemmShape& s, Direction direction, bool backward) const {
     if (s.batch > 1) return grow(s.batch);
-    if (direction != Direction::forward || !context.backward) return grow(s.m) || grow(s.n);
+    if (direction != Direction::forward || !backward) return grow(s.m) || grow(s.n);
     if (forward_.contains({s.m, std::minmax(s.n, s.k)})) return grow(s.m);
     if (forward_.contains({s.k, std::minmax(s.m, s.n)})) return grow(s.k);
     if (forward_.contains({s.n, std::minmax(s.m, s.k)})) return grow(s.n);
@@ -101,36 +103,12 @@ class BatchScaling {
     }
     return grow(s.m) || grow(s.k) || grow(s.n);
   }
-  bool scale(AttentionShape& s, Direction, const TaskContext&) const { return grow(s.batch); }
-  bool scale(ConvolutionShape& s, Direction, const TaskContext&) const { return grow(s.batch); }
-  bool scale(LookupShape& s, Direction, const TaskContext&) const { return grow(s.bags); }
-  bool scale(NormShape& s, Direction, const TaskContext&) const {
-    return s.kind == NormKind::batch_norm ? grow(s.cols) : grow(s.rows);
-  }
-  bool scale(SoftmaxShape& s, Direction, const TaskContext&) const { return grow(s.rows); }
-  bool scale(CrossEntropyShape& s, Direction, const TaskContext&) const { return grow(s.rows); }
-  bool scale(ElementwiseShape& s, Direction, const TaskContext&) const { return grow_elements(s.elements); }
-  bool scale(MovementShape& s, Direction, const TaskContext&) const { return grow_elements(s.elements); }
-  bool scale(ReductionShape& s, Direction, const TaskContext& context) const {
-    if (context.backward && grow(s.cols)) return true;
-    return grow(s.rows) || grow(s.cols);
-  }
-  bool scale(OptimizerShape&, Direction, const TaskContext&) const { return false; }
-  bool scale(TransferShape& s, Direction, const TaskContext&) const {
+  bool grow_transfer(TransferShape& s) const {
     return s.bytes >= kSmallBytes && !weights_.contains(s.bytes / 4) && grow(s.bytes);
   }
-  bool scale(SparseShape& s, Direction, const TaskContext&) const {
-    if (!grow(s.rows)) return false;
-    s.nonzeros *= static_cast<double>(to_) / static_cast<double>(from_);
-    return true;
-  }
-  bool scale(AmountShape& s, Direction, const TaskContext&) const {
-    const double ratio = static_cast<double>(to_) / static_cast<double>(from_);
-    s.flops *= ratio;
-    s.bytes_read *= ratio;
-    s.bytes_written *= ratio;
-    return true;
-  }
+
+ private:
+  [[nodiscard]] bool is_multiple(std::int64_t extent) const { return extent >= from_ && extent % from_ == 0; }
 
   std::int64_t from_, to_;
   std::set<std::tuple<std::int64_t, std::pair<std::int64_t, std::int64_t>>> forward_;  // rows, other extents

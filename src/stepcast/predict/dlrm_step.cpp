@@ -12,6 +12,7 @@
 #include "stepcast/cost/collective_model.h"
 #include "stepcast/cost/device_time.h"
 #include "stepcast/cost/learned_lookup.h"
+#include "stepcast/operation/optimizer_rule.h"
 #include "stepcast/predict/detail/dlrm_loads.h"
 #include "stepcast/predict/price_program.h"
 #include "stepcast/predict/step_prices.h"
@@ -85,7 +86,7 @@ struct DlrmStepModel::Impl {
     const RankSpan first{std::span{ranks}.first(static_cast<std::size_t>(std::min(n, gpus_per_node)))};
     node = place_ranks(first, gpus_per_node, std::span{&first, 1});
     const double batch = static_cast<double>(training.global_batch) / static_cast<double>(n);
-    const double states = training.dense_optimizer == OptimizerKind::sgd ? 3 : 5;
+    const double states = 3 + rule_of(training.dense_optimizer).moments;
     dense_memory =
         kReserveBytes + model.dense_parameters() * 4 * states + activation_bytes(model, training, batch);
   }

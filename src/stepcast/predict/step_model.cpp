@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/platform/device_generation.h"
 #include "stepcast/predict/slowest_gpu.h"
 #include "stepcast/predict/step_transfers.h"
 #include "stepcast/workload/framework_behavior.h"
@@ -18,10 +19,6 @@ namespace {
 
 // SMs that libraries take for dispatch and combine by default.
 constexpr double kSmsOfDeepEp = 20, kSmsOfHybridEp = 32;
-
-bool is_hopper_or_newer(const Device& device) {
-  return same_name(device.architecture, "hopper") || same_name(device.architecture, "blackwell");
-}
 
 ScheduleUnit unit_of(const PricedLayer& layer, double factor) {
   return {factor * layer.forward.time_us, factor * layer.backward.time_us, factor * layer.held_back.time_us,
@@ -84,7 +81,7 @@ std::optional<TokenExchange> exchange_of(const Transformer& model, const Layout&
 Layout with_software_choices(Layout layout, const Device& device) {
   AttentionKernel& kernel = layout.layer.attention_kernel;
   if (kernel == AttentionKernel::any)
-    kernel = usual_attention_kernel(layout.software, is_hopper_or_newer(device));
+    kernel = usual_attention_kernel(layout.software, generation_of(device).asynchronous_products);
   return layout;
 }
 

@@ -2,29 +2,27 @@
 
 #include <algorithm>
 
+#include "stepcast/operation/optimizer_rule.h"
 #include "stepcast/workload/framework_behavior.h"
+#include "stepcast/workload/optimizer_work.h"
 
 namespace stepcast {
 namespace {
-
-// Experts may be laid out otherwise than the rest of the model: over other ranks, or cut into fewer parts.
-bool experts_have_own_groups(const Layout& layout) {
-  return layout.degrees.expert > 1 || layout.expert_tensor_degree() != layout.degrees.tensor;
-}
 
 // Some rank holds the weights that another one holds.
 bool weights_are_replicated(const Layout& layout, const PricedStep& step) {
   if (step.placement.data_context.n_ranks > 1) return true;
   const auto& layers = step.work.layer_kinds;
-  return experts_have_own_groups(layout) && step.placement.expert_data.n_ranks > 1 &&
+  return layout.experts_have_own_groups() && step.placement.expert_data.n_ranks > 1 &&
          std::any_of(layers.begin(), layers.end(),
                      [](const auto& layer) { return layer->expert_parameters > 0; });
 }
 
 class TransferPricing {
  public:
-  TransferPricing(const Layout& layout, StepPricer& prices, PricedStep& step)
-      : layout_(layout),
+  TransferPricing(const Transformer& model, const Layout& layout, StepPricer& prices, PricedStep& step)
+      : model_(model),
+        layout_(layout),
         prices_(prices),
         step_(step),
         data_parallel_(weights_are_replicated(layout, step)),
@@ -33,7 +31,7 @@ class TransferPricing {
   void choose_overlap();
   Status per_unit();
   Status per_stage();
-  Status between_stages(const Transformer& model);
+  Status between_stages();
 
  private:
   // `bytes` that travel in messages of at least `bucket_bytes`: pieces that are smaller travel together with
@@ -47,6 +45,7 @@ class TransferPricing {
   // Weights and gradients of so many parameters of one rank; `whole`: all of the rank's at once.
   Result<DataTransfers> data_transfers(const Parameters& all, bool whole);
 
+  const Transformer& model_;
   const Layout& layout_;
   StepPricer& prices_;
   PricedStep& step_;
@@ -89,7 +88,8 @@ Result<DataTransfers> TransferPricing::data_transfers(const Parameters& all, boo
     const bool hybrid = sharded_ && step_.placement.replicate.n_ranks > 1 && holders == GroupKind::data;
     const GroupKind group = hybrid ? GroupKind::shard : holders;
     const double reduced = traffic.reduce_bytes_per_parameter, gathered = traffic.gather_bytes_per_parameter;
-    const CollectiveOp reduce = sharded_ ? CollectiveOp::reduce_scatter : CollectiveOp::all_reduce;
+    const bool scattered = sharded_ && !rule_of(layout_.optimizer.kind).matrix->owned_whole;
+    const CollectiveOp reduce = scattered ? CollectiveOp::reduce_scatter : CollectiveOp::all_reduce;
     STEPCAST_TRY(add(result.reduce, reduce, group, trained * reduced, bucket * reduced));
     if (!sharded_) return Ok{};
     if (hybrid) {
@@ -101,7 +101,7 @@ Result<DataTransfers> TransferPricing::data_transfers(const Parameters& all, boo
   };
   STEPCAST_TRY(add_parameters(all.dense, all.trained_dense, GroupKind::data));
   STEPCAST_TRY(add_parameters(all.expert, all.trained_expert,
-                              experts_have_own_groups(layout_) ? GroupKind::expert_data : GroupKind::data));
+                              layout_.experts_have_own_groups() ? GroupKind::expert_data : GroupKind::data));
   return result;
 }
 
@@ -173,11 +173,6 @@ Status TransferPricing::per_stage() {
   schedule.optimizer_us.assign(stages, 0);
   step_.updates.clear();
   step_.update_of_stage.assign(stages, 0);
-  const auto shards = [&](std::int64_t ranks) {
-    return sharded_ ? static_cast<double>(std::max<std::int64_t>(1, ranks)) : 1.0;
-  };
-  const double dense_shards = shards(layout_.shard_group());
-  const double expert_shards = shards(layout_.expert_data_parallel());
   for (std::uint32_t s = 0; s < stages; ++s) {
     Parameters all;
     for (std::size_t c = s; c < step_.work.chunks.size(); c += stages) {
@@ -197,7 +192,10 @@ Status TransferPricing::per_stage() {
       if (data_parallel_) {
         STEPCAST_ASSIGN(update.whole, data_transfers(all, true));
       }
-      update.work = optimizer_work(layout_, dense / dense_shards, expert / expert_shards);
+      TrainedParameters trained{dense, expert, {}};
+      for (std::size_t c = s; c < step_.work.chunks.size(); c += stages)
+        add_weight_matrices(model_, layout_, step_.work, step_.work.chunks[c], trained);
+      update.work = optimizer_work(layout_, trained);
       STEPCAST_ASSIGN(update.price, prices_.price(update.work, step_.placement));
     }
     step_.update_of_stage[s] = static_cast<std::uint32_t>(step_.updates.size() - 1);
@@ -209,7 +207,7 @@ Status TransferPricing::per_stage() {
   return Ok{};
 }
 
-Status TransferPricing::between_stages(const Transformer& model) {
+Status TransferPricing::between_stages() {
   StepSchedule& schedule = step_.schedule;
   const Degrees& degrees = layout_.degrees;
   schedule.boundary_us = schedule.boundary_wrap_us = schedule.embedding_reduce_us = 0;
@@ -224,9 +222,9 @@ Status TransferPricing::between_stages(const Transformer& model) {
                                              part * static_cast<double>(degrees.tensor), 0));
   }
   schedule.boundary_us = schedule.boundary_wrap_us = step_.boundary.time_us + step_.put_together.time_us;
-  if (!embeds_on_last_stage(model) || layout_.layer.frozen_base) return Ok{};
-  const double bytes = static_cast<double>(padded_vocab_size(model, layout_)) /
-                       static_cast<double>(degrees.tensor) * static_cast<double>(model.hidden_size) *
+  if (!embeds_on_last_stage(model_) || layout_.layer.frozen_base) return Ok{};
+  const double bytes = static_cast<double>(padded_vocab_size(model_, layout_)) /
+                       static_cast<double>(degrees.tensor) * static_cast<double>(model_.hidden_size) *
                        gradient_traffic(layout_).reduce_bytes_per_parameter;
   STEPCAST_ASSIGN(step_.tied_embedding, bulk(CollectiveOp::all_reduce, GroupKind::embedding, bytes, 0));
   schedule.embedding_reduce_us = step_.tied_embedding.time_us;
@@ -236,11 +234,11 @@ Status TransferPricing::between_stages(const Transformer& model) {
 }  // namespace
 
 Status price_transfers(const Transformer& model, const Layout& layout, StepPricer& prices, PricedStep& step) {
-  TransferPricing pricing{layout, prices, step};
+  TransferPricing pricing{model, layout, prices, step};
   pricing.choose_overlap();
   STEPCAST_TRY(pricing.per_unit());
   STEPCAST_TRY(pricing.per_stage());
-  return pricing.between_stages(model);
+  return pricing.between_stages();
 }
 
 }  // namespace stepcast

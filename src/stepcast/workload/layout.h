@@ -141,6 +141,7 @@ struct OptimizerSetup {
   OptimizerImplementation implementation = OptimizerImplementation::fused;
   bool cpu_offload = false;   // states and step on the CPU; gradients go down, weights come up
   bool gradient_clip = true;  // global norm and scaling; Megatron: --clip-grad 1.0
+  std::int64_t newton_schulz_iterations = 0;  // 0: the optimizer's; Megatron: --muon-num-ns-steps
   friend bool operator==(const OptimizerSetup&, const OptimizerSetup&) = default;
 };
 
@@ -343,6 +344,10 @@ struct Layout {
   [[nodiscard]] std::int64_t micro_batches() const;
   [[nodiscard]] std::int64_t expert_tensor_degree() const {
     return degrees.expert_tensor > 0 ? degrees.expert_tensor : degrees.tensor;
+  }
+  // Experts are laid out otherwise than the rest of the model: over other ranks, or cut into fewer parts.
+  [[nodiscard]] bool experts_have_own_groups() const {
+    return degrees.expert > 1 || expert_tensor_degree() != degrees.tensor;
   }
   // Ranks that hold the same experts and reduce their gradients.
   [[nodiscard]] std::int64_t expert_data_parallel() const;

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/operation/optimizer_rule.h"
 #include "stepcast/workload/detail/divisors.h"
 #include "stepcast/workload/layout.h"
 #include "stepcast/workload/placement.h"
@@ -59,6 +60,11 @@ Status check_ranges(const Layout& layout) {
   constexpr double kMostGpus = 1e8;
   if (gpus > kMostGpus)
     return Error{fmt::format("the layout needs {:.3g} GPUs; at most 1e8 are possible", gpus)};
+  return Ok{};
+}
+
+// Shares and means.
+Status check_fractions(const Layout& layout) {
   if (!(layout.layer.expert_imbalance >= 1) || layout.layer.expert_imbalance > 1e6) {
     return Error::at("", "expert_imbalance")
         .found(fmt::format("{}", layout.layer.expert_imbalance))
@@ -250,6 +256,24 @@ Status check_batch(const Layout& layout) {
   return Ok{};
 }
 
+Status check_expert_overlap(const Layout& layout) {
+  const LayerOverlap& overlap = layout.layer.overlap;
+  if (overlap.expert && layout.degrees.expert > 1 && layout.degrees.pipeline > 1 &&
+      layout.degrees.virtual_stages == 1 && !splits_backward(layout.pipeline.schedule)) {
+    return broken("virtual_stages",
+                  "the exchange of one micro-batch overlapped with another in a pipeline without virtual "
+                  "stages, which "
+                  "Megatron Core does not run")
+        .advice(
+            "add --num-virtual-stages-per-pipeline-rank 2, or leave out --overlap-moe-expert-parallel-comm");
+  }
+  if (layout.layer.expert_pads_to_capacity && !layout.layer.expert_capacity_factor) {
+    return broken("expert_capacity_factor", "experts are padded to a capacity that is not given")
+        .advice("add --moe-expert-capacity-factor");
+  }
+  return Ok{};
+}
+
 Status check_experts(const Layout& layout, const Transformer& model) {
   const std::int64_t ep = layout.degrees.expert, etp = layout.expert_tensor_degree();
   if (layout.layer.overlap.delayed_weight_gradient && !layout.layer.overlap.expert) {
@@ -284,20 +308,7 @@ Status check_experts(const Layout& layout, const Transformer& model) {
           .advice(fmt::format("use at least {:.2g}", 1 / mean));
     }
   }
-  const LayerOverlap& overlap = layout.layer.overlap;
-  if (overlap.expert && ep > 1 && layout.degrees.pipeline > 1 && layout.degrees.virtual_stages == 1 &&
-      !splits_backward(layout.pipeline.schedule)) {
-    return broken("virtual_stages",
-                  "the exchange of one micro-batch overlapped with another in a pipeline without virtual "
-                  "stages, which "
-                  "Megatron Core does not run")
-        .advice(
-            "add --num-virtual-stages-per-pipeline-rank 2, or leave out --overlap-moe-expert-parallel-comm");
-  }
-  if (layout.layer.expert_pads_to_capacity && !layout.layer.expert_capacity_factor) {
-    return broken("expert_capacity_factor", "experts are padded to a capacity that is not given")
-        .advice("add --moe-expert-capacity-factor");
-  }
+  STEPCAST_TRY(check_expert_overlap(layout));
   if (model.moe->expert_ffn_hidden_size % etp != 0) {
     return broken("expert_tensor_parallel",
                   fmt::format("expert_ffn_hidden_size {} is not divisible by expert_tensor_parallel {}",
@@ -342,6 +353,30 @@ Status check_sharding(const Layout& layout) {
   return Ok{};
 }
 
+Status check_optimizer(const Layout& layout) {
+  const OptimizerRule& rule = rule_of(layout.optimizer.kind);
+  const MatrixRule& matrix = rule.matrix;
+  if (!matrix.takes_matrices()) return Ok{};
+  constexpr std::int64_t kMostIterations = 100;
+  if (layout.optimizer.newton_schulz_iterations > kMostIterations) {
+    return broken("optimizer",
+                  fmt::format("{} Newton-Schulz iterations", layout.optimizer.newton_schulz_iterations))
+        .advice("5 is usual");
+  }
+  if (layout.optimizer.cpu_offload) {
+    return broken("optimizer",
+                  fmt::format("{} on the host, whose matrix products are not modelled", *rule.name))
+        .advice("leave out the offload, or use adamw");
+  }
+  const Sharding sharding = layout.sharding.kind;
+  if (matrix.owned_whole && (sharding == Sharding::zero2 || sharding == Sharding::zero3)) {
+    return broken("optimizer", fmt::format("{} gives whole matrices to ranks, which {} cuts", *rule.name,
+                                           to_string(sharding)))
+        .advice("use zero1 or no sharding, or an optimizer that gathers matrices: muon or soap");
+  }
+  return Ok{};
+}
+
 Status check_precision(const Precision& precision) {
   constexpr std::array kCompute{DType::fp32, DType::tf32, DType::fp16, DType::bf16, DType::fp8, DType::fp4};
   for (const DType dtype : kCompute) {
@@ -357,6 +392,7 @@ Status check_precision(const Precision& precision) {
 Status check(const Layout& layout, const Transformer& model, std::optional<std::int64_t> n_gpus) {
   STEPCAST_TRY(check(model));
   STEPCAST_TRY(check_ranges(layout));
+  STEPCAST_TRY(check_fractions(layout));
   STEPCAST_TRY(check_tensor_parallel(layout, model));
   STEPCAST_TRY(check_pipeline(layout, model));
   STEPCAST_TRY(check_context_parallel(layout, model));
@@ -364,6 +400,7 @@ Status check(const Layout& layout, const Transformer& model, std::optional<std::
   STEPCAST_TRY(check_world_size(layout, n_gpus));
   STEPCAST_TRY(check_batch(layout));
   STEPCAST_TRY(check_sharding(layout));
+  STEPCAST_TRY(check_optimizer(layout));
   STEPCAST_TRY(check_precision(layout.layer.precision));
   STEPCAST_TRY(check_rank_order(layout));
   if (layout.layer.adapters.rank > model.hidden_size) {

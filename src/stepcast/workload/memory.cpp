@@ -7,6 +7,7 @@
 #include "stepcast/workload/detail/activation_count.h"
 #include "stepcast/workload/detail/narrow_types.h"
 #include "stepcast/workload/framework_behavior.h"
+#include "stepcast/workload/optimizer_work.h"
 #include "stepcast/workload/pipeline_schedule.h"
 
 namespace stepcast {
@@ -131,131 +132,182 @@ double pipeline_buffers(const ActivationCount& count, const StepWork& work, cons
 }
 
 // All stages, where the busiest rank has `imbalance` times the mean.
-std::vector<StageMemory> stages_of(const StepWork& work, const Transformer& model, const Layout& layout,
-                                   const PipelineShape& shape, double imbalance) {
-  const ActivationCount count{model, layout, imbalance};
-  const KeptActivations kept{count, model, layout};
-  // Without experts no token is dispatched, and a search asks this of every layer of every layout.
-  const ActivationCount count_without{model, layout, 0};
-  const KeptActivations without_tokens{count_without, model, layout};
-  const bool has_experts = model.moe.has_value();
-  const std::vector<StageChunk> chunks = stage_chunks(model, layout);
-  const bool sixteen_bit =
-      layout.layer.precision.compute != DType::fp32 && layout.layer.precision.compute != DType::tf32;
-  const double weight = sixteen_bit ? 2 : 4;
-  const double narrow_copies = bytes_of_narrow_copies(layout.layer.precision, layout.layer.frozen_base);
-  const double master = sixteen_bit && layout.layer.precision.master_weights
-                            ? element_size(layout.layer.precision.master).value()
-                            : 0;
-  const double moments = layout.optimizer.kind == OptimizerKind::sgd ? 0
-                         : layout.optimizer.kind == OptimizerKind::momentum_sgd ||
-                                 layout.optimizer.kind == OptimizerKind::adagrad
-                             ? 1
-                             : 2;
-  const double moment = moments * element_size(layout.layer.precision.moments).value();
-  const double gradient = element_size(layout.layer.precision.gradients).value();
-  const bool sharded = layout.sharding.kind != Sharding::none;
-  const double shards = sharded ? number(std::max<std::int64_t>(1, layout.shard_group())) : 1;
-  const double expert_shards = sharded ? number(std::max<std::int64_t>(1, layout.expert_data_parallel())) : 1;
+class StageMemories {
+ public:
+  StageMemories(const StepWork& work, const Transformer& model, const Layout& layout,
+                const PipelineShape& shape, double imbalance)
+      : work_(work),
+        model_(model),
+        layout_(layout),
+        precision_(layout.layer.precision),
+        shape_(shape),
+        count_{model, layout, imbalance},
+        kept_{count_, model, layout},
+        count_without_{model, layout, 0},
+        kept_without_{count_without_, model, layout},
+        chunks_(stage_chunks(model, layout)),
+        parts_(mirrored() ? 2 : number(layout.degrees.virtual_stages)),
+        weight_(sixteen_bit() ? 2 : 4),
+        master_(sixteen_bit() && precision_.master_weights ? element_size(precision_.master).value() : 0) {}
 
-  std::vector<StageMemory> stages;
-  stages.reserve(work.stages);
-  for (std::uint32_t s = 0; s < work.stages; ++s) {
-    double dense = 0, expert = 0, trained_dense = 0, trained_expert = 0, largest_layer = 0, largest_chunk = 0;
-    double per_micro_batch = 0, dispatched = 0, one_layer = 0, in_layers = 0;
+  [[nodiscard]] std::vector<StageMemory> all() const {
+    std::vector<StageMemory> stages;
+    stages.reserve(work_.stages);
+    for (std::uint32_t s = 0; s < work_.stages; ++s) stages.push_back(of(s));
+    return stages;
+  }
+
+ private:
+  // What the chunks of a stage add up to.
+  struct Sums {
+    TrainedParameters trained;
+    double all_dense = 0, all_expert = 0;
+    double largest_layer = 0, largest_chunk = 0, in_layers = 0;
+    double per_micro_batch = 0, dispatched = 0, one_layer = 0;
     bool has_head = false;
-    // DualPipe: half of the micro-batches of its own stage, half of those of its mirror.
-    const bool mirrored = layout.pipeline.schedule == PipelineSchedule::dual_pipe;
-    const std::size_t step =
-        mirrored ? std::max<std::size_t>(1, work.stages - 1 - 2 * std::min(s, work.stages - 1 - s))
-                 : work.stages;
-    for (std::size_t c = mirrored ? std::min(s, work.stages - 1 - s) : s; c < work.chunks.size(); c += step) {
-      if (mirrored && c != s && c != work.stages - 1 - s) break;
-      const ChunkWork& chunk = work.chunks[c];
-      dense += chunk.dense_parameters;
-      expert += chunk.expert_parameters;
-      largest_chunk =
-          std::max(largest_chunk, chunk.trained_dense_parameters + chunk.trained_expert_parameters);
-      trained_dense += chunk.trained_dense_parameters;
-      trained_expert += chunk.trained_expert_parameters;
-      has_head = has_head || chunk.has_head;
-      for (const ChunkWork::Run& run : chunk.runs) {
-        const LayerWork& layer = *work.layer_kinds[run.kind];
-        largest_layer = std::max(largest_layer, layer.dense_parameters + layer.expert_parameters);
-        in_layers += (layer.dense_parameters + layer.expert_parameters) * run.count;
-      }
-      double of_chunk = 0;
-      for (std::int64_t i = 0; i < chunks[c].n_layers; ++i) {
-        const std::int64_t layer = chunks[c].first_layer + i;
-        const double kept_bytes = kept.of(layer, i);
-        of_chunk += kept_bytes;
-        if (has_experts) dispatched += kept_bytes - without_tokens.of(layer, i);
-        one_layer = std::max(one_layer, kept.whole(layer));
-      }
-      // Built like the last layer, and behind it.
-      const std::int64_t further = chunk.has_head ? model.n_multi_token_prediction_layers : 0;
-      for (std::int64_t i = 0; i < further; ++i) {
-        const double kept_bytes = kept.of(model.n_layers - 1, chunks[c].n_layers + i);
-        of_chunk += kept_bytes;
-        if (has_experts)
-          dispatched += kept_bytes - without_tokens.of(model.n_layers - 1, chunks[c].n_layers + i);
-      }
-      if (chunk.has_embedding && model.hidden_dropout > 0) of_chunk += count.norm_mask();
-      per_micro_batch += of_chunk / (mirrored ? 2 : number(layout.degrees.virtual_stages));
+  };
+
+  // DualPipe: half of the micro-batches of its own stage, half of those of its mirror.
+  [[nodiscard]] bool mirrored() const { return layout_.pipeline.schedule == PipelineSchedule::dual_pipe; }
+  [[nodiscard]] bool sixteen_bit() const {
+    return precision_.compute != DType::fp32 && precision_.compute != DType::tf32;
+  }
+
+  [[nodiscard]] Sums sums_of(std::uint32_t stage) const {
+    Sums sums;
+    if (!mirrored()) {
+      for (std::size_t c = stage; c < work_.chunks.size(); c += work_.stages) add(c, sums);
+      return sums;
     }
-    const double outside_layers = dense + expert - in_layers;  // embeddings, the last norm
-    StageMemory m;
-    double of_a_layer = 0, all_through = 0;         // working memory: at most at once; over the whole step
-    const auto share = [&](double per_parameter) {  // of what is trained
-      return per_parameter * (trained_dense / shards + trained_expert / expert_shards);
+    const std::uint32_t mirror = work_.stages - 1 - stage;
+    add(std::min(stage, mirror), sums);
+    if (mirror != stage) add(std::max(stage, mirror), sums);
+    return sums;
+  }
+
+  void add(std::size_t c, Sums& sums) const {
+    const ChunkWork& chunk = work_.chunks[c];
+    const double trained = chunk.trained_dense_parameters + chunk.trained_expert_parameters;
+    sums.all_dense += chunk.dense_parameters;
+    sums.all_expert += chunk.expert_parameters;
+    sums.largest_chunk = std::max(sums.largest_chunk, trained);
+    sums.trained.dense += chunk.trained_dense_parameters;
+    sums.trained.expert += chunk.trained_expert_parameters;
+    add_weight_matrices(model_, layout_, work_, chunk, sums.trained);
+    sums.has_head = sums.has_head || chunk.has_head;
+    for (const ChunkWork::Run& run : chunk.runs) {
+      const LayerWork& layer = *work_.layer_kinds[run.kind];
+      const double parameters = layer.dense_parameters + layer.expert_parameters;
+      sums.largest_layer = std::max(sums.largest_layer, parameters);
+      sums.in_layers += parameters * run.count;
+    }
+    double of_chunk = 0;
+    const auto keep = [&](std::int64_t layer, std::int64_t in_chunk) {
+      const double bytes = kept_.of(layer, in_chunk);
+      of_chunk += bytes;
+      // Without experts no token is dispatched, and a search asks this of every layer of every layout.
+      if (model_.moe) sums.dispatched += bytes - kept_without_.of(layer, in_chunk);
     };
-    const double frozen = dense / shards + expert / expert_shards - share(1);
-    const double all = dense + expert, trained = trained_dense + trained_expert;
-    const double states = layout.optimizer.cpu_offload ? 0 : 1;
-    if (layout.sharding.kind == Sharding::zero3) {
+    for (std::int64_t i = 0; i < chunks_[c].n_layers; ++i) {
+      const std::int64_t layer = chunks_[c].first_layer + i;
+      keep(layer, i);
+      sums.one_layer = std::max(sums.one_layer, kept_.whole(layer));
+    }
+    // Built like the last layer, and behind it.
+    const std::int64_t further = chunk.has_head ? model_.n_multi_token_prediction_layers : 0;
+    for (std::int64_t i = 0; i < further; ++i) keep(model_.n_layers - 1, chunks_[c].n_layers + i);
+    if (chunk.has_embedding && model_.hidden_dropout > 0) of_chunk += count_.norm_mask();
+    sums.per_micro_batch += of_chunk / parts_;
+  }
+
+  // Working memory: at most at once; over the whole step.
+  struct Working {
+    double of_a_layer = 0, all_through = 0;
+  };
+
+  void set_states(const Sums& sums, StageMemory& m, Working& working) const {
+    const OptimizerShards shards = optimizer_shards(layout_);
+    const bool sharded = layout_.sharding.kind != Sharding::none;
+    const double trained = sums.trained.dense + sums.trained.expert;
+    const auto share = [&](double per_parameter) {  // of what is trained
+      return per_parameter * (sums.trained.dense / shards.dense + sums.trained.expert / shards.expert);
+    };
+    const double states = layout_.optimizer.cpu_offload ? 0 : 1;
+    const double gradient = element_size(precision_.gradients).value();
+    const double all = sums.all_dense + sums.all_expert;
+    if (layout_.sharding.kind == Sharding::zero3) {
       // FSDP keeps one sharded copy, in fp32, and casts it while it gathers.
-      m.weights = Bytes{share(master > 0 ? master : weight) + frozen * weight};
-      const FsdpBuffers fsdp = fsdp_buffers(work, layout,
+      const double frozen = sums.all_dense / shards.dense + sums.all_expert / shards.expert - share(1);
+      m.weights = Bytes{share(master_ > 0 ? master_ : weight_) + frozen * weight_};
+      const FsdpBuffers fsdp = fsdp_buffers(work_, layout_,
                                             {.all = all,
                                              .trained = trained,
-                                             .largest_layer = largest_layer,
-                                             .outside_layers = outside_layers,
-                                             .largest_chunk = largest_chunk},
-                                            weight);
-      const double whole = element_size(layout.layer.precision.reduction).value();
-      m.gradients = Bytes{share(sixteen_bit ? 4 : gradient) + fsdp.unreduced_parameters * whole};
-      all_through += fsdp.all_through;
-      of_a_layer += fsdp.of_a_layer;
+                                             .largest_layer = sums.largest_layer,
+                                             .outside_layers = all - sums.in_layers,
+                                             .largest_chunk = sums.largest_chunk},
+                                            weight_);
+      const double whole = element_size(precision_.reduction).value();
+      m.gradients = Bytes{share(sixteen_bit() ? 4 : gradient) + fsdp.unreduced_parameters * whole};
+      working.all_through += fsdp.all_through;
+      working.of_a_layer += fsdp.of_a_layer;
     } else {
-      const double master_bytes = sharded ? share(master) : master * trained;
-      m.weights = Bytes{weight * all + narrow_copies * in_layers + states * master_bytes};
-      m.gradients = Bytes{layout.sharding.kind == Sharding::zero2 ? share(gradient) : gradient * trained};
-      if (layout.sharding.kind == Sharding::zero2) of_a_layer += largest_layer * gradient;
+      const double master_bytes = sharded ? share(master_) : master_ * trained;
+      const double narrow_copies = bytes_of_narrow_copies(precision_, layout_.layer.frozen_base);
+      m.weights = Bytes{weight_ * all + narrow_copies * sums.in_layers + states * master_bytes};
+      const bool cut = layout_.sharding.kind == Sharding::zero2;
+      m.gradients = Bytes{cut ? share(gradient) : gradient * trained};
+      if (cut) working.of_a_layer += sums.largest_layer * gradient;
     }
-    m.optimizer = Bytes{states * (sharded ? share(moment) : moment * trained)};
-    const std::uint32_t held = peak_activations_held(shape, s);
+    m.optimizer = Bytes{states * optimizer_state_bytes(layout_, sums.trained)};
+  }
+
+  [[nodiscard]] StageMemory of(std::uint32_t s) const {
+    const Sums sums = sums_of(s);
+    StageMemory m;
+    Working working;
+    set_states(sums, m, working);
+    const std::uint32_t held = peak_activations_held(shape_, s);
     m.micro_batches_held = held;
-    m.activations = Bytes{per_micro_batch * held};
-    m.dispatched = Bytes{dispatched / (mirrored ? 2 : number(layout.degrees.virtual_stages)) * held};
+    m.activations = Bytes{sums.per_micro_batch * held};
+    m.dispatched = Bytes{sums.dispatched / parts_ * held};
     // While a layer's backward runs, its recomputed activations and the gradients of its tensors are there.
-    of_a_layer +=
-        count.gathered_in_backward() +
-        (layout.layer.recompute.kind == Recompute::full ? one_layer : kBackwardWorkingShare * one_layer);
+    const bool recomputed = layout_.layer.recompute.kind == Recompute::full;
+    working.of_a_layer += count_.gathered_in_backward() +
+                          (recomputed ? sums.one_layer : kBackwardWorkingShare * sums.one_layer);
     // Layers that predict further tokens keep logits of their own until the backward pass.
-    const double losses = number(1 + model.n_multi_token_prediction_layers);
+    const double losses = number(1 + model_.n_multi_token_prediction_layers);
     const double of_the_loss =
-        has_head ? losses * loss_working(count, layout, number(padded_vocab_size(model, layout))) : 0;
-    all_through += pipeline_buffers(count, work, model, layout, s, held, has_head);
-    m.working = Bytes{all_through + std::max(of_a_layer, of_the_loss)};
-    const double groups = 1 + (layout.degrees.tensor > 1 ? 1 : 0) + (layout.degrees.pipeline > 1 ? 2 : 0) +
-                          (layout.degrees.context > 1 ? 1 : 0) + (layout.degrees.expert > 1 ? 1 : 0);
-    m.communication = Bytes{layout.world_size() > 1 ? groups * kCommunicatorBytes : 0};
+        sums.has_head ? losses * loss_working(count_, layout_, number(padded_vocab_size(model_, layout_)))
+                      : 0;
+    working.all_through += pipeline_buffers(count_, work_, model_, layout_, s, held, sums.has_head);
+    m.working = Bytes{working.all_through + std::max(working.of_a_layer, of_the_loss)};
+    const Degrees& degrees = layout_.degrees;
+    const double groups = 1 + (degrees.tensor > 1 ? 1 : 0) + (degrees.pipeline > 1 ? 2 : 0) +
+                          (degrees.context > 1 ? 1 : 0) + (degrees.expert > 1 ? 1 : 0);
+    m.communication = Bytes{layout_.world_size() > 1 ? groups * kCommunicatorBytes : 0};
     const Bytes allocated = m.weights + m.gradients + m.optimizer + m.activations + m.working;
     m.context = Bytes{kContextBytes};
     m.reserve = Bytes{kFragmentation * allocated.value()};
-    stages.push_back(m);
+    return m;
   }
-  return stages;
+
+  const StepWork& work_;
+  const Transformer& model_;
+  const Layout& layout_;
+  const Precision& precision_;
+  const PipelineShape& shape_;
+  const ActivationCount count_;
+  const KeptActivations kept_;
+  const ActivationCount count_without_;  // of tokens at experts
+  const KeptActivations kept_without_;
+  const std::vector<StageChunk> chunks_;
+  const double parts_;            // of a micro-batch's activations, one per chunk
+  const double weight_, master_;  // bytes
+};
+
+std::vector<StageMemory> stages_of(const StepWork& work, const Transformer& model, const Layout& layout,
+                                   const PipelineShape& shape, double imbalance) {
+  return StageMemories{work, model, layout, shape, imbalance}.all();
 }
 
 // What takes no token more than it was given: all of an expert-parallel group's could go to one rank.

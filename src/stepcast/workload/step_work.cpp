@@ -13,7 +13,11 @@ using detail::LayerLists;
 using detail::LayerVariant;
 
 // Runs of equal layers of one chunk.
-void add_run(ChunkWork& chunk, std::uint32_t kind) {
+void add_run(ChunkWork& chunk, std::uint32_t kind, const LayerWork& layer) {
+  chunk.dense_parameters += layer.dense_parameters;
+  chunk.expert_parameters += layer.expert_parameters;
+  chunk.trained_dense_parameters += layer.trained_dense_parameters;
+  chunk.trained_expert_parameters += layer.trained_expert_parameters;
   if (!chunk.runs.empty() && chunk.runs.back().kind == kind) {
     ++chunk.runs.back().count;
   } else {
@@ -70,24 +74,15 @@ Result<StepWork> step_work(const Transformer& model, const Layout& layout, Layer
   work.chunks.reserve(stages.size());
   for (const StageChunk& stage : stages) {
     ChunkWork chunk;
-    for (std::int64_t i = 0; i < stage.n_layers; ++i) {
-      const std::uint32_t kind = kind_of(lists.variant(stage.first_layer + i, i));
-      chunk.dense_parameters += work.layer_kinds[kind]->dense_parameters;
-      chunk.expert_parameters += work.layer_kinds[kind]->expert_parameters;
-      chunk.trained_dense_parameters += work.layer_kinds[kind]->trained_dense_parameters;
-      chunk.trained_expert_parameters += work.layer_kinds[kind]->trained_expert_parameters;
-      add_run(chunk, kind);
-    }
+    const auto add_layer = [&](std::int64_t layer, std::int64_t in_chunk) {
+      const std::uint32_t kind = kind_of(lists.variant(layer, in_chunk));
+      add_run(chunk, kind, *work.layer_kinds[kind]);
+    };
+    for (std::int64_t i = 0; i < stage.n_layers; ++i) add_layer(stage.first_layer + i, i);
     // Layers that predict further tokens stand behind the last one and are built like it.
     const bool is_last = &stage == &stages.back();
-    for (std::int64_t i = 0; is_last && i < model.n_multi_token_prediction_layers; ++i) {
-      const std::uint32_t kind = kind_of(lists.variant(model.n_layers - 1, stage.n_layers + i));
-      chunk.dense_parameters += work.layer_kinds[kind]->dense_parameters;
-      chunk.expert_parameters += work.layer_kinds[kind]->expert_parameters;
-      chunk.trained_dense_parameters += work.layer_kinds[kind]->trained_dense_parameters;
-      chunk.trained_expert_parameters += work.layer_kinds[kind]->trained_expert_parameters;
-      add_run(chunk, kind);
-    }
+    for (std::int64_t i = 0; is_last && i < model.n_multi_token_prediction_layers; ++i)
+      add_layer(model.n_layers - 1, stage.n_layers + i);
     chunk.has_embedding = &stage == &stages.front();
     chunk.has_head = &stage == &stages.back();
     const auto add = [&](double parameters, double trained) {
@@ -120,61 +115,6 @@ GradientTraffic gradient_traffic(const Layout& layout) {
     traffic.gather_bytes_per_parameter = 1;
   }
   return traffic;
-}
-
-WorkList optimizer_work(const Layout& layout, double dense_parameters, double expert_parameters) {
-  WorkList list;
-  const double parameters = dense_parameters + expert_parameters;
-  if (parameters <= 0) return list;
-  list.reserve(6);
-  const double gradient = element_size(layout.layer.precision.gradients).value();
-  const auto amount = [&](std::string_view name, double read, double written) {
-    list.push_back({name, Operation{AmountShape{.flops = parameters,
-                                                .bytes_read = read * parameters,
-                                                .bytes_written = written * parameters,
-                                                .kernel_class = KernelClass::elementwise},
-                                    DType::fp32, Direction::forward}});
-  };
-  if (layout.layer.precision.loss_scaling) amount("unscale_gradients", gradient, gradient);
-  if (layout.optimizer.gradient_clip) {
-    amount("gradient_norm", gradient, 0);
-    amount("clip_gradients", gradient, gradient);
-  }
-  const double moments = layout.optimizer.kind == OptimizerKind::sgd            ? 0
-                         : layout.optimizer.kind == OptimizerKind::momentum_sgd ? 1
-                         : layout.optimizer.kind == OptimizerKind::adagrad      ? 1
-                                                                                : 2;
-  const double state = moments * element_size(layout.layer.precision.moments).value();
-  const bool sixteen_bit =
-      layout.layer.precision.compute != DType::fp32 && layout.layer.precision.compute != DType::tf32;
-  const double master_bytes = element_size(layout.layer.precision.master).value();
-  const double master = !sixteen_bit ? 4 : layout.layer.precision.master_weights ? master_bytes : 2;
-  if (layout.optimizer.cpu_offload) {
-    const auto copy = [&](std::string_view name, MemcpyKind kind, double each) {
-      list.push_back({name, Operation{TransferShape{kind, static_cast<std::int64_t>(each * parameters), true},
-                                      DType::fp32}});
-    };
-    copy("gradients_to_host", MemcpyKind::device_to_host, gradient);
-    // Fewer GPUs than a node has share its memory among themselves.
-    constexpr std::int64_t kGpusOfHost = 8;
-    const double share =
-        static_cast<double>(std::min(layout.world_size(), kGpusOfHost)) / static_cast<double>(kGpusOfHost);
-    copy("update_on_host", MemcpyKind::host_to_host, share * (gradient + 2 * (master + state) + 2));
-    copy("weights_from_host", MemcpyKind::host_to_device, 2);
-    return list;
-  }
-  OptimizerShape shape;
-  shape.kind = layout.optimizer.kind;
-  shape.implementation = layout.optimizer.implementation;
-  shape.parameters = static_cast<std::int64_t>(parameters);
-  // Megatron and FSDP flatten the parameters of a layer or more into one tensor.
-  shape.tensors = 1;
-  shape.bytes_read_per_parameter = static_cast<float>(gradient + master + state);
-  shape.bytes_written_per_parameter = static_cast<float>(master + state);
-  list.push_back({"optimizer_step", Operation{shape, DType::fp32}});
-  if (sixteen_bit && layout.layer.precision.master_weights) amount("weights_to_16_bit", master, 2);
-  amount("zero_gradients", 0, gradient);
-  return list;
 }
 
 }  // namespace stepcast

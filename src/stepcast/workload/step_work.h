@@ -104,11 +104,6 @@ struct StepWork {
 // For a layout that passes check(); returns its error otherwise. Many layouts: layer_work_cache.h.
 [[nodiscard]] Result<StepWork> step_work(const Transformer& model, const Layout& layout);
 
-// The optimizer on so many trained parameters of a rank: clipping, update, casts. Transfers
-// of gradients and weights are not in it.
-[[nodiscard]] WorkList optimizer_work(const Layout& layout, double dense_parameters,
-                                      double expert_parameters);
-
 // The last of several stages holds a copy of the embedding, and both add up their gradients: it is the output matrix, or
 // layers there predict further tokens.
 [[nodiscard]] inline bool embeds_on_last_stage(const Transformer& model) {

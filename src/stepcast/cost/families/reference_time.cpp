@@ -4,10 +4,12 @@
 #include <cmath>
 #include <limits>
 
+#include "stepcast/cost/shape_cost.h"
+
 namespace stepcast {
 namespace {
 
-double real(std::int64_t extent) { return static_cast<double>(std::max<std::int64_t>(extent, 1)); }
+using detail::at_least_one;
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
@@ -31,7 +33,8 @@ void add_product(ReferenceTerms& terms, const ReferenceParameters& device, std::
   const double flops_per_us_of_sm = device.peak_TFLOPs * 1e6 / device.sm_count;
   int next = terms.first_tile[static_cast<std::size_t>(terms.products)];
   for (const TileShape& tile : kTileShapes) {
-    const double tiles = real(ceil_div(m, tile.rows)) * real(ceil_div(n, tile.columns)) * real(batch);
+    const double tiles =
+        at_least_one(ceil_div(m, tile.rows)) * at_least_one(ceil_div(n, tile.columns)) * at_least_one(batch);
     const double area = static_cast<double>(tile.rows * tile.columns);
     const double inverse_extents = 1 / static_cast<double>(tile.rows) + 1 / static_cast<double>(tile.columns);
     const auto add = [&](double parts, double depth, double split_us) {
@@ -39,38 +42,20 @@ void add_product(ReferenceTerms& terms, const ReferenceParameters& device, std::
       terms.tiles[static_cast<std::size_t>(next++)] = {waves * 2 * area / flops_per_us_of_sm, depth,
                                                        inverse_extents, split_us};
     };
-    add(1, real(k), 0);
+    add(1, at_least_one(k), 0);
     std::int64_t parts = 1;
     while (parts < kMostSplits && tiles * static_cast<double>(2 * parts) <= device.sm_count &&
            k / (2 * parts) >= kLeastSplit)
       parts *= 2;
     if (parts > 1) {
-      const double partial_sums = real(batch) * real(m) * real(n) * 4.0 * static_cast<double>(parts);
-      add(static_cast<double>(parts), real(ceil_div(k, parts)), partial_sums / (device.bandwidth_GBps * 1e3));
+      const double partial_sums =
+          at_least_one(batch) * at_least_one(m) * at_least_one(n) * 4.0 * static_cast<double>(parts);
+      add(static_cast<double>(parts), at_least_one(ceil_div(k, parts)),
+          partial_sums / (device.bandwidth_GBps * 1e3));
     }
   }
   ++terms.products;
   terms.first_tile[static_cast<std::size_t>(terms.products)] = next;
-}
-
-// Bytes and products of the three directions of C[m, n] = A[m, k] B[k, n].
-void add_gemm(ReferenceTerms& terms, const ReferenceParameters& device, const GemmShape& s,
-              Direction direction, double& elements) {
-  const double operands =
-      real(s.batch) * (real(s.m) * real(s.k) + real(s.k) * real(s.n) + real(s.m) * real(s.n));
-  if (direction == Direction::forward) add_product(terms, device, s.batch, s.m, s.n, s.k);
-  if (direction == Direction::backward || direction == Direction::input_gradient)
-    add_product(terms, device, s.batch, s.m, s.k, s.n);
-  if (direction == Direction::backward || direction == Direction::weight_gradient)
-    add_product(terms, device, s.batch, s.n, s.k, s.m);
-  elements += operands * terms.products;
-}
-
-double lookups_of(const LookupShape& s) { return real(s.tables) * real(s.bags) * std::max(s.pooling, 1.0); }
-
-// Tensors of the size of the input that a backward reads and writes, at the least.
-double passes(Direction direction, double forward, double backward) {
-  return direction == Direction::forward ? forward : backward;
 }
 
 }  // namespace
@@ -84,8 +69,8 @@ GemmShape implicit_gemm(const ConvolutionShape& s) {
 }
 
 double attended_pairs(const AttentionShape& s) {
-  const double queries = real(s.query_length), keys = real(s.key_length);
-  const double window = s.window > 0 ? std::min(real(s.window), keys) : keys;
+  const double queries = at_least_one(s.query_length), keys = at_least_one(s.key_length);
+  const double window = s.window > 0 ? std::min(at_least_one(s.window), keys) : keys;
   if (!s.causal) return queries * window;
   // Query i of the last `queries` positions sees the keys up to its own, at most `window` of them.
   const double full_from = std::max(window - std::max(keys - queries, 0.0), 0.0);
@@ -96,66 +81,27 @@ double attended_pairs(const AttentionShape& s) {
                   queries);
 }
 
+// Bytes and products of the three directions of C[m, n] = A[m, k] B[k, n].
+void add_reference_products(ReferenceTerms& terms, const ReferenceParameters& device, const GemmShape& s,
+                            Direction direction, double& elements) {
+  const double operands =
+      at_least_one(s.batch) * (at_least_one(s.m) * at_least_one(s.k) + at_least_one(s.k) * at_least_one(s.n) +
+                               at_least_one(s.m) * at_least_one(s.n));
+  if (direction == Direction::forward) add_product(terms, device, s.batch, s.m, s.n, s.k);
+  if (direction == Direction::backward || direction == Direction::input_gradient)
+    add_product(terms, device, s.batch, s.m, s.k, s.n);
+  if (direction == Direction::backward || direction == Direction::weight_gradient)
+    add_product(terms, device, s.batch, s.n, s.k, s.m);
+  elements += operands * terms.products;
+}
+
 ReferenceTerms reference_terms(const Operation& operation, const ReferenceParameters& device) {
   ReferenceTerms terms;
-  const Direction direction = operation.direction;
-  double elements = 0;  // moved between memory and chip
-  double flops = 0;
-  double extra_bytes = 0;
-  if (const auto* gemm = std::get_if<GemmShape>(&operation.shape)) {
-    add_gemm(terms, device, *gemm, direction, elements);
-  } else if (const auto* conv = std::get_if<ConvolutionShape>(&operation.shape)) {
-    double unused = 0;
-    add_gemm(terms, device, implicit_gemm(*conv), direction, unused);
-    elements =
-        (real(conv->batch) * (real(conv->in_channels) * real(conv->height) * real(conv->width) +
-                              real(conv->out_channels) * real(conv->out_height()) * real(conv->out_width())) +
-         real(conv->out_channels) * real(conv->in_channels / std::max<std::int64_t>(conv->groups, 1)) *
-             real(conv->kernel_height) * real(conv->kernel_width)) *
-        terms.products;
-  } else if (const auto* a = std::get_if<AttentionShape>(&operation.shape)) {
-    constexpr double kQueriesOfBlock = 128;
-    const double heads = real(a->batch) * real(a->heads);
-    const double depth = real(a->head_dim) + real(a->value_head_dim > 0 ? a->value_head_dim : a->head_dim);
-    const double pairs = attended_pairs(*a);
-    // A block of queries runs on one SM: few blocks leave the others idle.
-    const double longest = std::min(kQueriesOfBlock, real(a->query_length)) * real(a->key_length);
-    flops = 2 * depth * std::max(heads * pairs, device.sm_count * longest);
-    if (direction != Direction::forward) flops *= 2.5;
-    const double kv_heads = real(a->key_value_heads > 0 ? a->key_value_heads : a->heads);
-    elements = depth * real(a->batch) *
-               (real(a->query_length) * real(a->heads) + real(a->key_length) * kv_heads) *
-               passes(direction, 1, 2.5);
-  } else if (const auto* n = std::get_if<NormShape>(&operation.shape)) {
-    elements = real(n->rows) * real(n->cols) * passes(direction, 2, 3);
-  } else if (const auto* soft = std::get_if<SoftmaxShape>(&operation.shape)) {
-    elements = real(soft->rows) * real(soft->cols) * passes(direction, 2, 3);
-  } else if (const auto* entropy = std::get_if<CrossEntropyShape>(&operation.shape)) {
-    elements = real(entropy->rows) * real(entropy->classes) * passes(direction, 2, 2);
-  } else if (const auto* reduction = std::get_if<ReductionShape>(&operation.shape)) {
-    elements = real(reduction->rows) * (real(reduction->cols) + 1);
-  } else if (const auto* e = std::get_if<ElementwiseShape>(&operation.shape)) {
-    const double tensors = static_cast<double>(e->reads) + static_cast<double>(e->writes);
-    elements = real(e->elements) * std::max(tensors, 0.5);
-  } else if (const auto* move = std::get_if<MovementShape>(&operation.shape)) {
-    elements = real(move->elements) * (move->kind == MovementKind::fill ? 1 : 2);
-  } else if (const auto* transfer = std::get_if<TransferShape>(&operation.shape)) {
-    extra_bytes = real(transfer->bytes);
-  } else if (const auto* lookup = std::get_if<LookupShape>(&operation.shape)) {
-    const double lookups = lookups_of(*lookup);
-    elements = real(lookup->dim) * (lookups + real(lookup->tables) * real(lookup->bags));
-    // A dense gradient of the table is cleared first.
-    if (direction != Direction::forward && !lookup->fused_update)
-      elements += real(lookup->tables) * real(lookup->rows) * real(lookup->dim);
-    extra_bytes = lookups * 8;
-  } else if (const auto* step = std::get_if<OptimizerShape>(&operation.shape)) {
-    extra_bytes =
-        real(step->parameters) * std::max(1.0, static_cast<double>(step->bytes_read_per_parameter) +
-                                                   static_cast<double>(step->bytes_written_per_parameter));
-  }
+  detail::ReferenceAmounts to{terms, device, operation.direction};
+  std::visit([&](const auto& s) { CostOf<decltype(s)>::reference(s, to); }, operation.shape);
   const double size = element_size(operation.dtype).value() > 0 ? element_size(operation.dtype).value() : 1.0;
-  terms.bytes_us = (elements * size + extra_bytes) / (device.bandwidth_GBps * 1e3);
-  terms.flops_us = flops / (device.peak_TFLOPs * 1e6);
+  terms.bytes_us = (to.elements * size + to.extra_bytes) / (device.bandwidth_GBps * 1e3);
+  terms.flops_us = to.flops / (device.peak_TFLOPs * 1e6);
   return terms;
 }
 

@@ -49,6 +49,9 @@ struct ReferenceTerms {
 
 [[nodiscard]] double reference_time_us(const Operation& operation, const ReferenceParameters& parameters);
 
+// Adds the products of the three directions of C[m, n] = A[m, k] B[k, n], and their elements to `elements`.
+void add_reference_products(ReferenceTerms& terms, const ReferenceParameters& device, const GemmShape& s,
+                            Direction direction, double& elements);
 // The implicit matrix product of a convolution: m output positions, n output and k input values per group.
 [[nodiscard]] GemmShape implicit_gemm(const ConvolutionShape& shape);
 // Pairs of a query and a key that causal masks and windows leave, per head and sequence.

@@ -9,6 +9,7 @@
 
 #include "stepcast/describe/detail/megatron_flags.h"
 #include "stepcast/describe/detail/moe_layer_pattern.h"
+#include "stepcast/operation/optimizer_rule.h"
 #include "stepcast/workload/layer_words.h"
 
 namespace stepcast::detail {
@@ -451,6 +452,10 @@ Status apply_choices(const JobSettings& s, Layout& layout) {
   }
   STEPCAST_TRY(apply_sharding(s, layout.sharding));
   assign(s.optimizer, layout.optimizer.kind);
+  assign(s.newton_schulz_iterations, layout.optimizer.newton_schulz_iterations);
+  // Whole matrices have owners: what updates them is divided among the data-parallel ranks.
+  const MatrixRule& matrix = rule_of(layout.optimizer.kind).matrix;
+  if (matrix.owned_whole && layout.sharding.kind == Sharding::none) layout.sharding.kind = Sharding::zero1;
   assign(s.optimizer_offload, layout.optimizer.cpu_offload);
   if (s.clip_gradients) layout.optimizer.gradient_clip = *s.clip_gradients > 0;
   assign(s.vocab_divisible_by, layout.software.vocab_divisible_by);

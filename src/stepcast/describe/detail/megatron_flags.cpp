@@ -1,5 +1,7 @@
 #include "stepcast/describe/detail/megatron_flags.h"
 
+#include "stepcast/describe/detail/optimizer_words.h"
+
 namespace stepcast::detail {
 namespace {
 
@@ -45,10 +47,6 @@ constexpr Words<PipelineSchedule> kSchedules[] = {{"1f1b", PipelineSchedule::one
                                                   {"gpipe", PipelineSchedule::gpipe},
                                                   {"zero-bubble", PipelineSchedule::zero_bubble_h1},
                                                   {"dualpipe", PipelineSchedule::dual_pipe}};
-constexpr Words<OptimizerKind> kOptimizers[] = {{"adam", OptimizerKind::adam},
-                                                {"adamw", OptimizerKind::adamw},
-                                                {"sgd", OptimizerKind::momentum_sgd},
-                                                {"lamb", OptimizerKind::lamb}};
 
 constexpr MegatronSettingFlag kSettings[] = {
     {"--num-layers", &S::n_layers},
@@ -189,7 +187,8 @@ constexpr MegatronSettingFlag kSettings[] = {
     {"--zero-stage", &S::zero_stage},
     {"--ddp-bucket-size", &S::bucket_parameters},
     {"--make-vocab-size-divisible-by", &S::vocab_divisible_by},
-    {"--optimizer", MegatronChoice<OptimizerKind>{&S::optimizer, kOptimizers}},
+    {"--optimizer", MegatronChoice<OptimizerKind>{&S::optimizer, kMegatronOptimizers}},
+    {"--muon-num-ns-steps", &S::newton_schulz_iterations},
     {"--optimizer-cpu-offload", MegatronSwitch<bool>{&S::optimizer_offload, true}},
     {"--cpu-optimizer", MegatronSwitch<bool>{&S::optimizer_offload, true}},
     {"--clip-grad", &S::clip_gradients},
@@ -213,6 +212,9 @@ constexpr std::string_view kNotModelled[] = {
     "--optimizer-offload-fraction",
     "--overlap-cpu-optimizer-d2h-h2d",
     "--use-precision-aware-optimizer",
+    "--muon-fp32-matmul-prec",
+    "--muon-tp-mode",
+    "--muon-no-split-qkv",
     "--exp-avg-sq-dtype",
     "--defer-embedding-wgrad-compute",
     "--wgrad-deferral-limit",
@@ -268,6 +270,10 @@ constexpr std::string_view kNotModelled[] = {
 
 // Learning, data, tokenizers, checkpoints, logs, initialisation.
 constexpr std::string_view kPassedOver[] = {
+    "--muon-momentum",
+    "--muon-use-nesterov",
+    "--muon-scale-mode",
+    "--muon-extra-scale-factor",
     "--train-iters",
     "--train-samples",
     "--lr",

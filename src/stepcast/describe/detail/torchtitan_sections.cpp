@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/json_value.h"
+#include "stepcast/describe/detail/optimizer_words.h"
 #include "stepcast/describe/presets.h"
 
 namespace stepcast::detail {
@@ -173,10 +174,13 @@ Status read_optimizer(ObjectReader& keys, ResolvedJob& job) {
   STEPCAST_TRY(keys.optional("implementation", implementation));
   STEPCAST_TRY(keys.optional("fused", fused));
   OptimizerSetup& optimizer = job.layout.optimizer;
-  if (name != "AdamW" && name != "Adam") {
-    return keys.error("name").found(fmt::format("`{}`", name.substr(0, 60))).expected("Adam or AdamW");
+  const std::optional<OptimizerKind> known = find_optimizer(kTorchTitanOptimizers, name);
+  if (!known) {
+    return keys.error("name")
+        .found(fmt::format("`{}`", name.substr(0, 60)))
+        .expected(listed(kTorchTitanOptimizers));
   }
-  optimizer.kind = name == "AdamW" ? OptimizerKind::adamw : OptimizerKind::adam;
+  optimizer.kind = *known;
   optimizer.implementation = implementation == "for-loop"            ? OptimizerImplementation::for_loop
                              : implementation == "foreach" || !fused ? OptimizerImplementation::foreach
                                                                      : OptimizerImplementation::fused;

@@ -76,7 +76,7 @@ struct TransferRule {
 struct TableRule {
   bool fused_update = false;
 };
-struct OptimizerRule {
+struct UpdateRule {
   OptimizerKind kind = OptimizerKind::adam;
 };
 enum class SparseForm : std::int8_t { matrix, sampled, compressed };
@@ -91,7 +91,7 @@ struct Rule {
   using Details =
       std::variant<std::monostate, ProductRule, ProductBackwardRule, ConvolutionRule, AttentionRule,
                    PointwiseRule, TrafficRule, ReductionRule, NormRule, SoftmaxRule, CrossEntropyRule,
-                   MovementRule, TransferRule, TableRule, OptimizerRule, SparseRule, WorksThroughOthers>;
+                   MovementRule, TransferRule, TableRule, UpdateRule, SparseRule, WorksThroughOthers>;
   Function run = nullptr;  // none: no work of its own
   std::string_view family;
   Direction direction = Direction::forward;
@@ -295,7 +295,7 @@ constexpr Rule table_batched(Direction direction, bool fused_update) {
           .details = TableRule{fused_update}};
 }
 constexpr Rule optimizer(OptimizerKind kind) {
-  return {.run = optimizer_rule, .family = "optimizer", .details = OptimizerRule{kind}};
+  return {.run = optimizer_rule, .family = "optimizer", .details = UpdateRule{kind}};
 }
 constexpr Rule sparse(SparseForm form) {
   return {.run = sparse_rule, .family = "sparse", .details = SparseRule{form}};

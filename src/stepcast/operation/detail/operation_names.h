@@ -68,13 +68,6 @@ inline constexpr auto kMovementNames = names<MovementKind>({{MovementKind::copy,
                                                             {MovementKind::scatter, "scatter"},
                                                             {MovementKind::fill, "fill"}});
 
-inline constexpr auto kOptimizerNames = names<OptimizerKind>({{OptimizerKind::sgd, "sgd"},
-                                                              {OptimizerKind::momentum_sgd, "momentum_sgd"},
-                                                              {OptimizerKind::adam, "adam"},
-                                                              {OptimizerKind::adamw, "adamw"},
-                                                              {OptimizerKind::adagrad, "adagrad"},
-                                                              {OptimizerKind::lamb, "lamb"}});
-
 inline constexpr auto kTransferNames = names<MemcpyKind>({{MemcpyKind::none, "memset"},
                                                           {MemcpyKind::host_to_device, "memcpy_h2d"},
                                                           {MemcpyKind::device_to_host, "memcpy_d2h"},

@@ -16,7 +16,7 @@ Status optimizer_rule(const FrameworkCall& call, const Rule& rule, OperationList
   // Everything is read; everything but the gradients is written.
   const double read = bytes_of(call.inputs);
   const double written = read - bytes_of(gradients);
-  out.push_back({OptimizerShape{.kind = rule.as<OptimizerRule>().kind,
+  out.push_back({OptimizerShape{.kind = rule.as<UpdateRule>().kind,
                                 .parameters = static_cast<std::int64_t>(std::min(parameters, 1e18)),
                                 .tensors = static_cast<std::int64_t>(weights.size()),
                                 .bytes_read_per_parameter = static_cast<float>(read / parameters),

@@ -190,6 +190,61 @@ Result<Platform> PlatformReader::read_base(const JsonValue& reference, std::stri
   return read_unchecked(known->second, base);
 }
 
+// Device, node and host, each from another file where it says so.
+Status PlatformReader::read_parts(ObjectReader& o, const fs::path& file, const Documents& documents,
+                                  Platform& platform) {
+  const std::string name = file.string();
+  if (const JsonValue* member = o.take("device")) {
+    STEPCAST_ASSIGN(ObjectReader device, ObjectReader::of(*member, "device", name));
+    if (const JsonValue* base = device.take("extends")) {
+      STEPCAST_ASSIGN(Platform other, read_base(*base, "device.extends", file));
+      // Models go with the device that they were fitted on.
+      take_models(platform, other);
+      platform.device = std::move(other.device);
+      platform.files.insert(platform.files.end(), other.files.begin(), other.files.end());
+    }
+    STEPCAST_TRY(read_device(device, platform.device, documents));
+  }
+  if (const JsonValue* member = o.take("node")) {
+    STEPCAST_ASSIGN(ObjectReader node, ObjectReader::of(*member, "node", name));
+    if (const JsonValue* base = node.take("extends")) {
+      STEPCAST_ASSIGN(Platform other, read_base(*base, "node.extends", file));
+      platform.node = std::move(other.node);
+      platform.curves = std::move(other.curves);  // they were measured on that node
+      platform.files.insert(platform.files.end(), other.files.begin(), other.files.end());
+    }
+    STEPCAST_TRY(read_node(node, platform.node, documents));
+  }
+
+  if (const JsonValue* member = o.take("host")) {
+    STEPCAST_ASSIGN(ObjectReader host, ObjectReader::of(*member, "host", name));
+    if (const JsonValue* base = host.take("extends")) {
+      STEPCAST_ASSIGN(Platform other, read_base(*base, "host.extends", file));
+      platform.overheads = std::move(other.overheads);
+      std::erase_if(platform.models, [](const ModelRecord& m) { return m.name == kHostLaunchesKind; });
+      if (const ModelRecord* launches = other.find_model(kHostLaunchesKind)) platform.set(*launches);
+      platform.files.insert(platform.files.end(), other.files.begin(), other.files.end());
+    }
+    STEPCAST_TRY(host.finish());
+  }
+  return Ok{};
+}
+
+// Records that were fitted, and which of those of other files stay.
+Status PlatformReader::read_fitted(ObjectReader& o, const Documents& documents, Platform& platform) {
+  STEPCAST_TRY(read_inherit(o, "inherit_curves", [&] { platform.curves.clear(); }));
+  STEPCAST_TRY(read_inherit(o, "inherit_models", [&] { platform.models.clear(); }));
+  STEPCAST_TRY(read_inherit(o, "inherit_overheads", [&] { platform.overheads.clear(); }));
+  STEPCAST_TRY(read_records(o, "collective_curves", platform.curves, documents, read_curve,
+                            [](const CollectiveCurve& c) { return c.key(); }));
+  STEPCAST_TRY(read_records(o, "models", platform.models, documents,
+                            models_ == Models::whole ? read_model : read_model_names,
+                            [](const ModelRecord& m) { return m.name; }));
+  STEPCAST_TRY(read_records(o, "overheads", platform.overheads, documents, read_overhead,
+                            [](const OverheadRecord& r) { return r.key(); }));
+  return Ok{};
+}
+
 Result<Platform> PlatformReader::read_unchecked(const JsonValue& root, const fs::path& file) {
   const std::string name = file.string();
   STEPCAST_ASSIGN(ObjectReader o, ObjectReader::of(root, "", name));
@@ -225,50 +280,8 @@ Result<Platform> PlatformReader::read_unchecked(const JsonValue& root, const fs:
   STEPCAST_TRY(check_role(o));
   STEPCAST_ASSIGN(const Documents documents, read_documents(o.take("documents"), name));
 
-  if (const JsonValue* member = o.take("device")) {
-    STEPCAST_ASSIGN(ObjectReader device, ObjectReader::of(*member, "device", name));
-    if (const JsonValue* base = device.take("extends")) {
-      STEPCAST_ASSIGN(Platform other, read_base(*base, "device.extends", file));
-      // Models go with the device that they were fitted on.
-      take_models(platform, other);
-      platform.device = std::move(other.device);
-      platform.files.insert(platform.files.end(), other.files.begin(), other.files.end());
-    }
-    STEPCAST_TRY(read_device(device, platform.device, documents));
-  }
-  if (const JsonValue* member = o.take("node")) {
-    STEPCAST_ASSIGN(ObjectReader node, ObjectReader::of(*member, "node", name));
-    if (const JsonValue* base = node.take("extends")) {
-      STEPCAST_ASSIGN(Platform other, read_base(*base, "node.extends", file));
-      platform.node = std::move(other.node);
-      platform.curves = std::move(other.curves);  // they were measured on that node
-      platform.files.insert(platform.files.end(), other.files.begin(), other.files.end());
-    }
-    STEPCAST_TRY(read_node(node, platform.node, documents));
-  }
-
-  if (const JsonValue* member = o.take("host")) {
-    STEPCAST_ASSIGN(ObjectReader host, ObjectReader::of(*member, "host", name));
-    if (const JsonValue* base = host.take("extends")) {
-      STEPCAST_ASSIGN(Platform other, read_base(*base, "host.extends", file));
-      platform.overheads = std::move(other.overheads);
-      std::erase_if(platform.models, [](const ModelRecord& m) { return m.name == kHostLaunchesKind; });
-      if (const ModelRecord* launches = other.find_model(kHostLaunchesKind)) platform.set(*launches);
-      platform.files.insert(platform.files.end(), other.files.begin(), other.files.end());
-    }
-    STEPCAST_TRY(host.finish());
-  }
-
-  STEPCAST_TRY(read_inherit(o, "inherit_curves", [&] { platform.curves.clear(); }));
-  STEPCAST_TRY(read_inherit(o, "inherit_models", [&] { platform.models.clear(); }));
-  STEPCAST_TRY(read_inherit(o, "inherit_overheads", [&] { platform.overheads.clear(); }));
-  STEPCAST_TRY(read_records(o, "collective_curves", platform.curves, documents, read_curve,
-                            [](const CollectiveCurve& c) { return c.key(); }));
-  STEPCAST_TRY(read_records(o, "models", platform.models, documents,
-                            models_ == Models::whole ? read_model : read_model_names,
-                            [](const ModelRecord& m) { return m.name; }));
-  STEPCAST_TRY(read_records(o, "overheads", platform.overheads, documents, read_overhead,
-                            [](const OverheadRecord& r) { return r.key(); }));
+  STEPCAST_TRY(read_parts(o, file, documents, platform));
+  STEPCAST_TRY(read_fitted(o, documents, platform));
   STEPCAST_TRY(o.finish());
   return platform;
 }

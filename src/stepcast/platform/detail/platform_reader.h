@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "stepcast/base/json_value.h"
+#include "stepcast/base/object_reader.h"
 #include "stepcast/base/result.h"
+#include "stepcast/platform/detail/provenance_reader.h"
 #include "stepcast/platform/platform.h"
 
 namespace stepcast::detail {
@@ -31,6 +33,9 @@ class PlatformReader {
   Result<Platform> read_root(const JsonValue& root, const std::filesystem::path& file);
   // Without the checks of the whole: a file that is extended may be incomplete.
   Result<Platform> read_unchecked(const JsonValue& root, const std::filesystem::path& file);
+  Status read_parts(ObjectReader& o, const std::filesystem::path& file, const Documents& documents,
+                    Platform& platform);
+  Status read_fitted(ObjectReader& o, const Documents& documents, Platform& platform);
   Result<Platform> read_base(const JsonValue& reference, std::string_view path,
                              const std::filesystem::path& file);
 

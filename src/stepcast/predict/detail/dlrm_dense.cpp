@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "stepcast/operation/optimizer_rule.h"
+
 namespace stepcast::detail {
 namespace {
 
@@ -88,10 +90,8 @@ class DenseWork {
   }
 
   void update(DenseParts& p) const {
-    // Weights and gradients are read, weights written; Adagrad and Adam keep states.
-    const double states = training_.dense_optimizer == OptimizerKind::sgd       ? 0
-                          : training_.dense_optimizer == OptimizerKind::adagrad ? 1
-                                                                                : 2;
+    // Weights and gradients are read, weights written, and states both.
+    const double states = rule_of(training_.dense_optimizer).moments;
     const double parameters = model_.dense_parameters();
     if (!habits_.eager || training_.dense_optimizer_implementation != OptimizerImplementation::for_loop) {
       p.update = {{"optimizer",

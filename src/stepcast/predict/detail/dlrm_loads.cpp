@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "stepcast/operation/optimizer_rule.h"
+
 namespace stepcast::detail {
 namespace {
 
@@ -66,7 +68,7 @@ const LookupCost& DlrmLoads::cost_of(const TableShard& shard, std::size_t view) 
   const auto key = std::tuple{shard.table, shard.parts, shard.kind, shard.memory};
   if (const auto found = v.shard_costs.find(key); found != v.shard_costs.end()) return found->second;
   const EmbeddingTable& table = model_.tables[shard.table];
-  const TableState state = table_state(training_.table_optimizer);
+  const TableState state = rule_of(training_.table_optimizer).table_state();
   const auto parts = static_cast<double>(shard.parts);
   TableLookup lookup{.rows = static_cast<double>(table.rows),
                      .dim = static_cast<double>(table.dim),
@@ -107,7 +109,7 @@ const LookupCost& DlrmLoads::cost_of(const TableShard& shard, std::size_t view) 
 
 double DlrmLoads::bytes_of(const TableShard& shard) const {
   const EmbeddingTable& table = model_.tables[shard.table];
-  const TableState state = table_state(training_.table_optimizer);
+  const TableState state = rule_of(training_.table_optimizer).table_state();
   const auto rows = static_cast<double>(table.rows), dim = static_cast<double>(table.dim);
   const double all = table.bytes() + rows * (state.bytes_per_row + dim * state.bytes_per_element);
   return all / static_cast<double>(shard.parts);

@@ -53,7 +53,7 @@ void LayerLists::add_host_work(WorkList& list, std::string_view name, double lau
 
 void LayerLists::move_tokens(WorkList& list, std::string_view name, MovementKind kind, double tokens) const {
   const std::int64_t h = model_.hidden_size;
-  list.push_back({name, Operation{MovementShape{kind, rounded(tokens * number(h)), h}, dtype_}});
+  list.push_back({name, Operation{MovementShape{kind, rounded(tokens * number(h)), h, true}, dtype_}});
 }
 
 // Ranks that share every expert gather its tokens, and sum its results.

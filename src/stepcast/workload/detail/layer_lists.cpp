@@ -312,26 +312,20 @@ void LayerLists::activation(WorkList& list, double elements, Direction direction
 
 // -------------------------------------------------------------------------------------------- whole layers
 
-LayerWork LayerLists::layer(const LayerVariant& variant) const {
-  const bool fp8_ffn = is_narrow(layout_.layer.precision.compute) &&
-                       layout_.layer.precision.fp8.ffn_linears && !variant.sixteen_bit;
-  const auto feed_forward = [&](WorkList& list, Direction direction) {
-    const bool forward = direction == Direction::forward;
-    if (variant.experts) {
-      forward ? experts_forward(list, fp8_ffn) : experts_backward(list, fp8_ffn);
-      return;
-    }
-    const std::int64_t ffn = model_.ffn_hidden_size;
-    forward ? ffn_forward(list, ffn, fp8_ffn, tp_ > 1) : ffn_backward(list, ffn, fp8_ffn, tp_ > 1);
-  };
-  LayerWork work;
-  WorkList& forward = work.forward;
-  // Room for nearly every layer: lists are written again for every layout that is asked for.
-  forward.reserve(24);
-  work.backward.reserve(variant.recomputed ? 56 : 32);
+bool LayerLists::has_narrow_ffn(const LayerVariant& variant) const {
+  return is_narrow(layout_.layer.precision.compute) && layout_.layer.precision.fp8.ffn_linears &&
+         !variant.sixteen_bit;
+}
+
+LayerLists::Captured LayerLists::captured(const LayerVariant& variant) const {
   const CudaGraphs& graphs = layout_.layer.cuda_graphs;
-  const bool attention_captured = graphs.attention || graphs.full_iteration;
-  const bool ffn_captured = graphs.full_iteration || (variant.experts ? graphs.experts : graphs.ffn);
+  return {graphs.attention || graphs.full_iteration,
+          graphs.full_iteration || (variant.experts ? graphs.experts : graphs.ffn)};
+}
+
+void LayerLists::layer_forward(WorkList& forward, const LayerVariant& variant) const {
+  const bool narrow = has_narrow_ffn(variant);
+  const Captured in_graph = captured(variant);
   if (variant.experts && overlaps_exchanges()) {
     overlap_exchange(forward, Exchange::combine_gradient,
                      delays_weight_gradients() ? 1 - kCombineGradientBesideWeights : 1, false);
@@ -341,20 +335,25 @@ LayerWork LayerLists::layer(const LayerVariant& variant) const {
   if (variant.experts) add_host_work(forward, "attention_on_host", kHostOfAttention);
   if (model_.norms_per_layer > 2) add_norm(forward, "post_attention_norm", Direction::forward, norm_tokens_);
   if (!model_.parallel_residual) residual(forward, Direction::forward);
-  capture(forward, 0, attention_captured);
+  capture(forward, 0, in_graph.attention);
   const std::size_t ffn_begin = forward.size();
   if (model_.norms_per_layer > 1) add_norm(forward, "ffn_norm", Direction::forward, norm_tokens_);
-  feed_forward(forward, Direction::forward);
+  if (variant.experts) {
+    experts_forward(forward, narrow);
+  } else {
+    ffn_forward(forward, model_.ffn_hidden_size, narrow, tp_ > 1);
+  }
   if (model_.norms_per_layer > 3) add_norm(forward, "post_ffn_norm", Direction::forward, norm_tokens_);
   residual(forward, Direction::forward);
-  capture(forward, ffn_begin, ffn_captured);
+  capture(forward, ffn_begin, in_graph.ffn);
+}
 
-  WorkList& backward = work.backward;
-  work.recomputed = variant.recomputed;
+// What runs again before the gradients of a layer.
+void LayerLists::recompute(WorkList& backward, const WorkList& forward, const LayerVariant& variant) const {
   if (variant.recomputed) {
     backward = forward;
   } else if (layout_.layer.recompute.kind == Recompute::selective) {
-    recompute_modules(backward, variant, fp8_ffn);
+    recompute_modules(backward, variant, has_narrow_ffn(variant));
   } else if (layout_.layer.recompute.kind == Recompute::selective_ops) {
     // Results of attention and of every second product are kept: norms, activation and half of the products
     // run again.
@@ -369,14 +368,24 @@ LayerWork LayerLists::layer(const LayerVariant& variant) const {
       backward.push_back(item);
     }
   }
-  capture(backward, 0, attention_captured && ffn_captured);
+  const Captured in_graph = captured(variant);
+  capture(backward, 0, in_graph.attention && in_graph.ffn);
+}
+
+void LayerLists::layer_backward(WorkList& backward, const LayerVariant& variant) const {
+  const bool narrow = has_narrow_ffn(variant);
+  const Captured in_graph = captured(variant);
   const std::size_t ffn_gradient_begin = backward.size();
   if (model_.norms_per_layer > 3)
     add_norm(backward, "post_ffn_norm_gradient", Direction::backward, norm_tokens_);
-  feed_forward(backward, Direction::backward);
+  if (variant.experts) {
+    experts_backward(backward, narrow);
+  } else {
+    ffn_backward(backward, model_.ffn_hidden_size, narrow, tp_ > 1);
+  }
   if (model_.norms_per_layer > 1) add_norm(backward, "ffn_norm_gradient", Direction::backward, norm_tokens_);
   residual(backward, Direction::backward);
-  capture(backward, ffn_gradient_begin, ffn_captured);
+  capture(backward, ffn_gradient_begin, in_graph.ffn);
   const std::size_t attention_gradient_begin = backward.size();
   if (model_.norms_per_layer > 2) {
     add_norm(backward, "post_attention_norm_gradient", Direction::backward, norm_tokens_);
@@ -385,18 +394,10 @@ LayerWork LayerLists::layer(const LayerVariant& variant) const {
   if (variant.experts) add_host_work(backward, "attention_gradient_on_host", kHostOfAttentionGradient);
   add_norm(backward, "attention_norm_gradient", Direction::backward, norm_tokens_);
   residual(backward, Direction::backward);
-  capture(backward, attention_gradient_begin, attention_captured);
+  capture(backward, attention_gradient_begin, in_graph.attention);
+}
 
-  if (variant.holds_back_weight_gradients) {
-    work.held_back = take_weight_gradients(backward, 0);
-  } else if (variant.experts && delays_weight_gradients()) {
-    std::size_t behind_experts = backward.size();
-    while (behind_experts > 0 && !backward[behind_experts - 1].overlaps_remainder) --behind_experts;
-    const WorkList weights = take_delayed_weight_gradients(backward, behind_experts);
-    overlap_exchange(backward, Exchange::combine_gradient, kCombineGradientBesideWeights, false);
-    backward.insert(backward.end(), weights.begin(), weights.end());
-  }
-
+void LayerLists::count_parameters(LayerWork& work, const LayerVariant& variant) const {
   std::int64_t example = 0;  // a layer of this kind
   while (example + 1 < model_.n_layers && model_.has_experts(example) != variant.experts) ++example;
   const ParameterCount count = layer_parameter_count(model_, example);
@@ -413,6 +414,28 @@ LayerWork LayerLists::layer(const LayerVariant& variant) const {
     work.trained_expert_parameters = work.expert_parameters;
   }
   work.dense_parameters += adapter_parameters(variant.experts);
+}
+
+LayerWork LayerLists::layer(const LayerVariant& variant) const {
+  LayerWork work;
+  work.recomputed = variant.recomputed;
+  // Room for nearly every layer: lists are written again for every layout that is asked for.
+  work.forward.reserve(24);
+  work.backward.reserve(variant.recomputed ? 56 : 32);
+  layer_forward(work.forward, variant);
+  WorkList& backward = work.backward;
+  recompute(backward, work.forward, variant);
+  layer_backward(backward, variant);
+  if (variant.holds_back_weight_gradients) {
+    work.held_back = take_weight_gradients(backward, 0);
+  } else if (variant.experts && delays_weight_gradients()) {
+    std::size_t behind_experts = backward.size();
+    while (behind_experts > 0 && !backward[behind_experts - 1].overlaps_remainder) --behind_experts;
+    const WorkList weights = take_delayed_weight_gradients(backward, behind_experts);
+    overlap_exchange(backward, Exchange::combine_gradient, kCombineGradientBesideWeights, false);
+    backward.insert(backward.end(), weights.begin(), weights.end());
+  }
+  count_parameters(work, variant);
   return work;
 }
 

@@ -89,6 +89,16 @@ class LayerLists {
   static void capture(WorkList& list, std::size_t first, bool captured);
   // What selective recomputation computes again before the backward pass of a layer.
   void recompute_modules(WorkList& list, const LayerVariant& variant, bool fp8_ffn) const;
+  void recompute(WorkList& backward, const WorkList& forward, const LayerVariant& variant) const;
+  void layer_forward(WorkList& forward, const LayerVariant& variant) const;
+  void layer_backward(WorkList& backward, const LayerVariant& variant) const;
+  void count_parameters(LayerWork& work, const LayerVariant& variant) const;
+  [[nodiscard]] bool has_narrow_ffn(const LayerVariant& variant) const;
+  // Parts of a layer that are launched as CUDA graphs.
+  struct Captured {
+    bool attention = false, ffn = false;
+  };
+  [[nodiscard]] Captured captured(const LayerVariant& variant) const;
 
   void attention_forward(WorkList& list, const LayerVariant& variant) const;
   void attention_backward(WorkList& list, const LayerVariant& variant) const;

@@ -1,4 +1,4 @@
-#include "stepcast/operation/shape_fields.h"
+#include "stepcast/operation/shape_traits.h"
 
 #include <string>
 #include <tuple>

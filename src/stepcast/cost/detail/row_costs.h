@@ -1,0 +1,79 @@
+// What operations on rows cost.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "stepcast/cost/detail/shape_cost_facts.h"
+#include "stepcast/operation/operation.h"
+
+namespace stepcast::detail {
+
+template <>
+struct ShapeCost<NormShape> {
+  static double closed_form_us(const NormShape& s, const PlainKernel& of) {
+    if (!s.fused)
+      return of.streamed(of.forward() ? Efficiency::norm_unfused : Efficiency::norm_unfused_backward);
+    return of.streamed(of.forward() ? Efficiency::norm : Efficiency::norm_backward);
+  }
+  static void reference(const NormShape& s, ReferenceAmounts& to) {
+    to.elements = at_least_one(s.rows) * at_least_one(s.cols) * tensor_passes(to.direction, 2, 3);
+  }
+  static constexpr KernelFeatureSet kFeatures = KernelFeatureSet::rows;
+  static void features(const NormShape& s, FeatureWriter& write, double, double log_reference) {
+    write_rows(write, s.rows, s.cols, static_cast<int>(s.kind), log_reference);
+  }
+  static GenericShape generic(const NormShape& s) { return {.row_length = static_cast<double>(s.cols)}; }
+};
+
+template <>
+struct ShapeCost<SoftmaxShape> {
+  static double closed_form_us(const SoftmaxShape& s, const PlainKernel& of) {
+    if (s.kind == SoftmaxKind::causal_masked)
+      return of.streamed(of.forward() ? Efficiency::masked_softmax : Efficiency::masked_softmax_backward);
+    return of.streamed(of.element <= 2 ? Efficiency::softmax_half : Efficiency::softmax);
+  }
+  static void reference(const SoftmaxShape& s, ReferenceAmounts& to) {
+    to.elements = at_least_one(s.rows) * at_least_one(s.cols) * tensor_passes(to.direction, 2, 3);
+  }
+  static constexpr KernelFeatureSet kFeatures = KernelFeatureSet::rows;
+  static void features(const SoftmaxShape& s, FeatureWriter& write, double, double log_reference) {
+    write_rows(write, s.rows, s.cols, static_cast<int>(s.kind), log_reference);
+  }
+  static GenericShape generic(const SoftmaxShape& s) { return {.row_length = static_cast<double>(s.cols)}; }
+};
+
+template <>
+struct ShapeCost<CrossEntropyShape> {
+  static double closed_form_us(const CrossEntropyShape&, const PlainKernel& of) {
+    return of.streamed(Efficiency::cross_entropy);
+  }
+  static void reference(const CrossEntropyShape& s, ReferenceAmounts& to) {
+    to.elements = at_least_one(s.rows) * at_least_one(s.classes) * tensor_passes(to.direction, 2, 2);
+  }
+  static constexpr KernelFeatureSet kFeatures = KernelFeatureSet::rows;
+  static void features(const CrossEntropyShape& s, FeatureWriter& write, double, double log_reference) {
+    write_rows(write, s.rows, s.classes, s.fused ? 1 : 0, log_reference);
+  }
+  static GenericShape generic(const CrossEntropyShape& s) {
+    return {.row_length = static_cast<double>(s.classes)};
+  }
+};
+
+template <>
+struct ShapeCost<ReductionShape> {
+  static double closed_form_us(const ReductionShape&, const PlainKernel& of) {
+    return of.streamed(Efficiency::reduction);
+  }
+  static void reference(const ReductionShape& s, ReferenceAmounts& to) {
+    to.elements = at_least_one(s.rows) * (at_least_one(s.cols) + 1);
+  }
+  static constexpr KernelFeatureSet kFeatures = KernelFeatureSet::rows;
+  static void features(const ReductionShape& s, FeatureWriter& write, double, double log_reference) {
+    write_rows(write, s.rows, s.cols, 0, log_reference);
+  }
+  static GenericShape generic(const ReductionShape&) { return {}; }
+};
+
+}  // namespace stepcast::detail

@@ -1,0 +1,47 @@
+#include "stepcast/platform/device_generation.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace stepcast {
+namespace {
+
+using enum NcclGeneration;
+
+// Per W of matrix units: gemm_bf16_fwd.csv, H100 falls from 763 to 703 TFLOP/s at 700 W as products grow;
+// gemm_by_dtype.csv.gz, long runs, GB200 1.18 to 1.25 at 1,170 W, B200 1.3 to 1.35 at 1,000 W;
+// simumax_a100_pcie_efficiency.csv, A100 at 300 W reaches 0.74 of its peak in large products, where
+// operators_fwd_bwd_a100_80gb.csv has 0.82 to 0.91 at 400 W. Volta, Turing, CDNA and unknown ones: assumed.
+//
+// Per W of ordinary arithmetic: neusight_train_matmul_fp32.csv, long batched products, P4 reaches 52.6 GFLOP/s per W and
+// T4 51, each far below its peak; V100 (46), P100 and A100 (69) are not limited. Ampere and CDNA: assumed; newer ones:
+// assumed 3.5 times that of the 16 and 12 nm generations.
+//
+// The years of the newest are no farther than one step from those before.
+constexpr DeviceGeneration kGenerations[] = {
+    // architecture, year, TFLOP/s, GFLOP/s per W, NCCL, bf16 units, asynchronous products, memory chips
+    {"maxwell", 2014.8, 0.8, 180, ampere, true, false, false},
+    {"pascal", 2016.4, 0.8, 52, volta, false, false, false},
+    {"volta", 2017.5, 0.45, 52, volta, false, false, false},
+    {"turing", 2018.7, 0.45, 52, volta, false, false, true},
+    {"ampere", 2020.4, 0.80, 100, ampere, true, false, false},
+    {"ada", 2022.6, 1.03, 180, ampere, true, false, true},
+    {"hopper", 2022.6, 1.03, 180, hopper, true, true, false},
+    {"blackwell", 2023.5, 1.3, 180, blackwell, true, true, false},
+    {"cdna", 2020.9, 0.8, 100, ampere, true, false, false},
+    {"cdna2", 2021.9, 0.8, 100, ampere, true, false, false},
+    {"cdna3", 2023.5, 0.8, 180, ampere, true, false, false},
+    {"cdna4", 2023.5, 1.1, 180, ampere, true, false, false},
+};
+constexpr DeviceGeneration kUnknown{"", 2020.4, 0.8, 180, ampere, true, false, false};
+
+}  // namespace
+
+const DeviceGeneration& generation_of(const Device& device) {
+  const auto* const found =
+      std::find_if(std::begin(kGenerations), std::end(kGenerations),
+                   [&](const DeviceGeneration& g) { return same_name(g.architecture, device.architecture); });
+  return found == std::end(kGenerations) ? kUnknown : *found;
+}
+
+}  // namespace stepcast
