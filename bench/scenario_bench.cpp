@@ -10,8 +10,8 @@
 #include "stepcast/analyze/tail_causes.h"
 #include "stepcast/predict/replay.h"
 #include "stepcast/predict/scenario_sweep.h"
-#include "stepcast/predict/trace_prediction.h"
-#include "stepcast/trace/trace_set.h"
+#include "stepcast/retrace/trace_prediction.h"
+#include "stepcast/sources/trace_set.h"
 
 #include "replicated_program.h"
 

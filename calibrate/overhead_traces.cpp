@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "stepcast/trace/trace_set.h"
+#include "stepcast/sources/trace_set.h"
 
 namespace stepcast {
 namespace {

@@ -9,8 +9,8 @@
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/predict/dlrm_step.h"
 #include "stepcast/predict/replay.h"
-#include "stepcast/trace/trace_listing.h"
-#include "stepcast/trace/trace_set.h"
+#include "stepcast/sources/trace_listing.h"
+#include "stepcast/sources/trace_set.h"
 
 namespace stepcast {
 namespace {

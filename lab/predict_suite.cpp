@@ -11,12 +11,12 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/statistics.h"
-#include "stepcast/predict/host_prices.h"
-#include "stepcast/predict/recorded_prices.h"
 #include "stepcast/predict/replay.h"
 #include "stepcast/predict/untimed_program.h"
+#include "stepcast/retrace/host_prices.h"
+#include "stepcast/retrace/recorded_prices.h"
+#include "stepcast/sources/trace_set.h"
 #include "stepcast/trace/recorded_program.h"
-#include "stepcast/trace/trace_set.h"
 
 #include "lab/gpu_time_scores.h"
 #include "lab/recorded_job.h"

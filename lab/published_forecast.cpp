@@ -11,9 +11,9 @@
 #include "stepcast/platform/platform_choice.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/predict/step_model.h"
-#include "stepcast/predict/trace_prediction.h"
+#include "stepcast/retrace/trace_prediction.h"
+#include "stepcast/sources/trace_set.h"
 #include "stepcast/trace/readers.h"
-#include "stepcast/trace/trace_set.h"
 
 #include "lab/published_algorithm.h"
 #include "lab/published_composition.h"
@@ -68,9 +68,7 @@ Result<Forecast> forecast_of(const std::vector<UntimedRank>& ranks, const HostOv
     STEPCAST_ASSIGN(static_cast<ReplayScores&>(prediction),
                     score_replay(prediction.recorded, prediction.costs));
   }
-  double longest_us = 0;
-  for (const ReplayedRank& rank : prediction.ranks) longest_us = std::max(longest_us, rank.step.simulated_us);
-  const Microseconds longest{longest_us};
+  const Microseconds longest{prediction.longest_step_us()};
   prediction.step = {longest, longest, longest, EstimateSource::fitted};
   prediction.notes.emplace_back(
       "the published algorithm (Lin et al., TPDS 2024) by its own rules; it gives no band, loads no data and "
@@ -102,9 +100,8 @@ Result<Forecast> forecast_of_execution_traces(const TraceListing& listing,
 
 Result<Forecast> published_trace_forecast(const PublishedTraceRequest& request) {
   STEPCAST_ASSIGN(const TraceListing listing, list_traces(request.places));
-  if (listing.profiler.empty() && !listing.execution.empty())
-    return forecast_of_execution_traces(listing, request);
-  if (listing.is_chakra() || listing.is_pipeline()) {
+  if (listing.kind() == SourceKindId::execution) return forecast_of_execution_traces(listing, request);
+  if (listing.kind() != SourceKindId::profiler) {
     return Error{"the published algorithm reads operators of PyTorch"}
         .in_file(listing.files().front().string())
         .expected("profiler traces with the execution traces of the same ranks");

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "stepcast/base/result.h"
-#include "stepcast/predict/host_prices.h"
+#include "stepcast/retrace/host_prices.h"
+#include "stepcast/sources/trace_set.h"
 #include "stepcast/trace/recorded_program.h"
-#include "stepcast/trace/trace_set.h"
 
 namespace stepcast {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "stepcast/base/result.h"
-#include "stepcast/trace/recorded_steps.h"
+#include "stepcast/sources/recorded_steps.h"
 
 namespace stepcast {
 

@@ -11,8 +11,8 @@
 
 #include "stepcast/base/parallel.h"
 #include "stepcast/predict/replay.h"
+#include "stepcast/sources/trace_set.h"
 #include "stepcast/trace/recorded_program.h"
-#include "stepcast/trace/trace_set.h"
 
 #include "lab/inference_score.h"
 #include "lab/pipeline_score.h"

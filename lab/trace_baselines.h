@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "stepcast/predict/step_prices.h"
-#include "stepcast/trace/trace_set.h"
+#include "stepcast/sources/trace_set.h"
 
 #include "lab/recorded_job.h"
 

@@ -26,10 +26,10 @@
 #include "stepcast/report/log_report.h"
 #include "stepcast/report/operations_report.h"
 #include "stepcast/report/tables_report.h"
+#include "stepcast/sources/trace_set.h"
 #include "stepcast/trace/file_ranks.h"
 #include "stepcast/trace/profiled_operators.h"
 #include "stepcast/trace/readers.h"
-#include "stepcast/trace/trace_set.h"
 
 #include "progress.h"
 #include "verbs.h"

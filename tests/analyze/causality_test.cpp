@@ -14,8 +14,8 @@
 #include "stepcast/analyze/flat_program.h"
 #include "stepcast/analyze/task_times.h"
 #include "stepcast/simulate/engine.h"
+#include "stepcast/sources/trace_set.h"
 #include "stepcast/trace/recorded_program.h"
-#include "stepcast/trace/trace_set.h"
 
 #include "tests/support/data.h"
 #include "tests/support/paths.h"

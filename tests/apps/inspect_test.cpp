@@ -137,7 +137,7 @@ TEST_F(Inspect, ShowsTheRanksAskedForOfAFolder) {
   const auto three = inspect({folder, "--ranks", "3"});
   EXPECT_EQ(three.exit_code, 0) << three.err;
   EXPECT_THAT(three.out, HasSubstr("rank3.json\n"));
-  EXPECT_THAT(three.out, HasSubstr("notes.json: is no profiler or execution trace"));
+  EXPECT_THAT(three.out, HasSubstr("notes.json: is not a profiler or execution trace"));
   EXPECT_THAT(three.out, Not(HasSubstr("rank4.json")));
   const auto four = inspect({folder + "/gpu4_a.json", "--ranks", "4", "--ranks-from", "gpu{}_"});
   EXPECT_EQ(four.exit_code, 0) << four.err;

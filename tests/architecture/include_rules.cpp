@@ -22,11 +22,12 @@ constexpr std::array kRooms{
     Room{"trace", 3},     Room{"workload", 3},  Room{"cost", 3}, Room{"simulate", 3},  //
     Room{"describe", 4},                                                               //
     Room{"predict", 5},   Room{"logs", 5},                                             //
-    Room{"analyze", 6},   Room{"calibrate", 6}, Room{"plan", 6},                       //
-    Room{"sweep", 7},                                                                  //
-    Room{"report", 8},                                                                 //
-    Room{"api", 9},                                                                    //
-    Room{"lab", 10},                                                                   //
+    Room{"sources", 6},   Room{"retrace", 6},                                          //
+    Room{"analyze", 7},   Room{"calibrate", 7}, Room{"plan", 7},                       //
+    Room{"sweep", 8},                                                                  //
+    Room{"report", 9},                                                                 //
+    Room{"api", 10},                                                                   //
+    Room{"lab", 11},                                                                   //
 };
 
 // Rooms that are libraries of their own, at the top of the tree: the product's library includes none of them.

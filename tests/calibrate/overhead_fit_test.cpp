@@ -12,7 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "stepcast/platform/platform_file.h"
-#include "stepcast/trace/trace_set.h"
+#include "stepcast/sources/trace_set.h"
 
 #include "lab/published_overheads.h"
 #include "tests/support/data.h"

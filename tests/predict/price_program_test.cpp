@@ -15,7 +15,7 @@
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/predict/predicted_step.h"
 #include "stepcast/predict/step_program.h"
-#include "stepcast/trace/trace_set.h"
+#include "stepcast/sources/trace_set.h"
 
 #include "tests/predict/random_training.h"
 #include "tests/support/paths.h"

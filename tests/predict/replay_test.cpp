@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "stepcast/trace/trace_set.h"
+#include "stepcast/sources/trace_set.h"
 
 #include "tests/analyze/hand_made.h"
 #include "tests/support/data.h"

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "stepcast/predict/replay.h"
-#include "stepcast/trace/trace_set.h"
+#include "stepcast/sources/trace_set.h"
 
 #include "tests/support/paths.h"
 #include "tests/support/two_recorded_ranks.h"

@@ -9,9 +9,9 @@
 #include <gtest/gtest.h>
 
 #include "stepcast/platform/platform_file.h"
-#include "stepcast/predict/host_prices.h"
-#include "stepcast/predict/recorded_prices.h"
 #include "stepcast/predict/replay.h"
+#include "stepcast/retrace/host_prices.h"
+#include "stepcast/retrace/recorded_prices.h"
 #include "stepcast/trace/readers.h"
 
 #include "tests/support/trace_generator.h"

@@ -9,9 +9,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "stepcast/sources/trace_set.h"
 #include "stepcast/trace/readers.h"
 #include "stepcast/trace/recorded_program.h"
-#include "stepcast/trace/trace_set.h"
 
 #include "tests/support/fails_with.h"
 #include "tests/support/trace_builder.h"

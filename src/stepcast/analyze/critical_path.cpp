@@ -94,111 +94,125 @@ std::string step_class(const FlatProgram& flat, const PathStep& step) {
   return fmt::format("kernels: {}", to_string(info.kernel_class));
 }
 
+// Goes back from a moment to what bound it, and so on to the start of a rank.
+class PathWalk {
+ public:
+  PathWalk(const FlatProgram& flat, const TaskTimes& times, const Costs& costs,
+           std::span<const double> rank_start_us, const CriticalPathOptions& options)
+      : flat_(flat), times_(times), costs_(costs), rank_start_us_(rank_start_us), options_(options) {
+    if (!rank_start_us.empty())
+      first_start_us_ = *std::min_element(rank_start_us.begin(), rank_start_us.end());
+  }
+
+  CriticalPath walk() {
+    path_.time = {first_start_us_, first_start_us_};
+    find_end();
+    if (at_.task == kNoTask) return std::move(path_);  // a Program without tasks
+    path_.time.end_us = until_us_;
+    path_.last_rank = at_.rank_class;
+    // From the end of a task (`through` it), or from its start.
+    bool through = !(options_.to_task && options_.to_start);
+    while (true) {
+      const double start_us = through ? pass_task() : times_.at(at_.rank_class, at_.task).start_us;
+      const Binding binding =
+          binding_of(flat_, times_, costs_, at_.rank_class, at_.task, rank_start_us_[at_.rank_class.index()]);
+      pass_binding(binding, start_us);
+      if (binding.kind == Binding::Kind::rank_start || binding.source.task == kNoTask) {
+        if (until_us_ > first_start_us_ + kTimeToleranceUs)
+          add(PathStep::Kind::start_offset, {first_start_us_, until_us_});
+        break;
+      }
+      if (options_.from_us && until_us_ <= *options_.from_us) {
+        path_.time.start_us = std::max(first_start_us_, until_us_);
+        break;
+      }
+      through = binding.source.from_end;
+      at_.task = binding.source.task;
+    }
+    std::reverse(path_.steps.begin(), path_.steps.end());
+    return std::move(path_);
+  }
+
+ private:
+  void add(PathStep::Kind kind, Interval time, const EdgeInfo& edge = {}) {
+    path_.steps.push_back(
+        {.kind = kind, .rank_class = at_.rank_class, .task = at_.task, .edge = edge, .time = time});
+  }
+
+  // What the path leads to: the task that was asked for, else the last end of all or of one rank.
+  void find_end() {
+    until_us_ = -std::numeric_limits<double>::infinity();
+    for (std::size_t c = 0; c < flat_.class_count(); ++c) {
+      if (options_.to_rank && options_.to_rank->index() != c) continue;
+      if (options_.to_task) {
+        const Interval& target = times_.at(RankClassId{c}, *options_.to_task);
+        at_ = {RankClassId{c}, *options_.to_task};
+        until_us_ = options_.to_start ? target.start_us : target.end_us;
+        continue;
+      }
+      const std::span<const Interval> of_class = times_.of(RankClassId{c});
+      for (std::size_t t = 0; t < of_class.size(); ++t) {
+        if (of_class[t].end_us <= until_us_ + kTimeToleranceUs) continue;
+        until_us_ = of_class[t].end_us;
+        at_ = {RankClassId{c}, t};
+      }
+    }
+  }
+
+  // The task at hand, or of a collective the one that decided when it ran: from there the path goes on. When it began.
+  double pass_task() {
+    double begin_us = times_.at(at_.rank_class, at_.task).start_us;
+    Place arrived = at_;
+    if (const CollectiveId id = flat_.collective_of(at_.rank_class, at_.task); id.valid()) {
+      const Collective& collective = flat_.program().collectives()[id.index()];
+      const std::vector<CollectiveStretch> stretches = collective_stretches(flat_, times_, id);
+      std::size_t own = 0;
+      for (std::size_t m = 0; m < collective.members.size(); ++m) {
+        const CollectiveMember& member = collective.members[m];
+        if (member.rank_class == at_.rank_class && place_of(member).task == at_.task) own = m;
+      }
+      const std::size_t last = deciding_member(collective, stretches, own);
+      arrived = place_of(collective.members[last]);
+      begin_us = stretches[last].arrival_us;
+    }
+    add(PathStep::Kind::task, {begin_us, until_us_});
+    at_ = arrived;
+    return begin_us;
+  }
+
+  // What lies between the start of the task at hand and the end of what bound it.
+  void pass_binding(const Binding& binding, double start_us) {
+    if (start_us > binding.arrival_us + kTimeToleranceUs)
+      add(PathStep::Kind::unexplained, {binding.arrival_us, start_us});
+    until_us_ = std::min(start_us, binding.arrival_us);
+    if (binding.kind != Binding::Kind::edge || binding.source.delay_us <= 0) return;
+    add(PathStep::Kind::edge, {until_us_ - binding.source.delay_us, until_us_}, binding.source.info);
+    until_us_ -= binding.source.delay_us;
+  }
+
+  [[nodiscard]] Place place_of(const CollectiveMember& member) const {
+    return {
+        member.rank_class,
+        flat_.flat(
+            {.rank_class = member.rank_class, .rank = 0, .instance = member.instance, .task = member.task})};
+  }
+
+  const FlatProgram& flat_;
+  const TaskTimes& times_;
+  const Costs& costs_;
+  std::span<const double> rank_start_us_;
+  const CriticalPathOptions& options_;
+  double first_start_us_ = 0;
+  Place at_;
+  double until_us_ = 0;
+  CriticalPath path_;
+};
+
 }  // namespace
 
 CriticalPath critical_path(const FlatProgram& flat, const TaskTimes& times, const Costs& costs,
                            std::span<const double> rank_start_us, const CriticalPathOptions& options) {
-  const Program& program = flat.program();
-  CriticalPath path;
-  double first_start = std::numeric_limits<double>::infinity();
-  for (const double start : rank_start_us) first_start = std::min(first_start, start);
-  if (rank_start_us.empty()) first_start = 0;
-  path.time = {first_start, first_start};
-
-  Place at;
-  double until = -std::numeric_limits<double>::infinity();
-  for (std::size_t c = 0; c < flat.class_count(); ++c) {
-    if (options.to_rank && options.to_rank->index() != c) continue;
-    if (options.to_task) {
-      const Interval& target = times.at(RankClassId{c}, *options.to_task);
-      at = {RankClassId{c}, *options.to_task};
-      until = options.to_start ? target.start_us : target.end_us;
-      continue;
-    }
-    const std::span<const Interval> of_class = times.of(RankClassId{c});
-    for (std::size_t t = 0; t < of_class.size(); ++t) {
-      if (of_class[t].end_us > until + kTimeToleranceUs) {
-        until = of_class[t].end_us;
-        at = {RankClassId{c}, t};
-      }
-    }
-  }
-  if (at.task == kNoTask) return path;  // a Program without tasks
-  path.time.end_us = until;
-  path.last_rank = at.rank_class;
-
-  // From the end of a task (`through` it), or from its start, back to what bound it.
-  bool through = !(options.to_task && options.to_start);
-  while (true) {
-    double start = times.at(at.rank_class, at.task).start_us;
-    if (through) {
-      double begin = start;
-      Place arrived = at;
-      if (const CollectiveId id = flat.collective_of(at.rank_class, at.task); id.valid()) {
-        const Collective& collective = program.collectives()[id.index()];
-        const std::vector<CollectiveStretch> stretches = collective_stretches(flat, times, id);
-        std::size_t own = 0;
-        for (std::size_t m = 0; m < collective.members.size(); ++m) {
-          const CollectiveMember& member = collective.members[m];
-          if (member.rank_class != at.rank_class) continue;
-          const TaskRef ref{
-              .rank_class = member.rank_class, .rank = 0, .instance = member.instance, .task = member.task};
-          if (flat.flat(ref) == at.task) own = m;
-        }
-        const std::size_t last = deciding_member(collective, stretches, own);
-        const CollectiveMember& member = collective.members[last];
-        arrived = {member.rank_class, flat.flat({.rank_class = member.rank_class,
-                                                 .rank = 0,
-                                                 .instance = member.instance,
-                                                 .task = member.task})};
-        begin = stretches[last].arrival_us;
-      }
-      path.steps.push_back({.kind = PathStep::Kind::task,
-                            .rank_class = at.rank_class,
-                            .task = at.task,
-                            .edge = {},
-                            .time = {begin, until}});
-      at = arrived;
-      start = begin;
-    }
-    const Binding binding =
-        binding_of(flat, times, costs, at.rank_class, at.task, rank_start_us[at.rank_class.index()]);
-    if (start > binding.arrival_us + kTimeToleranceUs) {
-      path.steps.push_back({.kind = PathStep::Kind::unexplained,
-                            .rank_class = at.rank_class,
-                            .task = at.task,
-                            .edge = {},
-                            .time = {binding.arrival_us, start}});
-    }
-    until = std::min(start, binding.arrival_us);
-    const bool at_rank_start = binding.kind == Binding::Kind::rank_start || binding.source.task == kNoTask;
-    if (binding.kind == Binding::Kind::edge && binding.source.delay_us > 0) {
-      path.steps.push_back({.kind = PathStep::Kind::edge,
-                            .rank_class = at.rank_class,
-                            .task = at.task,
-                            .edge = binding.source.info,
-                            .time = {until - binding.source.delay_us, until}});
-      until -= binding.source.delay_us;
-    }
-    if (at_rank_start) {
-      if (until > first_start + kTimeToleranceUs) {
-        path.steps.push_back({.kind = PathStep::Kind::start_offset,
-                              .rank_class = at.rank_class,
-                              .task = at.task,
-                              .edge = {},
-                              .time = {first_start, until}});
-      }
-      break;
-    }
-    if (options.from_us && until <= *options.from_us) {
-      path.time.start_us = std::max(first_start, until);
-      break;
-    }
-    through = binding.source.from_end;
-    at.task = binding.source.task;
-  }
-  std::reverse(path.steps.begin(), path.steps.end());
-  return path;
+  return PathWalk{flat, times, costs, rank_start_us, options}.walk();
 }
 
 std::vector<PathShare> path_by_class(const FlatProgram& flat, const CriticalPath& path) {

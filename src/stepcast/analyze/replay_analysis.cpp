@@ -115,62 +115,88 @@ Result<ReplayTimes> replay_times(const Replay& replay) {
                      .measured = std::move(measured)};
 }
 
-Result<ReplayAnalysis> analyze_replay(const TraceSet& traces, const Replay& replay, const ReplayTimes& times,
-                                      const ReplayAnalysisOptions& options) {
-  const RecordedProgram& recorded = replay.recorded;
-  std::vector<Interval> simulated_steps, measured_steps;
-  for (const ReplayedRank& rank : replay.ranks) simulated_steps.push_back(rank.simulated_step);
-  for (const RecordedStepFacts& facts : recorded.facts) measured_steps.push_back(facts.step_us);
+namespace {
 
-  ReplayAnalysis analysis;
-  analysis.inputs = inputs_of(replay.recorded);
+// What the simulated and the measured forecast say alike of the question.
+Forecast asked_of(const TraceSet& traces, const Replay& replay, const ReplayAnalysisOptions& options) {
+  const RecordedProgram& recorded = replay.recorded;
   Forecast asked;
-  asked.kind = "replay";
   asked.traces = traces.name;
-  if (!recorded.facts.empty() && recorded.facts.front().step_number >= 0) {
+  if (!recorded.facts.empty() && recorded.facts.front().step_number >= 0)
     asked.step = recorded.facts.front().step_number;
-  }
-  for (const ReplayInput& input : analysis.inputs) {
-    if (input.device && !asked.gpu) asked.gpu = input.device;
+  for (const RecordedFileFacts& file : recorded.files) {
+    if (!file.device.empty() && !asked.gpu) asked.gpu = file.device;
   }
   asked.throughput.samples_per_step = options.samples_per_step;
   asked.throughput.tokens_per_step = options.tokens_per_step;
-  Forecast as_measured = asked;
-  as_measured.kind = "measurement";
-  asked.notes = traces.notes;
-  asked.notes.insert(asked.notes.end(), recorded.notes.begin(), recorded.notes.end());
-  asked.coverage.measured = as_measured.coverage.measured = 1;
+  asked.coverage.measured = 1;
+  return asked;
+}
 
+// Both forecasts: of the simulated and of the measured step.
+void add_forecasts(const TraceSet& traces, const Replay& replay, const ReplayTimes& times,
+                   std::span<const Interval> simulated_steps, const ReplayAnalysisOptions& options,
+                   ReplayAnalysis& analysis) {
+  const RecordedProgram& recorded = replay.recorded;
+  std::vector<Interval> measured_steps;
+  for (const RecordedStepFacts& facts : recorded.facts) measured_steps.push_back(facts.step_us);
+  Forecast simulated = asked_of(traces, replay, options), measured = simulated;
+  simulated.kind = "replay";
+  simulated.notes = traces.notes;
+  simulated.notes.insert(simulated.notes.end(), recorded.notes.begin(), recorded.notes.end());
+  measured.kind = "measurement";
+  const auto forecast = [&](const TaskTimes& of, std::span<const Interval> steps, Forecast asked) {
+    return make_forecast({.flat = times.flat,
+                          .costs = times.costs,
+                          .times = of,
+                          .windows = steps,
+                          .rank_start_us = recorded.start_offset_us,
+                          .path = to_end_of_step(recorded, times.flat, steps)},
+                         std::move(asked), options.forecast);
+  };
+  analysis.simulated = forecast(times.simulated, simulated_steps, std::move(simulated));
+  analysis.measured = forecast(times.measured, measured_steps, std::move(measured));
+}
+
+// Who and what the simulated step waited for, and what was achieved.
+void add_causes(const RecordedProgram& recorded, const ReplayTimes& times, std::span<const Interval> steps,
+                const Platform* platform, ReplayAnalysis& analysis) {
   const std::span<const double> starts = recorded.start_offset_us;
-  analysis.simulated = make_forecast({.flat = times.flat,
-                                      .costs = times.costs,
-                                      .times = times.simulated,
-                                      .windows = simulated_steps,
-                                      .rank_start_us = starts,
-                                      .path = to_end_of_step(recorded, times.flat, simulated_steps)},
-                                     std::move(asked), options.forecast);
-  analysis.measured = make_forecast({.flat = times.flat,
-                                     .costs = times.costs,
-                                     .times = times.measured,
-                                     .windows = measured_steps,
-                                     .rank_start_us = starts,
-                                     .path = to_end_of_step(recorded, times.flat, measured_steps)},
-                                    std::move(as_measured), options.forecast);
   analysis.culprits = find_culprits({.flat = times.flat,
                                      .times = times.simulated,
                                      .costs = times.costs,
-                                     .windows = simulated_steps,
+                                     .windows = steps,
                                      .rank_start_us = starts});
   analysis.operators =
-      compare_operators(operator_times(times.flat, times.simulated, simulated_steps), kOperatorsCompared);
-  analysis.awaited = awaited_operators(times.flat, times.simulated, times.costs, simulated_steps, starts);
-  analysis.groups = traffic_by_group(analysis.simulated, options.platform);
-  std::vector<GroupTraffic> absent =
-      traffic_of_absent_ranks(times.flat, times.simulated, simulated_steps, options.platform);
+      compare_operators(operator_times(times.flat, times.simulated, steps), kOperatorsCompared);
+  analysis.awaited = awaited_operators(times.flat, times.simulated, times.costs, steps, starts);
+  analysis.groups = traffic_by_group(analysis.simulated, platform);
+  std::vector<GroupTraffic> absent = traffic_of_absent_ranks(times.flat, times.simulated, steps, platform);
   std::move(absent.begin(), absent.end(), std::back_inserter(analysis.groups));
-  analysis.rates =
-      achieved_rates(times.flat, times.simulated, simulated_steps, analysis.simulated, options.platform);
-  if (options.platform != nullptr) analysis.platform = options.platform->name;
+  analysis.rates = achieved_rates(times.flat, times.simulated, steps, analysis.simulated, platform);
+  if (platform != nullptr) analysis.platform = platform->name;
+}
+
+void add_baseline(const RecordedProgram& recorded, const Costs& costs, ReplayAnalysis& analysis) {
+  const StreamBaseline baseline = stream_baseline(recorded.program, costs);
+  analysis.baseline_ms = baseline.time_us * 1e-3;
+  if (!baseline.rank_class.valid()) return;
+  analysis.baseline_class = baseline.rank_class.index();
+  const std::vector<Lane>& lanes = recorded.program.rank_class(baseline.rank_class).lanes;
+  if (baseline.lane < lanes.size()) analysis.baseline_stream = lanes[baseline.lane].name;
+}
+
+}  // namespace
+
+Result<ReplayAnalysis> analyze_replay(const TraceSet& traces, const Replay& replay, const ReplayTimes& times,
+                                      const ReplayAnalysisOptions& options) {
+  const RecordedProgram& recorded = replay.recorded;
+  std::vector<Interval> steps;
+  for (const ReplayedRank& rank : replay.ranks) steps.push_back(rank.simulated_step);
+  ReplayAnalysis analysis;
+  analysis.inputs = inputs_of(recorded);
+  add_forecasts(traces, replay, times, steps, options, analysis);
+  add_causes(recorded, times, steps, options.platform, analysis);
   analysis.ranks = replay.ranks;
   analysis.facts = recorded.facts;
   analysis.warning = warning_of(replay);
@@ -186,13 +212,7 @@ Result<ReplayAnalysis> analyze_replay(const TraceSet& traces, const Replay& repl
                                   .fallback = constant.fallback});
   }
   add_waits(replay, times, analysis);
-  const StreamBaseline baseline = stream_baseline(recorded.program, times.costs);
-  analysis.baseline_ms = baseline.time_us * 1e-3;
-  if (baseline.rank_class.valid()) {
-    analysis.baseline_class = baseline.rank_class.index();
-    const std::vector<Lane>& lanes = recorded.program.rank_class(baseline.rank_class).lanes;
-    if (baseline.lane < lanes.size()) analysis.baseline_stream = lanes[baseline.lane].name;
-  }
+  add_baseline(recorded, times.costs, analysis);
   return analysis;
 }
 

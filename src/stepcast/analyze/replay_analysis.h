@@ -18,7 +18,7 @@
 #include "stepcast/analyze/operator_times.h"
 #include "stepcast/base/result.h"
 #include "stepcast/predict/replay.h"
-#include "stepcast/trace/trace_set.h"
+#include "stepcast/sources/trace_set.h"
 
 namespace stepcast {
 

@@ -6,8 +6,9 @@
 #include <vector>
 
 #include "stepcast/analyze/sensitivity.h"
-#include "stepcast/predict/host_prices.h"
 #include "stepcast/predict/price_program.h"
+#include "stepcast/retrace/host_prices.h"
+#include "stepcast/retrace/prediction_band.h"
 
 namespace stepcast {
 namespace {
@@ -53,15 +54,10 @@ Result<Sensitivity> trace_sensitivity(const TracePrediction& prediction,
         {.rank_class = RankClassId{c}, .rank = 0, .instance = InstanceId{0}, .task = facts.step_end_task});
     path.to_start = facts.step_ends_at_start;
   }
-  const Platform* machine = options.platform != nullptr ? options.platform : options.recorded_on;
+  const Platform* machine = options.machine();
   const auto ranks = static_cast<std::int64_t>(std::max<std::uint64_t>(1, recorded.program.rank_count()));
   const std::int64_t in_node = machine != nullptr ? machine->node.gpus_per_node : ranks;
-  const auto longest_step = [](const ReplayScores& scores) {
-    double us = 0;
-    for (const ReplayedRank& rank : scores.ranks) us = std::max(us, rank.step.simulated_us);
-    return us;
-  };
-  const RepeatedStep repeated = repeated_step(recorded, prediction.costs, longest_step(prediction));
+  const RepeatedStep repeated = repeated_step(recorded, prediction.costs, prediction.longest_step_us());
   return sensitivity({.flat = flat,
                       .costs = prediction.costs,
                       .times = times,
@@ -69,7 +65,7 @@ Result<Sensitivity> trace_sensitivity(const TracePrediction& prediction,
                       .path = path,
                       .step_us = [&](const Costs& costs) -> Result<double> {
                         STEPCAST_ASSIGN(const ReplayScores scores, score_replay(recorded, costs));
-                        return repeated_step(recorded, costs, longest_step(scores)).us;
+                        return repeated_step(recorded, costs, scores.longest_step_us()).us;
                       },
                       .crosses_nodes = crossing(place_recorded_groups(recorded.program, in_node)),
                       .is_host_delay = [&](const EdgeInfo& edge) { return is_host_delay(recorded, edge); },

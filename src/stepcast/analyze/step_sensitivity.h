@@ -6,7 +6,7 @@
 #include "stepcast/analyze/task_times.h"
 #include "stepcast/base/result.h"
 #include "stepcast/predict/predicted_step.h"
-#include "stepcast/predict/trace_prediction.h"
+#include "stepcast/retrace/trace_prediction.h"
 
 namespace stepcast {
 

@@ -9,8 +9,8 @@
 
 #include "stepcast/analyze/step_series.h"
 #include "stepcast/analyze/tail_causes.h"
+#include "stepcast/base/error_text.h"
 #include "stepcast/base/parallel.h"
-#include "stepcast/trace/trace_set.h"
 
 namespace stepcast {
 namespace {

@@ -8,7 +8,7 @@
 #include "stepcast/analyze/forecast.h"
 #include "stepcast/analyze/make_forecast.h"
 #include "stepcast/analyze/task_times.h"
-#include "stepcast/predict/trace_prediction.h"
+#include "stepcast/retrace/trace_prediction.h"
 
 namespace stepcast {
 

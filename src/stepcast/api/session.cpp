@@ -20,10 +20,10 @@
 #include "stepcast/platform/platform_choice.h"
 #include "stepcast/predict/predicted_step.h"
 #include "stepcast/predict/step_model.h"
-#include "stepcast/predict/trace_prediction.h"
 #include "stepcast/predict/what_if.h"
 #include "stepcast/report/chakra_export.h"
 #include "stepcast/report/perfetto.h"
+#include "stepcast/retrace/trace_prediction.h"
 #include "stepcast/trace/readers.h"
 #include "stepcast/workload/memory.h"
 

@@ -128,6 +128,12 @@ bool CollectiveWait::agrees() const {
   return std::abs(simulated_us - recorded_us) <= 0.05 * recorded_us + 20.0;
 }
 
+double ReplayScores::longest_step_us() const {
+  double us = 0;
+  for (const ReplayedRank& rank : ranks) us = std::max(us, rank.step.simulated_us);
+  return us;
+}
+
 std::vector<bool> left_over_tasks(const Block& block) {
   std::vector<bool> left_over(block.task_count(), false);
   for (std::size_t t = 0; t < block.task_count(); ++t) {

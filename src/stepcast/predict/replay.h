@@ -86,6 +86,9 @@ struct ReplayScores {
   TimePair global_window;           // earliest step start to the last end of a step or its GPU work
   ErrorSpread kernel_start;         // of all ranks
   std::vector<CollectiveWait> collective_waits;  // collectives of two ranks and more
+
+  // "The step" of a job: the longest of all ranks, each from its own begin to its own end.
+  [[nodiscard]] double longest_step_us() const;
 };
 // Under changed costs or start offsets too.
 [[nodiscard]] Result<ReplayScores> score_replay(const RecordedProgram& recorded, const Costs& costs);

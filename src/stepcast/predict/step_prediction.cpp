@@ -45,16 +45,16 @@ std::optional<double> StepPrediction::hardware_flops_utilization() const {
   return flops_per_second_per_gpu() / peak->value() * hardware_flops / model_flops;
 }
 
-StepPrediction step_prediction(const PricedStep& step, const StepTimes& times, const Layout& layout,
-                               StepPricer& prices) {
-  StepPrediction result;
-  result.times = times;
-  const std::uint32_t critical = result.times.critical_stage;
-  const StageTimes& stage = result.times.stages[critical];
+namespace {
 
-  // What the critical stage computes.
+// What the stage that sets the pace computes, and the products of the whole model.
+struct Computed {
   PricedList passes;
-  double model_flops = 0, all_flops = 0;
+  double model_flops = 0, all_flops = 0;  // per rank of every stage
+};
+
+Computed computed(const PricedStep& step, const Layout& layout, std::uint32_t critical) {
+  Computed out;
   const double micro_batches = step.work.micro_batches;
   const double slowed_micro_batches = micro_batches * step.slowest_gpu_factor;
   for (std::size_t c = 0; c < step.work.chunks.size(); ++c) {
@@ -65,23 +65,28 @@ StepPrediction step_prediction(const PricedStep& step, const StepTimes& times, c
       forward_flops += forward.flops * count;
       flops += (forward.flops + backward.flops) * count;
       if (!is_critical) return;
-      passes += forward.times(count * slowed_micro_batches);
-      passes += backward.times(count * slowed_micro_batches);
+      out.passes += forward.times(count * slowed_micro_batches);
+      out.passes += backward.times(count * slowed_micro_batches);
     };
     if (chunk.has_embedding) add(step.embedding.forward, step.embedding.backward, 1);
     for (const ChunkWork::Run& run : chunk.runs) {
       const PricedStep::Layer& layer = step.layers[run.kind];
       add(layer.forward, layer.backward, run.count);
       flops += layer.held_back.flops * run.count;
-      if (is_critical) passes += layer.held_back.times(run.count * slowed_micro_batches);
+      if (is_critical) out.passes += layer.held_back.times(run.count * slowed_micro_batches);
     }
     if (chunk.has_head) add(step.head.forward, step.head.backward, 1);
     // Attention's backward has 5/2 of its forward's products as run, but 2 as the model defines it. Frozen weights
     // have no gradients.
-    model_flops += (layout.layer.frozen_base ? 2 : 3) * forward_flops * micro_batches;
-    all_flops += flops * micro_batches;
+    out.model_flops += (layout.layer.frozen_base ? 2 : 3) * forward_flops * micro_batches;
+    out.all_flops += flops * micro_batches;
   }
-  StepShares& shares = result.shares;
+  return out;
+}
+
+StepShares shares_of(const PricedStep& step, const PricedList& passes, const StepTimes& times,
+                     const StageTimes& stage) {
+  StepShares shares;
   shares.class_us = passes.class_us;
   shares.exposed_us = passes.exposed_us;
   shares.host_us = passes.host_us;
@@ -92,33 +97,33 @@ StepPrediction step_prediction(const PricedStep& step, const StepTimes& times, c
   group(GroupKind::pipeline) += stage.boundary_us;
   shares.optimizer_us = stage.optimizer_us;
   shares.fixed_us = step.schedule.fixed_us;
-  shares.bubble_us = result.times.step_us - shares.fixed_us - stage.end_us + stage.idle_us;
+  shares.bubble_us = times.step_us - shares.fixed_us - stage.end_us + stage.idle_us;
   if (step.work.stages == 1) {
     // Nothing to wait for but the transfers counted above.
     shares.bubble_us = std::max(0.0, shares.bubble_us);
   }
+  return shares;
+}
 
-  // The band: what the parts say, all erring together, and what the structure leaves out.
+// The band: what the parts say, all erring together, and what the structure leaves out.
+Estimate with_band(const PricedStep& step, const PricedList& passes, const StepPrediction& result,
+                   StepPricer& prices) {
   const double time = result.times.step_us;
   const double low = passes.time_us > 0 ? 1 - passes.low_us / passes.time_us : 0;
   const double high = passes.time_us > 0 ? passes.high_us / passes.time_us - 1 : 0;
   const StepAssumptions& assume = prices.assumptions();
-  double known = 0;
-  for (const double us : passes.source_us) known += us;
-  for (std::size_t i = 0; i < 4; ++i) {
-    result.source_shares[i] = known > 0 ? passes.source_us[i] / known : 0;
-  }
-  // Errors of many kernels cancel in part, unless nobody measured kernels of the device: those are one error.
+  const auto share = [&](EstimateSource source) {
+    return result.source_shares[static_cast<std::size_t>(source)];
+  };
+  const auto us_of = [&](KernelClass of) { return result.shares.class_us[static_cast<std::size_t>(of)]; };
+  // Errors of many kernels cancel in part, unless no kernels of the device were measured: those are one error.
   // What rests on assumptions may be off as a whole, and so may the clock of all matrix work.
-  const double unmeasured = result.source_shares[static_cast<std::size_t>(EstimateSource::analytic)] +
-                            result.source_shares[static_cast<std::size_t>(EstimateSource::assumed)];
+  const double unmeasured = share(EstimateSource::analytic) + share(EstimateSource::assumed);
   const double correlated = kCorrelatedShare + (1 - kCorrelatedShare) * unmeasured;
-  const double matrix_us = shares.class_us[static_cast<std::size_t>(KernelClass::gemm)] +
-                           shares.class_us[static_cast<std::size_t>(KernelClass::attention)];
+  const double matrix_us = us_of(KernelClass::gemm) + us_of(KernelClass::attention);
   const double clock = time > 0 ? prices.kernels().clock_band() * matrix_us / time : 0;
-  const double guessed =
-      assume.structure_assumed * result.source_shares[static_cast<std::size_t>(EstimateSource::assumed)] +
-      (prices.kernels().clock_is_assumed() ? assume.structure_assumed : 0);
+  const double guessed = assume.structure_assumed * share(EstimateSource::assumed) +
+                         (prices.kernels().clock_is_assumed() ? assume.structure_assumed : 0);
   const bool experts = std::any_of(step.work.chunks.begin(), step.work.chunks.end(),
                                    [](const ChunkWork& chunk) { return chunk.expert_parameters > 0; });
   const double structure_low = std::hypot(assume.structure_low, experts ? kExpertsFast : 0);
@@ -128,9 +133,24 @@ StepPrediction step_prediction(const PricedStep& step, const StepTimes& times, c
   const double up = std::hypot(std::hypot(correlated * high, clock), structure_high,
                                std::hypot(kSlowSideOfAssumed * guessed, unknown_device));
   EstimateSource source = EstimateSource::fitted;
-  if (result.source_shares[2] > 0.5) source = EstimateSource::analytic;
-  if (result.source_shares[3] > 0.5) source = EstimateSource::assumed;
-  result.step = {Microseconds{time}, Microseconds{time * (1 - down)}, Microseconds{time * (1 + up)}, source};
+  if (share(EstimateSource::analytic) > 0.5) source = EstimateSource::analytic;
+  if (share(EstimateSource::assumed) > 0.5) source = EstimateSource::assumed;
+  return {Microseconds{time}, Microseconds{time * (1 - down)}, Microseconds{time * (1 + up)}, source};
+}
+
+}  // namespace
+
+StepPrediction step_prediction(const PricedStep& step, const StepTimes& times, const Layout& layout,
+                               StepPricer& prices) {
+  StepPrediction result;
+  result.times = times;
+  const std::uint32_t critical = result.times.critical_stage;
+  const auto [passes, model_flops, all_flops] = computed(step, layout, critical);
+  result.shares = shares_of(step, passes, result.times, result.times.stages[critical]);
+  const double known = std::accumulate(passes.source_us.begin(), passes.source_us.end(), 0.0);
+  for (std::size_t i = 0; i < result.source_shares.size(); ++i)
+    result.source_shares[i] = known > 0 ? passes.source_us[i] / known : 0;
+  result.step = with_band(step, passes, result, prices);
   result.n_gpus = layout.world_size();
   result.tokens_per_step =
       static_cast<double>(layout.batch.global_batch_sequences * layout.batch.seq_len_tokens);

@@ -57,7 +57,7 @@ class Exporter {
   }
 
   // `k`: which rank of the class, where ranks are known one by one.
-  OperationGraph graph(RankClassId c, double start_us, std::size_t k = 0) {
+  OperationGraph graph(RankClassId c, std::span<const RankStep> steps, std::size_t k = 0) {
     OperationGraph graph;
     const RankClass& rank_class = program_.rank_class(c);
     graph.rank =
@@ -69,7 +69,12 @@ class Exporter {
     begin.name = graph.names.intern("begin of the step");
     begin.on_cpu = true;
     begin.lane = static_cast<std::int64_t>(rank_class.lanes.size());
-    begin.duration_us = start_us;
+    if (c.index() < steps.size()) {
+      begin.duration_us = steps[c.index()].begin_us;
+      if (steps[c.index()].facts) mark(c, *steps[c.index()].facts, graph);
+    } else {
+      begin.duration_us = 0;
+    }
     graph.nodes.push_back(begin);
     for (std::size_t t = 0; t < flat_.task_count(c); ++t) add(c, t, graph);
     return graph;
@@ -77,6 +82,17 @@ class Exporter {
   [[nodiscard]] const Communicators& communicators() const { return communicators_; }
 
  private:
+  void mark(RankClassId c, const RecordedStepFacts& facts, OperationGraph& graph) {
+    if (!facts.step_end_task.valid()) return;
+    const std::size_t end =
+        flat_.flat({.rank_class = c, .rank = 0, .instance = InstanceId{0}, .task = facts.step_end_task});
+    graph.step = StepMark{.number = facts.step_number,
+                          .start_us = facts.step_us.start_us,
+                          .begin_node = kBegin,
+                          .end_node = node_of(end),
+                          .ends_at_start = facts.step_ends_at_start};
+  }
+
   void add(RankClassId c, std::size_t t, OperationGraph& graph) {
     const TaskInfo& info = flat_.info(c, t);
     GraphNode node;
@@ -199,12 +215,19 @@ class Exporter {
 
 }  // namespace
 
+std::vector<RankStep> steps_of(const RecordedProgram& recorded) {
+  std::vector<RankStep> steps;
+  for (std::size_t c = 0; c < recorded.facts.size(); ++c)
+    steps.push_back({recorded.start_offset_us[c], recorded.facts[c]});
+  return steps;
+}
+
 std::vector<OperationGraph> operation_graphs(const FlatProgram& flat, const Costs& costs,
-                                             std::span<const double> start_offset_us) {
+                                             std::span<const RankStep> steps) {
   Exporter exporter{flat, costs};
   std::vector<OperationGraph> graphs;
   for (std::size_t c = 0; c < flat.class_count(); ++c)
-    graphs.push_back(exporter.graph(RankClassId{c}, c < start_offset_us.size() ? start_offset_us[c] : 0));
+    graphs.push_back(exporter.graph(RankClassId{c}, steps));
   return graphs;
 }
 
@@ -272,8 +295,7 @@ Status refuse_other_traces(const std::filesystem::path& folder,
 
 Result<std::vector<std::filesystem::path>> write_chakra_per_rank(
     const std::filesystem::path& folder, const FlatProgram& flat, const Costs& costs,
-    std::span<const double> start_offset_us, const RankTable& ranks,
-    std::span<const std::filesystem::path> inputs) {
+    std::span<const RankStep> steps, const RankTable& ranks, std::span<const std::filesystem::path> inputs) {
   STEPCAST_TRY(make_folder(folder));
   // Where anything cannot be written, nothing is.
   std::vector<OutputFile> outputs;
@@ -291,9 +313,8 @@ Result<std::vector<std::filesystem::path>> write_chakra_per_rank(
   Exporter exporter{flat, costs, &ranks};
   auto output = outputs.begin();
   for (std::size_t c = 0; c < flat.class_count(); ++c) {
-    const double start_us = c < start_offset_us.size() ? start_offset_us[c] : 0;
     for (std::size_t k = 0; k < ranks.of_class[c].size(); ++k)
-      STEPCAST_TRY((output++)->write(chakra_text(exporter.graph(RankClassId{c}, start_us, k))));
+      STEPCAST_TRY((output++)->write(chakra_text(exporter.graph(RankClassId{c}, steps, k))));
   }
   STEPCAST_TRY(output->write(exporter.communicators().json()));
   return written;

@@ -169,51 +169,9 @@ class GraphBuilder {
     if (graph_.nodes.empty()) {
       return Error::at(graph_.file, "the nodes").found("none").expected("operations of a rank");
     }
+    STEPCAST_TRY(resolve_mark());
     std::vector<std::pair<std::uint32_t, double>> found;  // with their delays
-    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
-      found.clear();
-      const Links& links = links_[n];
-      const bool delayed = links.end_delay > links.first_delay;
-      const std::size_t n_data = links.first_control - links.first;
-      if (delayed && links.end_delay - links.first_delay != n_data) {
-        return Error::at(graph_.file, fmt::format("node {}, delay_nanos", graph_.nodes[n].id))
-            .found(fmt::format("{} numbers", links.end_delay - links.first_delay))
-            .expected(fmt::format("one for each of {} data dependencies", n_data));
-      }
-      const auto resolve = [&](std::uint64_t id, double delay_us) {
-        const auto node = position_.find(id);
-        if (node == position_.end()) {
-          ++graph_.dangling;
-        } else {
-          found.emplace_back(node->second, delay_us);
-        }
-      };
-      for (std::size_t i = links.first; i < links.first_control; ++i) {
-        const std::size_t delay = links.first_delay + (i - links.first);
-        resolve(ids_[i], delayed ? static_cast<double>(static_cast<std::int64_t>(delays_[delay])) * 1e-3 : 0);
-      }
-      for (std::size_t i = links.first_control; i < links.end; ++i) {
-        if (from_pytorch_) {
-          ++graph_.callers;
-        } else {
-          resolve(ids_[i], 0);
-        }
-      }
-      // Of several on one node, the one that lasts longest.
-      std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
-        return a.first != b.first ? a.first < b.first : a.second > b.second;
-      });
-      const auto same = [](const auto& a, const auto& b) { return a.first == b.first; };
-      found.erase(std::unique(found.begin(), found.end(), same), found.end());
-      // A converter leaves out times that round to nothing.
-      if (from_pytorch_ && graph_.nodes[n].duration_us < 0) graph_.nodes[n].duration_us = 0;
-      graph_.nodes[n].first_dependency = graph_.dependencies.size();
-      for (const auto& [dependency, delay_us] : found) {
-        graph_.dependencies.push_back(dependency);
-        if (!delays_.empty()) graph_.delays_us.push_back(delay_us);
-      }
-      graph_.nodes[n].end_dependency = graph_.dependencies.size();
-    }
+    for (std::size_t n = 0; n < graph_.nodes.size(); ++n) STEPCAST_TRY(link(n, found));
     return std::move(graph_);
   }
 
@@ -222,6 +180,53 @@ class GraphBuilder {
     std::size_t first = 0, first_control = 0, end = 0;  // in ids_
     std::size_t first_delay = 0, end_delay = 0;         // in delays_
   };
+
+  // The dependencies of a node, once all nodes are known.
+  Status link(std::size_t n, std::vector<std::pair<std::uint32_t, double>>& found) {
+    found.clear();
+    const Links& links = links_[n];
+    const bool delayed = links.end_delay > links.first_delay;
+    const std::size_t n_data = links.first_control - links.first;
+    if (delayed && links.end_delay - links.first_delay != n_data) {
+      return Error::at(graph_.file, fmt::format("node {}, delay_nanos", graph_.nodes[n].id))
+          .found(fmt::format("{} numbers", links.end_delay - links.first_delay))
+          .expected(fmt::format("one for each of {} data dependencies", n_data));
+    }
+    const auto resolve = [&](std::uint64_t id, double delay_us) {
+      const auto node = position_.find(id);
+      if (node == position_.end()) {
+        ++graph_.dangling;
+      } else {
+        found.emplace_back(node->second, delay_us);
+      }
+    };
+    for (std::size_t i = links.first; i < links.first_control; ++i) {
+      const std::size_t delay = links.first_delay + (i - links.first);
+      resolve(ids_[i], delayed ? static_cast<double>(static_cast<std::int64_t>(delays_[delay])) * 1e-3 : 0);
+    }
+    for (std::size_t i = links.first_control; i < links.end; ++i) {
+      if (from_pytorch_) {
+        ++graph_.callers;
+      } else {
+        resolve(ids_[i], 0);
+      }
+    }
+    // Of several on one node, the one that lasts longest.
+    std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
+      return a.first != b.first ? a.first < b.first : a.second > b.second;
+    });
+    const auto same = [](const auto& a, const auto& b) { return a.first == b.first; };
+    found.erase(std::unique(found.begin(), found.end(), same), found.end());
+    // A converter leaves out times that round to nothing.
+    if (from_pytorch_ && graph_.nodes[n].duration_us < 0) graph_.nodes[n].duration_us = 0;
+    graph_.nodes[n].first_dependency = graph_.dependencies.size();
+    for (const auto& [dependency, delay_us] : found) {
+      graph_.dependencies.push_back(dependency);
+      if (!delays_.empty()) graph_.delays_us.push_back(delay_us);
+    }
+    graph_.nodes[n].end_dependency = graph_.dependencies.size();
+    return Ok{};
+  }
 
   [[nodiscard]] Error damaged(std::string_view what) const {
     return Error::at(graph_.file, fmt::format("message {}", messages_))
@@ -249,7 +254,39 @@ class GraphBuilder {
           attribute.integer <= kHighestRank) {
         graph_.rank = static_cast<std::int32_t>(attribute.integer);
       }
+      take_mark(attribute);
     }
+    return Ok{};
+  }
+
+  // What our own exports say of the step (chakra_writer.h).
+  void take_mark(const Attribute& attribute) {
+    if (!attribute.has_number) return;
+    if (attribute.name == "step_number") mark_.number = attribute.integer;
+    if (attribute.name == "step_start_nanos") mark_.start_us = static_cast<double>(attribute.integer) * 1e-3;
+    if (attribute.name == "step_ends_at_start") mark_.ends_at_start = attribute.integer != 0;
+    if (attribute.name == "rank_begin_node") begin_id_ = static_cast<std::uint64_t>(attribute.integer);
+    if (attribute.name == "step_end_node") end_id_ = static_cast<std::uint64_t>(attribute.integer);
+  }
+
+  Status resolve_mark() {
+    if (!begin_id_ && !end_id_) return Ok{};
+    const auto begin = position_.find(begin_id_.value_or(0)), end = position_.find(end_id_.value_or(0));
+    const bool in_time =
+        mark_.number >= -1 && std::abs(mark_.start_us) <= static_cast<double>(kLongestTimeUs);
+    const bool found = begin != position_.end() && end != position_.end() && begin != end;
+    const bool begins = found && graph_.nodes[begin->second].on_cpu &&
+                        links_[begin->second].first == links_[begin->second].end;
+    if (!begins || !in_time) {
+      return Error::at(graph_.file, "metadata, the marks of the step")
+          .found("a node that is not in the file, or that waits for others, or a time beyond thirty years")
+          .expected(
+              "rank_begin_node, step_end_node and step_start_nanos as `stepcast predict --chakra` writes "
+              "them");
+    }
+    graph_.step = mark_;
+    graph_.step->begin_node = begin->second;
+    graph_.step->end_node = end->second;
     return Ok{};
   }
 
@@ -397,6 +434,8 @@ class GraphBuilder {
   static constexpr std::int64_t kHighestRank = std::int64_t{1} << 20;
 
   OperationGraph graph_;
+  StepMark mark_;
+  std::optional<std::uint64_t> begin_id_, end_id_;
   std::uint64_t messages_ = 0;
   bool from_pytorch_ = false;
   std::unordered_map<std::uint64_t, std::uint32_t> position_;  // by id

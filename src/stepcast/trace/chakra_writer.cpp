@@ -93,6 +93,15 @@ std::string chakra_text(const OperationGraph& graph) {
   };
   put_text(message, 1, "0.0.4");
   if (graph.rank) put_attribute(message, 2, "rank", *graph.rank);
+  if (graph.step) {
+    put_attribute(message, 2, "step_number", graph.step->number);
+    put_attribute(message, 2, "step_start_nanos", nanos(graph.step->start_us));
+    put_attribute(message, 2, "rank_begin_node",
+                  static_cast<std::int64_t>(graph.nodes[graph.step->begin_node].id));
+    put_attribute(message, 2, "step_end_node",
+                  static_cast<std::int64_t>(graph.nodes[graph.step->end_node].id));
+    put_attribute(message, 2, "step_ends_at_start", graph.step->ends_at_start ? 1 : 0, kBool);
+  }
   finish();
   // Time of a lane so far, as it was and in whole microseconds.
   std::map<std::pair<bool, std::int64_t>, std::pair<double, std::int64_t>> of_lane;

@@ -303,6 +303,22 @@ class GraphProgram {
     return info;
   }
 
+  // The node that lasts until its rank begins: it is no work of the rank.
+  static bool is_begin(const OperationGraph& g, Index i) { return g.step && i == g.step->begin_node; }
+
+  static void add_dependency(const OperationGraph& g, std::pair<Index, TaskId> on,
+                             std::pair<Index, TaskId> waiting, double delay_us, BlockBuilder& block) {
+    const bool from_cpu = g.nodes[on.first].on_cpu, on_cpu = g.nodes[waiting.first].on_cpu;
+    const EdgeOrigin origin = from_cpu && !on_cpu   ? EdgeOrigin::launch
+                              : !from_cpu && on_cpu ? EdgeOrigin::synchronization
+                                                    : EdgeOrigin::dependency;
+    // A delay that ends before the node does counts from its start.
+    const double from_start_us = std::max(0.0, g.nodes[on.first].duration_us) + delay_us;
+    block.add_edge(delay_us < 0 ? BlockBuilder::start_of(on.second) : BlockBuilder::end_of(on.second),
+                   waiting.second, Microseconds{delay_us < 0 ? std::max(0.0, from_start_us) : delay_us},
+                   {.origin = origin});
+  }
+
   Status add_rank(std::size_t r) {
     const OperationGraph& g = graph(r);
     STEPCAST_ASSIGN(const std::vector<Index> order, running_order(g));
@@ -310,7 +326,9 @@ class GraphProgram {
     std::map<LaneKey, LaneId> lanes;
     std::vector<LaneId> lane_of_node(g.nodes.size());
     std::vector<TaskId> task_of_node(g.nodes.size());
+    const InPortId begin = g.step ? block.add_in_port("begin of the rank") : InPortId{};
     for (const Index i : order) {
+      if (is_begin(g, i)) continue;
       const LaneKey key = lane_of(g, g.nodes[i]);
       auto lane = lanes.find(key);
       if (lane == lanes.end()) lane = lanes.emplace(key, block.add_lane(make_lane(key))).first;
@@ -319,18 +337,15 @@ class GraphProgram {
       for (std::size_t d = g.nodes[i].first_dependency; d < g.nodes[i].end_dependency; ++d) {
         const Index dependency = g.dependencies[d];
         const double delay_us = g.delays_us.empty() ? 0 : g.delays_us[d];
+        if (is_begin(g, dependency)) {  // nothing runs before it anyway
+          if (delay_us > 0)
+            block.add_edge(BlockBuilder::arrival_at(begin), task_of_node[i], Microseconds{delay_us},
+                           {.origin = EdgeOrigin::recorded_offset});
+          continue;
+        }
         if (lane_of_node[dependency] == lane->second && delay_us <= 0)
           continue;  // the lane's order says as much
-        const bool from_cpu = g.nodes[dependency].on_cpu, on_cpu = g.nodes[i].on_cpu;
-        const EdgeOrigin origin = from_cpu && !on_cpu   ? EdgeOrigin::launch
-                                  : !from_cpu && on_cpu ? EdgeOrigin::synchronization
-                                                        : EdgeOrigin::dependency;
-        // A delay that ends before the node does counts from its start.
-        const TaskId source = task_of_node[dependency];
-        const double from_start_us = std::max(0.0, g.nodes[dependency].duration_us) + delay_us;
-        block.add_edge(delay_us < 0 ? BlockBuilder::start_of(source) : BlockBuilder::end_of(source),
-                       task_of_node[i], Microseconds{delay_us < 0 ? std::max(0.0, from_start_us) : delay_us},
-                       {.origin = origin});
+        add_dependency(g, {dependency, task_of_node[dependency]}, {i, task_of_node[i]}, delay_us, block);
       }
     }
     RankClass rank_class;
@@ -346,22 +361,26 @@ class GraphProgram {
     }
     add_facts(r, task_of_node, *finished);
     const BlockId id = out_.program.add_block(std::move(finished->block));
-    out_.program.add_instance(out_.program.add_rank_class(std::move(rank_class)), {.block = id});
+    if (g.step) rank_class.slot_count = 1;
+    BlockInstance instance{.block = id};
+    if (g.step) instance.in_slots = {0};  // holds the rank's start
+    out_.program.add_instance(out_.program.add_rank_class(std::move(rank_class)), std::move(instance));
     return Ok{};
   }
 
-  // Recorded starts are on a clock of the file: every rank begins at its own zero.
+  // Recorded starts are on a clock of the file: every rank begins at its own zero. Where the step is marked, ranks
+  // begin when their begin nodes end.
   void add_facts(std::size_t r, const std::vector<TaskId>& task_of_node,
                  const BlockBuilder::Finished& finished) {
     const OperationGraph& g = graph(r);
-    const bool timed = std::all_of(g.nodes.begin(), g.nodes.end(), [](const GraphNode& node) {
+    const bool timed = !g.step && std::all_of(g.nodes.begin(), g.nodes.end(), [](const GraphNode& node) {
       return node.start_us >= 0 && node.duration_us >= 0;
     });
     double origin = std::numeric_limits<double>::infinity();
     for (const GraphNode& node : g.nodes) origin = std::min(origin, node.start_us);
     RecordedStepFacts facts;
     facts.rank = rank_number(r);
-    std::vector<Interval> measured(g.nodes.size());
+    std::vector<Interval> measured(finished.block.task_count());
     if (timed) {
       double end = 0;
       for (std::size_t i = 0; i < g.nodes.size(); ++i) {
@@ -373,9 +392,15 @@ class GraphProgram {
       facts.step_us = {0, end};
       facts.gpu_window_end_us = end;
     }
+    if (g.step) {
+      facts.step_number = g.step->number;
+      facts.step_us = {g.step->start_us, g.step->start_us};  // where it begins; how long it took is not told
+      facts.step_end_task = finished.new_id[task_of_node[g.step->end_node].index()];
+      facts.step_ends_at_start = g.step->ends_at_start;
+    }
     out_.facts.push_back(facts);
     out_.measured.push_back(std::move(measured));
-    out_.start_offset_us.push_back(0);
+    out_.start_offset_us.push_back(g.step ? std::max(0.0, g.nodes[g.step->begin_node].duration_us) : 0);
     RecordedFileFacts files;
     files.execution_trace = g.file;
     files.event_count = g.nodes.size();

@@ -37,10 +37,21 @@ struct GraphNode {
 };
 [[nodiscard]] std::string_view to_string(GraphNode::Kind kind);
 
+// Which part of a graph is the step of its rank. Without it, the step is all there is: from the first start to the last
+// end.
+struct StepMark {
+  std::int64_t number = -1;      // N of ProfilerStep#N; -1: not known
+  double start_us = 0;           // on the clock of all ranks
+  std::uint32_t begin_node = 0;  // position of the node that lasts until the rank begins
+  std::uint32_t end_node = 0;    // position of the node with whose end the step ends,
+  bool ends_at_start = false;    // or with its start
+};
+
 struct OperationGraph {
   std::string file;
   std::string schema;                // as the file says, may be empty
   std::optional<std::int32_t> rank;  // as the file says
+  std::optional<StepMark> step;
   StringTable names;
   std::vector<GraphNode> nodes;             // in the order of the file
   std::vector<std::uint32_t> dependencies;  // positions in `nodes`

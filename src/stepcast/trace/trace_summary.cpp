@@ -8,9 +8,9 @@
 #include <unordered_set>
 #include <utility>
 
+#include "stepcast/base/error_text.h"
 #include "stepcast/trace/file_ranks.h"
 #include "stepcast/trace/recorded_program.h"
-#include "stepcast/trace/trace_listing.h"
 
 namespace stepcast {
 namespace {

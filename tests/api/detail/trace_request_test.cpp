@@ -9,6 +9,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "stepcast/sources/trace_listing.h"
+
 #include "tests/support/fails_with.h"
 
 namespace stepcast::detail {
@@ -21,6 +23,20 @@ PredictTraceRequest with(const Change& change) {
   PredictTraceRequest request;
   change(request);
   return request;
+}
+
+// A listing of one file of the kind.
+Status check_on(SourceKindId kind, const PredictTraceRequest& request) {
+  TraceListing listing;
+  listing.of(kind) = {"timeline-ST.json.gz"};
+  return check_asks(source_kind(listing.kind()), listing, asks_of(request));
+}
+
+TEST(TraceRequest, ProfilerTracesAnswerEverything) {
+  for (std::size_t ask = 0; ask <= static_cast<std::size_t>(TraceAsk::rank_platform); ++ask) {
+    const TraceAsk one = static_cast<TraceAsk>(ask);
+    EXPECT_TRUE(check_asks(source_kind(SourceKindId::profiler), {}, {&one, 1}).ok()) << flag_of(one);
+  }
 }
 
 TEST(TraceRequest, TimelinesOfPipelinesHaveNoOperators) {
@@ -39,13 +55,17 @@ TEST(TraceRequest, TimelinesOfPipelinesHaveNoOperators) {
   };
   for (const auto& [flag, change] : flags) {
     SCOPED_TRACE(flag);
-    const Status status = check_pipeline(with(change), "timeline-ST.json.gz");
+    const Status status = check_on(SourceKindId::pipeline, with(change));
     EXPECT_THAT(status, FailsWith("timeline-ST.json.gz"));
     EXPECT_THAT(status, FailsWith(flag));
     EXPECT_THAT(status, FailsWith("names no operators and no kernels"));
   }
-  EXPECT_THAT(check_pipeline(with([](auto& r) { r.spread.all_steps = true; }), "t.json"),
+  EXPECT_THAT(check_on(SourceKindId::pipeline, with([](auto& r) { r.spread.all_steps = true; })),
               FailsWith("--all-steps is for traces of PyTorch"));
+  EXPECT_THAT(check_on(SourceKindId::pipeline, with([](auto& r) { r.platform = "dgx-h100"; })),
+              FailsWith("leave --platform out"));
+  EXPECT_THAT(check_on(SourceKindId::pipeline, with([](auto& r) { r.ranks = {0}; })),
+              FailsWith("leave --ranks out"));
   const PredictTraceRequest possible = with([](PredictTraceRequest& r) {
     r.what_if = {"nvlink=2x"};
     r.overlap = "none";
@@ -53,7 +73,7 @@ TEST(TraceRequest, TimelinesOfPipelinesHaveNoOperators) {
     r.step = 1031;
     r.kernels = "recorded";
   });
-  EXPECT_TRUE(check_pipeline(possible, "t.json").ok());
+  EXPECT_TRUE(check_on(SourceKindId::pipeline, possible).ok());
 }
 
 TEST(TraceRequest, ChakraTracesHaveOneStep) {
@@ -62,8 +82,9 @@ TEST(TraceRequest, ChakraTracesHaveOneStep) {
       {"--step", [](auto& r) { r.step = 3; }},
       {"--all-steps", [](auto& r) { r.spread.all_steps = true; }},
   };
-  for (const auto& [flag, change] : flags) EXPECT_THAT(check_chakra(with(change)), FailsWith(flag));
-  EXPECT_TRUE(check_chakra(with([](auto& r) { r.platform = "dgx-h100"; })).ok());
+  for (const auto& [flag, change] : flags)
+    EXPECT_THAT(check_on(SourceKindId::chakra, with(change)), FailsWith(flag));
+  EXPECT_TRUE(check_on(SourceKindId::chakra, with([](auto& r) { r.platform = "dgx-h100"; })).ok());
 }
 
 TEST(TraceRequest, ExecutionTracesAloneHaveNoTimes) {
@@ -74,21 +95,27 @@ TEST(TraceRequest, ExecutionTracesAloneHaveNoTimes) {
       {"--step", [](auto& r) { r.step = 3; }},
       {"--all-steps", [](auto& r) { r.spread.all_steps = true; }},
   };
-  for (const auto& [flag, change] : flags) EXPECT_THAT(check_untimed(with(change)), FailsWith(flag));
-  EXPECT_TRUE(check_untimed(with([](auto& r) { r.kernels = "models"; })).ok());
+  const std::vector<Change> changes{[](auto& r) { r.batch = 64; }, [](auto& r) { r.overlap = "none"; },
+                                    [](auto& r) { r.rank_platforms = {"0=dgx-a100"}; }};
+  for (const Change& change : changes)
+    EXPECT_THAT(check_on(SourceKindId::execution, with(change)),
+                FailsWith("hold no times that other work could be relative to"));
+  for (const auto& [flag, change] : flags)
+    EXPECT_THAT(check_on(SourceKindId::execution, with(change)), FailsWith(flag));
+  EXPECT_TRUE(check_on(SourceKindId::execution, with([](auto& r) { r.kernels = "models"; })).ok());
 }
 
 TEST(TraceRequest, RecomputationIsFullOrSelective) {
-  TracePredictionOptions how;
-  EXPECT_TRUE(read_changes(with([](auto& r) { r.recompute = "selective"; }), how).ok());
-  EXPECT_EQ(how.recompute, RecomputedPart::selective);
-  how = {};
-  EXPECT_TRUE(read_changes(with([](auto& r) { r.recompute = "full"; }), how).ok());
-  EXPECT_EQ(how.recompute, RecomputedPart::full);
-  how = {};
-  EXPECT_TRUE(read_changes({}, how).ok());
-  EXPECT_EQ(how.recompute, RecomputedPart::none);
-  EXPECT_THAT(read_changes(with([](auto& r) { r.recompute = "some"; }), how), FailsWith("full or selective"));
+  for (const RecomputedPart part : {RecomputedPart::selective, RecomputedPart::full}) {
+    const auto how = prediction_options(with([&](auto& r) { r.recompute = to_string(part); }));
+    ASSERT_TRUE(how.ok()) << how.error().message();
+    EXPECT_EQ(how->recompute, part);
+  }
+  const auto as_recorded = prediction_options({});
+  ASSERT_TRUE(as_recorded.ok()) << as_recorded.error().message();
+  EXPECT_EQ(as_recorded->recompute, RecomputedPart::none);
+  EXPECT_THAT(prediction_options(with([](auto& r) { r.recompute = "some"; })),
+              FailsWith("full or selective"));
 }
 
 }  // namespace

@@ -3,31 +3,16 @@
 #include <algorithm>
 #include <charconv>
 #include <initializer_list>
+#include <optional>
+#include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
-#include "stepcast/analyze/step_spread.h"
-#include "stepcast/predict/trace_changes.h"
+#include "stepcast/predict/what_if.h"
 
 namespace stepcast::detail {
 namespace {
-
-// What traces of that kind do not hold, flag by flag: the first that was asked for.
-struct Refusal {
-  std::string_view flag;
-  bool asked = false;
-};
-Status refuse_first(std::string_view kind, std::string_view lacks, std::string_view advice,
-                    std::initializer_list<Refusal> refusals) {
-  for (const Refusal& refusal : refusals) {
-    if (!refusal.asked) continue;
-    return Error{fmt::format("{} {}, which {} would need", kind, lacks, refusal.flag)}.advice(
-        std::string{advice});
-  }
-  return Ok{};
-}
-
-}  // namespace
 
 Result<KernelTimeSource> kernel_time_source(const PredictTraceRequest& request) {
   if (request.kernels.empty()) {
@@ -49,47 +34,79 @@ Result<HostTimeSource> host_time_source(const PredictTraceRequest& request) {
   return Error::at("", "host").found(fmt::format("`{}`", request.host)).expected("recorded or overheads");
 }
 
-Status check_pipeline(const PredictTraceRequest& request, const std::filesystem::path& file) {
-  Status operators = refuse_first("a timeline of a pipeline", "names no operators and no kernels",
-                                  "leave it out; --what-if, --overlap, --like-median-rank, --step and "
-                                  "--scenarios modify the recorded step",
-                                  {{"--second-trace", !request.second_places.empty()},
-                                   {"--kernels", !request.kernels.empty() && request.kernels != "recorded"},
-                                   {"--host overheads", request.host != "recorded"},
-                                   {"--recorded-on", !request.recorded_on.empty()},
-                                   {"--batch", request.batch > 0},
-                                   {"--dtype", !request.dtype.empty()},
-                                   {"--data-parallel-ranks", request.data_parallel_ranks > 0},
-                                   {"--bucket-size-mb", request.bucket_mb > 0},
-                                   {"--recompute", !request.recompute.empty()},
-                                   {"--links-of", !request.links_of.empty()},
-                                   {"--rank-platform", !request.rank_platforms.empty()}});
-  if (!operators.ok()) return std::move(operators).error().in_file(file.string());
-  if (request.spread.all_steps) {
-    return Error{"--all-steps is for traces of PyTorch"}
-        .in_file(file.string())
-        .advice("`stepcast replay --step N` takes the steps of a pipeline one by one");
+Error refused(std::string_view flag, std::string found, std::string expected) {
+  return Error::at("", std::string{flag}).found(std::move(found)).expected(std::move(expected));
+}
+
+Status check_amounts(const PredictTraceRequest& request) {
+  constexpr std::int64_t kMostSamples = 100'000'000, kMostRanks = 1'000'000;
+  for (const auto& [flag, batch] :
+       {std::pair{"--batch", request.batch}, std::pair{"--recorded-batch", request.recorded_batch},
+        std::pair{"--recorded-batch", request.second_batch}}) {
+    if (batch < 0 || batch > kMostSamples)
+      return refused(flag, fmt::format("{}", batch), fmt::format("samples per rank, 1 to {}", kMostSamples));
+  }
+  if (request.data_parallel_ranks < 0 || request.data_parallel_ranks > kMostRanks) {
+    return refused("--data-parallel-ranks", fmt::format("{}", request.data_parallel_ranks),
+                   fmt::format("ranks, 1 to {}", kMostRanks));
+  }
+  constexpr double kLargestBucketMb = 1e6;
+  if (!(request.bucket_mb >= 0 && request.bucket_mb <= kLargestBucketMb)) {
+    return refused("--bucket-size-mb", fmt::format("{:g}", request.bucket_mb),
+                   fmt::format("MiB above 0, at most {:g}", kLargestBucketMb));
   }
   return Ok{};
 }
 
-Status check_chakra(const PredictTraceRequest& request) {
-  return refuse_first("Chakra traces hold", "one step without marks and no operators of PyTorch",
-                      "leave it out, or give profiler traces of the same ranks",
-                      {{"--second-trace", !request.second_places.empty()},
-                       {"--step", request.step.has_value()},
-                       {"--all-steps", request.spread.all_steps}});
+Status read_batches(const PredictTraceRequest& request, TracePredictionOptions& how) {
+  if (request.batch > 0) how.change.batch = BatchChange{request.recorded_batch, request.batch};
+  if (request.batch == 0 && (request.recorded_batch > 0 || !request.second_places.empty())) {
+    return Error{"--recorded-batch and --second-trace say what a batch is predicted from"}.advice(
+        "name the batch to predict with --batch");
+  }
+  if (request.second_places.empty() != (request.second_batch == 0) ||
+      (!request.second_places.empty() && request.recorded_batch == 0)) {
+    return Error{"two recordings need two recorded batches"}.advice(
+        "as in --trace A --second-trace B --recorded-batch 32,64 --batch 128");
+  }
+  how.second_batch = request.second_batch;
+  return Ok{};
 }
 
-Status check_untimed(const PredictTraceRequest& request) {
-  return refuse_first("execution traces alone", "hold no times and one step",
-                      "give the profiler traces of the same ranks, too, or leave it out",
-                      {{"--kernels", !request.kernels.empty() && request.kernels != "models"},
-                       {"--recorded-on", !request.recorded_on.empty()},
-                       {"--second-trace", !request.second_places.empty()},
-                       {"--step", request.step.has_value()},
-                       {"--all-steps", request.spread.all_steps}});
+// The one of `values` that is called `word`; nothing where no word was given.
+template <class Enum>
+Result<std::optional<Enum>> one_of(std::string_view flag, const std::string& word,
+                                   std::initializer_list<Enum> values, std::string expected) {
+  if (word.empty()) return std::optional<Enum>{};
+  for (const Enum value : values)
+    if (word == to_string(value)) return std::optional<Enum>{value};
+  return refused(flag, fmt::format("`{}`", word), std::move(expected));
 }
+
+// What of the request changes the recorded step; platforms and traces are loaded apart.
+Status read_changes(const PredictTraceRequest& request, TracePredictionOptions& how) {
+  STEPCAST_TRY(check_amounts(request));
+  how.bucket_mb = request.bucket_mb;
+  how.change.data_parallel_ranks = request.data_parallel_ranks;
+  STEPCAST_ASSIGN(const auto recompute,
+                  one_of("--recompute", request.recompute, {RecomputedPart::selective, RecomputedPart::full},
+                         "full or selective"));
+  how.recompute = recompute.value_or(how.recompute);
+  STEPCAST_TRY(read_batches(request, how));
+  if (!request.dtype.empty()) {
+    const DType type = how.change.dtype = parse_dtype(request.dtype);
+    if (type != DType::bf16 && type != DType::fp16 && type != DType::fp32 && type != DType::tf32)
+      return refused("--dtype", fmt::format("`{}`", request.dtype),
+                     "bf16, fp16, tf32 or fp32 for recorded work");
+  }
+  STEPCAST_ASSIGN(
+      const auto overlap,
+      one_of("--overlap", request.overlap, {OverlapChange::none, OverlapChange::perfect}, "none or perfect"));
+  how.overlap = overlap.value_or(how.overlap);
+  return Ok{};
+}
+
+}  // namespace
 
 Result<std::pair<std::int32_t, std::string>> parse_rank_platform(const std::string& text) {
   const std::size_t equals = text.find('=');
@@ -104,56 +121,61 @@ Result<std::pair<std::int32_t, std::string>> parse_rank_platform(const std::stri
   return std::pair{rank, text.substr(equals + 1)};
 }
 
-Status read_changes(const PredictTraceRequest& request, TracePredictionOptions& how) {
-  const auto refuse = [](std::string_view flag, std::string found, std::string expected) {
-    return Error::at("", std::string{flag}).found(std::move(found)).expected(std::move(expected));
+Result<TracePredictionOptions> prediction_options(const PredictTraceRequest& request) {
+  TracePredictionOptions how;
+  STEPCAST_ASSIGN(how.kernels, kernel_time_source(request));
+  STEPCAST_ASSIGN(how.host, host_time_source(request));
+  STEPCAST_TRY(apply_what_if(request.what_if, how.assumptions));
+  how.rebuild.step = request.step;
+  how.median_ranks = request.median_ranks;
+  STEPCAST_TRY(read_changes(request, how));
+  return how;
+}
+
+std::vector<TraceAsk> asks_of(const PredictTraceRequest& request) {
+  std::vector<TraceAsk> asks;
+  const auto add = [&](TraceAsk ask, bool asked) {
+    if (asked) asks.push_back(ask);
   };
-  constexpr std::int64_t kMostSamples = 100'000'000, kMostRanks = 1'000'000;
-  for (const auto& [flag, batch] :
-       {std::pair{"--batch", request.batch}, std::pair{"--recorded-batch", request.recorded_batch},
-        std::pair{"--recorded-batch", request.second_batch}}) {
-    if (batch < 0 || batch > kMostSamples)
-      return refuse(flag, fmt::format("{}", batch), fmt::format("samples per rank, 1 to {}", kMostSamples));
+  add(TraceAsk::step, request.step.has_value());
+  add(TraceAsk::all_steps, request.spread.all_steps);
+  add(TraceAsk::ranks, !request.ranks.empty());
+  add(TraceAsk::platform, !request.platform.empty());
+  add(TraceAsk::recorded_on, !request.recorded_on.empty());
+  add(TraceAsk::recorded_kernels, request.kernels == to_string(KernelTimeSource::recorded));
+  add(TraceAsk::modelled_kernels, request.kernels == to_string(KernelTimeSource::models));
+  add(TraceAsk::scaled_kernels, request.kernels == to_string(KernelTimeSource::ratio));
+  add(TraceAsk::host_overheads, request.host == to_string(HostTimeSource::overheads));
+  add(TraceAsk::batch, request.batch > 0);
+  add(TraceAsk::second_trace, !request.second_places.empty());
+  add(TraceAsk::dtype, !request.dtype.empty());
+  add(TraceAsk::data_parallel_ranks, request.data_parallel_ranks > 0);
+  add(TraceAsk::bucket_size, request.bucket_mb > 0);
+  add(TraceAsk::recompute, !request.recompute.empty());
+  add(TraceAsk::overlap, !request.overlap.empty());
+  add(TraceAsk::links_of, !request.links_of.empty());
+  add(TraceAsk::rank_platform, !request.rank_platforms.empty());
+  return asks;
+}
+
+std::vector<TraceAsk> asks_of(const ReplayRequest& request) {
+  std::vector<TraceAsk> asks;
+  if (request.step) asks.push_back(TraceAsk::step);
+  if (request.spread.all_steps) asks.push_back(TraceAsk::all_steps);
+  if (!request.ranks.empty()) asks.push_back(TraceAsk::ranks);
+  return asks;
+}
+
+void fit_to_kind(const SourceKind& kind, const PredictTraceRequest& request, TracePredictionOptions& how) {
+  if (kind.times == RecordedTimes::none) {
+    how.kernels = KernelTimeSource::models;
+    how.host = HostTimeSource::overheads;
+    return;
   }
-  if (request.data_parallel_ranks < 0 || request.data_parallel_ranks > kMostRanks) {
-    return refuse("--data-parallel-ranks", fmt::format("{}", request.data_parallel_ranks),
-                  fmt::format("ranks, 1 to {}", kMostRanks));
-  }
-  constexpr double kLargestBucketMb = 1e6;
-  if (!(request.bucket_mb >= 0 && request.bucket_mb <= kLargestBucketMb)) {
-    return refuse("--bucket-size-mb", fmt::format("{:g}", request.bucket_mb),
-                  fmt::format("MiB above 0, at most {:g}", kLargestBucketMb));
-  }
-  how.bucket_mb = request.bucket_mb;
-  for (const RecomputedPart what : {RecomputedPart::selective, RecomputedPart::full})
-    if (request.recompute == to_string(what)) how.recompute = what;
-  if (!request.recompute.empty() && how.recompute == RecomputedPart::none)
-    return refuse("--recompute", fmt::format("`{}`", request.recompute), "full or selective");
-  if (request.batch > 0) how.change.batch = BatchChange{request.recorded_batch, request.batch};
-  if (request.batch == 0 && (request.recorded_batch > 0 || !request.second_places.empty())) {
-    return Error{"--recorded-batch and --second-trace say what a batch is predicted from"}.advice(
-        "name the batch to predict with --batch");
-  }
-  if (request.second_places.empty() != (request.second_batch == 0) ||
-      (!request.second_places.empty() && request.recorded_batch == 0)) {
-    return Error{"two recordings need two recorded batches"}.advice(
-        "as in --trace A --second-trace B --recorded-batch 32,64 --batch 128");
-  }
-  how.second_batch = request.second_batch;
-  how.change.data_parallel_ranks = request.data_parallel_ranks;
-  if (!request.dtype.empty()) {
-    how.change.dtype = parse_dtype(request.dtype);
-    const DType type = how.change.dtype;
-    if (type != DType::bf16 && type != DType::fp16 && type != DType::fp32 && type != DType::tf32)
-      return refuse("--dtype", fmt::format("`{}`", request.dtype),
-                    "bf16, fp16, tf32 or fp32 for recorded work");
-  }
-  for (const OverlapChange overlap : {OverlapChange::none, OverlapChange::perfect}) {
-    if (request.overlap == to_string(overlap)) how.overlap = overlap;
-  }
-  if (!request.overlap.empty() && how.overlap == OverlapChange::as_recorded)
-    return refuse("--overlap", fmt::format("`{}`", request.overlap), "none or perfect");
-  return Ok{};
+  // Ratios are those to the GPU that recorded.
+  if (!kind.names_gpu && request.kernels.empty() && request.recorded_on.empty())
+    how.kernels = KernelTimeSource::recorded;
+  how.price_unrecorded = kind.times == RecordedTimes::some;
 }
 
 }  // namespace stepcast::detail

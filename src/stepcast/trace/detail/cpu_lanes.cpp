@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <string_view>
 #include <unordered_map>
 
 #include "stepcast/trace/detail/gpu_waits.h"
+#include "stepcast/trace/detail/item.h"
 
 namespace stepcast::detail {
 namespace {
@@ -17,7 +19,7 @@ struct Boundary {
 };
 
 bool is_framework_op(const RankGraph& g, std::int32_t op) {
-  return op != kNone && g.recorded->cpu_ops[static_cast<std::size_t>(op)].kind == CpuOp::Kind::op;
+  return op != kNone && item(g.recorded->cpu_ops, op).kind == CpuOp::Kind::op;
 }
 
 // Open in the window or begun in it.
@@ -26,40 +28,48 @@ std::vector<std::int32_t> ops_of_window(const RankGraph& g, std::size_t thread) 
   return g.index->ops_in(thread, at(g.window.start_us), at(g.window.end_us));
 }
 
-// One lane's raw tasks: contiguous from the first to the last event, idle stretches still inside.
-std::vector<CpuTask> cut(const RankGraph& g, std::int32_t thread, bool is_main) {
+// Where operators of a thread begin and end in the window, in the order in which that takes effect. `lane_end_us` grows
+// to the last of them.
+std::vector<Boundary> boundaries_of(const RankGraph& g, std::span<const std::int32_t> ops, bool is_main,
+                                    double& lane_end_us) {
   const RecordedRank& r = *g.recorded;
   const double first = g.window.start_us, last = g.window.end_us;
   std::vector<Boundary> boundaries;
-  double lane_end = first;
-  const std::vector<std::int32_t> ops = ops_of_window(g, static_cast<std::size_t>(thread));
   for (const std::int32_t i : ops) {
-    const CpuOp& op = r.cpu_ops[static_cast<std::size_t>(i)];
+    const CpuOp& op = item(r.cpu_ops, i);
     const double begin = g.us(op.start);
     double end = g.us(op.end());
     if (begin >= last || end <= first) continue;
     if (is_main) end = std::min(end, last);
     if (begin >= first) boundaries.push_back({begin, i, true});
     boundaries.push_back({end, i, false});
-    lane_end = std::max(lane_end, end);
+    lane_end_us = std::max(lane_end_us, end);
   }
   // Ends before begins at one instant, but an op of no length begins before it ends; inner ops end first and
   // begin last.
   std::stable_sort(boundaries.begin(), boundaries.end(), [&](const Boundary& a, const Boundary& b) {
     if (a.time_us != b.time_us) return a.time_us < b.time_us;
-    const auto instant = [&](const Boundary& x) {
-      return r.cpu_ops[static_cast<std::size_t>(x.op)].duration.count() == 0;
-    };
+    const auto instant = [&](const Boundary& x) { return item(r.cpu_ops, x.op).duration.count() == 0; };
     if (a.op == b.op) return a.begins;
     if (a.begins != b.begins && !instant(a) && !instant(b)) return !a.begins;
     return false;
   });
+  return boundaries;
+}
+
+// One lane's raw tasks: contiguous from the first to the last event, idle stretches still inside.
+std::vector<CpuTask> cut(const RankGraph& g, std::int32_t thread, bool is_main) {
+  const RecordedRank& r = *g.recorded;
+  const double first = g.window.start_us;
+  double lane_end = first;
+  const std::vector<std::int32_t> ops = ops_of_window(g, static_cast<std::size_t>(thread));
+  const std::vector<Boundary> boundaries = boundaries_of(g, ops, is_main, lane_end);
 
   std::vector<CpuTask> tasks;
   std::vector<std::int32_t> open;
   // Ops that were open already when the window began, outermost first.
   for (const std::int32_t i : ops) {
-    const CpuOp& op = r.cpu_ops[static_cast<std::size_t>(i)];
+    const CpuOp& op = item(r.cpu_ops, i);
     if (g.us(op.start) < first && g.us(op.end()) > first) open.push_back(i);
   }
   double now = first;
@@ -87,8 +97,8 @@ std::vector<CpuTask> cut(const RankGraph& g, std::int32_t thread, bool is_main) 
       }
     }
   };
-  for (const std::int32_t c : g.calls_of_thread[static_cast<std::size_t>(thread)]) {
-    const Call& call = g.calls[static_cast<std::size_t>(c)];
+  for (const std::int32_t c : item(g.calls_of_thread, thread)) {
+    const Call& call = item(g.calls, c);
     pass_boundaries(call.start_us, false);
     segment_until(std::max(call.start_us, now));
     const double end = std::max(call.end_us, now);
@@ -101,7 +111,7 @@ std::vector<CpuTask> cut(const RankGraph& g, std::int32_t thread, bool is_main) 
 }
 
 bool is_top_level(const RankGraph& g, std::int32_t op) {
-  return op == kNone || g.parent_of_op[static_cast<std::size_t>(op)] == kNone;
+  return op == kNone || item(g.parent_of_op, op) == kNone;
 }
 
 // Recorded end of the last top-level op of a lane at or before `time_us`, as (task, end): the last task
@@ -119,7 +129,7 @@ Anchor last_activity_end(const RankGraph& g, const std::vector<CpuTask>& tasks, 
     // A top-level op ends with this task when the next task is in no op, or in an op that begins there.
     const auto next = std::next(it);
     const auto root = [&](std::int32_t op) {
-      while (op != kNone && !is_top_level(g, op)) op = g.parent_of_op[static_cast<std::size_t>(op)];
+      while (op != kNone && !is_top_level(g, op)) op = item(g.parent_of_op, op);
       return op;
     };
     if (root(it->op) == kNone) continue;
@@ -142,7 +152,7 @@ std::int32_t last_task_ending_by(const std::vector<CpuTask>& tasks, double time_
 bool woken_by_main(const std::vector<CpuTask>& main, const CpuTask& stretch) {
   const std::int32_t last = last_task_ending_by(main, stretch.end_us);
   if (last == kNone) return true;
-  const CpuTask& t = main[static_cast<std::size_t>(last)];
+  const CpuTask& t = item(main, last);
   return t.end_us > stretch.start_us;
 }
 
@@ -163,15 +173,14 @@ void find_wait_sources(const RankGraph& g, CpuLanes& lanes) {
   for (const std::int32_t thread : lanes.threads) {
     std::int32_t last_stream = kNone;
     std::int32_t last_before_record = kNone, last_launch = kNone;
-    for (const std::int32_t c : g.calls_of_thread[static_cast<std::size_t>(thread)]) {
-      const Call& call = g.calls[static_cast<std::size_t>(c)];
+    for (const std::int32_t c : item(g.calls_of_thread, thread)) {
+      const Call& call = item(g.calls, c);
       CpuWait wait;
       wait.call = c;
       switch (call.kind) {
         case CallKind::launch: {
           last_launch = call.gpu.back();
-          if (!g.gpu[static_cast<std::size_t>(last_launch)].communication)
-            last_stream = g.gpu[static_cast<std::size_t>(last_launch)].stream;
+          if (!item(g.gpu, last_launch).communication) last_stream = item(g.gpu, last_launch).stream;
           if (call.blocking_copy) {
             wait.kind = WaitKind::blocking_copy;
             wait.sources = call.gpu;
@@ -216,16 +225,14 @@ void find_wait_sources(const RankGraph& g, CpuLanes& lanes) {
   }
 }
 
-}  // namespace
-
-CpuLanes cut_cpu_lanes(const RankGraph& g) {
-  CpuLanes lanes;
+// Threads that do something in the window, the main thread first.
+void choose_threads(const RankGraph& g, CpuLanes& lanes) {
   const std::size_t thread_count = g.recorded->threads.size();
   std::vector<bool> has_work(thread_count, false);
   for (std::size_t t = 0; t < thread_count; ++t) {
     const std::vector<std::int32_t> ops = ops_of_window(g, t);
     has_work[t] = std::any_of(ops.begin(), ops.end(), [&](std::int32_t i) {
-      return g.us(g.recorded->cpu_ops[static_cast<std::size_t>(i)].end()) > g.window.start_us;
+      return g.us(item(g.recorded->cpu_ops, i).end()) > g.window.start_us;
     });
   }
   for (const Call& c : g.calls) {
@@ -237,88 +244,111 @@ CpuLanes cut_cpu_lanes(const RankGraph& g) {
       lanes.threads.push_back(static_cast<std::int32_t>(t));
     if (!has_work[t]) lanes.dropped_polling_calls += g.calls_of_thread[t].size();
   }
+}
 
-  std::vector<std::vector<CpuTask>> raw;
-  for (const std::int32_t t : lanes.threads) raw.push_back(cut(g, t, t == g.window.main_thread));
+// Idle stretches leave the lanes; what ends them becomes a hand-off.
+class GapCutter {
+ public:
+  GapCutter(const RankGraph& g, CpuLanes& lanes) : g_(g), lanes_(lanes) {
+    for (const std::int32_t t : lanes.threads) raw_.push_back(cut(g, t, t == g.window.main_thread));
+    lanes_.tasks.resize(raw_.size());
+  }
 
-  // Idle stretches leave the lanes; what ends them becomes a hand-off.
+  void run() {
+    for (std::int32_t lane = 0; lane < next_position(raw_); ++lane) cut_lane(lane);
+    for (const Open& wake : wakes_) add_wake(wake);
+    for (const Open& join : joins_) add_join(join);
+  }
+
+ private:
   struct Open {
     std::int32_t lane, task;  // the task after the gap, in the new numbering
     double time_us;
   };
-  std::vector<Open> wakes, joins;
-  lanes.tasks.resize(raw.size());
-  for (std::size_t lane = 0; lane < raw.size(); ++lane) {
-    const bool is_main = lane == 0 && lanes.threads[0] == g.window.main_thread;
-    auto& out = lanes.tasks[lane];
-    if (!is_main && !raw[lane].empty())
-      wakes.push_back({static_cast<std::int32_t>(lane), 0, raw[lane].front().start_us});
-    for (std::size_t i = 0; i < raw[lane].size(); ++i) {
-      const CpuTask& t = raw[lane][i];
+
+  void cut_lane(std::int32_t lane) {
+    const bool is_main = lane == 0 && lanes_.threads[0] == g_.window.main_thread;
+    const std::vector<CpuTask>& raw = item(raw_, lane);
+    std::vector<CpuTask>& out = item(lanes_.tasks, lane);
+    if (!is_main && !raw.empty()) wakes_.push_back({lane, 0, raw.front().start_us});
+    for (std::size_t i = 0; i < raw.size(); ++i) {
+      const CpuTask& t = raw[i];
       const bool gap =
-          t.kind == TaskKind::cpu_segment && t.end_us - t.start_us >= kIdleGapUs && i + 1 < raw[lane].size();
-      if (gap && !is_main && t.op == kNone && woken_by_main(raw[0], t)) {
-        wakes.push_back({static_cast<std::int32_t>(lane), static_cast<std::int32_t>(out.size()), t.end_us});
+          t.kind == TaskKind::cpu_segment && t.end_us - t.start_us >= kIdleGapUs && i + 1 < raw.size();
+      if (gap && !is_main && t.op == kNone && woken_by_main(raw_[0], t)) {
+        wakes_.push_back({lane, next_position(out), t.end_us});
         continue;
       }
-      if (gap && is_main && !is_framework_op(g, t.op)) {
-        // Does another thread do the work that main waits for?
-        bool awaited = false;
-        for (std::size_t other = 0; other < raw.size() && !awaited; ++other) {
-          if (other == lane) continue;
-          const Anchor a = last_activity_end(g, raw[other], t.end_us);
-          awaited = a.task != kNone && a.end_us > t.start_us + kGapBaseUs;
-        }
-        if (awaited) {
-          CpuTask base = t;
-          base.end_us = t.start_us + kGapBaseUs;
-          out.push_back(base);
-          joins.push_back({static_cast<std::int32_t>(lane), static_cast<std::int32_t>(out.size()), t.end_us});
-          continue;
-        }
-      }
       out.push_back(t);
+      if (gap && is_main && !is_framework_op(g_, t.op) && awaits_another_thread(lane, t)) {
+        out.back().end_us = t.start_us + kGapBaseUs;
+        joins_.push_back({lane, next_position(out), t.end_us});
+      }
     }
   }
 
-  for (const Open& w : wakes) {
+  // Whether another thread does the work that main waits for.
+  [[nodiscard]] bool awaits_another_thread(std::int32_t lane, const CpuTask& gap) const {
+    for (std::int32_t other = 0; other < next_position(raw_); ++other) {
+      if (other == lane) continue;
+      const Anchor a = last_activity_end(g_, item(raw_, other), gap.end_us);
+      if (a.task != kNone && a.end_us > gap.start_us + kGapBaseUs) return true;
+    }
+    return false;
+  }
+
+  void add_wake(const Open& wake) {
     Handoff h;
     h.kind = Handoff::Kind::wake;
-    h.to_thread = w.lane;
-    h.to_task = w.task;
-    if (!lanes.tasks.empty()) h.from_task = last_task_ending_by(lanes.tasks[0], w.time_us);
+    h.to_thread = wake.lane;
+    h.to_task = wake.task;
+    if (!lanes_.tasks.empty()) h.from_task = last_task_ending_by(lanes_.tasks[0], wake.time_us);
     if (h.from_task != kNone) {
       h.from_thread = 0;
-      h.delay_us = w.time_us - lanes.tasks[0][static_cast<std::size_t>(h.from_task)].end_us;
+      h.delay_us = wake.time_us - item(lanes_.tasks[0], h.from_task).end_us;
     } else {
-      h.delay_us = w.time_us - g.window.start_us;
+      h.delay_us = wake.time_us - g_.window.start_us;
     }
-    lanes.handoffs.push_back(h);
+    lanes_.handoffs.push_back(h);
   }
-  for (const Open& j : joins) {
+
+  void add_join(const Open& join) {
     Handoff h;
-    h.to_thread = j.lane;
-    h.to_task = j.task;
+    h.to_thread = join.lane;
+    h.to_task = join.task;
     double best = -1;
-    for (std::size_t other = 0; other < lanes.tasks.size(); ++other) {
-      if (static_cast<std::int32_t>(other) == j.lane) continue;
-      const Anchor a = last_activity_end(g, lanes.tasks[other], j.time_us);
+    for (std::int32_t other = 0; other < next_position(lanes_.tasks); ++other) {
+      if (other == join.lane) continue;
+      const Anchor a = last_activity_end(g_, item(lanes_.tasks, other), join.time_us);
       if (a.task != kNone && a.end_us > best) {
         best = a.end_us;
-        h.from_thread = static_cast<std::int32_t>(other);
+        h.from_thread = other;
         h.from_task = a.task;
       }
     }
-    if (h.from_task == kNone) continue;
-    h.delay_us = j.time_us - best;
-    const CpuTask& next = lanes.tasks[static_cast<std::size_t>(j.lane)][static_cast<std::size_t>(j.task)];
-    const bool evaluates = next.op != kNone &&
-                           g.recorded->names.text(g.recorded->cpu_ops[static_cast<std::size_t>(next.op)].name)
-                                   .find("evaluate_function") != std::string_view::npos;
+    if (h.from_task == kNone) return;
+    h.delay_us = join.time_us - best;
+    const CpuTask& next = item(item(lanes_.tasks, join.lane), join.task);
+    const bool evaluates =
+        next.op != kNone &&
+        g_.recorded->names.text(item(g_.recorded->cpu_ops, next.op).name).find("evaluate_function") !=
+            std::string_view::npos;
     h.kind = evaluates ? Handoff::Kind::evaluate : Handoff::Kind::join;
-    lanes.handoffs.push_back(h);
+    lanes_.handoffs.push_back(h);
   }
 
+  const RankGraph& g_;
+  CpuLanes& lanes_;
+  std::vector<std::vector<CpuTask>> raw_;  // [lane] with its gaps
+  std::vector<Open> wakes_, joins_;
+};
+
+}  // namespace
+
+CpuLanes cut_cpu_lanes(const RankGraph& g) {
+  CpuLanes lanes;
+  choose_threads(g, lanes);
+  GapCutter{g, lanes}.run();
   find_wait_sources(g, lanes);
   return lanes;
 }

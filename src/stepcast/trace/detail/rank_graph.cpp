@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
+
+#include "stepcast/trace/detail/item.h"
 
 namespace stepcast::detail {
 namespace {
@@ -51,31 +54,27 @@ OpContext context_of(const RecordedRank& r, std::span<const std::int32_t> parent
     return it->second;
   };
   OpContext context;
-  for (; op != kNone; op = parent_of_op[static_cast<std::size_t>(op)]) {
-    const std::uint8_t what = role(r.cpu_ops[static_cast<std::size_t>(op)].name);
+  for (; op != kNone; op = item(parent_of_op, op)) {
+    const std::uint8_t what = role(item(r.cpu_ops, op).name);
     if (what == 1 && context.comm_op == kNone) context.comm_op = op;
     if (what == 2) context.in_library_annotation = true;
   }
   return context;
 }
 
-}  // namespace
-
-namespace {
-
 // Operators of calls and GPU work that lie inside none on their thread, from "External id" where that names the
 // operator: calls of helper threads, launches that are not in the file.
 void link_operators(RankGraph& g) {
   const RecordedRank& r = *g.recorded;
   for (GpuWork& w : g.gpu) {
-    if (w.call != kNone) w.op = g.calls[static_cast<std::size_t>(w.call)].op;
+    if (w.call != kNone) w.op = item(g.calls, w.call).op;
   }
   std::unordered_map<std::uint32_t, std::uint8_t> name_role;
   for (GpuWork& w : g.gpu) {
     if (w.op != kNone) continue;
     w.op = g.index->op_with_external_id(r.gpu_ops[w.recorded].external_id);
     if (w.op == kNone || w.call == kNone) continue;
-    Call& call = g.calls[static_cast<std::size_t>(w.call)];
+    Call& call = item(g.calls, w.call);
     const OpContext context = context_of(r, g.parent_of_op, w.op, name_role);
     call.op = w.op;
     call.comm_op = context.comm_op;
@@ -83,126 +82,167 @@ void link_operators(RankGraph& g) {
   }
 }
 
-}  // namespace
+// Calls, GPU work and streams of one rank in the window of a step, one after the other.
+class RankLinker {
+ public:
+  RankLinker(std::shared_ptr<const TraceIndex> index, const RecordedStep& step, Nanoseconds origin)
+      : index_(std::move(index)), r_(index_->recorded()), step_(step), in_window_(index_->calls_of(step)) {
+    g_.recorded = &r_;
+    g_.origin = origin;
+    g_.rank = r_.rank.value_or(0);
+    g_.window = {step.number, g_.us(step.start), g_.us(step.end), step.main_thread};
+    g_.parent_of_op = index_->parent_of_op();
+    g_.calls_of_thread.resize(r_.threads.size());
+    g_.begins_with_file = !index_->shows_work_before(step.start);
+    g_.clock_step_us = index_->clock_step_us();
+    last_end_us_ = g_.window.end_us;
+  }
 
-RankGraph link_rank(std::shared_ptr<const TraceIndex> index, const RecordedStep& step, Nanoseconds origin) {
-  const RecordedRank& r = index->recorded();
-  RankGraph g;
-  g.recorded = &r;
-  g.origin = origin;
-  g.rank = r.rank.value_or(0);
-  g.window = {step.number, g.us(step.start), g.us(step.end), step.main_thread};
-  g.parent_of_op = index->parent_of_op();
-  g.calls_of_thread.resize(r.threads.size());
-  g.begins_with_file = !index->shows_work_before(step.start);
-  g.clock_step_us = index->clock_step_us();
+  RankGraph link() {
+    add_calls();
+    add_work();
+    const std::vector<std::int32_t> by_start = order_of_work();
+    add_streams(by_start);
+    for (const std::int32_t i : by_start) add_to_call(i);
+    g_.index = std::move(index_);
+    link_operators(g_);
+    return std::move(g_);
+  }
 
+ private:
   // Calls of the window. A call that spans the window's begin belongs to the time before.
-  std::unordered_map<std::int64_t, std::int32_t> call_of_correlation;
-  std::unordered_map<std::uint32_t, std::uint8_t> name_role;
-  const IndexRange in_window = index->calls_of(step);
-  for (std::size_t i = in_window.first; i < in_window.last; ++i) {
-    const RuntimeCall& call = r.runtime_calls[i];
-    if (!call.thread.valid()) continue;
-    Call c;
-    c.recorded = static_cast<std::uint32_t>(i);
-    c.thread = call.thread.index();
-    c.kind = kind_of_call(r.names.text(call.name));
-    c.start_us = g.us(call.start);
-    c.end_us = g.us(call.end());
-    c.op = index->op_of_call()[i];
-    const OpContext context = context_of(r, g.parent_of_op, c.op, name_role);
-    c.comm_op = context.comm_op;
-    c.in_library_annotation = context.in_library_annotation;
-    const auto number = static_cast<std::int32_t>(g.calls.size());
-    // A correlation may be shared by two calls (hipArray3DCreate + hipMemsetAsync): the later one is the
-    // launch.
-    if (call.correlation >= 0) call_of_correlation[call.correlation] = number;
-    g.calls_of_thread[c.thread].push_back(number);
-    g.calls.push_back(std::move(c));
+  void add_calls() {
+    std::unordered_map<std::uint32_t, std::uint8_t> name_role;
+    for (std::size_t i = in_window_.first; i < in_window_.last; ++i) {
+      const RuntimeCall& call = r_.runtime_calls[i];
+      if (!call.thread.valid()) continue;
+      Call c;
+      c.recorded = static_cast<std::uint32_t>(i);
+      c.thread = call.thread.index();
+      c.kind = kind_of_call(r_.names.text(call.name));
+      c.start_us = g_.us(call.start);
+      c.end_us = g_.us(call.end());
+      c.op = index_->op_of_call()[i];
+      const OpContext context = context_of(r_, g_.parent_of_op, c.op, name_role);
+      c.comm_op = context.comm_op;
+      c.in_library_annotation = context.in_library_annotation;
+      const std::int32_t number = next_position(g_.calls);
+      // A correlation may be shared by two calls (hipArray3DCreate + hipMemsetAsync): the later one is the
+      // launch.
+      if (call.correlation >= 0) call_of_correlation_[call.correlation] = number;
+      g_.calls_of_thread[c.thread].push_back(number);
+      g_.calls.push_back(std::move(c));
+    }
   }
 
   // GPU work launched in the window, and what is left over from before. Work launched after it does not
   // belong here.
-  double last_end_us = g.window.end_us;
-  const auto add = [&](std::size_t i, std::int32_t call) {
-    const GpuOp& op = r.gpu_ops[i];
+  void add_work() {
+    const std::vector<Launched> launched = launched_work();
+    for (const auto& [i, call] : launched) add(i, call);
+    auto next = launched.begin();
+    for (std::size_t i = index_->first_work_running_at(step_.start); i < r_.gpu_ops.size(); ++i) {
+      const GpuOp& op = r_.gpu_ops[i];
+      if (g_.us(op.start) >= last_end_us_) break;
+      while (next != launched.end() && next->first < i) ++next;
+      const bool is_launched = next != launched.end() && next->first == i;
+      if (!is_launched && is_left_over(op)) add(i, kNone);
+    }
+  }
+
+  using Launched = std::pair<std::size_t, std::int32_t>;  // GPU work and its call
+  [[nodiscard]] std::vector<Launched> launched_work() const {
+    std::vector<Launched> launched;
+    for (const auto& [correlation, call] : call_of_correlation_) {
+      for (const auto& [same, i] : index_->work_of(correlation)) {
+        // Integer clocks may show GPU work a little before its launch, never much: else the correlation was
+        // reused.
+        if (g_.us(item(r_.gpu_ops, i).start) + kClockToleranceUs >= item(g_.calls, call).start_us)
+          launched.emplace_back(static_cast<std::size_t>(i), call);
+      }
+    }
+    std::sort(launched.begin(), launched.end());
+    return launched;
+  }
+
+  [[nodiscard]] bool is_left_over(const GpuOp& op) const {
+    if (op.end() <= step_.start) return false;
+    const auto elsewhere = index_->call_outside(op.correlation, in_window_);
+    if (elsewhere) return r_.runtime_calls[*elsewhere].start < step_.end;  // not launched after the window
+    return op.start < step_.end;  // no launch in the file: not if it runs after the window
+  }
+
+  void add(std::size_t i, std::int32_t call) {
+    const GpuOp& op = r_.gpu_ops[i];
     GpuWork w;
     w.recorded = static_cast<std::uint32_t>(i);
     w.call = call;
-    w.start_us = g.us(op.start);
-    w.end_us = g.us(op.end());
+    w.start_us = g_.us(op.start);
+    w.end_us = g_.us(op.end());
     w.kind = op.kind;
-    const std::string_view name = r.names.text(op.name);
+    const std::string_view name = r_.names.text(op.name);
     w.copy = op.kind == GpuOp::Kind::memcpy ? memcpy_kind(name) : MemcpyKind::none;
     w.pageable = op.kind == GpuOp::Kind::memcpy && name.find("Pageable") != std::string_view::npos;
-    w.kernel_class = op.kind == GpuOp::Kind::kernel ? index->kernel_class(op.name) : KernelClass::memory;
+    w.kernel_class = op.kind == GpuOp::Kind::kernel ? index_->kernel_class(op.name) : KernelClass::memory;
     w.communication = op.kind == GpuOp::Kind::kernel &&
                       (op.collective >= 0 || w.kernel_class == KernelClass::communication);
     if (w.communication) w.kernel_class = KernelClass::communication;
-    last_end_us = std::max(last_end_us, w.end_us);
-    g.gpu.push_back(w);
-  };
-  std::vector<std::pair<std::size_t, std::int32_t>> launched;  // GPU work and its call
-  for (const auto& [correlation, call] : call_of_correlation) {
-    for (const auto& [same, i] : index->work_of(correlation)) {
-      // Integer clocks may show GPU work a little before its launch, never much: else the correlation was
-      // reused.
-      const GpuOp& op = r.gpu_ops[static_cast<std::size_t>(i)];
-      if (g.us(op.start) + kClockToleranceUs >= g.calls[static_cast<std::size_t>(call)].start_us)
-        launched.emplace_back(static_cast<std::size_t>(i), call);
-    }
-  }
-  std::sort(launched.begin(), launched.end());
-  for (const auto& [i, call] : launched) add(i, call);
-  auto next_launched = launched.begin();
-  for (std::size_t i = index->first_work_running_at(step.start); i < r.gpu_ops.size(); ++i) {
-    const GpuOp& op = r.gpu_ops[i];
-    if (g.us(op.start) >= last_end_us) break;
-    while (next_launched != launched.end() && next_launched->first < i) ++next_launched;
-    if (next_launched != launched.end() && next_launched->first == i) continue;
-    if (op.end() <= step.start) continue;
-    const auto elsewhere = index->call_outside(op.correlation, in_window);
-    if (elsewhere && r.runtime_calls[*elsewhere].start >= step.end) continue;  // launched after the window
-    if (!elsewhere && op.start >= step.end) continue;  // no launch in the file, runs after it
-    add(i, kNone);
+    last_end_us_ = std::max(last_end_us_, w.end_us);
+    g_.gpu.push_back(w);
   }
 
-  // Streams by start; ties keep the order of the file.
-  std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> stream_index;
-  std::vector<std::int32_t> order(g.gpu.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int32_t>(i);
-  std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
-    const GpuWork& x = g.gpu[static_cast<std::size_t>(a)];
-    const GpuWork& y = g.gpu[static_cast<std::size_t>(b)];
-    return x.start_us != y.start_us ? x.start_us < y.start_us : x.recorded < y.recorded;
-  });
-  for (const std::int32_t i : order) {
-    GpuWork& w = g.gpu[static_cast<std::size_t>(i)];
-    const GpuOp& op = r.gpu_ops[w.recorded];
-    const auto [it, fresh] =
-        stream_index.try_emplace({op.device, op.stream}, static_cast<std::int32_t>(g.streams.size()));
-    if (fresh) g.streams.push_back({op.device, op.stream, {}});
-    w.stream = it->second;
-    auto& on_stream = g.streams[static_cast<std::size_t>(w.stream)].work;
-    if (!on_stream.empty()) w.previous = on_stream.back();
-    on_stream.push_back(i);
+  // By start; ties keep the order of the file.
+  [[nodiscard]] std::vector<std::int32_t> order_of_work() const {
+    std::vector<std::int32_t> order(g_.gpu.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
+      const GpuWork& x = item(g_.gpu, a);
+      const GpuWork& y = item(g_.gpu, b);
+      return x.start_us != y.start_us ? x.start_us < y.start_us : x.recorded < y.recorded;
+    });
+    return order;
   }
-  for (const std::int32_t i : order) {
-    const GpuWork& w = g.gpu[static_cast<std::size_t>(i)];
-    if (w.call == kNone) continue;
-    Call& call = g.calls[static_cast<std::size_t>(w.call)];
+
+  void add_streams(const std::vector<std::int32_t>& by_start) {
+    std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> stream_index;
+    for (const std::int32_t i : by_start) {
+      GpuWork& w = item(g_.gpu, i);
+      const GpuOp& op = r_.gpu_ops[w.recorded];
+      const auto [it, fresh] = stream_index.try_emplace({op.device, op.stream}, next_position(g_.streams));
+      if (fresh) g_.streams.push_back({op.device, op.stream, {}});
+      w.stream = it->second;
+      auto& on_stream = item(g_.streams, w.stream).work;
+      if (!on_stream.empty()) w.previous = on_stream.back();
+      on_stream.push_back(i);
+    }
+  }
+
+  void add_to_call(std::int32_t i) {
+    const GpuWork& w = item(g_.gpu, i);
+    if (w.call == kNone) return;
+    Call& call = item(g_.calls, w.call);
     call.kind = CallKind::launch;
     call.gpu.push_back(i);
     if (w.kind == GpuOp::Kind::memcpy &&
-        waits_for_own_copy(r.names.text(r.runtime_calls[call.recorded].name),
-                           r.names.text(r.gpu_ops[w.recorded].name), w.copy)) {
+        waits_for_own_copy(r_.names.text(r_.runtime_calls[call.recorded].name),
+                           r_.names.text(r_.gpu_ops[w.recorded].name), w.copy)) {
       call.blocking_copy = true;
     }
   }
-  g.index = std::move(index);
-  link_operators(g);
-  return g;
+
+  std::shared_ptr<const TraceIndex> index_;
+  const RecordedRank& r_;
+  const RecordedStep& step_;
+  IndexRange in_window_;
+  RankGraph g_;
+  std::unordered_map<std::int64_t, std::int32_t> call_of_correlation_;
+  double last_end_us_ = 0;
+};
+
+}  // namespace
+
+RankGraph link_rank(std::shared_ptr<const TraceIndex> index, const RecordedStep& step, Nanoseconds origin) {
+  return RankLinker{std::move(index), step, origin}.link();
 }
 
 RankGraph link_rank(const RecordedRank& recorded, const RecordedStep& step, Nanoseconds origin) {
@@ -215,8 +255,7 @@ bool overlaps(const RankGraph& g, const GpuWork& running, const GpuWork& next) {
 
 bool is_later_node(const RankGraph& g, std::size_t i) {
   const GpuWork& w = g.gpu[i];
-  return w.call != kNone &&
-         g.calls[static_cast<std::size_t>(w.call)].gpu.front() != static_cast<std::int32_t>(i);
+  return w.call != kNone && item(g.calls, w.call).gpu.front() != static_cast<std::int32_t>(i);
 }
 
 void name_calls(RankGraph& g, StringTable& names) {

@@ -1,0 +1,447 @@
+#include "stepcast/retrace/changed_work.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <set>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "stepcast/cost/device_time.h"
+#include "stepcast/operation/shape_traits.h"
+#include "stepcast/predict/price_program.h"
+
+namespace stepcast {
+namespace {
+
+// A model's growth from one size to another on one GPU is off by up to this share of its logarithm: assumed.
+constexpr double kGrowthBand = 0.15;
+// Below this share of the recorded GPU time what is a multiple of a batch is one by chance: assumed.
+constexpr double kLeastScaled = 0.05;
+// Copies and forward all-reduces below that are counters, losses and flags, whatever they are a multiple of.
+constexpr std::int64_t kSmallBytes = 4096;
+
+struct TaskContext {
+  bool backward = false, optimizer = false;
+};
+
+TaskContext context_of(const Program& program, StackId stack) {
+  TaskContext context;
+  for (; stack.valid(); stack = program.stacks.parent(stack)) {
+    const std::string_view name = program.names.text(program.stacks.name(stack));
+    const auto holds = [&](std::string_view word) { return name.find(word) != std::string_view::npos; };
+    context.optimizer |=
+        holds("Optimizer") || holds("_foreach_") || holds("AccumulateGrad") || holds("_fused_");
+    context.backward |= holds("autograd::engine") || holds("Backward") || holds("_backward");
+  }
+  return context;
+}
+
+class BatchScaling {
+ public:
+  BatchScaling(const RecordedProgram& recorded, std::int64_t from, std::int64_t to) : from_(from), to_(to) {
+    const Program& program = recorded.program;
+    for (const Block& block : program.blocks()) {
+      for (const TaskInfo& task : block.tasks()) {
+        const Operation* operation = program.works.operation(task.work);
+        const auto* gemm = operation == nullptr ? nullptr : std::get_if<GemmShape>(&operation->shape);
+        if (gemm == nullptr || gemm->batch > 1 || context_of(program, task.stack).backward) continue;
+        if (!is_multiple(gemm->m)) continue;
+        forward_.insert({gemm->m, std::minmax(gemm->n, gemm->k)});
+        if (gemm->k > 0 && gemm->n <= std::numeric_limits<std::int64_t>::max() / gemm->k) {
+          weights_.insert(gemm->n * gemm->k);
+        }
+      }
+    }
+  }
+
+  // False: nothing of it scales.
+  bool scale(Operation& operation, const TaskContext& context) const {
+    if (context.optimizer) return false;
+    return std::visit(
+        [&](auto& s) { return TraitsOf<decltype(s)>::grow(s, *this, operation.direction, context.backward); },
+        operation.shape);
+  }
+  bool scale(CollectiveWork& work, const TaskContext& context) const {
+    const bool activations = work.op == CollectiveOp::all_to_all || work.op == CollectiveOp::send ||
+                             work.op == CollectiveOp::receive || work.op == CollectiveOp::send_receive ||
+                             (work.op == CollectiveOp::all_reduce && !context.backward && !context.optimizer);
+    constexpr double kMostBytes = 1e18;
+    if (!activations || !(work.message.value() >= static_cast<double>(kSmallBytes)) ||
+        work.message.value() > kMostBytes || !is_multiple(static_cast<std::int64_t>(work.message.value()))) {
+      return false;
+    }
+    work.message = Bytes{work.message.value() * static_cast<double>(to_) / static_cast<double>(from_)};
+    return true;
+  }
+
+  // What the shapes ask (operation/shape_traits.h); false: it does not count samples.
+  [[nodiscard]] double ratio() const { return static_cast<double>(to_) / static_cast<double>(from_); }
+  bool grow(std::int64_t& extent) const {
+    if (!is_multiple(extent)) return false;
+    const std::int64_t samples = extent / from_;
+    constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() / 4;
+    extent = samples > kMost / to_ ? kMost : samples * to_;
+    return true;
+  }
+  // Not if they are as many as a weight has.
+  bool grow_elements(std::int64_t& elements) const { return !weights_.contains(elements) && grow(elements); }
+  bool grow_product(GemmShape& s, Direction direction, bool backward) const {
+    if (s.batch > 1) return grow(s.batch);
+    if (direction != Direction::forward || !backward) return grow(s.m) || grow(s.n);
+    if (forward_.contains({s.m, std::minmax(s.n, s.k)})) return grow(s.m);
+    if (forward_.contains({s.k, std::minmax(s.m, s.n)})) return grow(s.k);
+    if (forward_.contains({s.n, std::minmax(s.m, s.k)})) return grow(s.n);
+    for (std::int64_t* extent : {&s.k, &s.m, &s.n}) {
+      if (*extent == from_) return grow(*extent);
+    }
+    return grow(s.m) || grow(s.k) || grow(s.n);
+  }
+  bool grow_transfer(TransferShape& s) const {
+    return s.bytes >= kSmallBytes && !weights_.contains(s.bytes / 4) && grow(s.bytes);
+  }
+
+ private:
+  [[nodiscard]] bool is_multiple(std::int64_t extent) const { return extent >= from_ && extent % from_ == 0; }
+
+  std::int64_t from_, to_;
+  std::set<std::tuple<std::int64_t, std::pair<std::int64_t, std::int64_t>>> forward_;  // rows, other extents
+  std::set<std::int64_t> weights_;                                                     // elements
+};
+
+bool is_half(DType type) { return type == DType::bf16 || type == DType::fp16; }
+bool is_single(DType type) { return type == DType::fp32 || type == DType::tf32; }
+
+// False: keeps its type.
+bool change_type(Operation& operation, DType to, const TaskContext& context) {
+  if (!is_half(operation.dtype) && !is_single(operation.dtype)) return false;
+  const bool products = std::holds_alternative<GemmShape>(operation.shape) ||
+                        std::holds_alternative<ConvolutionShape>(operation.shape);
+  const bool attention = std::holds_alternative<AttentionShape>(operation.shape);
+  const bool follows = std::holds_alternative<ElementwiseShape>(operation.shape) ||
+                       std::holds_alternative<MovementShape>(operation.shape);
+  DType type = to;
+  if (!products && to == DType::tf32) type = DType::fp32;  // no units of it but for products
+  if (!products && !attention && (!follows || context.optimizer)) return false;
+  if (type == operation.dtype || (follows && is_single(type) && is_single(operation.dtype))) return false;
+  operation.dtype = type;
+  if (auto* gemm = std::get_if<GemmShape>(&operation.shape)) gemm->output = DType::unknown;
+  return true;
+}
+
+// New over recorded time, between no growth and that of the work for a change of batch.
+double within_work(double factor, const Operation& from, const Operation& to) {
+  const Work before = work_of(from), after = work_of(to);
+  double least = 1, most = 1;
+  const auto include = [&](double b, double a) {
+    if (b <= 0) return;
+    least = std::min(least, a / b);
+    most = std::max(most, a / b);
+  };
+  include(before.flops.value(), after.flops.value());
+  include(before.bytes().value(), after.bytes().value());
+  return std::clamp(factor, least, most);
+}
+
+GroupPlacement whole_nodes(std::int64_t ranks, std::int64_t gpus_per_node) {
+  std::vector<std::uint32_t> members(static_cast<std::size_t>(ranks));
+  std::iota(members.begin(), members.end(), 0U);
+  const RankSpan group{members};
+  return place_ranks(group, gpus_per_node, {&group, 1});
+}
+
+}  // namespace
+
+std::optional<std::int64_t> batch_of(const RecordedProgram& recorded) {
+  const Program& program = recorded.program;
+  std::map<std::int64_t, std::size_t> of_operations, of_products;
+  for (const Block& block : program.blocks()) {
+    for (const TaskInfo& task : block.tasks()) {
+      const Operation* operation = program.works.operation(task.work);
+      if (operation == nullptr) continue;
+      const TaskContext context = context_of(program, task.stack);
+      if (context.backward || context.optimizer || operation->direction != Direction::forward) continue;
+      if (const auto* s = std::get_if<ConvolutionShape>(&operation->shape)) ++of_operations[s->batch];
+      if (const auto* s = std::get_if<AttentionShape>(&operation->shape)) ++of_operations[s->batch];
+      if (const auto* s = std::get_if<GemmShape>(&operation->shape)) {
+        if (s->batch == 1 && s->m > 1) ++of_products[s->m];
+      }
+    }
+  }
+  const auto& found = of_operations.empty() ? of_products : of_operations;
+  if (found.empty()) return std::nullopt;
+  return std::max_element(found.begin(), found.end(),
+                          [](const auto& a, const auto& b) { return a.second < b.second; })
+      ->first;
+}
+
+namespace {
+
+// GPU time of the tasks whose work is looked at, and how many of them change.
+struct Tally {
+  double gpu_us = 0, scaled_us = 0, unknown_us = 0;
+  std::size_t retyped = 0, joined = 0;
+};
+
+// The recorded batch: as said, else as the shapes show.
+Result<std::int64_t> recorded_batch_of(const RecordedProgram& recorded, const BatchChange& batch,
+                                       std::vector<std::string>& notes) {
+  if (batch.recorded != 0) return batch.recorded;
+  const std::optional<std::int64_t> found = batch_of(recorded);
+  if (!found) {
+    return Error{"the batch cannot scale: no operation of the traces shows the recorded one"}.advice(
+        "record with shapes (record_shapes=True), or give traces of two batches (--second-trace)");
+  }
+  notes.push_back(
+      fmt::format("the recorded batch counts as {} per rank, as its operations show; say otherwise with "
+                  "--recorded-batch",
+                  *found));
+  return *found;
+}
+
+std::uint64_t all_ranks_of(const RecordedProgram& recorded) {
+  const auto world = recorded.files.empty() ? std::nullopt : recorded.files.front().world_size;
+  return std::max<std::uint64_t>(recorded.program.rank_count(),
+                                 static_cast<std::uint64_t>(std::max(1, world.value_or(1))));
+}
+
+// The new work of tasks, one by one.
+class WorkChanger {
+ public:
+  WorkChanger(const RecordedProgram& recorded, const WorkChange& change, std::int64_t recorded_batch)
+      : program_(recorded.program), change_(change), all_ranks_(all_ranks_of(recorded)) {
+    if (change.batch) batch_.emplace(recorded, recorded_batch, change.batch->wanted);
+  }
+
+  // Monostate: as recorded.
+  TaskWork change(const TaskInfo& task, double us, bool& unknown) {
+    const TaskContext context = context_of(program_, task.stack);
+    tally_.gpu_us += us;
+    if (const Operation* operation = program_.works.operation(task.work)) {
+      Operation now = *operation;
+      const bool grows = batch_ && batch_->scale(now, context);
+      const bool other_type = change_.dtype != DType::unknown && change_type(now, change_.dtype, context);
+      if (grows) tally_.scaled_us += us;
+      tally_.retyped += other_type ? 1 : 0;
+      return grows || other_type ? TaskWork{now} : TaskWork{};
+    }
+    if (const CollectiveWork* transfer = program_.works.collective(task.work)) {
+      CollectiveWork now = *transfer;
+      const bool grows = batch_ && batch_->scale(now, context);
+      if (grows) tally_.scaled_us += us;
+      const bool of_all = change_.data_parallel_ranks > 0 && joins_all(*transfer);
+      tally_.joined += of_all ? 1 : 0;
+      if (of_all) now.group = GroupId{};  // the grown one
+      return grows || of_all ? TaskWork{now} : TaskWork{};
+    }
+    unknown = batch_ && task.kind == TaskKind::kernel && !context.optimizer;
+    if (unknown) tally_.unknown_us += us;
+    return {};
+  }
+
+  [[nodiscard]] const Tally& tally() const { return tally_; }
+  [[nodiscard]] std::uint64_t all_ranks() const { return all_ranks_; }
+
+ private:
+  [[nodiscard]] bool joins_all(const CollectiveWork& transfer) const {
+    return transfer.group.valid() && all_ranks_ > 1 &&
+           program_.groups()[transfer.group.index()].ranks.size() == all_ranks_;
+  }
+
+  const Program& program_;
+  const WorkChange& change_;
+  std::uint64_t all_ranks_;
+  std::optional<BatchScaling> batch_;
+  Tally tally_;
+};
+
+// What was asked for and changes nothing is an error; what changes is a note.
+Status note_batch(const Tally& tally, std::int64_t wanted, std::int64_t recorded,
+                  std::vector<std::string>& notes) {
+  if (tally.scaled_us <= kLeastScaled * (tally.gpu_us - tally.unknown_us)) {
+    return Error{
+        "the batch cannot scale: hardly any extent of the recorded operations is a multiple of the "
+        "recorded one"}
+        .found(fmt::format("a recorded batch of {} per rank", recorded))
+        .advice("give the recorded one with --recorded-batch, or traces of two batches (--second-trace)");
+  }
+  notes.push_back(fmt::format(
+      "batch {} instead of {} per rank: the work of {:.0f} % of the recorded GPU time grows with it", wanted,
+      recorded, 100 * (tally.scaled_us + tally.unknown_us) / tally.gpu_us));
+  return Ok{};
+}
+
+Status note_type(const Tally& tally, DType type, std::vector<std::string>& notes) {
+  if (tally.retyped == 0) {
+    return Error{
+        fmt::format("no product of the traces would run in {}: all do already, or no shapes were recorded",
+                    to_string(type))};
+  }
+  notes.push_back(fmt::format(
+      "products in {}: gradients, optimizer, norms and losses keep their types; casts are not added",
+      to_string(type)));
+  return Ok{};
+}
+
+Status note_ranks(const Tally& tally, std::int64_t wanted, std::uint64_t all_ranks,
+                  std::vector<std::string>& notes) {
+  if (tally.joined == 0) {
+    return Error{
+        "the traces hold no transfer among all of their ranks that more data-parallel ranks could join"}
+        .found(fmt::format("{} ranks", all_ranks))
+        .advice("record a job of two ranks at least");
+  }
+  notes.push_back(
+      fmt::format("{} data-parallel ranks instead of {}: the recorded ranks represent all, and transfers "
+                  "among all of them join that number",
+                  wanted, all_ranks));
+  return Ok{};
+}
+
+bool is_gpu_work(const TaskInfo& task) {
+  return task.kind == TaskKind::kernel || task.kind == TaskKind::memcpy || task.kind == TaskKind::memset ||
+         task.kind == TaskKind::collective;
+}
+
+}  // namespace
+
+Result<ChangedWork> changed_work(const RecordedProgram& recorded, const WorkChange& change) {
+  ChangedWork out;
+  std::int64_t recorded_batch = 0;
+  if (change.batch) {
+    STEPCAST_ASSIGN(recorded_batch, recorded_batch_of(recorded, *change.batch, out.notes_));
+    out.batch_ratio_ = static_cast<double>(change.batch->wanted) / static_cast<double>(recorded_batch);
+  }
+  out.data_parallel_ranks_ = change.data_parallel_ranks;
+  out.dtype_ = change.dtype;
+  WorkChanger changer{recorded, change, recorded_batch};
+  for (const Block& block : recorded.program.blocks()) {
+    std::vector<TaskWork>& of_task = out.of_task_.emplace_back(block.task_count());
+    std::vector<bool>& unknown = out.unknown_.emplace_back(block.task_count(), false);
+    for (std::uint32_t t = 0; t < block.task_count(); ++t) {
+      if (!is_gpu_work(block.tasks()[t])) continue;
+      bool is_unknown = false;
+      of_task[t] = changer.change(block.tasks()[t], block.duration_us()[t], is_unknown);
+      unknown[t] = is_unknown;
+    }
+  }
+  const Tally& tally = changer.tally();
+  if (change.batch) STEPCAST_TRY(note_batch(tally, change.batch->wanted, recorded_batch, out.notes_));
+  if (change.dtype != DType::unknown) STEPCAST_TRY(note_type(tally, change.dtype, out.notes_));
+  if (change.data_parallel_ranks > 0)
+    STEPCAST_TRY(note_ranks(tally, change.data_parallel_ranks, changer.all_ranks(), out.notes_));
+  return out;
+}
+
+namespace {
+
+// How the time of a task changes, and what that rests on.
+struct TimeChange {
+  double factor = 1;
+  EstimateSource source = EstimateSource::assumed;
+};
+
+// Models of one GPU and its links, asked for new over recorded work.
+class GrowthModel {
+ public:
+  GrowthModel(const Program& program, StepPricer& prices, std::vector<GroupPlacement> places,
+              GroupPlacement grown)
+      : program_(program),
+        prices_(prices),
+        device_(prices.kernels().model(), prices.platform().device),
+        places_(std::move(places)),
+        grown_(std::move(grown)) {}
+
+  Result<TimeChange> change_of(const TaskInfo& task, const TaskWork& now) {
+    if (const auto* operation = std::get_if<Operation>(&now))
+      return of_operation(*program_.works.operation(task.work), *operation);
+    return of_transfer(*program_.works.collective(task.work), std::get<CollectiveWork>(now));
+  }
+
+ private:
+  [[nodiscard]] Estimate time_of(const Operation& operation) {
+    return device_.of(operation, prices_.kernels().price(operation));
+  }
+  TimeChange of_operation(const Operation& before, const Operation& after) {
+    const Estimate from = time_of(before), to = time_of(after);
+    if (from.time.value() <= 0 || to.time.value() <= 0) return {};
+    double factor = to.time.value() / from.time.value();
+    if (before.dtype == after.dtype) factor = within_work(factor, before, after);
+    return {factor, weaker(from.source, to.source)};
+  }
+  Result<TimeChange> of_transfer(const CollectiveWork& before, const CollectiveWork& after) {
+    if (!before.group.valid() || before.message.value() <= 0) return TimeChange{};
+    const GroupPlacement& place = places_[before.group.index()];
+    if (place.n_ranks < 2) return TimeChange{};
+    STEPCAST_ASSIGN(const Estimate from, prices_.price(before.op, before.message, place));
+    if (!after.group.valid() && grown_.n_ranks < 2)
+      return TimeChange{0, EstimateSource::analytic};  // nobody to talk to
+    STEPCAST_ASSIGN(const Estimate to,
+                    prices_.price(after.op, after.message, after.group.valid() ? place : grown_));
+    return TimeChange{to.time.value() / from.time.value(), weaker(from.source, to.source)};
+  }
+
+  const Program& program_;
+  StepPricer& prices_;
+  DeviceTime device_;
+  std::vector<GroupPlacement> places_;  // [GroupId] of the recorded job
+  GroupPlacement grown_;                // of the data-parallel ranks that are wanted
+};
+
+// Of one task, in all three Costs and in what they rest on.
+void change_time(const TimeChange& change, KernelClass kernel_class, BlockId b, std::uint32_t t,
+                 std::uint64_t rank_count, RecordedPrices& priced) {
+  const double spread = change.factor > 0 ? std::exp(kGrowthBand * std::abs(std::log(change.factor))) : 1.0;
+  double& us = priced.costs.duration_us(b)[t];
+  const double added = us * (change.factor - 1) / static_cast<double>(std::max<std::uint64_t>(1, rank_count));
+  SourceTimes& of_class = priced.coverage.gpu_us[static_cast<std::size_t>(kernel_class)];
+  // What grows rests on models; what shrinks takes from every ground alike.
+  if (added >= 0) {
+    of_class[static_cast<std::size_t>(change.source)] += added;
+  } else {
+    const double all = std::accumulate(of_class.begin(), of_class.end(), 0.0);
+    for (double& of_source : of_class) of_source *= all > 0 ? std::max(0.0, 1 + added / all) : 1;
+  }
+  us *= change.factor;
+  priced.low.duration_us(b)[t] *= change.factor / spread;
+  priced.high.duration_us(b)[t] *= change.factor * spread;
+}
+
+}  // namespace
+
+Status ChangedWork::apply(const RecordedProgram& recorded, StepPricer& prices, std::int64_t gpus_per_node,
+                          std::int64_t recorded_gpus_per_node, RecordedPrices& priced) const {
+  const Program& program = recorded.program;
+  if (dtype_ != DType::unknown && !prices.platform().device.peak(dtype_)) {
+    return Error{fmt::format("the platform file of {} states no rate for products in {}",
+                             prices.platform().device.name, to_string(dtype_))}
+        .advice("name another type, or a platform that has it");
+  }
+  const auto all_ranks = static_cast<std::int64_t>(std::max<std::uint64_t>(1, program.rank_count()));
+  const auto nodes = std::max<std::int64_t>(1, gpus_per_node);
+  GrowthModel models{
+      program, prices,
+      place_recorded_groups(program, recorded_gpus_per_node > 0 ? recorded_gpus_per_node : all_ranks),
+      data_parallel_ranks_ > 0 ? whole_nodes(data_parallel_ranks_, nodes) : GroupPlacement{}};
+  for (std::size_t b = 0; b < program.blocks().size(); ++b) {
+    const Block& block = program.blocks()[b];
+    for (std::uint32_t t = 0; t < block.task_count(); ++t) {
+      TimeChange change{.factor = batch_ratio_};
+      if (!unknown_[b][t]) {
+        if (std::holds_alternative<std::monostate>(of_task_[b][t])) continue;
+        STEPCAST_ASSIGN(change, models.change_of(block.tasks()[t], of_task_[b][t]));
+      }
+      change_time(change, block.tasks()[t].kernel_class, BlockId{b}, t, program.rank_count(), priced);
+    }
+  }
+  for (Costs* costs : {&priced.costs, &priced.low, &priced.high}) costs->rescale_shared_delays(program);
+  return Ok{};
+}
+
+}  // namespace stepcast

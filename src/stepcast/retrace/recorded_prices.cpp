@@ -1,0 +1,354 @@
+#include "stepcast/retrace/recorded_prices.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stepcast/cost/device_time.h"
+#include "stepcast/predict/price_program.h"
+
+namespace stepcast {
+namespace {
+
+// A kernel that no model knows moves with the memory bandwidth of the GPUs, or the peak of its class; that it
+// does is a guess, and so is how well: a factor of 1.5 to either side. Assumed.
+constexpr double kGuessedSpread = 1.5;
+
+// Shortest kernels of some sorts over the shortest kernel there is: medians of those on less than 200 kB in recorded
+// traces of A100, H100, B300 and MI300X. Reductions take two phases in a block, gathers and scatters a chain of
+// dependent loads, sorting several passes.
+constexpr double kShortestReduction = 2.3, kShortestGather = 2, kShortestIndexing = 3.6, kShortestSort = 4.4,
+                 kShortestSelection = 2.8, kShortestConcatenation = 1.6;
+// How far the time of a kernel from models alone may be off, in ln, p10 or p90: long ones, and those as short as
+// any. Three quarters of the classes of kernels of the public traces lie within.
+constexpr double kLongSpread = 0.25, kShortSpread = 0.6;
+// Multiple of the shortest kernel that lies between the two.
+constexpr double kShortKernels = 4;
+
+double shortest_over_floor(const Operation* operation, KernelImplementation implementation) {
+  switch (implementation) {
+    case KernelImplementation::indexing: return kShortestIndexing;
+    case KernelImplementation::sorting: return kShortestSort;
+    case KernelImplementation::selection: return kShortestSelection;
+    case KernelImplementation::concatenation: return kShortestConcatenation;
+    default: break;
+  }
+  if (operation == nullptr) return 1;
+  if (std::holds_alternative<ReductionShape>(operation->shape)) return kShortestReduction;
+  const auto* movement = std::get_if<MovementShape>(&operation->shape);
+  const bool scattered = movement != nullptr &&
+                         (movement->kind == MovementKind::gather || movement->kind == MovementKind::scatter);
+  return scattered ? kShortestGather : 1;
+}
+
+bool is_gpu_work(TaskKind kind) {
+  return kind == TaskKind::kernel || kind == TaskKind::memcpy || kind == TaskKind::memset ||
+         kind == TaskKind::collective;
+}
+
+// A time relative to another one, with its band.
+struct Factor {
+  double middle = 1, low = 1, high = 1;
+  EstimateSource source = EstimateSource::measured;
+};
+
+// Two estimates that err apart: their relative bands add as squares of logarithms.
+Factor over(const Estimate& target, const Estimate& origin) {
+  const double middle = target.time.value() / origin.time.value();
+  const auto spread = [](const Estimate& e, Microseconds edge) {
+    return edge.value() > 0 && e.time.value() > 0 ? std::abs(std::log(edge.value() / e.time.value())) : 0.0;
+  };
+  // A fast target and a slow origin make the smallest ratio.
+  const double down = std::hypot(spread(target, target.p10), spread(origin, origin.p90));
+  const double up = std::hypot(spread(target, target.p90), spread(origin, origin.p10));
+  // The same work on the same GPU: nothing is taken from the models.
+  if (std::abs(middle - 1) < 1e-9) return {};
+  return {middle, middle * std::exp(-down), middle * std::exp(up), weaker(target.source, origin.source)};
+}
+
+class Pricing {
+ public:
+  Pricing(const RecordedProgram& recorded, const RecordedPricing& how)
+      : program_(recorded.program), how_(how) {
+    const auto all = static_cast<std::int64_t>(std::max<std::uint64_t>(1, program_.rank_count()));
+    const auto world = recorded.files.empty() ? std::nullopt : recorded.files.front().world_size;
+    const std::int64_t ranks = std::max<std::int64_t>(all, world.value_or(0));
+    n_ranks_ = std::max<std::int64_t>(2, ranks);
+    places_ = place_recorded_groups(program_, how.gpus_per_node > 0 ? how.gpus_per_node : ranks);
+    origin_places_ =
+        place_recorded_groups(program_, how.origin_gpus_per_node > 0 ? how.origin_gpus_per_node : ranks);
+    works_.resize(program_.works.size());
+    seen_.resize(program_.works.size());
+    if (how.target != nullptr)
+      target_time_.emplace(how.target->kernels().model(), how.target->platform().device);
+    if (how.origin != nullptr)
+      origin_time_.emplace(how.origin->kernels().model(), how.origin->platform().device);
+    same_library_ = how.origin == nullptr || how.target == nullptr ||
+                    how.origin->platform().device.architecture == how.target->platform().device.architecture;
+    see_kernels();
+  }
+
+  RecordedPrices run() {
+    RecordedPrices out{Costs{program_}, Costs{program_}, Costs{program_}, {}};
+    for (std::size_t b = 0; b < program_.blocks().size(); ++b) price_block(BlockId{b}, out);
+    for (Costs* costs : {&out.costs, &out.low, &out.high}) costs->rescale_shared_delays(program_);
+    finish_coverage(out.coverage);
+    return out;
+  }
+
+ private:
+  struct PricedOnce {
+    bool done = false;
+    std::optional<Estimate> target, origin;  // nothing: no model
+    std::string why;                         // no model
+  };
+
+  // Which kernels did each of the works.
+  void see_kernels() {
+    implementations_.resize(program_.names.size());
+    for (std::size_t b = 0; b < program_.blocks().size(); ++b) {
+      const Block& block = program_.block(BlockId{b});
+      for (std::uint32_t t = 0; t < block.task_count(); ++t) {
+        const TaskInfo& task = block.tasks()[t];
+        if (task.kind != TaskKind::kernel || program_.works.operation(task.work) == nullptr) continue;
+        seen_[task.work.index()].add(implementation(task), block.duration_us()[t], task.work_times);
+      }
+    }
+  }
+  KernelImplementation implementation(const TaskInfo& task) {
+    if (!task.name.valid()) return KernelImplementation::other;
+    std::optional<KernelImplementation>& known = implementations_[task.name.index()];
+    if (!known) known = implementation_of(program_.names.text(task.name));
+    return *known;
+  }
+
+  void price_block(BlockId id, RecordedPrices& out) {
+    const Block& block = program_.block(id);
+    const double ranks = static_cast<double>(std::max<std::uint64_t>(1, program_.rank_count()));
+    for (std::uint32_t t = 0; t < block.task_count(); ++t) {
+      const TaskInfo& task = block.tasks()[t];
+      double& time = out.costs.duration_us(id)[t];
+      if (!is_gpu_work(task.kind)) {
+        if (task.kind != TaskKind::wait) {
+          out.coverage.host_us[static_cast<std::size_t>(EstimateSource::measured)] += time / ranks;
+        }
+        continue;
+      }
+      const Times priced = times_of(task, time);
+      time = priced.us;
+      out.low.duration_us(id)[t] = priced.low_us;
+      out.high.duration_us(id)[t] = priced.high_us;
+      out.coverage
+          .gpu_us[static_cast<std::size_t>(task.kernel_class)][static_cast<std::size_t>(priced.source)] +=
+          time / ranks;
+    }
+  }
+
+  struct Times {
+    double us = 0, low_us = 0, high_us = 0;
+    EstimateSource source = EstimateSource::measured;
+  };
+  static Times scaled(double us, const Factor& factor) {
+    return {us * factor.middle, us * factor.low, us * factor.high, factor.source};
+  }
+
+  Times times_of(const TaskInfo& task, double recorded_us) {
+    const bool from_models = how_.price_unrecorded && recorded_us <= 0;
+    if (how_.kernels == KernelTimeSource::recorded && !from_models) return scaled(recorded_us, what_if(task));
+    if (!task.work.valid()) return without_model(task, recorded_us, "no operation is known");
+    const PricedOnce& work = price(task.work);
+    if (!work.target || work.target->time.value() <= 0) return without_model(task, recorded_us, work.why);
+    if (how_.kernels == KernelTimeSource::ratio && !from_models) {
+      if (work.origin && work.origin->time.value() > 0)
+        return scaled(recorded_us, over(*work.target, *work.origin));
+      return without_model(task, recorded_us, work.why);
+    }
+    // A kernel that does a share of an operation takes no less than any kernel does.
+    const double least =
+        task.kind == TaskKind::kernel
+            ? floor_us() * shortest_over_floor(program_.works.operation(task.work), implementation(task))
+            : 0;
+    const auto timed = [&](Microseconds once) { return once.value() * task.work_times; };
+    const double us = std::max(timed(work.target->time), least);
+    const double among_short = kShortKernels * floor_us() / (kShortKernels * floor_us() + us);
+    const double spread = std::exp(kLongSpread + (kShortSpread - kLongSpread) * among_short);
+    return {us, std::min(timed(work.target->p10), us / spread),
+            std::max(timed(work.target->p90), us * spread), work.target->source};
+  }
+
+  double floor_us() const { return how_.target->kernels().model().analytic().figures().kernel_floor_us; }
+
+  Factor what_if(const TaskInfo& task) const {
+    const StepAssumptions& assume = how_.assumptions;
+    double factor = assume.memory_bound_factor;
+    if (const CollectiveWork* transfer = program_.works.collective(task.work);
+        transfer != nullptr || task.kernel_class == KernelClass::communication) {
+      const bool across =
+          transfer != nullptr && transfer->group.valid() && places_[transfer->group.index()].n_nodes > 1;
+      factor = assume.communication_factor * (across ? assume.inter_node_factor : assume.intra_node_factor);
+    } else if (task.kernel_class == KernelClass::gemm) {
+      factor = assume.gemm_factor;
+    } else if (task.kernel_class == KernelClass::attention) {
+      factor = assume.attention_factor;
+    }
+    return {factor, factor, factor, EstimateSource::measured};
+  }
+
+  Times without_model(const TaskInfo& task, double recorded_us, std::string_view why) {
+    Factor factor = what_if(task);
+    const bool recorded = recorded_us > 0;
+    if (!recorded) {
+      // Nobody recorded how long it takes: it exists, so it takes what the shortest kernel does.
+      recorded_us = floor_us();
+      factor.source = EstimateSource::assumed;
+      factor.low = factor.middle / kGuessedSpread;
+      factor.high = factor.middle * kGuessedSpread;
+    } else if (how_.origin != nullptr && how_.target != nullptr &&
+               how_.origin->platform().device.name != how_.target->platform().device.name) {
+      if (task.kernel_class == KernelClass::communication)
+        factor.middle = link_ratio(recorded_us);  // the target's prices know of what-if factors
+      else
+        factor.middle *= bound_ratio(task.kernel_class);
+      factor.source = EstimateSource::assumed;
+      factor.low = factor.middle / kGuessedSpread;
+      factor.high = factor.middle * kGuessedSpread;
+    }
+    Sum& sum = unmodelled_[{program_.names.text(task.name), task.kernel_class, std::string{why}}];
+    sum.tasks += 1;
+    sum.time_us += recorded_us * factor.middle;
+    return scaled(recorded_us, factor);
+  }
+
+  // Time on the target over that on the origin of work at its bound.
+  double bound_ratio(KernelClass kernel_class) const {
+    const Device& from = how_.origin->platform().device;
+    const Device& to = how_.target->platform().device;
+    if (kernel_class == KernelClass::gemm || kernel_class == KernelClass::attention) {
+      for (const DType type : {DType::bf16, DType::fp16, DType::fp32}) {
+        const auto a = from.peak(type), b = to.peak(type);
+        if (a && b && b->value() > 0) return a->value() / b->value();
+      }
+    }
+    return to.memory_bandwidth.value() > 0 ? from.memory_bandwidth.value() / to.memory_bandwidth.value()
+                                           : 1.0;
+  }
+
+  // The same of a transfer whose message or group is not known: as the all-reduce of all ranks that takes its recorded
+  // time on the origin.
+  double link_ratio(double recorded_us) {
+    std::vector<std::uint32_t> ranks(static_cast<std::size_t>(n_ranks_));
+    std::iota(ranks.begin(), ranks.end(), 0U);
+    const std::array<RankSpan, 1> all{ranks};
+    const auto price_on = [&](StepPricer& prices, std::int64_t gpus_per_node, double bytes) {
+      const GroupPlacement place = place_ranks(ranks, gpus_per_node > 0 ? gpus_per_node : n_ranks_, all);
+      const Result<Estimate> once = prices.price(CollectiveOp::all_reduce, Bytes{bytes}, place);
+      return once.ok() ? once->time.value() : 0.0;
+    };
+    double small = 10, large = 34;  // as powers of two: 1 KiB to 16 GiB
+    for (int i = 0; i < 20; ++i) {
+      const double middle = 0.5 * (small + large);
+      (price_on(*how_.origin, how_.origin_gpus_per_node, std::exp2(middle)) < recorded_us ? small : large) =
+          middle;
+    }
+    const double bytes = std::exp2(large);
+    const double to = price_on(*how_.target, how_.gpus_per_node, bytes);
+    const double from = price_on(*how_.origin, how_.origin_gpus_per_node, bytes);
+    return to > 0 && from > 0 ? to / from : 1.0;
+  }
+
+  const PricedOnce& price(WorkId id) {
+    PricedOnce& once = works_[id.index()];
+    if (once.done) return once;
+    once.done = true;
+    const TaskWork& work = program_.works.of(id);
+    if (const auto* operation = std::get_if<Operation>(&work)) {
+      const SeenKernels& seen = seen_[id.index()];
+      once.target = target_time_->of(*operation, how_.target->kernels().price(*operation),
+                                     same_library_ ? seen : seen.without_convolutions());
+      if (how_.origin != nullptr) {
+        once.origin = origin_time_->of(*operation, how_.origin->kernels().price(*operation), seen);
+      }
+    } else if (const auto* transfer = std::get_if<CollectiveWork>(&work)) {
+      once.target = price(*how_.target, *transfer, places_, once.why);
+      if (how_.origin != nullptr) once.origin = price(*how_.origin, *transfer, origin_places_, once.why);
+    } else {
+      once.why = "no operation is known";
+    }
+    return once;
+  }
+
+  static std::optional<Estimate> price(StepPricer& prices, const CollectiveWork& work,
+                                       std::span<const GroupPlacement> places, std::string& why) {
+    if (!work.group.valid() || work.message.value() <= 0) {
+      why = work.group.valid() ? "its message is not known" : "its group is not known";
+      return std::nullopt;
+    }
+    const GroupPlacement& place = places[work.group.index()];
+    if (place.n_ranks <= 1) {
+      why = "a group of one rank";
+      return std::nullopt;
+    }
+    Result<Estimate> once = prices.price(work.op, work.message, place);
+    if (once.ok()) return *once;
+    why = once.error().message();
+    return std::nullopt;
+  }
+
+  void finish_coverage(Coverage& coverage) const {
+    const double ranks = static_cast<double>(std::max<std::uint64_t>(1, program_.rank_count()));
+    for (const auto& [key, sum] : unmodelled_) {
+      const auto& [name, kernel_class, why] = key;
+      coverage.unmodelled.push_back({std::string{name}, kernel_class, why, sum.tasks, sum.time_us / ranks});
+    }
+    std::stable_sort(coverage.unmodelled.begin(), coverage.unmodelled.end(),
+                     [](const auto& a, const auto& b) { return a.time_us > b.time_us; });
+  }
+
+  struct Sum {
+    std::uint64_t tasks = 0;
+    double time_us = 0;
+  };
+  const Program& program_;
+  const RecordedPricing& how_;
+  std::vector<GroupPlacement> places_, origin_places_;                // [GroupId]
+  std::vector<PricedOnce> works_;                                     // [WorkId]
+  std::vector<SeenKernels> seen_;                                     // [WorkId]
+  std::vector<std::optional<KernelImplementation>> implementations_;  // [NameId]
+  std::int64_t n_ranks_ = 2;  // of the job, or a pair where one alone is known
+  bool same_library_ = true;
+  std::optional<DeviceTime> target_time_, origin_time_;
+  std::map<std::tuple<std::string_view, KernelClass, std::string>, Sum> unmodelled_;
+};
+
+}  // namespace
+
+std::string_view to_string(KernelTimeSource ground) {
+  switch (ground) {
+    case KernelTimeSource::recorded: return "recorded";
+    case KernelTimeSource::models: return "models";
+    case KernelTimeSource::ratio: return "ratio";
+  }
+  return "recorded";
+}
+
+Result<RecordedPrices> price_recorded(const RecordedProgram& recorded, const RecordedPricing& how) {
+  if (how.kernels != KernelTimeSource::recorded && how.target == nullptr) {
+    return Error{"no platform to price the recorded kernels on"}.advice(
+        "name one, or keep the recorded times");
+  }
+  if (how.kernels == KernelTimeSource::ratio && how.origin == nullptr) {
+    return Error{"the GPU that recorded the traces has no platform"}
+        .found(recorded.files.empty() ? "no GPU" : fmt::format("\"{}\"", recorded.files.front().device))
+        .advice("name a similar platform, or take the times of models alone");
+  }
+  return Pricing{recorded, how}.run();
+}
+
+}  // namespace stepcast

@@ -1,0 +1,69 @@
+#include "stepcast/retrace/trace_prediction.h"
+
+#include <utility>
+
+#include "stepcast/cost/host_overheads.h"
+#include "stepcast/retrace/batch_pair.h"
+#include "stepcast/retrace/detail/block_edit.h"
+#include "stepcast/retrace/prediction_band.h"
+#include "stepcast/retrace/step_edit.h"
+
+namespace stepcast {
+namespace {
+
+// What runs twice or in other buckets does so at the wanted batch.
+bool changes_structure(const TracePredictionOptions& options) {
+  for (const StepEdit& edit : step_edits())
+    if (edit.stage == EditStage::structure && edit.asked(options)) return true;
+  return false;
+}
+
+}  // namespace
+
+std::string_view to_string(HostTimeSource ground) {
+  return ground == HostTimeSource::recorded ? "recorded" : "overheads";
+}
+
+Result<TracePrediction> predict_recorded(RecordedProgram recorded, const TracePredictionOptions& options) {
+  STEPCAST_ASSIGN(EditedStep step, edited_step(std::move(recorded), options));
+  TracePrediction result;
+  { STEPCAST_ASSIGN(static_cast<ReplayScores&>(result), score_replay(step.recorded, step.prices.costs)); }
+  STEPCAST_ASSIGN(result.step, estimate_step(step, result, options, step.notes));
+  result.recorded = std::move(step.recorded);
+  result.costs = std::move(step.prices.costs);
+  result.coverage = std::move(step.prices.coverage);
+  result.recomputed = std::move(step.recomputed);
+  result.notes = std::move(step.notes);
+  return result;
+}
+
+Result<TracePrediction> predict_between(RecordedProgram first, RecordedProgram second,
+                                        const TracePredictionOptions& options) {
+  if (!options.change.batch) {
+    return Error{"recordings of two batches say how a step grows with the batch, and no batch is asked for"}
+        .advice("ask for one with --batch, or leave the second recording out");
+  }
+  const std::int64_t wanted = options.change.batch->wanted;
+  const BatchPair pair{&first, options.change.batch->recorded, &second, options.second_batch};
+  STEPCAST_ASSIGN(const Costs at_batch, between_batches(pair, wanted));
+  RecordedProgram structure = std::move(&pair.nearer(wanted) == &first ? first : second);
+  TracePredictionOptions between = options;
+  if (!changes_structure(options)) {
+    between.between_batches = &at_batch;
+    return predict_recorded(std::move(structure), between);
+  }
+  STEPCAST_ASSIGN(structure, detail::with_durations(std::move(structure), at_batch));
+  between.change.batch.reset();
+  STEPCAST_ASSIGN(TracePrediction result, predict_recorded(std::move(structure), between));
+  result.notes.push_back(batch_pair_note(wanted, pair.first_batch, pair.second_batch));
+  result.step.source = weaker(result.step.source, EstimateSource::fitted);
+  return result;
+}
+
+Result<TracePrediction> predict_trace(std::span<const RecordedInput> inputs,
+                                      const TracePredictionOptions& options) {
+  STEPCAST_ASSIGN(RecordedProgram recorded, rebuild_program(inputs, options.rebuild));
+  return predict_recorded(std::move(recorded), options);
+}
+
+}  // namespace stepcast

@@ -1,0 +1,49 @@
+// The step of recorded ranks under other circumstances: on another GPU, with other links or a faster host,
+// without stragglers.
+//
+//   TracePredictionOptions how{.platform = &mi300x, .recorded_on = &h100, .kernels = KernelTimeSource::ratio};
+//   STEPCAST_ASSIGN(const TracePrediction p, predict_trace(set.inputs(), how));
+//   p.step.time, p.step.p10, p.step.p90        // of the rank whose step is longest
+//   p.ranks[3].step.simulated_us               // of one rank; measured_us beside it
+//
+// Structure, order and learned delays are those of the record (trace/recorded_program.h); the times of GPU work
+// come from recorded_prices.h, those of the host from host_prices.h. What is changed of a step, and in which order, is
+// the list of step_edit.h.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "stepcast/base/result.h"
+#include "stepcast/operation/estimate.h"
+#include "stepcast/predict/coverage.h"
+#include "stepcast/predict/replay.h"
+#include "stepcast/retrace/prediction_options.h"
+#include "stepcast/trace/recorded_program.h"
+
+namespace stepcast {
+
+struct TracePrediction : ReplayScores {
+  RecordedProgram recorded;
+  Costs costs{recorded.program};
+  Coverage coverage;
+  Estimate step;                                       // longest step of all ranks
+  std::vector<std::vector<SequenceRange>> recomputed;  // [rank class] blocks of layers that run twice
+  std::vector<std::string> notes;
+};
+
+// Errors: those of edited_step() and score_replay().
+[[nodiscard]] Result<TracePrediction> predict_recorded(RecordedProgram recorded,
+                                                       const TracePredictionOptions& options);
+
+// The same ranks recorded at two batches, `options.change.batch->recorded` and `options.second_batch`: what scales is what
+// differs (batch_pair.h). Errors: no batch that is wanted; those of between_batches() and predict_recorded().
+[[nodiscard]] Result<TracePrediction> predict_between(RecordedProgram first, RecordedProgram second,
+                                                      const TracePredictionOptions& options);
+
+// Errors: those of rebuild_program() and predict_recorded().
+[[nodiscard]] Result<TracePrediction> predict_trace(std::span<const RecordedInput> inputs,
+                                                    const TracePredictionOptions& options);
+
+}  // namespace stepcast

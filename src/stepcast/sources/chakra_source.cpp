@@ -1,0 +1,66 @@
+// Chakra execution traces: one graph of operations per rank, of which some, all or none have times.
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "stepcast/sources/recorded_source.h"
+#include "stepcast/trace/graph_program.h"
+
+namespace stepcast {
+
+SourceKind chakra_source();
+
+namespace {
+
+bool any_timed(const std::vector<OperationGraph>& graphs) {
+  return std::any_of(graphs.begin(), graphs.end(), [](const OperationGraph& graph) {
+    return std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                       [](const GraphNode& node) { return node.duration_us > 0; });
+  });
+}
+
+class ChakraSource : public RecordedSource {
+ public:
+  ChakraSource(TraceSet named, std::vector<OperationGraph> graphs)
+      : RecordedSource(std::move(named)), graphs_(std::move(graphs)) {}
+
+  [[nodiscard]] Result<RecordedProgram> program(const RebuildOptions& /*how*/,
+                                                const Platform* platform) const override {
+    STEPCAST_ASSIGN(RecordedProgram program, graph_program(graphs_));
+    if (platform != nullptr || any_timed(graphs_)) return program;
+    return Error{"no node of these Chakra traces has a duration"}
+        .in_file(graphs_.front().file)
+        .advice("`stepcast predict --trace ... --platform NAME` takes times from the models of a platform");
+  }
+
+ private:
+  std::vector<OperationGraph> graphs_;
+};
+
+Result<std::unique_ptr<RecordedSource>> open(const TraceListing& listing, const TraceSetOptions& options) {
+  STEPCAST_ASSIGN(std::vector<OperationGraph> graphs, read_operation_graphs(listing, options));
+  TraceSet named;
+  named.name = listing.name;
+  return std::unique_ptr<RecordedSource>{std::make_unique<ChakraSource>(std::move(named), std::move(graphs))};
+}
+
+constexpr std::array kNeedProfiler{TraceAsk::second_trace, TraceAsk::step, TraceAsk::all_steps};
+constexpr std::array kRefusals{
+    Refusal{"Chakra traces hold one step without marks and no operators of PyTorch, which {} would need",
+            "leave it out, or give profiler traces of the same ranks", kNeedProfiler}};
+
+}  // namespace
+
+SourceKind chakra_source() {
+  return {
+      .called = "Chakra traces",
+      .times = RecordedTimes::some,
+      .names_gpu = false,
+      .has_launches = true,
+      .is_one_file = false,
+      .refusals = kRefusals,
+      .holds = [](TraceFormat format, std::string_view) { return format == TraceFormat::chakra_protobuf; },
+      .open = open};
+}
+
+}  // namespace stepcast

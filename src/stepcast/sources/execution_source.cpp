@@ -1,0 +1,71 @@
+// Execution traces of PyTorch without profiler traces: operators in order, and no times.
+#include <array>
+#include <utility>
+
+#include "stepcast/cost/host_overheads.h"
+#include "stepcast/predict/untimed_program.h"
+#include "stepcast/sources/recorded_source.h"
+
+namespace stepcast {
+
+SourceKind execution_source();
+
+namespace {
+
+class ExecutionSource : public RecordedSource {
+ public:
+  explicit ExecutionSource(TraceSet traces) : RecordedSource(std::move(traces)) {}
+
+  [[nodiscard]] Result<RecordedProgram> program(const RebuildOptions& /*how*/,
+                                                const Platform* platform) const override {
+    if (platform == nullptr) {
+      return Error{"execution traces hold no times"}.advice(
+          "name a platform to take them from, or give the profiler traces of the same ranks, too");
+    }
+    STEPCAST_ASSIGN(const HostOverheads overheads, HostOverheads::of(*platform));
+    std::vector<UntimedRank> ranks;
+    for (const std::optional<ExecutionTrace>& trace : traces_.execution_traces)
+      ranks.push_back({&*trace, *trace->rank, 0});
+    STEPCAST_ASSIGN(RecordedProgram program, untimed_program(ranks, overheads.launch_table()));
+    program.notes.insert(
+        program.notes.begin(),
+        "no profiler trace: host times are means of the platform's overheads, kernel times those of its "
+        "models");
+    return program;
+  }
+};
+
+Result<std::unique_ptr<RecordedSource>> open(const TraceListing& listing, const TraceSetOptions& options) {
+  STEPCAST_ASSIGN(std::vector<ExecutionTrace> traces, read_execution_traces(listing, options));
+  TraceSet set;
+  set.name = listing.name;
+  for (ExecutionTrace& trace : traces) set.execution_traces.emplace_back(std::move(trace));
+  return std::unique_ptr<RecordedSource>{std::make_unique<ExecutionSource>(std::move(set))};
+}
+
+constexpr std::array kNeedTimes{TraceAsk::recorded_kernels, TraceAsk::scaled_kernels, TraceAsk::recorded_on,
+                                TraceAsk::second_trace,     TraceAsk::step,           TraceAsk::all_steps};
+constexpr std::array kNeedRecordedWork{
+    TraceAsk::batch,    TraceAsk::dtype,         TraceAsk::data_parallel_ranks, TraceAsk::bucket_size,
+    TraceAsk::links_of, TraceAsk::rank_platform, TraceAsk::recompute,           TraceAsk::overlap};
+constexpr std::array kRefusals{
+    Refusal{"execution traces alone hold no times and one step, which {} would need",
+            "give the profiler traces of the same ranks, too, or leave it out", kNeedTimes},
+    Refusal{"execution traces alone hold no times that other work could be relative to",
+            "give the profiler traces of the same ranks, too", kNeedRecordedWork}};
+
+}  // namespace
+
+SourceKind execution_source() {
+  return {
+      .called = "execution traces alone",
+      .times = RecordedTimes::none,
+      .names_gpu = false,
+      .has_launches = true,
+      .is_one_file = false,
+      .refusals = kRefusals,
+      .holds = [](TraceFormat format, std::string_view) { return format == TraceFormat::execution_trace; },
+      .open = open};
+}
+
+}  // namespace stepcast

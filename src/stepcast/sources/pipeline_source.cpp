@@ -1,0 +1,86 @@
+// The timeline of a pipeline-parallel job (trace/pipeline_timeline.h): all ranks and steps in one file, without operators.
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stepcast/sources/recorded_source.h"
+#include "stepcast/trace/pipeline_program.h"
+
+namespace stepcast {
+
+SourceKind pipeline_source();
+
+namespace {
+
+class PipelineSource : public RecordedSource {
+ public:
+  PipelineSource(TraceSet named, PipelineTimeline timeline)
+      : RecordedSource(std::move(named)), timeline_(std::move(timeline)) {}
+
+  // With the launch delays of all other steps.
+  [[nodiscard]] Result<RecordedProgram> program(const RebuildOptions& how,
+                                                const Platform* /*platform*/) const override {
+    const std::int64_t step = how.step.value_or(timeline_.steps.back());
+    std::vector<std::int64_t> others = timeline_.steps;
+    std::erase(others, step);
+    STEPCAST_ASSIGN(RecordedProgram program,
+                    pipeline_program(timeline_, step, learn_launch_delays(timeline_, others)));
+    program.notes.push_back(
+        others.empty()
+            ? std::string{"one step alone: launch delays are not known and count as 0"}
+            : fmt::format("launch delays are medians of the other {} steps of the file", others.size()));
+    return program;
+  }
+
+ private:
+  PipelineTimeline timeline_;
+};
+
+Result<std::unique_ptr<RecordedSource>> open(const TraceListing& listing,
+                                             const TraceSetOptions& /*options*/) {
+  const std::vector<std::filesystem::path>& files = listing.of(SourceKindId::pipeline);
+  if (files.size() > 1) {
+    return Error::at(listing.name, fmt::format("{} timelines of pipelines are here", files.size()))
+        .advice("name one of them: each holds all ranks of a job");
+  }
+  STEPCAST_ASSIGN(PipelineTimeline timeline, read_pipeline_timeline(files.front()));
+  TraceSet named;
+  named.name = listing.name;
+  return std::unique_ptr<RecordedSource>{
+      std::make_unique<PipelineSource>(std::move(named), std::move(timeline))};
+}
+
+constexpr std::array kNeedOperators{TraceAsk::second_trace,   TraceAsk::modelled_kernels,
+                                    TraceAsk::scaled_kernels, TraceAsk::host_overheads,
+                                    TraceAsk::recorded_on,    TraceAsk::batch,
+                                    TraceAsk::dtype,          TraceAsk::data_parallel_ranks,
+                                    TraceAsk::bucket_size,    TraceAsk::recompute,
+                                    TraceAsk::links_of,       TraceAsk::rank_platform};
+constexpr std::array kAllSteps{TraceAsk::all_steps}, kPlatform{TraceAsk::platform}, kRanks{TraceAsk::ranks};
+constexpr std::array kRefusals{
+    Refusal{"a timeline of a pipeline names no operators and no kernels, which {} would need",
+            "leave it out; --what-if, --overlap, --like-median-rank, --step and --scenarios modify the "
+            "recorded step",
+            kNeedOperators},
+    Refusal{"{} is for traces of PyTorch",
+            "`stepcast replay --step N` takes the steps of a pipeline one by one", kAllSteps},
+    Refusal{"pipeline timelines hold no operations, so they cannot be moved to another GPU",
+            "leave --platform out; --what-if nvlink=2x speeds its transfers up", kPlatform},
+    Refusal{"a timeline of a pipeline is replayed as a whole", "leave --ranks out", kRanks}};
+
+}  // namespace
+
+SourceKind pipeline_source() {
+  return {
+      .called = "a timeline of a pipeline",
+      .times = RecordedTimes::all,
+      .names_gpu = false,
+      .has_launches = false,
+      .is_one_file = true,
+      .refusals = kRefusals,
+      .holds = [](TraceFormat format, std::string_view) { return format == TraceFormat::pipeline_timeline; },
+      .open = open};
+}
+
+}  // namespace stepcast

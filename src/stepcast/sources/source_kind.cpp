@@ -1,0 +1,68 @@
+#include "stepcast/sources/source_kind.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "stepcast/base/names.h"
+#include "stepcast/sources/trace_listing.h"
+
+namespace stepcast {
+
+#define STEPCAST_SOURCE_KIND(name) SourceKind name##_source();
+#include "stepcast/sources/source_kinds.def"
+#undef STEPCAST_SOURCE_KIND
+
+namespace {
+
+constexpr auto kFlags = names<TraceAsk>({
+    {TraceAsk::step, "--step"},
+    {TraceAsk::all_steps, "--all-steps"},
+    {TraceAsk::ranks, "--ranks"},
+    {TraceAsk::platform, "--platform"},
+    {TraceAsk::recorded_on, "--recorded-on"},
+    {TraceAsk::recorded_kernels, "--kernels"},
+    {TraceAsk::modelled_kernels, "--kernels"},
+    {TraceAsk::scaled_kernels, "--kernels"},
+    {TraceAsk::host_overheads, "--host overheads"},
+    {TraceAsk::batch, "--batch"},
+    {TraceAsk::second_trace, "--second-trace"},
+    {TraceAsk::dtype, "--dtype"},
+    {TraceAsk::data_parallel_ranks, "--data-parallel-ranks"},
+    {TraceAsk::bucket_size, "--bucket-size-mb"},
+    {TraceAsk::recompute, "--recompute"},
+    {TraceAsk::overlap, "--overlap"},
+    {TraceAsk::links_of, "--links-of"},
+    {TraceAsk::rank_platform, "--rank-platform"},
+});
+
+}  // namespace
+
+std::string_view flag_of(TraceAsk ask) { return kFlags[ask]; }
+
+std::span<const SourceKind, kSourceKindCount> source_kinds() {
+  static const std::array kinds{
+#define STEPCAST_SOURCE_KIND(name) name##_source(),
+#include "stepcast/sources/source_kinds.def"
+#undef STEPCAST_SOURCE_KIND
+  };
+  return kinds;
+}
+
+const SourceKind& source_kind(SourceKindId id) { return source_kinds()[static_cast<std::size_t>(id)]; }
+
+Status check_asks(const SourceKind& kind, const TraceListing& listing, std::span<const TraceAsk> asked) {
+  for (const Refusal& refusal : kind.refusals) {
+    const auto first =
+        std::find_first_of(refusal.asks.begin(), refusal.asks.end(), asked.begin(), asked.end());
+    if (first == refusal.asks.end()) continue;
+    Error error{fmt::format(fmt::runtime(refusal.problem), flag_of(*first))};
+    error = std::move(error).advice(std::string{refusal.advice});
+    return kind.is_one_file ? std::move(error).in_file(listing.files().front().string()) : std::move(error);
+  }
+  return Ok{};
+}
+
+}  // namespace stepcast

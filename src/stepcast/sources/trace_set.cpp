@@ -1,0 +1,413 @@
+#include "stepcast/sources/trace_set.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "stepcast/base/parallel.h"
+#include "stepcast/trace/file_ranks.h"
+#include "stepcast/trace/readers.h"
+#include "stepcast/trace/step_selection.h"
+
+namespace stepcast {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr SourceKindId kProfiler = SourceKindId::profiler, kExecution = SourceKindId::execution;
+
+// What is left of a name when the words for the kind of file are taken away: equal for the two traces of one
+// run.
+std::string pairing_key(const fs::path& file) {
+  static const std::set<std::string, std::less<>> kKindWords{
+      "et", "eg", "kineto", "trace", "execution", "graph", "pt", "json", "gz", "host", "device", "profiler"};
+  std::string key;
+  for (const std::string& word : words_of_name(file.filename().string())) {
+    if (kKindWords.contains(word)) continue;
+    key += word;
+    key += ' ';
+  }
+  return key;
+}
+
+std::string quoted(const fs::path& file) { return fmt::format("'{}'", file.string()); }
+
+// No ranks: all are.
+bool is_asked_for(std::span<const std::int32_t> ranks, std::int32_t rank) {
+  return ranks.empty() || std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+}
+
+Error rank_is_missing(const TraceListing& listing, std::int32_t rank, std::span<const std::int32_t> present) {
+  return Error::at(listing.name, fmt::format("rank {} is not here", rank))
+      .found(present.empty() ? "no rank" : fmt::format("ranks {}", list_ranks(present)));
+}
+
+Error two_files(std::int32_t rank, const fs::path& one, const fs::path& other) {
+  return Error{fmt::format("two files with the same rank {}: {} and {}", rank, quoted(one), quoted(other))}
+      .advice(
+          "name the files of one run, or say with --ranks-from 'host{}_gpu' where the rank stands in names");
+}
+
+Error rank_unknown(const TraceListing& listing, const fs::path& file) {
+  if (!listing.ranks_from.empty()) {
+    return Error::at(file.string(), "cannot tell which rank this is")
+        .found(fmt::format("no number at {{}} of '{}' in its name", listing.ranks_from))
+        .expected("a pattern that all names follow");
+  }
+  return Error::at(file.string(), "cannot tell which rank this is")
+      .found("no distributedInfo in the file and no number in its name")
+      .expected("a name like kineto_rank3.json.gz, or one file alone")
+      .advice("say where the rank stands in the names with --ranks-from, as in 'host{}_gpu'");
+}
+
+// Everything of a listing in memory, before anybody decided what belongs together.
+struct ReadFiles {
+  std::vector<RecordedRank> profiler;          // as listed
+  std::vector<ExecutionTrace> execution;       // as listed
+  std::vector<std::optional<Error>> problems;  // [profiler..., execution...]
+};
+
+std::uint64_t bytes_of(const std::vector<fs::path>& files) {
+  std::uint64_t sum = 0;
+  for (const fs::path& file : files) {
+    std::error_code unknown;
+    const std::uint64_t bytes = fs::file_size(file, unknown);
+    if (!unknown) sum += bytes;
+  }
+  return sum;
+}
+
+Status try_all(const TraceListing& listing, const TraceSetOptions& options, ReadFiles& files) {
+  const auto large = [&](const fs::path& file) { return is_large(file, options.large_from_bytes); };
+  const bool twice =
+      options.one_step && std::any_of(listing.of(kProfiler).begin(), listing.of(kProfiler).end(), large);
+  ReadProgress progress(options.progress,
+                        bytes_of(listing.of(kProfiler)) * (twice ? 2 : 1) + bytes_of(listing.of(kExecution)));
+  std::vector<StepSelection> selections;
+  if (twice) {
+    STEPCAST_ASSIGN(selections, select_step(listing.of(kProfiler), options.step,
+                                            !listing.of(kExecution).empty(), options.threads, progress));
+  }
+  const std::size_t n_profiler = listing.of(kProfiler).size();
+  const std::size_t n = n_profiler + listing.of(kExecution).size();
+  files.profiler.resize(n_profiler);
+  files.execution.resize(listing.of(kExecution).size());
+  files.problems.resize(n);
+  return parallel_for(n, options.threads, [&](std::size_t i) -> Status {
+    ReadOptions how;
+    how.progress = progress.of_file();
+    if (i < n_profiler) {
+      if (!selections.empty()) how.only = &selections[i];
+      Result<RecordedRank> rank = read_kineto(listing.of(kProfiler)[i], how);
+      if (rank.ok()) {
+        files.profiler[i] = std::move(rank).value();
+      } else {
+        files.problems[i] = std::move(rank).error();
+      }
+    } else {
+      Result<ExecutionTrace> trace = read_execution_trace(listing.of(kExecution)[i - n_profiler], how);
+      if (trace.ok()) {
+        files.execution[i - n_profiler] = std::move(trace).value();
+      } else {
+        files.problems[i] = std::move(trace).error();
+      }
+    }
+    return Ok{};
+  });
+}
+
+// The first file that cannot be read is an error.
+Result<ReadFiles> read_all(const TraceListing& listing, const TraceSetOptions& options) {
+  ReadFiles files;
+  STEPCAST_TRY(try_all(listing, options, files));
+  for (std::optional<Error>& problem : files.problems) {
+    if (problem) return *std::move(problem);
+  }
+  return files;
+}
+
+// [position of a profiler trace] -> position of its execution trace. The error names the first one that
+// belongs nowhere; its position is in `without_profiler` too.
+std::map<std::size_t, std::size_t> pair_up(const TraceListing& listing, const ReadFiles& files,
+                                           std::vector<std::size_t>& without_profiler) {
+  std::map<std::size_t, std::size_t> pairs;
+  std::vector<std::size_t> left;
+  std::map<std::string, std::size_t> by_key;
+  for (std::size_t p = 0; p < listing.of(kProfiler).size(); ++p)
+    by_key.emplace(pairing_key(listing.of(kProfiler)[p]), p);
+  for (std::size_t e = 0; e < listing.of(kExecution).size(); ++e) {
+    const auto same = by_key.find(pairing_key(listing.of(kExecution)[e]));
+    if (same == by_key.end() || !pairs.emplace(same->second, e).second) left.push_back(e);
+  }
+  for (const std::size_t e : left) {
+    std::optional<std::int32_t> rank = listing.rank_of(listing.of(kExecution)[e], files.execution[e].rank);
+    if (!rank) rank = files.execution[e].rank;  // a pattern may be for the profiler traces alone
+    // By rank only where one profiler trace has it: two captures of one rank would be a guess.
+    std::vector<std::size_t> of_rank;
+    bool ranks_known = rank.has_value();
+    for (std::size_t p = 0; p < listing.of(kProfiler).size(); ++p) {
+      const auto profiler_rank = listing.rank_of(listing.of(kProfiler)[p], files.profiler[p].rank);
+      ranks_known = ranks_known && profiler_rank.has_value();
+      if (rank && profiler_rank == rank) of_rank.push_back(p);
+    }
+    bool found = of_rank.size() == 1 && pairs.emplace(of_rank.front(), e).second;
+    const bool only_two = listing.of(kProfiler).size() == 1 && listing.of(kExecution).size() == 1;
+    if (!found && only_two && !ranks_known) found = pairs.emplace(0, e).second;
+    if (!found) without_profiler.push_back(e);
+  }
+  return pairs;
+}
+
+// Only the files of these ranks, told by what profiler traces say before their events, else by their names.
+// Nothing where that does not tell every rank, or not these.
+std::optional<TraceListing> only_ranks(const TraceListing& listing, std::span<const std::int32_t> ranks) {
+  TraceListing narrowed;
+  narrowed.name = listing.name;
+  narrowed.ranks_from = listing.ranks_from;
+  narrowed.others = listing.others;
+  std::map<std::string, bool> wanted_by_key;  // whether the profiler trace of this name is
+  for (const fs::path& file : listing.of(kProfiler)) {
+    const Result<std::optional<std::int32_t>> said = read_kineto_rank(file);
+    if (!said.ok()) return std::nullopt;
+    const std::optional<std::int32_t> rank = listing.rank_of(file, *said);
+    if (!rank) return std::nullopt;
+    const bool wanted = is_asked_for(ranks, *rank);
+    wanted_by_key[pairing_key(file)] = wanted;
+    if (wanted) narrowed.of(kProfiler).push_back(file);
+  }
+  if (narrowed.of(kProfiler).size() != ranks.size()) return std::nullopt;
+  for (const fs::path& file : listing.of(kExecution)) {
+    const auto same = wanted_by_key.find(pairing_key(file));
+    if (same == wanted_by_key.end() || same->second) narrowed.of(kExecution).push_back(file);
+  }
+  return narrowed;
+}
+
+// Every file of a list that holds all there is of its rank, by rank.
+template <class Trace, class Read>
+Result<std::vector<Trace>> read_by_rank(const TraceListing& listing, SourceKindId kind,
+                                        const TraceSetOptions& options, const Read& read) {
+  const std::vector<fs::path>& files = listing.of(kind);
+  std::vector<std::optional<Result<Trace>>> traces(files.size());
+  STEPCAST_TRY(parallel_for(files.size(), options.threads, [&](std::size_t i) -> Status {
+    traces[i].emplace(read(files[i]));
+    return Ok{};
+  }));
+  std::map<std::int32_t, std::size_t> by_rank;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    if (!traces[i]->ok()) return std::move(*traces[i]).error();
+    Trace& trace = traces[i]->value();
+    trace.rank = listing.rank_of(files[i], trace.rank);
+    if (!trace.rank && !listing.ranks_from.empty()) return rank_unknown(listing, files[i]);
+    if (!trace.rank) trace.rank = static_cast<std::int32_t>(i);
+    const auto [other, is_new] = by_rank.emplace(*trace.rank, i);
+    if (!is_new) return two_files(*trace.rank, files[other->second], files[i]);
+  }
+  std::vector<std::int32_t> present;
+  for (const auto& [rank, i] : by_rank) present.push_back(rank);
+  for (const std::int32_t rank : options.ranks) {
+    if (by_rank.contains(rank)) continue;
+    // Names may mislead: the file may say otherwise.
+    if (!listing.unopened.empty()) return read_by_rank<Trace>(with_unopened(listing), kind, options, read);
+    return rank_is_missing(listing, rank, present);
+  }
+  std::vector<Trace> asked_for;
+  for (const auto& [rank, i] : by_rank) {
+    if (is_asked_for(options.ranks, rank)) asked_for.push_back(std::move(*traces[i]).value());
+  }
+  return asked_for;
+}
+
+void note_world(TraceSet& set) {
+  std::set<std::int32_t> worlds;
+  for (const RecordedRank& rank : set.ranks) {
+    if (rank.world_size) worlds.insert(*rank.world_size);
+  }
+  if (worlds.size() > 1) {
+    set.notes.push_back(fmt::format("the files name different world sizes: {}", fmt::join(worlds, ", ")));
+  }
+}
+
+// What was read as one set.
+Result<TraceSet> set_of(const TraceListing& listing, const TraceSetOptions& options, ReadFiles files) {
+  std::map<std::int32_t, std::size_t> by_rank;
+  for (std::size_t p = 0; p < listing.of(kProfiler).size(); ++p) {
+    std::optional<std::int32_t> rank = listing.rank_of(listing.of(kProfiler)[p], files.profiler[p].rank);
+    if (!rank && (listing.of(kProfiler).size() > 1 || !listing.ranks_from.empty()))
+      return rank_unknown(listing, listing.of(kProfiler)[p]);
+    if (!rank) rank = 0;
+    const auto [other, is_new] = by_rank.emplace(*rank, p);
+    if (!is_new) return two_files(*rank, listing.of(kProfiler)[other->second], listing.of(kProfiler)[p]);
+    files.profiler[p].rank = rank;
+  }
+  std::vector<std::size_t> without_profiler;
+  const std::map<std::size_t, std::size_t> pairs = pair_up(listing, files, without_profiler);
+  if (!without_profiler.empty() && options.ranks.empty()) {
+    return Error::at(listing.of(kExecution)[without_profiler.front()].string(),
+                     "this execution trace belongs to no profiler trace")
+        .expected("a Kineto trace of the same rank, or with the same name apart from \"et\" and \"kineto\"");
+  }
+  std::vector<std::int32_t> present;
+  for (const auto& [rank, p] : by_rank) present.push_back(rank);
+  for (const std::int32_t rank : options.ranks) {
+    if (!by_rank.contains(rank)) return rank_is_missing(listing, rank, present);
+  }
+
+  TraceSet set;
+  set.name = listing.name;
+  for (const auto& [rank, p] : by_rank) {
+    if (!is_asked_for(options.ranks, rank)) continue;
+    set.ranks.push_back(std::move(files.profiler[p]));
+    const auto pair = pairs.find(p);
+    if (pair == pairs.end()) {
+      set.execution_traces.emplace_back();
+    } else {
+      set.execution_traces.emplace_back(std::move(files.execution[pair->second]));
+    }
+  }
+  note_world(set);
+  for (const TraceListing::Other& other : listing.others) {
+    set.notes.push_back(fmt::format("{} was not read: {}", other.file.filename().string(), other.why));
+  }
+  return set;
+}
+
+}  // namespace
+
+Result<std::vector<OperationGraph>> read_operation_graphs(const TraceListing& listing,
+                                                          const TraceSetOptions& options) {
+  return read_by_rank<OperationGraph>(listing, SourceKindId::chakra, options,
+                                      [](const fs::path& file) { return read_chakra(file); });
+}
+
+Result<std::vector<ExecutionTrace>> read_execution_traces(const TraceListing& listing,
+                                                          const TraceSetOptions& options) {
+  return read_by_rank<ExecutionTrace>(listing, kExecution, options,
+                                      [](const fs::path& file) { return read_execution_trace(file); });
+}
+
+std::vector<RecordedInput> TraceSet::inputs() const {
+  std::vector<RecordedInput> inputs;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    inputs.push_back({&ranks[i], execution_traces[i] ? &*execution_traces[i] : nullptr});
+  }
+  return inputs;
+}
+
+Error no_profiler_trace(const TraceListing& listing) {
+  Error error = Error::at(listing.name, "no profiler trace here");
+  if (!listing.of(kExecution).empty()) {
+    return std::move(error)
+        .found(fmt::format("{} execution traces, which hold no times", listing.of(kExecution).size()))
+        .expected("one Kineto trace per rank");
+  }
+  if (!listing.of(SourceKindId::chakra).empty()) {
+    return std::move(error).found(fmt::format("{} Chakra traces", listing.of(SourceKindId::chakra).size()));
+  }
+  if (!listing.others.empty()) {
+    return std::move(error).found(
+        fmt::format("{} ({})", listing.others.front().file.filename().string(), listing.others.front().why));
+  }
+  return std::move(error).expected(
+      "one Kineto trace (*.json or *.json.gz) per rank; sub-folders are not searched");
+}
+
+Result<TraceSet> read_trace_set(const TraceListing& listing, const TraceSetOptions& options) {
+  if (listing.of(kProfiler).empty()) return no_profiler_trace(listing);
+  if (!options.ranks.empty()) {
+    const std::optional<TraceListing> narrowed = only_ranks(listing, options.ranks);
+    const bool is_less = narrowed && (narrowed->of(kProfiler).size() < listing.of(kProfiler).size() ||
+                                      !listing.unopened.empty());
+    if (is_less) {
+      STEPCAST_ASSIGN(ReadFiles files, read_all(*narrowed, options));
+      // A file may say behind its events that it is of another rank: then all have to be read.
+      bool as_told = true;
+      for (std::size_t p = 0; p < narrowed->of(kProfiler).size(); ++p) {
+        const auto rank = narrowed->rank_of(narrowed->of(kProfiler)[p], files.profiler[p].rank);
+        as_told = as_told && rank && is_asked_for(options.ranks, *rank);
+      }
+      if (as_told) return set_of(*narrowed, options, std::move(files));
+    }
+    if (!listing.unopened.empty()) return read_trace_set(with_unopened(listing), options);
+  }
+  STEPCAST_ASSIGN(ReadFiles files, read_all(listing, options));
+  return set_of(listing, options, std::move(files));
+}
+
+std::vector<TraceSet> read_trace_sets(const TraceListing& listing, const TraceSetOptions& options,
+                                      std::vector<TraceListing::Other>& skipped) {
+  skipped.insert(skipped.end(), listing.others.begin(), listing.others.end());
+  TraceListing readable;
+  readable.name = listing.name;
+  ReadFiles files;
+  {
+    ReadFiles all;
+    if (const Status done = try_all(listing, options, all); !done.ok()) {
+      skipped.push_back({listing.name, done.error().message()});
+      return {};
+    }
+    for (std::size_t i = 0; i < all.problems.size(); ++i) {
+      const bool is_profiler = i < listing.of(kProfiler).size();
+      const std::size_t e = i - listing.of(kProfiler).size();
+      const fs::path& file = is_profiler ? listing.of(kProfiler)[i] : listing.of(kExecution)[e];
+      if (all.problems[i]) {
+        skipped.push_back({file, message_without_file(*all.problems[i])});
+      } else if (is_profiler) {
+        readable.of(kProfiler).push_back(file);
+        files.profiler.push_back(std::move(all.profiler[i]));
+      } else {
+        readable.of(kExecution).push_back(file);
+        files.execution.push_back(std::move(all.execution[e]));
+      }
+    }
+  }
+  std::vector<std::size_t> without_profiler;
+  const std::map<std::size_t, std::size_t> pairs = pair_up(readable, files, without_profiler);
+  for (const std::size_t e : without_profiler) {
+    skipped.push_back(
+        {readable.of(kExecution)[e], "an execution trace without profiler trace holds no times"});
+  }
+
+  std::map<std::int32_t, std::size_t> by_rank;
+  bool distinct = true;
+  for (std::size_t p = 0; p < readable.of(kProfiler).size(); ++p) {
+    const std::optional<std::int32_t> rank =
+        listing.rank_of(readable.of(kProfiler)[p], files.profiler[p].rank);
+    distinct = distinct && rank && by_rank.emplace(*rank, p).second;
+    files.profiler[p].rank = rank.value_or(0);
+  }
+  // Files of one folder whose ranks are distinct by chance of their names still differ in their world.
+  for (const auto& [rank, p] : by_rank) {
+    distinct = distinct && files.profiler[p].world_size == files.profiler[by_rank.begin()->second].world_size;
+  }
+  const auto add = [&](TraceSet& set, std::size_t p) {
+    set.ranks.push_back(std::move(files.profiler[p]));
+    const auto pair = pairs.find(p);
+    if (pair == pairs.end()) {
+      set.execution_traces.emplace_back();
+    } else {
+      set.execution_traces.emplace_back(std::move(files.execution[pair->second]));
+    }
+  };
+  std::vector<TraceSet> sets;
+  if (distinct && readable.of(kProfiler).size() > 1) {
+    TraceSet& set = sets.emplace_back();
+    set.name = listing.name;
+    for (const auto& [rank, p] : by_rank) add(set, p);
+  } else {
+    for (std::size_t p = 0; p < readable.of(kProfiler).size(); ++p) {
+      TraceSet& set = sets.emplace_back();
+      set.name = readable.of(kProfiler)[p].string();
+      add(set, p);
+    }
+  }
+  for (TraceSet& set : sets) note_world(set);
+  return sets;
+}
+
+}  // namespace stepcast

@@ -1,0 +1,174 @@
+#include "stepcast/retrace/recorded_prices.h"
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stepcast/platform/platform_file.h"
+
+namespace stepcast {
+namespace {
+
+using namespace literals;
+using ::testing::HasSubstr;
+
+const Platform& platform(const std::string& name) {
+  static std::map<std::string, Platform> loaded;
+  const auto found = loaded.find(name);
+  if (found != loaded.end()) return found->second;
+  Result<Platform> read = load_platform(name);
+  if (!read.ok()) throw std::runtime_error(read.error().message());
+  return loaded.emplace(name, std::move(*read)).first->second;
+}
+
+// A stream with a product (100 us), a kernel that nobody knows (50 us) and a sum (1 us).
+RecordedProgram recorded() {
+  RecordedProgram out;
+  BlockBuilder block{"rank"};
+  const LaneId gpu = block.add_lane({LaneKind::gpu_stream, "stream 7"});
+  block.add_task(gpu,
+                 {.kind = TaskKind::kernel,
+                  .kernel_class = KernelClass::gemm,
+                  .name = out.program.names.intern("sgemm"),
+                  .work = out.program.works.intern(gemm({.m = 8192, .n = 8192, .k = 8192}, DType::bf16))},
+                 100_us);
+  block.add_task(gpu,
+                 {.kind = TaskKind::kernel,
+                  .kernel_class = KernelClass::elementwise,
+                  .name = out.program.names.intern("triton_poi_fused_7")},
+                 50_us);
+  block.add_task(gpu,
+                 {.kind = TaskKind::kernel,
+                  .kernel_class = KernelClass::elementwise,
+                  .name = out.program.names.intern("add"),
+                  .work = out.program.works.intern(elementwise(
+                      {.function = ElementwiseFunction::add, .elements = 16, .reads = 2}, DType::fp32))},
+                 1_us);
+  Result<Block> done = std::move(block).finish();
+  if (!done.ok()) throw std::runtime_error(done.error().message());
+  const BlockId id = out.program.add_block(std::move(*done));
+  RankClass ranks;
+  ranks.lanes = {{LaneKind::gpu_stream, "stream 7"}};
+  out.program.add_instance(out.program.add_rank_class(std::move(ranks)), {.block = id});
+  return out;
+}
+
+double duration(const Costs& costs, std::size_t task) {
+  return costs.duration_us(BlockId{std::size_t{0}})[task];
+}
+
+TEST(PriceRecorded, KeepsRecordedTimesAndAppliesWhatIfs) {
+  const RecordedProgram program = recorded();
+  RecordedPricing how;
+  how.assumptions.gemm_factor = 0.5;
+  how.assumptions.memory_bound_factor = 2;
+  const Result<RecordedPrices> prices = price_recorded(program, how);
+  ASSERT_TRUE(prices.ok()) << prices.error().message();
+  EXPECT_EQ(duration(prices->costs, 0), 50);
+  EXPECT_EQ(duration(prices->costs, 1), 100);
+  EXPECT_EQ(duration(prices->costs, 2), 2);
+  EXPECT_EQ(duration(prices->low, 0), 50);
+  EXPECT_EQ(prices->coverage.gpu_share(EstimateSource::measured), 1);
+}
+
+TEST(PriceRecorded, MovesByTheRatioOfTheModels) {
+  const RecordedProgram program = recorded();
+  StepPricer a100{platform("dgx-a100"), {}}, h100{platform("dgx-h100"), {}};
+  const Result<RecordedPrices> same =
+      price_recorded(program, {.kernels = KernelTimeSource::ratio, .target = &a100, .origin = &a100});
+  ASSERT_TRUE(same.ok()) << same.error().message();
+  EXPECT_EQ(duration(same->costs, 0), 100) << "the GPU that recorded";
+  EXPECT_EQ(duration(same->costs, 1), 50);
+  EXPECT_EQ(same->coverage.gpu_share(EstimateSource::measured), 1) << "nothing is taken from the models";
+  EXPECT_EQ(duration(same->high, 0), 100);
+
+  const Result<RecordedPrices> moved =
+      price_recorded(program, {.kernels = KernelTimeSource::ratio, .target = &h100, .origin = &a100});
+  ASSERT_TRUE(moved.ok()) << moved.error().message();
+  const Operation product = gemm({.m = 8192, .n = 8192, .k = 8192}, DType::bf16);
+  const double ratio = h100.price(product).time / a100.price(product).time;
+  EXPECT_LT(ratio, 0.6);
+  // But for the start of a product, 2 us on either of thousands.
+  EXPECT_NEAR(duration(moved->costs, 0), 100 * ratio, 0.1);
+  EXPECT_LT(duration(moved->low, 0), duration(moved->costs, 0));
+  EXPECT_GT(duration(moved->high, 0), duration(moved->costs, 0));
+  // Nobody knows the other kernel: it moves with the memory bandwidth, 2.04 to 3.35 TB/s, and is named.
+  const double bandwidth =
+      platform("dgx-a100").device.memory_bandwidth / platform("dgx-h100").device.memory_bandwidth;
+  EXPECT_NEAR(duration(moved->costs, 1), 50 * bandwidth, 1e-9);
+  EXPECT_NEAR(duration(moved->high, 1), 75 * bandwidth, 1e-9);
+  ASSERT_EQ(moved->coverage.unmodelled.size(), 1U);
+  EXPECT_EQ(moved->coverage.unmodelled[0].name, "triton_poi_fused_7");
+  EXPECT_EQ(moved->coverage.unmodelled[0].why, "no operation is known");
+  EXPECT_GT(moved->coverage.gpu_share(EstimateSource::assumed), 0);
+}
+
+// NCCL kernels of old profilers say nothing of their message: they move with the links, not with the memory.
+TEST(PriceRecorded, TransfersOfUnknownMessagesMoveWithTheLinks) {
+  RecordedProgram program;
+  BlockBuilder block{"rank"};
+  const LaneId gpu = block.add_lane({LaneKind::gpu_stream, "stream 14"});
+  block.add_task(gpu,
+                 {.kind = TaskKind::kernel,
+                  .kernel_class = KernelClass::communication,
+                  .name = program.program.names.intern("ncclKernel_AllReduce_RING_LL_Sum_float")},
+                 100_us);
+  const BlockId id = program.program.add_block(*std::move(block).finish());
+  RankClass ranks;
+  ranks.lanes = {{LaneKind::gpu_stream, "stream 14"}};
+  program.program.add_instance(program.program.add_rank_class(std::move(ranks)), {.block = id});
+  StepPricer a100{platform("dgx-a100"), {}}, h100{platform("dgx-h100"), {}};
+  const Result<RecordedPrices> moved = price_recorded(program, {.kernels = KernelTimeSource::ratio,
+                                                                .target = &h100,
+                                                                .origin = &a100,
+                                                                .gpus_per_node = 8,
+                                                                .origin_gpus_per_node = 8});
+  ASSERT_TRUE(moved.ok()) << moved.error().message();
+  // A pair of GPUs: the message that takes 100 us on the A100s, found by doubling.
+  const std::vector<std::uint32_t> pair{0, 1};
+  const std::vector<RankSpan> all{pair};
+  const GroupPlacement place = place_ranks(pair, 8, all);
+  const auto on = [&](StepPricer& prices, double bytes) {
+    return prices.price(CollectiveOp::all_reduce, Bytes{bytes}, place)->time.value();
+  };
+  double bytes = 1024;
+  while (on(a100, bytes) < 100) bytes *= 1.0001;
+  const double ratio = on(h100, bytes) / on(a100, bytes);
+  EXPECT_LT(ratio, 1);
+  EXPECT_NEAR(duration(moved->costs, 0), 100 * ratio, 0.1);
+  EXPECT_NEAR(duration(moved->high, 0), 150 * ratio, 0.15);
+  ASSERT_EQ(moved->coverage.unmodelled.size(), 1U);
+}
+
+TEST(PriceRecorded, TakesModelsAlone) {
+  const RecordedProgram program = recorded();
+  StepPricer h100{platform("dgx-h100"), {}};
+  const Result<RecordedPrices> prices =
+      price_recorded(program, {.kernels = KernelTimeSource::models, .target = &h100, .origin = &h100});
+  ASSERT_TRUE(prices.ok()) << prices.error().message();
+  const Operation product = gemm({.m = 8192, .n = 8192, .k = 8192}, DType::bf16);
+  // But for the start of a product, 2 us, and the launch in the record.
+  EXPECT_NEAR(duration(prices->costs, 0), h100.price(product).time.value(), 3);
+  EXPECT_EQ(duration(prices->costs, 1), 50) << "no model, the same GPU";
+  // The host's launch is not in the time of a kernel: 16 elements take microseconds, not tens of them.
+  EXPECT_LT(duration(prices->costs, 2), 8);
+  EXPECT_GT(duration(prices->costs, 2), 0.5);
+}
+
+TEST(PriceRecorded, SaysWhatIsMissing) {
+  const RecordedProgram program = recorded();
+  StepPricer h100{platform("dgx-h100"), {}};
+  const Result<RecordedPrices> no_target = price_recorded(program, {.kernels = KernelTimeSource::models});
+  ASSERT_FALSE(no_target.ok());
+  EXPECT_THAT(no_target.error().message(), HasSubstr("no platform to price the recorded kernels on"));
+  const Result<RecordedPrices> no_origin =
+      price_recorded(program, {.kernels = KernelTimeSource::ratio, .target = &h100});
+  ASSERT_FALSE(no_origin.ok());
+  EXPECT_THAT(no_origin.error().message(), HasSubstr("the GPU that recorded the traces has no platform"));
+}
+
+}  // namespace
+}  // namespace stepcast

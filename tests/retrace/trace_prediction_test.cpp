@@ -1,0 +1,117 @@
+#include "stepcast/retrace/trace_prediction.h"
+
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "stepcast/platform/platform_file.h"
+
+#include "tests/support/trace_generator.h"
+
+namespace stepcast {
+namespace {
+
+using ::testing::HasSubstr;
+
+class GeneratedTraces {
+ public:
+  explicit GeneratedTraces(const test::GeneratorOptions& options) : job_(test::generate_job(options)) {
+    for (const test::GeneratedRank& rank : job_.ranks) inputs_.push_back({&rank.recorded, nullptr});
+  }
+  [[nodiscard]] const std::vector<RecordedInput>& inputs() const { return inputs_; }
+  [[nodiscard]] double step_us(const TracePredictionOptions& how = {}) const {
+    const Result<TracePrediction> p = predict_trace(inputs_, how);
+    EXPECT_TRUE(p.ok()) << p.error().message();
+    return p.ok() ? p->step.time.value() : 0;
+  }
+
+ private:
+  test::GeneratedJob job_;
+  std::vector<RecordedInput> inputs_;
+};
+
+TEST(PredictTrace, WithoutChangesIsTheReplay) {
+  const GeneratedTraces traces{test::GeneratorOptions{}};
+  const Result<TracePrediction> p = predict_trace(traces.inputs(), {});
+  ASSERT_TRUE(p.ok()) << p.error().message();
+  const Result<Replay> r = replay(traces.inputs());
+  ASSERT_TRUE(r.ok()) << r.error().message();
+  ASSERT_EQ(p->ranks.size(), r->ranks.size());
+  double longest = 0;
+  for (std::size_t c = 0; c < p->ranks.size(); ++c) {
+    EXPECT_EQ(p->ranks[c].step.simulated_us, r->ranks[c].step.simulated_us);
+    longest = std::max(longest, r->ranks[c].step.simulated_us);
+  }
+  EXPECT_EQ(p->step.time.value(), longest);
+  EXPECT_EQ(p->step.source, EstimateSource::measured);
+  EXPECT_LT(p->step.p10, p->step.time);
+  EXPECT_GT(p->step.p90, p->step.time);
+}
+
+// A job whose kernels take ten times as long waits for the GPU, one with the plain ones for its host: each
+// speeds up with what it waits for and hardly with the other.
+TEST(PredictTrace, SpeedsUpWithWhatTheJobWaitsFor) {
+  TracePredictionOptions fast_host, fast_gpu;
+  fast_host.assumptions.host_factor = 0.5;
+  fast_gpu.assumptions.gemm_factor = fast_gpu.assumptions.memory_bound_factor =
+      fast_gpu.assumptions.communication_factor = 0.5;
+  const GeneratedTraces host_bound{test::GeneratorOptions{}};
+  const double recorded = host_bound.step_us();
+  EXPECT_LT(host_bound.step_us(fast_host), 0.85 * recorded);
+  EXPECT_GT(host_bound.step_us(fast_gpu), host_bound.step_us(fast_host));
+
+  test::GeneratorOptions slow_kernels;
+  slow_kernels.kernel_scale = 10;
+  const GeneratedTraces gpu_bound{slow_kernels};
+  const double long_step = gpu_bound.step_us();
+  EXPECT_LT(gpu_bound.step_us(fast_gpu), 0.65 * long_step);
+  EXPECT_GT(gpu_bound.step_us(fast_host), 0.85 * long_step);
+}
+
+// Rank 3 loads its batches for 3 ms longer than the others: without stragglers nobody waits for it.
+TEST(PredictTrace, WithoutStragglers) {
+  test::GeneratorOptions options;
+  options.loader_us = {300, 300, 300, 3300};
+  options.start_skew_us = 0;
+  options.late_gpu_ranks = {};
+  const GeneratedTraces traces{options};
+  TracePredictionOptions level;
+  level.median_ranks = true;
+  const double recorded = traces.step_us();
+  EXPECT_LT(traces.step_us(level), recorded - 1000);
+}
+
+TEST(PredictTrace, SaysWhatIsMissing) {
+  const GeneratedTraces traces{test::GeneratorOptions{}};
+  TracePredictionOptions how;
+  how.host = HostTimeSource::overheads;
+  Result<TracePrediction> p = predict_trace(traces.inputs(), how);
+  ASSERT_FALSE(p.ok());
+  EXPECT_THAT(p.error().message(), HasSubstr("host overheads are those of a platform, and none is named"));
+  Result<Platform> mi300x = load_platform("8xmi300x");
+  ASSERT_TRUE(mi300x.ok()) << mi300x.error().message();
+  mi300x->overheads.clear();
+  how.platform = &*mi300x;
+  p = predict_trace(traces.inputs(), how);
+  ASSERT_FALSE(p.ok());
+  EXPECT_THAT(p.error().message(), HasSubstr("platform 8xmi300x has no host overheads"));
+}
+
+TEST(PredictTrace, NamesTheHostThatItDoesNotKnow) {
+  const GeneratedTraces traces{test::GeneratorOptions{}};
+  const Result<Platform> v100 = load_platform("dgx-1-v100-32gb"), a100 = load_platform("dgx-a100");
+  ASSERT_TRUE(v100.ok() && a100.ok());
+  TracePredictionOptions how;
+  how.platform = &*a100;
+  how.recorded_on = &*v100;
+  how.kernels = KernelTimeSource::ratio;
+  const Result<TracePrediction> p = predict_trace(traces.inputs(), how);
+  ASSERT_TRUE(p.ok()) << p.error().message();
+  EXPECT_THAT(p->notes,
+              ::testing::Contains(HasSubstr("the host of dgx-a100 counts as fast as the one that recorded")));
+  EXPECT_LT(p->step.p10.value(), 0.9 * p->step.time.value()) << "a host that nobody measured";
+}
+
+}  // namespace
+}  // namespace stepcast
