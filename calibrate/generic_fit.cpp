@@ -229,7 +229,7 @@ Status fit_family(Family& family, const Places& places) {
   for (const auto& [device, points] : family.points)
     kernel.devices.push_back({device, places.at(device), {}, points.size(), nearest_bound(points)});
   const KernelFeatureSet set = family.points.begin()->second.front().set;
-  const int passes = set != KernelFeatureSet::none && detail::have_xgboost() ? kTreePasses : 0;
+  const int passes = set != KernelFeatureSet::none && detail::why_no_trees().empty() ? kTreePasses : 0;
   for (int pass = 0;; ++pass) {
     std::size_t i = 0;
     for (const auto& [device, points] : family.points) {

@@ -12,6 +12,7 @@
 #include "stepcast/cost/analytic_model.h"
 #include "stepcast/cost/families/record_numbers.h"
 
+#include "calibrate/boosting/booster.h"
 #include "calibrate/detail/kernel_trainer.h"
 
 namespace stepcast {
@@ -61,6 +62,7 @@ Result<KernelFit> fit_kernel_models(std::span<const KernelMeasurement> rows, con
   }));
 
   KernelFit fit;
+  fit.problem = detail::why_no_trees();
   for (std::optional<detail::TrainedKernel>& t : trained) {
     ModelRecord record;
     record.name = t->note.record;

@@ -33,6 +33,7 @@ struct KernelFitNote {
 struct KernelFit {
   std::vector<ModelRecord> records;
   std::vector<KernelFitNote> notes;
+  std::string problem{};  // why no trees were among the candidates, and what to install; empty: they were
 };
 
 // All rows must be of `device`, and all of one family, type and direction of one regime (keep_one_regime in

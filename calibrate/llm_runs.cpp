@@ -253,7 +253,8 @@ void deal_out_layers(LlmRun& run) {
   }
 }
 
-Result<LlmRun> run_of(const CsvRows& rows) {
+// Columns that say what ran where and how long it took.
+Result<LlmRun> measured_run(const CsvRows& rows) {
   LlmRun run;
   run.line = rows.line();
   run.set = rows.cell("set");
@@ -275,8 +276,10 @@ Result<LlmRun> run_of(const CsvRows& rows) {
   STEPCAST_ASSIGN(const double peer, rows.number("peer_predicted_ms", 0, 0.0));
   if (peer > 0) run.peer_predicted_ms = peer;
   STEPCAST_ASSIGN(run.model, model_of(rows, run));
+  return run;
+}
 
-  Layout& layout = run.layout;
+Status read_degrees_and_batch(const CsvRows& rows, Layout& layout) {
   STEPCAST_ASSIGN(layout.degrees.tensor, rows.extent("tensor_parallel", 1, 1));
   STEPCAST_ASSIGN(layout.degrees.pipeline, rows.extent("pipeline_parallel", 1, 1));
   STEPCAST_ASSIGN(layout.degrees.virtual_stages, rows.extent("virtual_stages", 1, 1));
@@ -286,45 +289,49 @@ Result<LlmRun> run_of(const CsvRows& rows) {
   STEPCAST_ASSIGN(layout.batch.micro_batch_sequences, rows.extent("micro_batch_sequences", 0, 0));
   STEPCAST_ASSIGN(layout.batch.global_batch_sequences, rows.extent("global_batch_sequences"));
   STEPCAST_ASSIGN(layout.batch.seq_len_tokens, rows.extent("seq_len_tokens"));
-  STEPCAST_TRY(detail::check_run(rows, run));
-  STEPCAST_ASSIGN(layout.layer.sequence_parallel, rows.truth("sequence_parallel", false));
-  if (layout.degrees.tensor == 1) layout.layer.sequence_parallel = false;
-  STEPCAST_ASSIGN(const DType compute, compute_type(rows));
-  // A list of everything that a submission contains names no framework.
-  const bool is_list = run.framework.find_first_of(",;") != std::string::npos;
-  set_software_defaults(layout, is_list ? Framework::unknown : parse_framework(run.framework), compute);
-  layout.software.date = date_in(run.note);
-  const std::string framework = lower(run.framework), dtype = lower(run.dtype), note = lower(run.note);
+  return Ok{};
+}
 
-  STEPCAST_TRY(check_architecture(rows));
+Status read_schedule(const CsvRows& rows, LlmRun& run) {
+  Layout& layout = run.layout;
   STEPCAST_ASSIGN(layout.sharding.kind, word_of(rows, "sharding", kShardings, Sharding::none));
   STEPCAST_ASSIGN(layout.pipeline.schedule,
                   word_of(rows, "pipeline_schedule", kSchedules, PipelineSchedule::one_f_one_b));
   if (layout.degrees.virtual_stages > 1 && !splits_backward(layout.pipeline.schedule)) {
     layout.pipeline.schedule = PipelineSchedule::interleaved;
   }
-  if (layout.pipeline.schedule == PipelineSchedule::interleaved && layout.degrees.virtual_stages == 1 &&
-      layout.degrees.pipeline > 1) {
-    if (layout.software.framework == Framework::torchtitan) {
-      layout.degrees.virtual_stages = 2;
-      run.assumed.emplace_back("virtual_stages: 2, TorchTitan's default");
-    } else {
-      layout.pipeline.schedule = PipelineSchedule::one_f_one_b;
-      run.assumed.emplace_back("interleaved schedule without its virtual stages: 1F1B");
-    }
+  if (layout.pipeline.schedule != PipelineSchedule::interleaved || layout.degrees.virtual_stages > 1 ||
+      layout.degrees.pipeline == 1) {
+    return Ok{};
   }
+  if (layout.software.framework == Framework::torchtitan) {
+    layout.degrees.virtual_stages = 2;
+    run.assumed.emplace_back("virtual_stages: 2, TorchTitan's default");
+  } else {
+    layout.pipeline.schedule = PipelineSchedule::one_f_one_b;
+    run.assumed.emplace_back("interleaved schedule without its virtual stages: 1F1B");
+  }
+  return Ok{};
+}
+
+Status read_layers(const CsvRows& rows, DType compute, LlmRun& run) {
+  Layout& layout = run.layout;
   STEPCAST_ASSIGN(layout.layer.recompute.kind, recompute_of(rows, run));
   if (layout.layer.recompute.kind == Recompute::selective_ops && rows.cell("recompute") == "selective") {
     run.assumed.emplace_back("selective recomputation: per operator, as in the configurations of TorchTitan");
   }
-  const std::string_view attention = rows.cell("attention");
   STEPCAST_ASSIGN(layout.layer.attention, word_of(rows, "attention", kAttentions, AttentionMethod::flash));
-  if (attention.empty()) {
-    const bool old = layout.software.framework == Framework::libai ||
-                     (layout.software.framework == Framework::megatron && compute == DType::fp16);
-    if (old) layout.layer.attention = AttentionMethod::unfused;
-    run.assumed.emplace_back(fmt::format("attention: {}", to_string(layout.layer.attention)));
-  }
+  if (!rows.cell("attention").empty()) return Ok{};
+  const bool old = layout.software.framework == Framework::libai ||
+                   (layout.software.framework == Framework::megatron && compute == DType::fp16);
+  if (old) layout.layer.attention = AttentionMethod::unfused;
+  run.assumed.emplace_back(fmt::format("attention: {}", to_string(layout.layer.attention)));
+  return Ok{};
+}
+
+// What words of the framework, the type and the note say of the layers.
+void apply_words(const LlmRun& run, DType compute, Layout& layout) {
+  const std::string framework = lower(run.framework), dtype = lower(run.dtype), note = lower(run.note);
   if (layout.software.framework == Framework::torchtitan) {
     layout.layer.fused.compiled = contains(framework, "compile");
     layout.layer.overlap.tensor_parallel = contains(note, "async tp");
@@ -338,7 +345,11 @@ Result<LlmRun> run_of(const CsvRows& rows) {
   if (contains(framework, "megatron-deepspeed")) {
     layout.layer.overlap.sequence_parallel_weight_gradient = false;
   }
-  // A pipeline without a stated micro-batch, or one as large as all its share: single sequences.
+}
+
+// A pipeline without a stated micro-batch, or one as large as all its share: single sequences.
+void fill_in_micro_batch(LlmRun& run) {
+  Layout& layout = run.layout;
   const std::int64_t per_rank =
       layout.batch.global_batch_sequences / std::max<std::int64_t>(1, layout.degrees.data);
   if (layout.batch.micro_batch_sequences == 0) {
@@ -354,9 +365,28 @@ Result<LlmRun> run_of(const CsvRows& rows) {
         fmt::format("micro-batches of a pipeline that the source does not state: {} of {} sequences",
                     per_rank / layout.batch.micro_batch_sequences, layout.batch.micro_batch_sequences));
   }
+}
+
+Result<LlmRun> run_of(const CsvRows& rows) {
+  STEPCAST_ASSIGN(LlmRun run, measured_run(rows));
+  Layout& layout = run.layout;
+  STEPCAST_TRY(read_degrees_and_batch(rows, layout));
+  STEPCAST_TRY(detail::check_run(rows, run));
+  STEPCAST_ASSIGN(layout.layer.sequence_parallel, rows.truth("sequence_parallel", false));
+  if (layout.degrees.tensor == 1) layout.layer.sequence_parallel = false;
+  STEPCAST_ASSIGN(const DType compute, compute_type(rows));
+  // A list of everything that a submission contains names no framework.
+  const bool is_list = run.framework.find_first_of(",;") != std::string::npos;
+  set_software_defaults(layout, is_list ? Framework::unknown : parse_framework(run.framework), compute);
+  layout.software.date = date_in(run.note);
+  STEPCAST_TRY(check_architecture(rows));
+  STEPCAST_TRY(read_schedule(rows, run));
+  STEPCAST_TRY(read_layers(rows, compute, run));
+  apply_words(run, compute, layout);
+  fill_in_micro_batch(run);
   STEPCAST_TRY(apply_recipe_columns(rows, run));
   apply_note_phrases(run.note, run);
-  run.apart = layout.degrees.context >= 4 || contains(dtype, "row");
+  run.apart = layout.degrees.context >= 4 || contains(lower(run.dtype), "row");
   return run;
 }
 

@@ -17,6 +17,9 @@ if(STEPCAST_PORTABLE)
   install(TARGETS stepcast_portable RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 elseif(STEPCAST_BUILD_CLI)
   install(TARGETS stepcast_cli RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+  if(TARGET stepcast_boosting)
+    install(TARGETS stepcast_boosting LIBRARY DESTINATION lib/stepcast)  # where the program looks for it
+  endif()
 endif()
 install(
   DIRECTORY "${PROJECT_SOURCE_DIR}/platforms"

@@ -1,6 +1,6 @@
 # Programs that need no run-time library beyond libc, libm, libstdc++ and libgcc, out of the same objects as every other
-# one: fmt's functions are compiled in, zlib is linked statically, and the two sources that need more (ISA-L, XGBoost)
-# are compiled once more without.
+# one: fmt's functions are compiled in, zlib is linked statically, and the source that needs more (ISA-L) is compiled once
+# more without.
 #
 #   stepcast_link_portably(TARGET [ARCHIVE-TARGET...])   links stepcast, calibration and the named static libraries into TARGET
 find_library(STEPCAST_ZLIB_STATIC NAMES libz.a DOC "zlib as a static library, for portable programs")
@@ -11,13 +11,12 @@ endif()
 
 add_library(
   stepcast_portable_parts STATIC
-  "${PROJECT_SOURCE_DIR}/cmake/fmt_functions.cpp" "${PROJECT_SOURCE_DIR}/src/stepcast/base/isal/isal_inflater.cpp"
-  "${PROJECT_SOURCE_DIR}/calibrate/boosting/xgboost_booster.cpp")
+  "${PROJECT_SOURCE_DIR}/cmake/fmt_functions.cpp" "${PROJECT_SOURCE_DIR}/src/stepcast/base/isal/isal_inflater.cpp")
 stepcast_configure_target(stepcast_portable_parts)
-target_include_directories(stepcast_portable_parts PRIVATE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/src")
+target_include_directories(stepcast_portable_parts PRIVATE "${PROJECT_SOURCE_DIR}/src")
 target_include_directories(stepcast_portable_parts SYSTEM
                            PRIVATE $<TARGET_PROPERTY:fmt::fmt,INTERFACE_INCLUDE_DIRECTORIES>)
-target_compile_definitions(stepcast_portable_parts PRIVATE STEPCAST_HAVE_ISAL=0 STEPCAST_HAVE_XGBOOST=0)
+target_compile_definitions(stepcast_portable_parts PRIVATE STEPCAST_HAVE_ISAL=0)
 set_target_properties(stepcast_portable_parts PROPERTIES POSITION_INDEPENDENT_CODE ON)
 
 function(stepcast_link_portably target)

@@ -17,6 +17,7 @@
 #include "lab/bert_runs.h"
 #include "lab/layouts_run.h"
 #include "lab/memory_score.h"
+#include "lab/published_score.h"
 #include "lab/ranking_score.h"
 #include "lab/run_platforms.h"
 #include "lab/run_rows.h"
@@ -307,6 +308,8 @@ Result<SuiteResult> run_iterations(const std::filesystem::path& data, const Suit
   result.tests.push_back(score_ratios(predicted));
   if (TestScore memory = score_memory(predicted); !memory.sets.empty())
     result.tests.push_back(std::move(memory));
+  if (TestScore published = score_published_composition(predicted, platforms); !published.sets.empty())
+    result.tests.push_back(std::move(published));
   result.tests.push_back(score_rankings("ranking", "shipped", predicted));
   for (TestScore& test : score_layouts_run(predicted, platforms, options.threads, result.skipped))
     result.tests.push_back(std::move(test));

@@ -91,6 +91,130 @@ std::vector<std::uint32_t> sort_events(std::vector<Event>& events) {
   return moved;
 }
 
+// The events of a rank at the times of a simulation.
+class MovedTrace {
+ public:
+  MovedTrace(const RecordedRank& original, Interval recorded_step_us, Interval simulated_step_us,
+             Nanoseconds origin)
+      : original_(original),
+        recorded_step_us_(recorded_step_us),
+        simulated_step_us_(simulated_step_us),
+        origin_(origin),
+        clocks_(original.threads.size()) {}
+
+  // Tasks of a lane stand in lane order in the block.
+  void read_tasks(const Block& block, const std::vector<Interval>& measured,
+                  const std::vector<Interval>& simulated) {
+    for (std::size_t t = 0; t < measured.size(); ++t) {
+      const TaskInfo& info = block.tasks()[t];
+      if (is_gpu_work(info.kind)) {
+        gpu_times_[info.recorded_event] = simulated[t];
+        continue;
+      }
+      const auto thread = static_cast<std::size_t>(block.lanes()[block.lane_codes()[t]].recorded);
+      if (block.lane_codes()[t] == 0) main_thread_ = thread;
+      if (!main_thread_) main_thread_ = thread;
+      bool instant = false;
+      if (info.recorded_event != kNoEvent) {
+        instant = original_.runtime_calls[info.recorded_event].duration.count() == 0;
+        const auto [it, fresh] = call_times_.emplace(info.recorded_event, simulated[t]);
+        if (!fresh)
+          it->second = {std::min(it->second.start_us, simulated[t].start_us),
+                        std::max(it->second.end_us, simulated[t].end_us)};
+      }
+      clocks_[thread].add(measured[t].start_us, simulated[t].start_us, instant);
+      clocks_[thread].add(measured[t].end_us, simulated[t].end_us, instant);
+    }
+  }
+
+  void move_operators(RecordedRank& rank) const {
+    for (CpuOp& op : rank.cpu_ops) {
+      const double start = recorded_us(op.start), end = recorded_us(op.end());
+      const ThreadClock* clock = clock_of(op.thread);
+      const bool before = start < recorded_step_us_.start_us, after = start >= recorded_step_us_.end_us;
+      const double new_start = before || after || clock == nullptr ? outside(start) : clock->begin(start);
+      const double new_end =
+          after || clock == nullptr || end < recorded_step_us_.start_us ? outside(end) : clock->end(end);
+      place(op, new_start, std::max(new_start, new_end));
+    }
+    sort_events(rank.cpu_ops);
+  }
+
+  void move_calls(RecordedRank& rank) const {
+    for (std::size_t i = 0; i < rank.runtime_calls.size(); ++i) {
+      RuntimeCall& call = rank.runtime_calls[i];
+      const double start = recorded_us(call.start), end = recorded_us(call.end());
+      const bool in_step = start >= recorded_step_us_.start_us && start <= recorded_step_us_.end_us;
+      if (const auto it = call_times_.find(static_cast<std::uint32_t>(i)); it != call_times_.end()) {
+        place(call, it->second.start_us, it->second.end_us);
+      } else if (const ThreadClock* clock = clock_of(call.thread); in_step && clock != nullptr) {
+        place(call, clock->begin(start), clock->end(end));
+      } else {
+        place(call, outside(start), outside(start) + (end - start));
+      }
+    }
+    std::unordered_map<std::int64_t, const RuntimeCall*> call_of_correlation;
+    for (const RuntimeCall& call : rank.runtime_calls) call_of_correlation[call.correlation] = &call;
+    std::vector<StreamSync> syncs;
+    for (StreamSync sync : rank.stream_syncs) {
+      const auto it = call_of_correlation.find(sync.correlation);
+      if (it == call_of_correlation.end()) continue;
+      sync.start = it->second->start;
+      sync.duration = it->second->duration;
+      syncs.push_back(sync);
+    }
+    rank.stream_syncs = std::move(syncs);
+    sort_events(rank.stream_syncs);
+    sort_events(rank.runtime_calls);
+  }
+
+  // What was simulated of it.
+  void move_gpu_work(SimulatedTrace& result) const {
+    std::vector<GpuOp> gpu_ops;
+    result.gpu_op.assign(original_.gpu_ops.size(), kNoEvent);
+    for (std::uint32_t i = 0; i < original_.gpu_ops.size(); ++i) {
+      const auto it = gpu_times_.find(i);
+      if (it == gpu_times_.end()) continue;
+      GpuOp op = original_.gpu_ops[i];
+      place(op, it->second.start_us, it->second.end_us);
+      result.gpu_op[i] = static_cast<std::uint32_t>(gpu_ops.size());
+      gpu_ops.push_back(op);
+    }
+    const std::vector<std::uint32_t> moved = sort_events(gpu_ops);
+    for (std::uint32_t& i : result.gpu_op) {
+      if (i != kNoEvent) i = moved[i];
+    }
+    result.recorded.gpu_ops = std::move(gpu_ops);
+  }
+
+ private:
+  [[nodiscard]] double recorded_us(Nanoseconds t) const {
+    return static_cast<double>((t - origin_).count()) * 1e-3;
+  }
+  [[nodiscard]] Nanoseconds at(double us) const { return origin_ + Nanoseconds{std::llround(us * 1000)}; }
+  template <class Event>
+  void place(Event& event, double start_us, double end_us) const {
+    event.start = at(start_us);
+    event.duration = std::max(Nanoseconds{0}, at(end_us) - event.start);
+  }
+  // As far from the step as it was recorded.
+  [[nodiscard]] double outside(double us) const {
+    return us < recorded_step_us_.start_us ? us - recorded_step_us_.start_us + simulated_step_us_.start_us
+                                           : us - recorded_step_us_.end_us + simulated_step_us_.end_us;
+  }
+  [[nodiscard]] const ThreadClock* clock_of(ThreadId thread) const {
+    if (thread.valid() && !clocks_[thread.index()].empty()) return &clocks_[thread.index()];
+    return main_thread_ ? &clocks_[*main_thread_] : nullptr;
+  }
+
+  const RecordedRank& original_;
+  Interval recorded_step_us_, simulated_step_us_;
+  Nanoseconds origin_;
+  std::vector<ThreadClock> clocks_;
+  std::optional<std::size_t> main_thread_;
+  std::unordered_map<std::uint32_t, Interval> call_times_, gpu_times_;  // [recorded event]
+};
+
 }  // namespace
 
 Nanoseconds clock_origin(const RecordedRank& original, const Block& block,
@@ -115,105 +239,16 @@ SimulatedTrace simulated_trace(const RecordedRank& original, const Block& block,
                                const std::vector<Interval>& measured, const std::vector<Interval>& simulated,
                                Interval recorded_step_us, double simulated_step_start_us,
                                double simulated_step_end_us) {
+  MovedTrace moved{original,
+                   recorded_step_us,
+                   {simulated_step_start_us, simulated_step_end_us},
+                   clock_origin(original, block, measured)};
+  moved.read_tasks(block, measured, simulated);
   SimulatedTrace result;
   result.recorded = original;
-  RecordedRank& r = result.recorded;
-  const Nanoseconds origin = clock_origin(original, block, measured);
-  const auto recorded_us = [&](Nanoseconds t) { return static_cast<double>((t - origin).count()) * 1e-3; };
-  const auto at = [&](double us) { return origin + Nanoseconds{std::llround(us * 1000)}; };
-  const auto place = [&](auto& event, double start_us, double end_us) {
-    event.start = at(start_us);
-    event.duration = std::max(Nanoseconds{0}, at(end_us) - event.start);
-  };
-
-  // Tasks of a lane stand in lane order in the block.
-  std::vector<ThreadClock> clocks(original.threads.size());
-  std::optional<std::size_t> main_thread;
-  std::unordered_map<std::uint32_t, Interval> call_times, gpu_times;  // [recorded event]
-  for (std::size_t t = 0; t < measured.size(); ++t) {
-    const TaskInfo& info = block.tasks()[t];
-    if (is_gpu_work(info.kind)) {
-      gpu_times[info.recorded_event] = simulated[t];
-      continue;
-    }
-    const auto thread = static_cast<std::size_t>(block.lanes()[block.lane_codes()[t]].recorded);
-    if (!main_thread || block.lane_codes()[t] == 0)
-      main_thread = block.lane_codes()[t] == 0 ? thread : main_thread.value_or(thread);
-    bool instant = false;
-    if (info.recorded_event != kNoEvent) {
-      instant = original.runtime_calls[info.recorded_event].duration.count() == 0;
-      const auto [it, fresh] = call_times.emplace(info.recorded_event, simulated[t]);
-      if (!fresh)
-        it->second = {std::min(it->second.start_us, simulated[t].start_us),
-                      std::max(it->second.end_us, simulated[t].end_us)};
-    }
-    clocks[thread].add(measured[t].start_us, simulated[t].start_us, instant);
-    clocks[thread].add(measured[t].end_us, simulated[t].end_us, instant);
-  }
-
-  const auto outside = [&](double us) {
-    return us < recorded_step_us.start_us ? us - recorded_step_us.start_us + simulated_step_start_us
-                                          : us - recorded_step_us.end_us + simulated_step_end_us;
-  };
-  const auto clock_of = [&](ThreadId thread) -> const ThreadClock* {
-    if (thread.valid() && !clocks[thread.index()].empty()) return &clocks[thread.index()];
-    return main_thread ? &clocks[*main_thread] : nullptr;
-  };
-  const auto in_step = [&](double us) {
-    return us >= recorded_step_us.start_us && us <= recorded_step_us.end_us;
-  };
-
-  for (CpuOp& op : r.cpu_ops) {
-    const double start = recorded_us(op.start), end = recorded_us(op.end());
-    const ThreadClock* clock = clock_of(op.thread);
-    const bool before = start < recorded_step_us.start_us, after = start >= recorded_step_us.end_us;
-    const double new_start = before || after || clock == nullptr ? outside(start) : clock->begin(start);
-    const double new_end =
-        after || clock == nullptr || end < recorded_step_us.start_us ? outside(end) : clock->end(end);
-    place(op, new_start, std::max(new_start, new_end));
-  }
-  sort_events(r.cpu_ops);
-
-  std::unordered_map<std::int64_t, const RuntimeCall*> call_of_correlation;
-  for (std::size_t i = 0; i < r.runtime_calls.size(); ++i) {
-    RuntimeCall& call = r.runtime_calls[i];
-    const double start = recorded_us(call.start), end = recorded_us(call.end());
-    if (const auto it = call_times.find(static_cast<std::uint32_t>(i)); it != call_times.end()) {
-      place(call, it->second.start_us, it->second.end_us);
-    } else if (const ThreadClock* clock = clock_of(call.thread); in_step(start) && clock != nullptr) {
-      place(call, clock->begin(start), clock->end(end));
-    } else {
-      place(call, outside(start), outside(start) + (end - start));
-    }
-  }
-  for (const RuntimeCall& call : r.runtime_calls) call_of_correlation[call.correlation] = &call;
-  std::vector<StreamSync> syncs;
-  for (StreamSync sync : r.stream_syncs) {
-    const auto it = call_of_correlation.find(sync.correlation);
-    if (it == call_of_correlation.end()) continue;
-    sync.start = it->second->start;
-    sync.duration = it->second->duration;
-    syncs.push_back(sync);
-  }
-  r.stream_syncs = std::move(syncs);
-  sort_events(r.stream_syncs);
-  sort_events(r.runtime_calls);
-
-  std::vector<GpuOp> gpu_ops;
-  result.gpu_op.assign(original.gpu_ops.size(), kNoEvent);
-  for (std::uint32_t i = 0; i < original.gpu_ops.size(); ++i) {
-    const auto it = gpu_times.find(i);
-    if (it == gpu_times.end()) continue;
-    GpuOp op = original.gpu_ops[i];
-    place(op, it->second.start_us, it->second.end_us);
-    result.gpu_op[i] = static_cast<std::uint32_t>(gpu_ops.size());
-    gpu_ops.push_back(op);
-  }
-  const std::vector<std::uint32_t> moved = sort_events(gpu_ops);
-  for (std::uint32_t& i : result.gpu_op) {
-    if (i != kNoEvent) i = moved[i];
-  }
-  r.gpu_ops = std::move(gpu_ops);
+  moved.move_operators(result.recorded);
+  moved.move_calls(result.recorded);
+  moved.move_gpu_work(result);
   return result;
 }
 

@@ -186,7 +186,8 @@ std::string report_text(const KernelFit& fit, const Chosen& chosen) {
     }
     table.row({note.record, table_count(note.n_rows), note.chosen, mape, gmae, others});
   }
-  return table.text() + skipped_text(chosen.skipped);
+  const std::string note = fit.problem.empty() ? "" : fmt::format("\nnote: {}\n", fit.problem);
+  return table.text() + skipped_text(chosen.skipped) + note;
 }
 
 // Models of their own for operations with many rows; those with few move the generic models of the base.

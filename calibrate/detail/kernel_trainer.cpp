@@ -160,7 +160,7 @@ std::vector<Candidate> candidates_for(KernelFeatureSet set, std::size_t n_points
   network.seed = seed;
   const std::size_t network_index = all.size();
   if (n_points <= kMostForNetwork) all.push_back({"perceptron", network_learner(network), {}});
-  if (have_xgboost()) {
+  if (why_no_trees().empty()) {
     const auto tree_seed = static_cast<std::uint32_t>(seed & 0x7fffffffU);
     const Learner small = tree_learner({.rounds = 60, .depth = 4, .learning_rate = 0.15, .seed = tree_seed});
     const Learner large = tree_learner({.rounds = 64, .depth = 6, .learning_rate = 0.18, .seed = tree_seed});
@@ -333,14 +333,11 @@ Status fit_outside(ResidualBand& band, KernelFeatureSet kernel_features, const L
   return Ok{};
 }
 
-}  // namespace
-
-Result<TrainedKernel> train_kernel(const KernelRows& rows, const Device& device, std::uint64_t seed) {
-  const Points points = join_shapes(rows);
-  const std::size_t n = points.operations.size();
+// The closed form that is corrected, and which rows it is of.
+FittedKernel uncorrected(const KernelRows& rows, const Points& points, const Device& device,
+                         std::uint64_t seed) {
   const Operation& example = *points.operations.front();
-  TrainedKernel out;
-  FittedKernel& kernel = out.kernel;
+  FittedKernel kernel;
   kernel.family = family_of(example);
   kernel.dtype = example.dtype;
   kernel.direction = example.direction;
@@ -362,21 +359,38 @@ Result<TrainedKernel> train_kernel(const KernelRows& rows, const Device& device,
     if (std::find(known.begin(), known.end(), attention->kernel) == known.end())
       known.push_back(attention->kernel);
   }
+  return kernel;
+}
 
-  Table table;
+// What corrections are learned from: features, and how far the closed form is off.
+struct Task {
+  const KernelRows& rows;
+  Points points;
+  Table table{};
+  std::vector<double> log_form{};  // [point] the closed form with the kernel's offset
+};
+
+// Fills the table, and in `kernel` what it says of all points.
+void fill_table(FittedKernel& kernel, Task& task) {
+  const Points& points = task.points;
+  const std::size_t n = points.operations.size();
+  Table& table = task.table;
   table.n_features = kernel_features_of(kernel.features).size();
-  std::vector<double> log_reference(n), residual(n);
+  task.log_form.resize(n);
+  std::vector<double> residual(n);
   for (std::size_t i = 0; i < n; ++i) {
     std::array<float, kMostKernelFeatures> features{};
-    kernel.prepare(*points.operations[i], features, log_reference[i]);
+    kernel.prepare(*points.operations[i], features, task.log_form[i]);
     table.x.insert(table.x.end(), features.begin(),
                    features.begin() + static_cast<std::ptrdiff_t>(table.n_features));
-    residual[i] = points.log_us[i] - log_reference[i];
+    residual[i] = points.log_us[i] - task.log_form[i];
   }
   // Few points say little about the middle.
   kernel.log_offset = rounded(median(residual) * static_cast<double>(n) / static_cast<double>(n + 2), 6);
-  for (std::size_t i = 0; i < n; ++i)
+  for (std::size_t i = 0; i < n; ++i) {
     table.target.push_back(static_cast<float>(residual[i] - kernel.log_offset));
+    task.log_form[i] += kernel.log_offset;
+  }
   table.weight = points.weight;
   fit_range(kernel, table);
   if (kernel.features == KernelFeatureSet::matrix) {
@@ -386,61 +400,89 @@ Result<TrainedKernel> train_kernel(const KernelRows& rows, const Device& device,
     }
   }
   kernel.measured_values = MeasuredValues::of_rows(kernel.features, table.x, table.weight);
+}
 
+std::vector<std::size_t> random_folds(std::size_t n, std::uint64_t seed) {
   std::vector<std::size_t> fold_of(n);
   std::mt19937_64 random{seed};
   std::iota(fold_of.begin(), fold_of.end(), std::size_t{0});
   for (std::size_t i = n; i > 1; --i) std::swap(fold_of[i - 1], fold_of[random() % i]);
   for (std::size_t& fold : fold_of) fold %= kFolds;
+  return fold_of;
+}
 
-  const std::vector<Candidate> candidates = candidates_for(kernel.features, n, seed);
-  const Candidate* chosen = &candidates.front();
-  std::vector<double> chosen_residual, chosen_predicted;
-  Errors chosen_errors;
-  std::vector<std::vector<double>> all_corrections;  // of rows that were held out, per candidate
+// Forecasts of rows by models that did not see them.
+struct HeldOutRows {
+  std::vector<double> log_predicted, residual;
+
+  // `correction`: [point].
+  void add(const Task& task, const std::vector<double>& correction) {
+    for (std::size_t row = 0; row < task.points.of_row.size(); ++row) {
+      const std::size_t i = task.points.of_row[row];
+      log_predicted.push_back(task.log_form[i] + correction[i]);
+      residual.push_back(task.rows.log_us[row] - log_predicted.back());
+    }
+  }
+};
+
+// The candidate that is best on rows that were held out, and these rows; notes how all of them did.
+struct Choice {
+  Candidate candidate;
+  HeldOutRows rows;
+};
+Result<Choice> best_candidate(const std::vector<Candidate>& candidates, const Task& task, std::uint64_t seed,
+                              KernelFitNote& note) {
+  const std::size_t n = task.points.operations.size();
+  const std::vector<std::size_t> fold_of = random_folds(n, seed);
+  Choice best{candidates.front(), {}};
+  Errors best_errors;
+  std::vector<std::vector<double>> corrections;  // of points that were held out, per candidate
   for (const Candidate& candidate : candidates) {
     std::vector<double> correction(n, 0.0);
     if (candidate.mean_of.empty()) {
-      STEPCAST_ASSIGN(correction, held_out(candidate.learn, table, fold_of));
-    } else {
-      for (const std::size_t part : candidate.mean_of) {
-        for (std::size_t i = 0; i < n; ++i)
-          correction[i] += all_corrections[part][i] / static_cast<double>(candidate.mean_of.size());
-      }
+      STEPCAST_ASSIGN(correction, held_out(candidate.learn, task.table, fold_of));
     }
-    std::vector<double> row_residual(points.of_row.size()), row_predicted(points.of_row.size());
-    for (std::size_t row = 0; row < points.of_row.size(); ++row) {
-      const std::size_t i = points.of_row[row];
-      row_predicted[row] = log_reference[i] + kernel.log_offset + correction[i];
-      row_residual[row] = rows.log_us[row] - row_predicted[row];
+    for (const std::size_t part : candidate.mean_of) {
+      for (std::size_t i = 0; i < n; ++i)
+        correction[i] += corrections[part][i] / static_cast<double>(candidate.mean_of.size());
     }
-    all_corrections.push_back(std::move(correction));
-    const Errors errors = errors_of(row_residual);
-    out.note.candidates.push_back({candidate.name, errors.gmae, errors.mape});
-    const bool better = errors.mape + errors.gmae < kWorthIt * (chosen_errors.mape + chosen_errors.gmae);
-    if (chosen_residual.empty() || better) {
-      chosen = &candidate;
-      chosen_errors = errors;
-      chosen_residual = std::move(row_residual);
-      chosen_predicted = std::move(row_predicted);
-    }
+    HeldOutRows rows;
+    rows.add(task, correction);
+    corrections.push_back(std::move(correction));
+    const Errors errors = errors_of(rows.residual);
+    note.candidates.push_back({candidate.name, errors.gmae, errors.mape});
+    const bool better = errors.mape + errors.gmae < kWorthIt * (best_errors.mape + best_errors.gmae);
+    if (!best.rows.residual.empty() && !better) continue;
+    best = {candidate, std::move(rows)};
+    best_errors = errors;
   }
-  STEPCAST_ASSIGN(kernel.corrections, chosen->learn(table));
+  return best;
+}
+
+}  // namespace
+
+Result<TrainedKernel> train_kernel(const KernelRows& rows, const Device& device, std::uint64_t seed) {
+  Task task{rows, join_shapes(rows)};
+  const std::size_t n = task.points.operations.size();
+  TrainedKernel out{.kernel = uncorrected(rows, task.points, device, seed)};
+  FittedKernel& kernel = out.kernel;
+  fill_table(kernel, task);
+  STEPCAST_ASSIGN(Choice chosen,
+                  best_candidate(candidates_for(kernel.features, n, seed), task, seed, out.note));
+  const Learner& learn = chosen.candidate.learn;
+  STEPCAST_ASSIGN(kernel.corrections, learn(task.table));
   // Shapes next to which nothing was measured are farther off than shapes between their neighbours: the band
   // is made for both.
-  if (const std::vector<std::size_t> folds = folds_of_model_sizes(points.model_size); !folds.empty()) {
-    STEPCAST_ASSIGN(const std::vector<double> correction, held_out(chosen->learn, table, folds));
-    for (std::size_t row = 0; row < points.of_row.size(); ++row) {
-      const std::size_t i = points.of_row[row];
-      chosen_predicted.push_back(log_reference[i] + kernel.log_offset + correction[i]);
-      chosen_residual.push_back(rows.log_us[row] - chosen_predicted.back());
-    }
+  const std::vector<std::size_t> folds = folds_of_model_sizes(task.points.model_size);
+  if (!folds.empty()) {
+    STEPCAST_ASSIGN(const std::vector<double> correction, held_out(learn, task.table, folds));
+    chosen.rows.add(task, correction);
   }
-  fit_band(kernel.band, chosen_predicted, chosen_residual);
-  STEPCAST_TRY(fit_outside(kernel.band, kernel.features, chosen->learn, table, points));
+  fit_band(kernel.band, chosen.rows.log_predicted, chosen.rows.residual);
+  STEPCAST_TRY(fit_outside(kernel.band, kernel.features, learn, task.table, task.points));
   out.note.record = kernel_record_name(kernel.family, kernel.dtype, kernel.direction);
   out.note.n_rows = rows.operations.size();
-  out.note.chosen = chosen->name;
+  out.note.chosen = chosen.candidate.name;
   return out;
 }
 

@@ -7,7 +7,7 @@
 #include "stepcast/base/result.h"
 #include "stepcast/cost/families/gradient_trees.h"
 
-#include "calibrate/boosting/xgboost_booster.h"
+#include "calibrate/boosting/booster.h"
 
 namespace stepcast::detail {
 

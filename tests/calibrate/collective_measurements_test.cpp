@@ -226,7 +226,7 @@ TEST(CollectiveCsv, BadInputs) {
   EXPECT_HAS(refused(header + "all_reduce,2,8,0\n"), "line 2");
   EXPECT_HAS(refused(header + "all_reduce,2,8,NaN\n"), "NaN");
   EXPECT_HAS(refused(""), "empty");
-  EXPECT_HAS(refused(header + "all_reduce,2,-8,3\n"), "message size");
+  EXPECT_HAS(refused(header + "all_reduce,2,-8,3\n"), "message_bytes");
   EXPECT_HAS(refused(header + "all_reduce,two,8,3\n"), "n_ranks");
   EXPECT_HAS(refused(header + "teleport,2,8,3\n"), "teleport");
   EXPECT_HAS(refused(header + "all_reduce,2,8\n"), "cells");

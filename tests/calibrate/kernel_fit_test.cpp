@@ -38,7 +38,7 @@ Toy toy(std::size_t n, std::uint64_t seed) {
 }
 
 TEST(TreeTraining, OurEvaluatorGivesWhatXGBoostGives) {
-  if (!detail::have_xgboost()) GTEST_SKIP() << "built without XGBoost";
+  if (!detail::why_no_trees().empty()) GTEST_SKIP() << detail::why_no_trees();
   const Toy data = toy(700, 3);
   for (const bool forest : {false, true}) {
     const detail::BoosterOptions options{.rounds = 30, .depth = 6, .forest = forest};

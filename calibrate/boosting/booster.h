@@ -1,5 +1,5 @@
-// The only place that knows XGBoost: rows in, trees out as text. A CMake target of its own, so that nothing
-// below calibrate/ can come to need the library; it uses the standard library alone.
+// Regression trees by XGBoost, which is no part of the program: a plug-in (booster_plugin.h) that is loaded when the first
+// trees are trained links it. This header uses the standard library alone.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +29,8 @@ struct BoosterDump {
   std::string problem;             // empty: all went well
 };
 
-// False if this program was built without XGBoost.
-[[nodiscard]] bool have_xgboost();
+// Why no trees can be trained here and what to install; empty if they can.
+[[nodiscard]] const std::string& why_no_trees();
 
 // Row i is rows[i * n_features] to rows[(i + 1) * n_features - 1]; no NaN. One thread; the same input and
 // seed give the same trees. Squared error.
