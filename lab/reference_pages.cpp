@@ -11,6 +11,7 @@
 #include "stepcast/describe/megatron.h"
 #include "stepcast/describe/presets.h"
 #include "stepcast/operation/framework_ops.h"
+#include "stepcast/report/answers.h"
 
 namespace stepcast {
 namespace {
@@ -127,7 +128,13 @@ constexpr std::array<ReferencePage, 3> kPages{
 std::span<const ReferencePage> reference_pages() { return kPages; }
 
 const ReferencePage* find_reference_page(std::string_view name) {
-  for (const ReferencePage& page : kPages) {
+  static const std::vector<ReferencePage> all = [] {
+    std::vector<ReferencePage> pages(kPages.begin(), kPages.end());
+    for (const AnswerSchema& schema : answer_schemas())
+      pages.push_back({schema.name, schema.summary, schema.text});
+    return pages;
+  }();
+  for (const ReferencePage& page : all) {
     if (page.name == name) return &page;
   }
   return nullptr;

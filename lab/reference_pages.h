@@ -14,7 +14,7 @@ struct ReferencePage {
 };
 
 [[nodiscard]] std::span<const ReferencePage> reference_pages();
-// nullptr if there is no page of this name.
+// Of these or of answer_schemas(); nullptr if there is none of this name.
 [[nodiscard]] const ReferencePage* find_reference_page(std::string_view name);
 
 }  // namespace stepcast

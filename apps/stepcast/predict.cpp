@@ -173,15 +173,23 @@ Result<PredictTraceRequest> request_of_traces(const Options& options) {
   return request;
 }
 
-// The page and the Markdown of a forecast; their JSON is what --json prints.
-Status give_report(const ReportOutput& report, const Report& answer, bool explained) {
-  ReportDocument document = forecast_document(answer.forecast, answer.illustrations());
-  if (!explained && !answer.forecast.explained.empty()) {
+// Prints a forecast and writes its page. `explained`: its operations were asked for.
+Status give_forecast(const Options& options, const ReportOutput& report, const Report& answer,
+                     bool explained) {
+  const auto json = [&] {
     Forecast plain = answer.forecast;
-    plain.explained.clear();
-    document.json = forecast_json(plain);
-  }
-  return report.give(document);
+    if (!explained) plain.explained.clear();
+    return forecast_json(plain);
+  };
+  ForecastIllustrations how = answer.illustrations();
+  how.made_for = report.made_for();
+  how.explains = explained;
+  how.prints_sensitivity = options.sensitivity;
+  ReportDocument document = forecast_document(answer.forecast, how);
+  if (report.is_wanted()) document.json = json();
+  return report.answer(document, !options.json         ? std::string{}
+                                 : options.sensitivity ? sensitivity_json(answer.sensitivity)
+                                                       : json());
 }
 
 // One forecast for each batch, in ascending order.
@@ -202,16 +210,15 @@ Result<int> predict_batches(const Options& options, PredictTraceRequest request,
     STEPCAST_ASSIGN(Forecast forecast, session.predict(request));
     series.push_back({batch, std::move(forecast)});
   }
-  if (report.is_wanted()) STEPCAST_TRY(report.give(batch_series_document(series)));
-  if (report.is_markdown()) return kSuccess;
-  print("{}", options.json ? batch_series_json(series) : batch_series_text(series));
+  STEPCAST_TRY(report.answer(batch_series_document(series, report.made_for()),
+                             options.json ? batch_series_json(series) : std::string{}));
   if (!options.json) report.note();
   return kSuccess;
 }
 
 // Which ranks share a file: those of a class do the same.
 void note_chakra(const Options& options, const Forecast& forecast) {
-  if (options.chakra.empty() || options.json) return;
+  if (options.chakra.empty()) return;
   print("\nChakra traces written to {}\n",
         in_one_line((std::filesystem::path{options.chakra} / "step.*.et").string()));
   if (options.chakra_per_rank) {
@@ -226,6 +233,14 @@ void note_chakra(const Options& options, const Forecast& forecast) {
         "their own\n",
         c, one.name, one.n_ranks);
   }
+}
+
+// What else was written; machines read the answer alone.
+void note_files(const Options& options, const ReportOutput& report, const Forecast& forecast) {
+  if (options.json || report.is_markdown()) return;
+  if (!options.timeline.empty()) print_timeline_note(options.timeline);
+  note_chakra(options, forecast);
+  report.note();
 }
 
 // Options that a recommendation model has; and those that nothing else has.
@@ -295,9 +310,8 @@ Result<int> run_dlrm(const Options& options) {
     STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.report, inputs_of(options)));
     STEPCAST_ASSIGN(const std::vector<ScalingPoint> series,
                     session.predict_series(request, options.gpus, options.batches));
-    if (report.is_wanted()) STEPCAST_TRY(report.give(scaling_series_document(series)));
-    if (report.is_markdown()) return kSuccess;
-    print("{}", options.json ? scaling_series_json(series) : scaling_series_text(series));
+    STEPCAST_TRY(report.answer(scaling_series_document(series, report.made_for()),
+                               options.json ? scaling_series_json(series) : std::string{}));
     if (!options.json) report.note();
     return kSuccess;
   }
@@ -305,16 +319,11 @@ Result<int> run_dlrm(const Options& options) {
   Report answer;
   if (report.is_wanted()) {
     STEPCAST_ASSIGN(answer, session.report(request));
-    STEPCAST_TRY(give_report(report, answer, true));
-    if (report.is_markdown()) return kSuccess;
   } else {
     STEPCAST_ASSIGN(answer.forecast, session.predict(request));
   }
-  print("{}", options.json ? forecast_json(answer.forecast) : forecast_text(answer.forecast));
-  if (!options.timeline.empty() && !options.json) {
-    print_timeline_note(options.timeline);
-  }
-  if (!options.json) report.note();
+  STEPCAST_TRY(give_forecast(options, report, answer, true));
+  note_files(options, report, answer.forecast);
   return kSuccess;
 }
 
@@ -346,20 +355,8 @@ Result<int> run(const Options& options) {
     Report sensitive;
     STEPCAST_TRY(answer_into(sensitive, request, options, report, session));
     progress.reset();
-    if (report.is_wanted()) STEPCAST_TRY(give_report(report, sensitive, true));
-    if (report.is_markdown()) return kSuccess;
-    if (options.json) {
-      print("{}", options.sensitivity ? sensitivity_json(sensitive.sensitivity)
-                                      : forecast_json(sensitive.forecast));
-    } else {
-      print("{}", forecast_text(sensitive.forecast));
-      if (options.sensitivity) print("{}", sensitivity_text(sensitive.sensitivity));
-    }
-    if (!options.timeline.empty() && !options.json) {
-      print_timeline_note(options.timeline);
-    }
-    note_chakra(options, sensitive.forecast);
-    if (!options.json) report.note();
+    STEPCAST_TRY(give_forecast(options, report, sensitive, true));
+    note_files(options, report, sensitive.forecast);
     return kSuccess;
   }
   if (is_dlrm_job(options.request.job.model)) return run_dlrm(options);
@@ -380,21 +377,8 @@ Result<int> run(const Options& options) {
   add_notes(step, forecast);
   const bool fits = !forecast.memory || forecast.memory->margin_GiB >= 0;
   const int code = options.require_fit && !fits ? kDoesNotFit : kSuccess;
-  if (report.is_wanted()) STEPCAST_TRY(give_report(report, sensitive, request.explained));
-  if (report.is_markdown()) return code;
-  if (!request.explained) forecast.explained.clear();
-  if (options.json) {
-    print("{}", options.sensitivity ? sensitivity_json(sensitive.sensitivity) : forecast_json(forecast));
-    return code;
-  }
-  if (request.explained) print("{}\n", explained_text(forecast));
-  print("{}", forecast_text(forecast));
-  if (options.sensitivity) print("{}", sensitivity_text(sensitive.sensitivity));
-  if (!options.timeline.empty()) {
-    print_timeline_note(options.timeline);
-  }
-  note_chakra(options, forecast);
-  report.note();
+  STEPCAST_TRY(give_forecast(options, report, sensitive, request.explained));
+  note_files(options, report, forecast);
   return code;
 }
 

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/api/stepcast.h"
-#include "stepcast/report/replay_report.h"
+#include "stepcast/report/replay_document.h"
 #include "stepcast/trace/file_ranks.h"
 
 #include "option_values.h"
@@ -40,22 +40,20 @@ Result<int> run(const Options& options) {
   request.progress = progress->reading("replay");
   STEPCAST_ASSIGN(const Replayed replayed, session.replay(request));
   progress.reset();
-  if (page.is_wanted()) {
-    STEPCAST_TRY(page.give(replayed.analysis == nullptr
-                               ? forecast_document(replayed.simulated, {.pictures = &replayed.pictures})
-                               : replay_document(*replayed.analysis, &replayed.pictures)));
-    if (page.is_markdown()) return kSuccess;
-  }
   if (replayed.analysis == nullptr) {
-    print("{}", options.json ? forecast_json(replayed.simulated) : forecast_text(replayed.simulated));
+    STEPCAST_TRY(page.answer(
+        forecast_document(replayed.simulated, {.pictures = &replayed.pictures, .made_for = page.made_for()}),
+        options.json ? forecast_json(replayed.simulated) : std::string{}));
   } else {
-    const ReplayAnalysis& analysis = *replayed.analysis;
-    print("{}", options.json ? replay_json(analysis) : replay_text(analysis, options.report));
+    ReplayReportOptions how = options.report;
+    how.pictures = &replayed.pictures;
+    how.made_for = page.made_for();
+    STEPCAST_TRY(page.answer(replay_document(*replayed.analysis, how),
+                             options.json ? replay_json(*replayed.analysis) : std::string{}));
   }
-  if (!options.timeline.empty() && !options.json) {
-    print_timeline_note(options.timeline);
-  }
-  if (!options.json) page.note();
+  if (options.json || page.is_markdown()) return kSuccess;
+  if (!options.timeline.empty()) print_timeline_note(options.timeline);
+  page.note();
   return kSuccess;
 }
 

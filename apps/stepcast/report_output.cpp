@@ -35,6 +35,12 @@ Status ReportOutput::give(ReportDocument document) const {
   return file_ ? file_->write(report_html(document)) : Status{Ok{}};
 }
 
+Status ReportOutput::answer(const ReportDocument& document, const std::string& json) const {
+  if (is_wanted()) STEPCAST_TRY(give(document));
+  if (!markdown_) print("{}", json.empty() ? report_text(document) : json);
+  return Ok{};
+}
+
 void ReportOutput::note() const {
   if (file_ && !markdown_)
     print("\nReport written to {}: open it in a browser\n", in_one_line(file_->path().string()));

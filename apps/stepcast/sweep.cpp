@@ -18,10 +18,9 @@
 
 #include "stepcast/api/stepcast.h"
 #include "stepcast/base/json_value.h"
-#include "stepcast/base/json_writer.h"
 #include "stepcast/base/one_line.h"
 #include "stepcast/base/output_file.h"
-#include "stepcast/base/version.h"
+#include "stepcast/report/sweep_row.h"
 #include "stepcast/report/text_table.h"
 #include "stepcast/sweep/sweep_folder.h"
 #include "stepcast/sweep/sweep_shard.h"
@@ -170,14 +169,8 @@ Result<int> status(const SweepSpec& spec, const Options& options) {
   STEPCAST_ASSIGN(const SweepRows rows, folder.rows(spec));
   STEPCAST_ASSIGN(const Outcome outcome, outcome_of(spec, rows, {}));
   if (options.json) {
-    JsonWriter json{JsonWriter::Layout::indented};
-    json.begin_object().field("schema", "stepcast.sweep_status/1").field("version", version());
-    json.field("spec", spec.hash).field("n_points", spec.points.size());
-    json.field("n_done", outcome.n)
-        .field("n_failed", outcome.n_failed)
-        .field("n_does_not_fit", outcome.n_too_large);
-    json.end_object();
-    print("{}\n", std::move(json).text());
+    print("{}\n", sweep_status_json(
+                      {spec.hash, spec.points.size(), outcome.n, outcome.n_failed, outcome.n_too_large}));
     return kSuccess;
   }
   print("{} of {} points are done\n{}", table_count(outcome.n), table_count(spec.points.size()),

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "stepcast/report/forecast_json.h"
-#include "stepcast/report/forecast_text.h"
+#include "stepcast/report/forecast_document.h"
 
 #include "described_step.h"
 #include "lab/program/lab_verbs.h"

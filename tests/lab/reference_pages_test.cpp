@@ -38,6 +38,11 @@ TEST(ReferencePages, AreAllThatTheFolderHolds) {
   EXPECT_EQ(find_reference_page("no such page"), nullptr);
 }
 
+TEST(ReferencePages, HoldTheSchemasOfAnswers) {
+  ASSERT_NE(find_reference_page("forecast.json"), nullptr);
+  EXPECT_THAT(find_reference_page("forecast.json")->text(), HasSubstr("\"$id\": \"stepcast.forecast/1\""));
+}
+
 TEST(ReferencePages, ShowWhatIsKnown) {
   EXPECT_THAT(find_reference_page("presets")->text(),
               HasSubstr("\n| `gpt3-175b` | 96 | 12288 | 49152 | 96 / 96 | - | 50257 | 174.6 B | 175B |\n"));

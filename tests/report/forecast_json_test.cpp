@@ -1,16 +1,11 @@
 #include "stepcast/report/forecast_json.h"
 
-#include <filesystem>
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "stepcast/base/file.h"
-#include "stepcast/base/output_file.h"
-
 #include "tests/support/json_schema.h"
-#include "tests/support/paths.h"
 
 namespace stepcast {
 namespace {
@@ -111,18 +106,6 @@ TEST(ForecastJson, ReadsBackWhatItWrites) {
 TEST(ForecastJson, FollowsItsSchema) {
   EXPECT_THAT(testing::violations(forecast_schema(), forecast_json(full_forecast())), IsEmpty());
   EXPECT_THAT(testing::violations(forecast_schema(), forecast_json(Forecast{})), IsEmpty());
-}
-
-// To write the file anew: copy what the test names.
-TEST(ForecastJson, IsDescribedByTheSchemaFile) {
-  const std::filesystem::path file = test::source_dir() / "docs" / "schemas" / "forecast.json";
-  const Result<std::string> text = read_file(file);
-  const std::string expected = forecast_schema();
-  if (!text.ok() || *text != expected) {
-    const std::string copy = ::testing::TempDir() + "forecast_schema.json";
-    ASSERT_TRUE(write_file(copy, expected).ok());
-    FAIL() << file << " is not what the program follows: see " << copy;
-  }
 }
 
 std::string replaced(const std::string& from, const std::string& to) {

@@ -18,7 +18,7 @@
 #include "stepcast/report/log_document.h"
 #include "stepcast/report/log_report.h"
 #include "stepcast/report/plan_document.h"
-#include "stepcast/report/replay_report.h"
+#include "stepcast/report/replay_document.h"
 #include "stepcast/report/series_document.h"
 #include "stepcast/report/text_table.h"
 
@@ -58,14 +58,14 @@ void expect_sound(const std::string& page, const std::string& json) {
   EXPECT_EQ(inside, json);
 }
 
-// Every row has a cell for every column.
+// No row has more cells than there are columns; missing ones are empty.
 void expect_tables_whole(const ReportDocument& document) {
   for (const ReportSection& section : document.sections) {
     for (const ReportBlock& block : section.blocks) {
-      const auto* table = std::get_if<ReportTable>(&block);
+      const auto* table = std::get_if<ReportTable>(&block.content);
       if (table == nullptr) continue;
       for (const auto& row : table->rows)
-        EXPECT_EQ(row.size(), table->columns.size()) << section.title << ": " << row.front().text;
+        EXPECT_LE(row.size(), table->columns.size()) << section.title << ": " << row.front().text;
     }
   }
 }
@@ -175,7 +175,7 @@ TEST(ReportPages, SeriesOfGpusShowsWhatScalingCosts) {
   expect_tables_whole(document);
   expect_sound(report_html(document), scaling_series_json(series));
   EXPECT_THAT(report_markdown(document),
-              HasSubstr("| 8 | 32 | 20.00 | 9.000 | 25.00 | fitted | 5.000 | 1,600 | 50.0 |"));
+              HasSubstr("| 8 | 32 | 20.000 | 9.000 | 25.000 | fitted | 5.000 | 1,600 | 50.0 |"));
 }
 
 // 1,000 samples a second with 4, 3,000 with 16, which does not fit: 4 it is.
@@ -233,10 +233,10 @@ TEST(ReportPages, RecordedStepsStandOneByOne) {
   expect_tables_whole(document);
   expect_sound(report_html(document), forecast_json(f));
   const std::string markdown = report_markdown(document);
-  EXPECT_THAT(markdown, HasSubstr("2 of 3 recorded steps count."));
-  EXPECT_THAT(markdown, HasSubstr("| 3 | 8.000 | 10.00 | +25.000 |"));  // 10 over 8
-  EXPECT_THAT(markdown, HasSubstr("| GPU | 75 | 50 |"));
-  EXPECT_THAT(markdown, HasSubstr("| rank 1 | 0.000 | 3.000 | +0.500 |"));
+  EXPECT_THAT(markdown, HasSubstr("2 of 3 recorded steps count"));
+  EXPECT_THAT(markdown, HasSubstr("| 3 | 8.000 | 10.000 | +25.000 |"));  // 10 over 8
+  EXPECT_THAT(markdown, HasSubstr("GPU 75 %"));
+  EXPECT_THAT(markdown, HasSubstr("| 0.000 | 3.000 | +0.500 |"));
 }
 
 // Half of the scenarios take 10 ms, 90 of 100 at most 13, 99 at most 20: bars of 10, 3 and 7 ms.
@@ -262,7 +262,7 @@ TEST(ReportPages, ReplayShowsWhoWaitsForWhom) {
   ASSERT_TRUE(replayed.ok()) << replayed.error().message();
   ASSERT_EQ(replayed->pictures.ranks.rows.size(), 4U);
   // The rows of a rank sum to its step, however small the slots are.
-  const ReportDocument document = replay_document(*replayed->analysis, &replayed->pictures);
+  const ReportDocument document = replay_document(*replayed->analysis, {.pictures = &replayed->pictures});
   expect_tables_whole(document);
   for (std::size_t r = 0; r < 4; ++r) {
     double sum = 0;
@@ -271,7 +271,7 @@ TEST(ReportPages, ReplayShowsWhoWaitsForWhom) {
   }
   const std::string page = report_html(document);
   expect_sound(page, replay_json(*replayed->analysis));
-  EXPECT_THAT(page, HasSubstr("Who waits for whom"));
+  EXPECT_THAT(page, HasSubstr("Whom the others wait for"));
   EXPECT_THAT(page, HasSubstr("rank 0 - 3: 2.48 ms"));  // rank 0 waits for rank 3
   EXPECT_LT(page.size(), 400'000U);
 }

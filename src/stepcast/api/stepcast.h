@@ -37,7 +37,6 @@
 #include "stepcast/report/document.h"
 #include "stepcast/report/forecast_document.h"
 #include "stepcast/report/forecast_json.h"
-#include "stepcast/report/forecast_text.h"
 #include "stepcast/report/html/page.h"
 #include "stepcast/report/replay_document.h"
 #include "stepcast/report/result_reader.h"

@@ -20,8 +20,8 @@ struct BatchForecast {
 [[nodiscard]] std::optional<std::int64_t> largest_batch(std::span<const BatchForecast> series);
 
 // `series`: at least one, ascending.
-[[nodiscard]] std::string batch_series_text(std::span<const BatchForecast> series);
 // One JSON object, docs/schemas/batch_series.json.
 [[nodiscard]] std::string batch_series_json(std::span<const BatchForecast> series);
+[[nodiscard]] std::string batch_series_schema();
 
 }  // namespace stepcast

@@ -9,7 +9,7 @@
 
 #include "stepcast/report/comparison_report.h"
 #include "stepcast/report/detail/document_parts.h"
-#include "stepcast/report/forecast_text.h"
+#include "stepcast/report/forecast_document.h"
 #include "stepcast/report/html/charts.h"
 #include "stepcast/report/text_table.h"
 

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/version.h"
-#include "stepcast/report/forecast_text.h"
+#include "stepcast/report/forecast_document.h"
 #include "stepcast/report/text_table.h"
 
 namespace stepcast {

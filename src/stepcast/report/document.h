@@ -1,14 +1,28 @@
-// An answer as a page that a person reads: a verdict, the figures that matter, sections of tables and pictures. One
-// content for HTML (report/html/page.h) and Markdown.
+// An answer as a person reads it: a verdict, the figures that matter, sections of texts, tables and pictures. One content
+// for the terminal, for HTML (report/html/page.h) and for Markdown, so that a number is formatted once.
 //
 //   ReportDocument document = forecast_document(forecast);
-//   report_html(document), report_markdown(document)
+//   report_text(document), report_html(document), report_markdown(document)
+//
+// HTML and Markdown are pages: title, subject, verdict, figures, then the sections. A terminal shows the sections alone.
+// Where the two must differ, sections, blocks and columns say where they are shown:
+//
+//   section.blocks.push_back({ReportText{"Step time 12.3 ms"}, Shown::terminal});
+//
+// Figures and columns name the member of the answer's JSON that they show: tests hold one to the other.
+//
+// In a terminal a section is an empty line, its title, its blocks; one without a title is its blocks alone. Texts, lists
+// and tables are indented by two blanks, a caption stands below its table, and a TerminalText is printed as it is.
 #pragma once
 
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -17,9 +31,16 @@
 
 namespace stepcast {
 
+enum class Shown : std::uint8_t { terminal = 1, page = 2, everywhere = 3 };
+[[nodiscard]] constexpr bool is_shown(Shown shown, Shown on) {
+  return (static_cast<unsigned>(shown) & static_cast<unsigned>(on)) != 0;
+}
+
 struct ReportColumn {
-  std::string heading;  // names its unit: "step ms"
+  std::string heading;  // names its unit: "step ms"; "\n" begins a second line in a terminal
   bool is_number = true;
+  Shown shown = Shown::everywhere;
+  std::string key{};  // of the same number in an item of the table's list
 };
 
 struct ReportCell {
@@ -38,6 +59,9 @@ struct ReportTable {
   std::vector<std::vector<ReportCell>> rows;
   std::optional<std::size_t> emphasized{};  // row
   std::string caption{};
+  std::vector<std::size_t> rules{};  // rows with a line of dashes above them, in a terminal
+  std::size_t indent = 2;            // blanks before each line, in a terminal
+  std::string list{};  // path of the list in the answer's JSON whose items are the rows, if they are
 };
 
 // A picture with its legend; HTML alone has it, so a table has to say the same.
@@ -50,6 +74,11 @@ struct ReportText {
   std::string text;
 };
 
+// Lines for a terminal, which are printed as they are.
+struct TerminalText {
+  std::string text;
+};
+
 struct ReportList {
   std::vector<std::string> items;
 };
@@ -59,12 +88,23 @@ struct ReportCode {
   std::string label, text;
 };
 
-using ReportBlock = std::variant<ReportText, ReportList, ReportTable, ReportFigure, ReportCode>;
+struct ReportBlock {
+  using Content = std::variant<ReportText, ReportList, ReportTable, ReportFigure, ReportCode, TerminalText>;
+  template <class Block>
+    requires(!std::same_as<std::remove_cvref_t<Block>, ReportBlock> &&
+             std::constructible_from<Content, Block>)
+  ReportBlock(Block&& block, Shown on = Shown::everywhere)  // NOLINT(google-explicit-constructor)
+      : content(std::forward<Block>(block)), shown(on) {}
+  Content content;
+  Shown shown;
+};
 
 struct ReportSection {
   std::string title;
   std::vector<ReportBlock> blocks{};
-  bool folded = false;  // shown when asked for
+  bool folded = false;  // on a page: shown when asked for
+  Shown shown = Shown::everywhere;
+  Shown titled = Shown::everywhere;  // where it has its title
 };
 
 // One of the figures on top, with its interval and what it rests on.
@@ -72,6 +112,8 @@ struct KeyFigure {
   std::string label, value;
   std::string detail{};  // "p10 447.9, p90 541.2"
   std::string source{};  // measured, fitted, analytic, assumed, simulated; or nothing
+  std::string key{};     // path of the same number in the answer's JSON: "throughput.mfu"
+  double scale = 1;      // of what is shown: 100 for percent of a fraction
 };
 
 struct ReportDocument {
@@ -80,12 +122,19 @@ struct ReportDocument {
   std::string verdict{};
   std::vector<KeyFigure> figures{};
   std::vector<ReportSection> sections{};
-  std::string json{};     // of the same answer, as --json prints it
-  std::string command{};  // for a shell: what makes this page again; or nothing
+  std::string json{};                  // of the same answer, as --json prints it
+  std::string command{};               // for a shell: what makes this page again; or nothing
+  Shown made_for = Shown::everywhere;  // a terminal needs no pictures and no JSON
 };
 
 // `command` of a document as its last section; without blocks where it has none.
 [[nodiscard]] ReportSection command_section(const ReportDocument& document);
+
+// What a terminal shows.
+[[nodiscard]] std::string report_text(const ReportDocument& document);
+
+// The blocks of a section, or of one of its tables the columns, that are shown there; headings on one line for a page.
+[[nodiscard]] std::vector<ReportBlock> blocks_on(const ReportSection& section, Shown on);
 
 // For issues and pull requests: headings from the second level on, no pictures.
 [[nodiscard]] std::string report_markdown(const ReportDocument& document);

@@ -1,23 +1,29 @@
 #include "stepcast/report/forecast_document.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <optional>
+#include <tuple>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "stepcast/base/one_line.h"
 #include "stepcast/report/detail/document_parts.h"
 #include "stepcast/report/detail/spread_sections.h"
 #include "stepcast/report/forecast_json.h"
-#include "stepcast/report/forecast_text.h"
 #include "stepcast/report/html/charts.h"
+#include "stepcast/report/sensitivity_report.h"
 #include "stepcast/report/text_table.h"
 
 namespace stepcast {
 namespace {
 
 using detail::band_text;
+using detail::columns;
 using detail::gib;
 using detail::kMemoryParts;
 using detail::kMostClassesDrawn;
@@ -26,17 +32,249 @@ using detail::memory_figure;
 using detail::MemoryPart;
 using detail::ms_text;
 using detail::parts_figure;
-using detail::parts_table;
 using detail::percent_text;
 
 constexpr std::size_t kMostCollectives = 12;
+
+// Of a step of so many ms and its parts.
+int decimals(double step_ms) { return step_ms < 10 ? 3 : 1; }
+
+std::string duration(double seconds) {
+  if (seconds < 3600) return fmt::format("{:.1f} min", seconds / 60);
+  if (seconds < 48 * 3600) return fmt::format("{:.1f} h", seconds / 3600);
+  return fmt::format("{:.1f} days", seconds / 86400);
+}
+
+// 0 where the layout does not say.
+std::int64_t number(const Forecast& f, std::string_view name) {
+  for (const Setting& setting : f.layout) {
+    const double* value = std::get_if<double>(&setting.value);
+    if (setting.name == name && value != nullptr) return static_cast<std::int64_t>(*value);
+  }
+  return 0;
+}
+
+std::string subject(const Forecast& f) {
+  std::string line = in_one_line(f.model ? *f.model : f.traces.value_or("a step"));
+  if (f.parameters) line += fmt::format(" ({} parameters)", table_count(*f.parameters));
+  line += fmt::format(" on {} x {}", f.n_gpus, f.gpu.value_or("GPU"));
+  if (f.platform) line += fmt::format(" ({})", *f.platform);
+  return line;
+}
+
+std::string layout_line(const Forecast& f) {
+  const std::int64_t virtual_stages = number(f, "virtual_stages"), expert = number(f, "expert_parallel");
+  return fmt::format(
+      "tensor {} x pipeline {}{} x context {} x data {}{}; {} x {} tokens per micro-batch, {} sequences per "
+      "step",
+      number(f, "tensor_parallel"), number(f, "pipeline_parallel"),
+      virtual_stages > 1 ? fmt::format(" ({} virtual stages)", virtual_stages) : "",
+      number(f, "context_parallel"), number(f, "data_parallel"),
+      expert > 1 ? fmt::format(", expert {}", expert) : "", number(f, "micro_batch_sequences"),
+      number(f, "seq_len_tokens"), number(f, "global_batch_sequences"));
+}
+
+std::string_view word(const Forecast& f, std::string_view name) {
+  for (const Setting& setting : f.layout) {
+    const std::string* value = std::get_if<std::string>(&setting.value);
+    if (setting.name == name && value != nullptr) return *value;
+  }
+  return {};
+}
+
+// Whose software was assumed: it affects the time as much as the layout.
+std::string software_line(const Forecast& f) {
+  if (word(f, "framework").empty()) return {};
+  return fmt::format("as {} runs it, in {}, {} attention, sharding {}, recomputation {}",
+                     word(f, "framework"), word(f, "dtype"), word(f, "attention"), word(f, "sharding"),
+                     word(f, "recompute"));
+}
+
+std::string throughput(const ForecastThroughput& t) {
+  std::vector<std::string> parts;
+  if (t.tokens_per_s && t.tokens_per_s_per_gpu) {
+    parts.push_back(fmt::format("{} tokens/s, {} per GPU", table_number(*t.tokens_per_s, 0),
+                                table_number(*t.tokens_per_s_per_gpu, 0)));
+  } else if (t.samples_per_s) {
+    parts.push_back(fmt::format("{} samples/s", table_number(*t.samples_per_s, 0)));
+  }
+  if (t.tflops_per_gpu) {
+    parts.push_back(fmt::format("{} TFLOP/s per GPU", table_number(*t.tflops_per_gpu, 1)));
+  } else if (t.hardware_tflops_per_gpu && *t.hardware_tflops_per_gpu >= 0.05) {
+    parts.push_back(fmt::format("{} TFLOP/s per GPU run", table_number(*t.hardware_tflops_per_gpu, 1)));
+  }
+  if (t.mfu && t.hfu) parts.push_back(fmt::format("MFU {:.1f} %, HFU {:.1f} %", 100 * *t.mfu, 100 * *t.hfu));
+  std::string line;
+  for (const std::string& part : parts) line += (line.empty() ? "  " : "; ") + part;
+  return line.empty() ? line : line + "\n";
+}
+
+// Whether it fits: what somebody has to know before the time.
+std::string memory(const ForecastMemory& m) {
+  if (m.worst_stage >= m.stages.size()) return {};
+  const ForecastStageMemory& s = m.stages[m.worst_stage];
+  std::string text = fmt::format(
+      "\nMemory: {}; {} GiB of {} GiB on stage {}, {} GiB {}\n  (weights {}, gradients {}, optimizer {}, "
+      "activations {}, working {}, buffers and reserve {})\n",
+      m.verdict, gib(m.peak_memory_GiB), gib(m.available_GiB), m.worst_stage, gib(std::abs(m.margin_GiB)),
+      m.margin_GiB < 0 ? "too many" : "to spare", gib(s.weights_GiB), gib(s.gradients_GiB),
+      gib(s.optimizer_GiB), gib(s.activations_GiB), gib(s.working_GiB),
+      gib(s.communication_GiB + s.reserve_GiB));
+  if (!m.worst_imbalance || !m.fits_to_imbalance || !s.worst_imbalance_GiB) return text;
+  const bool holds_all = *m.fits_to_imbalance >= *m.worst_imbalance;
+  text += fmt::format(
+      "  (tokens at their experts {} of it; none is dropped: {} GiB if all went to one rank, {})\n",
+      gib(s.dispatched_GiB), gib(*s.worst_imbalance_GiB),
+      holds_all                  ? "which fits"
+      : *m.fits_to_imbalance < 1 ? "balanced ones do not fit"
+                                 : fmt::format("fits to {:.2f} times the mean rank", *m.fits_to_imbalance));
+  return text;
+}
+
+std::string training(const ForecastTraining& t) {
+  std::string out = "\nTraining";
+  if (t.tokens) out += fmt::format(" on {} tokens", table_number(*t.tokens, 0));
+  if (t.samples) out += fmt::format(" on {} samples", table_number(*t.samples, 0));
+  out += fmt::format(": {} steps, {}, {} GPU-hours", table_number(t.iterations, 0), duration(t.time_s),
+                     table_number(t.gpu_hours, 0));
+  if (t.price) out += fmt::format(", price {}", table_number(*t.price, 0));
+  if (t.energy_MWh) out += fmt::format(", {} MWh", table_number(*t.energy_MWh, 1));
+  return out + "\n";
+}
+
+// What a terminal shows first. What a number rests on stands before it.
+void add_opening(ReportDocument& document, const Forecast& f) {
+  std::string text;
+  for (const std::string& line : document.subject) text += line + "\n";
+  if (f.memory) text += memory(*f.memory);
+  if (!f.notes.empty()) text += "\n";
+  for (const std::string& note : f.notes) text += fmt::format("note: {}\n", note);
+  const int digits = decimals(f.step_time_ms);
+  text += fmt::format("\nStep time {} ms (p10 {}, p90 {}); {}\n\n", table_number(f.step_time_ms, digits),
+                      table_number(f.step_time_p10_ms, digits), table_number(f.step_time_p90_ms, digits),
+                      to_string(f.source));
+  document.sections.push_back({"", {TerminalText{std::move(text)}}, false, Shown::terminal});
+}
+
+ReportTable breakdown(const Forecast& f) {
+  const ForecastClass& c = f.critical();
+  std::string title = "where the time goes";
+  if (f.classes.size() > 1) title += fmt::format(" on {}", c.name);
+  ReportTable table{{{std::move(title), false}, {"ms"}, {"%"}}, {}};
+  for (const NamedTime& part : c.parts()) {
+    if (part.time_ms < 0.0005 * c.window_ms) continue;
+    ReportCell name{part_text(part.key)};
+    name.swatch = part_colour(part.key);
+    table.rows.push_back({std::move(name), table_number(part.time_ms, decimals(c.window_ms)),
+                          table_number(100 * part.time_ms / c.window_ms, 1)});
+  }
+  return table;
+}
+
+// Recorded ranks side by side.
+ReportTable ranks(const Forecast& f) {
+  ReportTable table{
+      columns(
+          "rank< | step ms | begins | computation | exposed comm. | waits for CPU | for ranks | other idle"),
+      {}};
+  for (const ForecastClass& c : f.classes) {
+    const double cpu = time_ms(c.idle_ms, "cpu"), others = time_ms(c.idle_ms, "other_rank");
+    table.rows.push_back({c.name, table_number(c.window_ms, 2), table_number(c.start_offset_ms, 2),
+                          table_number(c.computation_ms, 2), table_number(c.exposed_comm_ms, 2),
+                          table_number(cpu, 2), table_number(others, 2),
+                          table_number(sum_ms(c.idle_ms) - cpu - others, 2)});
+  }
+  return table;
+}
+
+void add_breakdown(ReportDocument& document, const Forecast& f) {
+  ReportSection section{"Where the time goes"};
+  section.titled = Shown::page;
+  const TerminalText gap{"\n"};
+  if (!f.classes.empty()) {
+    if (is_shown(document.made_for, Shown::page)) {
+      section.blocks.emplace_back(parts_figure(
+          f.classes, f.classes.size() > 1
+                         ? "Parts of the step, one bar for each class of ranks; they sum to the step."
+                         : ""));
+    }
+    section.blocks.emplace_back(breakdown(f));
+    section.blocks.emplace_back(gap);
+  }
+  if (f.classes.size() > 1 && f.classes.front().rank) {
+    section.blocks.emplace_back(ranks(f));
+    section.blocks.emplace_back(gap);
+  }
+  if (f.expert_load) {
+    const ForecastExpertLoad& l = *f.expert_load;
+    section.blocks.emplace_back(ReportText{fmt::format(
+        "experts loaded {}: the busiest rank has {:.2f} times the mean, which costs {} ms ({:.1f} %) against "
+        "balanced ones",
+        l.load, l.busiest_over_mean, table_number(l.cost_ms, 1),
+        f.step_time_ms > 0 ? 100 * l.cost_ms / f.step_time_ms : 0)});
+  }
+  section.blocks.emplace_back(TerminalText{throughput(f.throughput)});
+  document.sections.push_back(std::move(section));
+}
+
+// Where the time comes from, and what no model covers.
+void add_coverage(ReportSection& section, const ForecastCoverage& c) {
+  std::string line;
+  for (const auto& [source, share] : {std::pair{"measured", c.measured},
+                                      {"fitted", c.fitted},
+                                      {"analytic", c.analytic},
+                                      {"assumed", c.assumed}}) {
+    if (share < 0.005) continue;
+    line += fmt::format("{} {} {:.0f} %", line.empty() ? "" : ",", source, 100 * share);
+  }
+  if (line.empty()) return;
+  section.blocks.emplace_back(ReportText{fmt::format("the time of the work rests on what is{}", line)});
+  constexpr std::size_t kShown = 5;
+  for (std::size_t i = 0; i < c.unmodelled.size(); ++i) {
+    const ForecastUnmodelled& work = c.unmodelled[i];
+    section.blocks.emplace_back(
+        ReportText{fmt::format("no model: {}, {} times, {} ms", shorten(work.name, 60), table_count(work.n),
+                               table_number(work.time_ms, 2))},
+        i < kShown ? Shown::everywhere : Shown::page);
+  }
+}
+
+void add_grounds(ReportDocument& document, const Forecast& f, Shown on) {
+  ReportSection section{"What this rests on", {}, false, on};
+  section.titled = Shown::page;
+  const ForecastCoverage& c = f.coverage;
+  if (on == Shown::page && c.sum() > 0) {
+    BarChart chart{.bars = {{"time of the work", {}, "", {}}}, .unit = "%", .decimals = 0};
+    for (const auto& [colour, name, share] : {std::tuple{"c-gemm", "measured", c.measured},
+                                              std::tuple{"c-attention", "fitted to measurements", c.fitted},
+                                              std::tuple{"c-pipe c-working", "analytic", c.analytic},
+                                              std::tuple{"c-cpu c-buffers", "assumed", c.assumed}}) {
+      if (share > 0) chart.bars.front().parts.push_back({colour, name, 100 * share});
+    }
+    section.blocks.emplace_back(
+        ReportFigure{bar_chart(chart),
+                     "Shares of the time of GPU work and communication. Between p10 and p90 80 of 100 "
+                     "measurements should lie."});
+  }
+  add_coverage(section, c);
+  if (!f.notes.empty()) section.blocks.emplace_back(ReportList{f.notes}, Shown::page);
+  if (f.published) {
+    std::string text =
+        fmt::format("Composed as published from the same prices (docs/published-method.md): {} ms",
+                    table_number(f.published->step_time_ms, 1));
+    section.blocks.emplace_back(TerminalText{"\n" + text + "\n"});
+    section.blocks.emplace_back(ReportText{std::move(text)}, Shown::page);
+  }
+  document.sections.push_back(std::move(section));
+}
 
 void add_memory(ReportDocument& document, const Forecast& f) {
   if (!f.memory || f.memory->stages.empty()) return;
   const ForecastMemory& memory = *f.memory;
   const bool staged = memory.stages.size() > 1;
   std::vector<Bar> bars;
-  ReportTable table{{{"stage", false}, {"in all GiB"}, {"to spare"}}, {}};
+  ReportTable table{columns("stage< | in all GiB=total_GiB | to spare"), {}};
+  table.list = "memory.stages";
   if (staged) table.emphasized = memory.worst_stage;
   for (const MemoryPart& part : kMemoryParts) table.columns.push_back({part.name});
   table.columns.push_back({"", false});
@@ -57,40 +295,6 @@ void add_memory(ReportDocument& document, const Forecast& f) {
   document.sections.push_back({"Memory of a GPU", {memory_figure(std::move(bars)), table}});
 }
 
-void add_sensitivity(ReportDocument& document, const Sensitivity* sensitivity) {
-  if (sensitivity == nullptr || sensitivity->resources.empty()) return;
-  BarChart chart{.bars = {}, .unit = "ms", .with_legend = false};
-  ReportTable table{{{"resource", false},
-                     {"on the path ms"},
-                     {"elasticity"},
-                     {"10 % faster saves ms"},
-                     {"% of the step"},
-                     {"", false}},
-                    {}};
-  double most = 0;
-  for (const ResourceSensitivity& one : sensitivity->resources) most = std::max(most, one.saved_ms);
-  chart.decimals = most >= 100 ? 1 : most >= 1 ? 2 : 3;
-  for (const ResourceSensitivity& one : sensitivity->resources) {
-    const char* const note = one.switches_at_once ? "another path is as long"
-                             : one.switches       ? "another path takes over"
-                                                  : "";
-    table.rows.push_back({one.resource, ms_text(one.path_ms), table_number(one.elasticity, 3),
-                          ms_text(one.saved_ms), percent_text(one.saved_ms, sensitivity->step_time_ms),
-                          note});
-    if (one.saved_ms > 5e-3 * most) {
-      chart.bars.push_back({one.resource,
-                            {{"c-accent", "saved", one.saved_ms}},
-                            percent_text(one.saved_ms, sensitivity->step_time_ms) + " %",
-                            {}});
-    }
-  }
-  table.caption =
-      "Elasticity: relative change of the step over that of the times of the resource. Simulated anew with "
-      "each resource 10 % faster, all else unchanged.";
-  document.sections.push_back(
-      {"What 10 % more of a resource would save", {ReportFigure{bar_chart(chart), ""}, table}});
-}
-
 void add_collectives(ReportDocument& document, const Forecast& f) {
   std::vector<const ForecastCollective*> all;
   for (const ForecastCollective& one : f.collectives) all.push_back(&one);
@@ -98,14 +302,8 @@ void add_collectives(ReportDocument& document, const Forecast& f) {
   std::stable_sort(all.begin(), all.end(), [](const ForecastCollective* a, const ForecastCollective* b) {
     return a->total_wait_us + a->transfer_us > b->total_wait_us + b->transfer_us;
   });
-  ReportTable table{{{"collective", false},
-                     {"group", false},
-                     {"message", true},
-                     {"ranks"},
-                     {"transfer us"},
-                     {"longest wait us"},
-                     {"came last", false}},
-                    {}};
+  ReportTable table{
+      columns("collective< | group< | message | ranks | transfer us | longest wait us | came last<"), {}};
   for (std::size_t i = 0; i < std::min(all.size(), kMostCollectives); ++i) {
     const ForecastCollective& one = *all[i];
     ReportCell bytes{one.message_bytes ? table_bytes(*one.message_bytes) : "-",
@@ -118,68 +316,42 @@ void add_collectives(ReportDocument& document, const Forecast& f) {
   document.sections.push_back({"Collectives that ranks meet in", {table}, true});
 }
 
-void add_operations(ReportDocument& document, const Forecast& f) {
+// The operations of every kind of layer, of embedding, head and update, as they were priced.
+void add_operations(ReportDocument& document, const Forecast& f, Shown on) {
   if (f.explained.empty()) return;
-  ReportSection section{"Operations of a layer, and what their times rest on", {}, true};
+  ReportTable table{columns("item< | what< | n | us | hidden | p10 | p90 | GFLOP | MB | from<"), {}};
+  table.indent = 0;
   for (const ForecastItemList& list : f.explained) {
-    ReportTable table{{{list.name, false},
-                       {"what", false},
-                       {"n"},
-                       {"us"},
-                       {"p10"},
-                       {"p90"},
-                       {"GFLOP"},
-                       {"MB"},
-                       {"rests on", false}},
-                      {}};
+    table.rows.push_back({list.name});
+    table.rules.push_back(table.rows.size());
     for (const ForecastItem& item : list.items) {
-      table.rows.push_back({item.name, shorten(item.what, 80), table_number(item.n, 0),
-                            table_number(item.time_us, 1), table_number(item.alone_p10_us, 1),
-                            table_number(item.alone_p90_us, 1), table_number(item.flops * 1e-9, 1),
-                            table_number(item.bytes * 1e-6, 1), std::string{to_string(item.source)}});
+      const bool by_record = !item.record.empty() && item.source != EstimateSource::assumed;
+      table.rows.push_back({(item.overlapped ? "| " : "") + item.name, shorten(item.what, 70),
+                            table_number(item.n, 0), table_number(item.time_us, 1),
+                            table_number_or_blank(item.hidden_us, 1), table_number(item.alone_p10_us, 1),
+                            table_number(item.alone_p90_us, 1), table_number_or_blank(item.flops * 1e-9, 1),
+                            table_number(item.bytes * 1e-6, 1),
+                            by_record ? item.record : std::string{to_string(item.source)}});
     }
-    if (!table.rows.empty()) section.blocks.push_back(std::move(table));
+    table.rows.push_back({"", "sum of what nothing hides", "", table_number(list.gpu_us, 1)});
+    if (list.host_us > 0)
+      table.rows.push_back({"", "waiting for launches", "", table_number(list.host_us, 1)});
+    table.rows.push_back({""});
   }
-  if (!section.blocks.empty()) document.sections.push_back(std::move(section));
-}
-
-void add_grounds(ReportDocument& document, const Forecast& f) {
-  ReportSection section{"What this rests on"};
-  const ForecastCoverage& c = f.coverage;
-  if (c.sum() > 0) {
-    BarChart chart{.bars = {{"time of the work", {}, "", {}}}, .unit = "%", .decimals = 0};
-    for (const auto& [colour, name, share] : {std::tuple{"c-gemm", "measured", c.measured},
-                                              std::tuple{"c-attention", "fitted to measurements", c.fitted},
-                                              std::tuple{"c-pipe c-working", "analytic", c.analytic},
-                                              std::tuple{"c-cpu c-buffers", "assumed", c.assumed}}) {
-      if (share > 0) chart.bars.front().parts.push_back({colour, name, 100 * share});
-    }
-    section.blocks.push_back(
-        ReportFigure{bar_chart(chart), "Shares of the time of GPU work and communication."});
-    section.blocks.push_back(ReportText{fmt::format(
-        "Measured {:.0f} %, fitted {:.0f} %, analytic {:.0f} %, assumed {:.0f} % of the time of GPU work and "
-        "communication. Between p10 and p90 80 of 100 measurements should lie.",
-        100 * c.measured, 100 * c.fitted, 100 * c.analytic, 100 * c.assumed)});
-  }
-  if (!c.unmodelled.empty()) {
-    ReportTable table{{{"no model covers", false}, {"times"}, {"counted with ms"}}, {}};
-    for (const ForecastUnmodelled& one : c.unmodelled) {
-      table.rows.push_back({shorten(one.name, 80), table_count(one.n), ms_text(one.time_ms)});
-    }
-    section.blocks.push_back(std::move(table));
-  }
-  if (!f.notes.empty()) section.blocks.push_back(ReportList{f.notes});
-  if (f.published) {
-    section.blocks.push_back(ReportText{
-        fmt::format("Composed as the published operator-level method does from the same prices: {} ms.",
-                    ms_text(f.published->step_time_ms))});
-  }
+  constexpr std::string_view kMeaning =
+      "One micro-batch on one rank, times include overlapped work; `|` overlaps the next operation.";
+  ReportSection section{"Operations of a layer, and what their times rest on", {}, true, on};
+  section.titled = Shown::page;
+  section.blocks.emplace_back(TerminalText{fmt::format("{}\n\n", kMeaning)});
+  section.blocks.emplace_back(ReportText{std::string{kMeaning}}, Shown::page);
+  section.blocks.emplace_back(std::move(table));
+  section.blocks.emplace_back(TerminalText{"\n"});
   document.sections.push_back(std::move(section));
 }
 
 void add_settings(ReportDocument& document, const Forecast& f) {
   if (f.layout.empty()) return;
-  ReportTable table{{{"setting", false}, {"value", false}}, {}};
+  ReportTable table{columns("setting< | value<"), {}};
   for (const Setting& setting : f.layout) {
     std::string text;
     if (const auto* flag = std::get_if<bool>(&setting.value)) text = *flag ? "yes" : "no";
@@ -190,7 +362,62 @@ void add_settings(ReportDocument& document, const Forecast& f) {
   document.sections.push_back({"Layout and settings", {table}, true});
 }
 
+// What only a page has room for.
+void add_page_sections(ReportDocument& document, const Forecast& f, const StepPictures* pictures) {
+  add_memory(document, f);
+  if (pictures != nullptr) {
+    detail::add_schedule(
+        document, "Schedule of the pipeline", pictures->passes,
+        "Forward and backward passes of every stage with the number of their micro-batch; thin strips are "
+        "transfers of weights and gradients. Empty is idle.");
+    if (pictures->passes.rows.empty()) {
+      detail::add_schedule(
+          document, "What every rank does over the step", pictures->ranks,
+          "At every moment the first of these that holds: computation, communication, copies, waiting.");
+    }
+  }
+  detail::add_streams(document, f);
+  detail::add_critical_path(document, f, pictures != nullptr ? &pictures->path : nullptr);
+  add_collectives(document, f);
+  add_operations(document, f, Shown::page);
+  add_settings(document, f);
+  add_grounds(document, f, Shown::page);
+  document.json = forecast_json(f);
+}
+
 }  // namespace
+
+std::string part_text(std::string_view key) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kIdle{
+      {{"idle: cpu", "idle: waits for the CPU"},
+       {"idle: other_stream", "idle: waits for another stream"},
+       {"idle: other_rank", "idle: waits for another rank"},
+       {"idle: pipeline", "idle: pipeline bubble"},
+       {"idle: between_steps", "idle: between steps"},
+       {"idle: rest", "idle: rest"}}};
+  for (const auto& [idle, text] : kIdle) {
+    if (key == idle) return std::string{text};
+  }
+  return std::string{key};
+}
+
+std::string throughput_text(const Forecast& forecast) { return throughput(forecast.throughput); }
+
+std::string training_text(const Forecast& forecast) {
+  return forecast.training ? training(*forecast.training) : std::string{};
+}
+
+std::vector<std::string> forecast_subject(const Forecast& f) {
+  std::vector<std::string> lines{subject(f)};
+  if (number(f, "tensor_parallel") <= 0) return lines;
+  lines.push_back(layout_line(f));
+  if (std::string software = software_line(f); !software.empty()) lines.push_back(std::move(software));
+  return lines;
+}
+
+std::string forecast_text(const Forecast& forecast) {
+  return report_text(forecast_document(forecast, {.made_for = Shown::terminal}));
+}
 
 std::string forecast_verdict(const Forecast& f) {
   std::string text = fmt::format("A step takes {} ms", ms_text(f.step_time_ms));
@@ -222,56 +449,31 @@ std::string forecast_verdict(const Forecast& f) {
   return text + '.';
 }
 
-ReportDocument forecast_document(const Forecast& f, const ForecastIllustrations& illustrations) {
+ReportDocument forecast_document(const Forecast& f, const ForecastIllustrations& how) {
   ReportDocument document;
+  document.made_for = how.made_for;
   document.subject = forecast_subject(f);
   document.title = fmt::format("{} on {} x {}", f.model ? *f.model : f.traces.value_or("a step"),
                                table_count(f.n_gpus), f.gpu.value_or("GPU"));
   document.verdict = forecast_verdict(f);
   document.figures.push_back({"Step time", ms_text(f.step_time_ms) + " ms",
                               band_text(f.step_time_p10_ms, f.step_time_p90_ms),
-                              std::string{to_string(f.source)}});
+                              std::string{to_string(f.source)}, "step_time_ms"});
   if (f.memory) {
     document.figures.push_back({"Memory of a GPU", gib(f.memory->peak_memory_GiB) + " GiB",
                                 fmt::format("of {}; {}", gib(f.memory->available_GiB), f.memory->verdict),
-                                "analytic"});
+                                "analytic", "memory.peak_memory_GiB"});
   }
   detail::add_throughput_figures(document, f);
-  const StepPictures* pictures = illustrations.pictures;
-  if (!f.classes.empty() && f.critical_class < f.classes.size()) {
-    const bool several = f.classes.size() > 1;
-    document.sections.push_back(
-        {"Where the time goes",
-         {parts_figure(
-              f.classes,
-              several ? "Parts of the step, one bar for each class of ranks; they sum to the step." : ""),
-          parts_table(f.critical())}});
-    if (several)
-      document.sections.back().blocks.insert(document.sections.back().blocks.begin() + 1,
-                                             ReportText{fmt::format("{} ends last:", f.critical().name)});
-  }
-  add_memory(document, f);
-  if (pictures != nullptr) {
-    detail::add_schedule(
-        document, "Schedule of the pipeline", pictures->passes,
-        "Forward and backward passes of every stage with the number of their micro-batch; thin strips are "
-        "transfers of weights and gradients. Empty is idle.");
-    if (pictures->passes.rows.empty()) {
-      detail::add_schedule(
-          document, "What every rank does over the step", pictures->ranks,
-          "At every moment the first of these that holds: computation, communication, copies, waiting.");
-    }
-  }
-  detail::add_training_section(document, f);
-  add_sensitivity(document, illustrations.sensitivity);
-  detail::add_streams(document, f);
+  if (how.explains) add_operations(document, f, Shown::terminal);
+  add_opening(document, f);
+  add_breakdown(document, f);
+  add_grounds(document, f, Shown::terminal);
   detail::add_distributions(document, f);
-  detail::add_critical_path(document, f, pictures != nullptr ? &pictures->path : nullptr);
-  add_collectives(document, f);
-  add_operations(document, f);
-  add_settings(document, f);
-  add_grounds(document, f);
-  document.json = forecast_json(f);
+  detail::add_training_section(document, f);
+  if (how.sensitivity != nullptr)
+    add_sensitivity(document, *how.sensitivity, how.prints_sensitivity ? Shown::everywhere : Shown::page);
+  if (is_shown(how.made_for, Shown::page)) add_page_sections(document, f, how.pictures);
   return document;
 }
 

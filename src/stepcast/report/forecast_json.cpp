@@ -1,104 +1,85 @@
 #include "stepcast/report/forecast_json.h"
 
-#include <array>
-#include <charconv>
-#include <cmath>
-#include <concepts>
-#include <type_traits>
-#include <variant>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
 
-#include "stepcast/base/json_writer.h"
-#include "stepcast/base/version.h"
+#include <fmt/format.h>
+
+#include "stepcast/base/json_value.h"
 #include "stepcast/report/detail/forecast_fields.h"
+#include "stepcast/report/fields/read_fields.h"
+#include "stepcast/report/fields/schema_fields.h"
+#include "stepcast/report/fields/write_fields.h"
 
 namespace stepcast {
 namespace {
 
-using detail::fields;
-
-// Nine significant digits: more than any time here is known to, few enough to read.
-double rounded(double value) {
-  constexpr int kDigits = 9;
-  constexpr double kFirstWithMore = 1e9;
-  if (std::abs(value) < kFirstWithMore && value == std::trunc(value)) return value;
-  std::array<char, 32> digits;
-  const char* const end =
-      std::to_chars(digits.data(), digits.data() + digits.size(), value, std::chars_format::general, kDigits)
-          .ptr;
-  std::from_chars(digits.data(), end, value);  // infinities are read as such
-  return value;
+// Positions in rank_classes must exist: callers follow them without looking.
+Status check_positions(const Forecast& forecast, const std::string& name) {
+  const std::size_t n = forecast.classes.size();
+  const auto check = [&](std::uint32_t position, std::string place) -> Status {
+    if (position < n) return Ok{};
+    return Error::at(name, std::move(place))
+        .found(fmt::format("{}", position))
+        .expected(fmt::format("a position in rank_classes, which has {}", n));
+  };
+  if (n > 0 || forecast.critical_class > 0) STEPCAST_TRY(check(forecast.critical_class, "critical_class"));
+  for (std::size_t i = 0; i < forecast.collectives.size(); ++i) {
+    const ForecastCollective& collective = forecast.collectives[i];
+    STEPCAST_TRY(check(collective.came_last, fmt::format("collectives[{}].came_last", i)));
+    for (const ForecastMember& member : collective.members) {
+      STEPCAST_TRY(check(member.rank_class, fmt::format("collectives[{}].members", i)));
+    }
+  }
+  const ForecastPath& path = forecast.critical_path;
+  if (path.ends_on) STEPCAST_TRY(check(*path.ends_on, "critical_path.ends_on"));
+  for (const ForecastPathStep& step : path.steps) {
+    STEPCAST_TRY(check(step.rank_class, "critical_path.steps"));
+  }
+  return Ok{};
 }
 
-class Writer {
- public:
-  template <class T>
-  using Of = const T;
-  explicit Writer(JsonWriter& json) : json_(json) {}
-
-  template <class T>
-  void operator()(std::string_view key, const T& member, std::string_view /*meaning*/) {
-    json_.key(key);
-    write(member);
+Status check_step(const Forecast& f, const std::string& name) {
+  for (const auto& [key, ms] : {std::pair{"step_time_ms", f.step_time_ms},
+                                {"step_time_p10_ms", f.step_time_p10_ms},
+                                {"step_time_p90_ms", f.step_time_p90_ms}}) {
+    if (ms < 0) return Error::at(name, key).found(fmt::format("{:g}", ms)).expected("a time from 0 on");
   }
-
- private:
-  void write(double value) { json_.value(rounded(value)); }
-  void write(bool value) { json_.value(value); }
-  void write(std::integral auto value) { json_.value(value); }
-  void write(const std::string& text) { json_.value(text); }
-  void write(EstimateSource source) { json_.value(to_string(source)); }
-  template <class T>
-  void write(const std::optional<T>& value) {
-    if (value) {
-      write(*value);
-    } else {
-      json_.null();
-    }
+  if (f.step_time_p10_ms > f.step_time_p90_ms) {
+    return Error::at(name, "step_time_p10_ms")
+        .found(fmt::format("{:g}", f.step_time_p10_ms))
+        .expected(fmt::format("at most step_time_p90_ms, which is {:g}", f.step_time_p90_ms));
   }
-  void write(const NamedTimes& times) {
-    json_.begin_object();
-    for (const NamedTime& time : times) json_.field(time.key, rounded(time.time_ms));
-    json_.end_object();
-  }
-  void write(const std::vector<Setting>& settings) {
-    json_.begin_object();
-    for (const Setting& setting : settings) {
-      json_.key(setting.name);
-      std::visit([&](const auto& value) { write(value); }, setting.value);
-    }
-    json_.end_object();
-  }
-  template <class T>
-  void write(const std::vector<T>& items) {
-    json_.begin_array();
-    for (const T& item : items) write(item);
-    json_.end_array();
-  }
-  template <class T>
-    requires std::is_class_v<T>
-  void write(const T& value) {
-    json_.begin_object();
-    fields(*this, value);
-    json_.end_object();
-  }
-
-  JsonWriter& json_;
-};
+  return Ok{};
+}
 
 }  // namespace
 
-void write_forecast(JsonWriter& json, const Forecast& forecast) {
-  json.begin_object();
-  json.field("schema", kForecastSchema).field("version", version());
-  Writer writer{json};
-  fields(writer, forecast);
-  json.end_object();
+void detail::fields(FieldWriter& writer, const Forecast& forecast) { fields<FieldWriter>(writer, forecast); }
+
+std::string forecast_json(const Forecast& forecast) { return answer_json(forecast); }
+
+std::string forecast_schema() { return answer_schema<Forecast>(); }
+
+JsonLimits forecast_json_limits() {
+  // A forecast of thousands of ranks with all of its collectives is tens of megabytes.
+  JsonLimits limits;
+  limits.max_bytes = std::size_t{1} << 28;
+  limits.max_values = 20'000'000;
+  return limits;
 }
 
-std::string forecast_json(const Forecast& forecast) {
-  JsonWriter json{JsonWriter::Layout::indented};
-  write_forecast(json, forecast);
-  return std::move(json).text();
+Result<Forecast> forecast_from_json(std::string_view text, const std::string& name) {
+  STEPCAST_ASSIGN(const JsonValue root, parse_json(text, name, forecast_json_limits()));
+  return forecast_from_json(root, name);
+}
+
+Result<Forecast> forecast_from_json(const JsonValue& root, const std::string& name) {
+  STEPCAST_ASSIGN(Forecast forecast, read_answer<Forecast>(root, "stepcast predict --json", name));
+  STEPCAST_TRY(check_positions(forecast, name));
+  STEPCAST_TRY(check_step(forecast, name));
+  return forecast;
 }
 
 }  // namespace stepcast

@@ -12,18 +12,88 @@
 
 #include "stepcast/analyze/forecast.h"
 #include "stepcast/base/result.h"
+#include "stepcast/report/fields/fields.h"
 
 namespace stepcast {
 
 class JsonValue;
-class JsonWriter;
 struct JsonLimits;
 
+template <>
+struct Entry<NamedTime> {
+  static constexpr auto key = &NamedTime::key;
+  static constexpr auto value = &NamedTime::time_ms;
+  static constexpr std::string_view kWhat = "times";
+};
+template <>
+struct Entry<Setting> {
+  static constexpr auto key = &Setting::name;
+  static constexpr auto value = &Setting::value;
+  static constexpr std::string_view kWhat = "settings";
+};
+
+template <>
+inline constexpr std::string_view kSchemaName<ForecastStream> = "stream";
+template <>
+inline constexpr std::string_view kSchemaName<ForecastThread> = "thread";
+template <>
+inline constexpr std::string_view kSchemaName<ForecastClass> = "rank_class";
+template <>
+inline constexpr std::string_view kSchemaName<ForecastMember> = "collective_member";
+template <>
+inline constexpr std::string_view kSchemaName<ForecastCollective> = "collective";
+template <>
+inline constexpr std::string_view kSchemaName<ForecastShare> = "path_share";
+template <>
+inline constexpr std::string_view kSchemaName<ForecastPathStep> = "path_step";
+template <>
+inline constexpr std::string_view kSchemaName<ForecastPath> = "critical_path";
+template <>
+inline constexpr std::string_view kSchemaName<ForecastUnmodelled> = "unmodelled_work";
+template <>
+inline constexpr std::string_view kSchemaName<ForecastCoverage> = "coverage";
+template <>
+inline constexpr std::string_view kSchemaName<ForecastStageMemory> = "stage_memory";
+template <>
+inline constexpr std::string_view kSchemaName<ForecastMemory> = "memory";
+template <>
+inline constexpr std::string_view kSchemaName<ForecastExpertLoad> = "expert_load";
+template <>
+inline constexpr std::string_view kSchemaName<ForecastThroughput> = "throughput";
+template <>
+inline constexpr std::string_view kSchemaName<ForecastTraining> = "training";
+template <>
+inline constexpr std::string_view kSchemaName<ForecastItem> = "item";
+template <>
+inline constexpr std::string_view kSchemaName<ForecastItemList> = "item_list";
+template <>
+inline constexpr std::string_view kSchemaName<ForecastPublished> = "published";
+template <>
+inline constexpr std::string_view kSchemaName<ForecastQuantiles> = "quantiles";
+template <>
+inline constexpr std::string_view kSchemaName<ForecastSeriesStep> = "series_step";
+template <>
+inline constexpr std::string_view kSchemaName<ForecastSeriesRank> = "series_rank";
+template <>
+inline constexpr std::string_view kSchemaName<ForecastSpreadShare> = "spread_share";
+template <>
+inline constexpr std::string_view kSchemaName<ForecastSeries> = "series";
+template <>
+inline constexpr std::string_view kSchemaName<ForecastTailCause> = "tail_cause";
+template <>
+inline constexpr std::string_view kSchemaName<ForecastScenarios> = "scenarios";
+
 inline constexpr std::string_view kForecastSchema = "stepcast.forecast/1";
+template <>
+inline constexpr AnswerHead kAnswer<Forecast>{kForecastSchema, "stepcast forecast",
+                                              AnswerHead::Numbers::nine_digits};
+namespace detail {
+class FieldWriter;
+// For documents that hold forecasts.
+void fields(FieldWriter& writer, const Forecast& forecast);
+}  // namespace detail
 
 [[nodiscard]] std::string forecast_json(const Forecast& forecast);
-// The same as a value of a larger document.
-void write_forecast(JsonWriter& json, const Forecast& forecast);
 
 // Keys that it does not know are passed over: a later version may have added them. Errors name the line and
 // the key: text that is no JSON, another schema, a key that is missing or holds something else, a position in

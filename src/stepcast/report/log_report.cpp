@@ -14,8 +14,9 @@
 #include "stepcast/report/comparison_report.h"
 #include "stepcast/report/detail/document_parts.h"
 #include "stepcast/report/detail/log_words.h"
+#include "stepcast/report/fields/write_fields.h"
+#include "stepcast/report/forecast_document.h"
 #include "stepcast/report/forecast_json.h"
-#include "stepcast/report/forecast_text.h"
 #include "stepcast/report/text_table.h"
 
 namespace stepcast {
@@ -228,7 +229,7 @@ std::string predicted_log_json(const Forecast& forecast, const LoggedRun& run, c
   json.key("log");
   log_json(run, json);
   json.key("forecast");
-  write_forecast(json, forecast);
+  write_answer(json, forecast);
   json.key("comparison").begin_object();
   write_comparison(json, c);
   json.end_object().end_object();

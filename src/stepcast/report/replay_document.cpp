@@ -2,99 +2,147 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <numeric>
+#include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "stepcast/base/one_line.h"
+#include "stepcast/base/statistics.h"
+#include "stepcast/base/units.h"
 #include "stepcast/report/detail/document_parts.h"
+#include "stepcast/report/detail/replay_sections.h"
 #include "stepcast/report/detail/spread_sections.h"
-#include "stepcast/report/forecast_text.h"
+#include "stepcast/report/forecast_document.h"
 #include "stepcast/report/html/charts.h"
 #include "stepcast/report/html/schedule_chart.h"
-#include "stepcast/report/replay_report.h"
 #include "stepcast/report/replay_verdict.h"
 #include "stepcast/report/text_table.h"
 
 namespace stepcast {
 namespace {
 
+using detail::columns;
+using detail::counted;
 using detail::ms_text;
-using detail::parts_figure;
 using detail::percent_text;
 using detail::sentence;
 
-constexpr std::size_t kMostRows = 12, kMostColumns = 48, kNameWidth = 80;
+constexpr std::size_t kMostColumns = 48;
 
 double ms(double us) { return us * 1e-3; }
-std::string ms_of(double us) { return ms_text(us * 1e-3); }
+double percent(double part, double whole) { return whole > 0 ? 100.0 * part / whole : 0.0; }
+
+// A class of work with its time on every rank.
+struct WorkRow {
+  std::string name;
+  std::vector<double> ms;  // [rank class]
+  [[nodiscard]] double sum() const { return std::accumulate(ms.begin(), ms.end(), 0.0); }
+};
+
+std::string op_text(const ForecastCollective& collective) {
+  return collective.operation == to_string(CollectiveOp::unknown) ? collective.name : collective.operation;
+}
 
 class ReplayDocument {
  public:
-  ReplayDocument(const ReplayAnalysis& analysis, const StepPictures* pictures)
-      : a_(analysis), classes_(analysis.simulated.classes), pictures_(pictures) {}
+  ReplayDocument(const ReplayAnalysis& analysis, const ReplayReportOptions& options)
+      : a_(analysis), classes_(analysis.simulated.classes), options_(options), pictures_(options.pictures) {
+    document_.made_for = options.made_for;
+  }
 
   ReportDocument run() {
-    header();
+    head();
+    opening();
     ranks();
-    if (pictures_ != nullptr) {
+    if (on_page() && pictures_ != nullptr) {
       detail::add_schedule(
           document_, "What every rank does over the step", pictures_->ranks,
           "Simulated. At every moment the first of these that holds: computation, communication, copies, "
           "waiting for another rank, and what the GPU waits for when nothing runs. Empty is idle for other "
           "reasons.");
     }
-    waiting();
+    memory();
+    kernels();
     collectives();
-    extremes();
-    detail::add_critical_path(document_, a_.simulated, pictures_ != nullptr ? &pictures_->path : nullptr);
-    detail::add_streams(document_, a_.simulated);
-    explained();
-    operators();
-    awaited();
-    groups();
-    detail::add_distributions(document_, a_.simulated);
-    detail::add_training_section(document_, a_.simulated);
-    if (!a_.simulated.notes.empty()) {
-      document_.sections.push_back({"Notes", {ReportList{a_.simulated.notes}}});
-    }
-    document_.json = replay_json(a_);
+    detail::add_groups(document_, a_);
+    detail::add_stragglers(document_, a_);
+    if (on_page()) extremes();
+    detail::add_operators(document_, a_, options_.verbose);
+    detail::add_awaited(document_, a_, options_.verbose);
+    detail::add_utilization(document_, a_, options_.verbose);
+    path();
+    if (on_page()) detail::add_streams(document_, a_.simulated);
+    detail::add_explained(document_, a_);
+    detail::add_distributions(document_, a_.simulated, options_.verbose);
+    details();
+    ending();
+    if (on_page()) document_.json = replay_json(a_);
     return std::move(document_);
   }
 
  private:
-  std::string rank(std::size_t c) const { return fmt::format("{}", a_.facts[c].rank); }
-  // Sorted as a number, shown as one.
-  ReportCell rank_cell(std::size_t c) const { return {rank(c), static_cast<double>(a_.facts[c].rank)}; }
+  [[nodiscard]] bool on_page() const { return is_shown(options_.made_for, Shown::page); }
+  [[nodiscard]] std::string rank(std::size_t c) const { return fmt::format("{}", a_.facts[c].rank); }
+  ReportSection& add(ReportSection section) {
+    document_.sections.push_back(std::move(section));
+    return document_.sections.back();
+  }
 
-  void header() {
-    TimePair longest;
+  // Of all ranks, in percent of what was measured.
+  [[nodiscard]] std::vector<double> errors(const auto& pair_of) const {
     std::vector<double> errors;
-    for (const ReplayedRank& one : a_.ranks) {
-      longest.measured_us = std::max(longest.measured_us, one.step.measured_us);
-      longest.simulated_us = std::max(longest.simulated_us, one.step.simulated_us);
-      errors.push_back(100 * std::abs(one.step.error()));
-    }
+    for (const ReplayedRank& one : a_.ranks) errors.push_back(100 * std::abs(pair_of(one).error()));
+    return errors;
+  }
+
+  // "2 of 4 ranks on V100; step 10, 1,678 events read; 2 execution traces joined"
+  [[nodiscard]] std::string subject() const {
     std::uint64_t events = 0;
-    for (const ReplayInput& input : a_.inputs) events += input.events;
+    std::uint64_t execution_traces = 0;
+    std::set<std::string> devices;
+    std::set<std::int32_t> worlds;
+    for (const ReplayInput& input : a_.inputs) {
+      events += input.events;
+      if (input.execution_trace) ++execution_traces;
+      if (input.device) devices.insert(*input.device);
+      if (input.world_size) worlds.insert(*input.world_size);
+    }
+    std::string what = counted(a_.inputs.size(), "rank", "ranks");
+    if (worlds.size() == 1 && *worlds.begin() > 1) {
+      what = fmt::format("{} of {} ranks", a_.inputs.size(), *worlds.begin());
+    }
+    const std::optional<std::int64_t> step = a_.simulated.step;
+    return fmt::format(
+        "{} on {}; {}, {} read; {}", what,
+        devices.empty() ? std::string{"a GPU that the trace does not name"}
+                        : fmt::format("{}", fmt::join(devices, ", ")),
+        step ? fmt::format("step {}", *step) : std::string{"the whole trace (it marks no steps)"},
+        counted(events, "event", "events"),
+        execution_traces == 0 ? std::string{"no execution traces"}
+                              : counted(execution_traces, "execution trace", "execution traces") + " joined");
+  }
+
+  void head() {
     document_.title = fmt::format("Replay of {}", a_.simulated.traces.value_or("traces"));
-    document_.subject.push_back(fmt::format(
-        "{} {} on {}; {}; {} events read", a_.inputs.size(), a_.inputs.size() == 1 ? "rank" : "ranks",
-        a_.simulated.gpu.value_or("a GPU that the trace does not name"),
-        a_.simulated.step ? fmt::format("step {}", *a_.simulated.step) : std::string{"the whole trace"},
-        table_count(events)));
+    document_.subject.push_back(subject());
     document_.verdict = sentence(replay_verdict(a_)) + ".";
-    std::sort(errors.begin(), errors.end());
-    document_.figures.push_back(
-        {"Measured step", ms_of(longest.measured_us) + " ms", "longest rank", "measured"});
-    document_.figures.push_back({"Simulated step", ms_of(longest.simulated_us) + " ms",
-                                 errors.empty()
-                                     ? std::string{}
-                                     : fmt::format("ranks off by {:.2f} % median, {:.2f} % at most",
-                                                   errors[errors.size() / 2], errors.back()),
-                                 "recorded work, simulated waiting"});
+    const TimePair longest = longest_step(a_);
+    std::vector<double> off = errors([](const ReplayedRank& one) { return one.step; });
+    std::sort(off.begin(), off.end());
+    document_.figures.push_back({"Measured step", ms_text(ms(longest.measured_us)) + " ms", "longest rank",
+                                 "measured", "measured_step_time_ms"});
+    document_.figures.push_back({"Simulated step", ms_text(ms(longest.simulated_us)) + " ms",
+                                 off.empty() ? std::string{}
+                                             : fmt::format("ranks off by {:.2f} % median, {:.2f} % at most",
+                                                           off[off.size() / 2], off.back()),
+                                 "recorded work, simulated waiting", "step_time_ms"});
     double window = 0, computation = 0, waits = 0;
     for (const ForecastClass& one : classes_) {
       window += one.window_ms;
@@ -107,165 +155,267 @@ class ReplayDocument {
       document_.figures.push_back(
           {"Waiting for other ranks", percent_text(waits, window) + " %", "of the mean step"});
     }
-    detail::add_throughput_figures(document_, a_.simulated);
+    detail::add_throughput_figures(document_, a_.simulated, "simulated.");
+  }
+
+  // What a terminal shows on top.
+  void opening() {
+    std::string text = fmt::format("Replay of {}\n  {}\n", in_one_line(a_.simulated.traces.value_or("")),
+                                   replay_verdict(a_));
+    if (const std::string culprits = culprit_sentence(a_); !culprits.empty())
+      text += fmt::format("  {}\n", culprits);
+    text += fmt::format(
+        "  {}\n  Work is replayed with its recorded durations; all waiting is simulated from the "
+        "dependencies.\n",
+        subject());
+    ReportTable table{{{"", false}, {"median\n|error| %"}, {"largest\n%"}}, {}};
+    const auto row = [&](std::string name, const std::vector<double>& errors) {
+      table.rows.push_back(
+          {std::move(name), table_number(median(errors), 3),
+           table_number(errors.empty() ? 0 : *std::max_element(errors.begin(), errors.end()), 3)});
+    };
+    row(a_.simulated.step ? "step time" : "whole trace",
+        errors([](const ReplayedRank& one) { return one.step; }));
+    row("GPU window (step start to the last end of GPU work launched in it)",
+        errors([](const ReplayedRank& one) { return one.gpu_window; }));
+    if (a_.ranks.size() > 1) {
+      row(fmt::format("all ranks together ({} ms measured, {} ms simulated)",
+                      table_number(ms(a_.global_window.measured_us), 3),
+                      table_number(ms(a_.global_window.simulated_us), 3)),
+          {100 * std::abs(a_.global_window.error())});
+    }
+    if (const ReplayVariant* naive = a_.variant("naive"); naive != nullptr) {
+      std::vector<double> off;
+      for (const TimePair& pair : naive->step) off.push_back(100 * std::abs(pair.error()));
+      row("for comparison: naive replay (waits cut to their base cost, no dependencies of GPU work)", off);
+    }
+    ReportSection section{"", {TerminalText{std::move(text)}, std::move(table)}, false, Shown::terminal};
+    if (a_.warning) section.blocks.emplace_back(ReportText{fmt::format("Warning: {}", *a_.warning)});
+    add(std::move(section));
+  }
+
+  [[nodiscard]] ReportTable ranks_table(const std::vector<std::string>& causes) const {
+    ReportTable table{
+        columns(
+            "rank< | measured=measured_step_time_ms | simulated=step_time_ms | error\n%=step_error_percent | "
+            "GPU window\nerror % | compu-\ntation | exposed\ncomm | exposed\nmemcpy"),
+        {}};
+    table.list = "ranks";
+    for (std::size_t i = 0; i < causes.size(); ++i)
+      table.columns.push_back({detail::idle_heading(causes[i], i == 0)});
+    std::vector<double> sums;
+    for (std::size_t c = 0; c < a_.ranks.size(); ++c) {
+      const ReplayedRank& one = a_.ranks[c];
+      const ForecastClass& parts = classes_[c];
+      std::vector<double> row{ms(one.step.measured_us), ms(one.step.simulated_us), parts.computation_ms,
+                              parts.exposed_comm_ms, parts.exposed_memcpy_ms};
+      for (const std::string& cause : causes) row.push_back(time_ms(parts.idle_ms, cause));
+      sums.resize(row.size());
+      std::vector<ReportCell> cells{detail::rank_cell(a_, c)};
+      for (std::size_t i = 0; i < row.size(); ++i) {
+        sums[i] += row[i];
+        cells.emplace_back(table_number(row[i], 3));
+        if (i != 1) continue;
+        cells.emplace_back(table_signed(100 * one.step.error(), 3));
+        cells.emplace_back(table_signed(100 * one.gpu_window.error(), 3));
+      }
+      table.rows.push_back(std::move(cells));
+    }
+    if (a_.ranks.size() < 2) return table;
+    std::vector<ReportCell> cells{"mean"};
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      cells.emplace_back(table_number(sums[i] / static_cast<double>(a_.ranks.size()), 3));
+      if (i == 1) cells.insert(cells.end(), {"", ""});
+    }
+    table.rules.push_back(table.rows.size());
+    table.rows.push_back(std::move(cells));
+    return table;
   }
 
   void ranks() {
-    ReportTable table{{{"rank"},
-                       {"measured ms"},
-                       {"simulated ms"},
-                       {"error %"},
-                       {"starts later ms"},
-                       {"computation"},
-                       {"exposed communication"},
-                       {"copies"},
-                       {"waits for CPU"},
-                       {"for ranks"},
-                       {"other idle"}},
-                      {}};
-    for (std::size_t c = 0; c < a_.ranks.size() && c < classes_.size(); ++c) {
-      const ReplayedRank& one = a_.ranks[c];
-      const ForecastClass& parts = classes_[c];
-      const double cpu = time_ms(parts.idle_ms, "cpu"), others = time_ms(parts.idle_ms, "other_rank");
-      table.rows.push_back({rank_cell(c), ms_of(one.step.measured_us), ms_of(one.step.simulated_us),
-                            table_signed(100 * one.step.error(), 3), ms_text(parts.start_offset_ms),
-                            ms_text(parts.computation_ms), ms_text(parts.exposed_comm_ms),
-                            ms_text(parts.exposed_memcpy_ms), ms_text(cpu), ms_text(others),
-                            ms_text(sum_ms(parts.idle_ms) - cpu - others)});
+    ReportSection& section =
+        add({"Rank by rank: measured and simulated step, and what the GPU does in the simulated step (ms)"});
+    if (const std::string culprits = culprit_sentence(a_); !culprits.empty())
+      section.blocks.emplace_back(ReportText{sentence(culprits) + "."}, Shown::page);
+    if (on_page()) {
+      section.blocks.emplace_back(
+          detail::parts_figure(classes_, "The simulated step of every rank, by what its GPU does."));
     }
-    table.caption = "The parts from computation on sum to the simulated step.";
-    std::vector<ReportBlock> blocks;
-    if (const std::string culprits = culprit_sentence(a_); !culprits.empty()) {
-      blocks.emplace_back(ReportText{sentence(culprits) + "."});
+    const std::vector<std::string> causes = detail::idle_causes(classes_);
+    section.blocks.emplace_back(ranks_table(causes));
+    constexpr std::array kWords{"seven", "eight", "nine"};  // 3 parts of work, 4 to 6 causes
+    section.blocks.emplace_back(ReportText{
+        fmt::format("The last {} columns sum to the simulated step. Exposed: nothing computes meanwhile.",
+                    kWords.at(causes.size() - 4))});
+    if (!a_.collective_waits.empty()) {
+      section.blocks.emplace_back(ReportText{
+          "Idle for another rank: inside a collective, until the last rank arrives; exposed comm is "
+          "the transfer after that."});
     }
-    blocks.emplace_back(parts_figure(classes_, "The simulated step of every rank, by what its GPU does."));
-    blocks.emplace_back(std::move(table));
-    document_.sections.push_back({"Where the time goes, rank by rank", std::move(blocks)});
   }
 
-  // Who came last for whom, over all collectives.
-  void waiting() {
-    if (classes_.size() < 2 || a_.simulated.collectives.empty()) return;
-    std::map<std::pair<std::size_t, std::size_t>, double> sums;
-    for (const ForecastCollective& one : a_.simulated.collectives) {
-      for (const ForecastMember& member : one.members) {
-        if (member.rank_class != one.came_last)
-          sums[{member.rank_class, one.came_last}] += ms(member.wait_us);
+  void memory() {
+    ReportTable table{columns("rank< | allocated | reserved"), {}};
+    for (std::size_t c = 0; c < a_.facts.size(); ++c) {
+      if (const auto& peak = a_.facts[c].memory) {
+        table.rows.push_back({detail::rank_cell(a_, c),
+                              table_number(static_cast<double>(peak->allocated_bytes) / kGiB, 2),
+                              table_number(static_cast<double>(peak->reserved_bytes) / kGiB, 2)});
       }
     }
-    MatrixChart chart{.row_title = "waits", .column_title = "for the rank that came last", .unit = "ms"};
-    for (std::size_t c = 0; c < classes_.size(); ++c) {
-      chart.rows.push_back("rank " + rank(c));
-      chart.columns.push_back(rank(c));
-    }
-    for (const auto& [pair, time] : sums) chart.cells.push_back({pair.first, pair.second, time});
-    ReportTable table{{{"rank"},
-                       {"came last in"},
-                       {"the others waited ms"},
-                       {"% of all waiting"},
-                       {"waited itself ms"},
-                       {"what held it meanwhile", false}},
-                      {}};
-    const double all = a_.culprits.all_waiting_us();
-    for (std::size_t c = 0; c < a_.culprits.ranks.size(); ++c) {
-      const RankCulprits& one = a_.culprits.ranks[c];
-      table.rows.push_back({rank_cell(c), table_count(one.came_last), ms_of(one.caused_wait_us),
-                            percent_text(one.caused_wait_us, all), ms_of(one.waited_us), causes(one)});
-    }
-    const auto worst = std::max_element(
-        a_.culprits.ranks.begin(), a_.culprits.ranks.end(),
-        [](const RankCulprits& a, const RankCulprits& b) { return a.caused_wait_us < b.caused_wait_us; });
-    if (worst != a_.culprits.ranks.end() && worst->caused_wait_us > 0) {
-      table.emphasized = static_cast<std::size_t>(worst - a_.culprits.ranks.begin());
-    }
-    table.caption = fmt::format("{} collectives, {} of them ties: arrivals within {:.0f} us.",
-                                table_count(a_.culprits.collectives), table_count(a_.culprits.ties), kTieUs);
-    document_.sections.push_back(
-        {"Who waits for whom",
-         {ReportFigure{matrix_chart(chart),
-                       "Milliseconds that the rank of a row spends inside collectives until the rank of "
-                       "the column, the last one, arrives. A column of strong colour is a rank that holds "
-                       "the others up."},
-          table}});
+    if (table.rows.empty()) return;
+    add({"Largest totals of the caching allocator in the recorded step (GiB)", {std::move(table)}});
   }
 
-  static std::string causes(const RankCulprits& one) {
-    if (one.caused_wait_us <= 0) return {};
-    std::vector<std::pair<double, std::size_t>> parts;
-    for (std::size_t k = 0; k < kCulpritCount; ++k) parts.emplace_back(one.caused_by_us[k], k);
-    std::stable_sort(parts.begin(), parts.end(),
-                     [](const auto& a, const auto& b) { return a.first > b.first; });
-    std::string text;
-    for (const auto& [us, k] : parts) {
-      const double share = 100 * us / one.caused_wait_us;
-      if (share < 1) break;
-      text += fmt::format("{}{} {:.0f} %", text.empty() ? "" : ", ", culprit_name(static_cast<Culprit>(k)),
-                          share);
+  // Classes of kernels, most time first; then copies and communication.
+  [[nodiscard]] std::vector<WorkRow> work_rows() const {
+    std::vector<WorkRow> rows;
+    for (int k = 0; k < kKernelClassCount; ++k) {
+      WorkRow row{std::string{to_string(static_cast<KernelClass>(k))}, {}};
+      for (const ForecastClass& c : classes_) row.ms.push_back(time_ms(c.kernels_ms, row.name));
+      rows.push_back(std::move(row));
     }
-    return text;
+    std::stable_sort(rows.begin(), rows.end(),
+                     [](const WorkRow& a, const WorkRow& b) { return a.sum() > b.sum(); });
+    // Where no collective joins two ranks, nothing tells waiting for the others from transfer.
+    const char* const comm =
+        a_.collective_waits.empty() ? "communication: waiting and transfer" : "communication: transfer";
+    WorkRow copies{"copies and fills", {}}, transfer{comm, {}}, hidden{"  of it under computation", {}},
+        waiting{"communication: waiting", {}};
+    for (const ForecastClass& c : classes_) {
+      double copy_ms = 0;
+      for (const ForecastStream& stream : c.streams) copy_ms += stream.memcpy_ms;
+      copies.ms.push_back(copy_ms);
+      transfer.ms.push_back(c.transfer_ms);
+      hidden.ms.push_back(c.overlap_ms);
+      waiting.ms.push_back(c.collective_wait_ms);
+    }
+    for (WorkRow* row : {&copies, &transfer, &hidden, &waiting}) rows.push_back(std::move(*row));
+    return rows;
+  }
+
+  void kernels() {
+    const Shown several = a_.ranks.size() == 1 ? Shown{} : Shown::everywhere;
+    ReportTable table{{{"class", false},
+                       {a_.ranks.size() == 1 ? "ms" : "mean"},
+                       {"least", true, several},
+                       {"most", true, several},
+                       {"on rank", true, several},
+                       {"share of\nstep %"}},
+                      {}};
+    double step_ms = 0;
+    for (const ReplayedRank& one : a_.ranks) step_ms += ms(one.step.simulated_us);
+    for (const WorkRow& row : work_rows()) {
+      const double sum = row.sum();
+      if (sum <= 0) continue;
+      const auto most = std::max_element(row.ms.begin(), row.ms.end());
+      table.rows.push_back({row.name, table_number(sum / static_cast<double>(row.ms.size()), 3),
+                            table_number(*std::min_element(row.ms.begin(), row.ms.end()), 3),
+                            table_number(*most, 3), rank(static_cast<std::size_t>(most - row.ms.begin())),
+                            table_number(percent(sum, step_ms), 1)});
+    }
+    add({"GPU time by class of work, per rank (ms; streams that work at the same time count twice)",
+         {std::move(table),
+          ReportText{
+              fmt::format("Published baseline (largest sum of GPU work on one stream, no CPU, no waiting): "
+                          "{} ms, {} % of "
+                          "the longest measured step",
+                          table_number(a_.baseline_ms, 3),
+                          table_number(percent(a_.baseline_ms, ms(longest_step(a_).measured_us)), 1))}}});
+  }
+
+  // Positions of the collectives that cost most, in the order of time.
+  [[nodiscard]] std::vector<std::size_t> costliest(std::size_t most) const {
+    const std::vector<ForecastCollective>& all = a_.simulated.collectives;
+    std::vector<std::size_t> shown(all.size());
+    std::iota(shown.begin(), shown.end(), std::size_t{0});
+    if (shown.size() <= most) return shown;
+    std::stable_sort(shown.begin(), shown.end(), [&](std::size_t a, std::size_t b) {
+      return all[a].total_wait_us + all[a].transfer_us > all[b].total_wait_us + all[b].transfer_us;
+    });
+    shown.resize(most);
+    std::sort(shown.begin(), shown.end());
+    return shown;
+  }
+
+  [[nodiscard]] std::vector<ReportCell> collective_row(std::size_t i) const {
+    const ForecastCollective& one = a_.simulated.collectives[i];
+    const std::size_t n = one.members.size();
+    double exposed = 0;
+    double transfer = 0;
+    for (const ForecastMember& member : one.members) {
+      exposed += member.exposed_us;
+      transfer += member.transfer_us;
+    }
+    const auto among = [&](double us) { return ReportCell{n < 2 ? "-" : table_number(us, 0)}; };
+    return {fmt::format("{}", i),
+            op_text(one),
+            ReportCell{table_bytes(one.message_bytes.value_or(-1)), one.message_bytes.value_or(0)},
+            fmt::format("{}", n),
+            n < 2 ? ReportCell{"-"} : detail::rank_cell(a_, one.came_last),
+            among(one.total_wait_us / static_cast<double>(std::max<std::size_t>(n, 2) - 1)),
+            among(one.longest_wait_us),
+            among(a_.recorded_longest_wait_us[i]),
+            table_number(one.transfer_us, 0),
+            table_number(percent(exposed, transfer), 0)};
   }
 
   // When ranks come to the collectives that cost most.
-  void collectives() {
-    const std::vector<ForecastCollective>& all = a_.simulated.collectives;
-    std::vector<std::size_t> order;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      if (all[i].members.size() > 1) order.push_back(i);
-    }
-    if (order.empty()) return;
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-      return all[a].total_wait_us + all[a].transfer_us > all[b].total_wait_us + all[b].transfer_us;
-    });
-    ReportTable table{{{"#"},
-                       {"operation", false},
-                       {"group", false},
-                       {"message"},
-                       {"came last"},
-                       {"others waited, mean us"},
-                       {"longest us"},
-                       {"longest recorded us"},
-                       {"transfer us"}},
-                      {}};
-    for (std::size_t i = 0; i < std::min(order.size(), kMostRows); ++i) {
-      const ForecastCollective& one = all[order[i]];
-      const double recorded =
-          order[i] < a_.recorded_longest_wait_us.size() ? a_.recorded_longest_wait_us[order[i]] : 0;
-      table.rows.push_back({table_count(order[i]), one.operation.empty() ? one.name : one.operation,
-                            one.group,
-                            ReportCell{one.message_bytes ? table_bytes(*one.message_bytes) : "-",
-                                       one.message_bytes.value_or(0)},
-                            rank_cell(one.came_last),
-                            table_number(one.total_wait_us / static_cast<double>(one.members.size() - 1), 0),
-                            table_number(one.longest_wait_us, 0), table_number(recorded, 0),
-                            table_number(one.transfer_us, 0)});
-    }
-    if (order.size() > kMostRows)
-      table.caption = fmt::format("Those that cost most of {}.", table_count(order.size()));
-    std::vector<std::size_t> shown(
-        order.begin(), order.begin() + static_cast<std::ptrdiff_t>(std::min(order.size(), kMostColumns)));
-    std::sort(shown.begin(), shown.end());
+  [[nodiscard]] ReportFigure arrivals() const {
     MatrixChart chart{.row_title = "rank",
                       .column_title = "arrives later than the first, at collective #",
                       .unit = "us",
                       .decimals = 0};
     for (std::size_t c = 0; c < classes_.size(); ++c) chart.rows.push_back("rank " + rank(c));
-    for (std::size_t column = 0; column < shown.size(); ++column) {
-      const ForecastCollective& one = all[shown[column]];
-      chart.columns.push_back(table_count(shown[column]));
+    for (const std::size_t i : costliest(kMostColumns)) {
+      const ForecastCollective& one = a_.simulated.collectives[i];
+      if (one.members.size() < 2) continue;
       double first = one.members.front().arrival_us;
       for (const ForecastMember& member : one.members) first = std::min(first, member.arrival_us);
       for (const ForecastMember& member : one.members) {
-        chart.cells.push_back({member.rank_class, column, member.arrival_us - first});
+        chart.cells.push_back({member.rank_class, chart.columns.size(), member.arrival_us - first});
       }
+      chart.columns.push_back(table_count(i));
     }
-    document_.sections.push_back(
-        {"Arrivals at collectives",
-         {ReportFigure{matrix_chart(chart),
-                       "How long after the first rank each one arrives: strong colours are late ranks."},
-          table}});
+    if (chart.columns.empty()) return {};
+    return {matrix_chart(chart),
+            "How long after the first rank each one arrives: strong colours are late ranks."};
   }
 
-  // Slowest beside fastest.
+  void collectives() {
+    const std::size_t n = a_.simulated.collectives.size();
+    if (n == 0) return;
+    const std::vector<std::size_t> shown = costliest(options_.collectives);
+    ReportSection& section =
+        add({shown.size() == n
+                 ? std::string{"Collectives: who came last, and how long the others waited"}
+                 : fmt::format("Collectives: who came last, and how long the others waited ({} of {}: those "
+                               "that cost most)",
+                               shown.size(), n)});
+    if (on_page()) section.blocks.emplace_back(arrivals());
+    ReportTable table{columns("# | operation< | message | ranks | came last:\nrank | others waited\nmean us "
+                              "| longest\nus | longest\nrecorded us | transfer\nus | exposed\n%"),
+                      {}};
+    for (const std::size_t i : shown) table.rows.push_back(collective_row(i));
+    section.blocks.emplace_back(std::move(table));
+    if (a_.collective_waits.empty()) {
+      section.blocks.emplace_back(ReportText{
+          "Only one rank is here, so its stay in a collective is replayed as recorded: waiting and "
+          "transfer together."});
+      return;
+    }
+    std::size_t agreeing = 0;
+    double worst = 0;
+    for (const CollectiveWait& wait : a_.collective_waits) {
+      if (wait.agrees()) ++agreeing;
+      worst = std::max(worst, std::abs(wait.simulated_us - wait.recorded_us));
+    }
+    section.blocks.emplace_back(ReportText{
+        fmt::format("{} of {} waits agree with the record within 5 % + 20 us; largest difference {} us",
+                    agreeing, a_.collective_waits.size(), table_number(worst, 1))});
+  }
+
+  // The slowest rank and the fastest one, part by part.
   void extremes() {
     if (classes_.size() < 2) return;
     const auto own = [](const ForecastClass& c) { return c.window_ms - time_ms(c.idle_ms, "other_rank"); };
@@ -311,110 +461,71 @@ class ReplayDocument {
     document_.sections.push_back(std::move(section));
   }
 
-  void explained() {
-    ReportTable table{{{"rank"},
-                       {"waiting simulated %"},
-                       {"not explained %"},
-                       {"GPU late %"},
-                       {"GPU starts off by us"},
-                       {"p95"},
-                       {"max"},
-                       {"naive replay errs %"}},
-                      {}};
-    const ReplayVariant* naive = a_.variant("naive");
-    for (std::size_t c = 0; c < a_.ranks.size(); ++c) {
-      const ReplayedRank& one = a_.ranks[c];
-      const RecordedStepFacts& facts = a_.facts[c];
-      const double step = one.step.measured_us;
+  void path() {
+    const ForecastPath& path = a_.simulated.critical_path;
+    if (path.n_steps == 0) return;
+    ReportSection& section = add({fmt::format(
+        "Critical path to the end of rank {}: {} ms through all ranks, {} steps",
+        rank(path.ends_on.value_or(0)), table_number(path.length_ms, 3), table_count(path.n_steps))});
+    if (on_page() && pictures_ != nullptr && !pictures_->path.rows.empty()) {
+      section.blocks.emplace_back(ReportFigure{
+          schedule_chart(pictures_->path),
+          "Every moment of the path is on one of these: where it moves to another rank, that one is "
+          "waited for. Everything off the path has slack."});
+    }
+    const auto shares = [&](std::string_view heading, const std::vector<ForecastShare>& list) {
+      constexpr std::size_t kMost = 12;
+      std::vector<std::string> parts;
+      for (const ForecastShare& share : list) {
+        if (parts.size() == kMost) break;
+        const double part = percent(share.time_ms, path.length_ms);
+        if (part >= 0.05) parts.push_back(fmt::format("{} {} %", share.what, table_number(part, 1)));
+      }
+      section.blocks.emplace_back(ReportText{fmt::format("{}: {}", heading, fmt::join(parts, ", "))});
+    };
+    shares("by class", path.by_class);
+    shares("by rank", path.by_rank);
+    if (options_.critical_path == 0) return;
+    ReportTable table{columns("longest contributors< | ms | % of path | steps"), {}};
+    for (const ForecastShare& share : path.by_name) {
+      if (table.rows.size() == options_.critical_path) break;
       table.rows.push_back(
-          {rank_cell(c), percent_text(one.simulated_wait_us, step),
-           step > 0 ? table_number(100 * facts.unexplained_wait_us / step, 3) : "-",
-           step > 0 ? table_number(100 * facts.gpu_late_us / step, 3) : "-",
-           table_number(one.kernel_start.median_us, 1), table_number(one.kernel_start.p95_us, 1),
-           table_number(one.kernel_start.max_us, 1),
-           naive != nullptr && c < naive->step.size() ? table_signed(100 * naive->step[c].error(), 1) : "-"});
+          {shorten(share.what.empty() ? "(no op)" : share.what, 72), table_number(share.time_ms, 3),
+           table_number(percent(share.time_ms, path.length_ms), 1), table_count(share.steps)});
     }
-    table.caption =
-        "Not explained: waiting in calls that no dependency accounts for; it is left out of the simulation, "
-        "so "
-        "it shows as error. GPU late: work that every known dependency let start had not started.";
-    ReportSection section{"What is explained, and what is not", {table}};
-    if (a_.warning) section.blocks.insert(section.blocks.begin(), ReportText{*a_.warning});
-    document_.sections.push_back(std::move(section));
+    section.blocks.emplace_back(std::move(table));
   }
 
-  void operators() {
-    if (a_.operators.empty()) return;
-    ReportTable table{{{"operator", false},
-                       {"on", false},
-                       {"median ms"},
-                       {"slowest ms"},
-                       {"rank"},
-                       {"longer ms"},
-                       {"work, times"}},
-                      {}};
-    for (std::size_t i = 0; i < std::min(a_.operators.size(), kMostRows); ++i) {
-      const OperatorComparison& op = a_.operators[i];
-      table.rows.push_back({op.op.empty() ? "(no framework op)" : shorten(op.op, kNameWidth),
-                            op.on_gpu ? "GPU" : "host", ms_of(op.median_us), ms_of(op.times_us[op.slowest]),
-                            rank_cell(op.slowest), ms_of(op.excess_us()),
-                            !op.on_gpu                     ? ""
-                            : std::isfinite(op.work_ratio) ? table_number(op.work_ratio, 2)
-                                                           : "only here"});
-    }
-    table.caption =
-        "Work: FLOPs or bytes of the slowest rank over the median's. Near 1 the same work takes longer "
-        "there: "
-        "hardware; above it the rank has more to do: skew.";
-    document_.sections.push_back({"Operators that differ most across ranks", {table}, true});
+  // Lanes and constants: in a terminal only for who asked.
+  void details() {
+    const std::size_t first = document_.sections.size();
+    detail::add_stream_table(document_, a_);
+    detail::add_thread_table(document_, a_);
+    detail::add_constants(document_, a_);
+    for (std::size_t s = first; s < document_.sections.size() && !options_.verbose; ++s)
+      document_.sections[s].shown = Shown::page;
   }
 
-  void awaited() {
-    if (a_.awaited.empty()) return;
-    ReportTable table{{{"operator", false}, {"GPU idle, mean ms"}, {"gaps"}, {"most on rank"}}, {}};
-    const auto n = static_cast<double>(std::max<std::size_t>(1, a_.ranks.size()));
-    for (std::size_t i = 0; i < std::min(a_.awaited.size(), kMostRows); ++i) {
-      const AwaitedOperator& op = a_.awaited[i];
-      const auto most = std::max_element(op.ranks_us.begin(), op.ranks_us.end());
-      table.rows.push_back({op.op.empty() ? "(no framework op)" : shorten(op.op, kNameWidth),
-                            ms_of(op.gpu_idle_us / n), table_count(op.gaps),
-                            rank_cell(static_cast<std::size_t>(most - op.ranks_us.begin()))});
+  void ending() {
+    const ForecastThroughput& rates = a_.simulated.throughput;
+    if (rates.samples_per_s || rates.tokens_per_s) {
+      add({"", {TerminalText{"\n" + throughput_text(a_.simulated)}}, false, Shown::terminal});
     }
-    document_.sections.push_back({"Operators of the CPU that GPUs wait for", {table}, true});
-  }
-
-  void groups() {
-    if (a_.groups.empty()) return;
-    ReportTable table{{{"group", false},
-                       {"operation", false},
-                       {"ranks"},
-                       {"n"},
-                       {"bytes"},
-                       {"transfer ms"},
-                       {"waiting, mean ms"},
-                       {"bus GB/s"},
-                       {"link GB/s"},
-                       {"link", false}},
-                      {}};
-    for (const GroupTraffic& g : a_.groups) {
-      table.rows.push_back({g.group, g.operation, table_count(g.n_ranks), table_count(g.n),
-                            ReportCell{table_bytes(g.message_bytes), g.message_bytes}, ms_of(g.transfer_us),
-                            ms_of(g.wait_us), g.bus_GBps ? table_number(*g.bus_GBps, 1) : "-",
-                            g.link_GBps ? table_number(*g.link_GBps, 1) : "-", g.link});
-    }
-    document_.sections.push_back({"Collectives by process group", {table}, true});
+    detail::add_training_section(document_, a_.simulated);
+    if (!a_.simulated.notes.empty()) add({"Notes", {ReportList{a_.simulated.notes}}});
   }
 
   const ReplayAnalysis& a_;
-  const std::vector<ForecastClass>& classes_;
+  const std::vector<ForecastClass>& classes_;  // of the simulated step
+  const ReplayReportOptions& options_;
   const StepPictures* pictures_;
   ReportDocument document_;
 };
 
 }  // namespace
 
-ReportDocument replay_document(const ReplayAnalysis& analysis, const StepPictures* pictures) {
-  return ReplayDocument{analysis, pictures}.run();
+ReportDocument replay_document(const ReplayAnalysis& analysis, const ReplayReportOptions& options) {
+  return ReplayDocument{analysis, options}.run();
 }
 
 }  // namespace stepcast

@@ -1,5 +1,8 @@
-// A replay as a page (report/document.h): how close it is, what every rank does, who waits for whom, what is not explained.
+// A replay as a person reads it (report/document.h), and as a program reads it (docs/schemas/replay.json, docs/json.md).
 #pragma once
+
+#include <cstddef>
+#include <string>
 
 #include "stepcast/analyze/replay_analysis.h"
 #include "stepcast/analyze/step_picture.h"
@@ -7,8 +10,17 @@
 
 namespace stepcast {
 
-// `pictures` of the simulated step; null where there are none.
+struct ReplayReportOptions {
+  std::size_t collectives = 12;            // rows; those with the most waiting
+  std::size_t critical_path = 8;           // longest contributors
+  bool verbose = false;                    // in a terminal constants, streams and threads, too
+  const StepPictures* pictures = nullptr;  // for a page
+  Shown made_for = Shown::everywhere;
+};
+
 [[nodiscard]] ReportDocument replay_document(const ReplayAnalysis& analysis,
-                                             const StepPictures* pictures = nullptr);
+                                             const ReplayReportOptions& options = {});
+[[nodiscard]] std::string replay_json(const ReplayAnalysis& analysis);
+[[nodiscard]] std::string replay_schema();
 
 }  // namespace stepcast

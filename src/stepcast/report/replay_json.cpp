@@ -1,213 +1,330 @@
 // stepcast.replay/2: two forecasts, and what a comparison with the record adds to them.
 
-#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
-#include "stepcast/base/json_writer.h"
-#include "stepcast/base/version.h"
+#include "stepcast/report/fields/schema_fields.h"
+#include "stepcast/report/fields/write_fields.h"
 #include "stepcast/report/forecast_json.h"
-#include "stepcast/report/replay_diagnosis.h"
-#include "stepcast/report/replay_report.h"
+#include "stepcast/report/replay_document.h"
 #include "stepcast/report/replay_verdict.h"
 
 namespace stepcast {
+
+template <>
+inline constexpr AnswerHead kAnswer<ReplayAnalysis>{"stepcast.replay/2", "stepcast replay --json"};
+template <>
+inline constexpr std::string_view kSchemaName<TimePair> = "pair";
+template <>
+inline constexpr std::string_view kSchemaName<ErrorSpread> = "spread";
+
+namespace detail {
 namespace {
 
-class JsonReport {
- public:
-  explicit JsonReport(const ReplayAnalysis& analysis) : a_(analysis) {}
+auto ms(double us) { return fixed<6>(us * 1e-3); }
+auto us3(double us) { return fixed<3>(us); }
 
-  std::string run() {
-    json_.begin_object().field("schema", "stepcast.replay/2").field("version", version());
-    const TimePair longest = longest_step();
-    step("step_time_ms", "measured_step_time_ms", "step_error_percent", longest);
-    json_.key("global_window_ms");
-    pair(a_.global_window);
-    spread("kernel_start_error_us", a_.kernel_start);
-    json_.field("verdict", replay_verdict(a_));
-    write_diagnosis(json_, a_);
-    json_.field("warning", a_.warning);
-    inputs();
-    ranks();
-    waits();
-    baseline();
-    variants();
-    constants();
-    json_.key("simulated");
-    write_forecast(json_, a_.simulated);
-    json_.key("measured");
-    write_forecast(json_, a_.measured);
-    json_.end_object();
-    return std::move(json_).text();
+std::vector<Fixed<6>> all_ms(const std::vector<double>& us) {
+  std::vector<Fixed<6>> times;
+  for (const double one : us) times.push_back(ms(one));
+  return times;
+}
+
+// Of what there is any, by origin.
+template <class Values, class Shown>
+auto by_origin(const Values& values, const Shown& shown) {
+  std::vector<std::pair<std::string_view, decltype(shown(std::size_t{}))>> out;
+  for (std::size_t o = 0; o < values.size(); ++o) {
+    if (values[o] > 0) out.emplace_back(to_string(static_cast<EdgeOrigin>(o)), shown(o));
   }
+  return out;
+}
 
- private:
-  static double ms(double us) { return us * 1e-3; }
-  void time_ms(std::string_view key, double us) { json_.fixed_field(key, ms(us), 6); }
-  void time_us(std::string_view key, double us) { json_.fixed_field(key, us, 3); }
-
-  TimePair longest_step() const {
-    TimePair longest;
-    for (const ReplayedRank& rank : a_.ranks) {
-      longest.measured_us = std::max(longest.measured_us, rank.step.measured_us);
-      longest.simulated_us = std::max(longest.simulated_us, rank.step.simulated_us);
-    }
-    return longest;
-  }
-
-  void step(std::string_view simulated, std::string_view measured, std::string_view error,
-            const TimePair& times) {
-    time_ms(simulated, times.simulated_us);
-    time_ms(measured, times.measured_us);
-    json_.fixed_field(error, 100 * times.error(), 6);
-  }
-
-  void pair(const TimePair& times) {
-    json_.begin_object();
-    time_ms("measured", times.measured_us);
-    time_ms("simulated", times.simulated_us);
-    json_.fixed_field("error_percent", 100 * times.error(), 6);
-    json_.end_object();
-  }
-
-  void spread(std::string_view key, const ErrorSpread& spread) {
-    json_.key(key).begin_object().field("n", spread.n);
-    time_us("median", spread.median_us);
-    time_us("p95", spread.p95_us);
-    time_us("max", spread.max_us);
-    json_.end_object();
-  }
-
-  void inputs() {
-    json_.key("inputs").begin_array();
-    for (const ReplayInput& input : a_.inputs) {
-      json_.begin_object();
-      json_.field("rank", input.rank).field("world_size", input.world_size);
-      json_.field("profiler", input.profiler).field("execution_trace", input.execution_trace);
-      json_.field("device", input.device).field("events", input.events);
-      json_.key("skipped_events").begin_object();
-      for (const auto& [why, n] : input.skipped) json_.field(why, n);
-      json_.end_object();
-      json_.end_object();
-    }
-    json_.end_array();
-  }
-
-  void ranks() {
-    json_.key("ranks").begin_array();
-    for (std::size_t c = 0; c < a_.ranks.size(); ++c) {
-      const ReplayedRank& rank = a_.ranks[c];
-      json_.begin_object().field("rank", rank.rank);
-      step("step_time_ms", "measured_step_time_ms", "step_error_percent", rank.step);
-      json_.key("gpu_window_ms");
-      pair(rank.gpu_window);
-      if (const auto& memory = a_.facts[c].memory) {
-        json_.key("memory").begin_object().field("peak_allocated_bytes", memory->allocated_bytes);
-        json_.field("peak_reserved_bytes", memory->reserved_bytes).end_object();
-      }
-      explained(rank, a_.facts[c]);
-      json_.end_object();
-    }
-    json_.end_array();
-  }
-
-  void explained(const ReplayedRank& rank, const RecordedStepFacts& facts) {
-    json_.key("explained").begin_object();
-    time_us("simulated_wait_us", rank.simulated_wait_us);
-    time_us("recorded_wait_us", facts.recorded_wait_us);
-    time_us("unexplained_wait_us", facts.unexplained_wait_us);
-    time_us("gpu_late_us", facts.gpu_late_us);
-    json_.field("late_gpu_work", facts.late_gpu_work);
-    json_.field("graph_nodes", facts.graph_nodes);
-    json_.field("overlapping_kernels", facts.overlapping_kernels);
-    json_.field("kept_starts", facts.kept_starts);
-    json_.key("kept_delay_us").begin_object();
-    for (std::size_t o = 0; o < facts.kept_delay_us.size(); ++o) {
-      if (facts.kept_delay_us[o] > 0) {
-        time_us(to_string(static_cast<EdgeOrigin>(o)), facts.kept_delay_us[o]);
-      }
-    }
-    json_.end_object();
-    json_.key("edges").begin_object();
-    for (std::size_t o = 0; o < facts.edge_count.size(); ++o) {
-      if (facts.edge_count[o] == 0) continue;
-      json_.key(to_string(static_cast<EdgeOrigin>(o))).begin_object();
-      json_.field("n", facts.edge_count[o]).field("inferred", facts.inferred_edge_count[o]);
-      json_.end_object();
-    }
-    json_.end_object();
-    json_.field("left_over_kernels", facts.left_over_kernels);
-    spread("kernel_start_error_us", rank.kernel_start);
-    json_.end_object();
-  }
-
-  // Waiting in collectives, measured beside simulated.
-  void waits() {
-    json_.key("collective_waits").begin_array();
-    for (std::size_t i = 0; i < a_.measured_wait_us.size() && i < a_.simulated.collectives.size(); ++i) {
-      const ForecastCollective& collective = a_.simulated.collectives[i];
-      json_.begin_object().field("name", collective.name).field("ordinal", collective.ordinal);
-      json_.key("members").begin_array();
-      for (std::size_t m = 0; m < collective.members.size(); ++m) {
-        json_.begin_object().field("rank", a_.facts[collective.members[m].rank_class].rank);
-        time_us("simulated_wait_us", collective.members[m].wait_us);
-        time_us("measured_wait_us", a_.measured_wait_us[i][m]);
-        json_.end_object();
-      }
-      json_.end_array();
-      json_.end_object();
-    }
-    json_.end_array();
-  }
-
-  void baseline() {
-    json_.key("baseline").begin_object();
-    time_ms("time_ms", 1e3 * a_.baseline_ms);
-    json_.key("rank");
-    a_.baseline_class ? json_.value(a_.facts[*a_.baseline_class].rank) : json_.null();
-    json_.field("stream", a_.baseline_stream);
-    json_.end_object();
-  }
-
-  void variants() {
-    json_.key("variants").begin_object();
-    for (const ReplayVariant& variant : a_.variants) {
-      json_.key(variant.name).begin_object();
-      json_.key("global_window_ms");
-      pair(variant.global_window);
-      json_.key("ranks").begin_array();
-      for (std::size_t c = 0; c < variant.step.size(); ++c) {
-        json_.begin_object().field("rank", a_.facts[c].rank);
-        step("step_time_ms", "measured_step_time_ms", "step_error_percent", variant.step[c]);
-        json_.key("gpu_window_ms");
-        pair(variant.gpu_window[c]);
-        json_.end_object();
-      }
-      json_.end_array();
-      json_.end_object();
-    }
-    json_.end_object();
-  }
-
-  void constants() {
-    json_.key("constants").begin_array();
-    for (const ReplayConstant& constant : a_.constants) {
-      json_.begin_object().field("name", constant.name);
-      time_us("value_us", constant.value_us);
-      json_.field("clean", constant.clean).field("all", constant.all).field("fallback", constant.fallback);
-      json_.end_object();
-    }
-    json_.end_array();
-  }
-
-  const ReplayAnalysis& a_;
-  JsonWriter json_{JsonWriter::Layout::indented};
+struct ReplayEdges {
+  std::uint32_t n = 0, inferred = 0;
 };
+
+template <class A>
+void fields(A& a, Member<A, ReplayEdges> e) {
+  a("n", e.n);
+  a("inferred", e.inferred);
+}
+
+struct ReplayCulprits {
+  CulpritTimes us{};
+};
+
+template <class A>
+void fields(A& a, Member<A, ReplayCulprits> c) {
+  constexpr std::array<std::string_view, kCulpritCount> kMeanings{
+      "kernels, fills, copies on the device, dependencies between streams",
+      "the CPU",
+      "copies between host and device",
+      "transfers of collectives",
+      "kernels of the last rank, as far as it has more work in the same operators than the median rank",
+      "the last rank began its step later",
+      "gaps between queued kernels, work from before the step, nothing left to do"};
+  for (std::size_t k = 0; k < kCulpritCount; ++k) {
+    a(to_string(static_cast<Culprit>(k)), ms(c.us[k]), kMeanings[k]);
+  }
+}
 
 }  // namespace
 
-std::string replay_json(const ReplayAnalysis& analysis) { return JsonReport{analysis}.run(); }
+template <class A>
+void fields(A& a, Member<A, TimePair> t) {
+  a("measured", ms(t.measured_us));
+  a("simulated", ms(t.simulated_us));
+  a("error_percent", fixed<6>(100 * t.error()));
+}
+
+template <class A>
+void fields(A& a, Member<A, ErrorSpread> e) {
+  a("n", e.n);
+  a("median", us3(e.median_us));
+  a("p95", us3(e.p95_us));
+  a("max", us3(e.max_us));
+}
+
+namespace {
+
+void step(auto& a, const TimePair& times) {
+  a("step_time_ms", ms(times.simulated_us), "simulated");
+  a("measured_step_time_ms", ms(times.measured_us), "CPU duration of ProfilerStep");
+  a("step_error_percent", fixed<6>(100 * times.error()), "(simulated - measured) / measured");
+}
+
+void explained(auto& a, const ReplayedRank& rank, const RecordedStepFacts& facts) {
+  a("simulated_wait_us", us3(rank.simulated_wait_us), "of the step, the thread that ends it does nothing");
+  a("recorded_wait_us", us3(facts.recorded_wait_us), "waiting in calls beyond their base cost");
+  a("unexplained_wait_us", us3(facts.unexplained_wait_us),
+    "of it, what no dependency accounts for; left out of the replay");
+  a("gpu_late_us", us3(facts.gpu_late_us),
+    "time in which GPU work that every known dependency let start had not started; no cause is known");
+  a("late_gpu_work", facts.late_gpu_work, "how much work that was");
+  a("graph_nodes", facts.graph_nodes, "later nodes of graph launches, which keep their recorded distances");
+  a("overlapping_kernels", facts.overlapping_kernels,
+    "GPU work that began before the one ahead on its stream had ended; held by its start");
+  a("kept_starts", facts.kept_starts,
+    "starts and returns kept as recorded: they waited for work from before the file");
+  a("kept_delay_us",
+    by_origin(facts.kept_delay_us, [&](std::size_t o) { return us3(facts.kept_delay_us[o]); }),
+    "recorded delays that a dependency keeps unchanged, by origin");
+  a("edges",
+    by_origin(facts.edge_count,
+              [&](std::size_t o) {
+                return ReplayEdges{facts.edge_count[o], facts.inferred_edge_count[o]};
+              }),
+    "dependencies by origin");
+  a("left_over_kernels", facts.left_over_kernels, "GPU work in the window whose launch lies before it");
+  a("kernel_start_error_us", rank.kernel_start);
+}
+
+void rank(auto& a, const ReplayedRank& rank, const RecordedStepFacts& facts) {
+  a("rank", rank.rank);
+  step(a, rank.step);
+  a("gpu_window_ms", rank.gpu_window, "step start to the last GPU end of work launched in it");
+  const AllocatorPeak peak = facts.memory.value_or(AllocatorPeak{});
+  const auto memory = Object{[peak](auto& m) {
+    m("peak_allocated_bytes", peak.allocated_bytes);
+    m("peak_reserved_bytes", peak.reserved_bytes);
+  }};
+  a("memory", given_if(facts.memory.has_value(), memory),
+    "largest totals of the caching allocator in the recorded step, where they were recorded");
+  a("explained", Object{[&](auto& e) { explained(e, rank, facts); }});
+}
+
+void culprits(auto& a, const ReplayAnalysis& r, const RankCulprits& one) {
+  const std::size_t c = one.rank_class.index();
+  const RankUtilization& rates = at_or_none(r.rates.ranks, c);
+  a("rank", at_or_none(r.facts, c).rank);
+  a("came_last", one.came_last, "collectives, ties left out");
+  a("caused_wait_ms", ms(one.caused_wait_us), "waiting of the others in them");
+  a("waited_ms", ms(one.waited_us), "itself, also behind own work");
+  a("own_ms", ReplayCulprits{one.own_us}, "what the rank does or waits for by itself");
+  a("through_others_ms", ReplayCulprits{one.through_others_us},
+    "while it only waits for another rank: what that one hangs on; with own_ms it sums to the step");
+  a("caused_by_ms", ReplayCulprits{one.caused_by_us},
+    "what held the rank while the others waited for it: sums to caused_wait_ms");
+  a("gpu_busy_ms", ms(rates.busy_us), "some stream computes, transfers or copies");
+  a("computing_ms", ms(rates.computing_us), "some stream runs a kernel that is not communication");
+  a("kernels_ms", ms(rates.kernel_us), "sum of these kernels");
+  a("kernels_of_known_work_ms", ms(rates.known_us), "of it those whose work is known");
+  a("flops", fixed<0>(rates.flops), "of the known work");
+  a("bytes", fixed<0>(rates.bytes), "of the known work");
+}
+
+void operators(auto& a, const ReplayAnalysis& r) {
+  a("operators",
+    Each{r.operators,
+         [&](auto& o, const OperatorComparison& op) {
+           o("name", op.op, "innermost operator; empty: outside any");
+           o("on", OneOf{op.on_gpu ? "gpu" : "host", {"gpu", "host"}});
+           o("median_ms", ms(op.median_us), "over ranks");
+           o("slowest_rank", at_or_none(r.facts, op.slowest).rank);
+           o("slowest_ms", ms(at_or_none(op.times_us, op.slowest)));
+           o("work_ratio",
+             fixed<6>(std::isfinite(op.work_ratio) ? std::optional{op.work_ratio} : std::nullopt),
+             "FLOPs or bytes of the slowest rank over those of the median rank, the larger; 1 where no work "
+             "is known; "
+             "null: the median rank has none");
+           o("ranks_ms", all_ms(op.times_us), "[rank class]");
+         }},
+    "those in which the slowest rank is furthest from the median one, by time");
+  a("awaited_operators",
+    Each{r.awaited,
+         [](auto& o, const AwaitedOperator& op) {
+           o("name", op.op, "outermost operator or annotation of the launching thread");
+           o("gpu_idle_ms", ms(op.gpu_idle_us), "all ranks; they sum to the idle time for the CPU");
+           o("gaps", op.gaps, "stretches of idle time");
+           o("ranks_ms", all_ms(op.ranks_us), "[rank class]");
+         }},
+    "CPU operators that the GPU waits for, longest first");
+}
+
+void rates(auto& a, const ReplayAnalysis& r) {
+  a("groups",
+    Each{r.groups,
+         [](auto& o, const GroupTraffic& g) {
+           o("group", g.group);
+           o("operation", g.operation);
+           o("n_ranks", g.n_ranks);
+           o("n", g.n, "collectives");
+           o("message_bytes", fixed<0>(g.message_bytes), "sum");
+           o("transfer_ms", ms(g.transfer_us), "sum, without waiting");
+           o("mean_wait_ms", ms(g.wait_us), "sum over collectives, mean over ranks");
+           o("bus_GBps", fixed<6>(g.bus_GBps), "as nccl-tests counts it");
+           o("largest_message_bytes", fixed<0>(g.largest_message_bytes));
+           o("largest_bus_GBps", fixed<6>(g.largest_bus_GBps), "of the largest message");
+           o("link_GBps", fixed<6>(g.link_GBps), "one direction, per GPU; null: not known");
+           o("link", g.link);
+           o("holds_waiting", g.holds_waiting,
+             "ranks of the group are not here: times hold the waiting for them, bus bandwidths are lower "
+             "bounds");
+         }},
+    "collectives by process group and operation, most time first");
+  a("classes",
+    Each{r.rates.classes,
+         [](auto& o, const ClassRate& c) {
+           o("class", to_string(c.kernel_class));
+           o("time_ms", ms(c.time_us), "kernels of all ranks");
+           o("of_known_work_ms", ms(c.known_us));
+           o("flops", fixed<0>(c.flops), "of the known work");
+           o("bytes", fixed<0>(c.bytes), "of the known work");
+         }},
+    "kernels by class, longest first");
+  a("peak_tflops", fixed<6>(r.rates.peak_tflops), "of the platform in the type with most FLOPs");
+  a("peak_memory_GBps", fixed<6>(r.rates.peak_GBps), "of the platform");
+}
+
+void diagnosis(auto& a, const ReplayAnalysis& r) {
+  CulpritTimes mean{};
+  for (std::size_t k = 0; k < kCulpritCount; ++k) mean[k] = r.culprits.of(static_cast<Culprit>(k));
+  a("platform", r.platform,
+    "whose peaks and links stand next to what was achieved; null: none has the GPU that recorded");
+  a("culprits_ms", ReplayCulprits{mean}, "of the mean step: it sums to it");
+  a("collectives", r.culprits.collectives, "of two ranks and more");
+  a("ties", r.culprits.ties, "of them: the last two arrivals within 50 us");
+  a("ranks", Each{r.culprits.ranks, [&](auto& o, const RankCulprits& one) { culprits(o, r, one); }},
+    "in the order of rank_classes");
+  operators(a, r);
+  rates(a, r);
+}
+
+// Waiting in collectives, measured next to simulated.
+void waits(auto& a, const ReplayAnalysis& r) {
+  struct Waits {
+    ForecastCollective collective;
+    std::vector<double> measured_us;
+  };
+  std::vector<Waits> rows;
+  for (std::size_t i = 0; i < r.measured_wait_us.size() && i < r.simulated.collectives.size(); ++i) {
+    rows.push_back({r.simulated.collectives[i], r.measured_wait_us[i]});
+  }
+  a("collective_waits",
+    Each{rows,
+         [&](auto& o, const Waits& row) {
+           o("name", row.collective.name);
+           o("ordinal", row.collective.ordinal);
+           std::size_t m = 0;
+           o("members", Each{row.collective.members, [&](auto& w, const ForecastMember& member) {
+                               w("rank", at_or_none(r.facts, member.rank_class).rank);
+                               w("simulated_wait_us", us3(member.wait_us));
+                               w("measured_wait_us", us3(at_or_none(row.measured_us, m++)),
+                                 "stay minus the shortest stay of all");
+                             }});
+         }},
+    "in the order of simulated.collectives");
+}
+
+void variant(auto& a, const ReplayAnalysis& r, const ReplayVariant& variant) {
+  a("global_window_ms", variant.global_window);
+  std::size_t c = 0;
+  a("ranks", Each{variant.step, [&](auto& o, const TimePair& times) {
+                    o("rank", at_or_none(r.facts, c).rank);
+                    step(o, times);
+                    o("gpu_window_ms", at_or_none(variant.gpu_window, c++));
+                  }});
+}
+
+}  // namespace
+
+template <class A>
+void fields(A& a, Member<A, ReplayAnalysis> r) {
+  const TimePair longest = longest_step(r);
+  a("step_time_ms", ms(longest.simulated_us), "simulated; the longest of all ranks");
+  a("measured_step_time_ms", ms(longest.measured_us), "the longest of all ranks");
+  a("step_error_percent", fixed<6>(100 * longest.error()));
+  a("global_window_ms", r.global_window,
+    "earliest step start to the last end of a step or of its GPU work, over all ranks");
+  a("kernel_start_error_us", r.kernel_start, "starts of GPU work relative to the step's start, all ranks");
+  a("verdict", replay_verdict(r), "what holds the step back and who lets the others wait, in one sentence");
+  a("diagnosis", Object{[&](auto& d) { diagnosis(d, r); }}, "what holds the simulated step back");
+  a("warning", r.warning, "a step is off by more than 2 %, or starts of its GPU work by more than 1 % of it");
+  a("inputs", Each{r.inputs, [](auto& i, const ReplayInput& input) {
+                     i("rank", input.rank);
+                     i("world_size", input.world_size);
+                     i("profiler", input.profiler, "file");
+                     i("execution_trace", input.execution_trace, "file");
+                     i("device", input.device);
+                     i("events", input.events, "read");
+                     i("skipped_events", input.skipped, "by reason");
+                   }});
+  std::size_t c = 0;
+  a("ranks", Each{r.ranks, [&](auto& o, const ReplayedRank& one) { rank(o, one, at_or_none(r.facts, c++)); }},
+    "in the order of rank_classes of both forecasts");
+  waits(a, r);
+  a("baseline", Object{[&](auto& b) {
+      b("time_ms", fixed<6>(r.baseline_ms));
+      b("rank", r.baseline_class ? std::optional{at_or_none(r.facts, *r.baseline_class).rank} : std::nullopt);
+      b("stream", r.baseline_stream);
+    }},
+    "published baseline over all ranks");
+  a("variants",
+    EachUnder{r.variants, [](const ReplayVariant& v) { return v.name; },
+              [&](auto& o, const ReplayVariant& v) { variant(o, r, v); }},
+    "the same traces under other rules: naive, smallest_handoff");
+  a("constants", Each{r.constants, [](auto& o, const ReplayConstant& constant) {
+                        o("name", constant.name);
+                        o("value_us", us3(constant.value_us));
+                        o("clean", constant.clean, "operations it was learned from");
+                        o("all", constant.all, "operations of that kind");
+                        o("fallback", constant.fallback, "none was clean: from related ones");
+                      }});
+  a("simulated", r.simulated, "kind replay");
+  a("measured", r.measured, "kind measurement");
+}
+
+}  // namespace detail
+
+std::string replay_json(const ReplayAnalysis& analysis) { return answer_json(analysis); }
+
+std::string replay_schema() { return answer_schema<ReplayAnalysis>(); }
 
 }  // namespace stepcast

@@ -24,6 +24,15 @@ double mean_over_ranks(const std::vector<ForecastClass>& classes, const auto& ti
 
 }  // namespace
 
+TimePair longest_step(const ReplayAnalysis& analysis) {
+  TimePair longest;
+  for (const ReplayedRank& rank : analysis.ranks) {
+    longest.measured_us = std::max(longest.measured_us, rank.step.measured_us);
+    longest.simulated_us = std::max(longest.simulated_us, rank.step.simulated_us);
+  }
+  return longest;
+}
+
 std::string replay_verdict(const ReplayAnalysis& analysis) {
   const std::vector<ForecastClass>& classes = analysis.simulated.classes;
   const double step_ms = mean_over_ranks(classes, [](const ForecastClass& c) { return c.window_ms; });

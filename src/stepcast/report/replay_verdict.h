@@ -8,6 +8,9 @@
 
 namespace stepcast {
 
+// The longest step of all ranks: measured, and simulated.
+[[nodiscard]] TimePair longest_step(const ReplayAnalysis& analysis);
+
 // "host-bound: GPUs compute 35.0 % of the step, idle 40.0 % (4.000 ms) for the CPU; rank 3 comes last in 5 of 8
 // collectives and causes 60.0 % of the waiting for other ranks (1.200 ms)". Shares are means over ranks. GPU-bound is a step
 // of which GPUs compute at least half.

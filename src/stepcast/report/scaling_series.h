@@ -22,8 +22,8 @@ struct ScalingPoint {
 [[nodiscard]] double scaling_efficiency(const ScalingPoint& first, const ScalingPoint& point);
 
 // `series`: at least one.
-[[nodiscard]] std::string scaling_series_text(std::span<const ScalingPoint> series);
 // One JSON object, docs/schemas/scaling_series.json.
 [[nodiscard]] std::string scaling_series_json(std::span<const ScalingPoint> series);
+[[nodiscard]] std::string scaling_series_schema();
 
 }  // namespace stepcast

@@ -3,52 +3,76 @@
 #include <algorithm>
 #include <utility>
 
-#include <fmt/format.h>
-
-#include "stepcast/base/json_writer.h"
-#include "stepcast/base/version.h"
+#include "stepcast/report/detail/document_parts.h"
+#include "stepcast/report/fields/schema_fields.h"
+#include "stepcast/report/fields/write_fields.h"
+#include "stepcast/report/html/charts.h"
 #include "stepcast/report/text_table.h"
 
 namespace stepcast {
 
-std::string sensitivity_text(const Sensitivity& sensitivity) {
-  TextTable table{{{"which 10 % would buy most", TextTable::Align::left},
-                   {"on the path ms"},
-                   {"elasticity"},
-                   {"saves ms"},
-                   {"%"},
-                   {"", TextTable::Align::left}}};
+void add_sensitivity(ReportDocument& document, const Sensitivity& sensitivity, Shown on) {
+  if (sensitivity.resources.empty()) return;
+  ReportTable table{
+      detail::columns("which 10 % would buy most< | on the path ms | elasticity | saves ms | % | <"), {}};
+  BarChart chart{.bars = {}, .unit = "ms", .with_legend = false};
+  double most = 0;
+  for (const ResourceSensitivity& one : sensitivity.resources) most = std::max(most, one.saved_ms);
+  chart.decimals = most >= 100 ? 1 : most >= 1 ? 2 : 3;
   bool switches = false;
   for (const ResourceSensitivity& one : sensitivity.resources) {
     const double percent = sensitivity.step_time_ms > 0 ? 100 * one.saved_ms / sensitivity.step_time_ms : 0;
-    const char* mark = one.switches_at_once ? "**" : one.switches ? "*" : "";
     switches = switches || one.switches_at_once || one.switches;
-    table.row({one.resource, table_number(one.path_ms, 3), table_number(one.elasticity, 3),
-               table_number(one.saved_ms, 3), table_number(percent, 1), mark});
+    table.rows.push_back({one.resource, table_number(one.path_ms, 3), table_number(one.elasticity, 3),
+                          table_number(one.saved_ms, 3), table_number(percent, 1),
+                          one.switches_at_once ? "**"
+                          : one.switches       ? "*"
+                                               : ""});
+    if (one.saved_ms > 5e-3 * most) {
+      chart.bars.push_back(
+          {one.resource, {{"c-accent", "saved", one.saved_ms}}, table_number(percent, 1) + " %", {}});
+    }
   }
-  std::string out = "\n" + table.text(2);
+  ReportSection section{"What 10 % more of a resource would save", {TerminalText{"\n"}}, false, on};
+  section.titled = Shown::page;
+  if (is_shown(document.made_for, Shown::page))
+    section.blocks.emplace_back(ReportFigure{bar_chart(chart), ""});
+  section.blocks.emplace_back(std::move(table));
   if (switches) {
-    out += "\n  *  another path takes over before it is 10 % faster    ** before it is 0.1 % faster\n";
+    section.blocks.emplace_back(TerminalText{"\n"});
+    section.blocks.emplace_back(
+        ReportText{"*  another path takes over before it is 10 % faster    ** before it is 0.1 % faster"});
   }
-  return out;
+  section.blocks.emplace_back(
+      ReportText{
+          "Elasticity: relative change of the step over that of the times of the resource. Simulated anew "
+          "with each resource 10 % faster, all else unchanged."},
+      Shown::page);
+  document.sections.push_back(std::move(section));
 }
 
-std::string sensitivity_json(const Sensitivity& sensitivity) {
-  JsonWriter json{JsonWriter::Layout::indented};
-  json.begin_object();
-  json.field("schema", "stepcast.sensitivity/1").field("version", version());
-  json.field("step_time_ms", sensitivity.step_time_ms);
-  json.key("resources").begin_array();
-  for (const ResourceSensitivity& one : sensitivity.resources) {
-    json.begin_object();
-    json.field("resource", one.resource).field("path_ms", one.path_ms);
-    json.field("elasticity", one.elasticity).field("saved_ms_if_10_percent_faster", one.saved_ms);
-    json.field("path_switches_within_0.1_percent", one.switches_at_once);
-    json.field("path_switches_within_10_percent", one.switches);
-    json.end_object();
-  }
-  json.end_array().end_object();
-  return std::move(json).text();
+template <>
+inline constexpr AnswerHead kAnswer<Sensitivity>{"stepcast.sensitivity/1",
+                                                 "stepcast predict --sensitivity --json"};
+
+template <class A>
+void fields(A& a, Member<A, ResourceSensitivity> r) {
+  a("resource", r.resource, "class of kernel, copies, nvlink, network, host, batch");
+  a("path_ms", r.path_ms, "of its work on the critical path");
+  a("elasticity", r.elasticity, "relative change of the step over that of the resource's times");
+  a("saved_ms_if_10_percent_faster", r.saved_ms);
+  a("path_switches_within_0.1_percent", r.switches_at_once);
+  a("path_switches_within_10_percent", r.switches);
 }
+
+template <class A>
+void fields(A& a, Member<A, Sensitivity> s) {
+  a("step_time_ms", s.step_time_ms, "of the simulated step that the shares are of");
+  a("resources", s.resources, "those that save most first");
+}
+
+std::string sensitivity_json(const Sensitivity& sensitivity) { return answer_json(sensitivity); }
+
+std::string sensitivity_schema() { return answer_schema<Sensitivity>(); }
 
 }  // namespace stepcast

@@ -1,14 +1,16 @@
-// Which resource a step should have more of: the table under a forecast, and the same as JSON.
+// Which resource a step should have more of: the section of a forecast, and the same as JSON.
 #pragma once
 
 #include <string>
 
 #include "stepcast/analyze/resource_sensitivity.h"
+#include "stepcast/report/document.h"
 
 namespace stepcast {
 
-[[nodiscard]] std::string sensitivity_text(const Sensitivity& sensitivity);
-// {"schema": "stepcast-sensitivity-1", "step_time_ms": ..., "resources": [...]}
+void add_sensitivity(ReportDocument& document, const Sensitivity& sensitivity, Shown on);
+// One JSON object, docs/schemas/sensitivity.json.
 [[nodiscard]] std::string sensitivity_json(const Sensitivity& sensitivity);
+[[nodiscard]] std::string sensitivity_schema();
 
 }  // namespace stepcast

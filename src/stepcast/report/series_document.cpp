@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/report/detail/document_parts.h"
-#include "stepcast/report/forecast_text.h"
+#include "stepcast/report/forecast_document.h"
 #include "stepcast/report/html/charts.h"
 #include "stepcast/report/text_table.h"
 
@@ -18,6 +18,7 @@ namespace stepcast {
 namespace {
 
 using detail::band_text;
+using detail::columns;
 using detail::memory_bar;
 using detail::memory_figure;
 using detail::ms_text;
@@ -39,7 +40,7 @@ std::string count(std::int64_t n) { return table_count(static_cast<std::uint64_t
 
 void add_parts(ReportDocument& document, const std::vector<Point>& points) {
   BarChart chart{.bars = {}, .unit = "ms"};
-  ReportTable table{{{"part of the step, ms", false}}, {}};
+  ReportTable table{columns("part of the step, ms<"), {}};
   std::vector<std::string> keys;
   double longest = 0;
   for (const Point& point : points) {
@@ -115,7 +116,7 @@ void add_memory(ReportDocument& document, const std::vector<Point>& points) {
 }
 
 void add_grounds(ReportDocument& document, const std::vector<Point>& points) {
-  ReportTable table{{{"", false}, {"measured %"}, {"fitted %"}, {"analytic %"}, {"assumed %"}}, {}};
+  ReportTable table{columns("< | measured % | fitted % | analytic % | assumed %"), {}};
   for (const Point& point : points) {
     const ForecastCoverage& c = point.forecast->coverage;
     if (c.sum() <= 0) continue;
@@ -132,14 +133,14 @@ void add_grounds(ReportDocument& document, const std::vector<Point>& points) {
   document.sections.push_back(std::move(section));
 }
 
-std::vector<ReportCell> step_cells(const Forecast& f) {
-  return {ms_text(f.step_time_ms), ms_text(f.step_time_p10_ms), ms_text(f.step_time_p90_ms),
-          std::string{to_string(f.source)}};
+std::string in_brackets(const std::optional<std::string>& name) {
+  return name ? fmt::format(" ({})", *name) : std::string{};
 }
 
-void add_step_columns(ReportTable& table) {
-  for (const char* heading : {"step ms", "p10", "p90"}) table.columns.push_back({heading});
-  table.columns.push_back({"rests on", false});
+void add_step_cells(std::vector<ReportCell>& row, const Forecast& f) {
+  for (const double ms : {f.step_time_ms, f.step_time_p10_ms, f.step_time_p90_ms})
+    row.emplace_back(table_number(ms, 3));
+  row.emplace_back(std::string{to_string(f.source)});
 }
 
 std::string memory_text(const Forecast& f) {
@@ -148,12 +149,20 @@ std::string memory_text(const Forecast& f) {
 
 bool fits(const Forecast& f) { return !f.memory || f.memory->margin_GiB >= 0; }
 
-void add_sections(ReportDocument& document, const std::vector<Point>& points, ReportTable table) {
-  document.sections.push_back({"Step times", {std::move(table)}});
+// `opening` and `ending` stand around the table in a terminal.
+void add_sections(ReportDocument& document, const std::vector<Point>& points, ReportTable table,
+                  std::string opening, std::string ending) {
+  ReportSection section{"Step times"};
+  section.titled = Shown::page;
+  section.blocks = {TerminalText{std::move(opening)}, std::move(table), TerminalText{std::move(ending)}};
+  document.sections.push_back(std::move(section));
+  if (!is_shown(document.made_for, Shown::page)) return;
+  const std::size_t first = document.sections.size();
   add_parts(document, points);
   add_rates(document, points);
   add_memory(document, points);
   add_grounds(document, points);
+  for (std::size_t s = first; s < document.sections.size(); ++s) document.sections[s].shown = Shown::page;
 }
 
 KeyFigure step_figure(const Point& point) {
@@ -162,98 +171,141 @@ KeyFigure step_figure(const Point& point) {
           band_text(f.step_time_p10_ms, f.step_time_p90_ms), std::string{to_string(f.source)}};
 }
 
-}  // namespace
-
-ReportDocument batch_series_document(std::span<const BatchForecast> series) {
-  const Forecast& first = series.front().forecast;
-  ReportDocument document;
-  document.title = fmt::format("{} on {} x {}, {} batches", first.traces.value_or("Traces"),
-                               table_count(first.n_gpus), first.gpu.value_or("GPU"), series.size());
-  if (first.platform) document.subject.push_back(*first.platform);
-  std::vector<Point> points;
-  ReportTable table{{{"samples per rank"}}, {}};
-  add_step_columns(table);
-  for (const char* heading : {"samples/s", "memory GiB"}) table.columns.push_back({heading});
-  table.columns.push_back({"", false});
-  const BatchForecast* fastest = nullptr;
-  double best = 0;
+ReportTable batch_table(std::span<const BatchForecast> series) {
+  ReportTable table{columns("batch per rank=batch_per_rank | step ms=step_time_ms | p10=step_time_p10_ms | "
+                            "p90=step_time_p90_ms | rests on<@ | samples/s=samples_per_s | memory "
+                            "GiB=peak_memory_GiB | of=available_GiB | <"),
+                    {}};
+  table.list = "batches";
   for (const BatchForecast& one : series) {
     const Forecast& f = one.forecast;
-    const double rate = f.throughput.samples_per_s.value_or(0);
-    points.push_back({plural(one.batch_per_rank, "sample", "samples"), &f, rate});
     std::vector<ReportCell> row{count(one.batch_per_rank)};
-    for (ReportCell& cell : step_cells(f)) row.push_back(std::move(cell));
-    row.emplace_back(rate > 0 ? table_number(rate, 0) : "");
+    add_step_cells(row, f);
+    row.emplace_back(f.throughput.samples_per_s ? table_number(*f.throughput.samples_per_s, 0) : "");
     row.emplace_back(memory_text(f));
+    row.emplace_back(f.memory ? detail::gib(f.memory->available_GiB) : "");
     row.emplace_back(fits(f) ? "" : "out of memory");
-    if (fits(f) && rate > best) {
-      fastest = &one;
-      best = rate;
-      table.emphasized = table.rows.size();
-    }
     table.rows.push_back(std::move(row));
   }
-  document.verdict =
-      fastest == nullptr
-          ? fmt::format("A step takes {} ms with {} and {} ms with {} per rank.", ms_text(first.step_time_ms),
-                        points.front().label, ms_text(series.back().forecast.step_time_ms),
-                        points.back().label)
-          : fmt::format(
-                "Most samples per second come from {} per rank: {}, in steps of {} ms "
-                "({}).",
-                plural(fastest->batch_per_rank, "sample", "samples"), table_number(best, 0),
-                ms_text(fastest->forecast.step_time_ms),
-                band_text(fastest->forecast.step_time_p10_ms, fastest->forecast.step_time_p90_ms));
-  document.figures = {step_figure(points.front())};
-  if (points.size() > 1) document.figures.push_back(step_figure(points.back()));
-  if (const auto largest = largest_batch(series))
-    document.figures.push_back({"Memory ends at", count(*largest), "samples per rank", "analytic"});
-  add_sections(document, points, std::move(table));
-  document.json = batch_series_json(series);
-  return document;
+  return table;
 }
 
-ReportDocument scaling_series_document(std::span<const ScalingPoint> series) {
-  const ScalingPoint& first = series.front();
-  ReportDocument document;
-  document.title =
-      fmt::format("{} on {} to {} x {}", first.forecast.model.value_or("The model"), count(first.n_gpus),
-                  count(series.back().n_gpus), first.forecast.gpu.value_or("GPU"));
-  if (first.forecast.platform) document.subject.push_back(*first.forecast.platform);
-  const bool several_batches = std::any_of(series.begin(), series.end(), [&](const ScalingPoint& point) {
-    return std::any_of(series.begin(), series.end(), [&](const ScalingPoint& other) {
-      return other.n_gpus == point.n_gpus && other.global_batch != point.global_batch;
-    });
-  });
-  std::vector<Point> points;
-  ReportTable table{{{"GPUs"}, {"samples per step"}}, {}};
-  add_step_columns(table);
-  for (const char* heading : {"no step is below ms", "samples/s", "efficiency %", "TFLOP/s per GPU",
-                              "exposed communication %", "memory GiB"})
-    table.columns.push_back({heading});
-  table.columns.push_back({"", false});
+// With most samples per second of those that fit; the end where no rate is known.
+auto fastest_of(std::span<const BatchForecast> series) {
+  auto fastest = series.end();
+  double best = 0;
+  for (auto one = series.begin(); one != series.end(); ++one) {
+    const double rate = one->forecast.throughput.samples_per_s.value_or(0);
+    if (!fits(one->forecast) || rate <= best) continue;
+    fastest = one;
+    best = rate;
+  }
+  return fastest;
+}
+
+std::string batch_verdict(std::span<const BatchForecast> series) {
+  const auto samples = [](const BatchForecast& one) {
+    return plural(one.batch_per_rank, "sample", "samples");
+  };
+  const auto fastest = fastest_of(series);
+  if (fastest == series.end()) {
+    return fmt::format("A step takes {} ms with {} and {} ms with {} per rank.",
+                       ms_text(series.front().forecast.step_time_ms), samples(series.front()),
+                       ms_text(series.back().forecast.step_time_ms), samples(series.back()));
+  }
+  const Forecast& f = fastest->forecast;
+  return fmt::format("Most samples per second come from {} per rank: {}, in steps of {} ms ({}).",
+                     samples(*fastest), table_number(f.throughput.samples_per_s.value_or(0), 0),
+                     ms_text(f.step_time_ms), band_text(f.step_time_p10_ms, f.step_time_p90_ms));
+}
+
+ReportTable scaling_table(std::span<const ScalingPoint> series) {
+  ReportTable table{
+      columns("GPUs=n_gpus | batch=global_batch_samples | step\nms=step_time_ms | p10\nms=step_time_p10_ms | "
+              "p90\nms=step_time_p90_ms | rests on<@ | bound\nms=bound_ms | samples\nper s=samples_per_s | "
+              "efficiency\n% | TFLOP/s\nper GPU=tflops_per_gpu | exposed\ncomm % | "
+              "memory\nGiB=peak_memory_GiB | <"),
+      {}};
+  table.list = "points";
   for (const ScalingPoint& point : series) {
     const Forecast& f = point.forecast;
-    const double rate = samples_per_second(point);
-    std::string label = plural(point.n_gpus, "GPU", "GPUs");
-    if (several_batches) label += ", " + count(point.global_batch);
-    points.push_back({std::move(label), &f, rate,
-                      samples_per_second(first) * static_cast<double>(point.n_gpus) /
-                          static_cast<double>(std::max<std::int64_t>(1, first.n_gpus))});
     std::vector<ReportCell> row{count(point.n_gpus), count(point.global_batch)};
-    for (ReportCell& cell : step_cells(f)) row.push_back(std::move(cell));
-    row.emplace_back(ms_text(point.bound_ms));
-    row.emplace_back(table_number(rate, 0));
-    row.emplace_back(table_number(100 * scaling_efficiency(first, point), 1));
+    add_step_cells(row, f);
+    row.emplace_back(table_number(point.bound_ms, 3));
+    row.emplace_back(table_number(samples_per_second(point), 0));
+    row.emplace_back(table_number(100 * scaling_efficiency(series.front(), point), 1));
     row.emplace_back(f.throughput.tflops_per_gpu ? table_number(*f.throughput.tflops_per_gpu, 1) : "");
     row.emplace_back(table_number(100 * exposed_share(f), 1));
     row.emplace_back(memory_text(f));
     row.emplace_back(fits(f) ? "" : "does not fit");
     table.rows.push_back(std::move(row));
   }
-  table.caption =
-      "Efficiency: samples per second and GPU over those of the first line. Below the bound no step of this "
-      "work is, at peak rates.";
+  return table;
+}
+
+std::vector<Point> scaling_points(std::span<const ScalingPoint> series) {
+  const ScalingPoint& first = series.front();
+  const bool several_batches = std::any_of(series.begin(), series.end(), [&](const ScalingPoint& point) {
+    return std::any_of(series.begin(), series.end(), [&](const ScalingPoint& other) {
+      return other.n_gpus == point.n_gpus && other.global_batch != point.global_batch;
+    });
+  });
+  std::vector<Point> points;
+  for (const ScalingPoint& point : series) {
+    std::string label = plural(point.n_gpus, "GPU", "GPUs");
+    if (several_batches) label += ", " + count(point.global_batch);
+    points.push_back({std::move(label), &point.forecast, samples_per_second(point),
+                      samples_per_second(first) * static_cast<double>(point.n_gpus) /
+                          static_cast<double>(std::max<std::int64_t>(1, first.n_gpus))});
+  }
+  return points;
+}
+
+}  // namespace
+
+ReportDocument batch_series_document(std::span<const BatchForecast> series, Shown made_for) {
+  const Forecast& first = series.front().forecast;
+  ReportDocument document;
+  document.made_for = made_for;
+  document.title = fmt::format("{} on {} x {}, {} batches", first.traces.value_or("Traces"),
+                               table_count(first.n_gpus), first.gpu.value_or("GPU"), series.size());
+  if (first.platform) document.subject.push_back(*first.platform);
+  document.verdict = batch_verdict(series);
+  std::vector<Point> points;
+  for (const BatchForecast& one : series) {
+    points.push_back({plural(one.batch_per_rank, "sample", "samples"), &one.forecast,
+                      one.forecast.throughput.samples_per_s.value_or(0)});
+  }
+  document.figures = {step_figure(points.front())};
+  if (points.size() > 1) document.figures.push_back(step_figure(points.back()));
+  std::string ending;
+  if (const auto largest = largest_batch(series)) {
+    document.figures.push_back(
+        {"Memory ends at", count(*largest), "samples per rank", "analytic", "largest_batch_per_rank"});
+    ending = fmt::format("\n  memory ends at {} samples per rank\n", count(*largest));
+  }
+  ending += "\n";
+  for (const std::string& note : series.back().forecast.notes) ending += fmt::format("note: {}\n", note);
+  ReportTable table = batch_table(series);
+  if (const auto fastest = fastest_of(series); fastest != series.end())
+    table.emphasized = static_cast<std::size_t>(fastest - series.begin());
+  add_sections(document, points, std::move(table),
+               fmt::format("{} on {} x {}{}\n\n", first.traces.value_or("traces"), first.n_gpus,
+                           first.gpu.value_or("GPU"), in_brackets(first.platform)),
+               std::move(ending));
+  if (is_shown(made_for, Shown::page)) document.json = batch_series_json(series);
+  return document;
+}
+
+ReportDocument scaling_series_document(std::span<const ScalingPoint> series, Shown made_for) {
+  const ScalingPoint& first = series.front();
+  ReportDocument document;
+  document.made_for = made_for;
+  document.title =
+      fmt::format("{} on {} to {} x {}", first.forecast.model.value_or("The model"), count(first.n_gpus),
+                  count(series.back().n_gpus), first.forecast.gpu.value_or("GPU"));
+  if (first.forecast.platform) document.subject.push_back(*first.forecast.platform);
+  const std::vector<Point> points = scaling_points(series);
   const ScalingPoint& last = series.back();
   document.verdict = fmt::format(
       "From {} to {} the samples per second go from {} to {}: {} % of what as many GPUs would give without "
@@ -267,8 +319,14 @@ ReportDocument scaling_series_document(std::span<const ScalingPoint> series) {
   document.figures.push_back({"Scaling efficiency",
                               table_number(100 * scaling_efficiency(first, last), 1) + " %",
                               "samples per second and GPU"});
-  add_sections(document, points, std::move(table));
-  document.json = scaling_series_json(series);
+  constexpr std::string_view kMeaning =
+      "efficiency: samples per second and GPU over those of the first line; bound: this work at peak rates";
+  add_sections(document, points, scaling_table(series),
+               fmt::format("{} on {}{}\n\n", first.forecast.model.value_or("the model"),
+                           first.forecast.gpu.value_or("GPUs"), in_brackets(first.forecast.platform)),
+               fmt::format("\n  {}\n", kMeaning));
+  document.sections.front().blocks.emplace_back(ReportText{std::string{kMeaning}}, Shown::page);
+  if (is_shown(made_for, Shown::page)) document.json = scaling_series_json(series);
   return document;
 }
 

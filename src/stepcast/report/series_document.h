@@ -1,4 +1,4 @@
-// A series of forecasts as a page (report/document.h): several batches of recorded steps, or several numbers of GPUs.
+// A series of forecasts as a person reads it (report/document.h): several batches of recorded steps, or several numbers of GPUs.
 #pragma once
 
 #include <span>
@@ -9,8 +9,10 @@
 
 namespace stepcast {
 
-// `series`: at least one, as the text and --json take it.
-[[nodiscard]] ReportDocument batch_series_document(std::span<const BatchForecast> series);
-[[nodiscard]] ReportDocument scaling_series_document(std::span<const ScalingPoint> series);
+// `series`: at least one, as --json takes it; batches ascending.
+[[nodiscard]] ReportDocument batch_series_document(std::span<const BatchForecast> series,
+                                                   Shown made_for = Shown::everywhere);
+[[nodiscard]] ReportDocument scaling_series_document(std::span<const ScalingPoint> series,
+                                                     Shown made_for = Shown::everywhere);
 
 }  // namespace stepcast

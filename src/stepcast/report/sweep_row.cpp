@@ -10,74 +10,80 @@
 #include "stepcast/base/units.h"
 #include "stepcast/base/version.h"
 #include "stepcast/plan/layout_flags.h"
+#include "stepcast/report/fields/schema_fields.h"
+#include "stepcast/report/fields/write_fields.h"
 
 namespace stepcast {
-namespace {
-
-using Number = std::optional<double>;
+namespace detail {
 
 // All columns of both modes.
-struct Row {
+struct SweepRow {
+  std::string id;
+  SweepMode mode = SweepMode::predict;
+  std::vector<std::pair<std::string, JsonValue>> point;
   std::optional<std::string> error, model, gpu, layout, memory_verdict, megatron_flags;
-  std::optional<std::uint64_t> n_gpus;
-  Number step_time_ms, step_time_p10_ms, step_time_p90_ms, samples_per_s, tokens_per_s, tokens_per_s_per_gpu,
-      tflops_per_gpu, mfu, hfu, computation_ms, exposed_communication_ms, idle_ms, peak_memory_GiB,
-      memory_margin_GiB, days, gpu_hours, price, energy_MWh;
-  std::optional<std::uint64_t> layouts, layouts_priced, layouts_alike;
+  std::optional<std::uint64_t> n_gpus, layouts, layouts_priced, layouts_alike;
+  std::optional<double> step_time_ms, step_time_p10_ms, step_time_p90_ms, samples_per_s, tokens_per_s,
+      tokens_per_s_per_gpu, tflops_per_gpu, mfu, hfu, computation_ms, exposed_communication_ms, idle_ms,
+      peak_memory_GiB, memory_margin_GiB, days, gpu_hours, price, energy_MWh;
   std::vector<std::string> notes;
 };
 
-std::string written(const SweepPoint& point, const Row& row) {
-  JsonWriter json;
-  json.begin_object().field("id", point.id).field("mode", to_string(point.mode));
-  json.key("point").begin_object();
-  for (const auto& [key, value] : point.settings) {
-    json.key(key);
-    if (value.is_number()) {
-      json.value(value.number());
-    } else if (value.is_bool()) {
-      json.value(value.truth());
-    } else {
-      json.value(value.text());
-    }
-  }
-  json.end_object();
-  json.field("version", version()).field("error", row.error);
-  json.field("model", row.model)
-      .field("gpu", row.gpu)
-      .field("n_gpus", row.n_gpus)
-      .field("layout", row.layout);
-  const bool is_plan = point.mode == SweepMode::plan;
-  if (is_plan) {
-    json.field("layouts", row.layouts)
-        .field("layouts_priced", row.layouts_priced)
-        .field("layouts_alike", row.layouts_alike);
-  }
-  json.field("step_time_ms", row.step_time_ms)
-      .field("step_time_p10_ms", row.step_time_p10_ms)
-      .field("step_time_p90_ms", row.step_time_p90_ms);
-  if (!is_plan) json.field("samples_per_s", row.samples_per_s);
-  json.field("tokens_per_s", row.tokens_per_s).field("tokens_per_s_per_gpu", row.tokens_per_s_per_gpu);
-  if (!is_plan) json.field("tflops_per_gpu", row.tflops_per_gpu);
-  json.field("mfu", row.mfu);
-  if (!is_plan) json.field("hfu", row.hfu);
-  json.field("computation_ms", row.computation_ms)
-      .field("exposed_communication_ms", row.exposed_communication_ms)
-      .field("idle_ms", row.idle_ms)
-      .field("memory_verdict", row.memory_verdict)
-      .field("peak_memory_GiB", row.peak_memory_GiB)
-      .field("memory_margin_GiB", row.memory_margin_GiB)
-      .field("days", row.days)
-      .field("gpu_hours", row.gpu_hours)
-      .field("price", row.price);
-  if (!is_plan) json.field("energy_MWh", row.energy_MWh);
-  if (is_plan) json.field("megatron_flags", row.megatron_flags);
-  json.key("notes").begin_array();
-  for (const std::string& note : row.notes) json.value(note);
-  json.end_array();
-  json.end_object();
-  return std::move(json).text();
+template <class A>
+void fields(A& a, Member<A, SweepRow> r) {
+  const bool is_plan = r.mode == SweepMode::plan;
+  a("id", r.id, "hash of mode, settings and content of named files");
+  a("mode", r.mode);
+  a("point", r.point, "the settings: keys with underscores; what is off or empty is not there");
+  a("version", version(), "of stepcast");
+  a("error", r.error, "why the point cannot be run; everything behind it is null then");
+  a("model", r.model);
+  a("gpu", r.gpu);
+  a("n_gpus", r.n_gpus);
+  a("layout", r.layout, "degrees above 1; of a plan the layout that is chosen");
+  a("layouts", given_if(is_plan, r.layouts), "plan: of the space");
+  a("layouts_priced", given_if(is_plan, r.layouts_priced), "plan: that fit");
+  a("layouts_alike", given_if(is_plan, r.layouts_alike), "plan: that cannot be told from the fastest");
+  a("step_time_ms", r.step_time_ms);
+  a("step_time_p10_ms", r.step_time_p10_ms);
+  a("step_time_p90_ms", r.step_time_p90_ms);
+  a("samples_per_s", given_if(!is_plan, r.samples_per_s), "predict");
+  a("tokens_per_s", r.tokens_per_s);
+  a("tokens_per_s_per_gpu", r.tokens_per_s_per_gpu);
+  a("tflops_per_gpu", given_if(!is_plan, r.tflops_per_gpu), "predict: of the model");
+  a("mfu", r.mfu, "fraction");
+  a("hfu", given_if(!is_plan, r.hfu), "predict: fraction");
+  a("computation_ms", r.computation_ms, "of the critical rank or stage");
+  a("exposed_communication_ms", r.exposed_communication_ms);
+  a("idle_ms", r.idle_ms);
+  a("memory_verdict", r.memory_verdict, "fits, tight, does not fit");
+  a("peak_memory_GiB", r.peak_memory_GiB);
+  a("memory_margin_GiB", r.memory_margin_GiB);
+  a("days", r.days, "of a training, where one is asked for");
+  a("gpu_hours", r.gpu_hours);
+  a("price", r.price);
+  a("energy_MWh", given_if(!is_plan, r.energy_MWh), "predict");
+  a("megatron_flags", given_if(is_plan, r.megatron_flags), "plan: null where Megatron-LM has none");
+  a("notes", r.notes);
 }
+
+}  // namespace detail
+
+template <>
+inline constexpr AnswerHead kAnswer<detail::SweepRow>{"stepcast.sweep_row/1", "a row of stepcast sweep",
+                                                      AnswerHead::Numbers::exact, true};
+
+namespace {
+
+detail::SweepRow row_of(const SweepPoint& point) {
+  detail::SweepRow row;
+  row.id = point.id;
+  row.mode = point.mode;
+  row.point.assign(point.settings.begin(), point.settings.end());
+  return row;
+}
+
+std::string written(const detail::SweepRow& row) { return answer_json(row, JsonWriter::Layout::compact); }
 
 // "tensor_parallel 8, pipeline_parallel 4": the degrees above 1.
 std::string layout_words(const Forecast& forecast) {
@@ -96,7 +102,7 @@ std::string layout_words(const Forecast& forecast) {
 }  // namespace
 
 std::string sweep_row(const SweepPoint& point, const Forecast& forecast) {
-  Row row;
+  detail::SweepRow row = row_of(point);
   row.model = forecast.model;
   row.gpu = forecast.gpu;
   row.n_gpus = forecast.n_gpus;
@@ -130,12 +136,12 @@ std::string sweep_row(const SweepPoint& point, const Forecast& forecast) {
     row.energy_MWh = forecast.training->energy_MWh;
   }
   row.notes = forecast.notes;
-  return written(point, row);
+  return written(row);
 }
 
 std::string sweep_row(const SweepPoint& point, const LayoutPlan& plan, const TrainingBudget& budget) {
   const RankedLayout& chosen = plan.ranking.layouts[plan.ranking.chosen];
-  Row row;
+  detail::SweepRow row = row_of(point);
   row.model = plan.prototypes.model().name;
   row.n_gpus = static_cast<std::uint64_t>(plan.space.n_gpus);
   row.layout = to_string(chosen.point);
@@ -163,13 +169,31 @@ std::string sweep_row(const SweepPoint& point, const LayoutPlan& plan, const Tra
   }
   row.megatron_flags = megatron_text(chosen.point, chosen.layout, plan.prototypes);
   row.notes = plan.notes;
-  return written(point, row);
+  return written(row);
 }
 
 std::string sweep_row(const SweepPoint& point, const Error& error) {
-  Row row;
+  detail::SweepRow row = row_of(point);
   row.error = error.message();
-  return written(point, row);
+  return written(row);
 }
+
+template <>
+inline constexpr AnswerHead kAnswer<SweepStatus>{"stepcast.sweep_status/1", "stepcast sweep --status --json"};
+
+template <class A>
+void fields(A& a, Member<A, SweepStatus> s) {
+  a("spec", s.spec, "hash of its points");
+  a("n_points", s.n_points);
+  a("n_done", s.n_done, "with a row");
+  a("n_failed", s.n_failed, "of them: cannot be run");
+  a("n_does_not_fit", s.n_does_not_fit, "of them: too large for the memory");
+}
+
+std::string sweep_status_json(const SweepStatus& status) { return answer_json(status); }
+
+std::string sweep_status_schema() { return answer_schema<SweepStatus>(); }
+
+std::string sweep_row_schema() { return answer_schema<detail::SweepRow>(); }
 
 }  // namespace stepcast

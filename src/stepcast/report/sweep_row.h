@@ -2,6 +2,7 @@
 // nothing is known, so that programs that read tables (DuckDB, pandas) find their columns; docs/sweeps.md lists them.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "stepcast/analyze/forecast.h"
@@ -17,5 +18,14 @@ namespace stepcast {
                                     const TrainingBudget& budget);
 // Of a point that cannot be run: why, in one sentence.
 [[nodiscard]] std::string sweep_row(const SweepPoint& point, const Error& error);
+[[nodiscard]] std::string sweep_row_schema();
+
+// How far a sweep is.
+struct SweepStatus {
+  std::string spec;  // its hash
+  std::uint64_t n_points = 0, n_done = 0, n_failed = 0, n_does_not_fit = 0;
+};
+[[nodiscard]] std::string sweep_status_json(const SweepStatus& status);
+[[nodiscard]] std::string sweep_status_schema();
 
 }  // namespace stepcast

@@ -7,12 +7,38 @@
 
 #include <fmt/format.h>
 
-#include "stepcast/report/forecast_text.h"
+#include "stepcast/report/forecast_document.h"
 #include "stepcast/report/html/charts.h"
 #include "stepcast/report/html/schedule_chart.h"
 #include "stepcast/report/text_table.h"
 
 namespace stepcast::detail {
+
+std::vector<ReportColumn> columns(std::string_view headings) {
+  constexpr std::string_view kBetween = " | ";
+  std::vector<ReportColumn> out;
+  for (bool is_last = false; !is_last;) {
+    const std::size_t end = headings.find(kBetween);
+    is_last = end == std::string_view::npos;
+    std::string_view heading = headings.substr(0, end);
+    ReportColumn& column = out.emplace_back();
+    if (const std::size_t key = heading.find('='); key != std::string_view::npos) {
+      column.key = heading.substr(key + 1);
+      heading = heading.substr(0, key);
+    }
+    if (heading.ends_with('@')) {
+      column.shown = Shown::page;
+      heading.remove_suffix(1);
+    }
+    if (heading.ends_with('<')) {
+      column.is_number = false;
+      heading.remove_suffix(1);
+    }
+    column.heading = heading;
+    if (!is_last) headings.remove_prefix(end + kBetween.size());
+  }
+  return out;
+}
 
 std::string ms_text(double ms) {
   constexpr double kCoarse = 100, kMedium = 10;
@@ -56,7 +82,7 @@ ReportFigure parts_figure(const std::vector<ForecastClass>& classes, std::string
 }
 
 ReportTable parts_table(const ForecastClass& one) {
-  ReportTable table{{{"part", false}, {"ms"}, {"% of the step"}}, {}};
+  ReportTable table{columns("part< | ms | % of the step"), {}};
   for (const NamedTime& part : one.parts()) {
     if (part.time_ms < 5e-4 * one.window_ms) continue;
     ReportCell name{part_text(part.key)};
@@ -143,7 +169,7 @@ void add_streams(ReportDocument& document, const Forecast& forecast) {
                              {"idle", "c-idle", "idle"}};
   const ForecastClass& one = forecast.critical();
   BarChart chart{.bars = {}, .unit = "ms", .decimals = one.window_ms < 100 ? 2 : 1};
-  ReportTable table{{{"stream", false}, {"tasks"}}, {}};
+  ReportTable table{columns("stream< | tasks"), {}};
   for (const Part& part : kParts) table.columns.push_back({part.name});
   for (const ForecastStream& stream : one.streams) {
     if (stream.tasks == 0) continue;
@@ -163,7 +189,7 @@ void add_streams(ReportDocument& document, const Forecast& forecast) {
       {fmt::format("Streams of {}", one.name), {ReportFigure{bar_chart(chart), ""}, std::move(table)}});
 }
 
-void add_throughput_figures(ReportDocument& document, const Forecast& forecast) {
+void add_throughput_figures(ReportDocument& document, const Forecast& forecast, const std::string& under) {
   const ForecastThroughput& t = forecast.throughput;
   const auto band = [&](double rate, int decimals) {
     return rate_band_text(rate, forecast.step_time_ms, forecast.step_time_p10_ms, forecast.step_time_p90_ms,
@@ -176,26 +202,28 @@ void add_throughput_figures(ReportDocument& document, const Forecast& forecast) 
   if (t.tokens_per_s_per_gpu && t.tokens_per_s) {
     document.figures.push_back(
         {"Tokens per second", table_number(*t.tokens_per_s, 0),
-         detail(table_number(*t.tokens_per_s_per_gpu, 0) + " per GPU", band(*t.tokens_per_s, 0)), source});
+         detail(table_number(*t.tokens_per_s_per_gpu, 0) + " per GPU", band(*t.tokens_per_s, 0)), source,
+         under + "throughput.tokens_per_s"});
   } else if (t.samples_per_s) {
-    document.figures.push_back(
-        {"Samples per second", table_number(*t.samples_per_s, 0), band(*t.samples_per_s, 0), source});
+    document.figures.push_back({"Samples per second", table_number(*t.samples_per_s, 0),
+                                band(*t.samples_per_s, 0), source, under + "throughput.samples_per_s"});
   }
   if (t.mfu) {
     document.figures.push_back(
         {"MFU", table_number(100 * *t.mfu, 1) + " %",
          detail(t.tflops_per_gpu ? table_number(*t.tflops_per_gpu, 1) + " TFLOP/s per GPU" : std::string{},
                 band(100 * *t.mfu, 1)),
-         source});
+         source, under + "throughput.mfu", 100});
   }
 }
 
 void add_training_section(ReportDocument& document, const Forecast& forecast) {
   if (!forecast.training) return;
   std::string text = training_text(forecast);
+  document.sections.push_back({"", {TerminalText{text}}, false, Shown::terminal});
   text.erase(0, text.find_first_not_of('\n'));
   while (text.ends_with('\n')) text.pop_back();
-  document.sections.push_back({"The whole training", {ReportText{std::move(text)}}});
+  document.sections.push_back({"The whole training", {ReportText{std::move(text)}}, false, Shown::page});
 }
 
 void add_schedule(ReportDocument& document, std::string title, const StepPicture& picture,

@@ -15,6 +15,10 @@
 
 namespace stepcast::detail {
 
+// Columns of a table by their headings: "stage< | in all GiB=total_GiB | rests on<@". Behind a heading "<" is for words, "@" for
+// pages alone, "=key" for the member that it shows (ReportColumn).
+[[nodiscard]] std::vector<ReportColumn> columns(std::string_view headings);
+
 // Milliseconds with as many decimals as their size asks for: "8,654.8", "12.35", "0.123".
 [[nodiscard]] std::string ms_text(double ms);
 [[nodiscard]] std::string percent_text(double part, double whole);
@@ -60,8 +64,9 @@ inline constexpr MemoryPart kMemoryParts[] = {
 void add_critical_path(ReportDocument& document, const Forecast& forecast, const StepPicture* picture);
 // What every stream of the class that ends last does.
 void add_streams(ReportDocument& document, const Forecast& forecast);
-// Throughput and the whole training among the figures on top.
-void add_throughput_figures(ReportDocument& document, const Forecast& forecast);
+// Throughput and the whole training among the figures on top. `under`: path of the forecast in the answer's JSON.
+void add_throughput_figures(ReportDocument& document, const Forecast& forecast,
+                            const std::string& under = {});
 void add_training_section(ReportDocument& document, const Forecast& forecast);
 void add_schedule(ReportDocument& document, std::string title, const StepPicture& picture,
                   std::string caption);

@@ -1,71 +1,14 @@
-// Every type of a Forecast, member by member: key in the JSON document, member, meaning. Writing, reading and
-// the JSON Schema all go through this one list.
-//
-// An Archive is called with (key, member, meaning); Archive::Of<T> is T or const T.
+// Every type of a Forecast, member by member (report/fields/fields.h).
 #pragma once
 
 #include <string_view>
 
 #include "stepcast/analyze/forecast.h"
+#include "stepcast/report/forecast_json.h"
 
-namespace stepcast::detail {
+namespace stepcast {
 
-// Name of a type in the schema's $defs.
-template <class T>
-inline constexpr std::string_view kSchemaName = "";
-template <>
-inline constexpr std::string_view kSchemaName<ForecastStream> = "stream";
-template <>
-inline constexpr std::string_view kSchemaName<ForecastThread> = "thread";
-template <>
-inline constexpr std::string_view kSchemaName<ForecastClass> = "rank_class";
-template <>
-inline constexpr std::string_view kSchemaName<ForecastMember> = "collective_member";
-template <>
-inline constexpr std::string_view kSchemaName<ForecastCollective> = "collective";
-template <>
-inline constexpr std::string_view kSchemaName<ForecastShare> = "path_share";
-template <>
-inline constexpr std::string_view kSchemaName<ForecastPathStep> = "path_step";
-template <>
-inline constexpr std::string_view kSchemaName<ForecastPath> = "critical_path";
-template <>
-inline constexpr std::string_view kSchemaName<ForecastUnmodelled> = "unmodelled_work";
-template <>
-inline constexpr std::string_view kSchemaName<ForecastCoverage> = "coverage";
-template <>
-inline constexpr std::string_view kSchemaName<ForecastStageMemory> = "stage_memory";
-template <>
-inline constexpr std::string_view kSchemaName<ForecastMemory> = "memory";
-template <>
-inline constexpr std::string_view kSchemaName<ForecastExpertLoad> = "expert_load";
-template <>
-inline constexpr std::string_view kSchemaName<ForecastThroughput> = "throughput";
-template <>
-inline constexpr std::string_view kSchemaName<ForecastTraining> = "training";
-template <>
-inline constexpr std::string_view kSchemaName<ForecastItem> = "item";
-template <>
-inline constexpr std::string_view kSchemaName<ForecastItemList> = "item_list";
-template <>
-inline constexpr std::string_view kSchemaName<ForecastPublished> = "published";
-template <>
-inline constexpr std::string_view kSchemaName<ForecastQuantiles> = "quantiles";
-template <>
-inline constexpr std::string_view kSchemaName<ForecastSeriesStep> = "series_step";
-template <>
-inline constexpr std::string_view kSchemaName<ForecastSeriesRank> = "series_rank";
-template <>
-inline constexpr std::string_view kSchemaName<ForecastSpreadShare> = "spread_share";
-template <>
-inline constexpr std::string_view kSchemaName<ForecastSeries> = "series";
-template <>
-inline constexpr std::string_view kSchemaName<ForecastTailCause> = "tail_cause";
-template <>
-inline constexpr std::string_view kSchemaName<ForecastScenarios> = "scenarios";
-
-template <class A, class T>
-using Member = typename A::template Of<T>&;
+namespace detail {
 
 template <class A>
 void fields(A& a, Member<A, ForecastStream> s) {
@@ -387,4 +330,5 @@ void fields(A& a, Member<A, Forecast> f) {
   a("notes", f.notes, "what was assumed, what is not modelled");
 }
 
-}  // namespace stepcast::detail
+}  // namespace detail
+}  // namespace stepcast

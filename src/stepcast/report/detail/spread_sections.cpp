@@ -11,27 +11,25 @@
 
 #include "stepcast/report/detail/document_parts.h"
 #include "stepcast/report/html/charts.h"
-#include "stepcast/report/spread_text.h"
 #include "stepcast/report/text_table.h"
 
 namespace stepcast::detail {
 namespace {
 
-constexpr std::size_t kMostSteps = 2000, kMostRanks = 64, kUnfolded = 20;
+constexpr std::size_t kMostSteps = 2000, kMostRanks = 64, kStepsShown = 12, kUnfolded = 20;
 
-ReportTable quantile_table(const char* heading) {
-  return {{{heading, false}, {"n"}, {"mean ms"}, {"p50"}, {"p90"}, {"p99"}, {"largest"}}, {}};
-}
-
-std::vector<ReportCell> quantile_row(std::string name, const ForecastQuantiles& q) {
-  std::vector<ReportCell> row{std::move(name), table_count(q.n)};
+void add_quantiles(ReportTable& table, std::string name, const ForecastQuantiles& q) {
+  std::vector<ReportCell> row{std::move(name)};
   for (const double ms : {q.mean_ms, q.p50_ms, q.p90_ms, q.p99_ms, q.max_ms})
-    row.emplace_back(q.n > 0 ? ms_text(ms) : "-");
-  return row;
+    row.emplace_back(q.n > 0 ? table_number(ms, 3) : "-");
+  table.rows.push_back(std::move(row));
 }
 
-std::string rank_name(const ForecastSeriesRank& rank) {
-  return rank.rank ? fmt::format("rank {}", *rank.rank) : std::string{"a rank"};
+std::string_view part_name(std::string_view part) {
+  if (part == "gpu") return "GPU";
+  if (part == "pcie") return "PCIe";
+  if (part == "other_rank") return "waiting for another rank";
+  return part;
 }
 
 ReportFigure steps_figure(const ForecastSeries& series) {
@@ -58,68 +56,81 @@ ReportFigure steps_figure(const ForecastSeries& series) {
   return {scatter_chart(chart), ""};
 }
 
-ReportTable steps_table(const ForecastSeries& series) {
-  ReportTable table{{{"step"}, {"measured ms"}, {"simulated ms"}, {"error %"}, {"", false}}, {}};
-  for (std::size_t i = 0; i < std::min(kMostSteps, series.steps.size()); ++i) {
-    const ForecastSeriesStep& step = series.steps[i];
-    const bool known = step.measured_ms > 0;
-    table.rows.push_back({fmt::format("{}", step.step), known ? ms_text(step.measured_ms) : "-",
-                          ms_text(step.step_time_ms),
-                          known ? table_signed(100 * (step.step_time_ms / step.measured_ms - 1), 3) : "-",
-                          step.left_out.empty() ? std::string{} : "left out: " + step.left_out});
+ReportTable series_table(const ForecastSeries& series) {
+  ReportTable table{
+      columns("ms< | mean | p50 | p90 | p99 | largest | host | GPU | GPU: more\nby data | more by\nhardware"),
+      {}};
+  if (series.measured.n > 0) add_quantiles(table, "measured, longest rank", series.measured);
+  add_quantiles(table, "simulated, longest rank", series.step);
+  for (const ForecastSeriesRank& rank : series.ranks) {
+    add_quantiles(table, fmt::format("  rank {}", rank.rank ? fmt::format("{}", *rank.rank) : "-"),
+                  rank.step);
+    std::vector<ReportCell>& cells = table.rows.back();
+    for (const double ms : {rank.host_ms, rank.gpu_ms}) cells.emplace_back(table_number(ms, 3));
+    if (series.ranks.size() < 2) continue;
+    for (const double ms : {rank.data_skew_ms, rank.hardware_ms}) cells.emplace_back(table_signed(ms, 3));
   }
   return table;
 }
 
-void add_series(ReportDocument& document, const ForecastSeries& series) {
-  const auto counted = std::count_if(series.steps.begin(), series.steps.end(),
-                                     [](const ForecastSeriesStep& step) { return step.left_out.empty(); });
-  ReportSection section{"Step by step"};
-  section.blocks.emplace_back(ReportText{fmt::format("{} of {} recorded steps count.",
-                                                     table_count(static_cast<std::uint64_t>(counted)),
-                                                     table_count(series.steps.size()))});
-  if (series.steps.size() > 1) section.blocks.emplace_back(steps_figure(series));
-  ReportTable quantiles = quantile_table("step");
-  if (series.measured.n > 0)
-    quantiles.rows.push_back(quantile_row("measured, longest rank", series.measured));
-  quantiles.rows.push_back(quantile_row("simulated, longest rank", series.step));
-  for (std::size_t r = 0; r < std::min(kMostRanks, series.ranks.size()); ++r)
-    quantiles.rows.push_back(quantile_row(rank_name(series.ranks[r]), series.ranks[r].step));
+ReportTable steps_table(const ForecastSeries& series) {
+  ReportTable table{columns("step< | measured ms | simulated ms | error %@ | <"), {}};
+  for (const ForecastSeriesStep& step : series.steps) {
+    const bool known = step.measured_ms > 0;
+    table.rows.push_back({fmt::format("{}", step.step), known ? table_number(step.measured_ms, 3) : "-",
+                          table_number(step.step_time_ms, 3),
+                          known ? table_signed(100 * (step.step_time_ms / step.measured_ms - 1), 3) : "-",
+                          step.left_out.empty() ? "" : "left out"});
+  }
+  return table;
+}
+
+// "spread of the ranks 0.12 ms (standard deviation): GPU 70 %, host 30 %"; nothing where nothing matters.
+void add_shares(ReportSection& section, const ForecastSeries& series, std::string_view of,
+                double deviation_ms, double ForecastSpreadShare::*share) {
+  std::vector<std::pair<double, std::string_view>> parts;
+  for (const ForecastSpreadShare& part : series.spread) parts.emplace_back(part.*share, part.what);
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::string line;
+  for (const auto& [value, what] : parts) {
+    if (value < 0.005 && value > -0.005) continue;
+    line += fmt::format("{}{} {:.0f} %", line.empty() ? "" : ", ", part_name(what), 100 * value);
+  }
+  if (line.empty()) return;
+  section.blocks.emplace_back(ReportText{
+      fmt::format("spread {} {} ms (standard deviation): {}", of, table_number(deviation_ms, 3), line)});
+}
+
+void add_series(ReportDocument& document, const ForecastSeries& series, bool verbose) {
+  const auto counted = static_cast<std::uint64_t>(
+      std::count_if(series.steps.begin(), series.steps.end(),
+                    [](const ForecastSeriesStep& step) { return step.left_out.empty(); }));
+  ReportSection section{
+      fmt::format("Step by step: {} of {} recorded steps count", counted, series.steps.size())};
+  for (const ForecastSeriesStep& step : series.steps) {
+    if (!step.left_out.empty())
+      section.blocks.emplace_back(
+          ReportText{fmt::format("step {} is left out: {}", step.step, step.left_out)});
+  }
+  if (is_shown(document.made_for, Shown::page) && series.steps.size() > 1)
+    section.blocks.emplace_back(steps_figure(series));
+  section.blocks.emplace_back(series_table(series));
   if (counted > 1 && counted < 100)
-    quantiles.caption = fmt::format("p99 of {} steps is the largest.", counted);
-  section.blocks.emplace_back(std::move(quantiles));
-  if (series.ranks.size() > 1) {
-    ReportTable ranks{{{"work of a step, mean", false},
-                       {"host ms"},
-                       {"GPU ms"},
-                       {"GPU: more by data"},
-                       {"more by hardware"}},
-                      {}};
-    for (std::size_t r = 0; r < std::min(kMostRanks, series.ranks.size()); ++r) {
-      const ForecastSeriesRank& rank = series.ranks[r];
-      ranks.rows.push_back({rank_name(rank), ms_text(rank.host_ms), ms_text(rank.gpu_ms),
-                            table_signed(rank.data_skew_ms, 3), table_signed(rank.hardware_ms, 3)});
-    }
-    ranks.caption =
-        "More than the mean rank because its operators have more work, and because the same work takes "
-        "longer.";
-    section.blocks.emplace_back(std::move(ranks));
-  }
-  if (counted > 1 && !series.spread.empty()) {
-    ReportTable spread{{{"what the spread comes from", false}, {"over steps %"}, {"over ranks %"}}, {}};
-    for (const ForecastSpreadShare& part : series.spread) {
-      spread.rows.push_back({std::string{spread_part_name(part.what)}, table_number(100 * part.over_steps, 0),
-                             series.ranks.size() > 1 ? table_number(100 * part.over_ranks, 0) : "-"});
-    }
-    spread.caption = fmt::format(
-        "Shares of the variance; standard deviation {} ms of a rank over the steps, {} ms of the ranks.",
-        ms_text(series.deviation_over_steps_ms), ms_text(series.deviation_over_ranks_ms));
-    section.blocks.emplace_back(std::move(spread));
-  }
+    section.blocks.emplace_back(ReportText{fmt::format("p99 of {} steps is the largest of them.", counted)});
+  if (counted > 1)
+    add_shares(section, series, "of a rank over the steps", series.deviation_over_steps_ms,
+               &ForecastSpreadShare::over_steps);
+  if (series.ranks.size() > 1)
+    add_shares(section, series, "of the ranks", series.deviation_over_ranks_ms,
+               &ForecastSpreadShare::over_ranks);
+  const Shown all_steps = verbose || series.steps.size() <= kStepsShown ? Shown::everywhere : Shown::page;
   const bool folded = series.steps.size() > kUnfolded;
-  if (!folded && series.steps.size() > 1) section.blocks.emplace_back(steps_table(series));
+  if (series.steps.size() > 1 && !folded) section.blocks.emplace_back(steps_table(series), all_steps);
   document.sections.push_back(std::move(section));
-  if (folded) document.sections.push_back({"Recorded steps", {steps_table(series)}, true});
+  if (!folded) return;
+  document.sections.push_back({"Recorded steps", {steps_table(series)}, true, Shown::page});
+  if (verbose) document.sections.push_back({"", {steps_table(series)}, false, Shown::terminal});
 }
 
 // Each bar as far as 50, 90 and 99 of 100 scenarios go.
@@ -132,44 +143,45 @@ void add_bar(BarChart& chart, std::string label, const ForecastQuantiles& q) {
                         .note = fmt::format("p99 {} ms", ms_text(q.p99_ms))});
 }
 
+ReportTable tail_table(const ForecastScenarios& scenarios) {
+  ReportTable table{columns("cause< | scenarios | share\n% | mean excess on the\ncritical path ms"), {}};
+  for (const ForecastTailCause& cause : scenarios.tail) {
+    const std::string what =
+        cause.what == "none" ? "nothing drawn is on the critical path" : std::string{part_name(cause.what)};
+    table.rows.push_back({cause.rank ? fmt::format("{} of rank {}", what, *cause.rank) : what,
+                          table_count(cause.scenarios), table_number(100 * cause.share, 1),
+                          table_number(cause.mean_excess_ms, 3)});
+  }
+  return table;
+}
+
 void add_scenarios(ReportDocument& document, const ForecastScenarios& scenarios,
                    const std::vector<ForecastClass>& classes) {
   BarChart chart{.bars = {}, .unit = "ms", .decimals = scenarios.step.p50_ms < 100 ? 2 : 1};
-  ReportTable quantiles = quantile_table("step");
-  quantiles.rows.push_back(quantile_row("longest rank", scenarios.step));
+  ReportTable table{columns("ms< | mean | p50 | p90 | p99 | largest"), {}};
+  add_quantiles(table, "longest rank", scenarios.step);
   add_bar(chart, "longest rank", scenarios.step);
-  for (std::size_t c = 0; c < std::min({scenarios.ranks.size(), classes.size(), kMostRanks}); ++c) {
-    quantiles.rows.push_back(quantile_row(classes[c].name, scenarios.ranks[c]));
-    add_bar(chart, classes[c].name, scenarios.ranks[c]);
+  for (std::size_t c = 0; c < scenarios.ranks.size() && c < classes.size(); ++c) {
+    add_quantiles(table, "  " + classes[c].name, scenarios.ranks[c]);
+    if (c < kMostRanks) add_bar(chart, classes[c].name, scenarios.ranks[c]);
   }
-  ReportSection section{
-      "Straggler scenarios",
-      {ReportText{fmt::format("{} scenarios, drawn from {} (seed {}).", table_count(scenarios.step.n),
-                              scenarios.drawn_from, scenarios.seed)},
-       ReportFigure{bar_chart(chart), ""}, std::move(quantiles)}};
-  if (!scenarios.tail.empty()) {
-    ReportTable tail{
-        {{"what makes slow scenarios slow", false}, {"scenarios"}, {"% of slow"}, {"mean excess ms"}}, {}};
-    for (const ForecastTailCause& cause : scenarios.tail) {
-      const std::string what = cause.what == "none" ? "nothing drawn is on the critical path"
-                                                    : std::string{spread_part_name(cause.what)};
-      tail.rows.push_back({cause.rank ? fmt::format("{} of rank {}", what, *cause.rank) : what,
-                           table_count(cause.scenarios), table_number(100 * cause.share, 1),
-                           ms_text(cause.mean_excess_ms)});
-    }
-    tail.caption = fmt::format("Slow: {} of {} scenarios, from {} ms on.", table_count(scenarios.n_tail),
-                               table_count(scenarios.step.n), ms_text(scenarios.tail_from_ms));
-    section.blocks.emplace_back(std::move(tail));
-  }
+  ReportSection section{fmt::format("Straggler scenarios: {} drawn from {} (seed {})",
+                                    table_count(scenarios.step.n), scenarios.drawn_from, scenarios.seed)};
+  if (is_shown(document.made_for, Shown::page))
+    section.blocks.emplace_back(ReportFigure{bar_chart(chart), ""});
+  section.blocks.emplace_back(std::move(table));
+  section.blocks.emplace_back(ReportText{
+      fmt::format("What makes the slowest {} slow ({} ms and more):", table_count(scenarios.n_tail),
+                  table_number(scenarios.tail_from_ms, 3))});
+  section.blocks.emplace_back(tail_table(scenarios));
   document.sections.push_back(std::move(section));
 }
 
 }  // namespace
 
-void add_distributions(ReportDocument& document, const Forecast& forecast) {
-  if (forecast.series && !forecast.series->steps.empty()) add_series(document, *forecast.series);
-  if (forecast.scenarios && forecast.scenarios->step.n > 0)
-    add_scenarios(document, *forecast.scenarios, forecast.classes);
+void add_distributions(ReportDocument& document, const Forecast& forecast, bool verbose) {
+  if (forecast.series) add_series(document, *forecast.series, verbose);
+  if (forecast.scenarios) add_scenarios(document, *forecast.scenarios, forecast.classes);
 }
 
 }  // namespace stepcast::detail

@@ -6,7 +6,8 @@
 
 namespace stepcast::detail {
 
-// Sections for the series and for the scenarios, where the forecast has them.
-void add_distributions(ReportDocument& document, const Forecast& forecast);
+// Sections for the series and for the scenarios, where the forecast has them. A terminal shows every step where there are at
+// most 12 or `verbose`.
+void add_distributions(ReportDocument& document, const Forecast& forecast, bool verbose = false);
 
 }  // namespace stepcast::detail

@@ -60,6 +60,8 @@ class PageWriter {
     page_.close();
   }
 
+  void operator()(const TerminalText& /*lines*/) {}
+
   void operator()(const ReportFigure& block) {
     if (block.picture.empty()) return;
     page_.open("figure").append(block.picture);
@@ -107,25 +109,26 @@ class PageWriter {
   }
 
   void section(const ReportSection& section) {
-    if (section.blocks.empty()) return;
+    const std::vector<ReportBlock> blocks = blocks_on(section, Shown::page);
+    if (blocks.empty()) return;
     if (section.folded) {
       page_.open("details").element("summary", {}, section.title);
     } else {
       page_.open("section").element("h2", {}, section.title);
     }
-    for (std::size_t i = 0; i < section.blocks.size();) {
+    for (std::size_t i = 0; i < blocks.size();) {
       std::size_t end = i;
-      while (end < section.blocks.size() && is_narrow(section.blocks[end])) ++end;
+      while (end < blocks.size() && is_narrow(blocks[end])) ++end;
       if (end - i > 1) {
         page_.open("div", {{"class", "tables"}});
         for (; i < end; ++i) {
           page_.open("div");
-          std::visit(*this, section.blocks[i]);
+          std::visit(*this, blocks[i].content);
           page_.close();
         }
         page_.close();
       } else {
-        std::visit(*this, section.blocks[i++]);
+        std::visit(*this, blocks[i++].content);
       }
     }
     page_.close();
@@ -134,7 +137,7 @@ class PageWriter {
   // Such tables stand side by side.
   static bool is_narrow(const ReportBlock& block) {
     constexpr std::size_t kColumns = 4;
-    const auto* table = std::get_if<ReportTable>(&block);
+    const auto* table = std::get_if<ReportTable>(&block.content);
     return table != nullptr && table->columns.size() <= kColumns && !table->rows.empty();
   }
 

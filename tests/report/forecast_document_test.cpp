@@ -1,4 +1,4 @@
-#include "stepcast/report/forecast_text.h"
+#include "stepcast/report/forecast_document.h"
 
 #include <cstdint>
 #include <string>
@@ -22,7 +22,7 @@ TEST(ExplainedText, IsATableForPeople) {
   gather.hidden_us = 7.5;
   gather.bytes = 8e6;
   f.explained = {{.name = "layer, forward", .gpu_us = 30, .host_us = 12, .items = {gather}}};
-  const std::string text = explained_text(f);
+  const std::string text = report_text(forecast_document(f, {.made_for = Shown::terminal, .explains = true}));
   EXPECT_THAT(text, HasSubstr("| gather"));
   EXPECT_THAT(text, HasSubstr("7.5"));
   EXPECT_THAT(text, HasSubstr("waiting for launches"));

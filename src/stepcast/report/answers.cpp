@@ -1,0 +1,27 @@
+#include "stepcast/report/answers.h"
+
+#include "stepcast/report/batch_series.h"
+#include "stepcast/report/forecast_json.h"
+#include "stepcast/report/replay_document.h"
+#include "stepcast/report/scaling_series.h"
+#include "stepcast/report/sensitivity_report.h"
+#include "stepcast/report/sweep_row.h"
+
+namespace stepcast {
+namespace {
+
+constexpr AnswerSchema kSchemas[] = {
+    {"batch_series.json", "predict --trace DIR --batch A,B,...", batch_series_schema},
+    {"forecast.json", "predict", forecast_schema},
+    {"replay.json", "replay", replay_schema},
+    {"scaling_series.json", "predict of several GPUs or batches", scaling_series_schema},
+    {"sensitivity.json", "predict --sensitivity", sensitivity_schema},
+    {"sweep_row.json", "a row of sweep", sweep_row_schema},
+    {"sweep_status.json", "sweep --status", sweep_status_schema},
+};
+
+}  // namespace
+
+std::span<const AnswerSchema> answer_schemas() { return kSchemas; }
+
+}  // namespace stepcast

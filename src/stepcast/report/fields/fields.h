@@ -1,0 +1,229 @@
+// How an answer says what it holds, once. A list of its members - key, value, meaning - gives the JSON that --json
+// prints, the reader of it, and its JSON Schema in docs/schemas/, which the typed Python (python/make_stubs.py) and
+// the columns of tables follow.
+//
+// To add an answer takes three files:
+//   1. x_answer.h: a struct of values, `std::string x_json(const X&)`, `std::string x_schema()` and
+//      `ReportDocument x_document(const X&)`, which is its text, its page and its Markdown (report/document.h);
+//   2. x_answer.cpp: the list, what instantiates it, and the document:
+//
+//        template <>
+//        inline constexpr AnswerHead kAnswer<X>{"stepcast.x/1", "stepcast x --json"};
+//
+//        template <class A>
+//        void fields(A& a, Member<A, X> x) {
+//          a("model", x.model, "name of the model");
+//          a("step_time_ms", fixed<6>(x.step_us * 1e-3), "simulated");  // not to be read back
+//          a("stages", x.stages, "of the pipeline");                    // lists of structs with lists of their own
+//        }
+//
+//        std::string x_json(const X& x) { return answer_json(x); }      // report/fields/write_fields.h
+//        std::string x_schema() { return answer_schema<X>(); }          // report/fields/schema_fields.h
+//
+//   3. a line in report/answers.cpp. `./dev docs` writes docs/schemas/x.json.
+//
+// `fields` stands in namespace stepcast::detail or in that of the type. A member is a bool, a number, a text, a unit, an
+// enumeration with to_string(), a std::optional (null), a list, a list of entries (an object), a variant of scalars, a
+// struct with fields of its own, another answer, or one of the kinds below. A value that is computed can be
+// written and described, but not read. Keys, their order and the text of numbers are part of the schema's number.
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <ranges>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "stepcast/base/json_value.h"
+
+namespace stepcast {
+
+// The first two keys of a document, and how its numbers are written.
+struct AnswerHead {
+  std::string_view schema;  // "stepcast.forecast/1"; empty: no answer of its own
+  std::string_view title;
+  enum class Numbers : std::uint8_t {
+    exact,        // the shortest text that reads back as the same double
+    nine_digits,  // more than any time is known to, few enough to read
+  } numbers = Numbers::exact;
+  bool is_row = false;  // one of many: does not begin with its schema
+};
+template <class T>
+inline constexpr AnswerHead kAnswer{};
+
+// Name of a type in the $defs of a schema; a type without one is described where it stands.
+template <class T>
+inline constexpr std::string_view kSchemaName = "";
+
+// An Archive is called with (key, member, meaning); Archive::Of<T> is T where it reads, const T otherwise.
+template <class A, class T>
+using Member = typename A::template Of<T>&;
+
+// A number with a fixed count of decimals.
+template <int Decimals>
+struct Fixed {
+  double value = 0;
+};
+template <int Decimals>
+Fixed<Decimals> fixed(double value) {
+  return {value};
+}
+template <int Decimals>
+std::optional<Fixed<Decimals>> fixed(const std::optional<double>& value) {
+  return value ? std::optional<Fixed<Decimals>>{{*value}} : std::nullopt;
+}
+
+// A key that is left out where there is no value.
+template <class T>
+struct Omittable {
+  bool is_given = false;
+  T value;
+};
+template <class T>
+Omittable<T> if_any(std::optional<T> value) {
+  return {value.has_value(), value ? std::move(*value) : T{}};
+}
+template <class T>
+Omittable<T> given_if(bool is_given, T value) {
+  return {is_given, std::move(value)};
+}
+
+// A word that is always the same.
+struct Constant {
+  std::string_view word;
+};
+
+// One of a few words that no enumeration stands for.
+struct OneOf {
+  std::string_view word{};
+  std::vector<std::string_view> words;
+};
+
+// An object whose fields are listed where it stands:
+//   a("window_ms", Object{[&](auto& w) { w("measured", x.measured_ms); }}, "of all ranks");
+template <class List>
+struct Object {
+  List list;
+};
+
+// A list of objects, each of which `list(archive, item)` lists; and an object of them by `key(item)`. To describe them it
+// is called with an item of default values, so that it must not rely on others that the answer holds (at_or_none).
+template <class Items, class List>
+struct Each {
+  const Items& items;
+  List list;
+};
+template <class Items, class List>
+Each(const Items&, List) -> Each<Items, List>;
+template <class Items, class Key, class List>
+struct EachUnder {
+  const Items& items;
+  Key key;
+  List list;
+};
+template <class Items, class Key, class List>
+EachUnder(const Items&, Key, List) -> EachUnder<Items, Key, List>;
+
+// An item, or one of default values where there is none.
+template <class T>
+const T& at_or_none(const std::vector<T>& items, std::size_t i) {
+  static const T none{};
+  return i < items.size() ? items[i] : none;
+}
+
+// A list of these is an object: what of one is the key, and what the value.
+template <class T>
+struct Entry;
+template <class Value>
+struct Entry<std::pair<std::string, Value>> {
+  static constexpr auto key = &std::pair<std::string, Value>::first;
+  static constexpr auto value = &std::pair<std::string, Value>::second;
+  static constexpr std::string_view kWhat = "values";
+};
+template <class Value>
+struct Entry<std::pair<std::string_view, Value>> {
+  static constexpr auto key = &std::pair<std::string_view, Value>::first;
+  static constexpr auto value = &std::pair<std::string_view, Value>::second;
+  static constexpr std::string_view kWhat = "values";
+};
+template <class Value>
+struct Entry<std::pair<const std::string, Value>> {
+  static constexpr auto key = &std::pair<const std::string, Value>::first;
+  static constexpr auto value = &std::pair<const std::string, Value>::second;
+  static constexpr std::string_view kWhat = "values";
+};
+
+namespace detail {
+
+template <class T>
+constexpr bool kIsOptional = false;
+template <class T>
+constexpr bool kIsOptional<std::optional<T>> = true;
+template <class T>
+constexpr bool kIsVector = false;
+template <class T>
+constexpr bool kIsVector<std::vector<T>> = true;
+template <class T>
+constexpr bool kIsVariant = false;
+template <class... T>
+constexpr bool kIsVariant<std::variant<T...>> = true;
+template <class T>
+constexpr bool kIsFixed = false;
+template <int N>
+constexpr bool kIsFixed<Fixed<N>> = true;
+template <int N>
+constexpr int decimals_of(const Fixed<N>& /*number*/) {
+  return N;
+}
+template <class T>
+constexpr bool kIsOmittable = false;
+template <class T>
+constexpr bool kIsOmittable<Omittable<T>> = true;
+
+template <class T>
+constexpr bool kIsObject = false;
+template <class List>
+constexpr bool kIsObject<Object<List>> = true;
+template <class T>
+constexpr bool kIsEach = false;
+template <class Items, class List>
+constexpr bool kIsEach<Each<Items, List>> = true;
+template <class T>
+constexpr bool kIsEachUnder = false;
+template <class Items, class Key, class List>
+constexpr bool kIsEachUnder<EachUnder<Items, Key, List>> = true;
+
+template <class T>
+concept TextField = std::convertible_to<const T&, std::string_view>;
+template <class T>
+concept UnitField = std::is_class_v<T> && !kIsOptional<T> && requires(const T& unit) {
+  { unit.value() } -> std::same_as<double>;
+};
+template <class T>
+concept ListField = std::ranges::input_range<const T> && !TextField<T>;
+template <class T>
+concept ObjectField = ListField<T> && requires { Entry<std::ranges::range_value_t<const T>>::key; };
+
+// The words of an enumeration whose values count from 0. What has no name is called like one that has, as base/names.h does.
+template <class Enum>
+  requires std::is_enum_v<Enum>
+std::vector<std::string_view> words_of() {
+  constexpr int kMost = 200;
+  std::vector<std::string_view> words{to_string(Enum{})};
+  for (int i = 1; i < kMost; ++i) {
+    const std::string_view word = to_string(static_cast<Enum>(i));
+    if (std::ranges::find(words, word) != words.end()) break;
+    words.push_back(word);
+  }
+  return words;
+}
+
+}  // namespace detail
+}  // namespace stepcast
