@@ -39,10 +39,12 @@ Plugin load_plugin() {
       return {reinterpret_cast<TrainBooster>(symbol), {}};
     return {nullptr, fmt::format("trees are left out: {} is of another version", file.string())};
   }
-  return {nullptr,
-          fmt::format("trees are left out: {} is not beside the program; install XGBoost (Debian and Ubuntu: "
-                      "libxgboost-dev) and build again",
-                      kName)};
+  return {
+      nullptr,
+      fmt::format(
+          "trees are left out: {} is not in the folder of the program; install XGBoost (Debian and Ubuntu: "
+          "libxgboost-dev) and build again",
+          kName)};
 }
 
 const Plugin& plugin() {
