@@ -50,7 +50,7 @@ std::vector<std::string> constants_of(const std::string& source) {
   return names;
 }
 
-// What a page names, as "file" and "file constant": a table row names files in backquotes, each followed by its
+// What a page names, as "file" and "file constant": an entry names files in backquotes, each followed by its
 // constants.
 std::set<std::string> named_in(const std::string& page) {
   static const std::regex quoted{R"(`([\w/]+\.(?:cpp|h)|k[A-Z]\w*)`)"};
@@ -94,7 +94,7 @@ TEST(Constants, AreAllOnThePage) {
         ++found;
         EXPECT_TRUE(named.contains(file + " " + constant))
             << "docs/constants.md does not name `" << constant << "` of `" << file
-            << "`: add a row with its value and its origin, or, where the constant moved, mend its row";
+            << "`: add an entry with its value and its origin, or, where the constant moved, mend its entry";
       }
     }
   }
