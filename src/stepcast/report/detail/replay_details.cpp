@@ -123,8 +123,10 @@ std::string idle_heading(std::string_view cause, bool first) {
 }
 
 void add_explained(ReportDocument& document, const ReplayAnalysis& a) {
-  ReportSection section{"How much of this is explained (per rank, share of the measured step)",
-                        {explained_table(a)}};
+  ReportSection section{"How much of this is explained (per rank, share of the measured step)", {}};
+  if (a.warning)
+    section.blocks.emplace_back(ReportText{*a.warning}, Shown::page);  // a terminal has it on top
+  section.blocks.emplace_back(explained_table(a));
   for (const char* meaning :
        {"waiting simulated: the thread that ends the step does nothing, because a dependency holds it.",
         "not explained: waiting in calls that no dependency accounts for. It is left out, so it shows as "
