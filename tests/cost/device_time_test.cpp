@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "stepcast/operation/shape_changes.h"
 #include "stepcast/platform/platform_file.h"
 
 namespace stepcast {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <variant>
 
-#include "stepcast/cost/shape_cost.h"
+#include "stepcast/cost/detail/shape_cost.h"
 #include "stepcast/cost/sparse_reuse.h"
 
 namespace stepcast {
@@ -84,7 +84,7 @@ AnalyticTime AnalyticModel::answer(const Operation& operation) const {
   const Work moved = sparse != nullptr ? sparse_work(operation, *sparse, figures_.l2_bytes) : work;
   const detail::PlainKernel kernel{figures_, operation.dtype, operation.direction, moved};
   const double running = std::visit(
-      [&](const auto& s) { return CostOf<decltype(s)>::closed_form_us(s, kernel); }, operation.shape);
+      [&](const auto& s) { return detail::CostOf<decltype(s)>::closed_form_us(s, kernel); }, operation.shape);
   // Products in two directions have counted the launch of the second one.
   const bool product = std::holds_alternative<GemmShape>(operation.shape) ||
                        std::holds_alternative<ConvolutionShape>(operation.shape);

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/cost/convolution_time.h"
-#include "stepcast/operation/shape_traits.h"
+#include "stepcast/operation/shape_changes.h"
 
 namespace stepcast {
 namespace {
@@ -42,13 +42,6 @@ constexpr double kAmdIrregular = 0.4;
 constexpr double kElementsPerUsOfBlock = 2500, kStatisticsPassesBackward = 3.5;
 
 }  // namespace
-
-Operation smallest_like(const Operation& operation) {
-  Operation smallest = operation;
-  smallest.shape = std::visit(
-      [](const auto& s) -> OperationShape { return TraitsOf<decltype(s)>::smallest(s); }, operation.shape);
-  return smallest;
-}
 
 double DeviceTime::floor_us(const Operation& operation, std::string_view record) {
   std::string key = fmt::format("{} {}", record, family_of(operation));

@@ -49,7 +49,4 @@ class DeviceTime {
   std::map<std::string, double, std::less<>> floors_;  // by record and family
 };
 
-// The same sort of operation on as little as it can be done on.
-[[nodiscard]] Operation smallest_like(const Operation& operation);
-
 }  // namespace stepcast

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "stepcast/cost/shape_cost.h"
+#include "stepcast/cost/detail/shape_cost.h"
 #include "stepcast/platform/device_generation.h"
 
 namespace stepcast {
@@ -89,7 +89,7 @@ std::size_t generic_terms(const Operation& operation, const AnalyticTime& analyt
   terms.fill(0);
   terms[0] = 1;
   const detail::GenericShape shape =
-      std::visit([](const auto& s) { return CostOf<decltype(s)>::generic(s); }, operation.shape);
+      std::visit([](const auto& s) { return detail::CostOf<decltype(s)>::generic(s); }, operation.shape);
   if (shape.row_length) {
     // Row kernels keep up to 1024 values in registers of a warp, and longer rows in shared memory.
     terms[1] = *shape.row_length <= 1024 ? 0.5 : -0.5;

@@ -12,7 +12,7 @@ namespace stepcast {
                                   double cache_bytes);
 
 // Of C = S D and of its gradients, dD = S' dC and the entries of dS, with nonzeros that are spread evenly over the
-// columns and rows of S: the work of operation/shape_traits.h with rows fetched as often as the cache makes it. A shape that
+// columns and rows of S: the work of operation/detail/shape_traits.h with rows fetched as often as the cache makes it. A shape that
 // states its `reuse` keeps it.
 [[nodiscard]] Work sparse_work(const Operation& operation, const SparseShape& shape, double cache_bytes);
 

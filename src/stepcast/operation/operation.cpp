@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/operation/detail/operation_names.h"
-#include "stepcast/operation/shape_traits.h"
+#include "stepcast/operation/detail/shape_traits.h"
 
 namespace stepcast {
 namespace {
@@ -46,7 +46,7 @@ std::int64_t out_extent(std::int64_t in, std::int64_t kernel, std::int64_t strid
 template <class Shape>
 std::string field_problem(const Shape& shape) {
   std::string problem;
-  for_each_field(shape, [&](const auto& field) {
+  detail::for_each_field(shape, [&](const auto& field) {
     if constexpr (!std::is_enum_v<std::decay_t<decltype(shape.*field.member)>>) {
       const auto value = static_cast<double>(shape.*field.member);
       // The negation catches what is not a number.
@@ -89,20 +89,22 @@ Work& operator+=(Work& work, const Work& more) {
 
 Work work_of(const Operation& operation) {
   const detail::AskedWork asked{operation.dtype, operation.direction};
-  return std::visit([&](const auto& s) { return TraitsOf<decltype(s)>::work(s, asked); }, operation.shape);
+  return std::visit([&](const auto& s) { return detail::TraitsOf<decltype(s)>::work(s, asked); },
+                    operation.shape);
 }
 
 std::string_view family_of(const Operation& operation) {
-  return std::visit([](const auto& s) { return TraitsOf<decltype(s)>::family(s); }, operation.shape);
+  return std::visit([](const auto& s) { return detail::TraitsOf<decltype(s)>::family(s); }, operation.shape);
 }
 
 KernelClass kernel_class_of(const Operation& operation) {
-  return std::visit([](const auto& s) { return TraitsOf<decltype(s)>::kernel_class(s); }, operation.shape);
+  return std::visit([](const auto& s) { return detail::TraitsOf<decltype(s)>::kernel_class(s); },
+                    operation.shape);
 }
 
 std::string describe(const Operation& operation) {
   const std::string shape =
-      std::visit([](const auto& s) { return TraitsOf<decltype(s)>::describe(s); }, operation.shape);
+      std::visit([](const auto& s) { return detail::TraitsOf<decltype(s)>::describe(s); }, operation.shape);
   return fmt::format("{} {} {} {}", family_of(operation), to_string(operation.dtype),
                      to_string(operation.direction), shape);
 }
@@ -111,7 +113,7 @@ std::string shape_problem(const Operation& operation) {
   return std::visit(
       [](const auto& s) {
         std::string problem = field_problem(s);
-        return problem.empty() ? TraitsOf<decltype(s)>::problem(s) : problem;
+        return problem.empty() ? detail::TraitsOf<decltype(s)>::problem(s) : problem;
       },
       operation.shape);
 }
@@ -122,7 +124,7 @@ std::size_t hash_of(const Operation& operation) {
   mix(state, static_cast<std::uint64_t>(operation.direction));
   std::visit(
       [&](const auto& shape) {
-        for_each_field(shape, [&](const auto& field) { mix(state, bits_of(shape.*field.member)); });
+        detail::for_each_field(shape, [&](const auto& field) { mix(state, bits_of(shape.*field.member)); });
       },
       operation.shape);
   return static_cast<std::size_t>(state);

@@ -14,7 +14,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/cost/device_time.h"
-#include "stepcast/operation/shape_traits.h"
+#include "stepcast/operation/shape_changes.h"
 #include "stepcast/predict/price_program.h"
 
 namespace stepcast {
@@ -43,7 +43,7 @@ TaskContext context_of(const Program& program, StackId stack) {
   return context;
 }
 
-class BatchScaling {
+class BatchScaling final : public BatchGrowth {
  public:
   BatchScaling(const RecordedProgram& recorded, std::int64_t from, std::int64_t to) : from_(from), to_(to) {
     const Program& program = recorded.program;
@@ -64,9 +64,7 @@ class BatchScaling {
   // False: nothing of it scales.
   bool scale(Operation& operation, const TaskContext& context) const {
     if (context.optimizer) return false;
-    return std::visit(
-        [&](auto& s) { return TraitsOf<decltype(s)>::grow(s, *this, operation.direction, context.backward); },
-        operation.shape);
+    return stepcast::grow(operation, *this, context.backward);
   }
   bool scale(CollectiveWork& work, const TaskContext& context) const {
     const bool activations = work.op == CollectiveOp::all_to_all || work.op == CollectiveOp::send ||
@@ -81,18 +79,20 @@ class BatchScaling {
     return true;
   }
 
-  // What the shapes ask (operation/shape_traits.h); false: it does not count samples.
-  [[nodiscard]] double ratio() const { return static_cast<double>(to_) / static_cast<double>(from_); }
-  bool grow(std::int64_t& extent) const {
+  [[nodiscard]] double ratio() const override {
+    return static_cast<double>(to_) / static_cast<double>(from_);
+  }
+  bool grow(std::int64_t& extent) const override {
     if (!is_multiple(extent)) return false;
     const std::int64_t samples = extent / from_;
     constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() / 4;
     extent = samples > kMost / to_ ? kMost : samples * to_;
     return true;
   }
-  // Not if they are as many as a weight has.
-  bool grow_elements(std::int64_t& elements) const { return !weights_.contains(elements) && grow(elements); }
-  bool grow_product(GemmShape& s, Direction direction, bool backward) const {
+  bool grow_elements(std::int64_t& elements) const override {
+    return !weights_.contains(elements) && grow(elements);
+  }
+  bool grow_product(GemmShape& s, Direction direction, bool backward) const override {
     if (s.batch > 1) return grow(s.batch);
     if (direction != Direction::forward || !backward) return grow(s.m) || grow(s.n);
     if (forward_.contains({s.m, std::minmax(s.n, s.k)})) return grow(s.m);
@@ -103,7 +103,7 @@ class BatchScaling {
     }
     return grow(s.m) || grow(s.k) || grow(s.n);
   }
-  bool grow_transfer(TransferShape& s) const {
+  bool grow_transfer(TransferShape& s) const override {
     return s.bytes >= kSmallBytes && !weights_.contains(s.bytes / 4) && grow(s.bytes);
   }
 

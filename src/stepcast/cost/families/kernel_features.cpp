@@ -1,6 +1,6 @@
 #include "stepcast/cost/families/kernel_features.h"
 
-#include "stepcast/cost/shape_cost.h"
+#include "stepcast/cost/detail/shape_cost.h"
 
 namespace stepcast {
 namespace {
@@ -133,13 +133,13 @@ std::span<const KernelFeature> kernel_features_of(KernelFeatureSet set) {
 }
 
 KernelFeatureSet kernel_feature_set_of(const Operation& operation) {
-  return std::visit([](const auto& s) { return CostOf<decltype(s)>::kFeatures; }, operation.shape);
+  return std::visit([](const auto& s) { return detail::CostOf<decltype(s)>::kFeatures; }, operation.shape);
 }
 
 void compute_kernel_features(const Operation& operation, double sm_count, double log_reference,
                              std::span<float, kMostKernelFeatures> out) {
   detail::FeatureWriter write{out};
-  std::visit([&](const auto& s) { CostOf<decltype(s)>::features(s, write, sm_count, log_reference); },
+  std::visit([&](const auto& s) { detail::CostOf<decltype(s)>::features(s, write, sm_count, log_reference); },
              operation.shape);
 }
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "stepcast/cost/shape_cost.h"
+#include "stepcast/cost/detail/shape_cost.h"
 
 namespace stepcast {
 namespace {
@@ -98,7 +98,7 @@ void add_reference_products(ReferenceTerms& terms, const ReferenceParameters& de
 ReferenceTerms reference_terms(const Operation& operation, const ReferenceParameters& device) {
   ReferenceTerms terms;
   detail::ReferenceAmounts to{terms, device, operation.direction};
-  std::visit([&](const auto& s) { CostOf<decltype(s)>::reference(s, to); }, operation.shape);
+  std::visit([&](const auto& s) { detail::CostOf<decltype(s)>::reference(s, to); }, operation.shape);
   const double size = element_size(operation.dtype).value() > 0 ? element_size(operation.dtype).value() : 1.0;
   terms.bytes_us = (to.elements * size + to.extra_bytes) / (device.bandwidth_GBps * 1e3);
   terms.flops_us = to.flops / (device.peak_TFLOPs * 1e6);

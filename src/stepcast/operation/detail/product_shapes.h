@@ -61,8 +61,7 @@ struct ShapeTraits<GemmShape> {
     s.m = s.n = s.k = 16;
     return s;
   }
-  template <class Batch>
-  static bool grow(GemmShape& s, const Batch& batch, Direction direction, bool backward) {
+  static bool grow(GemmShape& s, const BatchGrowth& batch, Direction direction, bool backward) {
     return batch.grow_product(s, direction, backward);
   }
 };
@@ -145,8 +144,7 @@ struct ShapeTraits<AttentionShape> {
     s.heads = s.key_value_heads = 1;
     return s;
   }
-  template <class Batch>
-  static bool grow(AttentionShape& s, const Batch& batch, Direction, bool) {
+  static bool grow(AttentionShape& s, const BatchGrowth& batch, Direction, bool) {
     return batch.grow(s.batch);
   }
 };
@@ -212,8 +210,7 @@ struct ShapeTraits<ConvolutionShape> {
     s.width = std::max<std::int64_t>(s.kernel_width, 1);
     return s;
   }
-  template <class Batch>
-  static bool grow(ConvolutionShape& s, const Batch& batch, Direction, bool) {
+  static bool grow(ConvolutionShape& s, const BatchGrowth& batch, Direction, bool) {
     return batch.grow(s.batch);
   }
 };
@@ -259,8 +256,7 @@ struct ShapeTraits<SparseShape> {
     s.nonzeros = 16;
     return s;
   }
-  template <class Batch>
-  static bool grow(SparseShape& s, const Batch& batch, Direction, bool) {
+  static bool grow(SparseShape& s, const BatchGrowth& batch, Direction, bool) {
     if (!batch.grow(s.rows)) return false;
     s.nonzeros *= batch.ratio();
     return true;

@@ -63,8 +63,7 @@ struct ShapeTraits<NormShape> {
     s.cols = 32;
     return s;
   }
-  template <class Batch>
-  static bool grow(NormShape& s, const Batch& batch, Direction, bool) {
+  static bool grow(NormShape& s, const BatchGrowth& batch, Direction, bool) {
     return s.kind == NormKind::batch_norm ? batch.grow(s.cols) : batch.grow(s.rows);
   }
 };
@@ -100,10 +99,7 @@ struct ShapeTraits<SoftmaxShape> {
     s.cols = 32;
     return s;
   }
-  template <class Batch>
-  static bool grow(SoftmaxShape& s, const Batch& batch, Direction, bool) {
-    return batch.grow(s.rows);
-  }
+  static bool grow(SoftmaxShape& s, const BatchGrowth& batch, Direction, bool) { return batch.grow(s.rows); }
 };
 
 template <>
@@ -138,8 +134,7 @@ struct ShapeTraits<CrossEntropyShape> {
     s.classes = 32;
     return s;
   }
-  template <class Batch>
-  static bool grow(CrossEntropyShape& s, const Batch& batch, Direction, bool) {
+  static bool grow(CrossEntropyShape& s, const BatchGrowth& batch, Direction, bool) {
     return batch.grow(s.rows);
   }
 };
@@ -167,8 +162,7 @@ struct ShapeTraits<ReductionShape> {
     s.cols = 16;
     return s;
   }
-  template <class Batch>
-  static bool grow(ReductionShape& s, const Batch& batch, Direction, bool backward) {
+  static bool grow(ReductionShape& s, const BatchGrowth& batch, Direction, bool backward) {
     if (backward && batch.grow(s.cols)) return true;
     return batch.grow(s.rows) || batch.grow(s.cols);
   }

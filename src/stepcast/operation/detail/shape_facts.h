@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "stepcast/operation/operation.h"
+#include "stepcast/operation/shape_changes.h"
 
 namespace stepcast {
 

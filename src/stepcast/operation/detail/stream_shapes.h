@@ -73,8 +73,7 @@ struct ShapeTraits<ElementwiseShape> {
     s.inner = 16;
     return s;
   }
-  template <class Batch>
-  static bool grow(ElementwiseShape& s, const Batch& batch, Direction, bool) {
+  static bool grow(ElementwiseShape& s, const BatchGrowth& batch, Direction, bool) {
     return batch.grow_elements(s.elements);
   }
 };
@@ -109,8 +108,7 @@ struct ShapeTraits<MovementShape> {
     s.inner = s.inner > 0 ? 16 : 0;
     return s;
   }
-  template <class Batch>
-  static bool grow(MovementShape& s, const Batch& batch, Direction, bool) {
+  static bool grow(MovementShape& s, const BatchGrowth& batch, Direction, bool) {
     return batch.grow_elements(s.elements);
   }
 };
@@ -176,10 +174,7 @@ struct ShapeTraits<LookupShape> {
     s.rows = std::min<std::int64_t>(s.rows, 16);
     return s;
   }
-  template <class Batch>
-  static bool grow(LookupShape& s, const Batch& batch, Direction, bool) {
-    return batch.grow(s.bags);
-  }
+  static bool grow(LookupShape& s, const BatchGrowth& batch, Direction, bool) { return batch.grow(s.bags); }
 };
 
 template <>
@@ -223,10 +218,7 @@ struct ShapeTraits<OptimizerShape> {
     s.tensors = 1;
     return s;
   }
-  template <class Batch>
-  static bool grow(OptimizerShape&, const Batch&, Direction, bool) {
-    return false;
-  }
+  static bool grow(OptimizerShape&, const BatchGrowth&, Direction, bool) { return false; }
 };
 
 template <>
@@ -250,8 +242,7 @@ struct ShapeTraits<TransferShape> {
     s.bytes = 4;
     return s;
   }
-  template <class Batch>
-  static bool grow(TransferShape& s, const Batch& batch, Direction, bool) {
+  static bool grow(TransferShape& s, const BatchGrowth& batch, Direction, bool) {
     return batch.grow_transfer(s);
   }
 };
@@ -279,8 +270,7 @@ struct ShapeTraits<AmountShape> {
     s.bytes_read = s.bytes_written = 64;
     return s;
   }
-  template <class Batch>
-  static bool grow(AmountShape& s, const Batch& batch, Direction, bool) {
+  static bool grow(AmountShape& s, const BatchGrowth& batch, Direction, bool) {
     const double ratio = batch.ratio();
     s.flops *= ratio;
     s.bytes_read *= ratio;

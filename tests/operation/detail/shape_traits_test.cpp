@@ -1,4 +1,4 @@
-#include "stepcast/operation/shape_traits.h"
+#include "stepcast/operation/detail/shape_traits.h"
 
 #include <string>
 #include <tuple>
@@ -26,7 +26,7 @@ Value another(Value value) {
 template <class Shape>
 void expect_every_field_tells_apart() {
   const Shape shape{};
-  for_each_field(shape, [&](const auto& field) {
+  detail::for_each_field(shape, [&](const auto& field) {
     Shape changed = shape;
     changed.*field.member = another(shape.*field.member);
     const Operation before{shape, DType::fp16}, after{changed, DType::fp16};

@@ -5,7 +5,7 @@
 //   kFeatures, features the numbers that fitted models see (families/kernel_features.h)
 //   generic             what models for devices that were not measured see (generic_kernel.h)
 //
-// A shape without one of them does not compile. operation/shape_traits.h has what no device changes.
+// A shape without one of them does not compile. operation/detail/shape_traits.h has what no device changes.
 #pragma once
 
 #include <type_traits>
@@ -14,10 +14,10 @@
 #include "stepcast/cost/detail/row_costs.h"
 #include "stepcast/cost/detail/stream_costs.h"
 
-namespace stepcast {
+namespace stepcast::detail {
 
 // Of a shape at hand.
 template <class Shape>
-using CostOf = detail::ShapeCost<std::remove_cvref_t<Shape>>;
+using CostOf = ShapeCost<std::remove_cvref_t<Shape>>;
 
-}  // namespace stepcast
+}  // namespace stepcast::detail

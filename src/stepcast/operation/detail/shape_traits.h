@@ -7,7 +7,7 @@
 //   smallest            the least work that the same kernel is launched for: one block
 //   grow                a shape of more samples; `batch` knows which extents count samples. False: nothing of it grows
 //
-// A shape without one of them does not compile. cost/shape_cost.h has what depends on the device.
+// A shape without one of them does not compile. cost/detail/shape_cost.h has what depends on the device.
 #pragma once
 
 #include <tuple>
@@ -18,9 +18,7 @@
 #include "stepcast/operation/detail/stream_shapes.h"
 #include "stepcast/operation/operation.h"
 
-namespace stepcast {
-
-using detail::ShapeTraits;
+namespace stepcast::detail {
 
 // The traits of a shape at hand.
 template <class Shape>
@@ -32,4 +30,4 @@ constexpr void for_each_field(const Shape& /*shape*/, const Use& use) {
   std::apply([&](const auto&... field) { (use(field), ...); }, ShapeTraits<Shape>::fields());
 }
 
-}  // namespace stepcast
+}  // namespace stepcast::detail
