@@ -12,6 +12,7 @@
 
 #include "stepcast/base/csv_rows.h"
 #include "stepcast/base/statistics.h"
+#include "stepcast/base/text.h"
 #include "stepcast/describe/dlrm_presets.h"
 #include "stepcast/plan/row_balanced_sharding.h"
 #include "stepcast/plan/sharding_search.h"
@@ -21,13 +22,6 @@
 
 namespace stepcast {
 namespace {
-
-std::string lower(std::string_view text) {
-  std::string out{text};
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
-}
 
 bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;

@@ -15,6 +15,7 @@
 #include "stepcast/base/output_file.h"
 #include "stepcast/base/parallel.h"
 #include "stepcast/base/text.h"
+#include "stepcast/base/units.h"
 #include "stepcast/describe/ignored_settings.h"
 #include "stepcast/describe/layout_choice.h"
 #include "stepcast/platform/platform_choice.h"
@@ -33,7 +34,6 @@ using detail::output_at;
 
 namespace {
 
-constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
 constexpr std::int64_t kUsualTensorParallel = 8;  // even where a rack of 72 GPUs is one node
 
 std::string filling(const MemoryForecast& memory) {

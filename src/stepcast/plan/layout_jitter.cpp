@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "stepcast/base/statistics.h"
 #include "stepcast/base/stop.h"
 
 namespace stepcast {
@@ -55,11 +56,6 @@ double slowest_of(double n, double sigma, Random& random) {
   return std::exp(sigma * exceeded_with(std::max(tail, 1e-300)));
 }
 
-double quantile(const std::vector<double>& sorted, double share) {
-  const auto rank = static_cast<std::size_t>(std::ceil(share * static_cast<double>(sorted.size())));
-  return sorted[std::min(sorted.size() - 1, rank - std::min<std::size_t>(rank, 1))];
-}
-
 class Shaker {
  public:
   Shaker(StepModel& steps, const Jitter& jitter, const JitterOptions& options)
@@ -97,8 +93,8 @@ class Shaker {
     JitteredLayout result;
     for (const double ms : all) result.mean_ms += ms / static_cast<double>(all.size());
     std::sort(all.begin(), all.end());
-    result.p50_ms = quantile(all, 0.5);
-    result.p90_ms = quantile(all, 0.9);
+    result.p50_ms = nearest_rank_quantile(all, 0.5);
+    result.p90_ms = nearest_rank_quantile(all, 0.9);
     result.slowdown = result.mean_ms / plain_ms;
     return result;
   }

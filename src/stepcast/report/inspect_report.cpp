@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/one_line.h"
+#include "stepcast/base/units.h"
 #include "stepcast/report/text_table.h"
 
 namespace stepcast {
@@ -51,7 +52,6 @@ std::string counts_of(const RecordedRank& rank, const RankSummary& s) {
 }
 
 std::string memory_text(const AllocatorPeak& peak) {
-  constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
   return fmt::format("at most {} GiB allocated, {} GiB reserved by the caching allocator",
                      table_number(static_cast<double>(peak.allocated_bytes) / kGiB, 2),
                      table_number(static_cast<double>(peak.reserved_bytes) / kGiB, 2));
