@@ -340,46 +340,31 @@ Result<TestScore> shipped(const MeasuredCollectives& data, std::vector<Skipped>&
   return test;
 }
 
-}  // namespace
+TestScore refit_test(std::string_view name) {
+  TestScore test;
+  test.test = name;
+  test.protocol = "refit";
+  test.unit = "us";
+  return test;
+}
 
-Result<SuiteResult> validate_collectives(const std::filesystem::path& data, const SuiteOptions& options) {
-  if (!options.protocol.empty() && options.protocol != "refit" && options.protocol != "shipped") {
-    return Error{"the protocol of the suite collectives"}
-        .found(options.protocol)
-        .expected("refit or shipped");
-  }
-  SuiteResult result;
-  result.suite = "collectives";
-  STEPCAST_ASSIGN(MeasuredCollectives all, read_all(data, result.skipped));
-  for (const UnusedRows& u : all.unused) result.skipped.push_back({u.what, u.why, u.n});
-  if (options.protocol == "shipped") {
-    STEPCAST_ASSIGN(TestScore test, shipped(all, result.skipped));
-    result.tests.push_back(std::move(test));
-    return result;
-  }
-
-  const auto new_test = [](std::string_view name) {
-    TestScore test;
-    test.test = name;
-    test.protocol = "refit";
-    test.unit = "us";
-    return test;
-  };
-
+// Sizes that were held out of every curve: ours, the published form, and ours where sizes are dense.
+Result<std::vector<TestScore>> score_sizes(const MeasuredCollectives& all, unsigned threads,
+                                           std::vector<Skipped>& skipped) {
   std::vector<const CollectiveMeasurements*> curves;
   for (const CollectiveMeasurements& m : all.curves) {
     if (octaves_of(m).size() < kMinOctaves) {
-      result.skipped.push_back(
+      skipped.push_back(
           {m.name(), "sizes in fewer than three octaves: nothing is left to fit", m.samples.size()});
     } else {
       curves.push_back(&m);
     }
   }
-  TestScore sizes = new_test("held_out_sizes"), form = new_test("published_form"),
-            dense = new_test("dense_smooth");
+  TestScore sizes = refit_test("held_out_sizes"), form = refit_test("published_form"),
+            dense = refit_test("dense_smooth");
   sizes.sets.resize(curves.size());
   form.sets.resize(curves.size());
-  STEPCAST_TRY(parallel_for(curves.size(), options.threads, [&](std::size_t i) -> Status {
+  STEPCAST_TRY(parallel_for(curves.size(), threads, [&](std::size_t i) -> Status {
     STEPCAST_ASSIGN(CurveScores scores, held_out_sizes(*curves[i]));
     sizes.sets[i] = std::move(scores.ours);
     form.sets[i] = std::move(scores.form);
@@ -390,9 +375,13 @@ Result<SuiteResult> validate_collectives(const std::filesystem::path& data, cons
     for (const CollectiveSample& s : curves[i]->samples) distinct.insert(s.message_bytes);
     if (distinct.size() >= kDenseSizes && is_smooth(*curves[i])) dense.sets.push_back(sizes.sets[i]);
   }
+  return std::vector<TestScore>{std::move(sizes), std::move(form), std::move(dense)};
+}
 
-  TestScore ranks = new_test("unseen_ranks"), ranks_other = new_test("unseen_ranks_other"),
-            nodes = new_test("unseen_nodes"), nodes_many = new_test("unseen_nodes_many_gpus");
+// Eight ranks of a node from two and four, and the largest number of nodes from smaller ones.
+Result<std::vector<TestScore>> score_groups(const MeasuredCollectives& all) {
+  TestScore ranks = refit_test("unseen_ranks"), ranks_other = refit_test("unseen_ranks_other"),
+            nodes = refit_test("unseen_nodes"), nodes_many = refit_test("unseen_nodes_many_gpus");
   for (const CollectiveMeasurements& m : all.curves) {
     const auto find = [&](auto accept) {
       std::vector<const CollectiveMeasurements*> found;
@@ -419,23 +408,50 @@ Result<SuiteResult> validate_collectives(const std::filesystem::path& data, cons
       (m.gpus_per_node > 1 ? nodes_many : nodes).sets.push_back(std::move(sets[0]));
     }
   }
-  STEPCAST_ASSIGN(TestScore drawn, synthetic(options.threads));
-  for (TestScore* test : {&sizes, &form, &dense, &ranks, &ranks_other, &nodes, &nodes_many}) {
-    if (test->sets.empty() && test != &sizes) continue;
-    test->finish();
-    result.tests.push_back(std::move(*test));
+  return std::vector<TestScore>{std::move(ranks), std::move(ranks_other), std::move(nodes),
+                                std::move(nodes_many)};
+}
+
+}  // namespace
+
+Result<SuiteResult> validate_collectives(const std::filesystem::path& data, const SuiteOptions& options) {
+  if (!options.protocol.empty() && options.protocol != "refit" && options.protocol != "shipped") {
+    return Error{"the protocol of the suite collectives"}
+        .found(options.protocol)
+        .expected("refit or shipped");
   }
-  result.tests.push_back(std::move(drawn));
+  SuiteResult result;
+  result.suite = "collectives";
+  const auto add = [&](std::vector<TestScore> tests) {
+    std::move(tests.begin(), tests.end(), std::back_inserter(result.tests));
+  };
+  STEPCAST_ASSIGN(MeasuredCollectives all, read_all(data, result.skipped));
+  for (const UnusedRows& u : all.unused) result.skipped.push_back({u.what, u.why, u.n});
+  if (options.protocol == "shipped") {
+    STEPCAST_ASSIGN(TestScore test, shipped(all, result.skipped));
+    result.tests.push_back(std::move(test));
+    return result;
+  }
+  STEPCAST_ASSIGN(std::vector<TestScore> tests, score_sizes(all, options.threads, result.skipped));
+  STEPCAST_ASSIGN(std::vector<TestScore> groups, score_groups(all));
+  STEPCAST_ASSIGN(TestScore drawn, synthetic(options.threads));
+  std::move(groups.begin(), groups.end(), std::back_inserter(tests));
+  for (std::size_t i = tests.size(); i-- > 1;) {
+    if (tests[i].sets.empty()) tests.erase(tests.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  for (TestScore& test : tests) test.finish();
+  tests.push_back(std::move(drawn));
+  add(std::move(tests));
   add_later_measurements(data, all, result.skipped);
   STEPCAST_ASSIGN(std::vector<TestScore> unseen, unseen_systems(all, options.threads, result.skipped));
-  std::move(unseen.begin(), unseen.end(), std::back_inserter(result.tests));
+  add(std::move(unseen));
   std::error_code ignored;
   const std::filesystem::path kernels = data / ".." / "modern" / "kernels";
   if (std::filesystem::is_directory(data, ignored) && std::filesystem::is_directory(kernels, ignored)) {
     STEPCAST_ASSIGN(const ExpertMeasurements experts, read_expert_measurements_in(kernels));
     STEPCAST_ASSIGN(std::vector<TestScore> exchanges,
                     score_expert_exchanges(experts.exchanges, options, result.skipped));
-    std::move(exchanges.begin(), exchanges.end(), std::back_inserter(result.tests));
+    add(std::move(exchanges));
   }
   return result;
 }

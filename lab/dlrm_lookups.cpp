@@ -147,6 +147,62 @@ TestScore test_of(std::string name, std::string_view protocol) {
   return test;
 }
 
+// Forecasts with `fitted`, or with shipped constants alone (null).
+std::vector<ScoredRow> rows_of(const std::vector<const MeasuredLookup*>& lookups, Predictor& predictor,
+                               const Fitted* fitted, std::vector<Skipped>& skipped) {
+  std::vector<ScoredRow> rows;
+  for (const MeasuredLookup* m : lookups) {
+    const Result<Estimate> e = predictor.predict(*m, fitted != nullptr ? *fitted : Fitted{});
+    if (!e) {
+      skipped.push_back({row_name(*m), e.error().message(), 1});
+      continue;
+    }
+    rows.push_back({row_name(*m), m->time_us, e->time.value(), e->p10.value(), e->p90.value()});
+    if (fitted == nullptr) continue;
+    rows.back().shares = fmt::format("memory_share {:.3f} exponent {:.2f} scale {:.3f}",
+                                     fitted->constants.memory_share, fitted->exponent, fitted->scale);
+  }
+  return rows;
+}
+
+std::vector<ScoredRow> published_rows(const std::vector<const MeasuredLookup*>& lookups,
+                                      Predictor& predictor) {
+  std::vector<ScoredRow> rows;
+  for (const MeasuredLookup* m : lookups) {
+    if (const Result<double> us = predictor.published(*m)) rows.push_back({row_name(*m), m->time_us, *us});
+  }
+  return rows;
+}
+
+// Ranks of one job: what one takes over what another takes, with shipped constants alone.
+TestScore score_rank_ratios(const std::vector<MeasuredLookup>& lookups, Predictor& predictor) {
+  std::map<std::string, std::array<std::array<double, 2>, 2>> sums;  // [set][direction][measured, predicted]
+  for (const MeasuredLookup& m : lookups) {
+    const Result<Estimate> e = predictor.predict(m, Fitted{});
+    if (!e) continue;
+    sums[m.set][m.backward ? 1 : 0][0] += m.time_us;
+    sums[m.set][m.backward ? 1 : 0][1] += e->time.value();
+  }
+  TestScore ratios = test_of("lookup_rank_ratio", "shipped");
+  ratios.unit = "ratio";
+  SetScore score;
+  score.set = "ranks of one job";
+  const auto stem = [](const std::string& set) { return set.substr(0, set.find("_rank")); };
+  for (auto a = sums.begin(); a != sums.end(); ++a) {
+    for (auto b = std::next(a); b != sums.end(); ++b) {
+      if (a->first.find("_rank") == std::string::npos || stem(a->first) != stem(b->first)) continue;
+      for (const std::size_t d : {0U, 1U}) {
+        if (!(a->second[d][0] > 0) || !(b->second[d][0] > 0)) continue;
+        score.rows.push_back({fmt::format("{} / {} {}", b->first, a->first, d == 0 ? "forward" : "backward"),
+                              b->second[d][0] / a->second[d][0], b->second[d][1] / a->second[d][1]});
+      }
+    }
+  }
+  if (!score.rows.empty()) ratios.sets.push_back(std::move(score));
+  ratios.finish();
+  return ratios;
+}
+
 }  // namespace
 
 bool looks_like_lookups(std::string_view text) {
@@ -216,34 +272,24 @@ void score_lookups(const std::vector<MeasuredLookup>& lookups, const SuiteOption
         if (m.set != set && m.backward == backward && m.time_us > kLongUs) others.push_back(&m);
       }
       const Result<Fitted> fitted = predictor.fit(others);
-      for (TestScore* test : {&fitted_test, &shipped, &published}) {
-        for (const bool above : {true, false}) {
+      for (const bool above : {true, false}) {
+        std::vector<const MeasuredLookup*> rows;
+        for (const MeasuredLookup& m : lookups) {
+          if (m.set == set && m.backward == backward && (m.time_us > kLongUs) == above) rows.push_back(&m);
+        }
+        const auto add = [&](TestScore& test, std::vector<ScoredRow> scored, std::size_t n_fit) {
+          if (scored.empty()) return;
           SetScore score;
           score.set = fmt::format("{} {} 1 ms", set, above ? "above" : "up to");
           score.group = above ? "above 1 ms" : "up to 1 ms";
-          score.n_fit = test == &fitted_test && fitted ? others.size() : 0;
-          for (const MeasuredLookup& m : lookups) {
-            if (m.set != set || m.backward != backward || (m.time_us > kLongUs) != above) continue;
-            if (test == &published) {
-              const Result<double> us = predictor.published(m);
-              if (us) score.rows.push_back({row_name(m), m.time_us, *us});
-              continue;
-            }
-            const Result<Estimate> e =
-                predictor.predict(m, test == &fitted_test && fitted ? *fitted : Fitted{});
-            if (!e) {
-              result.skipped.push_back({row_name(m), e.error().message(), 1});
-              continue;
-            }
-            score.rows.push_back({row_name(m), m.time_us, e->time.value(), e->p10.value(), e->p90.value()});
-            if (test == &fitted_test && fitted) {
-              score.rows.back().shares =
-                  fmt::format("memory_share {:.3f} exponent {:.2f} scale {:.3f}",
-                              fitted->constants.memory_share, fitted->exponent, fitted->scale);
-            }
-          }
-          if (!score.rows.empty()) test->sets.push_back(std::move(score));
-        }
+          score.n_fit = n_fit;
+          score.rows = std::move(scored);
+          test.sets.push_back(std::move(score));
+        };
+        add(fitted_test, rows_of(rows, predictor, fitted ? &*fitted : nullptr, result.skipped),
+            fitted ? others.size() : 0);
+        add(shipped, rows_of(rows, predictor, nullptr, result.skipped), 0);
+        add(published, published_rows(rows, predictor), 0);
       }
     }
     for (TestScore* test : {&fitted_test, &shipped, &published}) {
@@ -251,33 +297,8 @@ void score_lookups(const std::vector<MeasuredLookup>& lookups, const SuiteOption
       if (!test->sets.empty()) result.tests.push_back(std::move(*test));
     }
   }
-  // Ranks of one job: what one takes over what another takes, with shipped constants alone.
-  std::map<std::string, std::array<std::array<double, 2>, 2>> sums;  // [set][direction][measured, predicted]
-  for (const MeasuredLookup& m : lookups) {
-    const Result<Estimate> e = predictor.predict(m, Fitted{});
-    if (!e) continue;
-    sums[m.set][m.backward ? 1 : 0][0] += m.time_us;
-    sums[m.set][m.backward ? 1 : 0][1] += e->time.value();
-  }
-  TestScore ratios = test_of("lookup_rank_ratio", "shipped");
-  ratios.unit = "ratio";
-  SetScore score;
-  score.set = "ranks of one job";
-  const auto stem = [](const std::string& set) { return set.substr(0, set.find("_rank")); };
-  for (auto a = sums.begin(); a != sums.end(); ++a) {
-    for (auto b = std::next(a); b != sums.end(); ++b) {
-      if (a->first.find("_rank") == std::string::npos || stem(a->first) != stem(b->first)) continue;
-      for (const std::size_t d : {0U, 1U}) {
-        if (!(a->second[d][0] > 0) || !(b->second[d][0] > 0)) continue;
-        score.rows.push_back({fmt::format("{} / {} {}", b->first, a->first, d == 0 ? "forward" : "backward"),
-                              b->second[d][0] / a->second[d][0], b->second[d][1] / a->second[d][1]});
-      }
-    }
-  }
-  if (score.rows.empty()) return;
-  ratios.sets.push_back(std::move(score));
-  ratios.finish();
-  result.tests.push_back(std::move(ratios));
+  TestScore ratios = score_rank_ratios(lookups, predictor);
+  if (!ratios.sets.empty()) result.tests.push_back(std::move(ratios));
 }
 
 }  // namespace stepcast

@@ -174,6 +174,43 @@ DenseTimes dense_times(const ReferenceJob& job, double samples, const ReferenceM
   return t;
 }
 
+// Lookups of a shard: all of its table, or those that go to its part of the rows.
+struct Queue {
+  std::vector<std::uint32_t> part;
+  std::vector<std::uint32_t> part_ends;
+  const std::uint32_t* rows = nullptr;
+  const std::uint32_t* ends = nullptr;
+  std::uint32_t first_number = 0;
+  float row_bytes = 0;
+};
+
+// `numbers`: rows of all tables, which shards number one behind the other.
+std::vector<Queue> queues_of(std::span<const SampledTable> batch, std::span<const ReferenceShard> shards,
+                             std::size_t bags, std::uint32_t& numbers) {
+  std::vector<Queue> queues(shards.size());
+  for (std::size_t s = 0; s < shards.size(); ++s) {
+    const SampledTable& sampled = batch[shards[s].table];
+    Queue& q = queues[s];
+    q.first_number = numbers;
+    numbers += sampled.distinct_rows;
+    q.row_bytes =
+        static_cast<float>(std::ceil(shards[s].columns * kNumberBytes / kSectorBytes) * kSectorBytes);
+    q.rows = sampled.rows.data();
+    q.ends = sampled.bag_ends.data();
+    if (shards[s].row_parts <= 1) continue;
+    std::uint32_t at = 0;
+    for (std::size_t b = 0; b < bags; ++b) {
+      for (; at < sampled.bag_ends[b]; ++at) {
+        if (sampled.rows[at] % shards[s].row_parts == shards[s].row_part) q.part.push_back(sampled.rows[at]);
+      }
+      q.part_ends.push_back(static_cast<std::uint32_t>(q.part.size()));
+    }
+    q.rows = q.part.data();
+    q.ends = q.part_ends.data();
+  }
+  return queues;
+}
+
 }  // namespace
 
 SampledTable sample_table(const ReferenceTable& table, std::size_t bags, std::uint64_t seed) {
@@ -206,37 +243,8 @@ std::vector<std::uint32_t> lookups_by_row(const SampledTable& sampled) {
 RankLookups look_up(std::span<const SampledTable> batch, std::span<const ReferenceShard> shards,
                     std::size_t bags, const ReferenceMachine& machine) {
   RankLookups rank;
-  // Lookups of a shard: all of its table, or those that go to its part of the rows.
-  struct Queue {
-    std::vector<std::uint32_t> part;
-    std::vector<std::uint32_t> part_ends;
-    const std::uint32_t* rows = nullptr;
-    const std::uint32_t* ends = nullptr;
-    std::uint32_t first_number = 0;
-    float row_bytes = 0;
-  };
-  std::vector<Queue> queues(shards.size());
   std::uint32_t numbers = 0;
-  for (std::size_t s = 0; s < shards.size(); ++s) {
-    const SampledTable& sampled = batch[shards[s].table];
-    Queue& q = queues[s];
-    q.first_number = numbers;
-    numbers += sampled.distinct_rows;
-    q.row_bytes =
-        static_cast<float>(std::ceil(shards[s].columns * kNumberBytes / kSectorBytes) * kSectorBytes);
-    q.rows = sampled.rows.data();
-    q.ends = sampled.bag_ends.data();
-    if (shards[s].row_parts <= 1) continue;
-    std::uint32_t at = 0;
-    for (std::size_t b = 0; b < bags; ++b) {
-      for (; at < sampled.bag_ends[b]; ++at) {
-        if (sampled.rows[at] % shards[s].row_parts == shards[s].row_part) q.part.push_back(sampled.rows[at]);
-      }
-      q.part_ends.push_back(static_cast<std::uint32_t>(q.part.size()));
-    }
-    q.rows = q.part.data();
-    q.ends = q.part_ends.data();
-  }
+  const std::vector<Queue> queues = queues_of(batch, shards, bags, numbers);
   LruCache cache{numbers, machine.cached_share * machine.cache_bytes};
   std::vector<std::uint32_t> times(numbers, 0);
   std::vector<double> missed(shards.size(), 0), distinct(shards.size(), 0), lookups(shards.size(), 0);
