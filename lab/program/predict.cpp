@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "stepcast/report/forecast_json.h"
 #include "stepcast/report/forecast_document.h"
+#include "stepcast/report/forecast_json.h"
 
 #include "described_step.h"
 #include "lab/program/lab_verbs.h"
