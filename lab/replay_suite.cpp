@@ -282,7 +282,7 @@ Result<SuiteResult> validate_replay(const fs::path& data, const SuiteOptions& op
       result.skipped.push_back({relative_name(folder, data), message_without_file(listing.error())});
       continue;
     }
-    for (const fs::path& file : listing->timelines) {
+    for (const fs::path& file : listing->of(SourceKindId::pipeline)) {
       const Status scored = add_pipeline(scores, file, data);
       if (scored.ok()) {
         ++sets_found;
