@@ -4,6 +4,9 @@
 #   stepcast_precompile(TARGET HEADER...)   reads these headers once for the whole target; sources still include what
 #                                           they use, and compile with -DSTEPCAST_PCH=OFF
 #   stepcast_precompile_as(TARGET OTHER)    the same ones as OTHER, where both are compiled with the same flags
+#   stepcast_unity(TARGET)   compiles up to STEPCAST_UNITY sources of a folder as one: no two of them may define a name alike
+#                            in their anonymous namespaces
+#   stepcast_optimise_less(TARGET)   -O1 where -O2 was asked for: code that no benchmark passes through
 
 add_library(stepcast_build_flags INTERFACE)
 
@@ -11,6 +14,9 @@ set(stepcast_warnings
     -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor -Wold-style-cast
     -Wcast-align -Wcast-qual -Woverloaded-virtual -Wunused -Wformat=2 -Wimplicit-fallthrough
     -Wextra-semi -Wundef -Wmissing-declarations)
+if(STEPCAST_UNITY)  # the names of one source are in sight of the next
+  list(REMOVE_ITEM stepcast_warnings -Wshadow)
+endif()
 # Structs are filled by naming members; those not named have their defaults.
 list(APPEND stepcast_warnings -Wno-missing-field-initializers)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
@@ -84,5 +90,43 @@ endfunction()
 function(stepcast_precompile_as target other)
   if(STEPCAST_PCH)
     target_precompile_headers(${target} REUSE_FROM ${other})
+  endif()
+endfunction()
+
+# What takes the compiler's time is what every source has anew: templates to instantiate, inline functions to optimise. A
+# source with options of its own is compiled alone, as every source is with -DSTEPCAST_UNITY=0; a new one moves the groups
+# of its folder only.
+function(stepcast_unity target)
+  if(NOT STEPCAST_UNITY)
+    return()
+  endif()
+  get_target_property(sources ${target} SOURCES)
+  list(FILTER sources INCLUDE REGEX "\\.cpp$")
+  set(folders "")
+  foreach(source IN LISTS sources)
+    get_filename_component(path "${source}" ABSOLUTE BASE_DIR "${CMAKE_CURRENT_SOURCE_DIR}")
+    file(RELATIVE_PATH path "${CMAKE_CURRENT_SOURCE_DIR}" "${path}")
+    get_filename_component(folder "${path}" DIRECTORY)
+    string(MAKE_C_IDENTIFIER "in_${folder}" folder)
+    list(APPEND folders "${folder}")
+    list(APPEND sources_of_${folder} "${source}")
+  endforeach()
+  list(REMOVE_DUPLICATES folders)
+  foreach(folder IN LISTS folders)
+    list(LENGTH sources_of_${folder} n)
+    math(EXPR groups "(${n} + ${STEPCAST_UNITY} - 1) / ${STEPCAST_UNITY}")
+    set(at 0)
+    foreach(source IN LISTS sources_of_${folder})
+      math(EXPR group "${at} * ${groups} / ${n}")
+      set_source_files_properties("${source}" PROPERTIES UNITY_GROUP "${folder}_${group}")
+      math(EXPR at "${at} + 1")
+    endforeach()
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+endfunction()
+
+function(stepcast_optimise_less target)
+  if(CMAKE_CXX_FLAGS_RELEASE MATCHES "-O[23]")
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
   endif()
 endfunction()

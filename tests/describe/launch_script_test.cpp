@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "stepcast/base/file.h"
-#include "stepcast/describe/detail/shell_script.h"
+#include "stepcast/describe/detail/shell/script.h"
 #include "stepcast/describe/job.h"
 
 #include "tests/support/paths.h"

@@ -9,7 +9,7 @@
 
 #include "stepcast/base/nearest_word.h"
 #include "stepcast/describe/detail/megatron_flags.h"
-#include "stepcast/describe/detail/shell_script.h"
+#include "stepcast/describe/detail/shell/script.h"
 
 namespace stepcast {
 namespace {

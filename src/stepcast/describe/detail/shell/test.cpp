@@ -1,4 +1,4 @@
-#include "stepcast/describe/detail/shell_test.h"
+#include "stepcast/describe/detail/shell/test.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,4 +1,4 @@
-#include "stepcast/describe/detail/shell_script.h"
+#include "stepcast/describe/detail/shell/script.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -7,10 +7,10 @@
 
 #include <fmt/format.h>
 
-#include "stepcast/describe/detail/shell_arithmetic.h"
-#include "stepcast/describe/detail/shell_characters.h"
-#include "stepcast/describe/detail/shell_flow.h"
-#include "stepcast/describe/detail/shell_test.h"
+#include "stepcast/describe/detail/shell/arithmetic.h"
+#include "stepcast/describe/detail/shell/characters.h"
+#include "stepcast/describe/detail/shell/flow.h"
+#include "stepcast/describe/detail/shell/test.h"
 
 namespace stepcast::detail {
 namespace {

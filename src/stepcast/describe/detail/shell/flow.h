@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "stepcast/base/result.h"
-#include "stepcast/describe/detail/shell_arithmetic.h"
-#include "stepcast/describe/detail/shell_test.h"
+#include "stepcast/describe/detail/shell/arithmetic.h"
+#include "stepcast/describe/detail/shell/test.h"
 
 namespace stepcast::detail {
 

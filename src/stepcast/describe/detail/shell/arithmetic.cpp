@@ -1,16 +1,16 @@
-#include "stepcast/describe/detail/shell_arithmetic.h"
+#include "stepcast/describe/detail/shell/arithmetic.h"
 
 #include <algorithm>
 #include <charconv>
 #include <system_error>
 #include <utility>
 
-#include "stepcast/describe/detail/shell_characters.h"
+#include "stepcast/describe/detail/shell/characters.h"
 
 namespace stepcast::detail {
 namespace {
 
-constexpr int kDeepest = 32;  // brackets
+constexpr int kDeepestBrackets = 32;  // brackets
 
 class Arithmetic {
  public:
@@ -61,7 +61,7 @@ class Arithmetic {
   }
   std::optional<std::int64_t> atom(int depth) {
     skip();
-    if (depth > kDeepest) return std::nullopt;
+    if (depth > kDeepestBrackets) return std::nullopt;
     if (take('(')) {
       const std::optional<std::int64_t> inner = sum(depth + 1);
       return take(')') ? inner : std::nullopt;

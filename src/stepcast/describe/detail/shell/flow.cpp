@@ -1,4 +1,4 @@
-#include "stepcast/describe/detail/shell_flow.h"
+#include "stepcast/describe/detail/shell/flow.h"
 
 namespace stepcast::detail {
 namespace {
