@@ -285,9 +285,9 @@ TEST(ReportPages, PlanMarksTheChosenLayout) {
   request.n_gpus = 8;
   const auto plan = plan_layouts(request, *platform);
   ASSERT_TRUE(plan.ok()) << plan.error().message();
-  const PlanSubject subject{"dgx-h100", platform->device.name, 20};
-  const std::string page = report_html(plan_document(*plan, subject));
-  expect_sound(page, plan_json(*plan, subject));
+  const PlanAnswer answer = plan_answer(*plan, {"dgx-h100", platform->device.name, 20});
+  const std::string page = report_html(plan_document(answer));
+  expect_sound(page, plan_json(answer));
   EXPECT_THAT(page, HasSubstr("Time against memory"));
   EXPECT_EQ(count(page, "<tr class=\"chosen\""), 1U);
   EXPECT_LT(page.size(), 2'000'000U);
