@@ -2,7 +2,9 @@
 
 #include "stepcast/report/batch_series.h"
 #include "stepcast/report/catalog_document.h"
+#include "stepcast/report/comparison_document.h"
 #include "stepcast/report/forecast_json.h"
+#include "stepcast/report/log_report.h"
 #include "stepcast/report/plan_answer.h"
 #include "stepcast/report/replay_document.h"
 #include "stepcast/report/scaling_series.h"
@@ -14,7 +16,9 @@ namespace {
 
 constexpr AnswerSchema kSchemas[] = {
     {"batch_series.json", "predict --trace DIR --batch A,B,...", batch_series_schema},
+    {"comparison.json", "compare", comparison_schema},
     {"forecast.json", "predict", forecast_schema},
+    {"log_forecast.json", "predict --from-log LOG", predicted_log_schema},
     {"models.json", "models", models_schema},
     {"plan.json", "plan", plan_schema},
     {"platforms.json", "platforms", platforms_schema},
