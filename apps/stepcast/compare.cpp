@@ -92,13 +92,8 @@ Result<int> run(const Options& options) {
   STEPCAST_ASSIGN(const auto pair, read_pair(options));
   const ComparisonAnswer answer = comparison_answer(options.a, pair.first, options.b, pair.second);
   const ReportDocument document = comparison_document(answer, options.rows);
-  if (report.is_wanted()) STEPCAST_TRY(report.give(document));
-  if (options.json) {
-    print("{}", document.json);
-  } else if (!report.is_markdown()) {
-    print("{}", report_text(document));
-    report.note();
-  }
+  STEPCAST_TRY(report.answer(document, options.json ? document.json : std::string{}));
+  if (!options.json) report.note();
   const std::optional<double> difference = answer.comparison.step_difference_percent;
   const bool too_far = limit && (!difference || std::abs(*difference) > *limit);
   return too_far ? kDiffers : kSuccess;

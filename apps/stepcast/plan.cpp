@@ -131,9 +131,7 @@ Result<int> run_training(const Options& options, const PlanRequest& request, Tra
   STEPCAST_ASSIGN(answer.plan, plan_training(request, platforms, options.n_gpus, goal));
   progress.reset();
   const ReportDocument document = training_document(answer);
-  if (report.is_wanted()) STEPCAST_TRY(report.give(document));
-  if (report.is_markdown()) return kSuccess;
-  print("{}", options.json ? document.json : report_text(document));
+  STEPCAST_TRY(report.answer(document, options.json ? document.json : std::string{}));
   if (!options.json) report.note();
   return kSuccess;
 }
@@ -235,10 +233,8 @@ Result<int> run(const Options& options) {
   PlanSubject subject{named.name, platform.device.name, options.top};
   if (running) subject.now = layout_now(*running, plan, platform, request.assumptions);
   const ReportDocument document = plan_document(plan_answer(plan, subject));
-  if (report.is_wanted()) STEPCAST_TRY(report.give(document));
-  if (report.is_markdown()) return kSuccess;
-  print("{}", options.json ? document.json : report_text(document));
-  if (options.json) return kSuccess;
+  STEPCAST_TRY(report.answer(document, options.json ? document.json : std::string{}));
+  if (options.json || report.is_markdown()) return kSuccess;
   if (csv)
     print("\nAll {} priced layouts written to {}\n", plan.found.priced.size(), in_one_line(options.csv));
   report.note();
