@@ -16,7 +16,6 @@
 
 #include "stepcast/api/stepcast.h"
 #include "stepcast/base/file.h"
-#include "stepcast/base/one_line.h"
 #include "stepcast/base/spelled_number.h"
 
 #include "option_values.h"
@@ -91,22 +90,12 @@ Result<int> run(const Options& options) {
   const std::vector<std::filesystem::path> inputs{options.a, options.b};
   STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.report, inputs));
   STEPCAST_ASSIGN(const auto pair, read_pair(options));
-  const Comparison comparison = compare(pair.first, pair.second);
-  const std::string json = comparison_json(comparison, options.a, options.b);
-  if (report.is_wanted()) {
-    const auto source = [](const Forecast& f) { return std::string{to_string(f.source)}; };
-    const ComparisonNames names{options.a, options.b, source(pair.first), source(pair.second)};
-    STEPCAST_TRY(report.give(comparison_document(comparison, names, comparison.verdict, json)));
-  }
-  if (options.json) {
-    print("{}", json);
-  } else if (!report.is_markdown()) {
-    print("A  {}\nB  {}\n{}", in_one_line(options.a), in_one_line(options.b),
-          comparison_text(comparison, options.rows));
-    report.note();
-  }
-  const bool too_far = limit && (!comparison.step_difference_percent ||
-                                 std::abs(*comparison.step_difference_percent) > *limit);
+  const ComparisonAnswer answer = comparison_answer(options.a, pair.first, options.b, pair.second);
+  const ReportDocument document = comparison_document(answer, options.rows);
+  STEPCAST_TRY(report.answer(document, options.json ? document.json : std::string{}));
+  if (!options.json) report.note();
+  const std::optional<double> difference = answer.comparison.step_difference_percent;
+  const bool too_far = limit && (!difference || std::abs(*difference) > *limit);
   return too_far ? kDiffers : kSuccess;
 }
 

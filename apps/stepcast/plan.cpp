@@ -28,7 +28,6 @@
 #include "stepcast/predict/step_model.h"
 #include "stepcast/predict/what_if.h"
 #include "stepcast/report/plan_document.h"
-#include "stepcast/report/plan_report.h"
 
 #include "in_process.h"
 #include "option_values.h"
@@ -128,11 +127,11 @@ Result<int> run_training(const Options& options, const PlanRequest& request, Tra
     platforms.push_back(std::move(platform));
   }
   std::optional<ProgressLine> progress{std::in_place, "plan a training"};
-  STEPCAST_ASSIGN(const TrainingPlan plan, plan_training(request, platforms, options.n_gpus, goal));
+  TrainingAnswer answer{.plan = {}, .goal = goal};
+  STEPCAST_ASSIGN(answer.plan, plan_training(request, platforms, options.n_gpus, goal));
   progress.reset();
-  if (report.is_wanted()) STEPCAST_TRY(report.give(training_document(plan, goal)));
-  if (report.is_markdown()) return kSuccess;
-  print("{}", options.json ? training_json(plan, goal) : training_text(plan, goal));
+  const ReportDocument document = training_document(answer);
+  STEPCAST_TRY(report.answer(document, options.json ? document.json : std::string{}));
   if (!options.json) report.note();
   return kSuccess;
 }
@@ -193,6 +192,7 @@ Result<int> run(const Options& options) {
   STEPCAST_TRY(apply_what_if(options.what_if, request.assumptions));
   if (options.memory_GiB) request.memory_bytes = *options.memory_GiB * kGiB;
   request.top = options.top;
+  request.refines = true;
   request.threads = options.threads;
   STEPCAST_ASSIGN(request.objective, parse_objective(options.objective));
   if (!options.jitter.empty()) {
@@ -219,7 +219,6 @@ Result<int> run(const Options& options) {
   }
   request.n_gpus = !options.n_gpus.empty() ? options.n_gpus.front()
                                            : running->n_gpus.value_or(running->layout.world_size());
-  request.refines = true;
   std::optional<ProgressLine> progress{std::in_place, fmt::format("plan on {} GPUs", request.n_gpus)};
   STEPCAST_ASSIGN(LayoutPlan plan, plan_layouts(request, platform));
   progress.reset();
@@ -233,13 +232,9 @@ Result<int> run(const Options& options) {
     plan.notes.push_back(node_note(options.platforms.front(), named.name));
   PlanSubject subject{named.name, platform.device.name, options.top};
   if (running) subject.now = layout_now(*running, plan, platform, request.assumptions);
-  if (report.is_wanted()) STEPCAST_TRY(report.give(plan_document(plan, subject)));
-  if (report.is_markdown()) return kSuccess;
-  if (options.json) {
-    print("{}", plan_json(plan, subject));
-    return kSuccess;
-  }
-  print("{}", plan_text(plan, subject));
+  const ReportDocument document = plan_document(plan_answer(plan, subject));
+  STEPCAST_TRY(report.answer(document, options.json ? document.json : std::string{}));
+  if (options.json || report.is_markdown()) return kSuccess;
   if (csv)
     print("\nAll {} priced layouts written to {}\n", plan.found.priced.size(), in_one_line(options.csv));
   report.note();

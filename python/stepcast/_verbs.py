@@ -135,7 +135,7 @@ def plan(model=None, *, progress=None, **options):
     """Searches the layouts of a training: the fastest, those that cannot be told from it, and why not the others.
 
     p = plan("gpt3-175b", platform="dgx-a100", gpus=1024, gbs=1536)
-    p.layouts[p.chosen], p.table("priced").to_pandas()     # all layouts that were priced
+    p.chosen_layout.step_time_ms, p.table("priced").to_pandas()     # all layouts that were priced
     """
     _refuse(options, "json", "help")
     if model is not None:

@@ -13,6 +13,8 @@
 #include "stepcast/api/stepcast.h"
 #include "stepcast/base/file.h"
 #include "stepcast/base/json_value.h"
+#include "stepcast/platform/platform_file.h"
+#include "stepcast/report/plan_document.h"
 #include "stepcast/report/series_document.h"
 
 #include "tests/support/paths.h"
@@ -103,6 +105,16 @@ TEST(Answers, ShowTheNumbersOfTheirJson) {
   const auto replayed = session.replay({.places = {test::source_dir() / "examples" / "dlrm_4gpu"}});
   ASSERT_TRUE(replayed.ok()) << replayed.error().message();
   EXPECT_GE(expect_one_number(replay_document(*replayed->analysis)), 2U + 4U * 3U);
+  const Result<Platform> platform = load_platform("dgx-h100");
+  ASSERT_TRUE(platform.ok());
+  PlanRequest plan{.job = {.model = "llama-3-8b"}, .n_gpus = 32, .refines = true};
+  plan.job.settings.global_batch_sequences = 128;
+  const auto planned = plan_layouts(plan, *platform);
+  ASSERT_TRUE(planned.ok()) << planned.error().message();
+  const PlanAnswer recommended = plan_answer(*planned, {"dgx-h100", platform->device.name, 20});
+  EXPECT_GE(expect_one_number(plan_document(recommended)), 2U + 20U * 5U);
+  EXPECT_THAT(report_text(plan_document(recommended)),
+              ::testing::HasSubstr(to_string(chosen_layout(*planned).point)));
   // The step of a replay is that of its forecasts.
   const Result<JsonValue> json = parse_json(replay_json(*replayed->analysis), "replay");
   ASSERT_TRUE(json.ok());

@@ -285,9 +285,9 @@ TEST(ReportPages, PlanMarksTheChosenLayout) {
   request.n_gpus = 8;
   const auto plan = plan_layouts(request, *platform);
   ASSERT_TRUE(plan.ok()) << plan.error().message();
-  const PlanSubject subject{"dgx-h100", platform->device.name, 20};
-  const std::string page = report_html(plan_document(*plan, subject));
-  expect_sound(page, plan_json(*plan, subject));
+  const PlanAnswer answer = plan_answer(*plan, {"dgx-h100", platform->device.name, 20});
+  const std::string page = report_html(plan_document(answer));
+  expect_sound(page, plan_json(answer));
   EXPECT_THAT(page, HasSubstr("Time against memory"));
   EXPECT_EQ(count(page, "<tr class=\"chosen\""), 1U);
   EXPECT_LT(page.size(), 2'000'000U);
@@ -302,14 +302,13 @@ TEST(ReportPages, ComparisonIsAWaterfall) {
   b.classes[0].computation_ms = 9;
   b.classes[0].idle_ms = {{"pipeline", 3}};
   b.classes[0].window_ms = 13;
-  const Comparison comparison = compare(a, b);
-  const std::string page = report_html(comparison_document(
-      comparison, {kHostile, "b.json", "fitted", "measured"}, "B is slower.", "{\"schema\": \"x\"}"));
+  const ComparisonAnswer answer{kHostile, "b.json", "fitted", "measured", compare(a, b)};
+  const std::string page = report_html(comparison_document(answer));
   EXPECT_THAT(page,
               HasSubstr("<b>10.00 ms</b><span>p10 9.000, p90 12.00</span><em class=\"source\">fitted</em>"));
   EXPECT_THAT(page, HasSubstr("<em class=\"source\">measured</em>"));
   EXPECT_THAT(page, HasSubstr("+35.0 %; intervals overlap"));
-  expect_sound(page, "{\"schema\": \"x\"}");
+  expect_sound(page, comparison_json(answer));
   EXPECT_THAT(page, HasSubstr("computation: gemm: +2.000 ms"));
   EXPECT_THAT(page, HasSubstr("idle: pipeline bubble: +1.000 ms"));
   EXPECT_THAT(page, HasSubstr("the rest: +0.500 ms"));

@@ -33,7 +33,6 @@
 #include "stepcast/describe/job.h"
 #include "stepcast/plan/reshard.h"
 #include "stepcast/report/comparison_document.h"
-#include "stepcast/report/comparison_report.h"
 #include "stepcast/report/document.h"
 #include "stepcast/report/forecast_document.h"
 #include "stepcast/report/forecast_json.h"

@@ -7,6 +7,8 @@
 
 #include "stepcast/base/units.h"
 #include "stepcast/describe/ignored_settings.h"
+#include "stepcast/describe/megatron_writer.h"
+#include "stepcast/plan/layout_flags.h"
 #include "stepcast/predict/step_model.h"
 
 namespace stepcast {
@@ -118,6 +120,29 @@ const LayoutRejection* telling(const SearchedLayouts& found) {
   return first;
 }
 
+// Whether the framework can be told what the refinement changed: Megatron-LM has flags for all of it, others have not.
+bool has_flags(const RefinedLayout& refined, const LayoutPlan& plan) {
+  const Framework framework = plan.prototypes.framework();
+  if (framework != Framework::megatron && framework != Framework::nemo) return false;
+  const RankedLayout& ranked = plan.ranking.layouts[refined.of];
+  return megatron_text(ranked.point, ranked.layout, plan.prototypes).has_value();
+}
+
+void choose_refinement(LayoutPlan& plan) {
+  if (plan.ranking.layouts.empty()) return;
+  const RankedLayout& chosen = plan.ranking.layouts[plan.ranking.chosen];
+  const bool may_be_tight = chosen.memory.verdict == MemoryVerdict::tight;
+  for (std::size_t i = 0; i < plan.refined.size(); ++i) {
+    const RefinedLayout& refined = plan.refined[i];
+    if (refined.step.step.time >= chosen.step.step.time) return;
+    if (!has_flags(refined, plan)) continue;
+    if (refined.memory.verdict == MemoryVerdict::tight && !may_be_tight) continue;
+    plan.chosen_refinement = i;
+    plan.ranking.chosen = refined.of;
+    return;
+  }
+}
+
 }  // namespace
 
 Result<LayoutPlan> plan_layouts(const PlanRequest& request, const Platform& platform) {
@@ -179,8 +204,23 @@ Result<LayoutPlan> plan_layouts(const PlanRequest& request, const Platform& plat
   }
   if (request.refines) {
     STEPCAST_ASSIGN(plan.refined, refine_layouts(plan.ranking, plan.prototypes, steps, memory));
+    const bool wants_room = request.objective == PlanObjective::memory;
+    if (!wants_room && !request.jitter.any()) choose_refinement(plan);
   }
   return plan;
+}
+
+ChosenLayout chosen_layout(const LayoutPlan& plan) {
+  const std::size_t of = plan.ranking.chosen;
+  const RankedLayout& ranked = plan.ranking.layouts[of];
+  if (!plan.chosen_refinement) return {of, nullptr, ranked.point, ranked.layout, ranked.step, ranked.memory};
+  const RefinedLayout& refined = plan.refined[*plan.chosen_refinement];
+  return {of, &refined, ranked.point, refined.layout, refined.step, refined.memory};
+}
+
+std::optional<std::string> megatron_text(const ChosenLayout& chosen, const LayoutPrototypes& prototypes) {
+  const auto of_lists = megatron_text(chosen.point, chosen.layout, prototypes);
+  return of_lists && chosen.refinement ? megatron_flags_of(chosen.refinement->settings) : of_lists;
 }
 
 std::vector<PricedLayout> pareto_of(const std::vector<PricedLayout>& priced) {

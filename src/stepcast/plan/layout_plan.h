@@ -1,7 +1,7 @@
 // The layouts of one training on one machine, searched and ranked.
 //
 //   STEPCAST_ASSIGN(const LayoutPlan plan, plan_layouts({.job = job, .n_gpus = 1024}, platform));
-//   plan.found.n_layouts(), plan.ranking.layouts[plan.ranking.chosen]
+//   plan.found.n_layouts(), chosen_layout(plan).step
 #pragma once
 
 #include <cstddef>
@@ -32,8 +32,10 @@ struct PlanRequest {
   unsigned threads = 0;  // 0: one per hardware thread
   StepAssumptions assumptions;
   PlanObjective objective = PlanObjective::step_time;
-  Jitter jitter;         // above 0: also how layouts stand it, and the steadiest is chosen (layout_jitter.h)
-  bool refines = false;  // also what the lists do not hold (layout_refinement.h)
+  Jitter jitter;  // above 0: also how layouts stand it, and the steadiest is chosen (layout_jitter.h)
+  // Also what the lists do not hold (layout_refinement.h): where the fastest step is wanted, the fastest of these whose
+  // memory is not tight and which the framework has flags for is chosen if no choice of the lists is as fast.
+  bool refines = false;
 };
 
 struct LayoutPlan {
@@ -45,7 +47,24 @@ struct LayoutPlan {
   std::vector<JitteredLayout> jittered;  // in the order of the ranking; empty unless asked for
   Bytes memory;
   std::vector<std::string> notes;
+  // Of `refined`; ranking.chosen is then the layout that it refines. Nothing: that one as it stands in the ranking.
+  std::optional<std::size_t> chosen_refinement{};
 };
+
+// The one layout that a plan recommends, with its numbers. Refers to the plan.
+struct ChosenLayout {
+  std::size_t of = 0;  // index of the ranking
+  const RefinedLayout* refinement = nullptr;
+  const LayoutPoint& point;
+  const Layout& layout;
+  const StepPrediction& step;
+  const MemoryForecast& memory;
+};
+// For a plan that has layouts.
+[[nodiscard]] ChosenLayout chosen_layout(const LayoutPlan& plan);
+// As layout_flags.h says it; of a refinement what its settings say.
+[[nodiscard]] std::optional<std::string> megatron_text(const ChosenLayout& chosen,
+                                                       const LayoutPrototypes& prototypes);
 
 // Errors: those of resolve() and of layout_space(). No layout that runs and fits is none; why_none() says why then.
 [[nodiscard]] Result<LayoutPlan> plan_layouts(const PlanRequest& request, const Platform& platform);

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "stepcast/base/units.h"
-#include "stepcast/plan/layout_flags.h"
 
 namespace stepcast {
 namespace {
@@ -20,10 +20,11 @@ bool beats(const TrainingOption& a, const TrainingOption& b) {
 
 TrainingOption option_of(const LayoutPlan& plan, const TrainingGoal& goal, const Device& device) {
   TrainingOption option;
-  const RankedLayout& chosen = plan.ranking.layouts[plan.ranking.chosen];
+  const ChosenLayout chosen = chosen_layout(plan);
   option.layout = to_string(chosen.point);
-  option.flags = megatron_text(chosen.point, chosen.layout, plan.prototypes).value_or("");
-  option.step_ms = chosen.step_ms();
+  if (chosen.refinement) option.layout += fmt::format("; {}", fmt::join(chosen.refinement->changes, "; "));
+  option.flags = megatron_text(chosen, plan.prototypes).value_or("");
+  option.step_ms = chosen.step.step.time.value() * 1e-3;
   constexpr double kMsPerDay = 86400e3;
   const double steps = goal.tokens / chosen.step.tokens_per_step;
   option.days = steps * option.step_ms / kMsPerDay;

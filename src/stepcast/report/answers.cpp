@@ -1,7 +1,11 @@
 #include "stepcast/report/answers.h"
 
 #include "stepcast/report/batch_series.h"
+#include "stepcast/report/catalog_document.h"
+#include "stepcast/report/comparison_document.h"
 #include "stepcast/report/forecast_json.h"
+#include "stepcast/report/log_report.h"
+#include "stepcast/report/plan_answer.h"
 #include "stepcast/report/replay_document.h"
 #include "stepcast/report/scaling_series.h"
 #include "stepcast/report/sensitivity_report.h"
@@ -12,12 +16,18 @@ namespace {
 
 constexpr AnswerSchema kSchemas[] = {
     {"batch_series.json", "predict --trace DIR --batch A,B,...", batch_series_schema},
+    {"comparison.json", "compare", comparison_schema},
     {"forecast.json", "predict", forecast_schema},
+    {"log_forecast.json", "predict --from-log LOG", predicted_log_schema},
+    {"models.json", "models", models_schema},
+    {"plan.json", "plan", plan_schema},
+    {"platforms.json", "platforms", platforms_schema},
     {"replay.json", "replay", replay_schema},
     {"scaling_series.json", "predict of several GPUs or batches", scaling_series_schema},
     {"sensitivity.json", "predict --sensitivity", sensitivity_schema},
     {"sweep_row.json", "a row of sweep", sweep_row_schema},
     {"sweep_status.json", "sweep --status", sweep_status_schema},
+    {"training_plan.json", "plan --train-tokens", training_schema},
 };
 
 }  // namespace

@@ -7,13 +7,13 @@
 
 #include <fmt/format.h>
 
-#include "stepcast/analyze/step_forecast.h"
 #include "stepcast/base/one_line.h"
 #include "stepcast/base/text.h"
-#include "stepcast/base/version.h"
-#include "stepcast/report/comparison_report.h"
+#include "stepcast/report/detail/comparison_fields.h"
 #include "stepcast/report/detail/document_parts.h"
+#include "stepcast/report/detail/log_fields.h"
 #include "stepcast/report/detail/log_words.h"
+#include "stepcast/report/fields/schema_fields.h"
 #include "stepcast/report/fields/write_fields.h"
 #include "stepcast/report/forecast_document.h"
 #include "stepcast/report/forecast_json.h"
@@ -112,79 +112,7 @@ std::string log_text(const LoggedRun& run) {
   return out;
 }
 
-void log_json(const LoggedRun& run, JsonWriter& json) {
-  const TrainingLog& log = run.log;
-  const LoggedTimes& t = run.times;
-  constexpr int kDecimals = 6;
-  json.begin_object().field("file", log.file).field("format", "training_log");
-  json.field("framework", to_string(t.format)).field("lines", log.n_lines).field("bytes", log.n_bytes);
-  json.key("step_lines").begin_object();
-  for (std::size_t f = 0; f < kLogFormats; ++f) {
-    if (log.n_of_format[f] > 0) json.field(to_string(static_cast<LogFormat>(f)), log.n_of_format[f]);
-  }
-  json.end_object();
-  json.field("broken_lines", log.broken_lines);
-  json.field("first_step", t.first_step)
-      .field("last_step", t.last_step)
-      .field("steps_per_line", t.steps_per_line);
-  json.field("counted", t.n).field("from_clock", t.from_clock).field("whole_run", t.whole_run);
-  const auto known = [&](std::string_view key, double value) {
-    json.key(key);
-    value > 0 ? json.fixed(value, kDecimals) : json.null();
-  };
-  known("step_time_ms", t.median_ms);
-  known("step_time_p10_ms", t.n > 1 ? t.p10_ms : 0);
-  known("step_time_p90_ms", t.n > 1 ? t.p90_ms : 0);
-  known("mean_step_time_ms", t.mean_ms);
-  json.field("why_no_time", t.why_no_time.empty() ? std::optional<std::string>{} : t.why_no_time);
-  json.key("trend_percent");
-  t.trend_percent ? json.fixed(*t.trend_percent, kDecimals) : json.null();
-  json.fixed_field("rounding_percent", log.rounding_percent, kDecimals);
-  json.key("left_out").begin_object().field("warm_up", t.warm_up).field("duplicates", t.duplicates);
-  json.field("other_batches", t.other_batches).field("earlier_settings", t.earlier_settings).end_object();
-  json.key("restarts").begin_array();
-  for (const LoggedRestart& r : t.restarts) {
-    json.begin_object().field("line", r.line).field("last_step", r.last_step).field("next_step", r.next_step);
-    json.end_object();
-  }
-  json.end_array();
-  json.key("stalls").begin_array();
-  for (const LoggedStall& s : t.stalls) {
-    json.begin_object().field("step", s.step).field("line", s.line).fixed_field("lost_ms", s.lost_ms, 3);
-    json.field("likely", to_string(s.cause)).field("between_steps", s.between_steps).end_object();
-  }
-  json.end_array();
-  known("tokens_per_s_per_gpu", t.tokens_per_s_per_gpu);
-  known("samples_per_s", t.samples_per_s);
-  known("tflops_per_gpu", t.tflops_per_gpu);
-  known("peak_memory_GiB", log.peak_memory_GiB);
-  json.key("settings_from");
-  run.resolved ? json.value(run.job->source) : json.null();
-  json.key("why_no_settings");
-  run.resolved ? json.null() : json.value(run.why_no_job);
-  json.key("model");
-  run.resolved ? json.value(run.resolved->model.name) : json.null();
-  json.key("n_gpus");
-  run.resolved ? json.value(run.resolved->n_gpus.value_or(run.resolved->layout.world_size())) : json.null();
-  json.key("gpu");
-  run.job && !run.job->gpu.empty() ? json.value(run.job->gpu) : json.null();
-  json.key("layout").begin_object();
-  if (run.resolved) {
-    for (const Setting& s : settings_of(run.resolved->layout)) {
-      json.key(s.name);
-      std::visit([&](const auto& value) { json.value(value); }, s.value);
-    }
-  }
-  json.end_object();
-  json.key("notes").begin_array();
-  if (run.job) {
-    for (const std::string& note : run.job->notes) json.value(note);
-  }
-  if (run.resolved) {
-    for (const std::string& setting : run.resolved->not_modelled) json.value("not modelled: " + setting);
-  }
-  json.end_array().end_object();
-}
+void log_json(const LoggedRun& run, JsonWriter& json) { write_answer(json, run); }
 
 std::string predicted_log_text(const Forecast& forecast, const LoggedRun& run, const Comparison& c) {
   const LoggedTimes& t = run.times;
@@ -221,19 +149,36 @@ std::string predicted_log_text(const Forecast& forecast, const LoggedRun& run, c
   return out;
 }
 
-std::string predicted_log_json(const Forecast& forecast, const LoggedRun& run, const Comparison& c) {
-  JsonWriter json{JsonWriter::Layout::indented};
-  json.begin_object().field("schema", "stepcast.log_forecast/1").field("version", version());
-  json.field("error_percent", 100 * (c.a_step_time_ms / c.b_step_time_ms - 1));
-  json.field("likely_reason", reason_of(forecast, run, c));
-  json.key("log");
-  log_json(run, json);
-  json.key("forecast");
-  write_answer(json, forecast);
-  json.key("comparison").begin_object();
-  write_comparison(json, c);
-  json.end_object().end_object();
-  return std::move(json).text();
+// stepcast.log_forecast/1, member by member.
+struct LogForecastAnswer {
+  double error_percent = 0;
+  std::string likely_reason;
+  const LoggedRun* log = nullptr;
+  const Forecast* forecast = nullptr;
+  const Comparison* comparison = nullptr;
+};
+
+template <>
+inline constexpr AnswerHead kAnswer<LogForecastAnswer>{"stepcast.log_forecast/1",
+                                                       "stepcast predict --from-log LOG --json"};
+
+template <class A>
+void fields(A& a, Member<A, LogForecastAnswer> answer) {
+  static const LoggedRun kNoLog{};
+  static const Forecast kNoForecast{};
+  static const Comparison kNoComparison{};
+  a("error_percent", answer.error_percent, "(forecast - measured) / measured");
+  a("likely_reason", answer.likely_reason);
+  a("log", answer.log != nullptr ? *answer.log : kNoLog);
+  a("forecast", answer.forecast != nullptr ? *answer.forecast : kNoForecast);
+  a("comparison", answer.comparison != nullptr ? *answer.comparison : kNoComparison);
 }
+
+std::string predicted_log_json(const Forecast& forecast, const LoggedRun& run, const Comparison& c) {
+  return answer_json(LogForecastAnswer{100 * (c.a_step_time_ms / c.b_step_time_ms - 1),
+                                       reason_of(forecast, run, c), &run, &forecast, &c});
+}
+
+std::string predicted_log_schema() { return answer_schema<LogForecastAnswer>(); }
 
 }  // namespace stepcast

@@ -23,5 +23,6 @@ void log_json(const LoggedRun& run, JsonWriter& json);
 // stepcast.log_forecast/1 (docs/schemas/log_forecast.json).
 [[nodiscard]] std::string predicted_log_json(const Forecast& forecast, const LoggedRun& run,
                                              const Comparison& comparison);
+[[nodiscard]] std::string predicted_log_schema();
 
 }  // namespace stepcast

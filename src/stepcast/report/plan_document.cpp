@@ -1,7 +1,6 @@
 #include "stepcast/report/plan_document.h"
 
 #include <algorithm>
-#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,8 +9,6 @@
 #include <fmt/ranges.h>
 
 #include "stepcast/base/units.h"
-#include "stepcast/describe/megatron_writer.h"
-#include "stepcast/plan/layout_flags.h"
 #include "stepcast/report/detail/document_parts.h"
 #include "stepcast/report/html/charts.h"
 #include "stepcast/report/text_table.h"
@@ -21,58 +18,43 @@ namespace {
 
 using detail::band_text;
 using detail::ms_text;
-using detail::percent_text;
 
-constexpr std::size_t kMostRows = 60, kMostRefinedShown = 8, kMostReasons = 40, kMostOnFront = 60;
 constexpr double kSlowestDrawn = 1.8;  // times the fastest
-
-double ms_of(const Estimate& step) { return step.time.value() * 1e-3; }
-double gib_of(double bytes) { return bytes / kGiB; }
+constexpr std::size_t kMostRows = 60, kMostOnFront = 60;
 
 std::string count(std::uint64_t n) { return table_count(n); }
+std::string number(double value) { return table_number(value, 1); }
+std::string join(const std::vector<std::string>& words) { return fmt::format("{}", fmt::join(words, "; ")); }
 
-// The fastest layout of every filling of the memory, over all that were priced.
-std::vector<const PricedLayout*> pareto_front(const std::vector<PricedLayout>& priced) {
-  std::vector<const PricedLayout*> front;
-  double least = std::numeric_limits<double>::infinity();
-  for (const PricedLayout& layout : priced) {  // ascending in time
-    if (layout.peak_bytes >= least) continue;
-    least = layout.peak_bytes;
-    front.push_back(&layout);
-  }
-  return front;
+// "#3, tp4 pp8x12 dp32 mbs1 zero1 sp", with what refines it.
+std::string name_of(const ChosenLayoutAnswer& chosen) {
+  const std::string point = to_string(chosen.layout.point);
+  return chosen.changes.empty() ? point : fmt::format("{}, refined ({})", point, join(chosen.changes));
 }
 
-std::string verdict(const LayoutPlan& plan) {
-  const LayoutRanking& ranking = plan.ranking;
-  const RankedLayout& chosen = ranking.layouts[ranking.chosen];
-  std::string text =
-      fmt::format("Run {}: {} ms a step (p10 {}, p90 {}) in {:.1f} of {:.1f} GiB.", to_string(chosen.point),
-                  ms_text(chosen.step_ms()), ms_text(chosen.step.step.p10.value() * 1e-3),
-                  ms_text(chosen.step.step.p90.value() * 1e-3), gib_of(chosen.memory.peak().value()),
-                  gib_of(plan.memory.value()));
-  if (ranking.n_alike > 1) {
-    text += fmt::format(" {}{} layouts cannot be told from the fastest by the forecast",
-                        ranking.more_alike ? "More than " : "", count(ranking.n_alike));
-    text += ranking.chosen == 0
-                ? "; this is the fastest of them."
-                : fmt::format("; this one is {:.1f} % behind it and plainer or with more memory to spare.",
-                              100 * chosen.behind_us / ranking.layouts.front().step.step.time.value());
-  } else {
-    text += " It is faster than every other layout beyond the uncertainty of the forecast.";
-  }
-  return text;
+std::string numbers_of(const RankedLayoutAnswer& l) {
+  return fmt::format("{} ms (p10 {}, p90 {})", ms_text(l.step_ms), ms_text(l.p10_ms), ms_text(l.p90_ms));
 }
 
-std::string describe(const RankedLayout& l) {
-  return fmt::format("{}: {} ms (p10 {}, p90 {}), {:.1f} GiB{}", to_string(l.point), ms_text(l.step_ms()),
-                     ms_text(l.step.step.p10.value() * 1e-3), ms_text(l.step.step.p90.value() * 1e-3),
-                     gib_of(l.memory.peak().value()), l.alike ? "; cannot be told from the fastest" : "");
+std::string why_alike(const PlanAnswer& plan) {
+  if (plan.n_alike == 1)
+    return "~ The fastest is faster than every other layout beyond the uncertainty of the forecast.\n";
+  return fmt::format(
+      "~ {}{} layouts cannot be told from the fastest: errors common to both cancel, and the rest of the\n "
+      " difference is within its uncertainty.\n",
+      plan.more_alike ? "More than " : "", plan.n_alike);
 }
 
-ReportFigure pareto_figure(const LayoutPlan& plan) {
-  const LayoutRanking& ranking = plan.ranking;
-  const double slowest = kSlowestDrawn * ranking.layouts.front().step_ms();
+std::string counts_text(const PlanAnswer& plan) {
+  return fmt::format(
+      "{} cannot run, {} are another one of them, {} do not fit {:.1f} GiB, {} were priced: all that are "
+      "left",
+      count(plan.n_rejected), count(plan.n_same), count(plan.n_too_large), plan.memory_GiB,
+      count(plan.n_priced));
+}
+
+ReportFigure pareto_figure(const PlanAnswer& plan) {
+  const double slowest = kSlowestDrawn * plan.layouts.front().step_ms;
   ScatterChart chart{.points = {},
                      .x_title = "step time, ms",
                      .y_title = "memory of the fullest GPU, GiB",
@@ -80,267 +62,321 @@ ReportFigure pareto_figure(const LayoutPlan& plan) {
                                 {"c-warm", "nothing faster takes less memory"},
                                 {"c-alike", "cannot be told from the fastest"},
                                 {"c-accent", "chosen"}},
-                     .y_limit = gib_of(plan.memory.value()),
+                     .y_limit = plan.memory_GiB,
                      .y_limit_name = "memory of a GPU"};
-  std::size_t on_front = 0;
-  for (const PricedLayout* layout : pareto_front(plan.found.priced)) {
-    if (layout->step_us * 1e-3 > slowest || on_front++ == kMostOnFront) break;
+  const auto draw = [&](double ms, double GiB, const char* colour, const LayoutPoint& point) {
     chart.points.push_back(
-        {.x = layout->step_us * 1e-3,
-         .y = gib_of(layout->peak_bytes),
-         .colour = "c-warm",
-         .name = fmt::format("{}: {} ms, {:.1f} GiB", to_string(layout->point),
-                             ms_text(layout->step_us * 1e-3), gib_of(layout->peak_bytes))});
-  }
-  std::vector<ScatterPoint> above;
-  for (std::size_t i = 0; i < ranking.layouts.size(); ++i) {
-    const RankedLayout& l = ranking.layouts[i];
-    if (l.step_ms() > slowest && i != ranking.chosen) continue;
-    ScatterPoint point{.x = l.step_ms(),
-                       .y = gib_of(l.memory.peak().value()),
-                       .colour = l.alike ? "c-alike" : "c-faint",
-                       .name = describe(l)};
-    if (i == ranking.chosen) {
-      point.colour = "c-accent";
-      point.label = to_string(l.point);
-      point.x_low = l.step.step.p10.value() * 1e-3;
-      point.x_high = l.step.step.p90.value() * 1e-3;
-    }
-    (l.alike || i == ranking.chosen ? above : chart.points).push_back(std::move(point));
-  }
+        {.x = ms,
+         .y = GiB,
+         .colour = colour,
+         .name = fmt::format("{}: {} ms, {:.1f} GiB", to_string(point), ms_text(ms), GiB)});
+  };
   // What matters is drawn last.
-  std::stable_partition(above.begin(), above.end(), [](const ScatterPoint& p) { return p.label.empty(); });
-  std::stable_partition(chart.points.begin(), chart.points.end(),
-                        [](const ScatterPoint& p) { return p.colour == "c-faint"; });
-  for (ScatterPoint& point : above) chart.points.push_back(std::move(point));
-  return {scatter_chart(chart), fmt::format("Left is faster, down leaves more memory. Drawn are the {} "
-                                            "layouts that were looked at in full and those "
-                                            "that no other beats in both. The line through the chosen one is "
-                                            "its p10 to p90; most of that error is "
-                                            "common to all layouts.",
-                                            ranking.layouts.size())};
+  for (const bool alike : {false, true}) {
+    for (const RankedLayoutAnswer& l : plan.layouts) {
+      if (l.alike == alike && l.step_ms <= slowest)
+        draw(l.step_ms, l.peak_GiB, alike ? "c-alike" : "c-faint", l.point);
+    }
+    if (alike) break;
+    for (std::size_t i = 0; i < std::min(kMostOnFront, plan.pareto.size()); ++i) {
+      const LayoutAnswer& l = plan.pareto[i];
+      if (l.step_ms <= slowest) draw(l.step_ms, l.peak_GiB, "c-warm", l.point);
+    }
+  }
+  const RankedLayoutAnswer& chosen = plan.chosen.layout;
+  draw(chosen.step_ms, chosen.peak_GiB, "c-accent", chosen.point);
+  ScatterPoint& last = chart.points.back();
+  last.label = to_string(chosen.point);
+  last.x_low = chosen.p10_ms;
+  last.x_high = chosen.p90_ms;
+  return {scatter_chart(chart),
+          fmt::format("Left is faster, down leaves more memory. Drawn are the {} layouts that were looked at "
+                      "in full and those that no other beats in both. The line through the chosen one is its "
+                      "p10 to p90; most of that error is common to all layouts.",
+                      plan.layouts.size())};
 }
 
-ReportTable layouts_table(const LayoutPlan& plan) {
+// The same blocks under the heading of a terminal and under that of a page.
+void add(ReportDocument& document, std::string in_terminal, std::string on_page,
+         std::vector<ReportBlock> blocks) {
+  document.sections.push_back({std::move(in_terminal), blocks, false, Shown::terminal});
+  document.sections.push_back({std::move(on_page), std::move(blocks), false, Shown::page});
+}
+void add_lines(ReportDocument& document, std::string lines) {
+  document.sections.push_back({"", {TerminalText{std::move(lines)}}, false, Shown::terminal});
+}
+
+void add_space(ReportDocument& document, const PlanAnswer& plan) {
+  std::string lines = fmt::format("Space: {} layouts\n", count(plan.n_layouts));
+  ReportTable table{{{"choice", false}, {"values", false}}, {}};
+  for (const auto& [name, list] : plan.space) {
+    lines += fmt::format("  {:<19}{}\n", name, list);
+    table.rows.push_back({name, list});
+  }
+  add_lines(document, lines + counts_text(plan) + "\n");
+  document.sections.push_back({"The space that was searched", {std::move(table)}, true, Shown::page});
+}
+
+void add_rejections(ReportDocument& document, const PlanAnswer& plan) {
+  constexpr std::size_t kMostReasons = 12;
+  ReportTable table{{{"layouts"}, {"why not", false}, {"for example", false}, {"nearest that runs", false}},
+                    {}};
+  table.indent = 0;
+  std::size_t n = 0;
+  for (const auto* reasons : {&plan.too_large, &plan.rejections, &plan.same}) {
+    for (const LayoutRejection& r : *reasons) {
+      if (n++ >= kMostReasons) continue;
+      table.rows.push_back(
+          {count(r.count), shorten(r.reason, 100), shorten(r.example, 90), shorten(r.cure, 80)});
+    }
+  }
+  if (n == 0) return;
+  std::vector<ReportBlock> blocks{
+      {TerminalText{"\n"}}, {ReportText{counts_text(plan) + "."}, Shown::page}, {std::move(table)}};
+  if (n > kMostReasons) {
+    const std::string more = fmt::format("and {} more reasons (--json)", n - kMostReasons);
+    blocks.emplace_back(TerminalText{more + "\n"});
+    blocks.emplace_back(ReportText{more}, Shown::page);
+  }
+  add(document, "", "Why not the others", std::move(blocks));
+}
+
+// The first `most`, and the chosen one.
+ReportTable layouts_table(const PlanAnswer& plan, std::size_t most) {
   ReportTable table{{{"#"},
                      {"layout", false},
-                     {"", false},
-                     {"step ms"},
-                     {"p10"},
-                     {"p90"},
-                     {"tokens/s per GPU"},
-                     {"MFU %"},
-                     {"memory GiB"},
-                     {"compute %"},
-                     {"transfers %"},
-                     {"bubble %"}},
+                     {"step\nms", true, Shown::everywhere, "step_time_ms"},
+                     {"p10\nms", true, Shown::everywhere, "step_time_p10_ms"},
+                     {"p90\nms", true, Shown::everywhere, "step_time_p90_ms"},
+                     {"tokens/s\nper GPU", true, Shown::everywhere, "tokens_per_s_per_gpu"},
+                     {"MFU\n%"},
+                     {"memory\nGiB", true, Shown::everywhere, "peak_memory_GiB"},
+                     {"compute\n%"},
+                     {"transfers\n%"},
+                     {"bubble\n%"},
+                     {"rest\n%"},
+                     {"", false}},
                     {}};
-  const std::vector<RankedLayout>& all = plan.ranking.layouts;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (i >= kMostRows && i != plan.ranking.chosen) continue;
-    const RankedLayout& l = all[i];
-    const StepShares& shares = l.step.shares;
-    const double whole = shares.total_us();
-    const auto mfu = l.step.model_flops_utilization();
+  table.indent = 0;
+  if (plan.chosen.of < most) table.list = "layouts";
+  for (std::size_t i = 0; i < plan.layouts.size(); ++i) {
+    const bool is_chosen = i == plan.chosen.of;
+    if (i >= most && !is_chosen) continue;
+    const RankedLayoutAnswer& l = plan.layouts[i];
     std::string mark = l.alike ? "~" : "";
-    if (l.memory.verdict == MemoryVerdict::tight) mark += " tight";
-    if (i == plan.ranking.chosen) {
-      mark += " chosen";
-      table.emphasized = table.rows.size();
-    }
+    if (l.memory_verdict == MemoryVerdict::tight) mark += " tight";
+    if (is_chosen) mark += plan.chosen.changes.empty() ? " chosen" : " chosen, refined";
+    if (is_chosen) table.emphasized = table.rows.size();
     ReportCell layout{to_string(l.point)};
-    if (const auto text = megatron_text(l.point, l.layout, plan.prototypes)) layout.copies = *text;
-    table.rows.push_back(
-        {count(i + 1), std::move(layout), mark, ms_text(l.step_ms()), ms_text(l.step.step.p10.value() * 1e-3),
-         ms_text(l.step.step.p90.value() * 1e-3),
-         table_number(l.step.tokens_per_second() / static_cast<double>(l.step.n_gpus), 0),
-         mfu ? table_number(100 * *mfu, 1) : "-", table_number(gib_of(l.memory.peak().value()), 1),
-         percent_text(shares.computation_us(), whole), percent_text(shares.exposed_communication_us(), whole),
-         percent_text(shares.bubble_us, whole)});
+    layout.copies = l.megatron_flags.value_or("");
+    table.rows.push_back({std::to_string(i + 1), std::move(layout), number(l.step_ms), number(l.p10_ms),
+                          number(l.p90_ms), table_number(l.tokens_per_s_per_gpu, 0),
+                          l.mfu ? number(100 * *l.mfu) : "-", number(l.peak_GiB),
+                          number(l.computation_percent), number(l.communication_percent),
+                          number(l.bubble_percent), number(l.rest_percent), mark});
   }
-  table.caption =
-      "~ cannot be told from the fastest: errors common to both cancel, and the rest of the difference is "
-      "within its uncertainty. p10 and p90 are of the step itself. copy: the "
-      "flags of Megatron-LM.";
-  if (all.size() > kMostRows) table.caption += fmt::format(" The first {} of {}.", kMostRows, all.size());
   return table;
 }
 
-void add_flags(ReportDocument& document, const LayoutPlan& plan) {
-  const RankedLayout& chosen = plan.ranking.layouts[plan.ranking.chosen];
-  ReportSection section{"To run the chosen layout"};
-  if (const auto text = megatron_text(chosen.point, chosen.layout, plan.prototypes)) {
-    section.blocks.emplace_back(ReportCode{"Megatron-LM; stepcast predict understands them, too", *text});
+// Of several frameworks' words those that say the chosen layout.
+std::vector<ReportCode> flags_of(const RankedLayoutAnswer& l, const std::string& platform) {
+  std::vector<ReportCode> all;
+  if (l.torchtitan_toml) all.push_back({"TorchTitan", *l.torchtitan_toml});
+  if (l.deepspeed_json) all.push_back({"DeepSpeed", *l.deepspeed_json});
+  if (l.megatron_flags) {
+    all.push_back(
+        {fmt::format("Megatron-LM (`stepcast predict` --platform {} understands them, too)", platform),
+         *l.megatron_flags});
   }
-  if (const auto text = torchtitan_text(chosen.layout, plan.prototypes.model()))
-    section.blocks.emplace_back(ReportCode{"TorchTitan", *text});
-  if (const auto text = deepspeed_text(chosen.layout))
-    section.blocks.emplace_back(ReportCode{"DeepSpeed", *text});
-  if (!section.blocks.empty()) document.sections.push_back(std::move(section));
+  return all;
 }
 
-void add_refined(ReportDocument& document, const LayoutPlan& plan) {
-  if (plan.refined.empty()) return;
-  ReportTable table{
-      {{"of #"}, {"step ms"}, {"before ms"}, {"memory GiB"}, {"changed", false}, {"flags", false}}, {}};
-  for (std::size_t i = 0; i < std::min(kMostRefinedShown, plan.refined.size()); ++i) {
-    const RefinedLayout& r = plan.refined[i];
-    ReportCell flags;
-    flags.copies = megatron_flags_of(r.settings);
-    table.rows.push_back({count(r.of + 1), ms_text(ms_of(r.step.step)),
-                          ms_text(plan.ranking.layouts[r.of].step_ms()),
-                          table_number(gib_of(r.memory.peak().value()), 1),
-                          fmt::format("{}", fmt::join(r.changes, "; ")), std::move(flags)});
-  }
-  table.caption =
-      "Uneven stages, recomputation of some layers, overlap inside layers: what the lists of the space do "
-      "not hold.";
-  if (plan.refined.size() > kMostRefinedShown)
-    table.caption += fmt::format(" The fastest {} of {}.", kMostRefinedShown, plan.refined.size());
-  document.sections.push_back({"Refined", {table}});
-}
-
-void add_rejections(ReportDocument& document, const SearchedLayouts& found) {
-  ReportTable table{{{"layouts"}, {"why not", false}, {"for example", false}, {"nearest that runs", false}},
-                    {}};
-  std::size_t left = 0;
-  for (const auto* reasons : {&found.too_large, &found.rejections, &found.same}) {
-    for (const LayoutRejection& r : *reasons) {
-      if (table.rows.size() == kMostReasons) {
-        ++left;
-        continue;
-      }
-      table.rows.push_back({count(r.count), r.reason, shorten(r.example, 120), shorten(r.cure, 120)});
+// What the framework that was asked for is told.
+std::string flags_text(const PlanAnswer& plan) {
+  const std::vector<ReportCode> all = flags_of(plan.chosen.layout, plan.platform);
+  const std::string_view wanted = plan.framework == Framework::torchtitan  ? "TorchTitan"
+                                  : plan.framework == Framework::deepspeed ? "DeepSpeed"
+                                                                           : "Megatron";
+  for (const std::string_view name : {wanted, std::string_view{"Megatron"}}) {
+    for (const ReportCode& code : all) {
+      if (!code.label.starts_with(name)) continue;
+      const bool is_one_line = name == "Megatron";
+      return fmt::format("\n{}:\n{}{}{}", code.label, is_one_line ? "  " : "", code.text,
+                         is_one_line ? "\n" : "");
     }
   }
-  if (left > 0) table.caption = fmt::format("and {} more reasons, in the JSON", left);
-  document.sections.push_back(
-      {"Why not the others",
-       {ReportText{fmt::format(
-            "{} cannot run, {} are another one of them, {} do not fit, {} were priced: all that are left.",
-            count(found.n_rejected), count(found.n_same), count(found.n_too_large),
-            count(found.priced.size()))},
-        table}});
+  return "\nNo flags of Megatron-LM say this layout.\n";
 }
 
-// What runs now, and what is faster and near it.
-void add_now(ReportDocument& document, const LayoutNow& now) {
-  ReportTable table{{{"layout", false}, {"changes", true}, {"step ms", true}, {"memory GiB", true}}, {}};
-  table.rows.push_back(
-      {to_string(now.point), "now", now.why_not.empty() ? ms_text(now.step_us * 1e-3) : now.why_not, ""});
-  for (const NearbyLayout& n : now.nearby) {
-    table.rows.push_back({difference(now.point, n.layout.point), std::to_string(n.changes),
-                          ms_text(n.layout.step_us * 1e-3), table_number(gib_of(n.layout.peak_bytes), 1)});
+void add_choice(ReportDocument& document, const PlanAnswer& plan) {
+  const ChosenLayoutAnswer& chosen = plan.chosen;
+  std::string text = "\n" + why_alike(plan) + fmt::format("Chosen: #{}, {}", chosen.of + 1, name_of(chosen));
+  if (!chosen.changes.empty()) text += fmt::format(", {}", numbers_of(chosen.layout));
+  text += chosen.reason.empty() ? ".\n" : fmt::format(": {}.\n", chosen.reason);
+  const StageMemory& m = chosen.worst_stage;
+  const auto GiB = [](Bytes bytes) { return bytes.value() / kGiB; };
+  const std::string memory = fmt::format(
+      "Memory of stage {}: {:.1f} GiB of {:.1f}: weights {:.1f}, gradients {:.1f}, optimizer {:.1f}, "
+      "activations {:.1f}, working {:.1f}, rest {:.1f}",
+      chosen.layout.worst_stage, chosen.layout.peak_GiB, plan.memory_GiB, GiB(m.weights), GiB(m.gradients),
+      GiB(m.optimizer), GiB(m.activations), GiB(m.working), GiB(m.communication + m.context + m.reserve));
+  add_lines(document, text + memory + "\n" + flags_text(plan));
+  ReportSection section{"To run the chosen layout", {ReportText{memory + "."}}, false, Shown::page};
+  for (ReportCode& code : flags_of(chosen.layout, plan.platform))
+    section.blocks.emplace_back(std::move(code));
+  document.sections.push_back(std::move(section));
+}
+
+// How the layouts stand GPUs that differ, the steadiest first.
+void add_jitter(ReportDocument& document, const PlanAnswer& plan) {
+  if (plan.jittered.empty()) return;
+  std::vector<JitteredLayout> steady = plan.jittered;
+  std::stable_sort(steady.begin(), steady.end(),
+                   [](const JitteredLayout& a, const JitteredLayout& b) { return a.p90_ms < b.p90_ms; });
+  ReportTable table{
+      {{"#"}, {"layout", false}, {"mean\nms"}, {"p50\nms"}, {"p90\nms"}, {"slower\n%"}, {"", false}}, {}};
+  table.indent = 0;
+  for (std::size_t i = 0; i < std::min(plan.top, steady.size()); ++i) {
+    const JitteredLayout& j = steady[i];
+    const RankedLayoutAnswer& layout = plan.layouts[j.of];
+    table.rows.push_back(
+        {std::to_string(j.of + 1), to_string(layout.point), number(j.mean_ms), number(j.p50_ms),
+         number(j.p90_ms), number(100 * (j.slowdown - 1)),
+         fmt::format("{}{}", layout.alike ? "~" : "", j.of == plan.chosen.of ? " chosen" : "")});
   }
-  document.sections.push_back({"Better layouts near the one that runs now", {table}});
+  add(document,
+      fmt::format(
+          "With GPUs that differ from step to step ({} scenarios), by what nine of ten steps take at most; "
+          "chosen is the first\nof those that cannot be told from the fastest without, and whose memory "
+          "is not tight:",
+          JitterOptions{}.scenarios),
+      "With GPUs that differ from step to step", {std::move(table)});
+}
+
+void add_pareto(ReportDocument& document, const PlanAnswer& plan) {
+  // Nobody pays more than twice the time for room.
+  std::size_t on_front = 0;
+  while (on_front < plan.pareto.size() && plan.pareto[on_front].step_ms <= 2 * plan.pareto.front().step_ms)
+    ++on_front;
+  if (on_front < 2) return;
+  constexpr std::size_t kMost = 8;
+  ReportTable table{{{"step\nms"}, {"GiB to\nspare"}, {"layout", false}}, {}};
+  table.indent = 0;
+  // The fastest, the smallest, and of those between as many as there is room for, evenly.
+  const std::size_t n = std::min(kMost, on_front);
+  for (std::size_t i = 0; i < n; ++i) {
+    const LayoutAnswer& l = plan.pareto[i * (on_front - 1) / (n - 1)];
+    table.rows.push_back({number(l.step_ms), number(l.margin_GiB), to_string(l.point)});
+  }
+  add(document,
+      fmt::format("Time against memory: no layout is faster and leaves more; {} of {}", n, on_front),
+      "No layout is faster and leaves more memory", {std::move(table)});
+}
+
+void add_refined(ReportDocument& document, const PlanAnswer& plan) {
+  if (plan.refined.empty()) return;
+  constexpr std::size_t kMostShown = 5;
+  ReportTable table{{{"#"},
+                     {"step\nms", true, Shown::everywhere, "step_time_ms"},
+                     {"before\nms"},
+                     {"memory\nGiB", true, Shown::everywhere, "peak_memory_GiB"},
+                     {"changed", false}},
+                    {}};
+  table.indent = 0;
+  table.list = "refined";
+  for (std::size_t i = 0; i < std::min(kMostShown, plan.refined.size()); ++i) {
+    const RefinedLayoutAnswer& r = plan.refined[i];
+    ReportCell changed{shorten(join(r.changes), 150)};
+    changed.copies = r.megatron_flags;
+    table.rows.push_back({std::to_string(r.of + 1), number(r.step_ms), number(r.before_ms),
+                          number(r.peak_GiB), std::move(changed)});
+  }
+  std::vector<ReportBlock> blocks{{std::move(table)}};
+  if (plan.chosen.changes.empty()) {
+    const bool is_faster = plan.refined.front().step_ms < plan.chosen.layout.step_ms;
+    blocks.emplace_back(TerminalText{
+        is_faster
+            ? "none of them is chosen: their memory is tight, the framework has no flags for them, or more "
+              "than the time of a step was asked for\n"
+            : "none of them is faster than the layout chosen\n"});
+  }
+  add(document,
+      fmt::format("Refined: uneven stages, recomputation of some layers, overlap inside layers; {} of the "
+                  "best {} came "
+                  "out faster",
+                  plan.refined.size(), std::min(kMostRefined, plan.layouts.size())),
+      "Refined: uneven stages, recomputation of some layers, overlap inside layers", std::move(blocks));
+}
+
+// Better layouts near the one that runs.
+void add_now(ReportDocument& document, const PlanAnswer& plan) {
+  if (!plan.now) return;
+  const RunningLayoutAnswer& now = *plan.now;
+  std::string is = fmt::format("Now: {}, ", to_string(now.point));
+  is += now.step_ms ? fmt::format("{:.1f} ms by the forecast", *now.step_ms)
+                    : fmt::format("not priced: {}", now.why_no_time.value_or(""));
+  ReportTable table{{{"changes"}, {"step\nms"}, {"of now\n%"}, {"memory\nGiB"}, {"which", false}}, {}};
+  table.indent = 0;
+  for (const NearbyLayoutAnswer& n : now.nearby) {
+    table.rows.push_back({std::to_string(n.changes), number(n.becomes.step_ms),
+                          number(100 * n.becomes.step_ms / now.step_ms.value_or(1)),
+                          number(n.becomes.peak_GiB), n.which});
+  }
+  std::vector<ReportBlock> blocks{{ReportText{is}, Shown::page}};
+  if (!now.nearby.empty()) {
+    blocks.emplace_back(std::move(table));
+  } else {
+    blocks.emplace_back(TerminalText{now.step_ms ? "No layout of the space is faster.\n" : ""});
+  }
+  add(document, is, "Better layouts near the one that runs now", std::move(blocks));
+}
+
+void add_notes(ReportDocument& document, const std::vector<std::string>& notes) {
+  if (notes.empty()) return;
+  std::string lines = "\n";
+  for (const std::string& note : notes) lines += "note: " + note + "\n";
+  add_lines(document, std::move(lines));
+  document.sections.push_back({"Notes", {ReportList{notes}}, false, Shown::page});
 }
 
 }  // namespace
 
-ReportDocument plan_document(const LayoutPlan& plan, const PlanSubject& subject) {
+ReportDocument plan_document(const PlanAnswer& plan) {
+  const RankedLayoutAnswer& chosen = plan.chosen.layout;
   ReportDocument document;
-  document.title = fmt::format("Layouts of {} on {} x {}", plan.prototypes.model().name,
-                               count(static_cast<std::uint64_t>(plan.space.n_gpus)), subject.gpu);
-  document.subject = {fmt::format("{}; {} sequences of {} tokens per step", subject.platform,
-                                  count(static_cast<std::uint64_t>(plan.prototypes.global_batch())),
-                                  count(static_cast<std::uint64_t>(plan.prototypes.seq_len())))};
-  document.verdict = verdict(plan);
-  const RankedLayout& chosen = plan.ranking.layouts[plan.ranking.chosen];
+  document.title = fmt::format("Layouts of {} on {} x {}", plan.model,
+                               count(static_cast<std::uint64_t>(plan.n_gpus)), plan.gpu);
+  document.subject = {fmt::format("{}; {} sequences of {} tokens per step", plan.platform,
+                                  count(static_cast<std::uint64_t>(plan.global_batch_sequences)),
+                                  count(static_cast<std::uint64_t>(plan.seq_len_tokens)))};
+  document.verdict = fmt::format("Run {}: {} a step in {:.1f} of {:.1f} GiB", name_of(plan.chosen),
+                                 numbers_of(chosen), chosen.peak_GiB, plan.memory_GiB);
+  document.verdict += plan.chosen.reason.empty() ? "." : fmt::format("; {}.", plan.chosen.reason);
   document.figures = {
-      {"Step time of the chosen", ms_text(chosen.step_ms()) + " ms",
-       band_text(chosen.step.step.p10.value() * 1e-3, chosen.step.step.p90.value() * 1e-3),
-       std::string{to_string(chosen.step.step.source)}},
-      {"Memory of a GPU", table_number(gib_of(chosen.memory.peak().value()), 1) + " GiB",
-       fmt::format("of {:.1f}", gib_of(plan.memory.value())), "analytic"},
-      {"Layouts", count(plan.space.size()), count(plan.found.priced.size()) + " run, fit and were priced"},
-      {"Cannot be told apart", count(plan.ranking.n_alike), "from the fastest"}};
-  document.sections.push_back({"Time against memory", {pareto_figure(plan)}});
-  if (subject.now) add_now(document, *subject.now);
-  document.sections.push_back({"Layouts", {layouts_table(plan)}});
-  add_flags(document, plan);
-  add_refined(document, plan);
-  add_rejections(document, plan.found);
-  ReportTable space{{{"choice", false}, {"values", false}}, {}};
-  for (const auto& [name, list] : plan.space.lines()) space.rows.push_back({name, list});
-  document.sections.push_back({"The space that was searched", {space}, true});
-  if (!plan.notes.empty()) document.sections.push_back({"Notes", {ReportList{plan.notes}}});
-  document.json = plan_json(plan, subject);
-  return document;
-}
-
-ReportDocument training_document(const TrainingPlan& plan, const TrainingGoal& goal) {
-  ReportDocument document;
-  document.title = fmt::format("Training on {:.4g} tokens", goal.tokens);
-  if (goal.within_days) document.subject.push_back(fmt::format("within {:g} days", *goal.within_days));
-  if (goal.price_per_gpu_hour)
-    document.subject.push_back(fmt::format("{:g} a GPU-hour", *goal.price_per_gpu_hour));
-  const bool priced = goal.price_per_gpu_hour.has_value();
-  const auto cost = [&](const TrainingOption& o) { return priced ? o.price.value_or(0) : o.gpu_hours; };
-  const auto told = [&](const TrainingOption& o) {
-    return fmt::format("{} x {}: {:.1f} days (p90 {:.1f}), {} {}",
-                       count(static_cast<std::uint64_t>(o.n_gpus)), o.platform, o.days, o.days_p90,
-                       table_number(cost(o), 0), priced ? "in all" : "GPU-hours");
-  };
-  document.verdict = "No option is in time: more GPUs, or a faster platform.";
-  if (plan.fewest) {
-    document.verdict = fmt::format("Fewest GPUs: {}.", told(plan.options[*plan.fewest]));
-    if (plan.cheapest && *plan.cheapest != *plan.fewest)
-      document.verdict += fmt::format(" Cheapest: {}.", told(plan.options[*plan.cheapest]));
-  }
-  ScatterChart chart{.points = {},
-                     .x_title = "days of training",
-                     .y_title = priced ? "price" : "GPU-hours",
-                     .legend = {{"c-faint", "option"},
-                                {"c-alike", "no other is as fast, as cheap and as far from full memory"},
-                                {"c-accent", "fewest GPUs or cheapest in time"}},
-                     .x_limit = goal.within_days,
-                     .x_limit_name = "deadline"};
-  ReportTable table{{{"platform", false},
-                     {"GPUs"},
-                     {"step ms"},
-                     {"days"},
-                     {"p90 days"},
-                     {"GPU-hours"},
-                     {"price"},
-                     {"GiB to spare"},
-                     {"", false},
-                     {"layout", false}},
-                    {}};
-  for (std::size_t i = 0; i < plan.options.size(); ++i) {
-    const TrainingOption& o = plan.options[i];
-    if (!o.why_not.empty()) {
-      table.rows.push_back({o.platform, count(static_cast<std::uint64_t>(o.n_gpus)), "", "", "", "", "", "",
-                            "does not run", o.why_not});
-      continue;
-    }
-    const bool picked = plan.fewest == i || plan.cheapest == i;
-    std::string mark = o.meets ? (o.surely ? "in time" : "in time, not at p90") : "late";
-    if (plan.fewest == i) {
-      mark += ", fewest GPUs";
-      table.emphasized = table.rows.size();
-    }
-    if (plan.cheapest == i) mark += priced ? ", least money" : ", fewest GPU-hours";
-    ReportCell layout{o.layout};
-    layout.copies = o.flags;
-    table.rows.push_back({o.platform, count(static_cast<std::uint64_t>(o.n_gpus)), ms_text(o.step_ms),
-                          table_number(o.days, 1), table_number(o.days_p90, 1), table_number(o.gpu_hours, 0),
-                          o.price ? table_number(*o.price, 0) : "-", table_number(o.margin_GiB, 1), mark,
-                          std::move(layout)});
-    ScatterPoint point{.x = o.days,
-                       .y = cost(o),
-                       .colour = picked   ? "c-accent"
-                                 : o.best ? "c-alike"
-                                          : "c-faint",
-                       .name = told(o),
-                       .label = fmt::format("{} x {}", o.n_gpus, o.platform)};
-    if (plan.options.size() > 12 && !picked) point.label.clear();
-    chart.points.push_back(std::move(point));
-  }
+      {"Step time of the chosen", ms_text(chosen.step_ms) + " ms", band_text(chosen.p10_ms, chosen.p90_ms),
+       std::string{to_string(chosen.source)}, "chosen_layout.step_time_ms"},
+      {"Memory of a GPU", number(chosen.peak_GiB) + " GiB", fmt::format("of {:.1f}", plan.memory_GiB),
+       "analytic", "chosen_layout.peak_memory_GiB"},
+      {"Layouts", count(plan.n_layouts), count(plan.n_priced) + " run, fit and were priced"},
+      {"Cannot be told apart", count(plan.n_alike), "from the fastest"}};
+  add_lines(document, fmt::format("{} on {} x {} ({}): {} sequences of {} tokens per step\n\n", plan.model,
+                                  count(static_cast<std::uint64_t>(plan.n_gpus)), plan.gpu, plan.platform,
+                                  plan.global_batch_sequences, plan.seq_len_tokens));
+  document.sections.push_back({"Time against memory", {pareto_figure(plan)}, false, Shown::page});
+  add_space(document, plan);
+  add_rejections(document, plan);
   document.sections.push_back(
-      {"Time against money",
-       {ReportFigure{scatter_chart(chart), "Every option with the layout that the search chooses for it."},
-        table}});
-  document.json = training_json(plan, goal);
+      {"", {TerminalText{"\n"}, layouts_table(plan, plan.top)}, false, Shown::terminal});
+  ReportTable layouts = layouts_table(plan, kMostRows);
+  layouts.caption = why_alike(plan) + " copy: the flags of Megatron-LM.";
+  document.sections.push_back({"Layouts", {std::move(layouts)}, false, Shown::page});
+  add_choice(document, plan);
+  add_jitter(document, plan);
+  add_pareto(document, plan);
+  add_refined(document, plan);
+  add_notes(document, plan.notes);
+  add_now(document, plan);
+  document.json = plan_json(plan);
   return document;
 }
 

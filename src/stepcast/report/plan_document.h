@@ -1,16 +1,13 @@
-// A searched space of layouts as a page (report/document.h): time against memory, what cannot be told apart, flags to copy,
-// why not the others. And GPUs and machines for a training: time against money.
+// The layouts of a training as text and as a page (report/document.h): step time against memory, what cannot be told
+// apart, the flags to run what is chosen, and why the others are not in the list.
 #pragma once
 
-#include "stepcast/plan/layout_plan.h"
-#include "stepcast/plan/training_plan.h"
 #include "stepcast/report/document.h"
-#include "stepcast/report/plan_report.h"
+#include "stepcast/report/plan_answer.h"
 
 namespace stepcast {
 
-// `plan` has a layout that runs and fits.
-[[nodiscard]] ReportDocument plan_document(const LayoutPlan& plan, const PlanSubject& subject);
-[[nodiscard]] ReportDocument training_document(const TrainingPlan& plan, const TrainingGoal& goal);
+[[nodiscard]] ReportDocument plan_document(const PlanAnswer& plan);
+[[nodiscard]] ReportDocument training_document(const TrainingAnswer& training);
 
 }  // namespace stepcast

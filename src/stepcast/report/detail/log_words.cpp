@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/text.h"
-#include "stepcast/report/comparison_report.h"
+#include "stepcast/report/comparison_document.h"
 #include "stepcast/report/detail/document_parts.h"
 #include "stepcast/report/text_table.h"
 

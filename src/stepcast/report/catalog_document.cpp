@@ -1,0 +1,283 @@
+#include "stepcast/report/catalog_document.h"
+
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "stepcast/base/text.h"
+#include "stepcast/report/fields/schema_fields.h"
+#include "stepcast/report/fields/write_fields.h"
+#include "stepcast/report/text_table.h"
+
+namespace stepcast {
+
+ModelsAnswer models_answer(const std::vector<const Preset*>& presets) {
+  ModelsAnswer answer;
+  for (const Preset* preset : presets) {
+    const Transformer& m = preset->model;
+    answer.models.push_back({.name = m.name,
+                             .aliases = preset->aliases,
+                             .parameters = parameter_count(m).total(),
+                             .active_parameters = active_parameter_count(m),
+                             .n_layers = m.n_layers,
+                             .hidden_size = m.hidden_size,
+                             .n_heads = m.n_heads,
+                             .n_kv_heads = m.kv_heads(),
+                             .vocab_size = m.vocab_size,
+                             .n_experts = m.moe ? m.moe->n_experts : 0,
+                             .experts_per_token = m.moe ? m.moe->experts_per_token : 0,
+                             .longest_sequence = m.longest_sequence()});
+  }
+  return answer;
+}
+
+template <>
+inline constexpr AnswerHead kAnswer<ModelsAnswer>{"stepcast.models/1", "stepcast models --json"};
+template <>
+inline constexpr AnswerHead kAnswer<PlatformListings>{"stepcast.platforms/1", "stepcast platforms --json"};
+
+template <class A>
+void fields(A& a, Member<A, ModelAnswer> m) {
+  a("name", m.name);
+  a("aliases", m.aliases);
+  a("parameters", m.parameters);
+  a("active_parameters", m.active_parameters, "that a token meets");
+  a("n_layers", m.n_layers);
+  a("hidden_size", m.hidden_size);
+  a("n_heads", m.n_heads);
+  a("n_kv_heads", m.n_kv_heads);
+  a("vocab_size", m.vocab_size);
+  a("n_experts", m.n_experts, "0: none");
+}
+
+template <class A>
+void fields(A& a, Member<A, ModelsAnswer> m) {
+  a("models", m.models);
+}
+
+static std::string_view to_string(PlatformListing::Role role) {
+  switch (role) {
+    case PlatformListing::Role::device: return "device";
+    case PlatformListing::Role::node: return "node";
+    case PlatformListing::Role::benchmark: return "benchmark";
+  }
+  return "node";
+}
+
+template <class A>
+void fields(A& a, Member<A, PlatformListing> p) {
+  a("name", p.name);
+  a("role", p.role, "a GPU alone, a node, the machine of a published benchmark");
+  a("description", p.description);
+  a("aliases", p.aliases);
+  a("device", p.device);
+  a("gpus_per_node", p.gpus_per_node);
+  a("n_curves", p.n_curves, "of collectives");
+  a("n_models", p.n_models, "of kernels");
+  a("n_overheads", p.n_overheads, "of the host");
+  a("file", p.file.string());
+}
+
+template <class A>
+void fields(A& a, Member<A, PlatformListings> all) {
+  a("platforms", all.platforms);
+  a("unreadable", all.unreadable, "files that could not be read, an error each");
+}
+
+std::string models_json(const ModelsAnswer& models) { return answer_json(models); }
+std::string models_schema() { return answer_schema<ModelsAnswer>(); }
+std::string platforms_json(const PlatformListings& platforms) { return answer_json(platforms); }
+std::string platforms_schema() { return answer_schema<PlatformListings>(); }
+
+ReportDocument models_document(const ModelsAnswer& models) {
+  ReportTable table{{{"model", false},
+                     {"parameters\nin billions"},
+                     {"of them\nper token"},
+                     {"layers"},
+                     {"hidden"},
+                     {"heads / kv"},
+                     {"experts"},
+                     {"positions"},
+                     {"also called", false}},
+                    {}};
+  table.indent = 0;
+  const auto billions = [](std::int64_t count) { return table_number(static_cast<double>(count) / 1e9, 2); };
+  for (const ModelAnswer& m : models.models) {
+    table.rows.push_back({m.name, billions(m.parameters),
+                          m.n_experts > 0 ? billions(m.active_parameters) : "", std::to_string(m.n_layers),
+                          std::to_string(m.hidden_size), fmt::format("{} / {}", m.n_heads, m.n_kv_heads),
+                          m.n_experts > 0 ? fmt::format("{} of {}", m.experts_per_token, m.n_experts) : "",
+                          table_number_or_blank(static_cast<double>(m.longest_sequence), 0),
+                          join(m.aliases)});
+  }
+  ReportDocument document{.title = "Models known by name"};
+  document.sections.push_back(
+      {"",
+       {std::move(table), TerminalText{"\nAny other: `--model config.json` of Hugging Face, or Megatron's "
+                                       "flags from --num-layers on.\n"}}});
+  return document;
+}
+
+ReportDocument platforms_document(const PlatformListings& platforms) {
+  using Role = PlatformListing::Role;
+  constexpr std::pair<Role, std::string_view> kGroups[] = {
+      {Role::node, "Nodes, of which any number can be asked for"},
+      {Role::device, "GPUs alone; several GPUs are placed in the default node of the GPU"},
+      {Role::benchmark, "Machines of published measurements, as they were described"}};
+  ReportDocument document{.title = "Platforms"};
+  for (const auto& [role, title] : kGroups) {
+    ReportTable table{{{"platform", false},
+                       {"device", false},
+                       {"GPUs\nper node"},
+                       {"curves"},
+                       {"models"},
+                       {"over-\nheads"},
+                       {"description", false}},
+                      {}};
+    table.indent = 0;
+    const auto count = [](std::size_t n) { return table_number_or_blank(static_cast<double>(n), 0); };
+    for (const PlatformListing& p : platforms.platforms) {
+      if (p.role != role) continue;
+      table.rows.push_back({p.name, p.device, std::to_string(p.gpus_per_node), count(p.n_curves),
+                            count(p.n_models), count(p.n_overheads), p.description});
+    }
+    document.sections.push_back(
+        {"", {TerminalText{fmt::format("{}\n\n", title)}, std::move(table), TerminalText{"\n"}}});
+  }
+  std::string last;
+  for (const std::string& problem : platforms.unreadable) last += fmt::format("left out: {}\n", problem);
+  document.sections.push_back(
+      {"", {TerminalText{last + "`stepcast platforms NAME` shows one with the source of every figure.\n"}}});
+  return document;
+}
+
+namespace {
+
+// Each source once, with a number that the figures refer to.
+class SourceList {
+ public:
+  std::string refer(const Provenance& p) {
+    if (p.document.empty() && p.n_rows == 0) return std::string{to_string(p.source)};
+    for (std::size_t i = 0; i < sources_.size(); ++i) {
+      if (sources_[i] == p) return label(i);
+    }
+    sources_.push_back(p);
+    return label(sources_.size() - 1);
+  }
+  [[nodiscard]] std::string text() const {
+    std::string lines;
+    for (std::size_t i = 0; i < sources_.size(); ++i) {
+      const Provenance& p = sources_[i];
+      std::string line = fmt::format("  [{}] {}", i + 1, p.document.empty() ? "no document" : p.document);
+      if (!p.date.empty()) line += fmt::format(", {}", p.date);
+      if (!p.software.empty()) line += fmt::format("; {}", p.software);
+      if (p.n_rows > 0) line += fmt::format("; {} rows", table_count(p.n_rows));
+      lines += line + "\n";
+    }
+    return lines;
+  }
+
+ private:
+  [[nodiscard]] std::string label(std::size_t i) const {
+    return fmt::format("{} [{}]", to_string(sources_[i].source), i + 1);
+  }
+  std::vector<Provenance> sources_;
+};
+
+std::string error_of(const Provenance& p) {
+  for (const char* key : {"mape_pct", "gmae_pct", "median_ape_pct"}) {
+    if (const auto found = p.error.find(key); found != p.error.end()) return table_number(found->second, 2);
+  }
+  return "";
+}
+
+std::string shown_bytes(const CollectiveCurve& curve) {
+  const NamedNumbers& range = curve.provenance.range;
+  const auto low = range.find("message_bytes_min");
+  const auto high = range.find("message_bytes_max");
+  if (low != range.end() && high != range.end()) {
+    return fmt::format("{} to {}", table_bytes(low->second), table_bytes(high->second));
+  }
+  if (curve.knots.empty()) return "";
+  return fmt::format("{} to {}", table_bytes(curve.knots.front().message_bytes),
+                     table_bytes(curve.knots.back().message_bytes));
+}
+
+void add_table(ReportDocument& document, std::string title, ReportTable table) {
+  if (!table.rows.empty()) document.sections.push_back({std::move(title), {std::move(table)}});
+}
+
+ReportTable curves_table(const Platform& platform, SourceList& sources) {
+  ReportTable table{{{"collective", false},
+                     {"dtype", false},
+                     {"nodes"},
+                     {"GPUs\nper node"},
+                     {"ranks"},
+                     {"knots"},
+                     {"message size", false},
+                     {"error %"},
+                     {"source", false}},
+                    {}};
+  for (const CollectiveCurve& c : platform.curves) {
+    std::string name{to_string(c.collective)};
+    if (!c.variant.empty()) name += " " + c.variant;
+    Provenance shown = c.provenance;  // without what differs from curve to curve
+    shown.row_hashes.clear();
+    shown.error.clear();
+    shown.range.clear();
+    shown.n_rows = 0;
+    table.rows.push_back(
+        {std::move(name), c.dtype == DType::unknown ? std::string{"any"} : std::string{to_string(c.dtype)},
+         std::to_string(c.n_nodes), std::to_string(c.gpus_per_node), std::to_string(c.n_ranks),
+         table_count(c.knots.size()), shown_bytes(c), error_of(c.provenance), sources.refer(shown)});
+  }
+  return table;
+}
+
+ReportTable models_table(const Platform& platform) {
+  ReportTable table{{{"model", false}, {"kind", false}, {"device", false}, {"rows"}, {"error %"}}, {}};
+  for (const ModelRecord& m : platform.models) {
+    table.rows.push_back(
+        {m.name, m.kind, m.device, table_count(m.provenance.n_rows), error_of(m.provenance)});
+  }
+  return table;
+}
+
+ReportTable overheads_table(const Platform& platform) {
+  ReportTable table{{{"overhead", false}, {"op", false}, {"mean us"}, {"n"}}, {}};
+  for (const OverheadRecord& o : platform.overheads) {
+    table.rows.push_back({std::string{to_string(o.type)}, o.op.empty() ? "(every other)" : o.op,
+                          table_number(o.mean_us, 2), table_count(o.n)});
+  }
+  return table;
+}
+
+}  // namespace
+
+ReportDocument platform_document(const Platform& platform) {
+  ReportDocument document{.title = platform.name};
+  std::string head = platform.name + "\n";
+  if (!platform.description.empty()) head += platform.description + "\n";
+  if (!platform.aliases.empty()) head += fmt::format("also called: {}\n", join(platform.aliases));
+  head += fmt::format("device: {}\n", platform.device.name);
+  std::string files;
+  for (const auto& file : platform.files) files += (files.empty() ? "" : ", extends ") + file.string();
+  head += fmt::format("file: {}\n\n", files);
+
+  SourceList sources;
+  ReportTable figures{{{"figure", false}, {"value"}, {"source", false}}, {}};
+  figures.indent = 0;
+  for (const PlatformFigure& figure : platform_figures(platform)) {
+    figures.rows.push_back({figure.path, figure.value, sources.refer(figure.provenance)});
+  }
+  document.sections.push_back({"", {TerminalText{std::move(head)}, std::move(figures)}});
+  add_table(document, "Collective curves", curves_table(platform, sources));
+  add_table(document, "Fitted models", models_table(platform));
+  add_table(document, "CPU overheads", overheads_table(platform));
+  if (const std::string text = sources.text(); !text.empty())
+    document.sections.push_back({"Sources", {TerminalText{text}}});
+  return document;
+}
+
+}  // namespace stepcast

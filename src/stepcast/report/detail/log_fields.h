@@ -1,0 +1,111 @@
+// The members of a training log in JSON (report/fields/fields.h), for every answer that holds one.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "stepcast/analyze/step_forecast.h"
+#include "stepcast/logs/logged_run.h"
+#include "stepcast/report/fields/fields.h"
+#include "stepcast/report/forecast_json.h"
+
+namespace stepcast {
+
+template <>
+inline constexpr std::string_view kSchemaName<LoggedRun> = "training_log";
+
+namespace detail {
+
+inline std::vector<std::pair<std::string, std::uint64_t>> step_lines_of(const TrainingLog& log) {
+  std::vector<std::pair<std::string, std::uint64_t>> out;
+  for (std::size_t f = 0; f < kLogFormats; ++f) {
+    if (log.n_of_format[f] > 0) out.emplace_back(to_string(static_cast<LogFormat>(f)), log.n_of_format[f]);
+  }
+  return out;
+}
+
+inline std::vector<std::string> notes_of(const LoggedRun& run) {
+  std::vector<std::string> notes;
+  if (run.job) notes = run.job->notes;
+  if (run.resolved) {
+    for (const std::string& setting : run.resolved->not_modelled) notes.push_back("not modelled: " + setting);
+  }
+  return notes;
+}
+
+}  // namespace detail
+
+template <class A>
+void fields(A& a, Member<A, LoggedRestart> r) {
+  a("line", r.line);
+  a("last_step", r.last_step);
+  a("next_step", r.next_step);
+}
+
+template <class A>
+void fields(A& a, Member<A, LoggedStall> s) {
+  a("step", s.step);
+  a("line", s.line);
+  a("lost_ms", fixed<3>(s.lost_ms));
+  a("likely", s.cause);
+  a("between_steps", s.between_steps);
+}
+
+// What the log tells of its steps.
+template <class A>
+void fields(A& a, Member<A, LoggedTimes> t, const TrainingLog& log) {
+  using Known = std::optional<Fixed<6>>;
+  const auto known = [](double value) { return value > 0 ? Known{{value}} : Known{}; };
+  a("first_step", t.first_step);
+  a("last_step", t.last_step);
+  a("steps_per_line", t.steps_per_line, "a time is the mean of so many steps");
+  a("counted", t.n, "times that count: neither warm-up nor stalls");
+  a("from_clock", t.from_clock, "times are distances of the lines in time");
+  a("whole_run", t.whole_run, "one mean of all steps, evaluation and saving included");
+  a("step_time_ms", known(t.median_ms), "median");
+  a("step_time_p10_ms", known(t.n > 1 ? t.p10_ms : 0));
+  a("step_time_p90_ms", known(t.n > 1 ? t.p90_ms : 0));
+  a("mean_step_time_ms", known(t.mean_ms), "stalls included, warm-up not");
+  a("why_no_time", t.why_no_time.empty() ? std::nullopt : std::optional{t.why_no_time});
+  a("trend_percent", fixed<6>(t.trend_percent), "null: too few times to tell");
+  a("rounding_percent", fixed<6>(log.rounding_percent), "half a unit of the last digit of a time or rate");
+  a("left_out", Object{[&](auto& n) {
+      n("warm_up", t.warm_up);
+      n("duplicates", t.duplicates);
+      n("other_batches", t.other_batches);
+      n("earlier_settings", t.earlier_settings);
+    }});
+  a("restarts", t.restarts);
+  a("stalls", t.stalls);
+  a("tokens_per_s_per_gpu", known(t.tokens_per_s_per_gpu));
+  a("samples_per_s", known(t.samples_per_s));
+  a("tflops_per_gpu", known(t.tflops_per_gpu), "as the log counts them");
+  a("peak_memory_GiB", known(log.peak_memory_GiB));
+}
+
+template <class A>
+void fields(A& a, Member<A, LoggedRun> run) {
+  using Text = std::optional<std::string>;
+  const auto& job = run.resolved;
+  a("file", run.log.file);
+  a("format", Constant{"training_log"});
+  a("framework", run.times.format, "whose lines tell the steps");
+  a("lines", run.log.n_lines);
+  a("bytes", run.log.n_bytes);
+  a("step_lines", detail::step_lines_of(run.log), "lines that tell a step, by framework");
+  a("broken_lines", run.log.broken_lines, "that begin as a step's line and do not tell its time");
+  fields(a, run.times, run.log);
+  a("settings_from", job ? Text{run.job->source} : Text{});
+  a("why_no_settings", job ? Text{} : Text{run.why_no_job});
+  a("model", job ? Text{job->model.name} : Text{});
+  a("n_gpus",
+    job ? std::optional<std::int64_t>{job->n_gpus.value_or(job->layout.world_size())} : std::nullopt);
+  a("gpu", run.job && !run.job->gpu.empty() ? Text{run.job->gpu} : Text{});
+  a("layout", job ? settings_of(job->layout) : std::vector<Setting>{});
+  a("notes", detail::notes_of(run));
+}
+
+}  // namespace stepcast

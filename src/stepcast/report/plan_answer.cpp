@@ -1,0 +1,363 @@
+#include "stepcast/report/plan_answer.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "stepcast/base/units.h"
+#include "stepcast/describe/megatron_writer.h"
+#include "stepcast/plan/layout_flags.h"
+#include "stepcast/report/fields/schema_fields.h"
+#include "stepcast/report/fields/write_fields.h"
+
+namespace stepcast {
+namespace {
+
+double ms_of(Microseconds time) { return time.value() * 1e-3; }
+double GiB_of(Bytes bytes) { return bytes.value() / kGiB; }
+
+LayoutAnswer answer_of(const PricedLayout& l, Bytes memory) {
+  return {l.point, l.step_us * 1e-3, l.peak_bytes / kGiB, (memory.value() - l.peak_bytes) / kGiB};
+}
+
+RankedLayoutAnswer answer_of(const LayoutPoint& point, const StepPrediction& step,
+                             const MemoryForecast& memory) {
+  const StepShares& s = step.shares;
+  const double percent = 100 / std::max(1e-9, s.total_us());
+  RankedLayoutAnswer out;
+  out.point = point;
+  out.step_ms = ms_of(step.step.time);
+  out.p10_ms = ms_of(step.step.p10);
+  out.source = step.step.source;
+  out.p90_ms = ms_of(step.step.p90);
+  out.tokens_per_s_per_gpu = step.tokens_per_second() / static_cast<double>(step.n_gpus);
+  out.mfu = step.model_flops_utilization();
+  out.computation_percent = s.computation_us() * percent;
+  out.communication_percent = s.exposed_communication_us() * percent;
+  out.bubble_percent = s.bubble_us * percent;
+  out.rest_percent = (s.host_us + s.optimizer_us + s.fixed_us) * percent;
+  out.peak_GiB = GiB_of(memory.peak());
+  out.margin_GiB = GiB_of(memory.margin());
+  out.worst_stage = memory.worst_stage;
+  out.memory_verdict = memory.verdict;
+  return out;
+}
+
+RankedLayoutAnswer answer_of(const RankedLayout& l, const LayoutPrototypes& prototypes) {
+  RankedLayoutAnswer out = answer_of(l.point, l.step, l.memory);
+  out.behind_ms = l.behind_us * 1e-3;
+  out.uncertain_ms = l.uncertain_us * 1e-3;
+  out.alike = l.alike;
+  out.megatron_flags = megatron_text(l.point, l.layout, prototypes);
+  out.torchtitan_toml = torchtitan_text(l.layout, prototypes.model());
+  out.deepspeed_json = deepspeed_text(l.layout);
+  return out;
+}
+
+std::string reason_of(const LayoutPlan& plan, const RankedLayoutAnswer& first,
+                      const RankedLayoutAnswer& chosen) {
+  if (!plan.jittered.empty()) return "the steadiest";
+  if (plan.ranking.chosen == 0) {
+    return plan.ranking.n_alike > 1 ? "the fastest, and none of the others is plainer with as safe a memory"
+                                    : "";
+  }
+  const bool is_safer =
+      first.memory_verdict == MemoryVerdict::tight && chosen.memory_verdict != MemoryVerdict::tight;
+  return fmt::format("{:.1f} % behind #1 by the forecast, and {}", 100 * chosen.behind_ms / first.step_ms,
+                     is_safer                               ? "with memory to spare"
+                     : chosen.margin_GiB > first.margin_GiB ? "plainer or with more memory to spare"
+                                                            : "plainer");
+}
+
+ChosenLayoutAnswer chosen_of(const LayoutPlan& plan, const std::vector<RankedLayoutAnswer>& layouts) {
+  const ChosenLayout chosen = chosen_layout(plan);
+  ChosenLayoutAnswer out;
+  out.of = chosen.of;
+  out.layout = layouts[chosen.of];
+  out.worst_stage = chosen.memory.stages[chosen.memory.worst_stage];
+  if (chosen.refinement == nullptr) {
+    out.reason = reason_of(plan, layouts.front(), out.layout);
+    return out;
+  }
+  out.changes = chosen.refinement->changes;
+  out.layout = answer_of(chosen.point, chosen.step, chosen.memory);
+  out.layout.behind_ms = std::max(0.0, out.layout.step_ms - layouts.front().step_ms);
+  out.layout.megatron_flags = megatron_text(chosen, plan.prototypes);
+  out.reason =
+      fmt::format("the fastest of the refined ones{}",
+                  out.layout.memory_verdict == MemoryVerdict::tight ? "" : " whose memory is not tight");
+  return out;
+}
+
+RefinedLayoutAnswer answer_of(const RefinedLayout& r, const LayoutRanking& ranking) {
+  return {.of = r.of,
+          .step_ms = ms_of(r.step.step.time),
+          .p10_ms = ms_of(r.step.step.p10),
+          .p90_ms = ms_of(r.step.step.p90),
+          .before_ms = ranking.layouts[r.of].step_ms(),
+          .peak_GiB = GiB_of(r.memory.peak()),
+          .changes = r.changes,
+          .layers_per_stage = r.layout.pipeline.layers_per_stage,
+          .megatron_flags = megatron_flags_of(r.settings)};
+}
+
+RunningLayoutAnswer answer_of(const LayoutNow& now, Bytes memory) {
+  RunningLayoutAnswer out;
+  out.point = now.point;
+  if (now.why_not.empty()) {
+    out.step_ms = now.step_us * 1e-3;
+  } else {
+    out.why_no_time = now.why_not;
+  }
+  for (const NearbyLayout& n : now.nearby) {
+    out.nearby.push_back({n.changes, difference(now.point, n.layout.point), answer_of(n.layout, memory)});
+  }
+  return out;
+}
+
+}  // namespace
+
+PlanAnswer plan_answer(const LayoutPlan& plan, const PlanSubject& subject) {
+  PlanAnswer out;
+  out.model = plan.prototypes.model().name;
+  out.platform = subject.platform;
+  out.gpu = subject.gpu;
+  out.n_gpus = plan.space.n_gpus;
+  out.global_batch_sequences = plan.prototypes.global_batch();
+  out.seq_len_tokens = plan.prototypes.seq_len();
+  out.memory_GiB = GiB_of(plan.memory);
+  out.framework = plan.prototypes.framework();
+  out.top = subject.top;
+  out.space = plan.space.lines();
+  out.n_layouts = plan.space.size();
+  out.n_rejected = plan.found.n_rejected;
+  out.n_same = plan.found.n_same;
+  out.n_too_large = plan.found.n_too_large;
+  out.n_priced = plan.found.priced.size();
+  out.rejections = plan.found.rejections;
+  out.same = plan.found.same;
+  out.too_large = plan.found.too_large;
+  out.n_alike = plan.ranking.n_alike;
+  out.more_alike = plan.ranking.more_alike;
+  for (const RankedLayout& l : plan.ranking.layouts) out.layouts.push_back(answer_of(l, plan.prototypes));
+  out.chosen = chosen_of(plan, out.layouts);
+  for (const RefinedLayout& r : plan.refined) out.refined.push_back(answer_of(r, plan.ranking));
+  if (subject.now) out.now = answer_of(*subject.now, plan.memory);
+  for (const PricedLayout& l : pareto_of(plan.found.priced)) out.pareto.push_back(answer_of(l, plan.memory));
+  out.jittered = plan.jittered;
+  out.notes = plan.notes;
+  return out;
+}
+
+template <>
+inline constexpr AnswerHead kAnswer<PlanAnswer>{"stepcast.plan/1", "stepcast plan --json"};
+template <>
+inline constexpr AnswerHead kAnswer<TrainingAnswer>{"stepcast.training_plan/1",
+                                                    "stepcast plan --train-tokens --json"};
+template <>
+inline constexpr std::string_view kSchemaName<LayoutAnswer> = "priced_layout";
+template <>
+inline constexpr std::string_view kSchemaName<RankedLayoutAnswer> = "layout";
+template <>
+inline constexpr std::string_view kSchemaName<LayoutRejection> = "rejection";
+
+template <class A>
+void fields(A& a, Member<A, LayoutPoint> p) {
+  a("layout", to_string(p), "in few words");
+  a("tensor_parallel", p.tensor);
+  a("pipeline_parallel", p.pipeline);
+  a("virtual_stages", p.virtual_stages);
+  a("schedule", p.schedule);
+  a("context_parallel", p.context);
+  a("data_parallel", p.data);
+  a("expert_parallel", p.expert);
+  a("expert_tensor_parallel", p.expert_tensor == 0 ? p.tensor : p.expert_tensor);
+  a("micro_batch_sequences", p.micro_batch);
+  a("sharding", to_string(p.sharding), "none, zero1, zero2, zero3, or hybrid:N over the ranks of N nodes");
+  a("recompute", p.recompute);
+  a("sequence_parallel", p.sequence_parallel);
+  a("dtype", p.dtype);
+}
+
+template <class A>
+void fields(A& a, Member<A, LayoutAnswer> l) {
+  fields(a, l.point);
+  a("step_time_ms", l.step_ms);
+  a("peak_memory_GiB", l.peak_GiB, "of the worst stage");
+  a("memory_margin_GiB", l.margin_GiB);
+}
+
+template <class A>
+void fields(A& a, Member<A, RankedLayoutAnswer> l) {
+  fields(a, l.point);
+  a("step_time_ms", l.step_ms);
+  a("step_time_p10_ms", l.p10_ms);
+  a("step_time_p90_ms", l.p90_ms);
+  a("behind_fastest_ms", l.behind_ms);
+  a("uncertainty_of_difference_ms", l.uncertain_ms, "half of the band of the difference to the fastest");
+  a("cannot_be_told_from_fastest", l.alike);
+  a("tokens_per_s_per_gpu", l.tokens_per_s_per_gpu);
+  a("mfu", if_any(l.mfu));
+  a("percent_of_step", Object{[&](auto& s) {
+      s("computation", l.computation_percent);
+      s("exposed_communication", l.communication_percent);
+      s("bubble", l.bubble_percent);
+      s("rest", l.rest_percent);
+    }});
+  a("peak_memory_GiB", l.peak_GiB, "of the worst stage");
+  a("memory_margin_GiB", l.margin_GiB);
+  a("worst_stage", l.worst_stage);
+  a("memory_verdict", l.memory_verdict);
+  a("megatron_flags", if_any(l.megatron_flags));
+  a("torchtitan_toml", if_any(l.torchtitan_toml));
+  a("deepspeed_json", if_any(l.deepspeed_json));
+}
+
+template <class A>
+void fields(A& a, Member<A, RefinedLayoutAnswer> r) {
+  a("of", r.of, "index into layouts");
+  a("step_time_ms", r.step_ms);
+  a("step_time_p10_ms", r.p10_ms);
+  a("step_time_p90_ms", r.p90_ms);
+  a("peak_memory_GiB", r.peak_GiB);
+  a("changes", r.changes);
+  a("layers_per_stage", r.layers_per_stage);
+  a("megatron_flags", r.megatron_flags);
+}
+
+template <class A>
+void fields(A& a, Member<A, ChosenLayoutAnswer> c) {
+  a("of", c.of, "index into layouts");
+  a("changes", c.changes, "that refine that layout, and are in the numbers that follow; empty: none");
+  fields(a, c.layout);
+}
+
+template <class A>
+void fields(A& a, Member<A, LayoutRejection> r) {
+  a("layouts", r.count, "so many, for this reason");
+  a("reason", r.reason);
+  a("example", r.example);
+  a("cure", r.cure, "nearest change that makes one run; empty: none is known");
+}
+
+template <class A>
+void fields(A& a, Member<A, NearbyLayoutAnswer> n) {
+  a("changes", n.changes, "choices that differ from now");
+  a("which", n.which);
+  a("becomes", n.becomes);
+}
+
+template <class A>
+void fields(A& a, Member<A, RunningLayoutAnswer> now) {
+  fields(a, now.point);
+  a("step_time_ms", now.step_ms);
+  a("why_no_time", now.why_no_time, "it cannot run on this machine");
+  a("nearby", now.nearby, "faster layouts that differ in few choices");
+}
+
+template <class A>
+void fields(A& a, Member<A, JitteredLayout> j) {
+  a("of", j.of, "index into layouts");
+  a("mean_ms", j.mean_ms);
+  a("p50_ms", j.p50_ms);
+  a("p90_ms", j.p90_ms);
+  a("slowdown", j.slowdown, "the mean over the step without differences");
+}
+
+template <class A>
+void fields(A& a, Member<A, PlanAnswer> p) {
+  a("model", p.model);
+  a("platform", p.platform);
+  a("gpu", p.gpu);
+  a("n_gpus", p.n_gpus);
+  a("global_batch_sequences", p.global_batch_sequences);
+  a("seq_len_tokens", p.seq_len_tokens);
+  a("memory_GiB", p.memory_GiB, "of a GPU");
+  a("space", p.space, "every list of the product, as text");
+  a("layouts_counted", Object{[&](auto& n) {
+      n("all", p.n_layouts);
+      n("cannot_run", p.n_rejected);
+      n("same_as_another", p.n_same);
+      n("too_large", p.n_too_large);
+      n("priced", p.n_priced);
+    }});
+  a("cannot_run", p.rejections);
+  a("same_as_another", p.same);
+  a("too_large", p.too_large);
+  a("n_cannot_be_told_apart", p.n_alike);
+  a("chosen", p.chosen.of, "index into layouts; chosen_layout may refine it");
+  a("chosen_layout", p.chosen, "what is recommended");
+  a("layouts", p.layouts);
+  a("refined", p.refined);
+  a("now", if_any(p.now), "with --from: what runs now");
+  a("pareto", p.pareto,
+    "of all that were priced: no other is as fast and leaves as much memory, and is better in one");
+  a("jitter", given_if(!p.jittered.empty(), p.jittered),
+    "with --jitter: the first layouts with GPUs that differ from step to step");
+  a("notes", p.notes);
+}
+
+template <class A>
+void fields(A& a, Member<A, TrainingAnswer> t) {
+  a("train_tokens", t.goal.tokens);
+  a("within_days", if_any(t.goal.within_days));
+  a("price_per_gpu_hour", if_any(t.goal.price_per_gpu_hour));
+  const TrainingPlan& plan = t.plan;
+  a("options",
+    Each{plan.options, [&](auto& one, const TrainingOption& o) {
+           const bool runs = o.why_not.empty();
+           const auto is = [&](const std::optional<std::size_t>& index) {
+             return given_if(runs, index && &plan.options[*index] == &o);
+           };
+           one("platform", o.platform);
+           one("n_gpus", o.n_gpus);
+           one("why_not", given_if(!runs, o.why_not), "no layout runs and fits; nothing else is given then");
+           one("layout", given_if(runs, o.layout), "that plan chooses, with what refines it");
+           one("megatron_flags", given_if(runs, o.flags));
+           one("step_time_ms", given_if(runs, o.step_ms));
+           one("days", given_if(runs, o.days));
+           one("days_p90", given_if(runs, o.days_p90));
+           one("gpu_hours", given_if(runs, o.gpu_hours));
+           one("price", if_any(o.price));
+           one("energy_MWh", if_any(o.energy_MWh), "of the GPUs at their power limit, without hosts");
+           one("memory_margin_GiB", given_if(runs, o.margin_GiB));
+           one("in_time", given_if(runs, o.meets));
+           one("in_time_at_p90", given_if(runs, o.surely));
+           one("fewest_gpus", is(plan.fewest));
+           one("cheapest", is(plan.cheapest));
+           one("least_energy", is(plan.least_energy));
+           one("wanted", is(plan.wanted), "what --objective asks for");
+           one("pareto", given_if(runs, o.best));
+         }});
+}
+
+std::string plan_json(const PlanAnswer& plan) { return answer_json(plan); }
+std::string plan_schema() { return answer_schema<PlanAnswer>(); }
+std::string training_json(const TrainingAnswer& training) { return answer_json(training); }
+std::string training_schema() { return answer_schema<TrainingAnswer>(); }
+
+std::string plan_jsonl(const LayoutPlan& plan) {
+  std::string text;
+  for (const PricedLayout& layout : plan.found.priced) {
+    text += answer_json(answer_of(layout, plan.memory), JsonWriter::Layout::compact) + "\n";
+  }
+  return text;
+}
+
+std::string plan_csv(const LayoutPlan& plan) {
+  std::string text =
+      "tensor,pipeline,virtual_stages,schedule,context,data,expert,expert_tensor,micro_batch_sequences,"
+      "sharding,"
+      "recompute,sequence_parallel,dtype,step_time_ms,peak_memory_GiB\n";
+  for (const PricedLayout& l : plan.found.priced) {
+    const LayoutPoint& p = l.point;
+    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{},{:d},{},{:.4f},{:.3f}\n", p.tensor, p.pipeline,
+                        p.virtual_stages, to_string(p.schedule), p.context, p.data, p.expert,
+                        p.expert_tensor == 0 ? p.tensor : p.expert_tensor, p.micro_batch,
+                        to_string(p.sharding), to_string(p.recompute), p.sequence_parallel,
+                        to_string(p.dtype), l.step_us * 1e-3, l.peak_bytes / kGiB);
+  }
+  return text;
+}
+
+}  // namespace stepcast
