@@ -5,9 +5,10 @@
 #include <string>
 
 #include "stepcast/analyze/compare.h"
-#include "stepcast/base/json_writer.h"
 
 namespace stepcast {
+
+class JsonWriter;
 
 // The verdict, then lists, each with at most `rows` lines.
 [[nodiscard]] std::string comparison_text(const Comparison& comparison, std::size_t rows = 10);
