@@ -47,6 +47,9 @@ struct LayoutPlan {
   std::vector<std::string> notes;
 };
 
+// `list` as far as flags of one layout leave it. Errors: a list without what a flag says.
+[[nodiscard]] Result<LayoutRestrictions> restricted(const JobSettings& flags, LayoutRestrictions list);
+
 // Errors: those of resolve() and of layout_space(). No layout that runs and fits is none; why_none() says why then.
 [[nodiscard]] Result<LayoutPlan> plan_layouts(const PlanRequest& request, const Platform& platform);
 
