@@ -1,18 +1,24 @@
-# The installed package: library, public headers, tool, platform files, and what find_package(stepcast) reads.
+# The installed package: library, public headers, tool, platform files, and what find_package(stepcast) and pkg-config
+# read.
 include(CMakePackageConfigHelpers)
 
 set(stepcast_cmake_dir "${CMAKE_INSTALL_LIBDIR}/cmake/stepcast")
 
 install(TARGETS stepcast stepcast_isal EXPORT stepcast-targets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(EXPORT stepcast-targets NAMESPACE stepcast:: DESTINATION "${stepcast_cmake_dir}")
-install(
-  DIRECTORY "${PROJECT_SOURCE_DIR}/src/stepcast"
-  DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
-  FILES_MATCHING
-  PATTERN "*.h"
-  PATTERN "detail" EXCLUDE)
-install(FILES "${PROJECT_BINARY_DIR}/generated/stepcast/base/version.h"
-        DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/stepcast/base")
+# What stepcast.h needs and nothing else; tests/architecture holds the list to that.
+set(stepcast_public_list "${PROJECT_SOURCE_DIR}/src/stepcast/api/public_headers.txt")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${stepcast_public_list}")
+file(STRINGS "${stepcast_public_list}" stepcast_public_headers)
+foreach(header IN LISTS stepcast_public_headers)
+  cmake_path(GET header PARENT_PATH folder)
+  if(header STREQUAL "stepcast/base/version.h")
+    set(root "${PROJECT_BINARY_DIR}/generated")
+  else()
+    set(root "${PROJECT_SOURCE_DIR}/src")
+  endif()
+  install(FILES "${root}/${header}" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/${folder}")
+endforeach()
 if(STEPCAST_PORTABLE)
   install(TARGETS stepcast_portable RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 elseif(STEPCAST_BUILD_CLI)
@@ -34,3 +40,12 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/stepcast-config-version.
 install(FILES "${PROJECT_BINARY_DIR}/stepcast-config.cmake" "${PROJECT_BINARY_DIR}/stepcast-config-version.cmake"
               "${PROJECT_SOURCE_DIR}/cmake/FindISAL.cmake"
         DESTINATION "${stepcast_cmake_dir}")
+
+# For programs that are built without CMake. The library is static, so whoever links it links what it needs.
+set(stepcast_pc_requires "fmt zlib")
+if(ISAL_FOUND)
+  string(APPEND stepcast_pc_requires " libisal")
+endif()
+file(RELATIVE_PATH stepcast_pc_prefix "/root/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/root")
+configure_file("${PROJECT_SOURCE_DIR}/cmake/stepcast.pc.in" "${PROJECT_BINARY_DIR}/stepcast.pc" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/stepcast.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")

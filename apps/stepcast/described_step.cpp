@@ -17,6 +17,20 @@
 namespace stepcast::cli {
 namespace {
 
+// A launch script, or the command line itself.
+Result<std::string> command_line_of(const std::string& given) {
+  std::error_code ignored;
+  const bool is_one_word = given.find_first_of(" \t\n") == std::string::npos;
+  if (is_one_word && !given.starts_with('-') && !std::filesystem::exists(given, ignored)) {
+    return Error::at("", "--command-line")
+        .found(fmt::format("`{}`, which is not a file", given.substr(0, 200)))
+        .expected("a launch script, or a whole command line in quotes");
+  }
+  if (given.find(' ') != std::string::npos || !std::filesystem::is_regular_file(given, ignored)) return given;
+  STEPCAST_ASSIGN(ConfigText script, read_config_text(given));
+  return std::move(script.text);
+}
+
 Result<Job> job_of(const DescribedStep& step) {
   Job job = step.request.job;
   if (!step.framework.empty()) {
@@ -42,23 +56,11 @@ Result<Job> job_of(const DescribedStep& step) {
     return Error::at("", "--dtype", fmt::format("given together with --{}", to_string(*words.settings.dtype)))
         .advice("choose one");
   }
+  STEPCAST_TRY(apply(step.words, words.settings, job.settings));
   job.settings = over(words.settings, job.settings);
   job.not_modelled = std::move(words.not_modelled);
   if (!step.command_line.empty()) {
-    job.command_line = step.command_line;
-    std::error_code ignored;
-    const bool is_one_word = step.command_line.find_first_of(" \t\n") == std::string::npos;
-    if (is_one_word && !step.command_line.starts_with('-') &&
-        !std::filesystem::exists(step.command_line, ignored)) {
-      return Error::at("", "--command-line")
-          .found(fmt::format("`{}`, which is not a file", step.command_line.substr(0, 200)))
-          .expected("a launch script, or a whole command line in quotes");
-    }
-    if (step.command_line.find(' ') == std::string::npos &&
-        std::filesystem::is_regular_file(step.command_line, ignored)) {
-      STEPCAST_ASSIGN(ConfigText script, read_config_text(step.command_line));
-      job.command_line = std::move(script.text);
-    }
+    STEPCAST_ASSIGN(job.command_line, command_line_of(step.command_line));
   }
   if (!step.torchtitan.empty()) {
     STEPCAST_ASSIGN(job.torchtitan, read_config_text(step.torchtitan));

@@ -8,12 +8,14 @@
 
 #include "stepcast/api/stepcast.h"
 #include "stepcast/base/result.h"
+#include "stepcast/plan/restriction_words.h"
 
 namespace stepcast::cli {
 
 struct DescribedStep {
   PredictRequest request;                   // what our own flags say
   std::string framework, dtype;             // as words; empty: not said
+  LayoutWords words;                        // as `plan` has lists of them
   std::string command_line;                 // Megatron-LM's, or the launch script that holds it
   std::string torchtitan, deepspeed;        // config files
   std::vector<std::string> megatron_flags;  // hold over `command_line`

@@ -30,6 +30,7 @@
 #include "stepcast/report/plan_document.h"
 
 #include "in_process.h"
+#include "option_list.h"
 #include "option_values.h"
 #include "outputs.h"
 #include "progress.h"
@@ -42,6 +43,7 @@ namespace {
 using Words = std::vector<std::string>;
 
 struct Options {
+  explicit Options(CLI::App& app) : flags(app) {}
   Job job;
   Words platforms{"dgx-h100"};
   std::string framework, csv, from, within, objective = "time";
@@ -56,7 +58,7 @@ struct Options {
   unsigned threads = 0;
   bool json = false;
   ReportOptions report;
-  CLI::App* app = nullptr;  // holds the flags that Megatron knows and we pass on
+  FlagList flags;
 };
 
 Result<Job> job_of(const Options& options) {
@@ -64,12 +66,12 @@ Result<Job> job_of(const Options& options) {
   if (!options.framework.empty()) {
     STEPCAST_ASSIGN(job.framework, framework_named(options.framework));
   }
-  const Words left = options.app->remaining();
+  const Words left = options.flags.remaining();
   if (!left.empty() && !left.front().starts_with("-")) {
     return Error{fmt::format("`{}` stands without a flag", left.front().substr(0, 80))}.advice(
         fmt::format("write --model {}", left.front().substr(0, 80)));
   }
-  STEPCAST_ASSIGN(MegatronWords words, parse_megatron_flags(left, flags_of(*options.app)));
+  STEPCAST_ASSIGN(MegatronWords words, parse_megatron_flags(left, options.flags.names()));
   job.settings = over(words.settings, job.settings);
   job.not_modelled = std::move(words.not_modelled);
   // fp8 and fp4 are products on top of what is left in 16 bits.
@@ -153,7 +155,7 @@ Status check_options(const Options& options) {
                            options.objective))
         .advice("add --train-tokens, or say --objective time");
   if (options.from.empty() && options.n_gpus.empty()) return Error{"--gpus is required"};
-  const bool described = !options.job.model.empty() || !options.app->remaining().empty();
+  const bool described = !options.job.model.empty() || !options.flags.remaining().empty();
   if (options.from.empty() && !described) {
     return Error{"no model is named"}
         .expected(
@@ -241,130 +243,109 @@ Result<int> run(const Options& options) {
   return kSuccess;
 }
 
+constexpr char kFooter[] =
+    "Lists restrict the space: --tp 4,8 --recompute none. Other flags of Megatron-LM hold for all "
+    "layouts\n"
+    "(`stepcast reference megatron-flags`). Examples:\n"
+    "  stepcast plan --model gpt3-175b --platform dgx-a100 --gpus 1024 --gbs 1536\n"
+    "  stepcast plan --model llama-3.1-405b --platform dgx-h100 --gpus 2048 --gbs 2048 --dtype "
+    "bf16,fp8\n"
+    "  stepcast plan --model mixtral-8x7b --gpus 64 --framework torchtitan --max-memory-GiB 70\n"
+    "  stepcast plan --from train.sh\n"
+    "  stepcast plan --model llama-3-70b --platform dgx-a100,dgx-h100 --gpus 256,512,1024 --gbs 1024 "
+    "\\\n"
+    "    --train-tokens 2T --within 30d --gpu-hour-price 2";
+
+void add_subject(Options& o) {
+  JobSettings& s = o.job.settings;
+  o.flags.begin("What is trained, and where");
+  o.flags.add("--model", &o.job.model, "name of a preset, or a Hugging Face config.json");
+  o.flags.add("--ignore-key", &o.job.ignored_model_keys,
+              "key of config.json that is read as if it were not there; several with commas",
+              {.with_commas = true, .one_word = true});
+  o.flags.add("--gpus", &o.n_gpus, "GPUs in all; several, as 512,1024, with --train-tokens",
+              {.range = {{1, 1 << 20}}, .with_commas = true});
+  o.flags.add("--platform", &o.platforms,
+              "name of a shipped platform, or a platform file; several with --train-tokens",
+              {.with_commas = true, .shows_default = true});
+  o.flags.add("--gpus-per-node", &o.gpus_per_node, "GPUs of a node, where not as the platform has",
+              {.range = {{1, 1024}}});
+  o.flags.add("--framework", &o.framework,
+              "whose kernels, overlaps and sharding: megatron, nemo, torchtitan, fsdp, deepspeed, neox, "
+              "pytorch, libai");
+  o.flags.add("--gbs,--global-batch-size", &s.global_batch_sequences,
+              "sequences per step (default: four million tokens)", {.above_zero = true});
+  o.flags.add("--seq,--seq-length", &s.seq_len_tokens, "tokens per sequence", {.above_zero = true});
+  o.flags.add("--what-if", &o.what_if, "as of predict: nvlink=2x, network, gemm, host",
+              {.with_commas = true});
+  o.flags.add("--from", &o.from,
+              "what runs now: a launch script of Megatron-LM, a TorchTitan (.toml) or DeepSpeed (.json) "
+              "config; better layouts that differ in one, two, three choices");
+  o.flags.begin("A whole training: which machine, how many GPUs");
+  o.flags.add("--train-tokens", &o.goal.tokens, "tokens to train on", {.above_zero = true});
+  o.flags.add("--within", &o.within, "deadline: 30d, 12h, 2w");
+  o.flags.add("--gpu-hour-price", &o.goal.price_per_gpu_hour, "price of a GPU-hour", {.above_zero = true});
+}
+
+void add_space(Options& o) {
+  RestrictionWords& space = o.space;
+  const FlagValues list{.with_commas = true};
+  o.flags.begin("Space: lists, as in 1,2,4");
+  o.flags.add("--tp,--tensor-model-parallel-size", &space.tensor,
+              "tensor parallel (default: divisors, inside a node)", list);
+  o.flags.add("--pp,--pipeline-model-parallel-size", &space.pipeline, "pipeline parallel", list);
+  o.flags.add("--vp,--num-virtual-stages-per-pipeline-rank", &space.virtual_stages,
+              "chunks of layers per pipeline stage", list);
+  o.flags.add("--schedules", &space.schedules, "1f1b, interleaved, zero-bubble (default: the first two)",
+              list);
+  o.flags.add("--cp,--context-parallel-size", &space.context, "context parallel", list);
+  o.flags.add("--ep,--expert-model-parallel-size", &space.expert, "expert parallel", list);
+  o.flags.add("--etp,--expert-tensor-parallel-size", &space.expert_tensor,
+              "tensor parallel of experts; 0: as --tp", list);
+  o.flags.add("--mbs,--micro-batch-size", &space.micro_batch, "sequences per micro-batch", list);
+  o.flags.add("--sharding", &space.shardings,
+              "none, zero1, zero2, zero3 (fsdp), hybrid:N (shards over the ranks of N nodes); default: what "
+              "the framework does",
+              list);
+  o.flags.add("--recompute", &space.recomputations, "none, selective, full", list);
+  o.flags.add("--sp", &space.sequence_parallel, "sequence parallelism: on, off", list);
+  o.flags.add("--dtype", &space.dtypes, "bf16, fp16, fp32, fp8, fp4 (default: bf16)", list);
+  o.flags.add("--max-memory-GiB", &o.memory_GiB, "of a GPU (default: all it has)", {.above_zero = true});
+}
+
+void add_result(CLI::App& app, Options& o) {
+  constexpr char kResult[] = "Result";
+  o.flags.begin(kResult);
+  o.flags.add("--objective", &o.objective,
+              "of the layouts that cannot be told from the fastest: time (the plainest) or memory (most to "
+              "spare); of options of a training that are in time: time, cost, energy or memory",
+              {.one_of = {"time", "step-time", "cost", "energy", "memory"}, .shows_default = true});
+  o.flags.add("--jitter", &o.jitter,
+              "speeds of GPUs differ from step to step by so much: 5%, or gpu=5%,network=20%; chosen is the "
+              "layout that stands it best",
+              {.with_commas = true});
+  o.flags.add("--top", &o.top, "layouts to show", {.range = {{1, 400}}, .shows_default = true});
+  o.flags.add("--csv", &o.csv, "write all priced layouts: as CSV, or into a .jsonl as JSON objects",
+              {.is_output = true});
+  o.flags.add("--threads", &o.threads, "0: all; the result is the same", {.shows_default = true});
+  o.flags.add("--json", &o.json, "print one JSON object (docs/plan.md)");
+  add_report_options(app, o.report, o.json);
+  for (const char* name : {"--report", "--format"}) o.flags.add_declared(name);
+}
+
 }  // namespace
 
 Verb plan_verb() {
-  return {
-      "plan", "search the layouts of a training: fastest, alike, and why not the others", [](CLI::App& app) {
-        auto options = std::make_shared<Options>();
-        options->app = &app;
-        app.allow_extras();
-        app.footer(
-            "Lists restrict the space: --tp 4,8 --recompute none. Other flags of Megatron-LM hold for all "
-            "layouts\n"
-            "(`stepcast reference megatron-flags`). Examples:\n"
-            "  stepcast plan --model gpt3-175b --platform dgx-a100 --gpus 1024 --gbs 1536\n"
-            "  stepcast plan --model llama-3.1-405b --platform dgx-h100 --gpus 2048 --gbs 2048 --dtype "
-            "bf16,fp8\n"
-            "  stepcast plan --model mixtral-8x7b --gpus 64 --framework torchtitan --max-memory-GiB 70\n"
-            "  stepcast plan --from train.sh\n"
-            "  stepcast plan --model llama-3-70b --platform dgx-a100,dgx-h100 --gpus 256,512,1024 --gbs 1024 "
-            "\\\n"
-            "    --train-tokens 2T --within 30d --gpu-hour-price 2");
-        constexpr const char* kSubject = "What is trained, and where";
-        app.add_option("--model", options->job.model, "name of a preset, or a Hugging Face config.json")
-            ->group(kSubject);
-        app.add_option("--ignore-key", options->job.ignored_model_keys,
-                       "key of config.json that is read as if it were not there; several with commas")
-            ->delimiter(',')
-            ->allow_extra_args(false)
-            ->group(kSubject);
-        app.add_option("--gpus", options->n_gpus, "GPUs in all; several, as 512,1024, with --train-tokens")
-            ->delimiter(',')
-            ->check(CLI::Range(1, 1 << 20))
-            ->group(kSubject);
-        app.add_option("--platform", options->platforms,
-                       "name of a shipped platform, or a platform file; several with --train-tokens")
-            ->delimiter(',')
-            ->capture_default_str()
-            ->group(kSubject);
-        app.add_option("--gpus-per-node", options->gpus_per_node,
-                       "GPUs of a node, where not as the platform has")
-            ->check(CLI::Range(1, 1024))
-            ->group(kSubject);
-        app.add_option(
-               "--framework", options->framework,
-               "whose kernels, overlaps and sharding: megatron, nemo, torchtitan, fsdp, deepspeed, neox, "
-               "pytorch, libai")
-            ->group(kSubject);
-        app.add_option("--gbs,--global-batch-size", options->job.settings.global_batch_sequences,
-                       "sequences per step (default: four million tokens)")
-            ->check(above_zero)
-            ->group(kSubject);
-        app.add_option("--seq,--seq-length", options->job.settings.seq_len_tokens, "tokens per sequence")
-            ->check(above_zero)
-            ->group(kSubject);
-        app.add_option("--what-if", options->what_if, "as of predict: nvlink=2x, network, gemm, host")
-            ->delimiter(',')
-            ->group(kSubject);
-        app.add_option(
-               "--from", options->from,
-               "what runs now: a launch script of Megatron-LM, a TorchTitan (.toml) or DeepSpeed (.json) "
-               "config; better layouts that differ in one, two, three choices")
-            ->group(kSubject);
-        constexpr const char* kTraining = "A whole training: which machine, how many GPUs";
-        app.add_option("--train-tokens", options->goal.tokens, "tokens to train on")
-            ->check(above_zero)
-            ->group(kTraining);
-        app.add_option("--within", options->within, "deadline: 30d, 12h, 2w")->group(kTraining);
-        app.add_option("--gpu-hour-price", options->goal.price_per_gpu_hour, "price of a GPU-hour")
-            ->check(above_zero)
-            ->group(kTraining);
-        constexpr const char* kSpace = "Space: lists, as in 1,2,4";
-        const auto list = [&](const char* flags, auto& to, const char* help) {
-          app.add_option(flags, to, help)->delimiter(',')->group(kSpace);
-        };
-        list("--tp,--tensor-model-parallel-size", options->space.tensor,
-             "tensor parallel (default: divisors, inside a node)");
-        list("--pp,--pipeline-model-parallel-size", options->space.pipeline, "pipeline parallel");
-        list("--vp,--num-virtual-stages-per-pipeline-rank", options->space.virtual_stages,
-             "chunks of layers per pipeline stage");
-        list("--schedules", options->space.schedules,
-             "1f1b, interleaved, zero-bubble (default: the first two)");
-        list("--cp,--context-parallel-size", options->space.context, "context parallel");
-        list("--ep,--expert-model-parallel-size", options->space.expert, "expert parallel");
-        list("--etp,--expert-tensor-parallel-size", options->space.expert_tensor,
-             "tensor parallel of experts; 0: as --tp");
-        list("--mbs,--micro-batch-size", options->space.micro_batch, "sequences per micro-batch");
-        list("--sharding", options->space.shardings,
-             "none, zero1, zero2, zero3 (fsdp), hybrid:N (shards over the ranks of N nodes); default: what "
-             "the "
-             "framework does");
-        list("--recompute", options->space.recomputations, "none, selective, full");
-        list("--sp", options->space.sequence_parallel, "sequence parallelism: on, off");
-        list("--dtype", options->space.dtypes, "bf16, fp16, fp32, fp8, fp4 (default: bf16)");
-        app.add_option("--max-memory-GiB", options->memory_GiB, "of a GPU (default: all it has)")
-            ->check(above_zero)
-            ->group(kSpace);
-        constexpr const char* kResult = "Result";
-        app.add_option(
-               "--objective", options->objective,
-               "of the layouts that cannot be told from the fastest: time (the plainest) or memory (most to "
-               "spare); of options of a training that are in time: time, cost, energy or memory")
-            ->capture_default_str()
-            ->check(CLI::IsMember({"time", "step-time", "cost", "energy", "memory"}))
-            ->group(kResult);
-        app.add_option(
-               "--jitter", options->jitter,
-               "speeds of GPUs differ from step to step by so much: 5%, or gpu=5%,network=20%; chosen is "
-               "the layout that stands it best")
-            ->delimiter(',')
-            ->group(kResult);
-        app.add_option("--top", options->top, "layouts to show")
-            ->capture_default_str()
-            ->check(CLI::Range(1, 400))
-            ->group(kResult);
-        add_output_option(app, "--csv", options->csv,
-                          "write all priced layouts: as CSV, or into a .jsonl as JSON objects")
-            ->group(kResult);
-        app.add_option("--threads", options->threads, "0: all; the result is the same")
-            ->capture_default_str()
-            ->group(kResult);
-        app.add_flag("--json", options->json, "print one JSON object (docs/plan.md)")->group(kResult);
-        add_report_options(app, options->report, options->json);
-        for (const char* name : {"--report", "--format"}) app.get_option(name)->group(kResult);
-        return [options] { return run(*options); };
-      }};
+  return {"plan", "search the layouts of a training: fastest, alike, and why not the others",
+          [](CLI::App& app) {
+            auto options = std::make_shared<Options>(app);
+            app.allow_extras();
+            app.footer(kFooter);
+            add_subject(*options);
+            add_space(*options);
+            add_result(app, *options);
+            return [options] { return run(*options); };
+          }};
 }
 
 }  // namespace stepcast::cli

@@ -1,61 +1,75 @@
-// The flags of `predict`: what they hold, how they are declared and under which headings --help shows them.
+// The flags of `predict`: one struct per question, and the list of flags with the questions that each means something for.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "stepcast/api/stepcast.h"
+#include "stepcast/base/result.h"
 
-#include "command_line.h"
+#include "described_step.h"
+#include "option_list.h"
 #include "report_output.h"
 
 namespace stepcast::cli {
 
-struct PredictOptions {
-  std::string framework, dtype;
-  std::string command_line, torchtitan, deepspeed, from_log;
-  PredictRequest request;
-  PredictTraceRequest traces;
-  std::string ranks;
-  bool json = false, require_fit = false, sensitivity = false;
-  std::optional<std::int64_t> nodes;
-  std::vector<std::int64_t> batches, recorded_batches, gpus;
-  std::string timeline, chakra;
-  bool chakra_per_rank = false;
-  ReportOptions report;
-  std::string tables, indices, plan;  // of recommendation models
-  CLI::App* app = nullptr;            // holds the flags that Megatron knows and we pass on
+enum class Question : std::uint8_t {
+  described,       // a step of a description
+  log,             // the run of a log
+  traces,          // recorded ranks under other circumstances
+  recommendation,  // a step of a recommendation model
 };
 
-// Flags that mean something with --trace alone.
-inline constexpr auto kOfTracesAlone = std::to_array<std::string_view>({"--recorded-on",
-                                                                        "--kernels",
-                                                                        "--host",
-                                                                        "--step",
-                                                                        "--ranks",
-                                                                        "--ranks-from",
-                                                                        "--batch",
-                                                                        "--recorded-batch",
-                                                                        "--second-trace",
-                                                                        "--like-median-rank",
-                                                                        "--tokens-per-step",
-                                                                        "--overlap",
-                                                                        "--bucket-size-mb",
-                                                                        "--recompute",
-                                                                        "--data-parallel-ranks",
-                                                                        "--samples-per-step",
-                                                                        "--links-of",
-                                                                        "--rank-platform",
-                                                                        "--all-steps",
-                                                                        "--scenarios",
-                                                                        "--seed",
-                                                                        "--jitter"});
+// What several questions ask with the same flags.
+struct SharedOptions {
+  std::string model, platform = "dgx-h100";
+  std::vector<std::int64_t> n_gpus, batches;
+  std::optional<std::int64_t> gpus_per_node, global_batch;
+  std::string dtype, recompute, links_of;
+  std::vector<std::string> what_if;
+  TrainingBudget budget;
+  std::string timeline, chakra;
+  bool chakra_per_rank = false, json = false, sensitivity = false;
+  std::uint64_t seed = 1;
+  ReportOptions report;
+};
+
+// The step itself is a DescribedStep.
+struct DescribedOptions {
+  DescribedStep step;
+  bool require_fit = false;
+};
+
+struct TraceOptions {
+  PredictTraceRequest request;
+  std::string ranks;
+  std::vector<std::int64_t> recorded_batches;
+};
+
+struct LogOptions {
+  std::string log;
+};
+
+struct RecommendationOptions {
+  std::string tables, indices, plan;
+};
+
+struct PredictOptions {
+  explicit PredictOptions(CLI::App& app) : flags(app) {}
+  SharedOptions shared;
+  DescribedOptions described;
+  TraceOptions traces;
+  LogOptions log;
+  RecommendationOptions recommendation;
+  FlagList flags;
+};
 
 // Declares all of them on `app`; `options` takes their values and has to outlive it.
 void declare_predict_options(CLI::App& app, PredictOptions& options);
+
+// What is asked, once the flags are parsed. Errors: a flag that means nothing for it.
+[[nodiscard]] Result<Question> question_of(const PredictOptions& options);
 
 }  // namespace stepcast::cli

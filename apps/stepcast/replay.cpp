@@ -10,7 +10,7 @@
 #include "stepcast/report/replay_document.h"
 #include "stepcast/trace/file_ranks.h"
 
-#include "option_values.h"
+#include "option_list.h"
 #include "outputs.h"
 #include "progress.h"
 #include "report_output.h"
@@ -57,72 +57,69 @@ Result<int> run(const Options& options) {
   return kSuccess;
 }
 
+void add_flags(CLI::App& app, Options& o) {
+  ReplayRequest& r = o.request;
+  FlagList flags{app};
+  flags.add("DIR|FILES", &r.places,
+            "a folder with one profiler trace per rank (and their execution traces) or one Chakra trace per "
+            "rank, or the files",
+            {.required = true});
+  flags.add("--step", &r.step, "number N of ProfilerStep#N (default: the last that all ranks have)");
+  flags.add("--ranks", &o.ranks, "only these ranks, e.g. 0,2-5");
+  flags.add("--ranks-from", &r.ranks_from,
+            "where the rank stands in the files' names: {} in a part of them, as in 'host{}_gpu'");
+  flags.add("--json", &o.json, "print one JSON object (docs/json.md)");
+  add_report_options(app, o.page, o.json);
+  flags.add("--timeline", &o.timeline,
+            "write the simulated timeline as Chrome trace JSON, compressed if the name ends in .gz",
+            {.is_output = true});
+  flags.add("--with-measured", &r.timeline_with_measured, "also write the measured timeline");
+  flags.add("--critical-path", &o.report.critical_path, "longest contributors of the critical path to show",
+            {.shows_default = true});
+  flags.add("--collectives", &o.report.collectives, "collectives to show, those that cost most",
+            {.shows_default = true});
+  flags.add("--verbose", &o.report.verbose,
+            "also streams, CPU threads, constants with their counts, dependencies by origin");
+  flags.add("--own-delays", &r.own_delays,
+            "each operation's own recorded launch delay where it is small, instead of the constants");
+  flags.add("--smallest-handoff", &r.smallest_handoff,
+            "the smallest latency over ranks for hand-offs between CPU threads");
+}
+
+void add_spread_and_training(CLI::App& app, Options& o) {
+  SpreadRequest& spread = o.request.spread;
+  TrainingBudget& budget = o.request.budget;
+  const FlagValues above{.above_zero = true};
+  FlagList flags{app};
+  flags.add("--all-steps", &spread.all_steps,
+            "every recorded step by itself: p50, p90, p99, what their spread comes from");
+  flags.add("--scenarios", &spread.scenarios,
+            "number of straggler scenarios, drawn from the measured steps or ranks",
+            {.range = {{1, 10'000'000}}});
+  flags.add("--seed", &spread.seed, "of the scenarios", {.shows_default = true});
+  flags.add("--jitter", &spread.jitter, "draw this instead: 5% (host and GPU), host=10%, gpu=2%, network=20%",
+            {.with_commas = true});
+  flags.add("--samples-per-step", &o.request.samples_per_step,
+            "samples that all ranks take per step, for throughput and --train-samples", above);
+  flags.add("--tokens-per-step", &o.request.tokens_per_step,
+            "tokens that all ranks take per step, for throughput and --train-tokens", above);
+  flags.add("--train-samples", &budget.samples, "samples to train on: steps, days, GPU-hours", above);
+  flags.add("--train-tokens", &budget.tokens, "tokens to train on instead", above);
+  flags.add("--train-iterations", &budget.iterations, "steps to train instead", above);
+  flags.add("--gpu-hour-price", &budget.price_per_gpu_hour, "price of a GPU-hour", above);
+  flags.add("--gpu-power-watts", &budget.power_per_gpu_W, "power of a GPU with its share of the host", above);
+  flags.add("--threads", &o.request.threads, "threads to read with (0: all)", {.shows_default = true});
+}
+
 }  // namespace
 
 Verb replay_verb() {
-  return {
-      "replay", "simulate recorded ranks and compare with the measured step", [](CLI::App& app) {
-        auto options = std::make_shared<Options>();
-        app.add_option("DIR|FILES", options->request.places,
-                       "a folder with one profiler trace per rank (and their execution traces) or one Chakra "
-                       "trace per rank, or the files")
-            ->required();
-        app.add_option("--step", options->request.step,
-                       "number N of ProfilerStep#N (default: the last that all ranks have)");
-        app.add_option("--ranks", options->ranks, "only these ranks, e.g. 0,2-5");
-        app.add_option("--ranks-from", options->request.ranks_from,
-                       "where the rank stands in the files' names: {} in a part of them, as in 'host{}_gpu'");
-        app.add_flag("--json", options->json, "print one JSON object (docs/json.md)");
-        add_report_options(app, options->page, options->json);
-        add_output_option(
-            app, "--timeline", options->timeline,
-            "write the simulated timeline as Chrome trace JSON, compressed if the name ends in .gz");
-        app.add_flag("--with-measured", options->request.timeline_with_measured,
-                     "also write the measured timeline");
-        app.add_option("--critical-path", options->report.critical_path,
-                       "longest contributors of the critical path to show")
-            ->capture_default_str();
-        app.add_option("--collectives", options->report.collectives,
-                       "collectives to show, those that cost most")
-            ->capture_default_str();
-        app.add_flag("--verbose", options->report.verbose,
-                     "also streams, CPU threads, constants with their counts, dependencies by origin");
-        app.add_flag(
-            "--own-delays", options->request.own_delays,
-            "each operation's own recorded launch delay where it is small, instead of the constants");
-        app.add_flag("--smallest-handoff", options->request.smallest_handoff,
-                     "the smallest latency over ranks for hand-offs between CPU threads");
-        app.add_flag("--all-steps", options->request.spread.all_steps,
-                     "every recorded step by itself: p50, p90, p99, what their spread comes from");
-        app.add_option("--scenarios", options->request.spread.scenarios,
-                       "number of straggler scenarios, drawn from the measured steps or ranks")
-            ->check(CLI::Range(1, 10000000));
-        app.add_option("--seed", options->request.spread.seed, "of the scenarios")->capture_default_str();
-        app.add_option("--jitter", options->request.spread.jitter,
-                       "draw this instead: 5% (host and GPU), host=10%, gpu=2%, network=20%")
-            ->delimiter(',');
-        app.add_option("--samples-per-step", options->request.samples_per_step,
-                       "samples that all ranks take per step, for throughput and --train-samples")
-            ->check(above_zero);
-        app.add_option("--tokens-per-step", options->request.tokens_per_step,
-                       "tokens that all ranks take per step, for throughput and --train-tokens")
-            ->check(above_zero);
-        app.add_option("--train-samples", options->request.budget.samples,
-                       "samples to train on: steps, days, GPU-hours")
-            ->check(above_zero);
-        app.add_option("--train-tokens", options->request.budget.tokens, "tokens to train on instead")
-            ->check(above_zero);
-        app.add_option("--train-iterations", options->request.budget.iterations, "steps to train instead")
-            ->check(above_zero);
-        app.add_option("--gpu-hour-price", options->request.budget.price_per_gpu_hour, "price of a GPU-hour")
-            ->check(above_zero);
-        app.add_option("--gpu-power-watts", options->request.budget.power_per_gpu_W,
-                       "power of a GPU with its share of the host")
-            ->check(above_zero);
-        app.add_option("--threads", options->request.threads, "threads to read with (0: all)")
-            ->capture_default_str();
-        return [options] { return run(*options); };
-      }};
+  return {"replay", "simulate recorded ranks and compare with the measured step", [](CLI::App& app) {
+            auto options = std::make_shared<Options>();
+            add_flags(app, *options);
+            add_spread_and_training(app, *options);
+            return [options] { return run(*options); };
+          }};
 }
 
 }  // namespace stepcast::cli

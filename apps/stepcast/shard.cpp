@@ -18,7 +18,7 @@
 #include "stepcast/report/sharding_document.h"
 #include "stepcast/report/sharding_report.h"
 
-#include "outputs.h"
+#include "option_list.h"
 #include "progress.h"
 #include "report_output.h"
 #include "verbs.h"
@@ -84,53 +84,47 @@ Result<int> run(const Options& options) {
   return kSuccess;
 }
 
+void add_flags(CLI::App& app, Options& o) {
+  ShardRequest& r = o.request;
+  FlagList flags{app};
+  flags.add("--tables", &r.tables,
+            "CSV file of the embedding tables (docs/dlrm.md); default: those of the model");
+  flags.add("--indices", &r.indices, ".npz file of the indices of a batch: how often rows are looked up");
+  flags.add("--generate", &r.generate,
+            "tables drawn from a set with published totals instead of --tables: 2021, 2022, 2021-heavy or "
+            "2022-heavy, by --seed");
+  app.get_option("--generate")->excludes("--tables")->excludes("--indices");
+  flags.add("--save-tables", &o.save_tables, "write the tables as a CSV file", {.is_output = true});
+  flags.add("--model", &r.model, "preset or file of a recommendation model", {.shows_default = true});
+  flags.add("--gpus", &r.n_gpus, "GPUs in all", {.range = {{1, 65536}}, .required = true});
+  flags.add("--platform", &r.platform, "name of a shipped platform, or a platform file",
+            {.shows_default = true});
+  flags.add("--gpus-per-node", &r.gpus_per_node, "GPUs of a node, where not as the platform has",
+            {.range = {{1, 1024}}});
+  flags.add("--global-batch-size", &r.global_batch, "samples per step", {.range = {{1, 1 << 30}}});
+  flags.add("--sharders", &r.choices.sharders,
+            "naive, random, size, lookup, norm_lookup, size_lookup, search (default: all)",
+            {.with_commas = true});
+  flags.add("--plan", &o.plans, "TorchRec plans to compare with");
+  flags.add("--seed", &r.choices.seed, "of the random sharder, the search and --generate",
+            {.shows_default = true});
+  flags.add("--evaluations", &r.choices.max_evaluations, "most steps that the search simulates",
+            {.shows_default = true});
+  flags.add("--seconds", &r.choices.max_seconds, "most time that the search takes", {.shows_default = true});
+  flags.add("-o,--output", &o.output, "write the winner as a TorchRec plan (JSON)", {.is_output = true});
+  flags.add("--json", &o.json, "print one JSON object");
+  add_report_options(app, o.report, o.json);
+}
+
 }  // namespace
 
 Verb shard_verb() {
-  return {
-      "shard", "choose how embedding tables are spread over GPUs", [](CLI::App& app) {
-        auto options = std::make_shared<Options>();
-        options->app = &app;
-        app.add_option("--tables", options->request.tables,
-                       "CSV file of the embedding tables (docs/dlrm.md); default: those of the model");
-        app.add_option("--indices", options->request.indices,
-                       ".npz file of the indices of a batch: how often rows are looked up");
-        app.add_option("--generate", options->request.generate,
-                       "tables drawn from a set with published totals instead of --tables: 2021, 2022, "
-                       "2021-heavy or 2022-heavy, by --seed")
-            ->excludes("--tables")
-            ->excludes("--indices");
-        add_output_option(app, "--save-tables", options->save_tables, "write the tables as a CSV file");
-        app.add_option("--model", options->request.model, "preset or file of a recommendation model")
-            ->capture_default_str();
-        app.add_option("--gpus", options->request.n_gpus, "GPUs in all")
-            ->required()
-            ->check(CLI::Range(1, 65536));
-        app.add_option("--platform", options->request.platform,
-                       "name of a shipped platform, or a platform file")
-            ->capture_default_str();
-        app.add_option("--gpus-per-node", options->request.gpus_per_node,
-                       "GPUs of a node, where not as the platform has")
-            ->check(CLI::Range(1, 1024));
-        app.add_option("--global-batch-size", options->request.global_batch, "samples per step")
-            ->check(CLI::Range(1, 1 << 30));
-        app.add_option("--sharders", options->request.choices.sharders,
-                       "naive, random, size, lookup, norm_lookup, size_lookup, search (default: all)")
-            ->delimiter(',');
-        app.add_option("--plan", options->plans, "TorchRec plans to compare with");
-        app.add_option("--seed", options->request.choices.seed,
-                       "of the random sharder, the search and --generate")
-            ->capture_default_str();
-        app.add_option("--evaluations", options->request.choices.max_evaluations,
-                       "most steps that the search simulates")
-            ->capture_default_str();
-        app.add_option("--seconds", options->request.choices.max_seconds, "most time that the search takes")
-            ->capture_default_str();
-        add_output_option(app, "-o,--output", options->output, "write the winner as a TorchRec plan (JSON)");
-        app.add_flag("--json", options->json, "print one JSON object");
-        add_report_options(app, options->report, options->json);
-        return [options] { return run(*options); };
-      }};
+  return {"shard", "choose how embedding tables are spread over GPUs", [](CLI::App& app) {
+            auto options = std::make_shared<Options>();
+            options->app = &app;
+            add_flags(app, *options);
+            return [options] { return run(*options); };
+          }};
 }
 
 }  // namespace stepcast::cli

@@ -84,6 +84,22 @@ TEST(Cli, FlagsOfADescriptionAndOfTracesAreNotMixed) {
   EXPECT_THAT(result.err, HasSubstr("--kernels belongs to --trace"));
 }
 
+TEST(Cli, PredictTakesTheWordsOfPlan) {
+  const auto predicted = [](std::vector<std::string> flags) {
+    std::vector<std::string> words = {"predict", "--model", "llama-3-8b", "--gpus", "64",  "--tp",
+                                      "2",       "--pp",    "4",          "--gbs",  "128", "--json"};
+    words.insert(words.end(), flags.begin(), flags.end());
+    return stepcast_with(words);
+  };
+  const CommandResult words = predicted({"--vp", "2", "--schedules", "interleaved", "--sharding", "zero1",
+                                         "--sp", "on", "--recompute", "full"});
+  const CommandResult flags =
+      predicted({"--num-virtual-stages-per-pipeline-rank", "2", "--use-distributed-optimizer",
+                 "--sequence-parallel", "--recompute-granularity", "full"});
+  EXPECT_EQ(words.exit_code, 0) << words.err;
+  EXPECT_EQ(words.out, flags.out);
+}
+
 TEST(Cli, ControlCharactersOfAnArgumentDoNotReachTheTerminal) {
   const auto result = stepcast_with({"pro\nphesy\x1b[31m"});
   expect_one_line_error(result);

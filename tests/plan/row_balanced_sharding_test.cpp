@@ -4,6 +4,7 @@
 
 #include "stepcast/describe/dlrm_presets.h"
 #include "stepcast/platform/platform_file.h"
+#include "stepcast/predict/dlrm_step.h"
 
 namespace stepcast {
 namespace {

@@ -7,6 +7,7 @@
 
 #include "stepcast/plan/sharders.h"
 #include "stepcast/platform/platform_file.h"
+#include "stepcast/predict/dlrm_step.h"
 
 namespace stepcast {
 namespace {

@@ -98,7 +98,7 @@ TEST(SweepSpec, SaysWhatIsWrong) {
   const auto parse = [](const char* text) { return parse_sweep(text, "s.toml"); };
   EXPECT_THAT(parse("modle = [\"a\"]\n"),
               FailsWith("s.toml: line 1: modle: unknown key; did you mean model?"));
-  EXPECT_THAT(parse("model = \"a\"\nschedules = \"1f1b\"\n"), FailsWith("it belongs to mode = \"plan\""));
+  EXPECT_THAT(parse("model = \"a\"\nobjective = \"memory\"\n"), FailsWith("it belongs to mode = \"plan\""));
   EXPECT_THAT(parse("model = \"a\"\ngpus = []\n"), FailsWith("s.toml: line 2: gpus: an empty list"));
   EXPECT_THAT(parse("model = \"a\"\ntp = 2\nlayouts = [{ tp = 4 }]\n"), FailsWith("tp is set in two places"));
   EXPECT_THAT(parse("mode = \"guess\"\n"), FailsWith("expected \"predict\" or \"plan\""));

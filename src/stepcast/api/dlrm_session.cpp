@@ -11,7 +11,7 @@
 
 #include "stepcast/analyze/critical_path.h"
 #include "stepcast/analyze/dlrm_forecast.h"
-#include "stepcast/analyze/step_picture.h"
+#include "stepcast/analyze/make_step_picture.h"
 #include "stepcast/api/stepcast.h"
 #include "stepcast/base/file.h"
 #include "stepcast/base/output_file.h"

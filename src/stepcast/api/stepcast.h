@@ -26,12 +26,12 @@
 #include "stepcast/analyze/forecast.h"
 #include "stepcast/analyze/resource_sensitivity.h"
 #include "stepcast/analyze/step_picture.h"
-#include "stepcast/api/shard_request.h"
 #include "stepcast/base/result.h"
 #include "stepcast/base/stop.h"
 #include "stepcast/base/version.h"
 #include "stepcast/describe/job.h"
 #include "stepcast/plan/reshard.h"
+#include "stepcast/plan/sharding_comparison.h"
 #include "stepcast/report/comparison_document.h"
 #include "stepcast/report/document.h"
 #include "stepcast/report/forecast_document.h"
@@ -51,6 +51,9 @@ namespace stepcast {
 
 struct LoggedRun;
 struct ReplayAnalysis;
+
+// Of the version: a program that was compiled with the headers of another one does not link (docs/library.md).
+inline namespace v0_1 {
 
 // A step of a described training.
 struct PredictRequest {
@@ -93,6 +96,24 @@ struct PredictDlrmRequest {
   TrainingBudget budget;
   std::size_t collectives = 256;
   std::filesystem::path timeline{};
+};
+
+// Which sharding of its embedding tables makes the step of a recommendation model shortest.
+struct ShardRequest {
+  std::string model = "dlrm-multi-gpu";  // a preset or a file
+  std::string tables{};                  // a CSV file instead of the model's tables; empty: those
+  // A .npz file with the indices of a batch (docs/dlrm.md); empty: the model's pattern.
+  std::string indices{};
+  // Instead of `tables`: drawn, by the seed of the choices, from a set with published totals: 2021, 2022, 2021-heavy,
+  // 2022-heavy (plan/table_sets.h).
+  std::string generate{};
+  std::string platform = "dgx-h100";  // name of a shipped platform, or a platform file
+  std::int64_t n_gpus = 0;
+  std::optional<std::int64_t> gpus_per_node{};
+  std::optional<std::int64_t> global_batch{};  // samples, instead of the model's
+  ShardingsToCompare choices{};
+  std::filesystem::path plan{};        // also the best as a TorchRec plan (JSON); an error where none fits
+  std::filesystem::path tables_csv{};  // also the tables as a CSV file
 };
 
 // Recorded ranks, with simulated waiting.
@@ -311,4 +332,5 @@ class Session {
   std::unique_ptr<Impl> impl_;
 };
 
+}  // namespace v0_1
 }  // namespace stepcast

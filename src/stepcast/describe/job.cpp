@@ -9,11 +9,11 @@
 #include "stepcast/base/file.h"
 #include "stepcast/describe/deepspeed.h"
 #include "stepcast/describe/detail/apply_settings.h"
-#include "stepcast/describe/detail/megatron_flags.h"
 #include "stepcast/describe/huggingface.h"
 #include "stepcast/describe/ignored_settings.h"
 #include "stepcast/describe/megatron.h"
 #include "stepcast/describe/presets.h"
+#include "stepcast/describe/setting_groups.h"
 #include "stepcast/describe/software_defaults.h"
 #include "stepcast/describe/torchtitan.h"
 #include "stepcast/workload/expert_load.h"
@@ -308,11 +308,9 @@ JobSettings over(const JobSettings& lower, const JobSettings& upper) {
   replace_together(&S::position, &S::rotary_positions);
   replace_together(&S::swiglu, &S::squared_relu);
   replace_together(&S::vocab_size, &S::padded_vocab_size, &S::tokenizer);
-  for (const detail::MegatronSettingFlag& flag : detail::megatron_setting_flags()) {
-    detail::with_member(flag.setting, [&](auto field) {
-      if (upper.*field) result.*field = upper.*field;
-    });
-  }
+  setting_groups::kAll.each([&](auto field) {
+    if (upper.*field) result.*field = upper.*field;
+  });
   return result;
 }
 

@@ -70,30 +70,6 @@ std::optional<SaidRecompute> said_recompute(const JobSettings& s) {
   return std::nullopt;
 }
 
-// What the job says by flags of one layout.
-Result<LayoutRestrictions> restricted(const JobSettings& s, LayoutRestrictions list) {
-  STEPCAST_TRY(restrict_to(list.tensor, s.tensor, "--tp", "--tensor-model-parallel-size"));
-  STEPCAST_TRY(restrict_to(list.pipeline, s.pipeline, "--pp", "--pipeline-model-parallel-size"));
-  STEPCAST_TRY(restrict_to(list.context, s.context, "--cp", "--context-parallel-size"));
-  STEPCAST_TRY(restrict_to(list.expert, s.expert, "--ep", "--expert-model-parallel-size"));
-  STEPCAST_TRY(restrict_to(list.expert_tensor, s.expert_tensor, "--etp", "--expert-tensor-parallel-size"));
-  STEPCAST_TRY(restrict_to(list.micro_batch, s.micro_batch_sequences, "--mbs", "--micro-batch-size"));
-  STEPCAST_TRY(
-      restrict_to(list.virtual_stages, s.virtual_stages, "--vp", "--num-virtual-stages-per-pipeline-rank"));
-  STEPCAST_TRY(restrict_to(list.sequence_parallel, s.sequence_parallel, "--sp", "--sequence-parallel"));
-  if (const auto said = said_recompute(s))
-    STEPCAST_TRY(restrict_to(list.recomputations, std::optional{said->kind}, "--recompute", said->flag));
-  if (const auto said = said_sharding(s)) {
-    STEPCAST_TRY(restrict_to(list.shardings, DataSharding{said->kind, 0}, "--sharding", said->flag,
-                             [&](const DataSharding& one) { return one.kind == said->kind; }));
-  }
-  if (s.fp8.value_or(false))
-    STEPCAST_TRY(restrict_to(list.dtypes, std::optional{DType::fp8}, "--dtype", "--fp8-format"));
-  if (s.fp4.value_or(false))
-    STEPCAST_TRY(restrict_to(list.dtypes, std::optional{DType::fp4}, "--dtype", "--fp4-format"));
-  return list;
-}
-
 // Settings that name one layout and leave a search nothing to do.
 Status check_settings(const JobSettings& s) {
   const auto refuse = [](std::string_view flag) {
@@ -144,6 +120,30 @@ void choose_refinement(LayoutPlan& plan) {
 }
 
 }  // namespace
+
+Result<LayoutRestrictions> restricted(const JobSettings& flags, LayoutRestrictions list) {
+  STEPCAST_TRY(restrict_to(list.tensor, flags.tensor, "--tp", "--tensor-model-parallel-size"));
+  STEPCAST_TRY(restrict_to(list.pipeline, flags.pipeline, "--pp", "--pipeline-model-parallel-size"));
+  STEPCAST_TRY(restrict_to(list.context, flags.context, "--cp", "--context-parallel-size"));
+  STEPCAST_TRY(restrict_to(list.expert, flags.expert, "--ep", "--expert-model-parallel-size"));
+  STEPCAST_TRY(
+      restrict_to(list.expert_tensor, flags.expert_tensor, "--etp", "--expert-tensor-parallel-size"));
+  STEPCAST_TRY(restrict_to(list.micro_batch, flags.micro_batch_sequences, "--mbs", "--micro-batch-size"));
+  STEPCAST_TRY(restrict_to(list.virtual_stages, flags.virtual_stages, "--vp",
+                           "--num-virtual-stages-per-pipeline-rank"));
+  STEPCAST_TRY(restrict_to(list.sequence_parallel, flags.sequence_parallel, "--sp", "--sequence-parallel"));
+  if (const auto said = said_recompute(flags))
+    STEPCAST_TRY(restrict_to(list.recomputations, std::optional{said->kind}, "--recompute", said->flag));
+  if (const auto said = said_sharding(flags)) {
+    STEPCAST_TRY(restrict_to(list.shardings, DataSharding{said->kind, 0}, "--sharding", said->flag,
+                             [&](const DataSharding& one) { return one.kind == said->kind; }));
+  }
+  if (flags.fp8.value_or(false))
+    STEPCAST_TRY(restrict_to(list.dtypes, std::optional{DType::fp8}, "--dtype", "--fp8-format"));
+  if (flags.fp4.value_or(false))
+    STEPCAST_TRY(restrict_to(list.dtypes, std::optional{DType::fp4}, "--dtype", "--fp4-format"));
+  return list;
+}
 
 Result<LayoutPlan> plan_layouts(const PlanRequest& request, const Platform& platform) {
   STEPCAST_TRY(check_settings(request.job.settings));

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/describe/setting_groups.h"
+
 namespace stepcast {
 namespace {
 
@@ -22,11 +24,7 @@ JobSettings choices(const JobSettings& said, Framework framework, DType dtype, c
   } else {
     s.dtype = dtype;
   }
-  if (sharding.kind == Sharding::zero1) s.distributed_optimizer = true;
-  if (sharding.kind == Sharding::zero2 || sharding.kind == Sharding::zero3) {
-    s.fully_sharded = true;
-    s.sharding = sharding.kind;
-  }
+  if (sharding.kind != Sharding::none) set_sharding(sharding.kind, s);
   if (recompute != Recompute::none) s.recompute = recompute;
   if (recompute == Recompute::full && asks_for_overlap(framework)) {
     s.recompute_by_block = false;  // Megatron-LM asks for a method
@@ -49,18 +47,9 @@ bool overlaps_interleaved(Framework framework) {
 
 // What somebody may have said of the choices that a search makes.
 JobSettings without_choices(JobSettings said) {
-  said.tensor = said.pipeline = said.context = said.data = said.expert = said.expert_tensor = std::nullopt;
-  said.virtual_stages = said.layers_per_virtual_stage = std::nullopt;
-  said.first_stage_layers = said.last_stage_layers = std::nullopt;
-  said.pipeline_layout = std::nullopt;
-  said.micro_batch_sequences = std::nullopt;
-  said.sequence_parallel = std::nullopt;
-  said.recompute = std::nullopt;
-  said.recompute_attention = said.checkpoint_layers = said.recompute_by_block = std::nullopt;
-  said.sharding = std::nullopt;
-  said.distributed_optimizer = said.fully_sharded = std::nullopt;
-  said.zero_stage = std::nullopt;
-  said.fp8 = said.fp4 = std::nullopt;
+  const auto leave_out = [&](auto member) { (said.*member).reset(); };
+  setting_groups::kSearched.each(leave_out);
+  setting_groups::kOfDegrees.each(leave_out);
   return said;
 }
 
@@ -136,6 +125,15 @@ int n_changes(const LayoutPoint& from, const LayoutPoint& to) {
   return n;
 }
 
+void set_sharding(Sharding kind, JobSettings& settings) {
+  if (kind == Sharding::zero1) {
+    settings.distributed_optimizer = true;
+    return;
+  }
+  if (kind != Sharding::none) settings.fully_sharded = true;
+  settings.sharding = kind;  // frameworks that always shard are told not to
+}
+
 Result<DataSharding> parse_data_sharding(const std::string& word) {
   for (const Sharding kind : {Sharding::none, Sharding::zero1, Sharding::zero2, Sharding::zero3}) {
     if (word == to_string(kind)) return DataSharding{kind, 0};
@@ -172,8 +170,7 @@ Result<LayoutPrototypes> LayoutPrototypes::of(const Job& job, const Lists& lists
           one.settings = over(asked.settings, choices(asked.settings, framework, dtype, sharding, recompute,
                                                       sequence_parallel));
           one.settings.micro_batch_sequences = 1;
-          // Frameworks that always shard are told not to.
-          if (sharding.kind == Sharding::none) one.settings.sharding = Sharding::none;
+          if (sharding.kind == Sharding::none) set_sharding(Sharding::none, one.settings);
           STEPCAST_ASSIGN(ResolvedJob resolved, resolve(one));
           if (result.prototypes_.empty()) {
             result.model_ = resolved.model;

@@ -31,6 +31,8 @@ struct DataSharding {
 // "none", "zero1", "zero2", "zero3", "hybrid:4".
 [[nodiscard]] std::string to_string(const DataSharding& sharding);
 [[nodiscard]] Result<DataSharding> parse_data_sharding(const std::string& word);
+// Says it in the settings of a job.
+void set_sharding(Sharding kind, JobSettings& settings);
 
 struct LayoutPoint {
   std::int32_t tensor = 1, pipeline = 1, context = 1, data = 1, expert = 1;

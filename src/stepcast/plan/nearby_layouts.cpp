@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "stepcast/describe/megatron.h"
+#include "stepcast/describe/setting_groups.h"
 
 namespace stepcast {
 
@@ -39,11 +40,7 @@ Result<RunningLayout> read_running_layout(const std::filesystem::path& file, con
   JobSettings& s = running.job.settings;
   // The model is known, with all that the file says of it.
   s.n_layers.reset();
-  s.pipeline_layout.reset();
-  s.first_stage_layers.reset();
-  s.last_stage_layers.reset();
-  s.layers_per_virtual_stage.reset();
-  s.data.reset();
+  setting_groups::kOfDegrees.each([&](auto member) { (s.*member).reset(); });
   const Precision& precision = resolved.layout.layer.precision;
   const bool narrow = precision.compute == DType::fp8 || precision.compute == DType::fp4;
   s.dtype = narrow ? precision.other : precision.compute;
@@ -54,19 +51,8 @@ Result<RunningLayout> read_running_layout(const std::filesystem::path& file, con
   s.overlap_parameter_gather = resolved.layout.sharding.overlap_parameter_gather;
   // These are what is searched; what was said beside the file restricts it.
   const auto as_given = [&](auto member) { s.*member = given.settings.*member; };
-  for (const auto degree :
-       {&JobSettings::tensor, &JobSettings::pipeline, &JobSettings::context, &JobSettings::expert,
-        &JobSettings::expert_tensor, &JobSettings::virtual_stages, &JobSettings::micro_batch_sequences,
-        &JobSettings::zero_stage, &JobSettings::recompute_layers})
-    as_given(degree);
-  for (const auto choice :
-       {&JobSettings::sequence_parallel, &JobSettings::distributed_optimizer, &JobSettings::fully_sharded,
-        &JobSettings::recompute_by_block, &JobSettings::recompute_attention, &JobSettings::checkpoint_layers,
-        &JobSettings::fp8, &JobSettings::fp4})
-    as_given(choice);
-  as_given(&JobSettings::recompute);
-  as_given(&JobSettings::recompute_modules);
-  as_given(&JobSettings::sharding);
+  setting_groups::kSearched.each(as_given);
+  setting_groups::kOfSearched.each(as_given);
   return running;
 }
 

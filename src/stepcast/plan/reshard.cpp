@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "stepcast/predict/dlrm_step.h"
+
 namespace stepcast {
 namespace {
 

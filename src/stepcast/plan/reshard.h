@@ -9,12 +9,16 @@
 // more than ReshardOptions::max_evaluations of them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
-#include "stepcast/predict/dlrm_step.h"
+#include "stepcast/cost/access_pattern.h"
+#include "stepcast/workload/dlrm.h"
 
 namespace stepcast {
+
+class DlrmStepModel;
 
 struct ReshardOptions {
   std::size_t max_evaluations = 12;  // of whole steps

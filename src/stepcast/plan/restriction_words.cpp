@@ -6,6 +6,9 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/plan/layout_plan.h"
+#include "stepcast/plan/layout_point.h"
+
 namespace stepcast {
 namespace {
 
@@ -75,6 +78,32 @@ Result<LayoutRestrictions> restrictions_of(const RestrictionWords& words) {
     }
   }
   return list;
+}
+
+Status apply(const LayoutWords& words, const JobSettings& flags, JobSettings& to) {
+  RestrictionWords lists;
+  const auto put = [](const std::string& word, std::vector<std::string>& list) {
+    if (!word.empty()) list = {word};
+  };
+  put(words.schedule, lists.schedules);
+  put(words.sharding, lists.shardings);
+  put(words.sequence_parallel, lists.sequence_parallel);
+  put(words.recompute, lists.recomputations);
+  STEPCAST_ASSIGN(const LayoutRestrictions chosen, restrictions_of(lists));
+  if (const auto both = restricted(flags, chosen); !both) return both.error();
+  if (chosen.schedules) to.pipeline_schedule = chosen.schedules->front();
+  if (chosen.sequence_parallel) to.sequence_parallel = chosen.sequence_parallel->front();
+  if (chosen.recomputations) to.recompute = chosen.recomputations->front();
+  if (!chosen.shardings) return Ok{};
+  const DataSharding& sharding = chosen.shardings->front();
+  if (sharding.nodes > 0) {
+    return Error::at("", "--sharding")
+        .found(fmt::format("`{}`", words.sharding))
+        .expected("none, zero1, zero2 or zero3 (fsdp)")
+        .advice("`stepcast plan` compares hybrid sharding");
+  }
+  set_sharding(sharding.kind, to);
+  return Ok{};
 }
 
 }  // namespace stepcast

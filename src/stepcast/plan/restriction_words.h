@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "stepcast/base/result.h"
+#include "stepcast/describe/job.h"
 #include "stepcast/plan/layout_space.h"
 
 namespace stepcast {
@@ -18,5 +19,14 @@ struct RestrictionWords {
 
 // Errors: a word that none of the lists knows, by its flag (--recompute), with those that it knows.
 [[nodiscard]] Result<LayoutRestrictions> restrictions_of(const RestrictionWords& words);
+
+// One word of some of these lists, for one layout; empty: not said.
+struct LayoutWords {
+  std::string schedule, sharding, sequence_parallel, recompute;
+};
+
+// Says them in the settings of a job. `flags` is what flags of one layout say. Errors: those of restrictions_of(), a word
+// that contradicts a flag, hybrid sharding.
+[[nodiscard]] Status apply(const LayoutWords& words, const JobSettings& flags, JobSettings& to);
 
 }  // namespace stepcast

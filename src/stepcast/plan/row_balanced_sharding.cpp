@@ -6,6 +6,8 @@
 #include <numeric>
 #include <vector>
 
+#include "stepcast/predict/dlrm_step.h"
+
 namespace stepcast {
 namespace {
 

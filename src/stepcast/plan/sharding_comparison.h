@@ -12,10 +12,12 @@
 
 #include "stepcast/base/result.h"
 #include "stepcast/plan/sharding_search.h"
-#include "stepcast/predict/dlrm_step.h"
+#include "stepcast/predict/dlrm_rank.h"
 #include "stepcast/workload/dlrm.h"
 
 namespace stepcast {
+
+class DlrmStepModel;
 
 struct ShardingsToCompare {
   std::vector<std::string> sharders;         // to_string(Sharder), "search"; empty: all of them

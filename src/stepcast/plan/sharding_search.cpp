@@ -10,6 +10,7 @@
 
 #include "stepcast/base/stop.h"
 #include "stepcast/plan/sharders.h"
+#include "stepcast/predict/dlrm_step.h"
 
 namespace stepcast {
 namespace {

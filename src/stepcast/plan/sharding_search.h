@@ -11,12 +11,14 @@
 // nothing fits, tables that are looked up least per byte go to the memory of the host behind a cache.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
-#include "stepcast/predict/dlrm_step.h"
 #include "stepcast/workload/dlrm.h"
 
 namespace stepcast {
+
+class DlrmStepModel;
 
 struct SearchOptions {
   std::uint64_t seed = 1;

@@ -17,32 +17,12 @@
 #include "stepcast/platform/platform.h"
 #include "stepcast/predict/coverage.h"
 #include "stepcast/predict/dlrm_program.h"
+#include "stepcast/predict/dlrm_rank.h"
 #include "stepcast/predict/step_assumptions.h"
 #include "stepcast/simulate/engine.h"
 #include "stepcast/workload/dlrm.h"
 
 namespace stepcast {
-
-struct DlrmRank {
-  double lookup_us = 0, lookup_backward_us = 0;
-  double table_bytes = 0;   // weights and optimizer state in the memory of the GPU
-  double memory_bytes = 0;  // with the dense part, activations and a reserve
-  double host_bytes = 0;    // tables in the memory of the host
-  double sent_bytes = 0;    // of the forward all-to-all, to other ranks
-};
-
-struct DlrmStep {
-  Estimate time;
-  std::vector<DlrmRank> ranks;
-  double exchange_us = 0, gradient_exchange_us = 0;
-  double lookup_imbalance = 1;  // forward and backward: the busiest rank over the mean
-  bool fits = true;
-  std::int32_t worst_rank = 0;      // most memory
-  double available_bytes = 0;       // of one GPU
-  double host_available_bytes = 0;  // of the host of one node: assumed
-  // A step of this work at peak rates alone: arithmetic, memory and links, each without the others.
-  double bound_us = 0;
-};
 
 // What is not as the description says.
 struct DlrmWhatIf {
@@ -53,8 +33,9 @@ struct DlrmWhatIf {
 
 class DlrmStepModel {
  public:
-  // Transfers go over the links of `links` where it is given, and of `platform` else. Errors: those of the model, a batch smaller than the GPUs, GPUs that
-  // the platform cannot hold, a table that is larger than the memory of all GPUs and hosts.
+  // Transfers go over the links of `links` where it is given, and of `platform` else. Errors: those of the model, a
+  // batch smaller than the GPUs, GPUs that the platform cannot hold, a table that is larger than the memory of all GPUs
+  // and hosts.
   [[nodiscard]] static Result<DlrmStepModel> create(const Dlrm& model, const DlrmTraining& training,
                                                     const Platform& platform, std::int64_t n_ranks,
                                                     const StepAssumptions& assumptions = {},

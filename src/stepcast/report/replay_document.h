@@ -4,11 +4,12 @@
 #include <cstddef>
 #include <string>
 
-#include "stepcast/analyze/replay_analysis.h"
 #include "stepcast/analyze/step_picture.h"
 #include "stepcast/report/document.h"
 
 namespace stepcast {
+
+struct ReplayAnalysis;
 
 struct ReplayReportOptions {
   std::size_t collectives = 12;            // rows; those with the most waiting

@@ -51,11 +51,11 @@ constexpr std::array kOwn{
     OwnKey{"plan", true, false, true},
     OwnKey{"batch", true, false},
     OwnKey{"links_of", true, false, true},
-    // The space of a plan.
-    OwnKey{"schedules", false, true},
-    OwnKey{"sharding", false, true},
-    OwnKey{"recompute", false, true},
-    OwnKey{"sp", false, true},
+    // The space of a plan; the first four also of one layout.
+    OwnKey{"schedules", true, true},
+    OwnKey{"sharding", true, true},
+    OwnKey{"recompute", true, true},
+    OwnKey{"sp", true, true},
     OwnKey{"max_memory_gib", false, true},
     OwnKey{"objective", false, true},
 };

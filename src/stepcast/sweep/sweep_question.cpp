@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/object_reader.h"
+#include "stepcast/base/text.h"
 #include "stepcast/base/units.h"
 #include "stepcast/describe/dlrm_job.h"
 #include "stepcast/describe/megatron.h"
@@ -174,9 +175,10 @@ Status read_configs(Settings& settings, Job& job) {
   return Ok{};
 }
 
-Status read_flags(const Settings& settings, Job& job) {
+Status read_flags(const Settings& settings, Job& job, const LayoutWords& layout = {}) {
   STEPCAST_ASSIGN(const std::vector<std::string> flags, settings.flags());
   STEPCAST_ASSIGN(MegatronWords words, parse_megatron_flags(flags));
+  STEPCAST_TRY(apply(layout, words.settings, job.settings));
   job.settings = over(words.settings, job.settings);
   job.not_modelled = std::move(words.not_modelled);
   return Ok{};
@@ -209,7 +211,15 @@ Status read_predict(Settings& settings, SweepQuestion& question) {
   STEPCAST_TRY(settings.file("plan", question.sharding_plan));
   STEPCAST_TRY(settings.file("links_of", question.links_of));
   STEPCAST_TRY(settings.whole("batch", question.batch_per_rank));
-  STEPCAST_TRY(read_flags(settings, job));
+  LayoutWords layout;
+  for (const auto& [key, word] :
+       {std::pair{"schedules", &layout.schedule}, std::pair{"sharding", &layout.sharding},
+        std::pair{"recompute", &layout.recompute}, std::pair{"sp", &layout.sequence_parallel}}) {
+    std::vector<std::string> words;
+    STEPCAST_TRY(settings.words(key, words));
+    *word = join(words, ",");
+  }
+  STEPCAST_TRY(read_flags(settings, job, layout));
   job.n_gpus = question.n_gpus;
   job.gpus_per_node = question.gpus_per_node;
   return Ok{};

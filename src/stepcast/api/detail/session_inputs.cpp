@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "stepcast/analyze/critical_path.h"
+#include "stepcast/analyze/make_step_picture.h"
 #include "stepcast/analyze/replay_analysis.h"
 
 namespace stepcast::detail {

@@ -6,12 +6,16 @@
 #include <span>
 #include <vector>
 
+#include "stepcast/analyze/flat_program.h"
 #include "stepcast/analyze/step_picture.h"
 #include "stepcast/analyze/step_spread.h"
+#include "stepcast/analyze/task_times.h"
 #include "stepcast/api/stepcast.h"
+#include "stepcast/base/interval.h"
 #include "stepcast/base/output_file.h"
 #include "stepcast/predict/replay.h"
 #include "stepcast/sources/trace_set.h"
+#include "stepcast/trace/recorded_program.h"
 
 namespace stepcast::detail {
 

@@ -1,4 +1,4 @@
-#include "stepcast/analyze/step_picture.h"
+#include "stepcast/analyze/make_step_picture.h"
 
 #include <algorithm>
 #include <array>

@@ -1,0 +1,80 @@
+// The flags of a verb as lists of rows: what a flag is called, where its value goes, what it means, which values it takes,
+// and which questions it means something for.
+//
+//   FlagList flags{app};
+//   flags.begin("Layout and batch", kDescribed);
+//   flags.add("--tp,--tensor-model-parallel-size", &settings.tensor, "tensor parallel degree");
+//   flags.add("--gbs", &global_batch, "sequences per step", {.above_zero = true}, kDescribed | kRecommendation);
+//
+// A verb that answers one question leaves out questions. One that answers several tells the question once the flags are
+// parsed, and refuses what given() holds besides.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+namespace stepcast::cli {
+
+// A bool is a switch.
+using FlagTarget =
+    std::variant<bool*, std::int64_t*, std::uint64_t*, unsigned*, double*, std::string*,
+                 std::optional<std::int64_t>*, std::optional<double>*, std::optional<std::string>*,
+                 std::vector<std::int64_t>*, std::vector<std::string>*, std::vector<std::filesystem::path>*>;
+
+// Which values a flag takes.
+struct FlagValues {
+  bool above_zero = false;
+  std::optional<std::pair<std::int64_t, std::int64_t>> range{};  // from, to
+  std::vector<std::string> one_of{};
+  bool with_commas = false;  // several in one word
+  bool one_word = false;     // with it: the next word is another flag's
+  bool is_output = false;    // the name of a file to write
+  bool shows_default = false;
+  bool required = false;
+  std::string needs{};  // another flag
+};
+
+using QuestionSet = unsigned;  // bits that a verb gives its questions
+inline constexpr QuestionSet kEveryQuestion = ~0U;
+
+struct GivenFlag {
+  std::string name;  // the first of its long ones: "--tp"
+  QuestionSet of = kEveryQuestion;
+};
+
+class FlagList {
+ public:
+  // `app` has to outlive it.
+  explicit FlagList(CLI::App& app) : app_(&app) {}
+
+  // What follows stands under this heading of --help, and is for these questions unless it says otherwise.
+  void begin(std::string heading, QuestionSet of = kEveryQuestion);
+  // `names` as CLI11 takes them: "--tp,--tensor-model-parallel-size".
+  void add(const std::string& names, FlagTarget to, const std::string& meaning, const FlagValues& values = {},
+           std::optional<QuestionSet> of = {});
+  // An option that was declared otherwise.
+  void add_declared(const std::string& name);
+
+  // What was given, in the order of the declarations.
+  [[nodiscard]] std::vector<GivenFlag> given() const;
+  [[nodiscard]] bool is_given(const std::string& name) const;
+  // What the verb knows nothing of: flags of Megatron-LM, or words too many.
+  [[nodiscard]] std::vector<std::string> remaining() const { return app_->remaining(); }
+  // "--gpus", "--global-batch-size".
+  [[nodiscard]] std::vector<std::string> names() const;
+
+ private:
+  CLI::App* app_;
+  std::string heading_;
+  QuestionSet of_ = kEveryQuestion;
+  std::vector<std::pair<const CLI::Option*, QuestionSet>> flags_;
+};
+
+}  // namespace stepcast::cli

@@ -1,0 +1,109 @@
+// The members of JobSettings, each in the one group that says what becomes of it when layouts are searched. A member
+// that is in no group, or in two, does not compile.
+//
+//   kSearchedSettings.each([&](auto member) { (settings.*member).reset(); });
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <utility>
+
+#include "stepcast/describe/job.h"
+
+namespace stepcast {
+
+template <auto... Members>
+struct SettingGroup {
+  static constexpr std::size_t size = sizeof...(Members);
+  // Calls f(member) for one after the other.
+  template <class F>
+  constexpr void each(F&& f) const {
+    (f(Members), ...);
+  }
+};
+template <auto... A, auto... B>
+constexpr SettingGroup<A..., B...> operator+(SettingGroup<A...>, SettingGroup<B...>) {
+  return {};
+}
+
+namespace setting_groups {
+using S = JobSettings;
+
+// Of the model.
+inline constexpr SettingGroup<
+    &S::n_layers, &S::hidden_size, &S::ffn_hidden_size, &S::n_heads, &S::head_dim, &S::max_position,
+    &S::n_multi_token_prediction_layers, &S::query_groups, &S::vocab_size, &S::padded_vocab_size,
+    &S::rotary_fraction, &S::hidden_dropout, &S::attention_dropout, &S::grouped_query, &S::rotary_positions,
+    &S::swiglu, &S::squared_relu, &S::linear_bias, &S::add_qkv_bias, &S::tied_embeddings, &S::qk_norm,
+    &S::position, &S::norm, &S::tokenizer, &S::window, &S::n_experts, &S::experts_per_token,
+    &S::expert_ffn_hidden_size, &S::shared_ffn_hidden_size, &S::n_expert_groups, &S::expert_groups_per_token,
+    &S::moe_layer_pattern, &S::latent_attention, &S::q_lora_rank, &S::kv_lora_rank, &S::qk_head_dim,
+    &S::qk_rope_head_dim, &S::v_head_dim>
+    kModel;
+
+// What a search of layouts chooses (plan/layout_point.h), in all the ways to say it.
+inline constexpr SettingGroup<&S::tensor, &S::pipeline, &S::context, &S::expert, &S::expert_tensor,
+                              &S::virtual_stages, &S::micro_batch_sequences, &S::sequence_parallel, &S::fp8,
+                              &S::fp4, &S::recompute, &S::recompute_attention, &S::checkpoint_layers,
+                              &S::recompute_by_block, &S::sharding, &S::distributed_optimizer,
+                              &S::fully_sharded, &S::zero_stage>
+    kSearched;
+
+// How much of what a search chooses: means something with one of its choices.
+inline constexpr SettingGroup<&S::recompute_layers, &S::recompute_modules> kOfSearched;
+
+// What follows from degrees that a search chooses.
+inline constexpr SettingGroup<&S::data, &S::layers_per_virtual_stage, &S::first_stage_layers,
+                              &S::last_stage_layers, &S::pipeline_layout>
+    kOfDegrees;
+
+// What every layout of a search has as it was said.
+inline constexpr SettingGroup<
+    &S::count_embedding_as_layer, &S::count_output_as_layer, &S::pipeline_schedule, &S::pipeline_before_data,
+    &S::global_batch_sequences, &S::seq_len_tokens, &S::dtype, &S::master_dtype, &S::moments_dtype,
+    &S::gradient_dtype, &S::fp8_scaling, &S::fp8_weight_gradients, &S::fp8_gather_weights, &S::fp8_attention,
+    &S::fp8_spares_end_layers, &S::fp8_spared_first_layers, &S::fp8_spared_last_layers,
+    &S::context_parallel_kind, &S::expert_capacity_factor, &S::pad_experts_to_capacity, &S::expert_load,
+    &S::attention, &S::flash_attention, &S::legacy_models, &S::transformer_implementation,
+    &S::cuda_graph_implementation, &S::cuda_graph_scope, &S::cuda_graph_layers, &S::activation_offload_layers,
+    &S::fuse_softmax, &S::fuse_bias_activation, &S::fuse_bias_dropout, &S::fuse_rotary,
+    &S::fuse_cross_entropy, &S::fuse_gradient_accumulation, &S::overlap_tensor_parallel, &S::overlap_expert,
+    &S::overlap_shared_experts, &S::overlap_sequence_parallel_weight_gradient, &S::delay_weight_gradient,
+    &S::narrow_dispatch, &S::narrow_activation_inputs, &S::dispatcher, &S::flex_dispatcher, &S::frozen_base,
+    &S::lora_rank, &S::lora_targets, &S::packed_mean_tokens, &S::predicted_token_share, &S::overlap_p2p,
+    &S::p2p_scatter_gather, &S::overlap_gradient_reduce, &S::overlap_parameter_gather, &S::bucket_parameters,
+    &S::vocab_divisible_by, &S::optimizer, &S::newton_schulz_iterations, &S::optimizer_offload,
+    &S::clip_gradients>
+    kKept;
+
+inline constexpr auto kAll = kModel + kSearched + kOfSearched + kOfDegrees + kKept;
+
+namespace detail {
+
+template <auto Member>
+struct Tag {};
+template <auto... Members>
+struct Tags : Tag<Members>... {};  // a member that is listed twice is a base twice
+template <auto... Members>
+constexpr std::size_t n_distinct(SettingGroup<Members...>) {
+  return sizeof(Tags<Members...>) > 0 ? sizeof...(Members) : 0;
+}
+
+struct AnySetting {
+  template <class T>
+  operator std::optional<T>() const;  // NOLINT(google-explicit-constructor)
+};
+template <std::size_t... I>
+constexpr bool takes(std::index_sequence<I...>) {
+  return requires { JobSettings{((void)I, AnySetting{})...}; };
+}
+
+}  // namespace detail
+
+// An aggregate takes as many values as it has members.
+static_assert(detail::takes(std::make_index_sequence<detail::n_distinct(kAll)>{}) &&
+                  !detail::takes(std::make_index_sequence<kAll.size + 1>{}),
+              "every member of JobSettings belongs into one of these groups");
+
+}  // namespace setting_groups
+}  // namespace stepcast
