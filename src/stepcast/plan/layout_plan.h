@@ -51,7 +51,6 @@ struct LayoutPlan {
   std::optional<std::size_t> chosen_refinement{};
 };
 
-<<<<<<< HEAD
 // The one layout that a plan recommends, with its numbers. Refers to the plan.
 struct ChosenLayout {
   std::size_t of = 0;  // index of the ranking
@@ -66,10 +65,8 @@ struct ChosenLayout {
 // As layout_flags.h says it; of a refinement what its settings say.
 [[nodiscard]] std::optional<std::string> megatron_text(const ChosenLayout& chosen,
                                                        const LayoutPrototypes& prototypes);
-=======
 // `list` as far as flags of one layout leave it. Errors: a list without what a flag says.
 [[nodiscard]] Result<LayoutRestrictions> restricted(const JobSettings& flags, LayoutRestrictions list);
->>>>>>> s_face
 
 // Errors: those of resolve() and of layout_space(). No layout that runs and fits is none; why_none() says why then.
 [[nodiscard]] Result<LayoutPlan> plan_layouts(const PlanRequest& request, const Platform& platform);
