@@ -17,12 +17,20 @@
 
 namespace stepcast {
 
+namespace detail {
+struct ReplayCulprits {
+  CulpritTimes us{};
+};
+}  // namespace detail
+
 template <>
 inline constexpr AnswerHead kAnswer<ReplayAnalysis>{"stepcast.replay/2", "stepcast replay --json"};
 template <>
 inline constexpr std::string_view kSchemaName<TimePair> = "pair";
 template <>
 inline constexpr std::string_view kSchemaName<ErrorSpread> = "spread";
+template <>
+inline constexpr std::string_view kSchemaName<detail::ReplayCulprits> = "culprits";
 
 namespace detail {
 namespace {
@@ -56,9 +64,7 @@ void fields(A& a, Member<A, ReplayEdges> e) {
   a("inferred", e.inferred);
 }
 
-struct ReplayCulprits {
-  CulpritTimes us{};
-};
+}  // namespace
 
 template <class A>
 void fields(A& a, Member<A, ReplayCulprits> c) {
@@ -74,8 +80,6 @@ void fields(A& a, Member<A, ReplayCulprits> c) {
     a(to_string(static_cast<Culprit>(k)), ms(c.us[k]), kMeanings[k]);
   }
 }
-
-}  // namespace
 
 template <class A>
 void fields(A& a, Member<A, TimePair> t) {
