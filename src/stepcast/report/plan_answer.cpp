@@ -234,7 +234,7 @@ void fields(A& a, Member<A, ChosenLayoutAnswer> c) {
 
 template <class A>
 void fields(A& a, Member<A, LayoutRejection> r) {
-  a("layouts", r.count, "so many, for this reason");
+  a("layouts", r.count, "number of layouts, for this reason");
   a("reason", r.reason);
   a("example", r.example);
   a("cure", r.cure, "nearest change that makes one run; empty: none is known");

@@ -61,7 +61,7 @@ void fields(A& a, Member<A, LoggedTimes> t, const TrainingLog& log) {
   const auto known = [](double value) { return value > 0 ? Known{{value}} : Known{}; };
   a("first_step", t.first_step);
   a("last_step", t.last_step);
-  a("steps_per_line", t.steps_per_line, "a time is the mean of so many steps");
+  a("steps_per_line", t.steps_per_line, "a time is the mean of this number of steps");
   a("counted", t.n, "times that count: neither warm-up nor stalls");
   a("from_clock", t.from_clock, "times are distances of the lines in time");
   a("whole_run", t.whole_run, "one mean of all steps, evaluation and saving included");
