@@ -22,7 +22,7 @@ namespace {
 using detail::band_text;
 using detail::ms_text;
 
-constexpr std::size_t kMostSteps = 12, kMostRows = 20, kNameWidth = 90;
+constexpr std::size_t kMostSteps = 12, kMostDifferences = 20, kNameWidth = 90;
 constexpr double kCoarseMs = 100;
 
 std::string signed_ms(double ms) { return (ms > 0 ? "+" : "") + ms_text(ms); }
@@ -74,7 +74,8 @@ void add_list(ReportDocument& document, const List& list, std::size_t rows) {
   if (list.all.empty()) return;
   document.sections.push_back({"", {TerminalText{"\n"}, table_of(list, rows, true)}, false, Shown::terminal});
   if (!list.title.empty())
-    document.sections.push_back({list.title, {table_of(list, kMostRows, false)}, list.folded, Shown::page});
+    document.sections.push_back(
+        {list.title, {table_of(list, kMostDifferences, false)}, list.folded, Shown::page});
 }
 
 void add_steps(ReportDocument& document, const ComparisonAnswer& answer) {
