@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "stepcast/analyze/step_picture.h"
+#include "stepcast/analyze/make_step_picture.h"
 #include "stepcast/api/stepcast.h"
 
 namespace stepcast::test {

@@ -69,7 +69,7 @@ std::size_t literal_end(std::string_view source, std::size_t at, bool python) {
   if (python && source.substr(at, 3) == three)
     return std::min(source.find(three, at + 3), source.size() - 3) + 3;
   std::size_t end = at + 1;
-  while (end < source.size() && source[end] != source[at]) end += source[end] == '\\' ? 2 : 1;
+  while (end < source.size() && source[end] != source[at]) end += source[end] == '\\' ? 2U : 1U;
   return std::min(end + 1, source.size());
 }
 

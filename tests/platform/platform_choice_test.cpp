@@ -54,7 +54,7 @@ TEST(PlatformChoice, TakesNodeAndBandwidthAsDescribed) {
   EXPECT_EQ(odd.platform.node.gpus_per_node, 4U);
   EXPECT_NEAR(odd.platform.node.network->bandwidth_per_node().value(), 500e9 / 8, 1);
   for (const CollectiveCurve& curve : odd.platform.curves) EXPECT_EQ(curve.n_nodes, 1U);
-  EXPECT_THAT(odd.note, HasSubstr("'no such cluster' does not ship"));
+  EXPECT_THAT(odd.note, HasSubstr("'no such cluster' is not shipped"));
   EXPECT_THAT(odd.note, HasSubstr("4 GPUs per node as described"));
   EXPECT_THAT(odd.note, HasSubstr("500 Gb/s between nodes as described"));
   // Within 5 % it is the same network.

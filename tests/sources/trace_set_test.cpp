@@ -122,7 +122,7 @@ TEST(TraceSet, DoesNotOpenTheFilesOfOtherRanks) {
   ASSERT_TRUE(listing.ok()) << listing.error().message();
   EXPECT_EQ(listing->unopened.size(), 997U);
   EXPECT_TRUE(listing->others.empty());
-  EXPECT_EQ(listing->profiler.size(), 1U);
+  EXPECT_EQ(listing->of(SourceKindId::profiler).size(), 1U);
   const auto set = read_trace_set(*listing, {.ranks = {0}});
   ASSERT_TRUE(set.ok()) << set.error().message();
   ASSERT_EQ(set->ranks.size(), 1U);
