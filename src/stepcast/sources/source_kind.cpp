@@ -58,8 +58,8 @@ Status check_asks(const SourceKind& kind, const TraceListing& listing, std::span
     const auto first =
         std::find_first_of(refusal.asks.begin(), refusal.asks.end(), asked.begin(), asked.end());
     if (first == refusal.asks.end()) continue;
-    Error error{fmt::format(fmt::runtime(refusal.problem), flag_of(*first))};
-    error = std::move(error).advice(std::string{refusal.advice});
+    Error error = Error{fmt::format(fmt::runtime(refusal.problem), flag_of(*first))}.advice(
+        std::string{refusal.advice});
     return kind.is_one_file ? std::move(error).in_file(listing.files().front().string()) : std::move(error);
   }
   return Ok{};

@@ -112,6 +112,8 @@ template <class List>
 struct Object {
   List list;
 };
+template <class List>
+Object(List) -> Object<List>;
 
 // A list of objects, each of which `list(archive, item)` lists; and an object of them by `key(item)`. To describe them it
 // is called with an item of default values, so that it must not rely on others that the answer holds (at_or_none).

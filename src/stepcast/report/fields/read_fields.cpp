@@ -1,5 +1,7 @@
 #include "stepcast/report/fields/read_fields.h"
 
+#include <fmt/format.h>
+
 namespace stepcast::detail {
 namespace {
 
@@ -26,6 +28,10 @@ Error wrong_field(const std::string& name, const JsonValue& found, const std::st
   return Error::at(name, fmt::format("line {}: {}", found.line(), path))
       .found(shown(found))
       .expected(std::string{expected});
+}
+
+Error missing_field(const std::string& name, const JsonValue& object, const std::string& path) {
+  return Error::at(name, fmt::format("line {}: {}", object.line(), path), "is missing");
 }
 
 std::string either_of(const std::vector<std::string_view>& words) {

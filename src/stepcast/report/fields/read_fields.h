@@ -13,8 +13,6 @@
 #include <utility>
 #include <variant>
 
-#include <fmt/format.h>
-
 #include "stepcast/base/json_value.h"
 #include "stepcast/base/result.h"
 #include "stepcast/report/fields/fields.h"
@@ -27,6 +25,7 @@ namespace detail {
                                   const std::string& name);
 [[nodiscard]] Error wrong_field(const std::string& name, const JsonValue& found, const std::string& path,
                                 std::string_view expected);
+[[nodiscard]] Error missing_field(const std::string& name, const JsonValue& object, const std::string& path);
 // "measured, fitted or analytic"
 [[nodiscard]] std::string either_of(const std::vector<std::string_view>& words);
 
@@ -42,11 +41,11 @@ class FieldReader {
   void operator()(std::string_view key, T& member, std::string_view /*meaning*/ = {}) {
     if (error_) return;
     const JsonValue* value = object_.find(key);
-    const std::string path = path_.empty() ? std::string{key} : fmt::format("{}.{}", path_, key);
+    const std::string path = path_.empty() ? std::string{key} : path_ + "." + std::string{key};
     if (value != nullptr) {
       read(*value, path, member);
     } else if constexpr (!kIsOptional<T> && !kIsVector<T>) {  // unknown values and lists need not be written
-      error_ = Error::at(name_, fmt::format("line {}: {}", object_.line(), path), "is missing");
+      error_ = missing_field(name_, object_, path);
     }
   }
 
@@ -85,7 +84,7 @@ class FieldReader {
       if (!value.is_array()) return wrong(value, path, "a list");
       out.reserve(value.items().size());
       for (std::size_t i = 0; i < value.items().size() && !error_; ++i) {
-        read(value.items()[i], fmt::format("{}[{}]", path, i), out.emplace_back());
+        read(value.items()[i], path + "[" + std::to_string(i) + "]", out.emplace_back());
       }
     } else {
       if (!value.is_object()) return wrong(value, path, "an object");
@@ -131,7 +130,7 @@ class FieldReader {
   template <class T>
   void read_entries(const JsonValue& value, const std::string& path, T& out) {
     using OneEntry = Entry<typename T::value_type>;
-    if (!value.is_object()) return wrong(value, path, fmt::format("an object of {}", OneEntry::kWhat));
+    if (!value.is_object()) return wrong(value, path, "an object of " + std::string{OneEntry::kWhat});
     for (const JsonValue::Member& member : value.members()) {
       typename T::value_type one{};
       one.*OneEntry::key = member.key;

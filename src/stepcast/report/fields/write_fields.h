@@ -77,7 +77,7 @@ class FieldWriter {
       }
       json_.end_object();
     } else if constexpr (kIsVariant<T>) {
-      std::visit([this](const auto& one) { write(one); }, value);
+      std::visit([this](const auto& one) { this->write(one); }, value);
     } else if constexpr (ObjectField<T>) {
       json_.begin_object();
       for (const auto& one : value) {
