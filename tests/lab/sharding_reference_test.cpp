@@ -28,7 +28,7 @@ ReferenceMachine small_machine() {
 
 TEST(ShardingReference, IncludesNothingOfStepcast) {
   for (const char* name : {"sharding_reference.h", "sharding_reference.cpp"}) {
-    std::ifstream in{test::source_dir() / "src/stepcast/validate" / name};
+    std::ifstream in{test::source_dir() / "lab" / name};
     ASSERT_TRUE(in) << name;
     for (std::string line; std::getline(in, line);) {
       if (line.find("#include \"") == std::string::npos) continue;

@@ -7,14 +7,21 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/byte_source.h"
+#include "stepcast/base/names.h"
 #include "stepcast/logs/detail/log_scanner.h"
 
 namespace stepcast {
 namespace {
 
-constexpr std::array<std::string_view, kLogFormats> kWords{
-    "megatron",        "nemo",     "torchtitan", "deepspeed_pipeline", "deepspeed",
-    "megatron_bridge", "composer", "csv",        "huggingface"};
+constexpr auto kWords = names<LogFormat>({{LogFormat::megatron, "megatron"},
+                                          {LogFormat::nemo, "nemo"},
+                                          {LogFormat::torchtitan, "torchtitan"},
+                                          {LogFormat::deepspeed_pipeline, "deepspeed_pipeline"},
+                                          {LogFormat::deepspeed, "deepspeed"},
+                                          {LogFormat::megatron_bridge, "megatron_bridge"},
+                                          {LogFormat::composer, "composer"},
+                                          {LogFormat::csv, "csv"},
+                                          {LogFormat::huggingface, "huggingface"}});
 constexpr std::array<std::string_view, kLogFormats> kNames{"Megatron-LM",
                                                            "NeMo",
                                                            "TorchTitan",
@@ -97,7 +104,7 @@ Result<TrainingLog> read(ByteSource source) {
 
 }  // namespace
 
-std::string_view to_string(LogFormat format) { return kWords[static_cast<std::size_t>(format)]; }
+std::string_view to_string(LogFormat format) { return kWords[format]; }
 std::string_view log_format_name(LogFormat format) { return kNames[static_cast<std::size_t>(format)]; }
 
 Result<TrainingLog> read_training_log(const std::filesystem::path& file, const LogReadOptions& options) {
