@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "stepcast/analyze/log_forecast.h"
-#include "stepcast/base/json_writer.h"
 #include "stepcast/logs/logged_run.h"
+#include "stepcast/report/inspect_answer.h"
 #include "stepcast/report/log_report.h"
 
 namespace {
@@ -37,8 +37,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   require(run->resolved.has_value() == run->why_no_job.empty());
   require(!stepcast::log_text(*run).empty());
-  stepcast::JsonWriter json;
-  stepcast::log_json(*run, json);
+  require(!stepcast::inspect_json({{*run}}).empty());
   require(stepcast::log_forecast(*run).kind == "log");
   return 0;
 }

@@ -18,14 +18,10 @@
 #include "stepcast/base/byte_source.h"
 #include "stepcast/base/npz_file.h"
 #include "stepcast/base/one_line.h"
-#include "stepcast/base/version.h"
 #include "stepcast/describe/dlrm_job.h"
 #include "stepcast/describe/measured_indices.h"
 #include "stepcast/logs/logged_run.h"
-#include "stepcast/report/inspect_report.h"
-#include "stepcast/report/log_report.h"
-#include "stepcast/report/operations_report.h"
-#include "stepcast/report/tables_report.h"
+#include "stepcast/report/inspect_answer.h"
 #include "stepcast/sources/trace_set.h"
 #include "stepcast/trace/file_ranks.h"
 #include "stepcast/trace/profiled_operators.h"
@@ -49,11 +45,8 @@ struct Options {
   ListOptions list;  // of `ranks`
 };
 
-// What has been shown.
-struct Shown {
-  std::string text;
-  std::set<std::int32_t> ranks;  // of the files
-};
+// A file as it is shown; nothing where it is of a rank that nobody asked for.
+using Inspected = Result<std::optional<InspectedFile>>;
 
 bool is_npz(const std::string& file) { return file.ends_with(".npz") && NpzFile::is_zip(file); }
 
@@ -116,8 +109,7 @@ std::optional<RecordedRank> find_profiler_trace(const std::filesystem::path& fil
   return std::nullopt;
 }
 
-Status inspect_operations(const std::string& file, const ExecutionTrace& trace, const Options& options,
-                          std::string& text, JsonWriter& json) {
+Inspected inspect_operations(const std::string& file, const ExecutionTrace& trace, const Options& options) {
   const TracedOperations traced = traced_operations(trace, {.tf32_allowed = options.tf32});
   std::optional<RecordedRank> recorded;
   if (!options.profiler_trace.empty()) {
@@ -125,27 +117,21 @@ Status inspect_operations(const std::string& file, const ExecutionTrace& trace, 
   } else {
     recorded = find_profiler_trace(file);
   }
-  std::optional<KernelTimeCoverage> coverage;
+  std::optional<KernelTimeCoverage> times;
   if (recorded) {
     auto found = kernel_time_coverage(trace, traced, *recorded);
     if (found.ok()) {
-      coverage = *std::move(found);
+      times = *std::move(found);
     } else if (!options.profiler_trace.empty()) {
       return std::move(found).error();
     }
   }
-  const KernelTimeCoverage* const times = coverage ? &*coverage : nullptr;
-  if (options.json) {
-    operations_json(trace, traced, times, json);
-  } else {
-    text = operations_text(trace, traced, times);
-  }
-  return Ok{};
+  return {inspected(trace, traced, std::move(times))};
 }
 
 // Whether the file, which says `rank` of itself, is of a rank that was asked for. By a pattern its name tells.
 Result<bool> is_asked_for(const std::string& file, const Options& options, std::optional<std::int32_t>& rank,
-                          Shown& shown) {
+                          std::set<std::int32_t>& shown_ranks) {
   TraceListing names;
   names.ranks_from = options.list.ranks_from;
   const std::optional<std::int32_t> told = names.rank_of(file, rank);
@@ -156,7 +142,7 @@ Result<bool> is_asked_for(const std::string& file, const Options& options, std::
   if (options.list.ranks.empty()) return true;
   const std::span<const std::int32_t> ranks{options.list.ranks};
   if (!told || std::find(ranks.begin(), ranks.end(), *told) == ranks.end()) return false;
-  shown.ranks.insert(*told);
+  shown_ranks.insert(*told);
   return true;
 }
 
@@ -167,8 +153,13 @@ std::optional<std::string> refuses_logs(const Options& options) {
   return std::nullopt;
 }
 
-// Appends to the text or to the JSON document; nothing where the file is of a rank that nobody asked for.
-Status inspect(const std::string& file, const Options& options, Shown& shown, JsonWriter& json) {
+Status refuse_operations(const std::string& file, const Options& options, const char* found) {
+  if (!options.operations) return Ok{};
+  return Error{"--operations is for execution traces and profiler traces"}.in_file(file).found(found);
+}
+
+// What can be read neither once nor at all.
+Status check_readable(const std::string& file, const std::string& beginning) {
   std::error_code ignored;
   const std::filesystem::file_status status = std::filesystem::status(file, ignored);
   if (std::filesystem::is_fifo(status) || std::filesystem::is_character_file(status)) {
@@ -177,105 +168,89 @@ Status inspect(const std::string& file, const Options& options, Shown& shown, Js
         .expected("a file")
         .advice("write what comes out of it to a file first");
   }
-  const std::string beginning = beginning_of(file);
   if (beginning.empty() && std::filesystem::is_regular_file(status) &&
       std::filesystem::file_size(file, ignored) == 0) {
     return Error::at(file, "")
         .found("an empty file")
         .expected("a trace, a training log or a table of embedding tables");
   }
+  return Ok{};
+}
+
+Inspected inspect_log(const std::string& file, const Options& options) {
+  if (const std::optional<std::string> refused = refuses_logs(options)) {
+    return Error{*refused}.in_file(file).found("a text file, maybe a training log");
+  }
+  LogReadOptions how;
+  ProgressLine progress{"inspect"};
+  how.progress = progress.reading("inspect");
+  STEPCAST_ASSIGN(LoggedRun run, read_logged_run(file, {}, how));
+  return {std::move(run)};
+}
+
+Inspected inspect_execution_trace(const std::string& file, const Options& options,
+                                  std::set<std::int32_t>& shown_ranks) {
+  STEPCAST_ASSIGN(ExecutionTrace trace, shown_reading(file, read_execution_trace));
+  STEPCAST_ASSIGN(const bool asked_for, is_asked_for(file, options, trace.rank, shown_ranks));
+  if (!asked_for) return {std::nullopt};
+  if (options.operations) return inspect_operations(file, trace, options);
+  if (!trace.rank) trace.rank = rank_in_name(std::filesystem::path{file}.filename().string());
+  return {inspected(trace)};
+}
+
+Inspected inspect_chakra(const std::string& file, const Options& options,
+                         std::set<std::int32_t>& shown_ranks) {
+  STEPCAST_ASSIGN(OperationGraph graph, shown_reading(file, read_chakra));
+  STEPCAST_TRY(refuse_operations(file, options, "a Chakra trace"));
+  STEPCAST_ASSIGN(const bool asked_for, is_asked_for(file, options, graph.rank, shown_ranks));
+  if (!asked_for) return {std::nullopt};
+  if (!graph.rank) graph.rank = rank_in_name(std::filesystem::path{file}.filename().string());
+  return {inspected(graph)};
+}
+
+Inspected inspect_timeline(const std::string& file, const Options& options) {
+  STEPCAST_ASSIGN(const PipelineTimeline timeline, read_pipeline_timeline(file));
+  STEPCAST_TRY(refuse_operations(file, options, "a timeline of a pipeline"));
+  if (!options.list.ranks.empty()) {
+    return Error{"a timeline of a pipeline is shown as a whole"}.in_file(file).advice("leave --ranks out");
+  }
+  return {inspected(timeline)};
+}
+
+Inspected inspect_profile(const std::string& file, const Options& options,
+                          std::set<std::int32_t>& shown_ranks) {
+  STEPCAST_ASSIGN(RecordedRank rank, shown_reading(file, read_kineto));
+  STEPCAST_ASSIGN(const bool asked_for, is_asked_for(file, options, rank.rank, shown_ranks));
+  if (!asked_for) return {std::nullopt};
+  if (!options.operations) return {inspected(rank)};
+  STEPCAST_ASSIGN(const ProfiledOperators operators, profiled_operators(rank));
+  const TracedOperations traced = traced_operations(operators.trace, {.tf32_allowed = options.tf32});
+  return {inspected(operators.trace, traced,
+                    kernel_time_coverage(operators.trace, traced, rank, operators.node_of_op))};
+}
+
+// `shown_ranks` takes the rank of a file where ranks were asked for.
+Inspected inspect(const std::string& file, const Options& options, std::set<std::int32_t>& shown_ranks) {
+  const std::string beginning = beginning_of(file);
+  STEPCAST_TRY(check_readable(file, beginning));
   if (looks_like_embedding_tables(beginning)) {
     STEPCAST_ASSIGN(const std::vector<EmbeddingTable> tables, read_embedding_tables(file));
-    if (options.json) {
-      tables_json(file, tables, json);
-    } else {
-      shown.text = tables_text(file, tables);
-    }
-    return Ok{};
+    return {inspected(file, tables)};
   }
-  if (may_be_training_log(beginning)) {
-    if (const std::optional<std::string> refused = refuses_logs(options)) {
-      return Error{*refused}.in_file(file).found("a text file, maybe a training log");
-    }
-    LogReadOptions how;
-    ProgressLine progress{"inspect"};
-    how.progress = progress.reading("inspect");
-    STEPCAST_ASSIGN(const LoggedRun run, read_logged_run(file, {}, how));
-    if (options.json) {
-      log_json(run, json);
-    } else {
-      shown.text = log_text(run);
-    }
-    return Ok{};
-  }
+  if (may_be_training_log(beginning)) return inspect_log(file, options);
   STEPCAST_ASSIGN(const TraceFormat format, detect_trace_format(file));
-  std::string& text = shown.text;
-  const auto show = [&](const auto& trace) {
-    if (options.json) {
-      inspect_json(trace, json);
-    } else {
-      text = inspect_text(trace);
-    }
-  };
   switch (format) {
-    case TraceFormat::execution_trace: {
-      STEPCAST_ASSIGN(ExecutionTrace trace, shown_reading(file, read_execution_trace));
-      STEPCAST_ASSIGN(const bool asked_for, is_asked_for(file, options, trace.rank, shown));
-      if (!asked_for) return Ok{};
-      if (options.operations) return inspect_operations(file, trace, options, text, json);
-      if (!trace.rank) trace.rank = rank_in_name(std::filesystem::path{file}.filename().string());
-      show(trace);
-      return Ok{};
-    }
+    case TraceFormat::execution_trace: return inspect_execution_trace(file, options, shown_ranks);
     case TraceFormat::other_json:
       return Error::at(file, "")
           .found("JSON that is not a trace")
           .expected("a profiler trace (\"traceEvents\") or an execution trace (\"nodes\")");
-    case TraceFormat::chakra_protobuf: {
-      STEPCAST_ASSIGN(OperationGraph graph, shown_reading(file, read_chakra));
-      if (options.operations) {
-        return Error{"--operations is for execution traces and profiler traces"}.in_file(file).found(
-            "a Chakra trace");
-      }
-      STEPCAST_ASSIGN(const bool asked_for, is_asked_for(file, options, graph.rank, shown));
-      if (!asked_for) return Ok{};
-      if (!graph.rank) graph.rank = rank_in_name(std::filesystem::path{file}.filename().string());
-      show(graph);
-      return Ok{};
-    }
-    case TraceFormat::pipeline_timeline: {
-      STEPCAST_ASSIGN(const PipelineTimeline timeline, read_pipeline_timeline(file));
-      if (options.operations) {
-        return Error{"--operations is for execution traces and profiler traces"}.in_file(file).found(
-            "a timeline of a pipeline");
-      }
-      if (!options.list.ranks.empty()) {
-        return Error{"a timeline of a pipeline is shown as a whole"}.in_file(file).advice(
-            "leave --ranks out");
-      }
-      show(timeline);
-      return Ok{};
-    }
+    case TraceFormat::chakra_protobuf: return inspect_chakra(file, options, shown_ranks);
+    case TraceFormat::pipeline_timeline: return inspect_timeline(file, options);
     case TraceFormat::kineto:
     case TraceFormat::unknown: break;
   }
-  STEPCAST_ASSIGN(RecordedRank rank, shown_reading(file, read_kineto));
-  STEPCAST_ASSIGN(const bool asked_for, is_asked_for(file, options, rank.rank, shown));
-  if (!asked_for) return Ok{};
-  if (options.operations) {
-    STEPCAST_ASSIGN(const ProfiledOperators operators, profiled_operators(rank));
-    const TracedOperations traced = traced_operations(operators.trace, {.tf32_allowed = options.tf32});
-    const KernelTimeCoverage coverage =
-        kernel_time_coverage(operators.trace, traced, rank, operators.node_of_op);
-    if (options.json) {
-      operations_json(operators.trace, traced, &coverage, json);
-    } else {
-      text = operations_text(operators.trace, traced, &coverage);
-    }
-    return Ok{};
-  }
-  show(rank);
-  return Ok{};
+  return inspect_profile(file, options, shown_ranks);
 }
 
 struct Files {
@@ -314,78 +289,82 @@ Result<Files> find_files(const Options& options) {
   return found;
 }
 
+// .npz files of indices, which are measured together.
+class IndexFiles {
+ public:
+  IndexFiles(const Options& options, const std::vector<std::string>& files)
+      : batch_samples_(options.batch_samples), measured_(indices_of(options, files)) {}
+
+  [[nodiscard]] Inspected inspect(const std::string& file) const {
+    if (!measured_) return Error{measured_.error()};
+    const auto found = std::ranges::find(*measured_, file, &MeasuredIndices::file);
+    return {inspected(*found, measured_->size() > 1 ? &measured_->back() : nullptr, batch_samples_)};
+  }
+
+ private:
+  std::int64_t batch_samples_;
+  Result<std::vector<MeasuredIndices>> measured_;
+};
+
+// Shows files as text one by one, or keeps them for one JSON document.
+class Output {
+ public:
+  Output(bool is_json, std::size_t n_files) : is_json_(is_json), n_files_(n_files) {}
+
+  void show(InspectedFile file) {
+    if (is_json_) {
+      answer_.files.push_back(std::move(file));
+    } else if (n_files_ > 1 || !std::holds_alternative<UnreadableFile>(file)) {
+      print("{}{}", has_printed_ ? "\n" : "", inspect_text(file));
+      has_printed_ = true;
+    }
+  }
+  void end() const {
+    if (is_json_) print("{}", inspect_json(answer_));
+  }
+
+ private:
+  bool is_json_;
+  std::size_t n_files_;
+  bool has_printed_ = false;
+  InspectAnswer answer_;
+};
+
 // Every file that can be read is shown; then the first error ends the program.
 Result<int> run(Options options) {
   if (!options.ranks.empty()) {
     STEPCAST_ASSIGN(options.list.ranks, parse_ranks(options.ranks));
   }
   STEPCAST_ASSIGN(const Files files, find_files(options));
-  JsonWriter json(JsonWriter::Layout::indented);
-  if (options.json) {
-    json.begin_object().field("schema", "stepcast.inspect/1").field("version", version());
-    json.key("files").begin_array();
-  }
-  std::optional<Error> first_error;
-  bool printed = false;
-  Shown shown;
-  const auto say = [&](const std::string& file, const std::string& problem) {
-    if (options.json) {
-      json.begin_object().field("file", file).field("error", problem).end_object();
-    } else if (files.to_read.size() + files.others.size() > 1) {
-      shown.text = in_one_line(problem) + "\n";
-    }
-  };
-  const auto print_text = [&] {
-    if (shown.text.empty()) return;
-    print("{}{}", printed ? "\n" : "", shown.text);
-    printed = true;
-  };
-  if ((!options.tables.empty() || options.batch_samples > 0) &&
-      std::none_of(files.to_read.begin(), files.to_read.end(), is_npz)) {
+  const std::size_t n = files.to_read.size();
+  if ((!options.tables.empty() || options.batch_samples > 0) && std::ranges::none_of(files.to_read, is_npz)) {
     return Error{fmt::format("{} is for .npz files of indices, and none is named",
                              options.tables.empty() ? "--batch" : "--tables")};
   }
-  const Result<std::vector<MeasuredIndices>> indices = indices_of(options, files.to_read);
-  const MeasuredIndices* data_set = indices && indices->size() > 1 ? &indices->back() : nullptr;
-  for (std::size_t i = 0; i < files.to_read.size(); ++i) {
+  const IndexFiles indices{options, files.to_read};
+  Output output{options.json, n + files.others.size()};
+  std::optional<Error> first_error;
+  std::set<std::int32_t> shown_ranks;
+  for (std::size_t i = 0; i < n; ++i) {
     const std::string& file = files.to_read[i];
-    shown.text.clear();
-    Status status = Ok{};
-    std::optional<ProgressLine> progress{
-        std::in_place, fmt::format("inspect {}, {} of {}", file.substr(0, 60), i + 1, files.to_read.size())};
-    if (!is_npz(file)) {
-      status = inspect(file, options, shown, json);
-    } else if (!indices) {
-      status = Error{indices.error()};
-    } else {
-      const auto found = std::find_if(indices->begin(), indices->end(),
-                                      [&](const MeasuredIndices& m) { return m.file == file; });
-      if (options.json) {
-        indices_json(*found, data_set, options.batch_samples, json);
-      } else {
-        shown.text = indices_text(*found, data_set, options.batch_samples);
-      }
-    }
+    std::optional<ProgressLine> progress{std::in_place,
+                                         fmt::format("inspect {}, {} of {}", file.substr(0, 60), i + 1, n)};
+    Inspected found = is_npz(file) ? indices.inspect(file) : inspect(file, options, shown_ranks);
     progress.reset();
-    if (!status.ok()) {
-      say(file, status.error().message());
-      if (!first_error) first_error = std::move(status).error();
+    if (!found) {
+      output.show(UnreadableFile{file, found.error().message()});
+      if (!first_error) first_error = std::move(found).error();
+    } else if (*found) {
+      output.show(**std::move(found));
     }
-    print_text();
   }
-  for (const TraceListing::Other& other : files.others) {
-    shown.text.clear();
-    say(other.file.string(), fmt::format("{}: {}", other.file.string(), other.why));
-    print_text();
-  }
+  for (const auto& [file, why] : files.others)
+    output.show(UnreadableFile{file.string(), fmt::format("{}: {}", file.string(), why)});
   for (const std::int32_t rank : options.list.ranks) {
-    if (!first_error && !shown.ranks.contains(rank))
+    if (!first_error && !shown_ranks.contains(rank))
       first_error = Error{fmt::format("rank {} is not here", rank)};
   }
-  if (options.json && (!first_error || files.to_read.size() > 1)) {
-    json.end_array().end_object();
-    print("{}", std::move(json).text());
-  }
+  if (!first_error || n > 1) output.end();
   if (first_error) return *std::move(first_error);
   return kSuccess;
 }

@@ -9,7 +9,7 @@ namespace stepcast::test {
 
 struct MadeLog {
   std::string text, what;               // "megatron, restart, ranks"
-  std::string framework;                // as log_json names it
+  std::string framework;                // as the JSON of a log names it
   double median_ms = 0;                 // of the steady steps, as they are printed
   std::vector<std::uint32_t> stalls;    // steps, ascending
   std::vector<std::uint32_t> restarts;  // first step behind each

@@ -4,6 +4,7 @@
 #include "stepcast/report/catalog_document.h"
 #include "stepcast/report/comparison_document.h"
 #include "stepcast/report/forecast_json.h"
+#include "stepcast/report/inspect_answer.h"
 #include "stepcast/report/log_report.h"
 #include "stepcast/report/plan_answer.h"
 #include "stepcast/report/replay_document.h"
@@ -18,6 +19,7 @@ constexpr AnswerSchema kSchemas[] = {
     {"batch_series.json", "predict --trace DIR --batch A,B,...", batch_series_schema},
     {"comparison.json", "compare", comparison_schema},
     {"forecast.json", "predict", forecast_schema},
+    {"inspect.json", "inspect", inspect_schema},
     {"log_forecast.json", "predict --from-log LOG", predicted_log_schema},
     {"models.json", "models", models_schema},
     {"plan.json", "plan", plan_schema},

@@ -112,8 +112,6 @@ std::string log_text(const LoggedRun& run) {
   return out;
 }
 
-void log_json(const LoggedRun& run, JsonWriter& json) { write_answer(json, run); }
-
 std::string predicted_log_text(const Forecast& forecast, const LoggedRun& run, const Comparison& c) {
   const LoggedTimes& t = run.times;
   std::string out = forecast_text(forecast);

@@ -1,17 +1,14 @@
-// A training log as a person reads it, and as JSON.
+// A training log as a person reads it (report/inspect_answer.h has its JSON), and the forecast of it.
 #pragma once
 
 #include <string>
 
 #include "stepcast/analyze/compare.h"
-#include "stepcast/base/json_writer.h"
 #include "stepcast/logs/logged_run.h"
 
 namespace stepcast {
 
 [[nodiscard]] std::string log_text(const LoggedRun& run);
-// One object: "training_log" in docs/schemas/inspect.json.
-void log_json(const LoggedRun& run, JsonWriter& json);
 
 // "llama-3-70b (70,553,706,496 parameters) on 512 GPUs, tensor 4 x pipeline 4 x ...": what it ran.
 [[nodiscard]] std::string logged_job_text(const LoggedRun& run);

@@ -27,7 +27,7 @@ std::string_view text_of(const JsonValue& object, std::string_view key) {
   return value != nullptr && value->is_text() ? std::string_view{value->text()} : std::string_view{};
 }
 
-// What log_json() wrote.
+// What `inspect` wrote of a log.
 Result<Forecast> of_inspected_log(const JsonValue& log, const std::string& name) {
   const auto number = [&](std::string_view key) {
     const JsonValue* value = log.find(key);

@@ -23,8 +23,8 @@
 //   3. a line in report/answers.cpp. `./dev docs` writes docs/schemas/x.json.
 //
 // `fields` stands in namespace stepcast::detail or in that of the type. A member is a bool, a number, a text, a unit, an
-// enumeration with to_string(), a std::optional (null), a list, a list of entries (an object), a variant of scalars, a
-// struct with fields of its own, another answer, or one of the kinds below. A value that is computed can be
+// enumeration with to_string(), a std::optional (null), a list, a list of entries (an object), a variant of scalars or
+// of structs, a struct with fields of its own, another answer, or one of the kinds below. A value that is computed can be
 // written and described, but not read. Keys, their order and the text of numbers are part of the schema's number.
 #pragma once
 

@@ -117,8 +117,14 @@ class FieldSchema {
     }
   }
   template <class... T>
-  static JsonValue schema_of_variant(const std::variant<T...>& /*value*/) {
-    return schema_of_types({scalar_type<T>()...});
+  JsonValue schema_of_variant(const std::variant<T...>& /*value*/) {
+    if constexpr (((std::is_class_v<T> && !TextField<T>)&&...)) {
+      JsonValue either = JsonValue::array();
+      (either.add(schema_of(T{})), ...);
+      return JsonValue::object().add("anyOf", std::move(either));
+    } else {
+      return schema_of_types({scalar_type<T>()...});
+    }
   }
 
   template <class T>

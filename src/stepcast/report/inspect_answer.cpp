@@ -1,0 +1,304 @@
+#include "stepcast/report/inspect_answer.h"
+
+#include "stepcast/report/detail/log_fields.h"
+#include "stepcast/report/fields/schema_fields.h"
+#include "stepcast/report/fields/write_fields.h"
+
+namespace stepcast {
+
+template <>
+inline constexpr AnswerHead kAnswer<InspectAnswer>{"stepcast.inspect/1", "stepcast inspect --json"};
+template <>
+inline constexpr std::string_view kSchemaName<InspectedProfile> = "kineto";
+template <>
+inline constexpr std::string_view kSchemaName<InspectedExecutionTrace> = "execution_trace";
+template <>
+inline constexpr std::string_view kSchemaName<InspectedChakra> = "chakra";
+template <>
+inline constexpr std::string_view kSchemaName<InspectedTimeline> = "pipeline_timeline";
+template <>
+inline constexpr std::string_view kSchemaName<InspectedTables> = "embedding_tables";
+template <>
+inline constexpr std::string_view kSchemaName<InspectedIndices> = "table_indices";
+template <>
+inline constexpr std::string_view kSchemaName<InspectedOperations> = "operations";
+template <>
+inline constexpr std::string_view kSchemaName<UnreadableFile> = "unreadable";
+template <>
+inline constexpr std::string_view kSchemaName<ReuseFactors> = "reuse_factors";
+
+namespace {
+
+Fixed<6> ms(Microseconds time) { return {time.value() * 1e-3}; }
+
+std::vector<std::pair<std::string_view, std::size_t>> by_name(
+    const std::map<CollectiveOp, std::size_t>& counts) {
+  std::vector<std::pair<std::string_view, std::size_t>> named;
+  for (const auto& [op, count] : counts) named.emplace_back(to_string(op), count);
+  return named;
+}
+
+std::vector<std::pair<std::string_view, Fixed<6>>> kernel_time_ms(const RankSummary& s) {
+  std::vector<std::pair<std::string_view, Fixed<6>>> times;
+  for (std::size_t i = 0; i < s.kernel_time.size(); ++i) {
+    if (s.kernel_time[i].value() > 0)
+      times.emplace_back(to_string(static_cast<KernelClass>(i)), ms(s.kernel_time[i]));
+  }
+  return times;
+}
+
+}  // namespace
+
+template <class A>
+void fields(A& a, Member<A, DeviceProperties> device) {
+  a("id", device.id);
+  a("name", device.name);
+  a("memory_bytes", device.memory_bytes);
+  a("sm_count", device.sm_count);
+}
+
+template <class A>
+void fields(A& a, Member<A, RankSummary::Step> step) {
+  a("step", step.number);
+  a("start_ms", ms(step.start));
+  a("step_time_ms", ms(step.duration));
+}
+
+template <class A>
+void fields(A& a, Member<A, RankSummary::Stream> stream) {
+  a("device", stream.device);
+  a("stream", stream.stream);
+  a("kernels", stream.kernels);
+  a("communication_kernels", stream.communication_kernels);
+  a("copies", stream.copies);
+  a("busy_ms", ms(stream.busy));
+}
+
+template <class A>
+void fields(A& a, Member<A, AllocatorPeak> peak) {
+  a("peak_allocated_bytes", peak.allocated_bytes);
+  a("peak_reserved_bytes", peak.reserved_bytes);
+}
+
+template <class A>
+void fields(A& a, Member<A, InspectedProfile> p) {
+  const RankSummary& s = p.summary;
+  a("file", p.file);
+  a("format", Constant{"kineto"});
+  a("schema", p.schema, "as the file states");
+  a("rank", s.rank);
+  a("world_size", p.world_size);
+  a("devices", p.devices);
+  a("events", p.events);
+  a("first_start_ns", s.first_start.count());
+  a("span_ms", ms(s.span));
+  a("kept", Object{[&](auto& kept) {
+      kept("cpu_op", s.ops);
+      kept("annotation", s.annotations);
+      kept("step", s.steps.size());
+      kept("runtime_call", p.runtime_calls);
+      kept("kernel", s.kernels);
+      kept("memcpy", s.copies);
+      kept("memset", s.fills);
+      kept("sync", p.stream_syncs);
+    }},
+    "events by kind");
+  a("skipped", p.skipped, "events by reason");
+  a("steps", s.steps);
+  std::size_t i = 0;
+  a("threads", Each{p.threads, [&](auto& one, const RecordedThread& thread) {
+                      const RankSummary::Thread& counts = at_or_none(s.threads, i++);
+                      one("pid", thread.pid);
+                      one("tid", thread.tid);
+                      one("name", thread.name);
+                      one("cpu_ops", counts.ops);
+                      one("annotations", counts.annotations);
+                      one("runtime_calls", counts.calls);
+                    }});
+  a("streams", s.streams);
+  a("kernel_time_ms", kernel_time_ms(s), "by class");
+  a("collectives", Object{[&](auto& collectives) {
+      collectives("kernels", s.communication_kernels);
+      collectives("kernels_with_metadata", s.communication_kernels_with_metadata);
+      collectives("records", s.collective_records);
+      collectives("records_with_metadata", s.collective_records_with_metadata);
+    }});
+  a("links", Object{[&](auto& links) {
+      links("gpu_events", p.gpu_events);
+      links("with_launch", s.gpu_events_with_launch);
+      links("external_id", s.external_id);
+    }});
+  a("memory", if_any(s.memory), "largest totals of the caching allocator, where they were recorded");
+  a("usable_for_replay", s.usable_for_replay);
+  a("notes", s.notes);
+}
+
+template <class A>
+void fields(A& a, Member<A, InspectedExecutionTrace> t) {
+  a("file", t.file);
+  a("format", Constant{"execution_trace"});
+  a("schema", t.schema);
+  a("rank", t.rank);
+  a("nodes", t.nodes);
+  a("nodes_with_tensors", t.summary.nodes_with_tensors);
+  a("tensor_uses", t.tensor_uses);
+  a("threads", t.summary.threads);
+  a("skipped", t.skipped);
+  a("collectives", by_name(t.summary.collectives));
+  a("collectives_with_size", t.summary.collectives_with_size);
+  a("waits", t.summary.waits);
+}
+
+template <class A>
+void fields(A& a, Member<A, InspectedChakra> c) {
+  const OperationGraphSummary& s = c.summary;
+  a("file", c.file);
+  a("format", Constant{"chakra"});
+  a("schema", c.schema, "as the file states");
+  a("rank", c.rank);
+  a("nodes", c.nodes);
+  a("nodes_by_kind",
+    std::vector<std::pair<std::string_view, std::size_t>>(s.nodes_by_kind.begin(), s.nodes_by_kind.end()));
+  a("dependencies", c.dependencies);
+  a("dangling_dependencies", c.dangling);
+  a("caller_dependencies", c.callers);
+  a("nodes_with_duration", s.with_duration);
+  a("nodes_with_amounts", s.with_amounts);
+  a("recorded_gpu_ms", fixed<6>(s.recorded_gpu_ms));
+  a("collectives", by_name(s.collectives));
+  a("transfer_bytes", s.transfer_bytes);
+}
+
+template <class A>
+void fields(A& a, Member<A, InspectedTimeline> t) {
+  std::vector<std::pair<std::string, std::size_t>> counts;
+  for (const auto& [name, of_name] : t.operators) counts.emplace_back(name, of_name.count);
+  a("file", t.file);
+  a("format", Constant{"pipeline_timeline"});
+  a("ranks", t.ranks);
+  a("steps", t.steps);
+  a("operators", counts);
+}
+
+template <class A>
+void fields(A& a, Member<A, InspectedOperations::Operator> op, bool has_times) {
+  a("operator", op.name);
+  a("families", op.families);
+  a("count", op.count);
+  a("flops", op.flops);
+  a("bytes", op.bytes);
+  a("recorded_ms", given_if(has_times, ms(op.time)));
+}
+
+template <class A>
+void fields(A& a, Member<A, InspectedOperations> o) {
+  static const KernelTimeCoverage kNone{};
+  const bool has_times = o.times.has_value();
+  const KernelTimeCoverage& times = has_times ? *o.times : kNone;
+  a("file", o.file);
+  a("format", Constant{"execution_trace"});
+  a("schema", o.schema);
+  a("launching_operators", o.launching_operators);
+  a("modelled_operators", o.modelled_operators);
+  a("modelled_operators_percent", fixed<4>(o.modelled_operators_percent()));
+  a("kernel_time", given_if(has_times, Object{[&](auto& of) {
+                              of("computation_ms", ms(times.computation));
+                              of("modelled_ms", ms(times.modelled));
+                              of("modelled_percent", fixed<4>(o.modelled_time_percent()));
+                              of("communication_ms", ms(times.communication));
+                              of("unlinked_ms", ms(times.unlinked));
+                            }}));
+  a("operators", Each{o.operators, [has_times](auto& one, const InspectedOperations::Operator& op) {
+                        fields(one, op, has_times);
+                      }});
+  using Unmodelled = std::map<std::string, UnmodelledOperator>::value_type;
+  a("unmodelled", Each{o.unmodelled, [](auto& one, const Unmodelled& op) {
+                         one("operator", op.first);
+                         one("count", op.second.count);
+                         one("why", op.second.why);
+                       }});
+  using UnmodelledTime = std::map<std::string, UnmodelledWork>::value_type;
+  a("unmodelled_time", given_if(has_times, Each{times.unmodelled, [](auto& one, const UnmodelledTime& op) {
+                                                  one("operator", op.first);
+                                                  one("recorded_ms", ms(op.second.time));
+                                                }}));
+}
+
+template <class A>
+void pooling_fields(A& a, const Pooling& p) {
+  a("lookups_per_sample", p.lookups);
+  a("heavy_tables", p.heavy_tables, "with 20 lookups per sample and more");
+  a("heavy_share", p.heavy_share());
+  a("heavy_share_of_lookups", p.heavy_lookup_share());
+  a("pooling", Each{p.bins, [&](auto& one, const PoolingBin& bin) {
+                      one("lookups_per_sample", bin.name, "of the tables counted here");
+                      one("tables", bin.tables);
+                      one("share_of_lookups", p.lookups > 0 ? bin.lookups / p.lookups : 0);
+                    }});
+}
+
+template <class A>
+void fields(A& a, Member<A, InspectedTables> t) {
+  a("file", t.file);
+  a("format", Constant{"embedding_tables"});
+  a("tables", t.tables);
+  a("rows", t.rows);
+  a("weight_bytes", t.bytes);
+  pooling_fields(a, t.pooling);
+}
+
+template <class A>
+void fields(A& a, Member<A, ReuseFactors> reuse) {
+  a("lookups", reuse.lookups);
+  a("distinct_rows", reuse.distinct_rows);
+  a("mean_reuse_factor", reuse.mean());
+  a("hottest_row_lookups", reuse.hottest);
+  a("share_of_distinct_rows", reuse.of_rows,
+    "17 bins of lookups per row: (0,1], (1,2], (2,4] ... (16384,32768], above");
+  a("share_of_lookups", reuse.of_lookups, "the same bins");
+}
+
+template <class A>
+void fields(A& a, Member<A, MeasuredTable> t) {
+  a("name", t.name);
+  a("lookups_per_sample", t.lookups_per_sample);
+  a("empty_share", t.empty_share);
+  a("longest_bag", t.longest_bag);
+  a("highest_index", t.highest_index);
+  a("reuse", t.reuse);
+}
+
+template <class A>
+void fields(A& a, Member<A, InspectedIndices> i) {
+  const MeasuredIndices& m = i.measured;
+  const bool has_batches = m.batches > 0;
+  a("file", m.file);
+  a("format", Constant{"table_indices"});
+  a("samples", m.samples);
+  a("tables", m.tables.size());
+  pooling_fields(a, i.pooling);
+  a("file_reuse", m.all);
+  a("batch_samples", given_if(has_batches, i.batch_samples));
+  a("batches", given_if(has_batches, m.batches));
+  a("batch_reuse", given_if(has_batches, m.mean_batch));
+  a("data_set_reuse", if_any(i.data_set));
+  a("expected_distinct_rows", i.expected_distinct_rows,
+    "of a batch, or of the file, from the reuse factors of the file or of all files");
+  a("by_table", m.tables);
+}
+
+template <class A>
+void fields(A& a, Member<A, UnreadableFile> u) {
+  a("file", u.file);
+  a("error", u.error);
+}
+
+template <class A>
+void fields(A& a, Member<A, InspectAnswer> answer) {
+  a("files", answer.files);
+}
+
+std::string inspect_json(const InspectAnswer& answer) { return answer_json(answer); }
+std::string inspect_schema() { return answer_schema<InspectAnswer>(); }
+
+}  // namespace stepcast
