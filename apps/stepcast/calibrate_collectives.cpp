@@ -3,18 +3,16 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "stepcast/base/json_writer.h"
-#include "stepcast/base/version.h"
 #include "stepcast/cost/related_systems.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/report/text_table.h"
@@ -25,6 +23,7 @@
 #include "calibrate/curve_plot.h"
 #include "calibrate/moved_curve.h"
 #include "calibrate/protocol_switch.h"
+#include "calibration_answers.h"
 #include "option_values.h"
 #include "outputs.h"
 
@@ -47,100 +46,29 @@ struct Options {
   bool json = false;
 };
 
-struct Fitted {
-  const CollectiveMeasurements* measured;
-  CollectiveFit fit;
-};
-
-// What the report tells beside the curves.
-struct Remarks {
-  // Curves of too few sizes to fit: what other systems suggest, moved through them.
-  std::vector<std::string> moved;
-  std::vector<std::string> refused;
-  std::vector<UnusedRows> unused;
-  std::vector<std::string> missing;  // commands
-  std::vector<std::string> denser;   // commands for sizes where NCCL changes protocol
-};
-
-// What a reader of the curve should know about where it is weak.
-std::string weakness(const CollectiveFit& fit) {
-  std::string text;
-  if (fit.measured_from > 16) text += "start-up not measured (begin at 8 B); ";
-  if (fit.measured_to < 26) text += "full bandwidth not measured (go on to 1 GiB); ";
-  if (fit.n_outliers > 0) text += fmt::format("{} outliers; ", fit.n_outliers);
-  if (!text.empty()) text.resize(text.size() - 2);
-  return text;
-}
-
 // Groups of the platform that nobody measured and that predictions would have to scale.
-std::vector<std::string> missing_commands(const Platform& platform, const std::vector<Fitted>& fitted) {
+std::vector<std::string> missing_commands(const Platform& platform,
+                                          const std::vector<const CollectiveMeasurements*>& fitted) {
   const std::uint32_t n = platform.node.gpus_per_node;
   std::vector<std::string> commands;
   using enum CollectiveOp;
   for (const CollectiveOp op : {all_reduce, all_gather, reduce_scatter, all_to_all}) {
     if (n > 1) {
-      const bool measured = std::any_of(fitted.begin(), fitted.end(), [&](const Fitted& f) {
-        return f.measured->collective == op && f.measured->n_nodes == 1 && f.measured->n_ranks == n;
+      const bool measured = std::ranges::any_of(fitted, [&](const CollectiveMeasurements* m) {
+        return m->collective == op && m->n_nodes == 1 && m->n_ranks == n;
       });
       if (!measured) commands.push_back(measuring_command(op, 1, n));
     }
     if (platform.node.network) {
-      const bool measured = std::any_of(fitted.begin(), fitted.end(), [&](const Fitted& f) {
-        return f.measured->collective == op && f.measured->n_nodes > 1;
-      });
+      const bool measured = std::ranges::any_of(
+          fitted, [&](const CollectiveMeasurements* m) { return m->collective == op && m->n_nodes > 1; });
       if (!measured) commands.push_back(measuring_command(op, 2, n));
     }
   }
   return commands;
 }
 
-std::string report_json(const Platform& platform, const std::vector<Fitted>& fitted, const Remarks& remarks) {
-  JsonWriter json{JsonWriter::Layout::indented};
-  json.begin_object().field("schema", "stepcast.calibrate_collectives/1").field("version", version());
-  json.field("platform", platform.name);
-  json.key("curves").begin_array();
-  for (const Fitted& f : fitted) {
-    const StartupForm& form = f.fit.form;
-    json.begin_object();
-    json.field("curve", f.measured->name());
-    json.field("n_samples", f.fit.n_samples)
-        .field("n_sizes", f.fit.n_sizes)
-        .field("n_outliers", f.fit.n_outliers);
-    json.field("message_bytes_min", std::exp2(f.fit.measured_from));
-    json.field("message_bytes_max", std::exp2(f.fit.measured_to));
-    json.field("startup_us", form.startup().value());
-    json.field("max_bus_bandwidth_GBps", form.max_bus_bandwidth().value() / 1e9);
-    json.field("mape_pct", f.fit.mape_pct).field("p90_ape_pct", f.fit.p90_ape_pct);
-    json.field("form_mape_pct", f.fit.form_mape_pct);
-    json.field("weakness", weakness(f.fit));
-    json.end_object();
-  }
-  json.end_array();
-  json.key("moved").begin_array();
-  for (const std::string& m : remarks.moved) json.value(m);
-  json.end_array();
-  json.key("refused").begin_array();
-  for (const std::string& r : remarks.refused) json.value(r);
-  json.end_array();
-  json.key("skipped").begin_array();
-  for (const UnusedRows& u : remarks.unused) {
-    json.begin_object();
-    json.field("what", u.what).field("why", u.why).field("n", u.n);
-    json.end_object();
-  }
-  json.end_array();
-  json.key("denser_sizes").begin_array();
-  for (const std::string& d : remarks.denser) json.value(d);
-  json.end_array();
-  json.key("not_measured").begin_array();
-  for (const std::string& m : remarks.missing) json.value(m);
-  json.end_array();
-  json.end_object();
-  return std::move(json).text();
-}
-
-std::string report_text(const std::vector<Fitted>& fitted, const Remarks& remarks, bool plot) {
-  std::string text;
+std::string curves_table(const std::vector<CalibratedCollectives::Curve>& curves) {
   TextTable table{{{"curve", TextTable::Align::left},
                    {"samples"},
                    {"sizes"},
@@ -151,39 +79,37 @@ std::string report_text(const std::vector<Fitted>& fitted, const Remarks& remark
                    {"error\n%"},
                    {"p90\n%"},
                    {"outliers"}}};
-  for (const Fitted& f : fitted) {
-    table.row({f.measured->name(), table_count(f.fit.n_samples), table_count(f.fit.n_sizes),
-               table_bytes(std::exp2(f.fit.measured_from)), table_bytes(std::exp2(f.fit.measured_to)),
-               table_number(f.fit.form.startup().value(), 1),
-               table_number(f.fit.form.max_bus_bandwidth().value() / 1e9, 1), table_number(f.fit.mape_pct, 1),
-               table_number(f.fit.p90_ape_pct, 1), table_count(f.fit.n_outliers)});
+  for (const auto& [name, fit] : curves) {
+    table.row({name, table_count(fit.n_samples), table_count(fit.n_sizes),
+               table_bytes(std::exp2(fit.measured_from)), table_bytes(std::exp2(fit.measured_to)),
+               table_number(fit.form.startup().value(), 1),
+               table_number(fit.form.max_bus_bandwidth().value() / 1e9, 1), table_number(fit.mape_pct, 1),
+               table_number(fit.p90_ape_pct, 1), table_count(fit.n_outliers)});
   }
-  if (!table.empty()) text += table.text();
-  for (const Fitted& f : fitted) {
+  return table.empty() ? "" : table.text();
+}
+
+std::string report_text(const CalibratedCollectives& answer, bool plot) {
+  std::string text = curves_table(answer.curves);
+  for (const CalibratedCollectives::Curve& c : answer.curves) {
     if (plot) {
-      text += fmt::format("\n{}: bus bandwidth, o measured, . fitted, @ both\n{}", f.measured->name(),
-                          bandwidth_plot(f.fit));
+      text +=
+          fmt::format("\n{}: bus bandwidth, o measured, . fitted, @ both\n{}", c.name, bandwidth_plot(c.fit));
     }
-    if (const std::string weak = weakness(f.fit); !weak.empty())
-      text += fmt::format("{}: {}\n", f.measured->name(), weak);
+    if (const std::string weak = c.weakness(); !weak.empty()) text += fmt::format("{}: {}\n", c.name, weak);
   }
-  if (!remarks.moved.empty()) {
-    text +=
-        "\nToo few sizes for a fit: the curve that measured nodes of other machines suggest, moved through "
-        "them\n";
-  }
-  for (const std::string& m : remarks.moved) text += fmt::format("  {}\n", m);
-  if (!remarks.refused.empty()) text += "\nRefused\n";
-  for (const std::string& r : remarks.refused) text += fmt::format("  {}\n", r);
-  for (const UnusedRows& u : remarks.unused)
+  const auto list = [&text](std::string_view heading, const std::vector<std::string>& lines) {
+    if (!lines.empty()) text += fmt::format("\n{}\n", heading);
+    for (const std::string& line : lines) text += fmt::format("  {}\n", line);
+  };
+  list("Too few sizes for a fit: the curve that measured nodes of other machines suggest, moved through them",
+       answer.moved);
+  list("Refused", answer.refused);
+  for (const UnusedRows& u : answer.unused)
     text += fmt::format("  {} rows of {} left out: {}\n", u.n, u.what, u.why);
-  if (!remarks.denser.empty()) {
-    text += "\nNCCL changes protocol between sizes that are a factor of 2 apart. To see where:\n";
-  }
-  for (const std::string& d : remarks.denser) text += fmt::format("  {}\n", d);
-  if (!remarks.missing.empty())
-    text += "\nNot measured; predictions will scale other curves and say so. To measure:\n";
-  for (const std::string& m : remarks.missing) text += fmt::format("  {}\n", m);
+  list("NCCL changes protocol between sizes that are a factor of 2 apart. To see where:",
+       answer.denser_sizes);
+  list("Not measured; predictions will scale other curves and say so. To measure:", answer.not_measured);
   return text;
 }
 
@@ -211,7 +137,7 @@ Status check_against_links(const CollectiveMeasurements& m, const Platform& base
   return Ok{};
 }
 
-Result<int> run(const Options& options) {
+Result<MeasuredCollectives> read_files(const Options& options) {
   MeasurementContext context;
   context.n_ranks = options.ranks;
   context.gpus_per_node = options.gpus_per_node;
@@ -223,90 +149,112 @@ Result<int> run(const Options& options) {
           .expected("all_reduce, all_gather, alltoall, ...");
     }
   }
-  STEPCAST_ASSIGN(const Platform base, load_platform(options.base));
-  STEPCAST_ASSIGN(const PlatformOutput output,
-                  PlatformOutput::at(options.output, options.base, base, options.files));
   MeasuredCollectives all;
   for (const std::string& file : options.files) {
     STEPCAST_ASSIGN(MeasuredCollectives one, read_collective_measurements(file, context));
     all.add(std::move(one));
   }
-  // Files of several machines: only one is calibrated at a time.
+  return all;
+}
+
+// Leaves the rows of one machine: files may hold those of several, and only one is calibrated at a time.
+Status keep_one_machine(std::vector<CollectiveMeasurements>& curves, const Platform& base,
+                        std::string wanted) {
   std::set<std::string> platforms;
-  for (const CollectiveMeasurements& m : all.curves) platforms.insert(m.platform);
-  std::string wanted = options.measured_on;
+  for (const CollectiveMeasurements& m : curves) platforms.insert(m.platform);
   if (wanted.empty() && platforms.size() == 1) wanted = *platforms.begin();
-  if (wanted.empty() && platforms.size() > 1) {
+  if (wanted.empty()) {
     for (const std::string& p : platforms) {
       if (base.matches_name(p)) wanted = p;
     }
   }
   if (!platforms.contains(wanted)) {
-    std::string names;
-    for (const std::string& p : platforms) names += fmt::format("{}{}", names.empty() ? "" : ", ", p);
     return Error{"the files hold measurements of several machines, or not of the one asked for"}
-        .found(names)
+        .found(fmt::format("{}", fmt::join(platforms, ", ")))
         .advice("choose one with --measured-on");
   }
+  std::erase_if(curves, [&](const CollectiveMeasurements& m) { return m.platform != wanted; });
+  return Ok{};
+}
 
-  std::vector<Fitted> fitted;
-  std::vector<std::string> refused, moved;
+Provenance provenance_of(const CollectiveMeasurements& m, const Options& options) {
+  Provenance provenance;
+  provenance.document = options.document.empty() ? names_of(options.files) : options.document;
+  provenance.date = options.date;
+  provenance.software = options.software;
+  if (options.row_hashes) {
+    for (const CollectiveSample& s : m.samples) provenance.row_hashes.push_back(s.hash);
+    normalize_row_hashes(provenance.row_hashes);
+  }
+  return provenance;
+}
+
+// Sets the records of `fit` in `calibrated`.
+void set_curve(const CollectiveFit& fit, const Provenance& provenance, bool keeps_points,
+               Platform& calibrated) {
+  std::vector<CollectiveCurve> records = fit.records(provenance);
+  if (keeps_points) {
+    records.resize(1);
+    records[0].knots.clear();
+    for (const FitPoint& p : fit.points) records[0].knots.push_back({p.message_bytes, p.measured_us});
+  }
+  for (CollectiveCurve& record : records) calibrated.set(std::move(record));
+}
+
+// Fits every curve into `calibrated` and returns those that could be; of too few sizes it takes what related systems
+// suggest.
+Result<std::vector<const CollectiveMeasurements*>> fit_curves(
+    const std::vector<CollectiveMeasurements>& curves, const Platform& base, const Options& options,
+    Platform& calibrated, CalibratedCollectives& answer) {
+  std::vector<const CollectiveMeasurements*> fitted;
   const std::optional<RelatedSystems> related = RelatedSystems::of(base);
-  Platform calibrated = output.begin(base, options.name);
-  for (const CollectiveMeasurements& m : all.curves) {
-    if (m.platform != wanted) continue;
+  for (const CollectiveMeasurements& m : curves) {
     STEPCAST_TRY(check_against_links(m, base));
     auto fit = fit_collective(m, {.min_sizes = options.min_sizes});
-    Provenance provenance;
-    provenance.document = options.document;
-    if (provenance.document.empty()) {
-      for (const std::string& file : options.files) {
-        provenance.document +=
-            (provenance.document.empty() ? "" : ", ") + std::filesystem::path{file}.filename().string();
-      }
-    }
-    provenance.date = options.date;
-    provenance.software = options.software;
-    if (options.row_hashes) {
-      for (const CollectiveSample& s : m.samples) provenance.row_hashes.push_back(s.hash);
-      normalize_row_hashes(provenance.row_hashes);
-    }
-    if (!fit) {
-      auto record = related ? record_of_few_sizes(m, *related, base.device, base.node, provenance)
-                            : Result<CollectiveCurve>{Error{"the platform carries no related systems"}};
-      if (record) {
-        calibrated.set(std::move(*record));
-        moved.push_back(m.name());
-      } else {
-        refused.push_back(fit.error().message());
-      }
+    const Provenance provenance = provenance_of(m, options);
+    if (fit) {
+      set_curve(*fit, provenance, options.points, calibrated);
+      answer.curves.push_back({m.name(), std::move(fit).value()});
+      fitted.push_back(&m);
       continue;
     }
-    std::vector<CollectiveCurve> records = fit->records(provenance);
-    if (options.points) {
-      records.resize(1);
-      records[0].knots.clear();
-      for (const FitPoint& p : fit->points) records[0].knots.push_back({p.message_bytes, p.measured_us});
+    auto record = related ? record_of_few_sizes(m, *related, base.device, base.node, provenance)
+                          : Result<CollectiveCurve>{Error{"the platform carries no related systems"}};
+    if (record) {
+      calibrated.set(std::move(*record));
+      answer.moved.push_back(m.name());
+    } else {
+      answer.refused.push_back(fit.error().message());
     }
-    for (CollectiveCurve& record : records) calibrated.set(std::move(record));
-    fitted.push_back({&m, std::move(fit).value()});
   }
-  if (fitted.empty() && moved.empty()) {
-    return Error{"no curve could be fitted"}.advice(refused.empty() ? "" : refused.front());
+  if (fitted.empty() && answer.moved.empty()) {
+    return Error{"no curve could be fitted"}.advice(answer.refused.empty() ? "" : answer.refused.front());
   }
+  return fitted;
+}
+
+Result<int> run(const Options& options) {
+  STEPCAST_ASSIGN(const Platform base, load_platform(options.base));
+  STEPCAST_ASSIGN(const PlatformOutput output,
+                  PlatformOutput::at(options.output, options.base, base, options.files));
+  STEPCAST_ASSIGN(MeasuredCollectives all, read_files(options));
+  STEPCAST_TRY(keep_one_machine(all.curves, base, options.measured_on));
+
+  Platform calibrated = output.begin(base, options.name);
+  CalibratedCollectives answer{.platform = calibrated.name, .unused = std::move(all.unused)};
+  STEPCAST_ASSIGN(const std::vector<const CollectiveMeasurements*> fitted,
+                  fit_curves(all.curves, base, options, calibrated, answer));
   STEPCAST_TRY(output.write(calibrated, base));
-  std::vector<std::string> denser;
-  for (const Fitted& f : fitted) {
-    std::string command = denser_sizes_command(*f.measured, base.device, base.node);
-    if (!command.empty() && std::ranges::find(denser, command) == denser.end())
-      denser.push_back(std::move(command));
+  for (const CollectiveMeasurements* m : fitted) {
+    std::string command = denser_sizes_command(*m, base.device, base.node);
+    if (!command.empty() && std::ranges::find(answer.denser_sizes, command) == answer.denser_sizes.end())
+      answer.denser_sizes.push_back(std::move(command));
   }
-  const Remarks remarks{std::move(moved), std::move(refused), std::move(all.unused),
-                        missing_commands(base, fitted), std::move(denser)};
+  answer.not_measured = missing_commands(base, fitted);
   if (options.json) {
-    print("{}", report_json(calibrated, fitted, remarks));
+    print("{}", calibration_json(answer));
   } else {
-    print("{}", report_text(fitted, remarks, !options.no_plot));
+    print("{}", report_text(answer, !options.no_plot));
     if (!options.output.empty()) print("\n{}\n", output.note());
   }
   return kSuccess;

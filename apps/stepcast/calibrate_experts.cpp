@@ -40,18 +40,11 @@ ModelRecord record_of(std::string_view kind, JsonValue parameters, const std::st
   return record;
 }
 
-Result<int> run(const Options& options) {
-  std::optional<OutputFile> output;
-  if (!options.output.empty()) {
-    const std::vector<std::filesystem::path> files(options.files.begin(), options.files.end());
-    STEPCAST_ASSIGN(output, OutputFile::at(options.output, input_files(files)));
-  }
-  ExpertMeasurements all;
-  for (const std::string& file : options.files) STEPCAST_TRY(read_expert_measurements(file, all));
-
-  std::map<std::string, std::optional<Platform>> platforms;
-  const auto platform_of = [&](const std::string& gpu) -> const Platform* {
-    const auto [at, is_new] = platforms.try_emplace(gpu);
+// Shipped platforms by the GPU of rows; says once of each GPU that none describes it.
+class ShippedPlatforms {
+ public:
+  const Platform* of(const std::string& gpu) {
+    const auto [at, is_new] = platforms_.try_emplace(gpu);
     if (is_new) {
       if (auto choice = platform_for({.gpu = gpu, .gpus_per_node = kGpusOfNode})) {
         at->second = std::move(choice->platform);
@@ -60,40 +53,64 @@ Result<int> run(const Options& options) {
       }
     }
     return at->second ? &*at->second : nullptr;
-  };
+  }
+
+ private:
+  std::map<std::string, std::optional<Platform>> platforms_;
+};
+
+struct Fitted {
+  ExpertKernels kernels;
+  ExpertExchange exchange;
+};
+
+Fitted fit(const ExpertMeasurements& all) {
   std::map<std::pair<std::string, DType>, std::vector<const MeasuredExpertLayer*>> layers;
   for (const MeasuredExpertLayer& m : all.layers) layers[{m.gpu, m.dtype}].push_back(&m);
   std::map<std::string, std::vector<const MeasuredExchange*>> exchanges;
   for (const MeasuredExchange& m : all.exchanges) exchanges[m.gpu].push_back(&m);
-
-  TextTable table{{{"device", TextTable::Align::left}, {"what"}, {"rows"}, {"p10 %"}, {"p90 %"}}};
-  const auto row = [&](const std::string& device, std::string what, std::uint64_t n, double p10, double p90) {
-    table.row({device, std::move(what), table_count(n), fmt::format("{:+.1f}", 100 * p10),
-               fmt::format("{:+.1f}", 100 * p90)});
-  };
-  ExpertKernels kernels;
+  ShippedPlatforms platforms;
+  Fitted fitted;
   for (const auto& [key, rows] : layers) {
-    const Platform* platform = platform_of(key.first);
+    const Platform* platform = platforms.of(key.first);
     if (platform == nullptr || !platform->device.peak(key.second)) continue;
-    kernels.measured.push_back(fit_expert_rates(rows, platform->device, key.second));
-    const ExpertRates& r = kernels.measured.back();
-    row(r.device, fmt::format("layers, {}", to_string(r.dtype)), r.n_rows, r.log_p10, r.log_p90);
+    fitted.kernels.measured.push_back(fit_expert_rates(rows, platform->device, key.second));
   }
-  ExpertExchange exchange;
   for (const auto& [gpu, rows] : exchanges) {
-    const Platform* platform = platform_of(gpu);
+    const Platform* platform = platforms.of(gpu);
     if (platform == nullptr) continue;
     for (const bool combine : {false, true}) {
-      exchange.measured.push_back(fit_exchange_rates(rows, platform->device, platform->node, combine));
-      const ExchangeRates& r = exchange.measured.back();
-      row(r.device, combine ? "combine" : "dispatch", r.n_rows, r.log_p10, r.log_p90);
+      fitted.exchange.measured.push_back(fit_exchange_rates(rows, platform->device, platform->node, combine));
     }
   }
-  borrow_network_rates(exchange.measured);
+  borrow_network_rates(fitted.exchange.measured);
+  return fitted;
+}
+
+std::string report_text(const Fitted& fitted) {
+  TextTable table{{{"device", TextTable::Align::left}, {"what"}, {"rows"}, {"p10 %"}, {"p90 %"}}};
+  const auto row = [&](const auto& rates, std::string what) {
+    table.row({rates.device, std::move(what), table_count(rates.n_rows),
+               fmt::format("{:+.1f}", 100 * rates.log_p10), fmt::format("{:+.1f}", 100 * rates.log_p90)});
+  };
+  for (const ExpertRates& r : fitted.kernels.measured) row(r, fmt::format("layers, {}", to_string(r.dtype)));
+  for (const ExchangeRates& r : fitted.exchange.measured) row(r, r.combine ? "combine" : "dispatch");
+  return table.text();
+}
+
+Result<int> run(const Options& options) {
+  std::optional<OutputFile> output;
+  if (!options.output.empty()) {
+    const std::vector<std::filesystem::path> files(options.files.begin(), options.files.end());
+    STEPCAST_ASSIGN(output, OutputFile::at(options.output, input_files(files)));
+  }
+  ExpertMeasurements all;
+  for (const std::string& file : options.files) STEPCAST_TRY(read_expert_measurements(file, all));
+  const auto [kernels, exchange] = fit(all);
   if (kernels.measured.empty() && exchange.measured.empty()) {
     return Error::at(options.files.front(), "the rows").found("no GPU that a platform describes");
   }
-  print("{}", table.text());
+  print("{}", report_text({kernels, exchange}));
   if (!output) return kSuccess;
   Platform part;
   part.name = "experts";

@@ -49,41 +49,36 @@ Status to_long_runs(DeviceRows& device) {
   return Ok{};
 }
 
-Result<int> run(const Options& options) {
-  const std::vector<std::filesystem::path> files(options.files.begin(), options.files.end());
-  std::optional<OutputFile> output;
-  if (!options.output.empty()) {
-    STEPCAST_ASSIGN(output, OutputFile::at(options.output, input_files(files)));
-  }
-  STEPCAST_ASSIGN(KernelMeasurements all, read_kernel_measurements(files));
+struct RowsByDevice {
   std::map<std::string, DeviceRows> devices;
+  std::map<std::string, std::size_t> unknown;  // rows of GPUs that no shipped device is called like
+};
+
+Result<RowsByDevice> rows_by_device(std::vector<KernelMeasurement> rows) {
+  RowsByDevice found;
   std::map<std::string, std::string> device_of;  // [gpu]; empty: none ships
-  std::map<std::string, std::size_t> unknown;
-  for (KernelMeasurement& m : all.rows) {
+  for (KernelMeasurement& m : rows) {
     const auto [at, is_new] = device_of.emplace(m.gpu, std::string{});
     if (is_new) {
       if (auto platform = load_device(m.gpu)) {
         at->second = platform->device.name;
-        devices.try_emplace(at->second, DeviceRows{*std::move(platform), {}});
+        found.devices.try_emplace(at->second, DeviceRows{*std::move(platform), {}});
       }
     }
     if (at->second.empty()) {
-      ++unknown[m.gpu];
+      ++found.unknown[m.gpu];
     } else {
-      devices.at(at->second).rows.push_back(std::move(m));
+      found.devices.at(at->second).rows.push_back(std::move(m));
     }
   }
-  std::vector<MeasuredDevice> measured;
-  for (auto& [name, device] : devices) {
+  for (auto& [name, device] : found.devices) {
     keep_one_regime(device.rows);
     STEPCAST_TRY(to_long_runs(device));
-    MeasuredDevice& of_device = measured.emplace_back(MeasuredDevice{device.platform.device, {}});
-    for (const KernelMeasurement& m : device.rows) of_device.rows.push_back(&m);
   }
-  if (measured.empty()) return Error{"no row was measured on a shipped device"};
-  STEPCAST_ASSIGN(GenericFit fit, fit_generic_models(measured));
-  if (fit.records.empty()) return Error{"no model could be fitted"};
+  return found;
+}
 
+std::string report_text(const GenericFit& fit) {
   TextTable table{{{"record", TextTable::Align::left},
                    {"rows"},
                    {"left out in turn:\nmean |error| %"},
@@ -92,8 +87,27 @@ Result<int> run(const Options& options) {
     table.row({note.record, table_count(note.n_rows), table_number(note.unseen_mape_percent, 1),
                fmt::format("{}", fmt::join(note.devices, ", "))});
   }
-  print("{}", table.text());
-  for (const auto& [gpu, n] : unknown) print("{}: {} rows; no shipped device has this name\n", gpu, n);
+  return table.text();
+}
+
+Result<int> run(const Options& options) {
+  const std::vector<std::filesystem::path> files(options.files.begin(), options.files.end());
+  std::optional<OutputFile> output;
+  if (!options.output.empty()) {
+    STEPCAST_ASSIGN(output, OutputFile::at(options.output, input_files(files)));
+  }
+  STEPCAST_ASSIGN(KernelMeasurements all, read_kernel_measurements(files));
+  STEPCAST_ASSIGN(const RowsByDevice found, rows_by_device(std::move(all.rows)));
+  std::vector<MeasuredDevice> measured;
+  for (const auto& [name, device] : found.devices) {
+    MeasuredDevice& of_device = measured.emplace_back(MeasuredDevice{device.platform.device, {}});
+    for (const KernelMeasurement& m : device.rows) of_device.rows.push_back(&m);
+  }
+  if (measured.empty()) return Error{"no row was measured on a shipped device"};
+  STEPCAST_ASSIGN(GenericFit fit, fit_generic_models(measured));
+  if (fit.records.empty()) return Error{"no model could be fitted"};
+  print("{}", report_text(fit));
+  for (const auto& [gpu, n] : found.unknown) print("{}: {} rows; no shipped device has this name\n", gpu, n);
   if (!output) return kSuccess;
   Platform part;
   part.name = "generic-kernels";

@@ -1,7 +1,7 @@
 // stepcast calibrate iterations: a few global factors from a user's own measured steps.
 
 #include <algorithm>
-#include <filesystem>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -11,9 +11,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/byte_source.h"
-#include "stepcast/base/json_writer.h"
 #include "stepcast/base/text.h"
-#include "stepcast/base/version.h"
 #include "stepcast/describe/layout_choice.h"
 #include "stepcast/logs/logged_run.h"
 #include "stepcast/platform/platform_choice.h"
@@ -23,6 +21,7 @@
 #include "calibrate.h"
 #include "calibrate/iteration_fit.h"
 #include "calibrate/llm_runs.h"
+#include "calibration_answers.h"
 #include "described_step.h"
 #include "outputs.h"
 
@@ -97,86 +96,80 @@ Result<bool> is_table_of_runs(const std::string& file) {
          (file.ends_with(".csv") && !has_steps);
 }
 
-Result<int> run(const Options& options) {
-  STEPCAST_ASSIGN(const PredictRequest said, request_of(options.said));
-  STEPCAST_ASSIGN(const Platform base, load_platform(options.base));
-  STEPCAST_ASSIGN(const PlatformOutput output,
-                  PlatformOutput::at(options.output, options.base, base, options.files));
+Result<std::vector<MeasuredStep>> steps_of_table(const std::string& file, const Platform& base,
+                                                 std::vector<std::string>& left_out) {
+  STEPCAST_ASSIGN(std::vector<LlmRun> runs, read_llm_runs(file, &left_out));
   std::vector<MeasuredStep> steps;
-  std::vector<std::string> left_out;  // rows that could not be read
-  std::vector<std::string> notes;
-  for (const std::string& file : options.files) {
-    STEPCAST_ASSIGN(const bool is_table, is_table_of_runs(file));
-    if (!is_table) {
-      STEPCAST_ASSIGN(MeasuredStep step, step_of_log(file, said.job, base, notes));
-      steps.push_back(std::move(step));
-      continue;
+  for (LlmRun& run : runs) {
+    if (!run.gpu.empty() && !could_be_named(run.gpu, base.device)) {
+      return Error::at(file, fmt::format("line {}, column gpu", run.line))
+          .found(fmt::format("`{}`", run.gpu))
+          .expected(fmt::format("the GPU of {}, {}", base.name, base.device.name))
+          .advice("name the platform that the steps ran on with --platform");
     }
-    STEPCAST_ASSIGN(std::vector<LlmRun> runs, read_llm_runs(file, &left_out));
-    for (LlmRun& run : runs) {
-      if (!run.gpu.empty() && !could_be_named(run.gpu, base.device)) {
-        return Error::at(file, fmt::format("line {}, column gpu", run.line))
-            .found(fmt::format("`{}`", run.gpu))
-            .expected(fmt::format("the GPU of {}, {}", base.name, base.device.name))
-            .advice("name the platform that the steps ran on with --platform");
-      }
-      steps.push_back({std::move(run.model), std::move(run.layout), &base, run.iter_time_ms});
-    }
+    steps.push_back({std::move(run.model), std::move(run.layout), &base, run.iter_time_ms});
   }
-  STEPCAST_ASSIGN(const IterationFit fit, fit_iterations(steps));
-  STEPCAST_TRY(check_plausible(fit));
+  return steps;
+}
 
-  Platform platform = output.begin(base, options.name);
-  ModelRecord record = step_factors_record(fit.assumptions);
-  record.device = base.device.name;
-  record.provenance.source = FigureSource::fitted;
-  record.provenance.n_rows = fit.n;
-  record.provenance.date = options.date;
-  record.provenance.document = options.document;
-  if (record.provenance.document.empty()) {
-    for (const std::string& file : options.files) {
-      record.provenance.document +=
-          (record.provenance.document.empty() ? "" : ", ") + std::filesystem::path{file}.filename().string();
-    }
-  }
-  platform.set(std::move(record));
-  STEPCAST_TRY(output.write(platform, base));
-
-  if (options.json) {
-    JsonWriter json{JsonWriter::Layout::indented};
-    json.begin_object().field("schema", "stepcast.calibrate_iterations/1").field("version", version());
-    json.field("platform", platform.name).field("n", fit.n);
-    json.field("mape_before", fit.mape_before).field("mape_after", fit.mape_after);
-    json.field("median_ape_before", fit.median_before).field("median_ape_after", fit.median_after);
-    json.key("factors").begin_object();
-    for (const FittedFactor& f : fitted_factors()) json.field(f.name, fit.assumptions.*(f.member));
-    json.end_object();
-    json.key("undetermined").begin_array();
-    for (const std::string_view name : fit.undetermined) json.value(name);
-    json.end_array();
-    json.key("notes").begin_array();
-    for (const std::string& note : notes) json.value(note);
-    json.end_array();
-    json.key("skipped").begin_array();
-    for (const std::string& what : left_out) json.value(what);
-    for (const std::string& what : fit.skipped) json.value(what);
-    json.end_array().end_object();
-    print("{}", std::move(json).text());
-    return kSuccess;
-  }
+std::string report_text(const CalibratedIterations& answer) {
+  const IterationFit& fit = answer.fit;
   TextTable table{{{"factor", TextTable::Align::left}, {"times"}}};
   for (const FittedFactor& f : fitted_factors()) {
-    const bool open =
-        std::find(fit.undetermined.begin(), fit.undetermined.end(), f.name) != fit.undetermined.end();
+    const bool open = std::ranges::find(fit.undetermined, f.name) != fit.undetermined.end();
     table.row({std::string{f.name}, open ? "not told apart by these steps: left at 1"
                                          : table_number(fit.assumptions.*(f.member), 3)});
   }
-  print("{}\n{} steps: mean |error| {:.1f} % before, {:.1f} % after; median {:.1f} %, {:.1f} %\n",
-        table.text(), fit.n, fit.mape_before, fit.mape_after, fit.median_before, fit.median_after);
-  for (const std::string& note : notes) print("note: {}\n", note);
-  for (const std::string& what : left_out) print("left out: {}\n", what);
-  for (const std::string& what : fit.skipped) print("left out: {}\n", what);
-  print("{}\n", output.note());
+  std::string text =
+      fmt::format("{}\n{} steps: mean |error| {:.1f} % before, {:.1f} % after; median {:.1f} %, {:.1f} %\n",
+                  table.text(), fit.n, fit.mape_before, fit.mape_after, fit.median_before, fit.median_after);
+  for (const std::string& note : answer.notes) text += fmt::format("note: {}\n", note);
+  for (const std::string& what : fit.skipped) text += fmt::format("left out: {}\n", what);
+  return text;
+}
+
+Result<CalibratedIterations> fit_files(const Options& options, const Platform& base) {
+  STEPCAST_ASSIGN(const PredictRequest said, request_of(options.said));
+  CalibratedIterations answer;
+  std::vector<MeasuredStep> steps;
+  std::vector<std::string> left_out;  // rows that could not be read
+  for (const std::string& file : options.files) {
+    STEPCAST_ASSIGN(const bool is_table, is_table_of_runs(file));
+    if (is_table) {
+      STEPCAST_ASSIGN(std::vector<MeasuredStep> rows, steps_of_table(file, base, left_out));
+      std::ranges::move(rows, std::back_inserter(steps));
+    } else {
+      STEPCAST_ASSIGN(MeasuredStep step, step_of_log(file, said.job, base, answer.notes));
+      steps.push_back(std::move(step));
+    }
+  }
+  STEPCAST_ASSIGN(answer.fit, fit_iterations(steps));
+  STEPCAST_TRY(check_plausible(answer.fit));
+  answer.fit.skipped.insert(answer.fit.skipped.begin(), left_out.begin(), left_out.end());
+  return answer;
+}
+
+Result<int> run(const Options& options) {
+  STEPCAST_ASSIGN(const Platform base, load_platform(options.base));
+  STEPCAST_ASSIGN(const PlatformOutput output,
+                  PlatformOutput::at(options.output, options.base, base, options.files));
+  STEPCAST_ASSIGN(CalibratedIterations answer, fit_files(options, base));
+
+  Platform platform = output.begin(base, options.name);
+  answer.platform = platform.name;
+  ModelRecord record = step_factors_record(answer.fit.assumptions);
+  record.device = base.device.name;
+  record.provenance.source = FigureSource::fitted;
+  record.provenance.n_rows = answer.fit.n;
+  record.provenance.date = options.date;
+  record.provenance.document = options.document.empty() ? names_of(options.files) : options.document;
+  platform.set(std::move(record));
+  STEPCAST_TRY(output.write(platform, base));
+  if (options.json) {
+    print("{}", calibration_json(answer));
+  } else {
+    print("{}{}\n", report_text(answer), output.note());
+  }
   return kSuccess;
 }
 

@@ -12,8 +12,6 @@
 
 #include <fmt/format.h>
 
-#include "stepcast/base/json_writer.h"
-#include "stepcast/base/version.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/report/text_table.h"
 
@@ -24,6 +22,7 @@
 #include "calibrate/kernel_rows.h"
 #include "calibrate/lookup_fit.h"
 #include "calibrate/lookup_measurements.h"
+#include "calibration_answers.h"
 #include "outputs.h"
 
 namespace stepcast::cli {
@@ -98,12 +97,7 @@ void add_provenance(std::vector<ModelRecord>& records, const std::vector<KernelM
                     const Device& device, const Options& options) {
   std::map<std::string, std::vector<std::uint32_t>> hashes;
   for (const KernelMeasurement& m : rows) hashes[kernel_record_key(m.operation)].push_back(m.hash);
-  std::string document = options.document;
-  if (document.empty()) {
-    for (const std::string& file : options.files) {
-      document += (document.empty() ? "" : ", ") + std::filesystem::path{file}.filename().string();
-    }
-  }
+  const std::string document = options.document.empty() ? names_of(options.files) : options.document;
   for (ModelRecord& record : records) {
     if (record.device.empty()) record.device = device.name;
     Provenance& p = record.provenance;
@@ -118,35 +112,6 @@ void add_provenance(std::vector<ModelRecord>& records, const std::vector<KernelM
     }
     normalize_row_hashes(p.row_hashes);
   }
-}
-
-std::string report_json(const Platform& platform, const KernelFit& fit, const Chosen& chosen) {
-  JsonWriter json{JsonWriter::Layout::indented};
-  json.begin_object().field("schema", "stepcast.calibrate_kernels/1").field("version", version());
-  json.field("platform", platform.name).field("device", platform.device.name);
-  json.key("records").begin_array();
-  for (const KernelFitNote& note : fit.notes) {
-    json.begin_object()
-        .field("record", note.record)
-        .field("n_rows", note.n_rows)
-        .field("chosen", note.chosen);
-    json.key("candidates").begin_array();
-    for (const KernelFitNote::Candidate& c : note.candidates) {
-      json.begin_object().field("family", c.family);
-      json.fixed_field("gmae_pct", c.gmae_percent, 4).fixed_field("mape_pct", c.mape_percent, 4);
-      json.end_object();
-    }
-    json.end_array();
-    json.end_object();
-  }
-  json.end_array();
-  json.key("skipped").begin_array();
-  for (const SkippedRows& s : chosen.skipped) {
-    json.begin_object().field("what", s.what).field("why", s.why).field("n", s.n).end_object();
-  }
-  json.end_array();
-  json.end_object();
-  return std::move(json).text();
 }
 
 // One line per reason, with the names of what was left out for it.
@@ -165,14 +130,14 @@ std::string skipped_text(const std::vector<SkippedRows>& skipped) {
   return text.empty() ? text : "\nLeft out\n" + text;
 }
 
-std::string report_text(const KernelFit& fit, const Chosen& chosen) {
+std::string report_text(const CalibratedKernels& answer) {
   TextTable table{{{"record", TextTable::Align::left},
                    {"rows"},
                    {"chosen", TextTable::Align::left},
                    {"mean |error|\n%"},
                    {"geometric\nmean %"},
                    {"others: mean |error| %", TextTable::Align::left}}};
-  for (const KernelFitNote& note : fit.notes) {
+  for (const KernelFitNote& note : answer.fit.notes) {
     std::string others;
     std::string mape = "-", gmae = "-";
     for (const KernelFitNote::Candidate& c : note.candidates) {
@@ -186,8 +151,9 @@ std::string report_text(const KernelFit& fit, const Chosen& chosen) {
     }
     table.row({note.record, table_count(note.n_rows), note.chosen, mape, gmae, others});
   }
-  const std::string note = fit.problem.empty() ? "" : fmt::format("\nnote: {}\n", fit.problem);
-  return table.text() + skipped_text(chosen.skipped) + note;
+  const std::string& problem = answer.fit.problem;
+  return table.text() + skipped_text(answer.skipped) +
+         (problem.empty() ? "" : fmt::format("\nnote: {}\n", problem));
 }
 
 // Models of their own for operations with many rows; those with few move the generic models of the base.
@@ -225,7 +191,7 @@ Result<int> run(const Options& options) {
                   PlatformOutput::at(options.output, options.base, base, options.files,
                                      options.models_only ? PlatformOutput::Content::part
                                                          : PlatformOutput::Content::platform));
-  STEPCAST_ASSIGN(const Chosen chosen, rows_of_device(options, base.device));
+  STEPCAST_ASSIGN(Chosen chosen, rows_of_device(options, base.device));
   STEPCAST_ASSIGN(KernelFit fit, fit_or_adapt(chosen.rows, base, options.fit));
   if (!chosen.lookups.empty()) {
     STEPCAST_ASSIGN(KernelFit lookups,
@@ -246,10 +212,12 @@ Result<int> run(const Options& options) {
   } else {
     STEPCAST_TRY(output.write(calibrated, base));
   }
+  const CalibratedKernels answer{calibrated.name, calibrated.device.name, std::move(fit),
+                                 std::move(chosen.skipped)};
   if (options.json) {
-    print("{}", report_json(calibrated, fit, chosen));
+    print("{}", calibration_json(answer));
   } else {
-    print("{}", report_text(fit, chosen));
+    print("{}", report_text(answer));
     if (!options.output.empty()) print("\n{}\n", output.note());
   }
   return kSuccess;

@@ -13,14 +13,13 @@
 
 #include <fmt/format.h>
 
-#include "stepcast/base/json_writer.h"
-#include "stepcast/base/version.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/report/text_table.h"
 
 #include "calibrate.h"
 #include "calibrate/overhead_fit.h"
 #include "calibrate/overhead_traces.h"
+#include "calibration_answers.h"
 #include "outputs.h"
 
 namespace stepcast::cli {
@@ -79,14 +78,9 @@ std::uint64_t most_occurrences(const Line& line) {
   return n;
 }
 
-std::string report_text(const OverheadFit& fit, const TraceOverheads& traces,
-                        const std::vector<std::string>& notes, const Options& options) {
-  std::string text;
-  for (const OverheadSource& s : traces.sources) {
-    text += fmt::format("{}: {} rank{}, {} step{}{}\n", s.name, s.ranks, s.ranks == 1 ? "" : "s", s.steps,
-                        s.steps == 1 ? "" : "s", s.device.empty() ? "" : ", " + s.device);
-  }
-  TextTable kinds{{{"operators, calls", TextTable::Align::left},
+// Of families, and of all operators together.
+std::string families_table(const OverheadFit& fit) {
+  TextTable table{{{"operators, calls", TextTable::Align::left},
                    {"overhead", TextTable::Align::left},
                    {"mean us"},
                    {"+-"},
@@ -97,13 +91,16 @@ std::string report_text(const OverheadFit& fit, const TraceOverheads& traces,
                    {"n"}}};
   for (const OverheadRecord& r : fit.records) {
     if (!r.op.empty() && !r.op.starts_with('(')) continue;
-    kinds.row({r.op.empty() ? "all" : r.op, std::string{to_string(r.type)}, table_number(r.mean_us, 2),
+    table.row({r.op.empty() ? "all" : r.op, std::string{to_string(r.type)}, table_number(r.mean_us, 2),
                table_number(r.std_us.value_or(0), 1), table_number(r.p10_us.value_or(0), 1),
                table_number(r.p50_us.value_or(0), 1), table_number(r.p90_us.value_or(0), 1),
                table_number(r.outlier_us.value_or(0), 2), table_count(r.n)});
   }
-  text += "\n" + kinds.text() + "\n";
-  const std::vector<Line> lines = lines_of(fit);
+  return table.text();
+}
+
+// The first `top` lines, with what all of them take.
+std::string operators_table(const std::vector<Line>& lines, double sum_us, std::size_t top) {
   TextTable table{{{"operator or call", TextTable::Align::left},
                    {"total ms"},
                    {"%"},
@@ -113,82 +110,70 @@ std::string report_text(const OverheadFit& fit, const TraceOverheads& traces,
                    {"T3 us"},
                    {"T4 us"},
                    {"T5 us"}}};
-  double sum_us = 0;
-  for (const Line& line : lines) sum_us += line.total_us;
-  for (std::size_t i = 0; i < std::min(lines.size(), options.top); ++i) {
+  for (std::size_t i = 0; i < std::min(lines.size(), top); ++i) {
     const Line& line = lines[i];
     table.row({shown(line.name), table_number(line.total_us / 1e3, 2),
                table_number(100 * line.total_us / sum_us, 1), table_count(most_occurrences(line)),
                cell(line.of[0]), cell(line.of[1]), cell(line.of[2]), cell(line.of[3]), cell(line.of[4])});
   }
-  text += table.text();
-  if (lines.size() > options.top) text += fmt::format("and {} more\n", lines.size() - options.top);
+  return table.text() + (lines.size() > top ? fmt::format("and {} more\n", lines.size() - top) : "");
+}
+
+std::string report_text(const CalibratedOverheads& answer, std::size_t top) {
+  std::string text;
+  for (const OverheadSource& s : answer.sources) {
+    text += fmt::format("{}: {} rank{}, {} step{}{}\n", s.name, s.ranks, s.ranks == 1 ? "" : "s", s.steps,
+                        s.steps == 1 ? "" : "s", s.device.empty() ? "" : ", " + s.device);
+  }
+  const std::vector<Line> lines = lines_of(answer.fit);
+  double sum_us = 0;
+  for (const Line& line : lines) sum_us += line.total_us;
+  text += "\n" + families_table(answer.fit) + "\n" + operators_table(lines, sum_us, top);
   text += fmt::format("\n{:.2f} ms of host time in {} operators and calls", sum_us / 1e3, lines.size());
-  if (options.profiler_cost_us > 0) {
+  if (answer.profiler_cost_us > 0) {
     text += fmt::format(", after {:.2f} ms taken off for the profiler ({:g} us an event)\n",
-                        fit.profiler_cost_us / 1e3, options.profiler_cost_us);
+                        answer.fit.profiler_cost_us / 1e3, answer.profiler_cost_us);
   } else {
     text += ", all that the threads did without waiting, as profiled\n";
   }
-  for (const TraceOverheads::LeftOut& l : traces.left_out) {
-    text += fmt::format("left out: {}: {}\n", l.what, l.why);
-  }
-  for (const std::string& note : notes) text += fmt::format("note: {}\n", note);
+  for (const auto& [what, why] : answer.left_out) text += fmt::format("left out: {}: {}\n", what, why);
+  for (const std::string& note : answer.notes) text += fmt::format("note: {}\n", note);
   return text;
 }
 
-std::string report_json(const OverheadFit& fit, const TraceOverheads& traces,
-                        const std::vector<std::string>& notes, const Platform& platform,
-                        const Options& options) {
-  JsonWriter json{JsonWriter::Layout::indented};
-  json.begin_object().field("schema", "stepcast.calibrate_overheads/1").field("version", version());
-  json.field("platform", platform.name);
-  json.field("rules", "sum_keeping");
-  json.field("profiler_cost_us", options.profiler_cost_us);
-  json.field("host_time_us", fit.sum_us).field("taken_off_us", fit.profiler_cost_us);
-  json.key("traces").begin_array();
-  for (const OverheadSource& s : traces.sources) {
-    json.begin_object().field("name", s.name).field("device", s.device);
-    json.field("n_ranks", s.ranks).field("n_steps", s.steps).end_object();
+std::vector<std::string> notes_on(const CalibratedOverheads& answer, const Device& device) {
+  std::vector<std::string> notes;
+  for (const OverheadSource& source : answer.sources) {
+    if (source.device.empty() || device.matches_name(source.device)) continue;
+    notes.push_back(fmt::format("{} was recorded on {}, the platform has {}: hosts may differ, too",
+                                source.name, source.device, device.name));
   }
-  json.end_array();
-  json.key("overheads").begin_array();
-  for (const OverheadRecord& r : fit.records) {
-    json.begin_object().field("type", to_string(r.type)).field("op", r.op);
-    json.field("mean_us", r.mean_us).field("std_us", r.std_us.value_or(0));
-    json.field("p10_us", r.p10_us.value_or(0)).field("p50_us", r.p50_us.value_or(0));
-    json.field("p90_us", r.p90_us.value_or(0)).field("outlier_us", r.outlier_us.value_or(0));
-    json.field("n", r.n).end_object();
+  double set_up_us = 0;
+  for (const OverheadRecord& record : answer.fit.records) {
+    if (record.type != OverheadType::t4 || record.op.empty() || record.op.starts_with('(')) continue;
+    if (overhead_family(OverheadType::t4, record.op) == "(set-up)") {
+      set_up_us += record.mean_us * static_cast<double>(record.n);
+    }
   }
-  json.end_array();
-  json.key("launches").begin_array();
-  for (const auto& [op, launches] : fit.launches) {
-    json.begin_object().field("op", op).field("mean_calls", launches.mean_calls).field("n", launches.n);
-    json.key("calls").begin_array();
-    for (const std::string& call : launches.calls) json.value(call);
-    json.end_array().end_object();
+  if (set_up_us > kMuchSetUp * answer.fit.sum_us) {
+    notes.push_back(fmt::format(
+        "{:.1f} ms are calls like cudaMalloc and cudaFree, which happen once or wait for the GPU: traces of "
+        "later steps say more of the host",
+        set_up_us / 1e3));
   }
-  json.end_array();
-  json.key("left_out").begin_array();
-  for (const TraceOverheads::LeftOut& l : traces.left_out) {
-    json.begin_object().field("what", l.what).field("why", l.why).end_object();
-  }
-  json.end_array();
-  json.key("notes").begin_array();
-  for (const std::string& note : notes) json.value(note);
-  json.end_array().end_object();
-  return std::move(json).text();
+  return notes;
 }
 
-// How the traces are called in the provenance: by their files and folders, without where these lie.
-std::string named(const std::vector<std::string>& traces) {
-  std::string names;
-  for (const std::string& trace : traces) {
-    const std::filesystem::path path = std::filesystem::path{trace}.lexically_normal();
-    const std::filesystem::path last = path.has_filename() ? path.filename() : path.parent_path().filename();
-    names += (names.empty() ? "" : ", ") + last.string();
-  }
-  return names;
+Result<CalibratedOverheads> fit_traces(const Options& options, const Device& device) {
+  const std::vector<std::filesystem::path> places(options.traces.begin(), options.traces.end());
+  STEPCAST_ASSIGN(TraceOverheads traces, read_overheads(places));
+  CalibratedOverheads answer;
+  answer.profiler_cost_us = options.profiler_cost_us;
+  answer.fit = fit_overheads(traces.samples, {.profiler_cost_us = options.profiler_cost_us});
+  answer.sources = std::move(traces.sources);
+  answer.left_out = std::move(traces.left_out);
+  answer.notes = notes_on(answer, device);
+  return answer;
 }
 
 Result<int> run(const Options& options) {
@@ -202,49 +187,29 @@ Result<int> run(const Options& options) {
                   PlatformOutput::at(options.output, options.base, base, options.traces,
                                      options.overheads_only ? PlatformOutput::Content::part
                                                             : PlatformOutput::Content::platform));
-  const std::vector<std::filesystem::path> places(options.traces.begin(), options.traces.end());
-  STEPCAST_ASSIGN(const TraceOverheads traces, read_overheads(places));
-  std::vector<std::string> notes;
-  for (const OverheadSource& source : traces.sources) {
-    if (source.device.empty() || base.device.matches_name(source.device)) continue;
-    notes.push_back(fmt::format("{} was recorded on {}, the platform has {}: hosts may differ, too",
-                                source.name, source.device, base.device.name));
-  }
-  const OverheadFit fit = fit_overheads(traces.samples, {.profiler_cost_us = options.profiler_cost_us});
-  double set_up_us = 0;
-  for (const OverheadRecord& record : fit.records) {
-    if (record.type != OverheadType::t4 || record.op.empty() || record.op.starts_with('(')) continue;
-    if (overhead_family(OverheadType::t4, record.op) == "(set-up)") {
-      set_up_us += record.mean_us * static_cast<double>(record.n);
-    }
-  }
-  if (set_up_us > kMuchSetUp * fit.sum_us) {
-    notes.push_back(fmt::format(
-        "{:.1f} ms are calls like cudaMalloc and cudaFree, which happen once or wait for the GPU: traces of "
-        "later steps say more of the host",
-        set_up_us / 1e3));
-  }
+  STEPCAST_ASSIGN(CalibratedOverheads answer, fit_traces(options, base.device));
 
   Provenance provenance;
   provenance.source = FigureSource::fitted;
-  provenance.document = options.document.empty() ? named(options.traces) : options.document;
+  provenance.document = options.document.empty() ? names_of(options.traces) : options.document;
   provenance.date = options.date;
   provenance.software = options.software;
   Platform platform = output.begin(base, options.name);
-  fit.write_to(platform, provenance);
+  answer.platform = platform.name;
+  answer.fit.write_to(platform, provenance);
   if (options.overheads_only) {
     Platform part;
-    fit.write_to(part, provenance);
+    answer.fit.write_to(part, provenance);
     part.description = fmt::format("Host time of {}, for platform files that take their host from this one",
-                                   named(options.traces));
+                                   names_of(options.traces));
     STEPCAST_TRY(output.write_part(std::move(part), platform));
   } else {
     STEPCAST_TRY(output.write(platform, base));
   }
   if (options.json) {
-    print("{}", report_json(fit, traces, notes, platform, options));
+    print("{}", calibration_json(answer));
   } else {
-    print("{}", report_text(fit, traces, notes, options));
+    print("{}", report_text(answer, options.top));
     if (!options.output.empty()) print("\n{}\n", output.note());
   }
   return kSuccess;

@@ -55,6 +55,16 @@ std::vector<fs::path> input_files(std::span<const fs::path> places) {
   return files;
 }
 
+std::string names_of(std::span<const std::string> places) {
+  std::string names;
+  for (const std::string& place : places) {
+    const fs::path path = fs::path{place}.lexically_normal();
+    const fs::path last = path.has_filename() ? path.filename() : path.parent_path().filename();
+    names += (names.empty() ? "" : ", ") + last.string();
+  }
+  return names;
+}
+
 Result<PlatformOutput> PlatformOutput::at(const std::string& file, const std::string& reference,
                                           const Platform& base, std::span<const std::string> measurements,
                                           Content content) {

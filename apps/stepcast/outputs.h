@@ -24,6 +24,9 @@ CLI::Option* add_output_option(CLI::App& app, const std::string& flags, std::str
 // measurements, traces and platforms in it and below.
 [[nodiscard]] std::vector<std::filesystem::path> input_files(std::span<const std::filesystem::path> places);
 
+// "a.csv, b": how a provenance calls them, without where they lie.
+[[nodiscard]] std::string names_of(std::span<const std::string> places);
+
 // The platform file that `calibrate` writes: one that extends the platform it began with or, where that was
 // given by its file and is itself to be written, the same one with new records in place of old ones. That
 // file then extends nothing any more, as what it took from others may be among what it said itself.

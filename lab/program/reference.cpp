@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "calibration_answers.h"
 #include "lab/program/lab_verbs.h"
 #include "lab/reference_pages.h"
 
@@ -24,6 +25,11 @@ std::string page_names() {
 }
 
 Result<int> run(const Options& options) {
+  for (const AnswerSchema& schema : calibration_schemas()) {
+    if (schema.name != options.page) continue;
+    print("{}", schema.text());
+    return kSuccess;
+  }
   const ReferencePage* page = find_reference_page(options.page);
   if (page == nullptr) {
     return Error{fmt::format("there is no reference page '{}'", options.page)}.expected(page_names());

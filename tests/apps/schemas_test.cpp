@@ -149,6 +149,17 @@ class CalibrateSchemas : public ::testing::Test {
   std::filesystem::path folder_;
 };
 
+// `./dev docs` writes them anew.
+TEST(CalibrationAnswers, AreDescribedByTheirSchemaFiles) {
+  const std::string lab = (stepcast_executable().parent_path() / "stepcast-lab").string();
+  for (const std::string kind : {"collectives", "iterations", "kernels", "overheads"}) {
+    const std::string name = "calibrate_" + kind + ".json";
+    const Result<std::string> text = read_file(source_dir() / "docs" / "schemas" / name);
+    ASSERT_TRUE(text.ok()) << text.error().message();
+    EXPECT_EQ(*text, run_command({lab, "reference", name}).out) << name;
+  }
+}
+
 TEST_F(CalibrateSchemas, Kernels) {
   std::ofstream{folder_ / "made-1.json"} << kMadePlatform;
   std::ofstream{folder_ / "made.csv"} << made_kernels_csv();
