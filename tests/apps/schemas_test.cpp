@@ -123,6 +123,12 @@ TEST(Schemas, Logs) {
   EXPECT_THAT(violations_of("comparison.json", printed({"compare", log, log, "--json"})), IsEmpty());
 }
 
+TEST(Schemas, Shard) {
+  const std::string document =
+      printed({"shard", "--model", "dlrm-mlperf-v1", "--gpus", "8", "--sharders", "size,lookup", "--json"});
+  EXPECT_THAT(violations_of("shard.json", document), IsEmpty());
+}
+
 TEST(Schemas, Platforms) {
   EXPECT_THAT(violations_of("platforms.json", printed({"platforms", "--json"})), IsEmpty());
 }

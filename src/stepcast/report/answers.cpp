@@ -3,6 +3,8 @@
 #include "stepcast/report/batch_series.h"
 #include "stepcast/report/catalog_document.h"
 #include "stepcast/report/comparison_document.h"
+#include "stepcast/report/detail/sharding_fields.h"
+#include "stepcast/report/fields/schema_fields.h"
 #include "stepcast/report/forecast_json.h"
 #include "stepcast/report/inspect_answer.h"
 #include "stepcast/report/log_report.h"
@@ -27,6 +29,7 @@ constexpr AnswerSchema kSchemas[] = {
     {"replay.json", "replay", replay_schema},
     {"scaling_series.json", "predict of several GPUs or batches", scaling_series_schema},
     {"sensitivity.json", "predict --sensitivity", sensitivity_schema},
+    {"shard.json", "shard", answer_schema<ShardingComparison>},
     {"sweep_row.json", "a row of sweep", sweep_row_schema},
     {"sweep_status.json", "sweep --status", sweep_status_schema},
     {"training_plan.json", "plan --train-tokens", training_schema},

@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
-#include "stepcast/base/json_writer.h"
 #include "stepcast/base/units.h"
-#include "stepcast/base/version.h"
+#include "stepcast/report/detail/sharding_fields.h"
+#include "stepcast/report/fields/write_fields.h"
 #include "stepcast/report/text_table.h"
 
 namespace stepcast {
@@ -74,39 +74,6 @@ std::string sharding_text(const ShardingComparison& all) {
   return text;
 }
 
-std::string sharding_json(const ShardingComparison& all) {
-  JsonWriter json{JsonWriter::Layout::indented};
-  json.begin_object().field("schema", "stepcast.shard/1").field("version", version());
-  json.field("model", all.model.name)
-      .field("n_gpus", all.n_gpus)
-      .field("global_batch_samples", all.global_batch_samples);
-  json.field("verdict", all.verdict()).field("least_step_time_ms", all.least_step_us * 1e-3);
-  json.key("shardings").begin_array();
-  for (const ComparedSharding& c : all.shardings) {
-    json.begin_object();
-    json.field("name", c.plan.name).field("fits", c.step.fits);
-    json.field("expected_step_time_ms", c.expected_us * 1e-3)
-        .field("step_time_ms", c.step.time.time.value() * 1e-3)
-        .field("step_time_p10_ms", c.step.time.p10.value() * 1e-3);
-    json.field("step_time_p90_ms", c.step.time.p90.value() * 1e-3)
-        .field("lookup_imbalance", c.step.lookup_imbalance);
-    json.field("exchange_ms", c.step.exchange_us * 1e-3).field("bound_ms", c.step.bound_us * 1e-3);
-    json.key("ranks").begin_array();
-    for (const DlrmRank& rank : c.step.ranks) {
-      json.begin_object();
-      json.field("lookup_ms", rank.lookup_us * 1e-3)
-          .field("lookup_backward_ms", rank.lookup_backward_us * 1e-3);
-      json.field("memory_GiB", rank.memory_bytes / kGiB)
-          .field("host_memory_GiB", rank.host_bytes / kGiB)
-          .field("sent_bytes", rank.sent_bytes);
-      json.end_object();
-    }
-    json.end_array();
-    json.end_object();
-  }
-  json.end_array();
-  json.end_object();
-  return std::move(json).text() + "\n";
-}
+std::string sharding_json(const ShardingComparison& all) { return answer_json(all) + "\n"; }
 
 }  // namespace stepcast
