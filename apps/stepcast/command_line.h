@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "verbs.h"
-
 namespace stepcast::cli {
+
+struct Program;  // verbs.h
 
 // `argv` as main() gets it. Writes to standard output and standard error; the exit code is one of verbs.h. May be called
 // several times in one process (fuzz/command_line_fuzz.cpp does).

@@ -3,6 +3,7 @@
 
 #include "command_line.h"
 #include "lab/program/lab_verbs.h"
+#include "verbs.h"
 
 namespace {
 
