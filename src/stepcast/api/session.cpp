@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "stepcast/analyze/critical_path.h"
-#include "stepcast/analyze/step_forecast.h"
 #include "stepcast/analyze/make_step_picture.h"
+#include "stepcast/analyze/step_forecast.h"
 #include "stepcast/analyze/step_sensitivity.h"
 #include "stepcast/analyze/step_spread.h"
 #include "stepcast/api/detail/session_impl.h"
