@@ -17,9 +17,9 @@ namespace stepcast {
 namespace {
 
 constexpr std::size_t kParameters = kMostGenericTerms + 1;
-constexpr double kPriorPrecision = 8;  // of each parameter around the analytic model
-constexpr double kRobustScale = 0.05;  // ln; residuals count linearly from here on
-constexpr double kFitVariance = 0.01;  // of ln(measured / model) inside of one device; assumed
+constexpr double kPriorPrecision = 8;     // of each parameter around the analytic model
+constexpr double kRobustResidual = 0.05;  // ln; residuals count linearly from here on
+constexpr double kFitVariance = 0.01;     // of ln(measured / model) inside of one device; assumed
 // The same for few rows: with 20 points of a GPU better than 0.01 and 0.02.
 constexpr double kAdaptVariance = 0.005;
 // Errors of neighbouring shapes are alike: so many rows of one device say something of their own. Terms that
@@ -95,7 +95,7 @@ GenericParameters fit_parameters(std::span<const Point> points, const GenericPar
       const double log_t = log_model(theta, p);
       const double floor_share = std::exp(theta[0] - (log_t - p.log_trees));
       const double r = p.log_us - log_t;
-      const double weight = kRobustScale / std::max(std::abs(r), kRobustScale) / variance;
+      const double weight = kRobustResidual / std::max(std::abs(r), kRobustResidual) / variance;
       GenericParameters slope{};
       slope[0] = floor_share;
       for (std::size_t j = 0; j < kMostGenericTerms; ++j) slope[j + 1] = (1 - floor_share) * p.terms[j];
@@ -181,7 +181,7 @@ Result<GradientTrees> learn_trees(const std::map<std::string, std::vector<Point>
   return GradientTrees::decode(detail::shortened(std::move(trees), rows, n_features, kLeafScale), n_features);
 }
 
-double rounded(double value) { return std::round(value * 1e5) / 1e5; }
+double rounded_coefficient(double value) { return std::round(value * 1e5) / 1e5; }
 
 using Group = std::map<std::string, std::vector<Point>>;  // by device
 
@@ -209,7 +209,7 @@ double nearest_bound(const std::vector<Point>& points) {
   for (const Point& p : points) shares.push_back(p.share_of_bound);
   const auto at = shares.begin() + static_cast<std::ptrdiff_t>((shares.size() - 1) * 99 / 100);
   std::nth_element(shares.begin(), at, shares.end());
-  return std::clamp(rounded(*at), 1e-3, 1.0);
+  return std::clamp(rounded_coefficient(*at), 1e-3, 1.0);
 }
 
 using Places = std::map<std::string, DevicePlace>;
@@ -223,7 +223,7 @@ struct Family {
 // Parameters of every device, trees on what is left of all together, parameters again.
 Status fit_family(Family& family, const Places& places) {
   GenericKernel& kernel = family.kernel;
-  kernel.log_usual_floor = rounded(usual_floor(family.points));
+  kernel.log_usual_floor = rounded_coefficient(usual_floor(family.points));
   GenericParameters centre{};
   centre[0] = kernel.log_usual_floor;
   for (const auto& [device, points] : family.points)
@@ -236,7 +236,7 @@ Status fit_family(Family& family, const Places& places) {
       GenericParameters& parameters = kernel.devices[i++].parameters;
       const double repeats = std::max(1.0, static_cast<double>(points.size()) / kIndependentRows);
       parameters = fit_parameters(points, centre, diagonal(kPriorPrecision), kFitVariance * repeats, 40);
-      for (double& p : parameters) p = rounded(p);
+      for (double& p : parameters) p = rounded_coefficient(p);
     }
     if (pass == passes) break;
     kernel.features = set;
@@ -246,7 +246,7 @@ Status fit_family(Family& family, const Places& places) {
   }
   double floors = 0;
   for (const GenericKernel::Measured& m : kernel.devices) floors += m.parameters[0];
-  kernel.log_usual_floor = rounded(floors / static_cast<double>(kernel.devices.size()));
+  kernel.log_usual_floor = rounded_coefficient(floors / static_cast<double>(kernel.devices.size()));
   return Ok{};
 }
 
@@ -271,7 +271,7 @@ Result<Family> without(const Family& family, const std::string& device, const Pl
   others.kernel.dtype = family.kernel.dtype;
   others.kernel.direction = family.kernel.direction;
   // Where nothing is left, where the fit of the device itself started.
-  others.kernel.log_usual_floor = rounded(usual_floor(family.points));
+  others.kernel.log_usual_floor = rounded_coefficient(usual_floor(family.points));
   others.points = family.points;
   others.points.erase(device);
   for (auto& [unused, points] : others.points)
@@ -320,8 +320,8 @@ Result<double> measure_bands(Family& family, const Places& places, const Generic
     kernel.unseen.high = std::max(kernel.unseen.high, kLeastBandOfFewDevices);
   }
   for (GenericBand* band : {&kernel.unseen, &kernel.inside}) {
-    band->low = rounded(band->low);
-    band->high = rounded(band->high);
+    band->low = rounded_coefficient(band->low);
+    band->high = rounded_coefficient(band->high);
   }
   return mape;
 }
@@ -429,7 +429,7 @@ Result<std::vector<ModelRecord>> adapt_generic_models(std::span<const ModelRecor
     m.nearest_bound = kernel.nearest_bound_at(place);
     m.parameters = fit_parameters(few, kernel.parameters_at(place), inverse(kernel.spread_at(place)),
                                   kAdaptVariance, 40);
-    for (double& p : m.parameters) p = rounded(p);
+    for (double& p : m.parameters) p = rounded_coefficient(p);
     kernel.devices = {std::move(m)};
     kernel.adapted = true;
     kernel.inside.low *= kAdaptedBandWidening;

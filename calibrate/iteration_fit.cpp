@@ -21,7 +21,7 @@ namespace {
 // How far apart a good model and a clean run are, in ln. Assumed.
 constexpr double kNoise = 0.03;
 // Beyond so many times that, errors count linearly. Assumed.
-constexpr double kRobustScale = 1.5;
+constexpr double kRobustSigmas = 1.5;
 // A factor is left alone if the steps leave more than this of its prior uncertainty.
 constexpr double kMostUncertain = 0.85;
 constexpr double kStep = 0.02;  // of a derivative, in ln
@@ -172,7 +172,7 @@ Result<IterationFit> fit_iterations(std::span<const MeasuredStep> steps, const S
       problem.spread.push_back(f.prior_sd);
     }
     problem.weights.assign(steps.size(), 1.0);
-    problem.robust_scale = kRobustScale;
+    problem.robust_scale = kRobustSigmas;
     problem.max_iterations = kIterations;
     problem.residuals = [&](std::span<const double> logs, std::span<double> residuals) {
       const std::vector<double> times = all.predict(moved(start, factors, logs));

@@ -16,7 +16,6 @@
 namespace stepcast {
 namespace {
 
-constexpr double kLn2 = std::numbers::ln2;
 // Knots of a record: 47, from 256 B to 2 GiB.
 constexpr double kFirstKnot = 8, kLastKnot = 31, kKnotStep = 0.5;
 constexpr int kDigits = 6;
@@ -27,7 +26,7 @@ TimeCurve::Table bandwidth_place(const TimeCurve& curve) {
   TimeCurve::Table place{};
   double best = -1e300;
   for (std::size_t i = 0; i < place.size(); ++i) {
-    place[i] = TimeCurve::log2_bytes(i) * kLn2 - curve.ln_time()[i];
+    place[i] = TimeCurve::log2_bytes(i) * std::numbers::ln2 - curve.ln_time()[i];
     if (i <= kLast) best = std::max(best, place[i]);
   }
   double so_far = 0;

@@ -30,7 +30,7 @@
 namespace stepcast::cli {
 namespace {
 
-struct Options {
+struct CalibrateCollectivesOptions {
   std::vector<std::string> files;
   std::string base;
   std::string output;
@@ -137,7 +137,7 @@ Status check_against_links(const CollectiveMeasurements& m, const Platform& base
   return Ok{};
 }
 
-Result<MeasuredCollectives> read_files(const Options& options) {
+Result<MeasuredCollectives> read_files(const CalibrateCollectivesOptions& options) {
   MeasurementContext context;
   context.n_ranks = options.ranks;
   context.gpus_per_node = options.gpus_per_node;
@@ -177,7 +177,7 @@ Status keep_one_machine(std::vector<CollectiveMeasurements>& curves, const Platf
   return Ok{};
 }
 
-Provenance provenance_of(const CollectiveMeasurements& m, const Options& options) {
+Provenance provenance_of(const CollectiveMeasurements& m, const CalibrateCollectivesOptions& options) {
   Provenance provenance;
   provenance.document = options.document.empty() ? names_of(options.files) : options.document;
   provenance.date = options.date;
@@ -204,8 +204,8 @@ void set_curve(const CollectiveFit& fit, const Provenance& provenance, bool keep
 // Fits every curve into `calibrated` and returns those that could be; of too few sizes it takes what related systems
 // suggest.
 Result<std::vector<const CollectiveMeasurements*>> fit_curves(
-    const std::vector<CollectiveMeasurements>& curves, const Platform& base, const Options& options,
-    Platform& calibrated, CalibratedCollectives& answer) {
+    const std::vector<CollectiveMeasurements>& curves, const Platform& base,
+    const CalibrateCollectivesOptions& options, Platform& calibrated, CalibratedCollectives& answer) {
   std::vector<const CollectiveMeasurements*> fitted;
   const std::optional<RelatedSystems> related = RelatedSystems::of(base);
   for (const CollectiveMeasurements& m : curves) {
@@ -233,7 +233,7 @@ Result<std::vector<const CollectiveMeasurements*>> fit_curves(
   return fitted;
 }
 
-Result<int> run(const Options& options) {
+Result<int> run_calibrate_collectives(const CalibrateCollectivesOptions& options) {
   STEPCAST_ASSIGN(const Platform base, load_platform(options.base));
   STEPCAST_ASSIGN(const PlatformOutput output,
                   PlatformOutput::at(options.output, options.base, base, options.files));
@@ -265,7 +265,7 @@ Result<int> run(const Options& options) {
 Calibration collectives_calibration() {
   return {
       "collectives", "curves from nccl-tests logs, PARAM logs or CSV files", [](CLI::App& app) -> Action {
-        auto options = std::make_shared<Options>();
+        auto options = std::make_shared<CalibrateCollectivesOptions>();
         app.add_option("FILES", options->files, "nccl-tests text or JSON, PARAM COMMS-RES logs, CSV")
             ->required();
         app.add_option("--platform", options->base, "the platform that was measured: a name or a file")
@@ -294,7 +294,7 @@ Calibration collectives_calibration() {
                      "note the hash of every row, so that validation never scores a row that was fitted on");
         app.add_flag("--no-plot", options->no_plot, "tables only");
         app.add_flag("--json", options->json, "print one JSON object (docs/collectives.md)");
-        return [options] { return run(*options); };
+        return [options] { return run_calibrate_collectives(*options); };
       }};
 }
 

@@ -21,7 +21,7 @@
 namespace stepcast::cli {
 namespace {
 
-struct Options {
+struct CalibrateExpertsOptions {
   std::vector<std::string> files;
   std::string output, document;
 };
@@ -98,7 +98,7 @@ std::string report_text(const Fitted& fitted) {
   return table.text();
 }
 
-Result<int> run(const Options& options) {
+Result<int> run_calibrate_experts(const CalibrateExpertsOptions& options) {
   std::optional<OutputFile> output;
   if (!options.output.empty()) {
     const std::vector<std::filesystem::path> files(options.files.begin(), options.files.end());
@@ -133,7 +133,7 @@ Result<int> run(const Options& options) {
 Calibration experts_calibration() {
   return {"experts", "expert layers and the exchange of their tokens, from measured ones of all devices",
           [](CLI::App& app) -> Action {
-            auto options = std::make_shared<Options>();
+            auto options = std::make_shared<CalibrateExpertsOptions>();
             app.add_option("FILES", options->files,
                            "CSV files of expert layers or exchanges, of several GPUs")
                 ->required();
@@ -141,7 +141,7 @@ Calibration experts_calibration() {
                               "the platform file to write; without it nothing is written");
             app.add_option("--document", options->document,
                            "where the measurements are from, for the provenance");
-            return [options] { return run(*options); };
+            return [options] { return run_calibrate_experts(*options); };
           }};
 }
 

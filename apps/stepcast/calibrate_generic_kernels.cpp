@@ -23,7 +23,7 @@
 namespace stepcast::cli {
 namespace {
 
-struct Options {
+struct CalibrateGenericKernelsOptions {
   std::vector<std::string> files;
   std::string output, document;
 };
@@ -90,7 +90,7 @@ std::string report_text(const GenericFit& fit) {
   return table.text();
 }
 
-Result<int> run(const Options& options) {
+Result<int> run_calibrate_generic_kernels(const CalibrateGenericKernelsOptions& options) {
   const std::vector<std::filesystem::path> files(options.files.begin(), options.files.end());
   std::optional<OutputFile> output;
   if (!options.output.empty()) {
@@ -127,13 +127,13 @@ Calibration generic_kernels_calibration() {
   return {
       "generic-kernels", "kernel models for unmeasured GPUs, from measured kernels of several others",
       [](CLI::App& app) -> Action {
-        auto options = std::make_shared<Options>();
+        auto options = std::make_shared<CalibrateGenericKernelsOptions>();
         app.add_option("FILES", options->files, "CSV files or folders of them (docs/kernels.md)")->required();
         add_output_option(app, "-o,--output", options->output,
                           "the file to write; without it nothing is written");
         app.add_option("--document", options->document,
                        "where the measurements are from, for the provenance");
-        return [options] { return run(*options); };
+        return [options] { return run_calibrate_generic_kernels(*options); };
       }};
 }
 

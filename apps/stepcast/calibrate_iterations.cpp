@@ -28,7 +28,7 @@
 namespace stepcast::cli {
 namespace {
 
-struct Options {
+struct CalibrateIterationsOptions {
   std::vector<std::string> files;
   std::string base, output, name, document, date;
   DescribedStep said;  // of runs whose logs do not tell it
@@ -128,7 +128,7 @@ std::string report_text(const CalibratedIterations& answer) {
   return text;
 }
 
-Result<CalibratedIterations> fit_files(const Options& options, const Platform& base) {
+Result<CalibratedIterations> fit_files(const CalibrateIterationsOptions& options, const Platform& base) {
   STEPCAST_ASSIGN(const PredictRequest said, request_of(options.said));
   CalibratedIterations answer;
   std::vector<MeasuredStep> steps;
@@ -149,7 +149,7 @@ Result<CalibratedIterations> fit_files(const Options& options, const Platform& b
   return answer;
 }
 
-Result<int> run(const Options& options) {
+Result<int> run_calibrate_iterations(const CalibrateIterationsOptions& options) {
   STEPCAST_ASSIGN(const Platform base, load_platform(options.base));
   STEPCAST_ASSIGN(const PlatformOutput output,
                   PlatformOutput::at(options.output, options.base, base, options.files));
@@ -178,7 +178,7 @@ Result<int> run(const Options& options) {
 Calibration iterations_calibration() {
   return {
       "iterations", "a few global factors from measured training steps", [](CLI::App& app) {
-        auto options = std::make_shared<Options>();
+        auto options = std::make_shared<CalibrateIterationsOptions>();
         app.add_option("CSV|LOG", options->files,
                        "measured steps, with the columns of docs/iterations.md, or logs of training runs "
                        "(docs/logs.md)")
@@ -212,7 +212,7 @@ Calibration iterations_calibration() {
         app.add_option("--document", options->document, "where the steps were measured, for the record");
         app.add_option("--date", options->date, "when, for the record");
         app.add_flag("--json", options->json, "print one JSON object (docs/json.md)");
-        return [options] { return run(*options); };
+        return [options] { return run_calibrate_iterations(*options); };
       }};
 }
 

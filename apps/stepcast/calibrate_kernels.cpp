@@ -28,7 +28,7 @@
 namespace stepcast::cli {
 namespace {
 
-struct Options {
+struct CalibrateKernelsOptions {
   std::vector<std::string> files;
   std::string base;
   std::string output;
@@ -41,20 +41,20 @@ struct Options {
 };
 
 // The rows of one device; what is left out of them, and of which other devices there are rows.
-struct Chosen {
+struct KernelRows {
   std::vector<KernelMeasurement> rows;
   std::vector<LookupMeasurement> lookups;  // embedding lookups over several tables
   std::vector<SkippedRows> skipped;
 };
 
-Result<Chosen> rows_of_device(const Options& options, const Device& device) {
+Result<KernelRows> rows_of_device(const CalibrateKernelsOptions& options, const Device& device) {
   std::vector<std::filesystem::path> paths(options.files.begin(), options.files.end());
   STEPCAST_ASSIGN(LookupFiles lookups, read_lookup_measurements(paths));
   KernelMeasurements all;
   if (!lookups.others.empty()) {
     STEPCAST_ASSIGN(all, read_kernel_measurements(lookups.others));
   }
-  Chosen chosen;
+  KernelRows chosen;
   chosen.skipped = std::move(all.skipped);
   std::map<std::string, std::size_t> others;
   const auto choose = [&](auto& rows, auto& into) {
@@ -94,7 +94,7 @@ Result<Chosen> rows_of_device(const Options& options, const Device& device) {
 
 // Where the records come from, and which rows are behind each: those of its key, as its name begins.
 void add_provenance(std::vector<ModelRecord>& records, const std::vector<KernelMeasurement>& rows,
-                    const Device& device, const Options& options) {
+                    const Device& device, const CalibrateKernelsOptions& options) {
   std::map<std::string, std::vector<std::uint32_t>> hashes;
   for (const KernelMeasurement& m : rows) hashes[kernel_record_key(m.operation)].push_back(m.hash);
   const std::string document = options.document.empty() ? names_of(options.files) : options.document;
@@ -185,13 +185,13 @@ Result<KernelFit> fit_or_adapt(const std::vector<KernelMeasurement>& rows, const
   return fit;
 }
 
-Result<int> run(const Options& options) {
+Result<int> run_calibrate_kernels(const CalibrateKernelsOptions& options) {
   STEPCAST_ASSIGN(const Platform base, load_platform(options.base));
   STEPCAST_ASSIGN(const PlatformOutput output,
                   PlatformOutput::at(options.output, options.base, base, options.files,
                                      options.models_only ? PlatformOutput::Content::part
                                                          : PlatformOutput::Content::platform));
-  STEPCAST_ASSIGN(Chosen chosen, rows_of_device(options, base.device));
+  STEPCAST_ASSIGN(KernelRows chosen, rows_of_device(options, base.device));
   STEPCAST_ASSIGN(KernelFit fit, fit_or_adapt(chosen.rows, base, options.fit));
   if (!chosen.lookups.empty()) {
     STEPCAST_ASSIGN(KernelFit lookups,
@@ -228,7 +228,7 @@ Result<int> run(const Options& options) {
 Calibration kernels_calibration() {
   return {
       "kernels", "kernel models from CSV files of measured kernels", [](CLI::App& app) -> Action {
-        auto options = std::make_shared<Options>();
+        auto options = std::make_shared<CalibrateKernelsOptions>();
         app.add_option("FILES", options->files, "CSV files or folders of them (docs/kernels.md)")->required();
         app.add_option("--platform", options->base, "the platform that was measured: a name or a file")
             ->required();
@@ -247,7 +247,7 @@ Calibration kernels_calibration() {
         app.add_flag("--models-only", options->models_only,
                      "write the models alone, as a part that the platform's own file extends");
         app.add_flag("--json", options->json, "print one JSON object (docs/kernels.md)");
-        return [options] { return run(*options); };
+        return [options] { return run_calibrate_kernels(*options); };
       }};
 }
 

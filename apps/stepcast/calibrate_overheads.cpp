@@ -28,7 +28,7 @@ namespace {
 // Share of the host time from which calls that set something up deserve a word.
 constexpr double kMuchSetUp = 0.05;
 
-struct Options {
+struct CalibrateOverheadsOptions {
   std::vector<std::string> traces;
   std::string base, output, name, document, date, software;
   double profiler_cost_us = 0;
@@ -164,7 +164,7 @@ std::vector<std::string> notes_on(const CalibratedOverheads& answer, const Devic
   return notes;
 }
 
-Result<CalibratedOverheads> fit_traces(const Options& options, const Device& device) {
+Result<CalibratedOverheads> fit_traces(const CalibrateOverheadsOptions& options, const Device& device) {
   const std::vector<std::filesystem::path> places(options.traces.begin(), options.traces.end());
   STEPCAST_ASSIGN(TraceOverheads traces, read_overheads(places));
   CalibratedOverheads answer;
@@ -176,7 +176,7 @@ Result<CalibratedOverheads> fit_traces(const Options& options, const Device& dev
   return answer;
 }
 
-Result<int> run(const Options& options) {
+Result<int> run_calibrate_overheads(const CalibrateOverheadsOptions& options) {
   if (!(options.profiler_cost_us >= 0 && options.profiler_cost_us <= 1000)) {
     return Error{"--profiler-cost-us"}
         .found(fmt::format("{:g}", options.profiler_cost_us))
@@ -220,7 +220,7 @@ Result<int> run(const Options& options) {
 Calibration overheads_calibration() {
   return {"overheads", "host time around operators and calls (T1..T5) from profiler traces",
           [](CLI::App& app) -> Action {
-            auto options = std::make_shared<Options>();
+            auto options = std::make_shared<CalibrateOverheadsOptions>();
             app.add_option(
                    "TRACES", options->traces,
                    "profiler traces, or folders with those of a job; jobs that ran on the same kind of host")
@@ -243,7 +243,7 @@ Calibration overheads_calibration() {
             app.add_option("--date", options->date, "when they were recorded: 2024, 2024-05 or 2024-05-31");
             app.add_option("--software", options->software, "\"PyTorch 2.1, CUDA 12.1\"");
             app.add_flag("--json", options->json, "print one JSON object (docs/overheads.md)");
-            return [options] { return run(*options); };
+            return [options] { return run_calibrate_overheads(*options); };
           }};
 }
 

@@ -21,12 +21,12 @@
 namespace stepcast::cli {
 namespace {
 
-struct Options {
+struct CalibrateRelatedSystemsOptions {
   std::vector<std::string> files;
   std::string output, document;
 };
 
-Result<int> run(const Options& options) {
+Result<int> run_calibrate_related_systems(const CalibrateRelatedSystemsOptions& options) {
   std::optional<OutputFile> output;
   if (!options.output.empty()) {
     const std::vector<std::filesystem::path> files(options.files.begin(), options.files.end());
@@ -88,14 +88,14 @@ Result<int> run(const Options& options) {
 Calibration related_systems_calibration() {
   return {"related-systems", "collectives of unmeasured nodes, from measured nodes of all machines",
           [](CLI::App& app) -> Action {
-            auto options = std::make_shared<Options>();
+            auto options = std::make_shared<CalibrateRelatedSystemsOptions>();
             app.add_option("FILES", options->files, "CSV files or logs of collectives, of several machines")
                 ->required();
             add_output_option(app, "-o,--output", options->output,
                               "the platform file to write; without it nothing is written");
             app.add_option("--document", options->document,
                            "where the measurements are from, for the provenance");
-            return [options] { return run(*options); };
+            return [options] { return run_calibrate_related_systems(*options); };
           }};
 }
 

@@ -87,13 +87,13 @@ struct Declared {
 };
 
 // "predict", "calibrate kernels": the verb that was asked for with its subcommand.
-struct Chosen {
+struct ChosenVerb {
   const CLI::App* app;
   std::string path;
 };
 
-Chosen chosen_verb(const CLI::App& root) {
-  Chosen chosen{&root, ""};
+ChosenVerb chosen_verb(const CLI::App& root) {
+  ChosenVerb chosen{&root, ""};
   for (auto next = root.get_subcommands(); !next.empty(); next = chosen.app->get_subcommands()) {
     chosen.app = next.front();
     chosen.path += " " + chosen.app->get_name();
@@ -112,7 +112,7 @@ std::vector<std::string> names_of(const CLI::App& app) {
   return names;
 }
 
-std::string unknown_word(const std::string& word, const Chosen& verb, const CLI::App& root) {
+std::string unknown_word(const std::string& word, const ChosenVerb& verb, const CLI::App& root) {
   const bool is_flag = word.starts_with('-');
   if (verb.app == &root && is_flag) {
     return fmt::format("{}: flags stand behind the verb, as in `{} predict {}`", word.substr(0, 80),
@@ -154,7 +154,7 @@ std::string in_our_words(std::string text) {
 
 // CLI11's sentences say what a program does and not what to write.
 std::string usage_error(const CLI::App& root, const CLI::ParseError& problem) {
-  const Chosen verb = chosen_verb(root);
+  const ChosenVerb verb = chosen_verb(root);
   const std::string see = fmt::format(" (see `{}{} --help`)", root.get_name(), verb.path);
   const std::vector<std::string> unknown = verb.app->remaining();
   const bool is_extra = dynamic_cast<const CLI::ExtrasError*>(&problem) != nullptr;

@@ -25,7 +25,7 @@
 namespace stepcast::cli {
 namespace {
 
-struct Options {
+struct CompareOptions {
   std::string a, b, fail_above;
   bool json = false;
   ReportOptions report;
@@ -72,7 +72,7 @@ class Side {
 };
 
 // A log of rates takes from the other side how much work a step is, whichever comes first.
-Result<std::pair<Forecast, Forecast>> read_pair(const Options& options) {
+Result<std::pair<Forecast, Forecast>> read_pair(const CompareOptions& options) {
   Side side_a{options.a}, side_b{options.b};
   Result<Forecast> a = side_a.read(nullptr);
   Result<Forecast> b = side_b.read(a ? &*a : nullptr);
@@ -82,7 +82,7 @@ Result<std::pair<Forecast, Forecast>> read_pair(const Options& options) {
   return std::pair{*std::move(a), *std::move(b)};
 }
 
-Result<int> run(const Options& options) {
+Result<int> run_compare(const CompareOptions& options) {
   std::optional<double> limit;
   if (!options.fail_above.empty()) {
     STEPCAST_ASSIGN(limit, percent_of(options.fail_above));
@@ -104,7 +104,7 @@ Result<int> run(const Options& options) {
 Verb compare_verb() {
   return {
       "compare", "say what differs between two steps: forecasts, replays, logs, reports", [](CLI::App& app) {
-        auto options = std::make_shared<Options>();
+        auto options = std::make_shared<CompareOptions>();
         app.footer(
             "Files are what predict, replay or inspect print with --json, reports in HTML, or training logs "
             "(docs/logs.md).\nExit code 4: --fail-above, and the step times differ by more. Examples:\n"
@@ -118,7 +118,7 @@ Verb compare_verb() {
             ->capture_default_str();
         app.add_flag("--json", options->json, "print one JSON object (docs/json.md)");
         add_report_options(app, options->report, options->json);
-        return [options] { return run(*options); };
+        return [options] { return run_compare(*options); };
       }};
 }
 

@@ -11,12 +11,12 @@
 namespace stepcast::cli {
 namespace {
 
-struct Options {
+struct CompletionOptions {
   std::string shell;
   CLI::App* app = nullptr;
 };
 
-std::string flags_of(const CLI::App& app) {
+std::string words_of_flags(const CLI::App& app) {
   std::string words;
   for (const CLI::Option* option : app.get_options()) {
     for (const std::string& name : option->get_lnames()) words += "--" + name + " ";
@@ -26,7 +26,7 @@ std::string flags_of(const CLI::App& app) {
 
 // One line of the `case` of a verb and of each of its subcommands.
 std::string cases_of(const CLI::App& app, const std::string& path) {
-  std::string text, words = flags_of(app);
+  std::string text, words = words_of_flags(app);
   for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
     words += sub->get_name() + " ";
     text += cases_of(*sub, path + " " + sub->get_name());
@@ -69,7 +69,7 @@ complete -F _stepcast stepcast
       fmt::arg("verbs", verbs), fmt::arg("cases", cases));
 }
 
-Result<int> run(const Options& options) {
+Result<int> run_completion(const CompletionOptions& options) {
   print("{}", script(*options.app->get_parent(), options.shell == "zsh"));
   return kSuccess;
 }
@@ -78,12 +78,12 @@ Result<int> run(const Options& options) {
 
 Verb completion_verb() {
   return {"completion", "print a script that completes commands in bash or zsh", [](CLI::App& app) {
-            auto options = std::make_shared<Options>();
+            auto options = std::make_shared<CompletionOptions>();
             options->app = &app;
             app.add_option("SHELL", options->shell, "bash or zsh")
                 ->required()
                 ->check(CLI::IsMember({"bash", "zsh"}));
-            return [options] { return run(*options); };
+            return [options] { return run_completion(*options); };
           }};
 }
 

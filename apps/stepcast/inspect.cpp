@@ -33,7 +33,7 @@
 namespace stepcast::cli {
 namespace {
 
-struct Options {
+struct InspectOptions {
   std::vector<std::string> places;
   bool json = false;
   bool operations = false;
@@ -66,7 +66,7 @@ std::string beginning_of(const std::string& file) {
 }
 
 // Of the .npz files among those to read: the last one of several is the data set.
-Result<std::vector<MeasuredIndices>> indices_of(const Options& options,
+Result<std::vector<MeasuredIndices>> indices_of(const InspectOptions& options,
                                                 const std::vector<std::string>& files) {
   std::vector<std::string> archives;
   std::copy_if(files.begin(), files.end(), std::back_inserter(archives), is_npz);
@@ -109,7 +109,8 @@ std::optional<RecordedRank> find_profiler_trace(const std::filesystem::path& fil
   return std::nullopt;
 }
 
-Inspected inspect_operations(const std::string& file, const ExecutionTrace& trace, const Options& options) {
+Inspected inspect_operations(const std::string& file, const ExecutionTrace& trace,
+                             const InspectOptions& options) {
   const TracedOperations traced = traced_operations(trace, {.tf32_allowed = options.tf32});
   std::optional<RecordedRank> recorded;
   if (!options.profiler_trace.empty()) {
@@ -130,8 +131,8 @@ Inspected inspect_operations(const std::string& file, const ExecutionTrace& trac
 }
 
 // Whether the file, which says `rank` of itself, is of a rank that was asked for. By a pattern its name tells.
-Result<bool> is_asked_for(const std::string& file, const Options& options, std::optional<std::int32_t>& rank,
-                          std::set<std::int32_t>& shown_ranks) {
+Result<bool> is_asked_for(const std::string& file, const InspectOptions& options,
+                          std::optional<std::int32_t>& rank, std::set<std::int32_t>& shown_ranks) {
   TraceListing names;
   names.ranks_from = options.list.ranks_from;
   const std::optional<std::int32_t> told = names.rank_of(file, rank);
@@ -147,13 +148,13 @@ Result<bool> is_asked_for(const std::string& file, const Options& options, std::
 }
 
 // What was asked for that a training log does not have.
-std::optional<std::string> refuses_logs(const Options& options) {
+std::optional<std::string> refuses_logs(const InspectOptions& options) {
   if (options.operations) return "--operations is for execution traces and profiler traces";
   if (!options.list.ranks.empty()) return "--ranks is for traces";
   return std::nullopt;
 }
 
-Status refuse_operations(const std::string& file, const Options& options, const char* found) {
+Status refuse_operations(const std::string& file, const InspectOptions& options, const char* found) {
   if (!options.operations) return Ok{};
   return Error{"--operations is for execution traces and profiler traces"}.in_file(file).found(found);
 }
@@ -177,7 +178,7 @@ Status check_readable(const std::string& file, const std::string& beginning) {
   return Ok{};
 }
 
-Inspected inspect_log(const std::string& file, const Options& options) {
+Inspected inspect_log(const std::string& file, const InspectOptions& options) {
   if (const std::optional<std::string> refused = refuses_logs(options)) {
     return Error{*refused}.in_file(file).found("a text file, maybe a training log");
   }
@@ -188,7 +189,7 @@ Inspected inspect_log(const std::string& file, const Options& options) {
   return {std::move(run)};
 }
 
-Inspected inspect_execution_trace(const std::string& file, const Options& options,
+Inspected inspect_execution_trace(const std::string& file, const InspectOptions& options,
                                   std::set<std::int32_t>& shown_ranks) {
   STEPCAST_ASSIGN(ExecutionTrace trace, shown_reading(file, read_execution_trace));
   STEPCAST_ASSIGN(const bool asked_for, is_asked_for(file, options, trace.rank, shown_ranks));
@@ -198,7 +199,7 @@ Inspected inspect_execution_trace(const std::string& file, const Options& option
   return {inspected(trace)};
 }
 
-Inspected inspect_chakra(const std::string& file, const Options& options,
+Inspected inspect_chakra(const std::string& file, const InspectOptions& options,
                          std::set<std::int32_t>& shown_ranks) {
   STEPCAST_ASSIGN(OperationGraph graph, shown_reading(file, read_chakra));
   STEPCAST_TRY(refuse_operations(file, options, "a Chakra trace"));
@@ -208,7 +209,7 @@ Inspected inspect_chakra(const std::string& file, const Options& options,
   return {inspected(graph)};
 }
 
-Inspected inspect_timeline(const std::string& file, const Options& options) {
+Inspected inspect_timeline(const std::string& file, const InspectOptions& options) {
   STEPCAST_ASSIGN(const PipelineTimeline timeline, read_pipeline_timeline(file));
   STEPCAST_TRY(refuse_operations(file, options, "a timeline of a pipeline"));
   if (!options.list.ranks.empty()) {
@@ -217,7 +218,7 @@ Inspected inspect_timeline(const std::string& file, const Options& options) {
   return {inspected(timeline)};
 }
 
-Inspected inspect_profile(const std::string& file, const Options& options,
+Inspected inspect_profile(const std::string& file, const InspectOptions& options,
                           std::set<std::int32_t>& shown_ranks) {
   STEPCAST_ASSIGN(RecordedRank rank, shown_reading(file, read_kineto));
   STEPCAST_ASSIGN(const bool asked_for, is_asked_for(file, options, rank.rank, shown_ranks));
@@ -230,7 +231,8 @@ Inspected inspect_profile(const std::string& file, const Options& options,
 }
 
 // `shown_ranks` takes the rank of a file where ranks were asked for.
-Inspected inspect(const std::string& file, const Options& options, std::set<std::int32_t>& shown_ranks) {
+Inspected inspect(const std::string& file, const InspectOptions& options,
+                  std::set<std::int32_t>& shown_ranks) {
   const std::string beginning = beginning_of(file);
   STEPCAST_TRY(check_readable(file, beginning));
   if (looks_like_embedding_tables(beginning)) {
@@ -259,7 +261,7 @@ struct Files {
 };
 
 // Named files as they are, folders by what they hold; where names tell, only those of the ranks asked for.
-Result<Files> find_files(const Options& options) {
+Result<Files> find_files(const InspectOptions& options) {
   Files found;
   std::vector<std::string> of_other_ranks;
   TraceListing names;
@@ -292,7 +294,7 @@ Result<Files> find_files(const Options& options) {
 // .npz files of indices, which are measured together.
 class IndexFiles {
  public:
-  IndexFiles(const Options& options, const std::vector<std::string>& files)
+  IndexFiles(const InspectOptions& options, const std::vector<std::string>& files)
       : batch_samples_(options.batch_samples), measured_(indices_of(options, files)) {}
 
   [[nodiscard]] Inspected inspect(const std::string& file) const {
@@ -331,7 +333,7 @@ class Output {
 };
 
 // Every file that can be read is shown; then the first error ends the program.
-Result<int> run(Options options) {
+Result<int> run_inspect(InspectOptions options) {
   if (!options.ranks.empty()) {
     STEPCAST_ASSIGN(options.list.ranks, parse_ranks(options.ranks));
   }
@@ -375,7 +377,7 @@ Verb inspect_verb() {
   return {
       "inspect", "say what is in a trace file or a training log, and whether it is usable",
       [](CLI::App& app) {
-        auto options = std::make_shared<Options>();
+        auto options = std::make_shared<InspectOptions>();
         app.add_option("FILE|DIR", options->places,
                        "profiler traces, PyTorch execution traces or Chakra traces, plain or gzip, or "
                        "folders of them; logs of training runs (docs/logs.md); CSV files of embedding "
@@ -397,7 +399,7 @@ Verb inspect_verb() {
         app.add_option("--tables", options->tables,
                        "indices: CSV file of the tables, for their names and rows");
         app.add_flag("--tf32", options->tf32, "fp32 products ran on TF32 units")->needs(operations);
-        return [options] { return run(*options); };
+        return [options] { return run_inspect(*options); };
       }};
 }
 

@@ -15,7 +15,7 @@
 namespace stepcast::cli {
 namespace {
 
-struct Options {
+struct ModelsOptions {
   std::string word;
   bool json = false, names = false;
 };
@@ -31,7 +31,7 @@ bool is_meant(const Preset& preset, const std::string& word) {
   return false;
 }
 
-Result<int> run(const Options& options) {
+Result<int> run_models(const ModelsOptions& options) {
   std::vector<const Preset*> chosen;
   std::vector<std::string> names;
   for (const Preset& preset : presets()) {
@@ -56,11 +56,11 @@ Result<int> run(const Options& options) {
 
 Verb models_verb() {
   return {"models", "list the models that are known by name", [](CLI::App& app) {
-            auto options = std::make_shared<Options>();
+            auto options = std::make_shared<ModelsOptions>();
             app.add_option("WORD", options->word, "only those whose name holds it, e.g. llama");
             app.add_flag("--names", options->names, "print names alone, one a line");
             app.add_flag("--json", options->json, "print one JSON object (docs/json.md)");
-            return [options] { return run(*options); };
+            return [options] { return run_models(*options); };
           }};
 }
 

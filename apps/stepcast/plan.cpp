@@ -42,8 +42,8 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-struct Options {
-  explicit Options(CLI::App& app) : flags(app) {}
+struct PlanOptions {
+  explicit PlanOptions(CLI::App& app) : flags(app) {}
   Job job;
   Words platforms{"dgx-h100"};
   std::string framework, csv, from, within, objective = "time";
@@ -61,7 +61,7 @@ struct Options {
   FlagList flags;
 };
 
-Result<Job> job_of(const Options& options) {
+Result<Job> job_of(const PlanOptions& options) {
   Job job = options.job;
   if (!options.framework.empty()) {
     STEPCAST_ASSIGN(job.framework, framework_named(options.framework));
@@ -90,7 +90,7 @@ Result<Job> job_of(const Options& options) {
 }
 
 // By its own name, or by that of the node which a GPU stands for.
-Result<NamedPlatform> platform_of(const std::string& name, const Options& options) {
+Result<NamedPlatform> platform_of(const std::string& name, const PlanOptions& options) {
   STEPCAST_ASSIGN(Platform platform, load_platform(name));
   NamedPlatform found{name, std::move(platform)};
   const bool one_gpu = options.n_gpus == std::vector<std::int64_t>{1};
@@ -106,7 +106,7 @@ Result<NamedPlatform> platform_of(const std::string& name, const Options& option
   return found;
 }
 
-std::vector<std::filesystem::path> inputs_of(const Options& options) {
+std::vector<std::filesystem::path> inputs_of(const PlanOptions& options) {
   std::vector<std::filesystem::path> inputs;
   std::vector<std::string> files = options.platforms;
   files.insert(files.end(), {options.job.model, options.from});
@@ -118,7 +118,7 @@ std::vector<std::filesystem::path> inputs_of(const Options& options) {
 }
 
 // Counts and platforms for a training as a whole.
-Result<int> run_training(const Options& options, const PlanRequest& request, TrainingGoal goal) {
+Result<int> run_training(const PlanOptions& options, const PlanRequest& request, TrainingGoal goal) {
   STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.report, inputs_of(options)));
   if (!options.within.empty()) {
     STEPCAST_ASSIGN(goal.within_days, parse_days(options.within));
@@ -138,7 +138,7 @@ Result<int> run_training(const Options& options, const PlanRequest& request, Tra
   return kSuccess;
 }
 
-Status check_options(const Options& options) {
+Status check_options(const PlanOptions& options) {
   const bool trains = options.goal.tokens > 0;
   if (!trains && (options.n_gpus.size() > 1 || options.platforms.size() > 1)) {
     return Error{"several numbers of GPUs or platforms are compared by what a training takes on them"}.advice(
@@ -186,7 +186,7 @@ LayoutNow layout_now(const RunningLayout& running, const LayoutPlan& plan, const
   return now;
 }
 
-Result<int> run(const Options& options) {
+Result<int> run_plan(const PlanOptions& options) {
   STEPCAST_TRY(check_options(options));
   PlanRequest request;
   STEPCAST_ASSIGN(request.restrictions, restrictions_of(options.space));
@@ -256,7 +256,7 @@ constexpr char kFooter[] =
     "\\\n"
     "    --train-tokens 2T --within 30d --gpu-hour-price 2";
 
-void add_subject(Options& o) {
+void add_subject(PlanOptions& o) {
   JobSettings& s = o.job.settings;
   o.flags.begin("What is trained, and where");
   o.flags.add("--model", &o.job.model, "name of a preset, or a Hugging Face config.json");
@@ -287,7 +287,7 @@ void add_subject(Options& o) {
   o.flags.add("--gpu-hour-price", &o.goal.price_per_gpu_hour, "price of a GPU-hour", {.above_zero = true});
 }
 
-void add_space(Options& o) {
+void add_space(PlanOptions& o) {
   RestrictionWords& space = o.space;
   const FlagValues list{.with_commas = true};
   o.flags.begin("Space: lists, as in 1,2,4");
@@ -313,7 +313,7 @@ void add_space(Options& o) {
   o.flags.add("--max-memory-GiB", &o.memory_GiB, "of a GPU (default: all it has)", {.above_zero = true});
 }
 
-void add_result(CLI::App& app, Options& o) {
+void add_result(CLI::App& app, PlanOptions& o) {
   constexpr char kResult[] = "Result";
   o.flags.begin(kResult);
   o.flags.add("--objective", &o.objective,
@@ -338,13 +338,13 @@ void add_result(CLI::App& app, Options& o) {
 Verb plan_verb() {
   return {"plan", "search the layouts of a training: fastest, alike, and why not the others",
           [](CLI::App& app) {
-            auto options = std::make_shared<Options>(app);
+            auto options = std::make_shared<PlanOptions>(app);
             app.allow_extras();
             app.footer(kFooter);
             add_subject(*options);
             add_space(*options);
             add_result(app, *options);
-            return [options] { return run(*options); };
+            return [options] { return run_plan(*options); };
           }};
 }
 

@@ -16,7 +16,7 @@
 namespace stepcast::cli {
 namespace {
 
-struct Options {
+struct PlatformsOptions {
   std::string platform;
   bool json = false, names = false;
 };
@@ -27,7 +27,7 @@ std::string listing_names(const PlatformListings& all) {
   return out;
 }
 
-Result<int> run(const Options& options) {
+Result<int> run_platforms(const PlatformsOptions& options) {
   if (options.platform.empty()) {
     const std::vector<std::filesystem::path> dirs = platform_search_dirs();
     const PlatformListings all = list_platforms(dirs);
@@ -52,14 +52,14 @@ Result<int> run(const Options& options) {
 Verb platforms_verb() {
   return {
       "platforms", "list the shipped platforms, or show one", [](CLI::App& app) {
-        auto options = std::make_shared<Options>();
+        auto options = std::make_shared<PlatformsOptions>();
         app.add_option("NAME|FILE", options->platform,
                        "a platform to show: a name or alias, or a file; without it all are listed");
         app.add_flag("--names", options->names, "print names alone, one a line");
         app.add_flag(
             "--json", options->json,
             "print JSON: the list, or the platform file with all that it extends (docs/platform-file.md)");
-        return [options] { return run(*options); };
+        return [options] { return run_platforms(*options); };
       }};
 }
 

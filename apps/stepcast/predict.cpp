@@ -34,10 +34,8 @@
 namespace stepcast::cli {
 namespace {
 
-using Options = PredictOptions;
-
 // The request for a described step.
-DescribedStep described(const Options& options) {
+DescribedStep described(const PredictOptions& options) {
   const SharedOptions& shared = options.shared;
   DescribedStep step = options.described.step;
   PredictRequest& request = step.request;
@@ -59,7 +57,7 @@ DescribedStep described(const Options& options) {
   return step;
 }
 
-std::vector<std::filesystem::path> inputs_of(const Options& options) {
+std::vector<std::filesystem::path> inputs_of(const PredictOptions& options) {
   const PredictTraceRequest& traces = options.traces.request;
   const DescribedStep& step = options.described.step;
   const RecommendationOptions& recommendation = options.recommendation;
@@ -75,7 +73,7 @@ std::vector<std::filesystem::path> inputs_of(const Options& options) {
 }
 
 // The run of a log, forecast and held against it.
-Result<int> run_log(const Options& options) {
+Result<int> run_log(const PredictOptions& options) {
   PredictLogRequest request;
   request.log = options.log.log;
   const DescribedStep step = described(options);
@@ -104,7 +102,7 @@ Result<int> run_log(const Options& options) {
 }
 
 // Sensitivities as JSON stand alone.
-Status check_sensitivity(const Options& options) {
+Status check_sensitivity(const PredictOptions& options) {
   if (!options.shared.sensitivity || !options.shared.json) return Ok{};
   for (const char* flag : {"--explain", "--train-tokens", "--train-samples", "--train-iterations"}) {
     if (options.flags.is_given(flag))
@@ -125,7 +123,7 @@ Status check_batches(std::string_view flag, const std::vector<std::int64_t>& bat
   return Ok{};
 }
 
-Result<PredictTraceRequest> request_of_traces(const Options& options) {
+Result<PredictTraceRequest> request_of_traces(const PredictOptions& options) {
   const SharedOptions& shared = options.shared;
   const std::vector<std::int64_t>& recorded = options.traces.recorded_batches;
   PredictTraceRequest request = options.traces.request;
@@ -162,7 +160,7 @@ Result<PredictTraceRequest> request_of_traces(const Options& options) {
 }
 
 // Prints a forecast and writes its page. `explained`: its operations were asked for.
-Status give_forecast(const Options& options, const ReportOutput& report, const Report& answer,
+Status give_forecast(const PredictOptions& options, const ReportOutput& report, const Report& answer,
                      bool explained) {
   const auto json = [&] {
     Forecast plain = answer.forecast;
@@ -181,7 +179,8 @@ Status give_forecast(const Options& options, const ReportOutput& report, const R
 }
 
 // One forecast for each batch, in ascending order.
-Result<int> predict_batches(const Options& options, PredictTraceRequest request, const Session& session) {
+Result<int> predict_batches(const PredictOptions& options, PredictTraceRequest request,
+                            const Session& session) {
   if (options.shared.sensitivity) {
     return Error{"sensitivities are those of one batch"}.advice("name one with --batch");
   }
@@ -205,7 +204,7 @@ Result<int> predict_batches(const Options& options, PredictTraceRequest request,
 }
 
 // Which ranks share a file: those of a class do the same.
-void note_chakra(const Options& options, const Forecast& forecast) {
+void note_chakra(const PredictOptions& options, const Forecast& forecast) {
   if (options.shared.chakra.empty()) return;
   print("\nChakra traces written to {}\n",
         in_one_line((std::filesystem::path{options.shared.chakra} / "step.*.et").string()));
@@ -224,14 +223,14 @@ void note_chakra(const Options& options, const Forecast& forecast) {
 }
 
 // What else was written; machines read the answer alone.
-void note_files(const Options& options, const ReportOutput& report, const Forecast& forecast) {
+void note_files(const PredictOptions& options, const ReportOutput& report, const Forecast& forecast) {
   if (options.shared.json || report.is_markdown()) return;
   if (!options.shared.timeline.empty()) print_timeline_note(options.shared.timeline);
   note_chakra(options, forecast);
   report.note();
 }
 
-Result<int> run_recommendation(const Options& options) {
+Result<int> run_recommendation(const PredictOptions& options) {
   const SharedOptions& shared = options.shared;
   PredictDlrmRequest request;
   request.model = shared.model;
@@ -278,8 +277,8 @@ Result<int> run_recommendation(const Options& options) {
 
 // As much of an answer as was asked for.
 template <class Request>
-Status answer_into(Report& answer, const Request& request, const Options& options, const ReportOutput& report,
-                   const Session& session) {
+Status answer_into(Report& answer, const Request& request, const PredictOptions& options,
+                   const ReportOutput& report, const Session& session) {
   if (report.is_wanted()) {
     STEPCAST_ASSIGN(answer, session.report(request));
   } else if (options.shared.sensitivity) {
@@ -292,7 +291,7 @@ Status answer_into(Report& answer, const Request& request, const Options& option
   return Ok{};
 }
 
-Result<int> run_traces(const Options& options) {
+Result<int> run_traces(const PredictOptions& options) {
   const Session session;
   STEPCAST_ASSIGN(PredictTraceRequest request, request_of_traces(options));
   if (options.shared.batches.size() > 1) return predict_batches(options, request, session);
@@ -307,7 +306,7 @@ Result<int> run_traces(const Options& options) {
   return kSuccess;
 }
 
-Result<int> run_described(const Options& options) {
+Result<int> run_described(const PredictOptions& options) {
   const DescribedStep step = described(options);
   STEPCAST_ASSIGN(const PredictRequest request, request_of(step));
   STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.shared.report, inputs_of(options)));
@@ -321,7 +320,7 @@ Result<int> run_described(const Options& options) {
   return options.described.require_fit && !fits ? kDoesNotFit : kSuccess;
 }
 
-Result<int> run(const Options& options) {
+Result<int> run_predict(const PredictOptions& options) {
   STEPCAST_TRY(check_sensitivity(options));
   STEPCAST_ASSIGN(const Question question, question_of(options));
   if (question == Question::traces) return run_traces(options);
@@ -339,9 +338,9 @@ Result<int> run(const Options& options) {
 Verb predict_verb() {
   return {"predict", "predict a training step from a description, or from traces on another machine",
           [](CLI::App& app) {
-            auto options = std::make_shared<Options>(app);
+            auto options = std::make_shared<PredictOptions>(app);
             declare_predict_options(app, *options);
-            return [options] { return run(*options); };
+            return [options] { return run_predict(*options); };
           }};
 }
 

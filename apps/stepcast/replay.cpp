@@ -19,7 +19,7 @@
 namespace stepcast::cli {
 namespace {
 
-struct Options {
+struct ReplayOptions {
   ReplayRequest request;
   std::string ranks, timeline;
   bool json = false;
@@ -27,7 +27,7 @@ struct Options {
   ReportOptions page;
 };
 
-Result<int> run(const Options& options) {
+Result<int> run_replay(const ReplayOptions& options) {
   ReplayRequest request = options.request;
   request.timeline = options.timeline;
   if (!options.ranks.empty()) {
@@ -57,7 +57,7 @@ Result<int> run(const Options& options) {
   return kSuccess;
 }
 
-void add_flags(CLI::App& app, Options& o) {
+void add_flags(CLI::App& app, ReplayOptions& o) {
   ReplayRequest& r = o.request;
   FlagList flags{app};
   flags.add("DIR|FILES", &r.places,
@@ -86,7 +86,7 @@ void add_flags(CLI::App& app, Options& o) {
             "the smallest latency over ranks for hand-offs between CPU threads");
 }
 
-void add_spread_and_training(CLI::App& app, Options& o) {
+void add_spread_and_training(CLI::App& app, ReplayOptions& o) {
   SpreadRequest& spread = o.request.spread;
   TrainingBudget& budget = o.request.budget;
   const FlagValues above{.above_zero = true};
@@ -115,10 +115,10 @@ void add_spread_and_training(CLI::App& app, Options& o) {
 
 Verb replay_verb() {
   return {"replay", "simulate recorded ranks and compare with the measured step", [](CLI::App& app) {
-            auto options = std::make_shared<Options>();
+            auto options = std::make_shared<ReplayOptions>();
             add_flags(app, *options);
             add_spread_and_training(app, *options);
-            return [options] { return run(*options); };
+            return [options] { return run_replay(*options); };
           }};
 }
 

@@ -26,7 +26,7 @@
 namespace stepcast::cli {
 namespace {
 
-struct Options {
+struct ShardOptions {
   ShardRequest request;
   std::string save_tables, output;
   std::vector<std::string> plans;
@@ -35,7 +35,7 @@ struct Options {
   const CLI::App* app = nullptr;
 };
 
-Status check_options(const Options& options) {
+Status check_options(const ShardOptions& options) {
   const ShardRequest& request = options.request;
   const std::vector<std::string>& sharders = request.choices.sharders;
   if (!is_dlrm_job(request.model) && find_preset(request.model)) {
@@ -62,7 +62,7 @@ Result<std::vector<std::filesystem::path>> inputs_of(const ShardRequest& request
   return inputs;
 }
 
-Result<int> run(const Options& options) {
+Result<int> run_shard(const ShardOptions& options) {
   STEPCAST_TRY(check_options(options));
   ShardRequest request = options.request;
   request.choices.plans.assign(options.plans.begin(), options.plans.end());
@@ -84,7 +84,7 @@ Result<int> run(const Options& options) {
   return kSuccess;
 }
 
-void add_flags(CLI::App& app, Options& o) {
+void add_shard_flags(CLI::App& app, ShardOptions& o) {
   ShardRequest& r = o.request;
   FlagList flags{app};
   flags.add("--tables", &r.tables,
@@ -120,10 +120,10 @@ void add_flags(CLI::App& app, Options& o) {
 
 Verb shard_verb() {
   return {"shard", "choose how embedding tables are spread over GPUs", [](CLI::App& app) {
-            auto options = std::make_shared<Options>();
+            auto options = std::make_shared<ShardOptions>();
             options->app = &app;
-            add_flags(app, *options);
-            return [options] { return run(*options); };
+            add_shard_flags(app, *options);
+            return [options] { return run_shard(*options); };
           }};
 }
 

@@ -35,14 +35,14 @@
 namespace stepcast::cli {
 namespace {
 
-struct Options {
+struct SweepOptions {
   std::string spec, folder, shard, merged, point;
   std::optional<std::uint32_t> shards;
   unsigned threads = 0;
   bool extends = false, lists = false, status = false, json = false;
 };
 
-Result<SweepShard> shard_of(const Options& options) {
+Result<SweepShard> shard_of(const SweepOptions& options) {
   if (!options.shard.empty()) {
     if (options.shards)
       return Error{"--shard i/n says n: --shards is for who leaves i to the cluster"}.advice("leave it out");
@@ -124,7 +124,7 @@ std::string outcome_text(const Outcome& outcome) {
   return text;
 }
 
-Result<int> list(const SweepSpec& spec, const Options& options) {
+Result<int> list(const SweepSpec& spec, const SweepOptions& options) {
   if (options.json) {
     for (const SweepPoint& point : spec.points) print("{}\n", point.json());
     return kSuccess;
@@ -137,7 +137,7 @@ Result<int> list(const SweepSpec& spec, const Options& options) {
   return kSuccess;
 }
 
-Result<int> merge(const SweepSpec& spec, const Options& options) {
+Result<int> merge(const SweepSpec& spec, const SweepOptions& options) {
   STEPCAST_ASSIGN(const SweepFolder folder, SweepFolder::existing(options.folder, spec));
   if (folder.would_be_row_file(options.merged)) {
     return Error::at(options.merged, "", "is called as the rows of a shard are, in their folder")
@@ -164,7 +164,7 @@ Result<int> merge(const SweepSpec& spec, const Options& options) {
   return kSuccess;
 }
 
-Result<int> status(const SweepSpec& spec, const Options& options) {
+Result<int> status(const SweepSpec& spec, const SweepOptions& options) {
   STEPCAST_ASSIGN(const SweepFolder folder, SweepFolder::existing(options.folder, spec));
   STEPCAST_ASSIGN(const SweepRows rows, folder.rows(spec));
   STEPCAST_ASSIGN(const Outcome outcome, outcome_of(spec, rows, {}));
@@ -178,7 +178,7 @@ Result<int> status(const SweepSpec& spec, const Options& options) {
   return kSuccess;
 }
 
-Result<int> one_point(const SweepSpec& spec, const Options& options) {
+Result<int> one_point(const SweepSpec& spec, const SweepOptions& options) {
   const SweepPoint* point = spec.find(options.point);
   if (point == nullptr) {
     return Error::at("", "--point")
@@ -191,7 +191,7 @@ Result<int> one_point(const SweepSpec& spec, const Options& options) {
   return kSuccess;
 }
 
-Result<int> run(const Options& options) {
+Result<int> run_sweep(const SweepOptions& options) {
   if (options.json && !options.lists && !options.status && options.point.empty()) {
     return Error{"--json is of --list and --status"}.advice(
         "leave it out: rows are JSON, --merge writes them to one file");
@@ -246,7 +246,7 @@ Verb sweep_verb() {
   return {
       "sweep", "predict or plan all combinations of a file of lists, here or over a cluster",
       [](CLI::App& app) {
-        auto options = std::make_shared<Options>();
+        auto options = std::make_shared<SweepOptions>();
         app.footer(
             "The file (TOML or JSON, docs/sweeps.md) has lists of models, platforms, numbers of GPUs, "
             "flags:\n"
@@ -290,7 +290,7 @@ Verb sweep_verb() {
             one->excludes(app.get_option(of_run));
         }
         app.add_flag("--json", options->json, "with --list, --status: as JSON");
-        return [options] { return run(*options); };
+        return [options] { return run_sweep(*options); };
       }};
 }
 

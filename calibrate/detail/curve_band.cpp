@@ -11,8 +11,6 @@
 namespace stepcast::detail {
 namespace {
 
-constexpr double kLn2 = std::numbers::ln2;
-
 // Chosen by cross-validation over the curves of docs/collectives.md (whole octaves held out).
 constexpr double kBandNeighbourOctaves = 1.0;
 constexpr double kBandFloor = 0.001;  // no band is narrower on either side, ln
@@ -128,7 +126,7 @@ std::vector<ResidualQuantiles> left_out_band(const BandSource& s) {
     const double widening = squares > 0 ? 1 + kBandOfFew * squares / (sum * sum) : 2;
     ResidualQuantiles q;
     const double transfer = s.form.ln_time_us(middle) - s.form.ln_startup_us;
-    const double limit = std::log(s.factor / 1000) + middle * kLn2 - s.form.ln_max_GBps;
+    const double limit = std::log(s.factor / 1000) + middle * std::numbers::ln2 - s.form.ln_max_GBps;
     q.region = transfer < 0.2 ? "latency" : s.form.ln_time_us(middle) - limit < 0.2 ? "bandwidth" : "knee";
     q.message_bytes_min = std::exp2(from);
     q.message_bytes_max = std::exp2(to);

@@ -11,8 +11,6 @@
 namespace stepcast::detail {
 namespace {
 
-constexpr double kLn2 = std::numbers::ln2;
-
 // The value of least mean relative error: the median with weights 1 / time. Slow stretches of a machine weigh
 // less than what it can do.
 double relative_median(std::vector<double> ln_times) {
@@ -58,7 +56,7 @@ std::vector<CurvePoint> join_samples(std::span<const CollectiveSample> samples, 
       joined.weight += p.weight;
     }
     std::vector<double> moved;  // along a line that is a little flatter than the size
-    for (const CurvePoint& p : members) moved.push_back(p.y - (p.x - joined.x) * kLn2 * 0.9);
+    for (const CurvePoint& p : members) moved.push_back(p.y - (p.x - joined.x) * std::numbers::ln2 * 0.9);
     joined.y = relative_median(std::move(moved));
     points.push_back(joined);
   }

@@ -204,7 +204,7 @@ Result<Parameters> read_parameters(const CsvRows& rows, std::string_view needs) 
   return p;
 }
 
-Status read(CsvRows& rows, const KernelLayout& layout, KernelMeasurements& out) {
+Status read_operators(CsvRows& rows, const KernelLayout& layout, KernelMeasurements& out) {
   const MeasurementSink sink{rows, layout, out};
   for (;;) {
     STEPCAST_ASSIGN(const bool more, rows.next());
@@ -250,7 +250,7 @@ KernelLayout operators_layout() {
           {"gpu", "operator", "dtype", "tp", "micro_batch", "seq_len", "hidden_size", "fwd_time_us",
            "bwd_time_us"},
           {"n_heads", "n_layers", "n_param_tensors", "n_params", "time_us"},
-          read};
+          read_operators};
 }
 
 }  // namespace stepcast::detail

@@ -334,7 +334,7 @@ Result<Direction> direction_of(const CsvRows& rows) {
   return rows.error("direction").expected("forward, backward, input_gradient or weight_gradient");
 }
 
-Status read(CsvRows& rows, const KernelLayout& layout, KernelMeasurements& out) {
+Status read_own(CsvRows& rows, const KernelLayout& layout, KernelMeasurements& out) {
   const MeasurementSink sink{rows, layout, out};
   std::vector<std::pair<const OpSpec*, std::vector<std::size_t>>> foreign;
   for (const OpSpec& spec : op_specs()) foreign.emplace_back(&spec, foreign_columns(rows, spec));
@@ -391,7 +391,7 @@ KernelLayout own_kernel_layout() {
                       [](const CsvRows& h) { return h.has("op") && h.has("direction"); },
                       {"gpu", "op", "direction", "dtype", "time_us"},
                       {"label", "hidden_size", "sequence_length_tokens", "regime"},
-                      read};
+                      read_own};
   for (const std::string_view column : shape_columns()) layout.optional.push_back(column);
   return layout;
 }

@@ -34,7 +34,7 @@ std::optional<std::uint32_t> number_after(std::string_view text, std::string_vie
   return static_cast<std::uint32_t>(*value);
 }
 
-struct Columns {
+struct ParamColumns {
   std::size_t size = 0, latency = 0, n = 0;
 };
 
@@ -47,7 +47,7 @@ Result<MeasuredCollectives> parse_param_log(std::string_view text, const std::st
   RankHeader header;
   std::uint32_t local_size = context.gpus_per_node;
   CollectiveOp named = context.collective;
-  std::optional<Columns> columns;
+  std::optional<ParamColumns> columns;
   const std::vector<std::string_view> all = lines(text);
   for (std::size_t i = 0; i < all.size(); ++i) {
     const std::string place = fmt::format("line {}", i + 1);
@@ -70,7 +70,7 @@ Result<MeasuredCollectives> parse_param_log(std::string_view text, const std::st
     if (!whole_number(w.front())) {
       // Header: units that stand as words of their own belong to the name before them.
       std::erase_if(w, [](std::string_view v) { return v == "(B)" || v == "(us)" || v == "(GB/s)"; });
-      Columns c;
+      ParamColumns c;
       c.n = w.size();
       const auto find = [&](auto accept) {
         return static_cast<std::size_t>(std::find_if(w.begin(), w.end(), accept) - w.begin());

@@ -11,11 +11,9 @@
 namespace stepcast::detail {
 namespace {
 
-constexpr double kLn2 = std::numbers::ln2;
-
 // Chosen by cross-validation over the curves of docs/collectives.md (whole octaves held out).
-constexpr double kFormNoise = 0.01;    // against the preferences for parameters below
-constexpr double kRobustScale = 0.03;  // residuals beyond count linearly
+constexpr double kFormNoise = 0.01;      // against the preferences for parameters below
+constexpr double kRobustStartup = 0.03;  // residuals beyond count linearly
 // Steps from a form that fits the points but for one octave: more move no band by a tenth of a percent.
 constexpr int kIterationsFromNear = 8;
 
@@ -41,7 +39,7 @@ StartupForm fit_startup_points(std::span<const CurvePoint> points, double factor
     x_min = std::min(x_min, p.x);
     x_max = std::max(x_max, p.x);
     ln_fastest = std::min(ln_fastest, p.y);
-    ln_bus = std::max(ln_bus, std::log(factor / 1000) + p.x * kLn2 - p.y);
+    ln_bus = std::max(ln_bus, std::log(factor / 1000) + p.x * std::numbers::ln2 - p.y);
   }
   LeastSquares problem;
   // Preferences keep parameters in place that few points say little about. The physical limits: no message is
@@ -53,7 +51,7 @@ StartupForm fit_startup_points(std::span<const CurvePoint> points, double factor
   problem.low = {-3.0, ln_bus - 3, 0.0, x_min - 3, 0.05, std::log(0.6), 0.0, x_min - 3};
   problem.high = {ln_fastest + 0.3, ln_bus + 0.15, 8.0, x_max + 3, 3.0, std::log(4.0), 6.0, x_max + 3};
   problem.low[0] = std::min(problem.low[0], ln_fastest - 1);
-  problem.robust_scale = kRobustScale;
+  problem.robust_scale = kRobustStartup;
   double sum = 0;
   for (const CurvePoint& p : points) {
     problem.weights.push_back(std::sqrt(std::min(p.weight, kMaxRepeatWeight)));

@@ -7,7 +7,7 @@
 #include "stepcast/operation/operation.h"
 #include "stepcast/simulate/engine.h"
 
-namespace stepcast {
+namespace stepcast::achieved_rates_test {
 namespace {
 
 Platform two_nodes_of_two() {
@@ -141,4 +141,4 @@ TEST(AchievedRates, AreOfTheKnownWorkAlone) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::achieved_rates_test

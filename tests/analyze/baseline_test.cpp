@@ -5,23 +5,23 @@
 #include "tests/analyze/hand_made.h"
 #include "tests/support/sketch.h"
 
-namespace stepcast {
+namespace stepcast::baseline_test {
 namespace {
 
 TEST(Baseline, IsTheLargestSumOfOneStream) {
-  const testing::OneRank hand;
+  const fixtures::OneRank hand;
   const StreamBaseline baseline = stream_baseline(hand.program, Costs{hand.program});
   EXPECT_DOUBLE_EQ(baseline.time_us, 15);  // stream 7: gemm 10 + element-wise 5; the copy stream has 10
   EXPECT_EQ(baseline.lane, 1U);
 }
 
 TEST(Baseline, CountsACollectiveAsItsTransferAndEveryInstance) {
-  const testing::TwoRanks hand;
+  const fixtures::TwoRanks hand;
   EXPECT_DOUBLE_EQ(stream_baseline(hand.program, Costs{hand.program}).time_us, 10);  // rank 0's gemm
   EXPECT_DOUBLE_EQ(stream_baseline(hand.program, Costs{hand.program}, RankClassId{1}).time_us, 8);
 
-  testing::ProgramSketch sketch;
-  testing::BlockSketch layer{"layer", 1};
+  fixtures::ProgramSketch sketch;
+  fixtures::BlockSketch layer{"layer", 1};
   layer.work(0, 3);
   const BlockId block = sketch.block(layer);
   sketch.ranks(2, 1, {block, block, block, block, block});
@@ -50,4 +50,4 @@ TEST(Baseline, LeavesOutWorkOfTheStepBefore) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::baseline_test

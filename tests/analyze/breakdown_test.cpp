@@ -10,11 +10,11 @@
 #include "tests/support/random_program.h"
 #include "tests/support/sketch.h"
 
-namespace stepcast {
+namespace stepcast::breakdown_test {
 namespace {
 
 std::vector<RankBreakdown> whole_breakdown(const Program& program, std::vector<double> starts) {
-  const Timeline timeline = testing::simulated(program, {.start_offset_us = starts});
+  const Timeline timeline = fixtures::simulated(program, {.start_offset_us = starts});
   const FlatProgram flat{program};
   const TaskTimes times = TaskTimes::simulated(flat, timeline);
   return break_down(flat, times, Costs{program}, whole_windows(flat, times, starts), starts);
@@ -25,7 +25,7 @@ double parts_of(const RankBreakdown& rank) {
 }
 
 TEST(Breakdown, OfOneRankByHand) {
-  const testing::OneRank hand;
+  const fixtures::OneRank hand;
   const RankBreakdown rank = whole_breakdown(hand.program, {0}).front();
   EXPECT_DOUBLE_EQ(rank.window.length_us(), 33);
   EXPECT_DOUBLE_EQ(rank.computation_us, 15);    // gemm 10 + element-wise 5
@@ -64,8 +64,8 @@ TEST(Breakdown, OfOneRankByHand) {
 }
 
 TEST(Breakdown, CutsAtTheWindow) {
-  const testing::OneRank hand;
-  const Timeline timeline = testing::simulated(hand.program);
+  const fixtures::OneRank hand;
+  const Timeline timeline = fixtures::simulated(hand.program);
   const FlatProgram flat{hand.program};
   const TaskTimes times = TaskTimes::simulated(flat, timeline);
   const std::vector<Interval> window{{8, 18}};
@@ -79,7 +79,7 @@ TEST(Breakdown, CutsAtTheWindow) {
 }
 
 TEST(Breakdown, TellsTransferFromWaitingForAnotherRank) {
-  const testing::TwoRanks hand;
+  const fixtures::TwoRanks hand;
   const std::vector<RankBreakdown> ranks = whole_breakdown(hand.program, {0, 0});
   // Rank 0: gemm 1-11; waits 3-10, all of it under the gemm; transfer 10-18, of which 11-18 is exposed.
   EXPECT_DOUBLE_EQ(ranks[0].computation_us, 10);
@@ -99,7 +99,7 @@ TEST(Breakdown, TellsTransferFromWaitingForAnotherRank) {
 }
 
 TEST(Breakdown, OfAMeasuredCollectiveTakesTheShortestStayAsTransfer) {
-  const testing::TwoRanks hand;
+  const fixtures::TwoRanks hand;
   const FlatProgram flat{hand.program};
   // Clocks disagree by half a microsecond: rank 0 is in it 3-18.5 (15.5), rank 1 10.2-18 (7.8).
   const std::vector<std::vector<Interval>> recorded{{{0, 2}, {1, 11}, {3, 18.5}}, {{0, 9}, {10.2, 18}}};
@@ -117,9 +117,9 @@ TEST(Breakdown, OfAMeasuredCollectiveTakesTheShortestStayAsTransfer) {
 // Whatever the Program, the parts of a rank, of a stream and of a thread sum to the window.
 TEST(Breakdown, ConservesTheWindowOfRandomPrograms) {
   for (std::uint64_t seed = 1; seed <= 80; ++seed) {
-    const Program program = testing::random_program(seed);
-    const std::vector<double> starts = testing::random_offsets(seed, program.rank_classes().size());
-    const Timeline timeline = testing::simulated(program, {.start_offset_us = starts});
+    const Program program = fixtures::random_program(seed);
+    const std::vector<double> starts = fixtures::random_offsets(seed, program.rank_classes().size());
+    const Timeline timeline = fixtures::simulated(program, {.start_offset_us = starts});
     const FlatProgram flat{program};
     const TaskTimes times = TaskTimes::simulated(flat, timeline);
     std::vector<Interval> windows = whole_windows(flat, times, starts);
@@ -153,4 +153,4 @@ TEST(IntervalSet, MergesSubtractsAndMeasures) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::breakdown_test

@@ -20,7 +20,7 @@
 #include "tests/support/data.h"
 #include "tests/support/paths.h"
 
-namespace stepcast {
+namespace stepcast::causality_test {
 namespace {
 
 class Job {
@@ -206,4 +206,4 @@ TEST_F(Dlrm8, PathIsMostlyCpu) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::causality_test

@@ -7,15 +7,15 @@
 #include "tests/analyze/hand_made.h"
 #include "tests/support/sketch.h"
 
-namespace stepcast {
+namespace stepcast::collectives_test {
 namespace {
 
-using testing::BlockSketch;
-using testing::ProgramSketch;
+using fixtures::BlockSketch;
+using fixtures::ProgramSketch;
 
 TEST(Meetings, SayWhoCameLastAndHowLongTheOthersWaited) {
-  const testing::TwoRanks hand;
-  const Timeline timeline = testing::simulated(hand.program);
+  const fixtures::TwoRanks hand;
+  const Timeline timeline = fixtures::simulated(hand.program);
   const FlatProgram flat{hand.program};
   const std::vector<CollectiveOccurrence> all =
       collective_occurrences(flat, TaskTimes::simulated(flat, timeline));
@@ -46,7 +46,7 @@ std::vector<double> waits_in(CollectiveKind kind) {
     members.push_back({c, InstanceId{0}, meet});
   }
   sketch.join(kind, members, /*root=*/2);
-  const Timeline timeline = testing::simulated(sketch.program);
+  const Timeline timeline = fixtures::simulated(sketch.program);
   const FlatProgram flat{sketch.program};
   std::vector<double> waits;
   const auto all = collective_occurrences(flat, TaskTimes::simulated(flat, timeline));
@@ -64,4 +64,4 @@ TEST(Meetings, WaitForTheLastOrForTheRoot) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::collectives_test

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::compare_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -70,4 +70,4 @@ TEST(Compare, WritesThousandsApart) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::compare_test

@@ -11,7 +11,7 @@
 #include "tests/support/random_program.h"
 #include "tests/support/sketch.h"
 
-namespace stepcast {
+namespace stepcast::critical_path_test {
 namespace {
 
 struct Found {
@@ -21,7 +21,7 @@ struct Found {
 
 Found path_of(const Program& program, const std::vector<double>& starts,
               const CriticalPathOptions& options = {}) {
-  const Timeline timeline = testing::simulated(program, {.start_offset_us = starts});
+  const Timeline timeline = fixtures::simulated(program, {.start_offset_us = starts});
   Found found{FlatProgram{program}, {}};
   found.path =
       critical_path(found.flat, TaskTimes::simulated(found.flat, timeline), Costs{program}, starts, options);
@@ -36,18 +36,18 @@ double share(const std::vector<PathShare>& shares, const std::string& what) {
 }
 
 TEST(CriticalPath, OfOneRankByHand) {
-  const testing::OneRank hand;
+  const fixtures::OneRank hand;
   const auto [flat, path] = path_of(hand.program, {0});
   // L1 0-4, L2 4-8, launch delay 2, copy 10-20, event 1, element-wise 21-26, return delay 4, R 30-33.
   EXPECT_DOUBLE_EQ(path.time.length_us(), 33);
   ASSERT_EQ(path.steps.size(), 8U);
-  EXPECT_EQ(path.steps[0].task, testing::OneRank::kL1);
-  EXPECT_EQ(path.steps[1].task, testing::OneRank::kL2);
+  EXPECT_EQ(path.steps[0].task, fixtures::OneRank::kL1);
+  EXPECT_EQ(path.steps[1].task, fixtures::OneRank::kL2);
   EXPECT_EQ(path.steps[2].kind, PathStep::Kind::edge);
   EXPECT_EQ(path.steps[2].edge.origin, EdgeOrigin::launch);
-  EXPECT_EQ(path.steps[3].task, testing::OneRank::kCopy);
+  EXPECT_EQ(path.steps[3].task, fixtures::OneRank::kCopy);
   EXPECT_EQ(path.steps[4].edge.origin, EdgeOrigin::event);
-  EXPECT_EQ(path.steps[7].task, testing::OneRank::kReturn);
+  EXPECT_EQ(path.steps[7].task, fixtures::OneRank::kReturn);
   const std::vector<PathShare> by_class = path_by_class(flat, path);
   EXPECT_DOUBLE_EQ(share(by_class, "cpu"), 11);  // 4 + 4 + 3
   EXPECT_DOUBLE_EQ(share(by_class, "copies"), 10);
@@ -58,7 +58,7 @@ TEST(CriticalPath, OfOneRankByHand) {
 }
 
 TEST(CriticalPath, CrossesToTheRankThatCameLast) {
-  const testing::TwoRanks hand;
+  const fixtures::TwoRanks hand;
   const auto [flat, path] = path_of(hand.program, {0, 0});
   // Both end at 18, rank 0 is reported; its transfer 10-18 began when rank 1 arrived: launch delay 9-10, L
   // 0-9.
@@ -70,7 +70,7 @@ TEST(CriticalPath, CrossesToTheRankThatCameLast) {
 }
 
 TEST(CriticalPath, NamesALateStart) {
-  const testing::TwoRanks hand;
+  const fixtures::TwoRanks hand;
   const auto [flat, path] = path_of(hand.program, {0, 100});
   EXPECT_DOUBLE_EQ(path.time.length_us(), 118);
   EXPECT_EQ(path.steps.front().kind, PathStep::Kind::start_offset);
@@ -79,10 +79,10 @@ TEST(CriticalPath, NamesALateStart) {
 }
 
 TEST(CriticalPath, LeadsToAnyTask) {
-  const testing::OneRank hand;
+  const fixtures::OneRank hand;
   const auto [flat, path] =
       path_of(hand.program, {0},
-              {.to_rank = RankClassId{0}, .to_task = testing::OneRank::kElementwise, .to_start = true});
+              {.to_rank = RankClassId{0}, .to_task = fixtures::OneRank::kElementwise, .to_start = true});
   EXPECT_DOUBLE_EQ(path.time.end_us, 21);
   EXPECT_EQ(path.steps.back().edge.origin, EdgeOrigin::event);
 }
@@ -91,8 +91,8 @@ TEST(CriticalPath, LeadsToAnyTask) {
 // every time it is on the path.
 TEST(CriticalPath, IsContiguousAndHoldsTheEndInRandomPrograms) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
-    const Program program = testing::random_program(seed);
-    const std::vector<double> starts = testing::random_offsets(seed, program.rank_classes().size());
+    const Program program = fixtures::random_program(seed);
+    const std::vector<double> starts = fixtures::random_offsets(seed, program.rank_classes().size());
     const auto [flat, path] = path_of(program, starts);
     if (path.steps.empty()) continue;
     double at = path.time.start_us;
@@ -130,4 +130,4 @@ TEST(CriticalPath, OfNothingIsEmpty) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::critical_path_test

@@ -14,7 +14,7 @@
 
 #include "tests/analyze/hand_made.h"
 
-namespace stepcast {
+namespace stepcast::culprits_test {
 namespace {
 
 constexpr double kTiny = 1e-6;
@@ -53,7 +53,7 @@ struct Simulated {
 // Rank 0 waits 3-10 in the collective, of which 3-10 its gemm (1-11) hides all. Rank 1 waits for nobody: 0-10 for
 // its CPU, then 8 of transfer.
 TEST(Culprits, AWaitBehindComputationIsWaitingButHoldsNobodyBack) {
-  const testing::TwoRanks two;
+  const fixtures::TwoRanks two;
   const StepCulprits c = Simulated{two.program}.culprits();
   ASSERT_EQ(c.ranks.size(), 2U);
   EXPECT_NEAR(of(c.ranks[0].own_us, Culprit::gpu), 10, kTiny);     // 1-11
@@ -179,7 +179,7 @@ TEST(OperatorTimes, NamesTheSlowestRankAndItsWork) {
 // The GPU is idle 0-6 for the gemm's launch: the launch call 0-4, 2 until it starts, both of aten::linear. From 20
 // on the copy ends and the element-wise kernel waits 1 for the event: another stream, not the CPU.
 TEST(AwaitedOperators, AreWhatTheLaunchingThreadDoesWhileTheGpuIsIdle) {
-  const testing::OneRank one;
+  const fixtures::OneRank one;
   const Simulated s{one.program};
   const std::vector<AwaitedOperator> awaited =
       awaited_operators(s.flat, s.times, s.costs, s.windows, s.rank_start_us);
@@ -191,7 +191,7 @@ TEST(AwaitedOperators, AreWhatTheLaunchingThreadDoesWhileTheGpuIsIdle) {
 
 // The parts are those of the break-down, to the microsecond.
 TEST(Culprits, OwnPartsAreThoseOfTheBreakdown) {
-  const testing::OneRank one;
+  const fixtures::OneRank one;
   const Simulated s{one.program};
   const StepCulprits c = s.culprits();
   const RankBreakdown b = break_down(s.flat, s.times, s.costs, s.windows, s.rank_start_us).front();
@@ -203,4 +203,4 @@ TEST(Culprits, OwnPartsAreThoseOfTheBreakdown) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::culprits_test

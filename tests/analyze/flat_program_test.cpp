@@ -11,11 +11,11 @@
 #include "tests/support/random_program.h"
 #include "tests/support/sketch.h"
 
-namespace stepcast {
+namespace stepcast::flat_program_test {
 namespace {
 
-using testing::BlockSketch;
-using testing::ProgramSketch;
+using fixtures::BlockSketch;
+using fixtures::ProgramSketch;
 
 TEST(FlatProgram, NumbersInstancesThrough) {
   ProgramSketch sketch;
@@ -51,7 +51,7 @@ TEST(FlatProgram, FollowsAPortToTheTaskThatWroteItsSlot) {
   const BlockId b1 = sketch.block(second);
   RankClass rank_class;
   rank_class.name = "rank";
-  rank_class.lanes = testing::streams(2);
+  rank_class.lanes = fixtures::streams(2);
   rank_class.slot_count = 1;
   const RankClassId c = sketch.program.add_rank_class(std::move(rank_class));
   sketch.program.add_instance(
@@ -76,9 +76,9 @@ TEST(FlatProgram, FollowsAPortToTheTaskThatWroteItsSlot) {
 // The binding constraint of every task explains its start, in whatever Program: lanes, edges, ports.
 TEST(Binding, ExplainsEveryStartOfRandomPrograms) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
-    const Program program = testing::random_program(seed);
-    const std::vector<double> starts = testing::random_offsets(seed, program.rank_classes().size());
-    const Timeline timeline = testing::simulated(program, {.start_offset_us = starts});
+    const Program program = fixtures::random_program(seed);
+    const std::vector<double> starts = fixtures::random_offsets(seed, program.rank_classes().size());
+    const Timeline timeline = fixtures::simulated(program, {.start_offset_us = starts});
     const FlatProgram flat{program};
     const Costs costs{program};
     const TaskTimes times = TaskTimes::simulated(flat, timeline);
@@ -107,4 +107,4 @@ TEST(TaskTimes, RefusesMeasuredTimesOfAnotherProgram) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::flat_program_test

@@ -11,12 +11,12 @@
 #include "tests/support/random_program.h"
 #include "tests/support/sketch.h"
 
-namespace stepcast {
+namespace stepcast::forecast_test {
 namespace {
 
 Forecast whole_forecast(const Program& program, std::vector<double> starts,
                         const ForecastOptions& options = {}) {
-  const Timeline timeline = testing::simulated(program, {.start_offset_us = starts});
+  const Timeline timeline = fixtures::simulated(program, {.start_offset_us = starts});
   const FlatProgram flat{program};
   const TaskTimes times = TaskTimes::simulated(flat, timeline);
   const Costs costs{program};
@@ -28,7 +28,7 @@ Forecast whole_forecast(const Program& program, std::vector<double> starts,
 
 // tests/analyze/breakdown_test.cpp works the same step out: gemm 6-16, element-wise 21-26, copy 10-20, end 33.
 TEST(Forecast, OfOneRankByHand) {
-  const testing::OneRank hand;
+  const fixtures::OneRank hand;
   const Forecast f = whole_forecast(hand.program, {0});
   EXPECT_DOUBLE_EQ(f.step_time_ms, 0.033);
   EXPECT_EQ(f.source, EstimateSource::measured);  // nobody gave an estimate
@@ -59,7 +59,7 @@ TEST(Forecast, OfOneRankByHand) {
 }
 
 TEST(Forecast, ListsCollectivesUnderStableKeys) {
-  const testing::TwoRanks hand;
+  const fixtures::TwoRanks hand;
   const Forecast f = whole_forecast(hand.program, {0, 0}, {.path_steps = true});
   ASSERT_EQ(f.collectives.size(), 1U);
   EXPECT_EQ(f.n_collectives, 1U);
@@ -133,8 +133,8 @@ TEST(Forecast, CallsWaitingForAnotherStagePipelineAndNotCommunication) {
 // Whatever the Program: parts sum to the window, classes and groups to their parts.
 TEST(Forecast, ConservesTheWindowOfRandomPrograms) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
-    const Program program = testing::random_program(seed);
-    const std::vector<double> starts = testing::random_offsets(seed, program.rank_classes().size());
+    const Program program = fixtures::random_program(seed);
+    const std::vector<double> starts = fixtures::random_offsets(seed, program.rank_classes().size());
     const Forecast f = whole_forecast(program, starts);
     for (const ForecastClass& c : f.classes) {
       ASSERT_NEAR(sum_ms(c.parts()), c.window_ms, 1e-9 * (1 + c.window_ms)) << "seed " << seed;
@@ -214,4 +214,4 @@ TEST(ForecastTraining, NeedsToKnowWhatAStepTakes) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::forecast_test

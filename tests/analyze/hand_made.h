@@ -9,7 +9,7 @@
 #include "stepcast/program/program.h"
 #include "stepcast/simulate/engine.h"
 
-namespace stepcast::testing {
+namespace stepcast::fixtures {
 
 // One rank: a CPU thread, a compute stream and a copy stream.
 //
@@ -129,4 +129,4 @@ struct TwoRanks {
   }
 };
 
-}  // namespace stepcast::testing
+}  // namespace stepcast::fixtures

@@ -18,7 +18,7 @@
 #include "tests/support/trace_builder.h"
 #include "tests/support/trace_generator.h"
 
-namespace stepcast {
+namespace stepcast::sensitivity_test {
 namespace {
 
 template <class T>
@@ -234,4 +234,4 @@ TEST(Sensitivity, OfTheBatchIsTheDifferenceOfTwo) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::sensitivity_test

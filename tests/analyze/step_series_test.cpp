@@ -11,7 +11,7 @@
 
 #include "tests/support/two_recorded_ranks.h"
 
-namespace stepcast {
+namespace stepcast::step_series_test {
 namespace {
 
 StepSample step_of(std::int64_t number, double ms) {
@@ -116,4 +116,4 @@ TEST(StepSpread, NeedsSomethingToDrawFrom) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::step_series_test

@@ -9,7 +9,7 @@
 #include "stepcast/analyze/make_step_picture.h"
 #include "stepcast/api/stepcast.h"
 
-namespace stepcast::test {
+namespace stepcast::test::report_test {
 namespace {
 
 StepPicture passes_of(std::int64_t gpus, std::int64_t pipeline, std::int64_t sequences,
@@ -89,4 +89,4 @@ TEST(PicturePart, HasAWordForEach) {
 }
 
 }  // namespace
-}  // namespace stepcast::test
+}  // namespace stepcast::test::report_test

@@ -9,7 +9,7 @@
 
 #include "tests/support/paths.h"
 
-namespace stepcast {
+namespace stepcast::session_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -173,4 +173,4 @@ TEST(Session, PredictsWhatALogRan) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::session_test

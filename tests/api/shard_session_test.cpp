@@ -12,7 +12,7 @@
 #include "tests/support/fails_with.h"
 #include "tests/support/temporary_folder.h"
 
-namespace stepcast {
+namespace stepcast::shard_session_test {
 namespace {
 
 using test::FailsWith;
@@ -78,4 +78,4 @@ TEST(ShardSession, EndsWhereSomebodyAsksItTo) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::shard_session_test

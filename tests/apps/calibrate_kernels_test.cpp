@@ -18,15 +18,16 @@
 #include "tests/support/made_kernels.h"
 #include "tests/support/paths.h"
 
-namespace stepcast::test {
+namespace stepcast::test::calibrate_kernels_test {
 namespace {
 
 using ::testing::HasSubstr;
 
-class CalibrateKernels : public testing::Test {
+class CalibrateKernels : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::path{testing::TempDir()} / ("calibrate_kernels_" + std::to_string(::getpid()));
+    folder_ =
+        std::filesystem::path{::testing::TempDir()} / ("calibrate_kernels_" + std::to_string(::getpid()));
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_);
     std::ofstream{folder_ / "made-1.json"} << kMadePlatform;
@@ -148,4 +149,4 @@ TEST_F(CalibrateKernels, RowsOfOtherDevicesAreNamed) {
 }
 
 }  // namespace
-}  // namespace stepcast::test
+}  // namespace stepcast::test::calibrate_kernels_test

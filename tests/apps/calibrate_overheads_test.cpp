@@ -14,7 +14,7 @@
 #include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
-namespace stepcast::test {
+namespace stepcast::test::calibrate_overheads_test {
 namespace {
 
 using ::testing::AllOf;
@@ -75,4 +75,4 @@ TEST(CalibrateOverheads, RefusesWhatItCannotUse) {
 }
 
 }  // namespace
-}  // namespace stepcast::test
+}  // namespace stepcast::test::calibrate_overheads_test

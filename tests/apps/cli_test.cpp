@@ -14,7 +14,7 @@
 #include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
-namespace stepcast::test {
+namespace stepcast::test::cli_test {
 namespace {
 
 using ::testing::ContainsRegex;
@@ -119,4 +119,4 @@ TEST(Cli, AFullDiskIsAnError) {
 }
 
 }  // namespace
-}  // namespace stepcast::test
+}  // namespace stepcast::test::cli_test

@@ -11,7 +11,7 @@
 #include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
-namespace stepcast::test {
+namespace stepcast::test::compare_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -111,4 +111,4 @@ TEST_F(Compare, RefusesWhatHoldsNoStep) {
 }
 
 }  // namespace
-}  // namespace stepcast::test
+}  // namespace stepcast::test::compare_test

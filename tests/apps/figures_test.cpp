@@ -12,7 +12,7 @@
 #include "tests/support/command.h"
 #include "tests/support/paths.h"
 
-namespace stepcast::test {
+namespace stepcast::test::figures_test {
 namespace {
 
 // As forecast in November 2026; no measurement. What moves a figure on purpose says so where it changes it here: all three
@@ -47,4 +47,4 @@ TEST(Figures, OfShippedPlatformsStayWhereTheyAre) {
 }
 
 }  // namespace
-}  // namespace stepcast::test
+}  // namespace stepcast::test::figures_test

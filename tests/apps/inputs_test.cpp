@@ -32,7 +32,7 @@
 #include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
-namespace stepcast::test {
+namespace stepcast::test::inputs_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -157,4 +157,4 @@ INSTANTIATE_TEST_SUITE_P(Table, Inputs, ::testing::ValuesIn(all_cases()), [](con
 });
 
 }  // namespace
-}  // namespace stepcast::test
+}  // namespace stepcast::test::inputs_test

@@ -12,12 +12,12 @@
 #include "tests/support/command.h"
 #include "tests/support/paths.h"
 
-namespace stepcast::test {
+namespace stepcast::test::inspect_test {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
-using testing::StartsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 constexpr const char* kTrace = R"J({"schemaVersion": 1, "distributedInfo": {"rank": 3, "world_size": 8},
   "deviceProperties": [{"id": 0, "name": "A100"}], "traceEvents": [
@@ -27,7 +27,7 @@ constexpr const char* kTrace = R"J({"schemaVersion": 1, "distributedInfo": {"ran
   {"ph": "X", "cat": "kernel", "name": "sgemm", "pid": 0, "tid": 7, "ts": 110, "dur": 20, "args": {"stream": 7, "correlation": 9, "External id": 5}},
   {"ph": "s", "id": 9, "pid": 1, "tid": 1, "ts": 102, "cat": "ac2g", "name": "ac2g"}]})J";
 
-class Inspect : public testing::Test {
+class Inspect : public ::testing::Test {
  protected:
   void SetUp() override {
     folder_ = std::filesystem::temp_directory_path() / ("stepcast_inspect_" + std::to_string(::getpid()));
@@ -158,4 +158,4 @@ TEST_F(Inspect, SaysThatOtherJsonIsNoTrace) {
 }
 
 }  // namespace
-}  // namespace stepcast::test
+}  // namespace stepcast::test::inspect_test

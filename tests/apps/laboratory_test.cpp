@@ -13,7 +13,7 @@
 #include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
-namespace stepcast::test {
+namespace stepcast::test::laboratory_test {
 namespace {
 
 using ::testing::AllOf;
@@ -85,4 +85,4 @@ TEST(Laboratory, RefusesWhatNoPublishedMethodHas) {
 }
 
 }  // namespace
-}  // namespace stepcast::test
+}  // namespace stepcast::test::laboratory_test

@@ -18,7 +18,7 @@
 #include "tests/support/output_places.h"
 #include "tests/support/paths.h"
 
-namespace stepcast::test {
+namespace stepcast::test::outputs_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -175,4 +175,4 @@ TEST(Outputs, AFileThatCannotGrowKeepsItsOldContent) {
 }
 
 }  // namespace
-}  // namespace stepcast::test
+}  // namespace stepcast::test::outputs_test

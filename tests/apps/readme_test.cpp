@@ -11,7 +11,7 @@
 #include "tests/support/command.h"
 #include "tests/support/paths.h"
 
-namespace stepcast::test {
+namespace stepcast::test::readme_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -54,4 +54,4 @@ TEST(Readme, LinesOfItsNeighboursAreAtMost140Columns) {
 }
 
 }  // namespace
-}  // namespace stepcast::test
+}  // namespace stepcast::test::readme_test

@@ -15,7 +15,7 @@
 #include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
-namespace stepcast::test {
+namespace stepcast::test::report_output_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -111,4 +111,4 @@ TEST(ReportOutput, SaysHowItIsMadeAgain) {
 }
 
 }  // namespace
-}  // namespace stepcast::test
+}  // namespace stepcast::test::report_output_test

@@ -18,7 +18,7 @@
 #include "tests/support/made_kernels.h"
 #include "tests/support/paths.h"
 
-namespace stepcast::test {
+namespace stepcast::test::schemas_test {
 namespace {
 
 using ::testing::IsEmpty;
@@ -34,7 +34,7 @@ std::vector<std::string> violations_of(const std::string& schema, const std::str
   const std::filesystem::path folder = source_dir() / "docs" / "schemas";
   const Result<std::string> text = read_file(folder / schema);
   if (!text) return {text.error().message()};
-  return stepcast::testing::violations(*text, document, folder);
+  return stepcast::fixtures::violations(*text, document, folder);
 }
 
 std::string example() { return (source_dir() / "examples" / "dlrm_4gpu").string(); }
@@ -190,4 +190,4 @@ TEST_F(CalibrateSchemas, Overheads) {
 }
 
 }  // namespace
-}  // namespace stepcast::test
+}  // namespace stepcast::test::schemas_test

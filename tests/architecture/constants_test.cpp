@@ -16,7 +16,7 @@
 
 #include "tests/support/paths.h"
 
-namespace stepcast::test {
+namespace stepcast::test::constants_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -114,4 +114,4 @@ TEST(Constants, OfThePageExist) {
 }
 
 }  // namespace
-}  // namespace stepcast::test
+}  // namespace stepcast::test::constants_test

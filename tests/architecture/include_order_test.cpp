@@ -17,7 +17,7 @@
 #include "tests/architecture/include_rules.h"
 #include "tests/support/paths.h"
 
-namespace stepcast::test {
+namespace stepcast::test::include_order_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -157,4 +157,4 @@ TEST(IncludeOrder, TextThatOnlyLooksLikeAnIncludeIsLeftAlone) {
 }
 
 }  // namespace
-}  // namespace stepcast::test
+}  // namespace stepcast::test::include_order_test

@@ -16,7 +16,7 @@
 
 #include "tests/support/paths.h"
 
-namespace stepcast::test {
+namespace stepcast::test::public_headers_test {
 namespace {
 
 using ::testing::ContainerEq;
@@ -65,4 +65,4 @@ TEST(PublicHeaders, NamespaceOfTheFacadeIsThatOfTheVersion) {
 }
 
 }  // namespace
-}  // namespace stepcast::test
+}  // namespace stepcast::test::public_headers_test

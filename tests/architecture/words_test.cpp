@@ -15,7 +15,7 @@
 
 #include "tests/support/paths.h"
 
-namespace stepcast::test {
+namespace stepcast::test::words_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -157,4 +157,4 @@ TEST(Words, OfTheProductAreFreeOfDialect) {
 }
 
 }  // namespace
-}  // namespace stepcast::test
+}  // namespace stepcast::test::words_test

@@ -13,7 +13,7 @@
 #include "stepcast/base/file.h"
 #include "stepcast/base/output_file.h"
 
-namespace stepcast {
+namespace stepcast::byte_source_test {
 namespace {
 
 // Text that compresses well but not to nothing.
@@ -50,10 +50,10 @@ Result<std::string> read_all(std::string_view content, std::size_t step, Inflate
   }
 }
 
-class ByteSourceTest : public testing::TestWithParam<InflateEngine> {};
+class ByteSourceTest : public ::testing::TestWithParam<InflateEngine> {};
 
 INSTANTIATE_TEST_SUITE_P(Engines, ByteSourceTest,
-                         testing::Values(InflateEngine::automatic, InflateEngine::zlib),
+                         ::testing::Values(InflateEngine::automatic, InflateEngine::zlib),
                          [](const auto& tested) {
                            return tested.param == InflateEngine::zlib ? "zlib" : "automatic";
                          });
@@ -230,4 +230,4 @@ TEST(File, CompressesReproducibly) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::byte_source_test

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::csv_rows_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -57,4 +57,4 @@ TEST(CsvRows, SaysWhatIsWrongWithALine) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::csv_rows_test

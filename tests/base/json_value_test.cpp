@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::json_value_test {
 namespace {
 
 using ::testing::AllOf;
@@ -188,4 +188,4 @@ TEST(JsonValue, LimitsStopDepthSizeAndCount) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::json_value_test

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::json_writer_test {
 namespace {
 
 template <class Write>
@@ -107,4 +107,4 @@ TEST(JsonWriter, WritesAbsentValuesAsNull) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::json_writer_test

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::names_test {
 namespace {
 
 enum class Color : std::uint8_t { red, green, blue };
@@ -27,4 +27,4 @@ TEST(Names, GoBothWays) {
 TEST(Names, OfAValueOutsideIsTheFirst) { EXPECT_EQ(kNames[static_cast<Color>(7)], "red"); }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::names_test

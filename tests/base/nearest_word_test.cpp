@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::nearest_word_test {
 namespace {
 
 TEST(NearestWord, FindsWhatWasMeant) {
@@ -17,4 +17,4 @@ TEST(NearestWord, FindsWhatWasMeant) {
 TEST(NearestWord, ComparesWithoutCaseAndSeparators) { EXPECT_EQ(spelling_core("Llama-3 8_B"), "llama38b"); }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::nearest_word_test

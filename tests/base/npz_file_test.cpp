@@ -7,7 +7,7 @@
 
 #include "tests/support/npz_archive.h"
 
-namespace stepcast {
+namespace stepcast::npz_file_test {
 namespace {
 
 using test::npy;
@@ -117,4 +117,4 @@ TEST(NpzFile, ReadsNothingWrongFromDamagedArchives) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::npz_file_test

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::object_reader_test {
 namespace {
 
 const std::string kFile = "my.json";
@@ -92,4 +92,4 @@ TEST(ObjectReader, NullIsAbsentOnlyWhereAskedFor) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::object_reader_test

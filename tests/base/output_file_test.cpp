@@ -15,7 +15,7 @@
 
 #include "tests/support/output_places.h"
 
-namespace stepcast::test {
+namespace stepcast::test::output_file_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -183,4 +183,4 @@ TEST(OutputFile, DoesNotReplaceWhatMustNotBeWritten) {
 }
 
 }  // namespace
-}  // namespace stepcast::test
+}  // namespace stepcast::test::output_file_test

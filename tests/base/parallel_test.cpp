@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::parallel_test {
 namespace {
 
 TEST(ParallelFor, CallsEveryIndexOnce) {
@@ -48,4 +48,4 @@ TEST(ParallelFor, PassesExceptionsOn) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::parallel_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::shipped_folders_test {
 namespace {
 
 // A program that holds the library itself has one place for them, beside its own folder.
@@ -16,4 +16,4 @@ TEST(ShippedFolders, LieBesideTheFolderOfTheProgram) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::shipped_folders_test

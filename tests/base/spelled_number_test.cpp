@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace stepcast::test {
+namespace stepcast::test::spelled_number_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -37,4 +37,4 @@ TEST(SpelledNumber, OthersCountInPowersOf1000) {
 }
 
 }  // namespace
-}  // namespace stepcast::test
+}  // namespace stepcast::test::spelled_number_test

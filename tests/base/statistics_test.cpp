@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::statistics_test {
 namespace {
 
 const std::vector<double> kFour = {1, 2, 4, 8};
@@ -51,4 +51,4 @@ TEST(Statistics, OfNothingIsZero) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::statistics_test

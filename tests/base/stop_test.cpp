@@ -7,7 +7,7 @@
 
 #include "stepcast/base/parallel.h"
 
-namespace stepcast {
+namespace stepcast::stop_test {
 namespace {
 
 TEST(Stop, NobodyAsksWithoutAScope) {
@@ -84,4 +84,4 @@ TEST(Stop, WorkThatPassesItOverIsNoSuccess) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::stop_test

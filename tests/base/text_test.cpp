@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::text_test {
 namespace {
 
 TEST(Text, LowersAsciiAlone) {
@@ -26,4 +26,4 @@ TEST(Text, JoinsWithWhatStandsBetween) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::text_test

@@ -8,7 +8,7 @@
 #include "calibrate/curve_plot.h"
 #include "calibrate/detail/least_squares.h"
 
-namespace stepcast {
+namespace stepcast::collective_fit_test {
 namespace {
 
 CollectiveMeasurements line(double startup_us, double GBps, int from = 3, int to = 32) {
@@ -169,4 +169,4 @@ TEST(BandwidthPlot, DrawsPointsOnTheCurve) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::collective_fit_test

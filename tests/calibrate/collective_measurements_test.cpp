@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::collective_measurements_test {
 namespace {
 
 using Text = std::string;
@@ -243,4 +243,4 @@ TEST(MeasuredCollectives, JoinsEqualGroups) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::collective_measurements_test

@@ -9,7 +9,7 @@
 
 #include "calibrate/expert_fit.h"
 
-namespace stepcast {
+namespace stepcast::expert_measurements_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -132,4 +132,4 @@ TEST(ExchangeFit, TakesTheNetworkFromWhatWasMeasuredOverNodes) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::expert_measurements_test

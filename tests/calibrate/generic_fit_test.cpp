@@ -12,7 +12,7 @@
 #include "stepcast/cost/kernel_model.h"
 #include "stepcast/platform/platform_file.h"
 
-namespace stepcast {
+namespace stepcast::generic_fit_test {
 namespace {
 
 Device shipped(const std::string& name) {
@@ -198,4 +198,4 @@ TEST(GenericKernel, RefusesWhatItCannotRead) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::generic_fit_test

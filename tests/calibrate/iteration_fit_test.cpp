@@ -13,7 +13,7 @@
 
 #include "tests/support/fails_with.h"
 
-namespace stepcast {
+namespace stepcast::iteration_fit_test {
 namespace {
 
 const Platform& platform() {
@@ -139,4 +139,4 @@ TEST(FitIterations, RecordOfAPlatformGivesTheSameSteps) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::iteration_fit_test

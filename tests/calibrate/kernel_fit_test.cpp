@@ -15,7 +15,7 @@
 #include "calibrate/detail/table_fit.h"
 #include "calibrate/detail/tree_training.h"
 
-namespace stepcast::test {
+namespace stepcast::test::kernel_fit_test {
 namespace {
 
 using ::testing::IsEmpty;
@@ -212,4 +212,4 @@ TEST(KernelFit, OfNothingIsNothing) {
 }
 
 }  // namespace
-}  // namespace stepcast::test
+}  // namespace stepcast::test::kernel_fit_test

@@ -14,7 +14,7 @@
 
 #include "tests/support/data.h"
 
-namespace stepcast {
+namespace stepcast::kernel_measurements_test {
 namespace {
 
 using ::testing::AllOf;
@@ -295,7 +295,7 @@ TEST(KernelMeasurements, QuotesBlanksAndLineEndsDoNotMatter) {
 
 TEST(KernelMeasurements, AFolderStandsForItsFilesAndNamesTheOthers) {
   const auto folder =
-      std::filesystem::path{testing::TempDir()} / ("kernel_folder_" + std::to_string(::getpid()));
+      std::filesystem::path{::testing::TempDir()} / ("kernel_folder_" + std::to_string(::getpid()));
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
   std::ofstream{folder / "b.csv"} << "gpu,dtype,m,n,k,time_us\nx,bf16,3,32,64,2\n";
@@ -332,4 +332,4 @@ TEST(KernelMeasurements, ReadsAllMeasuredKernels) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::kernel_measurements_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::kernel_rows_test {
 namespace {
 
 Device small_device() {
@@ -74,4 +74,4 @@ TEST(KernelRows, NamesSetsAndRecords) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::kernel_rows_test

@@ -14,7 +14,7 @@
 #include "lab/run_platforms.h"
 #include "tests/support/data.h"
 
-namespace stepcast {
+namespace stepcast::llm_runs_memory_test {
 namespace {
 
 constexpr double kGiB = 1073741824.0;
@@ -71,4 +71,4 @@ TEST(MemoryOfMeasuredRuns, StatedPeaksOfTorchTitanWithin15Percent) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::llm_runs_memory_test

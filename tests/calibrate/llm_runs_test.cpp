@@ -11,7 +11,7 @@
 
 #include "tests/support/fails_with.h"
 
-namespace stepcast {
+namespace stepcast::llm_runs_test {
 namespace {
 
 using ::testing::AllOf;
@@ -192,4 +192,4 @@ TEST(LlmRuns, NamesAMissingColumn) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::llm_runs_test

@@ -7,7 +7,7 @@
 
 #include "stepcast/platform/platform_file.h"
 
-namespace stepcast {
+namespace stepcast::lookup_fit_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -87,4 +87,4 @@ TEST(LookupFit, RefusesTooFewKernels) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::lookup_fit_test

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::lookup_measurements_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -67,4 +67,4 @@ TEST(LookupMeasurements, AreToldByTheirHeader) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::lookup_measurements_test

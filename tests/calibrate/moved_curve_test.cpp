@@ -6,7 +6,7 @@
 
 #include "calibrate/related_systems_fit.h"
 
-namespace stepcast {
+namespace stepcast::moved_curve_test {
 namespace {
 
 // 10 us + size over 100 GB/s.
@@ -116,4 +116,4 @@ TEST(RecordOfFewSizes, ReadsBackAsTheMovedCurve) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::moved_curve_test

@@ -18,7 +18,7 @@
 #include "tests/support/data.h"
 #include "tests/support/host_trace.h"
 
-namespace stepcast {
+namespace stepcast::overhead_fit_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -233,4 +233,4 @@ TEST(OverheadFit, ForecastsTheHostTimeOfARankFromTheOthers) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::overhead_fit_test

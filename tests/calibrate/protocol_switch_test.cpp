@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::protocol_switch_test {
 namespace {
 
 struct Machine {
@@ -54,4 +54,4 @@ TEST(ProtocolSwitch, AsksForSizesBetweenNeighboursThatAreTooFarApart) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::protocol_switch_test

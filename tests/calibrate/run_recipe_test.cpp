@@ -8,7 +8,7 @@
 
 #include "tests/support/fails_with.h"
 
-namespace stepcast {
+namespace stepcast::run_recipe_test {
 namespace {
 
 constexpr const char* kRuns =
@@ -121,4 +121,4 @@ TEST(RunRecipe, EmbeddingAndLossCountAsLayers) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::run_recipe_test

@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::access_pattern_test {
 namespace {
 
 using Indices = std::vector<std::int64_t>;
@@ -166,4 +166,4 @@ TEST(AccessPattern, KnowsNoMoreRowsThanThereAre) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::access_pattern_test

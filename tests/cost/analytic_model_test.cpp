@@ -12,7 +12,7 @@
 #include "stepcast/cost/detail/gemm_tiles.h"
 #include "stepcast/platform/platform_file.h"
 
-namespace stepcast {
+namespace stepcast::analytic_model_test {
 namespace {
 
 Device round_device() {
@@ -215,4 +215,4 @@ TEST(AnalyticModel, KnowsEveryShippedDevice) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::analytic_model_test

@@ -7,7 +7,7 @@
 
 #include "tests/support/fails_with.h"
 
-namespace stepcast {
+namespace stepcast::collective_curve_test {
 namespace {
 
 TEST(BusFactor, ByHand) {
@@ -188,4 +188,4 @@ TEST(TimeCurve, RefusesKnotsThatCannotBe) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::collective_curve_test

@@ -9,7 +9,7 @@
 #include "tests/support/fails_with.h"
 #include "tests/support/made_curves.h"
 
-namespace stepcast {
+namespace stepcast::collective_model_test {
 namespace {
 
 using test::line;
@@ -181,4 +181,4 @@ TEST(UnevenAllToAll, WholeMatrix) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::collective_model_test

@@ -7,7 +7,7 @@
 
 #include "tests/support/made_curves.h"
 
-namespace stepcast {
+namespace stepcast::collective_scaling_test {
 namespace {
 
 using test::line;
@@ -73,4 +73,4 @@ TEST(GrowAsNccl, IsLongerByTheRatioOfTwoEstimates) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::collective_scaling_test

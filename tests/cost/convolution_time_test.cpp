@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::convolution_time_test {
 namespace {
 
 using K = KernelImplementation;
@@ -99,4 +99,4 @@ TEST(ConvolutionTime, PadsChannelsToWhatMatrixUnitsLoad) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::convolution_time_test

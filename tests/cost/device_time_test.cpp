@@ -10,7 +10,7 @@
 #include "stepcast/operation/shape_changes.h"
 #include "stepcast/platform/platform_file.h"
 
-namespace stepcast {
+namespace stepcast::device_time_test {
 namespace {
 
 Platform load(const char* name) {
@@ -135,4 +135,4 @@ TEST(SmallestLike, KeepsTheFamilyTheTypeAndTheDirection) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::device_time_test

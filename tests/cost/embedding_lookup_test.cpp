@@ -5,7 +5,7 @@
 #include "stepcast/base/quantity.h"
 #include "stepcast/cost/plausible_lookups.h"
 
-namespace stepcast {
+namespace stepcast::embedding_lookup_test {
 namespace {
 
 // 1 byte per nanosecond and share, 10 MB of cache, no launch floor: times can be worked out by hand.
@@ -136,4 +136,4 @@ TEST(LookupModel, TheLongestBagBinds) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::embedding_lookup_test

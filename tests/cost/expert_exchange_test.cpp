@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::expert_exchange_test {
 namespace {
 
 TEST(ExpectedParts, FollowDrawsWithoutReplacement) {
@@ -98,4 +98,4 @@ TEST(ExpertExchange, KeepsItsRecord) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::expert_exchange_test

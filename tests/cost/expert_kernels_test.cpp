@@ -4,7 +4,7 @@
 
 #include "stepcast/platform/platform_file.h"
 
-namespace stepcast {
+namespace stepcast::expert_kernels_test {
 namespace {
 
 // 100 SMs, 1e8 FLOPs and 1e6 bytes per microsecond.
@@ -138,4 +138,4 @@ TEST(ExpertProducts, AreThoseOfWeights) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::expert_kernels_test

@@ -5,7 +5,7 @@
 
 #include "tests/support/fails_with.h"
 
-namespace stepcast {
+namespace stepcast::host_overheads_test {
 namespace {
 
 using test::FailsWith;
@@ -156,4 +156,4 @@ TEST(HostOverheads, RefusesLaunchesThatAreNone) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::host_overheads_test

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::kernel_implementation_test {
 namespace {
 
 using K = KernelImplementation;
@@ -54,4 +54,4 @@ TEST(SeenKernels, CountsPerOperation) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::kernel_implementation_test

@@ -13,7 +13,7 @@
 #include "stepcast/cost/families/fitted_kernel.h"
 #include "stepcast/cost/step_factors.h"
 
-namespace stepcast::test {
+namespace stepcast::test::kernel_model_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -416,4 +416,4 @@ TEST(KernelModel, ARecordWhoseFeaturesDoNotFitItsFamilyIsNotUsed) {
 }
 
 }  // namespace
-}  // namespace stepcast::test
+}  // namespace stepcast::test::kernel_model_test

@@ -8,7 +8,7 @@
 
 #include "stepcast/platform/platform_file.h"
 
-namespace stepcast {
+namespace stepcast::learned_lookup_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -126,4 +126,4 @@ TEST(LearnedLookups, AreThoseOfTheDeviceAndType) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::learned_lookup_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::nccl_choice_test {
 namespace {
 
 NcclFabric hopper_node() {
@@ -117,4 +117,4 @@ TEST(NcclFabric, MeshesUseTheLinksInsideAGroup) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::nccl_choice_test

@@ -8,7 +8,7 @@
 #include "stepcast/cost/nccl_choice.h"
 #include "stepcast/platform/platform_file.h"
 
-namespace stepcast {
+namespace stepcast::related_systems_test {
 namespace {
 
 Platform node_of(const std::string& architecture, double GBps) {
@@ -154,4 +154,4 @@ TEST(CollectiveModel, FarBeyondMeasuredRanksGrowsAsNcclEstimates) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::related_systems_test

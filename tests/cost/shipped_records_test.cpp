@@ -12,7 +12,7 @@
 #include "stepcast/cost/kernel_model.h"
 #include "stepcast/platform/platform_file.h"
 
-namespace stepcast::test {
+namespace stepcast::test::shipped_records_test {
 namespace {
 
 using ::testing::IsEmpty;
@@ -106,4 +106,4 @@ INSTANTIATE_TEST_SUITE_P(Platforms, ShippedRecords,
                          });
 
 }  // namespace
-}  // namespace stepcast::test
+}  // namespace stepcast::test::shipped_records_test

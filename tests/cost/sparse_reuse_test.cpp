@@ -11,7 +11,7 @@
 #include "stepcast/cost/analytic_model.h"
 #include "stepcast/platform/platform_file.h"
 
-namespace stepcast {
+namespace stepcast::sparse_reuse_test {
 namespace {
 
 // Rows that an LRU cache of so many rows does not hold, row by row.
@@ -91,4 +91,4 @@ TEST(SparseReuse, ProductsBeyondTheCacheTakeLonger) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::sparse_reuse_test

@@ -7,7 +7,7 @@
 
 #include "stepcast/platform/platform_file.h"
 
-namespace stepcast {
+namespace stepcast::training_kernels_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -241,4 +241,4 @@ TEST(TrainingKernels, CopiesPriceAlike) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::training_kernels_test

@@ -7,7 +7,7 @@
 
 #include "stepcast/describe/presets.h"
 
-namespace stepcast {
+namespace stepcast::deepspeed_test {
 namespace {
 
 using ::testing::AllOf;
@@ -147,4 +147,4 @@ TEST(DeepSpeedConfig, RefusesWhatItDoesNotUnderstand) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::deepspeed_test

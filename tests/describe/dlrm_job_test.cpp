@@ -7,7 +7,7 @@
 #include "stepcast/describe/dlrm_presets.h"
 #include "stepcast/describe/torchrec_plan.h"
 
-namespace stepcast {
+namespace stepcast::dlrm_job_test {
 namespace {
 
 std::string error_of(const char* text) {
@@ -122,4 +122,4 @@ TEST(TorchrecPlan, RefusesAMissingTableAndARankTwice) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::dlrm_job_test

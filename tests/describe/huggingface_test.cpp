@@ -11,7 +11,7 @@
 
 #include "tests/support/paths.h"
 
-namespace stepcast {
+namespace stepcast::huggingface_test {
 namespace {
 
 using ::testing::AllOf;
@@ -357,4 +357,4 @@ TEST(HuggingfaceConfig, NamesTheModelAfterItsFolder) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::huggingface_test

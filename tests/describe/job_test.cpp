@@ -11,7 +11,7 @@
 
 #include "tests/support/paths.h"
 
-namespace stepcast {
+namespace stepcast::job_test {
 namespace {
 
 using ::testing::AllOf;
@@ -300,4 +300,4 @@ TEST(Job, OverReplacesWaysToSayOneThingTogether) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::job_test

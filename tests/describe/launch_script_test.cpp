@@ -10,7 +10,7 @@
 
 #include "tests/support/paths.h"
 
-namespace stepcast {
+namespace stepcast::launch_script_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -167,4 +167,4 @@ TEST(LaunchScriptFile, LaysLayersOutAsTheScriptSays) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::launch_script_test

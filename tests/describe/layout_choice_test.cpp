@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::layout_choice_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -121,4 +121,4 @@ TEST(LayoutChoice, NothingIsNearWhereNothingHelps) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::layout_choice_test

@@ -11,7 +11,7 @@
 
 #include "tests/support/npz_archive.h"
 
-namespace stepcast {
+namespace stepcast::measured_indices_test {
 namespace {
 
 using test::npy;
@@ -176,4 +176,4 @@ TEST(MeasuredIndices, RefuseWhatDoesNotAddUp) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::measured_indices_test

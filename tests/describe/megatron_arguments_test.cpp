@@ -8,7 +8,7 @@
 
 #include "stepcast/describe/megatron.h"
 
-namespace stepcast {
+namespace stepcast::megatron_arguments_test {
 namespace {
 
 using Arguments = std::vector<std::pair<std::string, std::string>>;
@@ -70,4 +70,4 @@ TEST(MegatronArguments, AreReadByTheReaderOfCommandLines) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::megatron_arguments_test

@@ -9,7 +9,7 @@
 
 #include "stepcast/describe/presets.h"
 
-namespace stepcast {
+namespace stepcast::megatron_test {
 namespace {
 
 using ::testing::AllOf;
@@ -346,4 +346,4 @@ TEST(MegatronCommandLine, EveryFlagIsInOneTableOnly) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::megatron_test

@@ -7,7 +7,7 @@
 #include "stepcast/describe/megatron.h"
 #include "stepcast/workload/layer_words.h"
 
-namespace stepcast {
+namespace stepcast::megatron_writer_test {
 namespace {
 
 TEST(MegatronWriter, WritesOneFlagPerSetting) {
@@ -48,4 +48,4 @@ TEST(MegatronWriter, WritesStagesThatItsReaderReadsBack) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::megatron_writer_test

@@ -10,7 +10,7 @@
 
 #include "tests/support/paths.h"
 
-namespace stepcast {
+namespace stepcast::models_doc_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -34,4 +34,4 @@ TEST(ModelsDocument, NamesEveryArchitecture) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::models_doc_test

@@ -13,7 +13,7 @@
 
 #include "tests/support/paths.h"
 
-namespace stepcast {
+namespace stepcast::parameter_arithmetic_test {
 namespace {
 
 using Count = std::int64_t;
@@ -283,4 +283,4 @@ TEST(ParameterArithmetic, OfConfigsThatLeaveTheLibrarysDefaultsOut) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::parameter_arithmetic_test

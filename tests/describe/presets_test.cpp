@@ -10,7 +10,7 @@
 
 #include "stepcast/base/nearest_word.h"
 
-namespace stepcast {
+namespace stepcast::presets_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -108,4 +108,4 @@ TEST(Presets, NamesAreUnique) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::presets_test

@@ -7,7 +7,7 @@
 
 #include "stepcast/describe/presets.h"
 
-namespace stepcast {
+namespace stepcast::torchtitan_test {
 namespace {
 
 using ::testing::AllOf;
@@ -231,4 +231,4 @@ TEST(TorchTitanConfig, TakesAnyModel) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::torchtitan_test

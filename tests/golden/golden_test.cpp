@@ -21,7 +21,7 @@
 #include "tests/support/command.h"
 #include "tests/support/paths.h"
 
-namespace stepcast::test {
+namespace stepcast::test::golden_test {
 namespace {
 
 std::vector<std::filesystem::path> golden_files() {
@@ -62,4 +62,4 @@ INSTANTIATE_TEST_SUITE_P(Text, Golden, ::testing::ValuesIn(golden_files()), [](c
 });
 
 }  // namespace
-}  // namespace stepcast::test
+}  // namespace stepcast::test::golden_test

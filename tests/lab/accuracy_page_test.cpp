@@ -14,7 +14,7 @@
 #include "lab/target.h"
 #include "tests/support/paths.h"
 
-namespace stepcast {
+namespace stepcast::accuracy_page_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -135,4 +135,4 @@ TEST(ShippedAccuracy, HasEveryNumberThatATargetNames) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::accuracy_page_test

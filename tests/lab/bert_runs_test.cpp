@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::bert_runs_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -84,4 +84,4 @@ TEST(BertScaling, EveryNumberOfGpusHasTheFactorOfTheOthers) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::bert_runs_test

@@ -13,7 +13,7 @@
 #include "tests/support/data.h"
 #include "tests/support/fails_with.h"
 
-namespace stepcast {
+namespace stepcast::collectives_suite_test {
 namespace {
 
 const TestScore* find(const SuiteResult& result, std::string_view name) {
@@ -30,10 +30,10 @@ double extra(const TestScore& test, std::string_view name) {
   return std::nan("");
 }
 
-class MadeData : public testing::Test {
+class MadeData : public ::testing::Test {
  protected:
   void SetUp() override {
-    file_ = std::filesystem::path{testing::TempDir()} /
+    file_ = std::filesystem::path{::testing::TempDir()} /
             ("made_collectives_" + std::to_string(::getpid()) + ".csv");
     std::ofstream out{file_};
     out << "platform,interconnect,n_nodes,gpus_per_node,n_ranks,collective,message_bytes,time_us\n";
@@ -134,4 +134,4 @@ TEST(CollectivesSuite, MeasuredDataStayWithinTheirTargets) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::collectives_suite_test

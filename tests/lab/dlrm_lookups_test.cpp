@@ -5,7 +5,7 @@
 #include "lab/dlrm_suite.h"
 #include "tests/support/data.h"
 
-namespace stepcast {
+namespace stepcast::dlrm_lookups_test {
 namespace {
 
 constexpr const char* kHeader =
@@ -58,4 +58,4 @@ TEST(DlrmLookups, AreForecastWithConstantsOfOtherTraces) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::dlrm_lookups_test

@@ -9,7 +9,7 @@
 
 #include "tests/support/data.h"
 
-namespace stepcast {
+namespace stepcast::gradient_holdout_test {
 namespace {
 
 TEST(GradientHoldout, NothingWithoutBatchesInTheLayoutOfGradients) {
@@ -43,4 +43,4 @@ TEST(GradientHoldout, ProductsInAnotherLayoutAreNotBiasedAndStayBelowThePeak) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::gradient_holdout_test

@@ -12,7 +12,7 @@
 #include "tests/support/data.h"
 #include "tests/support/trace_generator.h"
 
-namespace stepcast {
+namespace stepcast::inference_test {
 namespace {
 
 using test::BatchPipeline, test::EventRecords;
@@ -205,4 +205,4 @@ TEST(Inference, FindsTheRecordedEventsOfRealTraces) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::inference_test

@@ -9,7 +9,7 @@
 
 #include "tests/support/data.h"
 
-namespace stepcast {
+namespace stepcast::iterations_suite_test {
 namespace {
 
 using ::testing::IsEmpty;
@@ -59,4 +59,4 @@ TEST(IterationsSuite, StepsOfTodaysSoftwareStayAsCloseAsTheyAre) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::iterations_suite_test

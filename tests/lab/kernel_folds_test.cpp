@@ -9,7 +9,7 @@
 
 #include "tests/support/data.h"
 
-namespace stepcast {
+namespace stepcast::kernel_folds_test {
 namespace {
 
 KernelMeasurement row(std::string label, Operation operation, std::int64_t hidden_size = 0,
@@ -131,4 +131,4 @@ TEST(KernelFolds, NoShapeOfTheMeasuredDataIsInTwoFolds) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::kernel_folds_test

@@ -13,7 +13,7 @@
 #include "tests/support/fails_with.h"
 #include "tests/support/made_kernels.h"
 
-namespace stepcast {
+namespace stepcast::kernels_suite_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -32,11 +32,11 @@ double extra(const TestScore& test, std::string_view name) {
   return std::nan("");
 }
 
-class MadeKernels : public testing::Test {
+class MadeKernels : public ::testing::Test {
  protected:
   void SetUp() override {
     folder_ =
-        std::filesystem::path{testing::TempDir()} / ("made_kernels_suite_" + std::to_string(::getpid()));
+        std::filesystem::path{::testing::TempDir()} / ("made_kernels_suite_" + std::to_string(::getpid()));
     std::filesystem::create_directories(folder_);
     std::ofstream{folder_ / "made-1.json"} << test::kMadePlatform;
     std::ofstream{folder_ / "made.csv"} << test::made_kernels_csv(true);
@@ -134,4 +134,4 @@ TEST_F(MadeKernels, RefusesAnUnknownProtocolAndAMissingPlatform) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::kernels_suite_test

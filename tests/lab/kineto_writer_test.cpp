@@ -11,7 +11,7 @@
 
 #include "tests/support/data.h"
 
-namespace stepcast {
+namespace stepcast::kineto_writer_test {
 namespace {
 
 // Everything that a trace file can carry, names resolved.
@@ -297,4 +297,4 @@ TEST(KinetoWriter, WritesFilesPlainAndCompressed) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::kineto_writer_test

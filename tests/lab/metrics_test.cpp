@@ -7,7 +7,7 @@
 
 #include "lab/suite.h"
 
-namespace stepcast {
+namespace stepcast::metrics_test {
 namespace {
 
 ScoredRow row(double measured, double predicted) { return {"", measured, predicted, {}, {}}; }
@@ -86,4 +86,4 @@ TEST(Metrics, AFactorScalesForecastAndInterval) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::metrics_test

@@ -8,7 +8,7 @@
 
 #include "tests/support/data.h"
 
-namespace stepcast {
+namespace stepcast::pipeline_score_test {
 namespace {
 
 TEST(PipelineScore, ThePublishedJobIsReplayedWithDelaysOfOtherStepsAndWithout) {
@@ -29,4 +29,4 @@ TEST(PipelineScore, ThePublishedJobIsReplayedWithDelaysOfOtherStepsAndWithout) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::pipeline_score_test

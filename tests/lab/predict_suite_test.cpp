@@ -9,11 +9,11 @@
 #include "tests/support/data.h"
 #include "tests/support/trace_files.h"
 
-namespace stepcast {
+namespace stepcast::predict_suite_test {
 namespace {
 
+using fixtures::TraceFolder;
 using ::testing::HasSubstr;
-using testing::TraceFolder;
 
 const TestScore* find_test(const SuiteResult& result, const std::string& name) {
   const auto found = std::find_if(result.tests.begin(), result.tests.end(),
@@ -101,4 +101,4 @@ TEST(PredictSuite, OfTheRecordedRecommendationModel) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::predict_suite_test

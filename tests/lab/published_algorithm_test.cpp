@@ -16,7 +16,7 @@
 
 #include "tests/support/fails_with.h"
 
-namespace stepcast {
+namespace stepcast::published_algorithm_test {
 namespace {
 
 template <class T>
@@ -143,4 +143,4 @@ TEST(PublishedAlgorithm, NeedsOverheads) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::published_algorithm_test

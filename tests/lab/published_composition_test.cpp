@@ -9,7 +9,7 @@
 
 #include "stepcast/platform/platform_file.h"
 
-namespace stepcast {
+namespace stepcast::published_composition_test {
 namespace {
 
 using ::testing::AllOf;
@@ -264,4 +264,4 @@ TEST(PublishedTraps, NamesWhatItHasNoFormulaFor) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::published_composition_test

@@ -10,7 +10,7 @@
 #include "calibrate/overhead_fit.h"
 #include "tests/support/host_trace.h"
 
-namespace stepcast {
+namespace stepcast::published_overheads_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -92,4 +92,4 @@ TEST(PublishedOverheads, KnowNothingOfWhatTheyNeverSaw) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::published_overheads_test

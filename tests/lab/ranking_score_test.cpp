@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::ranking_score_test {
 namespace {
 
 // Ranks 1, 2, 3 against 1, 3, 2: rho = 1 - 6 (0 + 1 + 1) / (3 (9 - 1)) = 0.5.
@@ -24,4 +24,4 @@ TEST(RankLayouts, RegretsTheWrongChoice) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::ranking_score_test

@@ -11,7 +11,7 @@
 
 #include "tests/support/paths.h"
 
-namespace stepcast {
+namespace stepcast::reference_pages_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -58,4 +58,4 @@ TEST(ReferencePages, ShowWhatIsKnown) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::reference_pages_test

@@ -8,11 +8,11 @@
 
 #include "tests/support/trace_files.h"
 
-namespace stepcast {
+namespace stepcast::replay_suite_test {
 namespace {
 
+using fixtures::TraceFolder;
 using ::testing::HasSubstr;
-using testing::TraceFolder;
 
 const TestScore& test_named(const SuiteResult& result, const std::string& name) {
   for (const TestScore& test : result.tests) {
@@ -69,4 +69,4 @@ TEST(ReplaySuite, SaysWhyThereIsNothingToScore) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::replay_suite_test

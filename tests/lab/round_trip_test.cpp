@@ -15,7 +15,7 @@
 #include "tests/support/fails_with.h"
 #include "tests/support/trace_generator.h"
 
-namespace stepcast {
+namespace stepcast::round_trip_test {
 namespace {
 
 struct TraceSet {
@@ -160,4 +160,4 @@ TEST(RoundTripOfRecordedTraces, KeepsEveryScenario) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::round_trip_test

@@ -9,7 +9,7 @@
 
 #include "tests/support/data.h"
 
-namespace stepcast {
+namespace stepcast::run_platforms_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -110,4 +110,4 @@ TEST(PredictRuns, WidensTheBandForEveryFieldThatIsLeftOpen) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::run_platforms_test

@@ -14,7 +14,7 @@
 
 #include "tests/support/paths.h"
 
-namespace stepcast {
+namespace stepcast::sharding_reference_test {
 namespace {
 
 // One warp at work, a cache of 2 rows of 32 bytes.
@@ -145,4 +145,4 @@ TEST(ShardingReference, TheSlowestRankAndTheSlowestLinkHoldTheStepUp) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::sharding_reference_test

@@ -17,7 +17,7 @@
 #include "tests/support/data.h"
 #include "tests/support/paths.h"
 
-namespace stepcast {
+namespace stepcast::shipped_kernels_test {
 namespace {
 
 TEST(ShippedKernels, EveryFileIsReadByTheDeviceThatExtendsIt) {
@@ -152,4 +152,4 @@ TEST(ShippedKernels, FollowTheRowsTheyWereFittedOn) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::shipped_kernels_test

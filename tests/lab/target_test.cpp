@@ -12,7 +12,7 @@
 #include "lab/shipped_data.h"
 #include "lab/suite.h"
 
-namespace stepcast {
+namespace stepcast::target_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -144,12 +144,13 @@ TEST(Targets, ABrokenRowIsNamedWithItsLineAndColumn) {
     auto rows = parsed(row);
     return rows.ok() ? std::string{} : rows.error().message();
   };
-  EXPECT_THAT(message("kernels,held_out,everything,mape,<= 1,"),
-              testing::AllOf(StartsWith("targets.csv: line 2"), HasSubstr("of"),
-                             HasSubstr("found `everything`"), HasSubstr("expected overall, rows, set NAME")));
   EXPECT_THAT(
-      message("kernels,held_out,overall,mape,< 1,"),
-      testing::AllOf(HasSubstr("line 2"), HasSubstr("must"), HasSubstr("\"<= X\", \">= X\" or \"X to Y\"")));
+      message("kernels,held_out,everything,mape,<= 1,"),
+      ::testing::AllOf(StartsWith("targets.csv: line 2"), HasSubstr("of"), HasSubstr("found `everything`"),
+                       HasSubstr("expected overall, rows, set NAME")));
+  EXPECT_THAT(message("kernels,held_out,overall,mape,< 1,"),
+              ::testing::AllOf(HasSubstr("line 2"), HasSubstr("must"),
+                               HasSubstr("\"<= X\", \">= X\" or \"X to Y\"")));
   EXPECT_THAT(message("kernels,held_out,overall,mape,<= nan,"), HasSubstr("\"<= X\""));
   EXPECT_THAT(message("kernels,held_out,overall,mape,90 to 75,"), HasSubstr("\"X to Y\""));
   EXPECT_THAT(message("kernels,held_out,overall,mape,,"), HasSubstr("expected a bound here or as aim"));
@@ -217,12 +218,13 @@ TEST(PublishedErrors, ABrokenRowIsNamedWithItsLineAndColumn) {
         "gpu,operator,direction,mape_percent,source\n" + std::string{row} + "\n", "published.csv");
     return errors.ok() ? std::string{} : errors.error().message();
   };
-  EXPECT_THAT(message("A100,bmm,sideways,4,paper"),
-              testing::AllOf(StartsWith("published.csv: line 2"), HasSubstr("expected forward or backward")));
+  EXPECT_THAT(
+      message("A100,bmm,sideways,4,paper"),
+      ::testing::AllOf(StartsWith("published.csv: line 2"), HasSubstr("expected forward or backward")));
   EXPECT_THAT(message("A100,bmm,forward,0,paper"), HasSubstr("expected a number above 0"));
   EXPECT_THAT(message("A100,bmm,forward,4,"), HasSubstr("expected where the error is published"));
   EXPECT_THAT(message(",bmm,forward,4,paper"), HasSubstr("expected a name"));
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::target_test

@@ -8,12 +8,12 @@
 
 #include "tests/report/json_check.h"
 
-namespace stepcast {
+namespace stepcast::validation_report_test {
 namespace {
 
+using fixtures::parse_json;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
-using testing::parse_json;
 
 SuiteResult result() {
   SuiteResult result;
@@ -59,7 +59,7 @@ TEST(ValidationReport, KeepsTheContractOfTheJsonObject) {
   EXPECT_NEAR(step["overall"]["bias"].number, 10, 1e-9);       // mean of 0 and 20
   EXPECT_EQ(step["sets"][0]["set"].text, "a");
   EXPECT_EQ(step["sets"][0]["n_fit"].number, 0);
-  EXPECT_EQ(step["sets"][0]["interval_coverage"].kind, testing::Json::Kind::null);
+  EXPECT_EQ(step["sets"][0]["interval_coverage"].kind, fixtures::Json::Kind::null);
   EXPECT_NEAR(step["sets"][1]["interval_coverage"].number, 100, 1e-9);
   // The primary test stands at the top too.
   EXPECT_EQ((*json)["overall"]["n"].number, 3);
@@ -67,7 +67,7 @@ TEST(ValidationReport, KeepsTheContractOfTheJsonObject) {
   EXPECT_EQ((*json)["skipped"][1]["what"].text, "c/y");
   // Absolute errors are extra keys; relative ones do not exist.
   const auto& starts = (*json)["tests"][1];
-  EXPECT_EQ(starts["overall"]["mape"].kind, testing::Json::Kind::null);
+  EXPECT_EQ(starts["overall"]["mape"].kind, fixtures::Json::Kind::null);
   EXPECT_NEAR(starts["overall"]["worst_p95_us"].number, 9.5, 1e-9);
 }
 
@@ -137,12 +137,12 @@ TEST(ValidationReport, TargetsStandBesideWhatIs) {
   const auto& targets = (*json)["targets"];
   EXPECT_EQ(targets[1]["must"].number, 90);
   EXPECT_EQ(targets[2]["to"].number, 90);
-  EXPECT_EQ(targets[2]["aim_met"].kind, testing::Json::Kind::null);
+  EXPECT_EQ(targets[2]["aim_met"].kind, fixtures::Json::Kind::null);
   // Nothing must be: nothing is met.
-  EXPECT_EQ(targets[3]["met"].kind, testing::Json::Kind::null);
-  EXPECT_EQ(targets[3]["must"].kind, testing::Json::Kind::null);
-  EXPECT_NE(targets[3]["aim_met"].kind, testing::Json::Kind::null);
+  EXPECT_EQ(targets[3]["met"].kind, fixtures::Json::Kind::null);
+  EXPECT_EQ(targets[3]["must"].kind, fixtures::Json::Kind::null);
+  EXPECT_NE(targets[3]["aim_met"].kind, fixtures::Json::Kind::null);
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::validation_report_test

@@ -8,7 +8,7 @@
 
 #include "tests/support/paths.h"
 
-namespace stepcast {
+namespace stepcast::logged_job_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -103,4 +103,4 @@ TEST(LoggedJob, SaysThatALogPrintsNoSettings) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::logged_job_test

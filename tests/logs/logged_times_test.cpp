@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::logged_times_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -126,4 +126,4 @@ TEST(TrainingLog, RefusesWhatIsNone) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::logged_times_test

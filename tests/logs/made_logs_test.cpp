@@ -9,7 +9,7 @@
 
 #include "tests/support/log_generator.h"
 
-namespace stepcast {
+namespace stepcast::made_logs_test {
 namespace {
 
 class MadeLogs : public ::testing::TestWithParam<std::uint64_t> {};
@@ -48,4 +48,4 @@ TEST_P(MadeLogs, AreReadAsTheyWereMade) {
 INSTANTIATE_TEST_SUITE_P(Seeds, MadeLogs, ::testing::Range<std::uint64_t>(0, 60));
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::made_logs_test

@@ -10,7 +10,7 @@
 
 #include "tests/support/data.h"
 
-namespace stepcast {
+namespace stepcast::sample_lines_test {
 namespace {
 
 TEST(SampleLines, AreAllRead) {
@@ -41,4 +41,4 @@ TEST(SampleLines, AreAllRead) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::sample_lines_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::collective_kind_test {
 namespace {
 
 TEST(CollectiveOp, TakesTheSpellingsOfFrameworksAndKernels) {
@@ -70,4 +70,4 @@ TEST(CollectiveOp, ReadsItsOwnNames) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::collective_kind_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::dtype_test {
 namespace {
 
 TEST(DType, TakesTheSpellingsOfFrameworksAndLibraries) {
@@ -64,4 +64,4 @@ TEST(DType, ReadsItsOwnNamesAndHasSizes) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::dtype_test

@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::framework_ops_test {
 namespace {
 
 using Kind = CallArgument::Kind;
@@ -89,7 +89,7 @@ TEST(FrameworkOps, Einsum) {
             "batched_gemm fp32 forward batch=2 m=3 n=7 k=5");
   EXPECT_THAT(launched("aten::einsum", {{{2, 3, 5}, kFp32}, {{2, 5, 7}, kFp32}},
                        {text("...l,blk->..k"), tensors(0, 2)}),
-              testing::HasSubstr("expected an equation like"));
+              ::testing::HasSubstr("expected an equation like"));
 }
 
 TEST(FrameworkOps, BackwardOfALinearLayerIsThreeKernels) {
@@ -103,7 +103,7 @@ TEST(FrameworkOps, BackwardOfALinearLayerIsThreeKernels) {
             "batched_gemm bf16 input_gradient batch=3 m=8 n=4 k=16\n"
             "batched_gemm bf16 weight_gradient batch=3 m=8 n=4 k=16");
   // As traces hold it, with the gradient alone, it does not say its inner extent.
-  EXPECT_THAT(launched("AddmmBackward0", {{{8, 4}, kBf16}}), testing::HasSubstr("both operands"));
+  EXPECT_THAT(launched("AddmmBackward0", {{{8, 4}, kBf16}}), ::testing::HasSubstr("both operands"));
 }
 
 TEST(FrameworkOps, Convolutions) {
@@ -174,14 +174,14 @@ TEST(FrameworkOps, ConvolutionsInOtherArgumentOrders) {
 TEST(FrameworkOps, ConvolutionsWithoutValues) {
   EXPECT_THAT(launched("aten::cudnn_convolution", {{{32, 3, 224, 224}, kFp32}, {{64, 3, 7, 7}, kFp32}},
                        {tensor(0), tensor(1)}, {{{32, 64, 112, 112}, kFp32}}),
-              testing::HasSubstr("kernel=7x7 stride=2 padding=3"));
+              ::testing::HasSubstr("kernel=7x7 stride=2 padding=3"));
   EXPECT_THAT(launched("aten::cudnn_convolution_backward",
                        {{{32, 256, 56, 56}, kFp32}, {{32, 512, 28, 28}, kFp32}, {{512, 256, 1, 1}, kFp32}},
                        {tensor(0), tensor(1), tensor(2)}),
-              testing::HasSubstr("kernel=1x1 stride=2 padding=0"));
+              ::testing::HasSubstr("kernel=1x1 stride=2 padding=0"));
   EXPECT_THAT(launched("aten::cudnn_convolution", {{{32, 3, 224, 224}, kFp32}, {{64, 3, 7, 7}, kFp32}},
                        {tensor(0), tensor(1)}),
-              testing::HasSubstr("stride=1 padding=0"))
+              ::testing::HasSubstr("stride=1 padding=0"))
       << "nothing tells";
 }
 
@@ -193,11 +193,12 @@ TEST(FrameworkOps, BackwardOfConvolutions) {
                     {tensor(0), tensor(1), tensor(2), list({0}), list({2, 2}), list({3, 3}), list({1, 1}),
                      flag(false), list({0, 0}), integer(1), list(std::move(mask))});
   };
-  EXPECT_THAT(with_mask({1, 1, 0}), testing::StartsWith("convolution fp32 backward batch=32 channels=3->64"));
-  EXPECT_THAT(with_mask({1, 1, 0}), testing::HasSubstr("stride=2 padding=3"));
+  EXPECT_THAT(with_mask({1, 1, 0}),
+              ::testing::StartsWith("convolution fp32 backward batch=32 channels=3->64"));
+  EXPECT_THAT(with_mask({1, 1, 0}), ::testing::HasSubstr("stride=2 padding=3"));
   // The first layer of a network has no gradient of its input.
-  EXPECT_THAT(with_mask({0, 1, 0}), testing::StartsWith("convolution fp32 weight_gradient"));
-  EXPECT_THAT(with_mask({1, 0, 0}), testing::StartsWith("convolution fp32 input_gradient"));
+  EXPECT_THAT(with_mask({0, 1, 0}), ::testing::StartsWith("convolution fp32 weight_gradient"));
+  EXPECT_THAT(with_mask({1, 0, 0}), ::testing::StartsWith("convolution fp32 input_gradient"));
 }
 
 TEST(FrameworkOps, Attention) {
@@ -298,11 +299,11 @@ TEST(FrameworkOps, ElementwiseCountsWhatIsReadAndWritten) {
 TEST(FrameworkOps, OneTensorTwiceIsReadOnce) {
   const TensorArgument x{.shape = {64}, .dtype = kFp32, .memory = 7},
       y{.shape = {64}, .dtype = kFp32, .memory = 8};
-  EXPECT_THAT(launched("aten::addcmul_", {y, x, x}), testing::HasSubstr("reads=2 "));
-  EXPECT_THAT(launched("aten::addcmul_", {y, x, {{64}, kFp32}}), testing::HasSubstr("reads=3 "));
+  EXPECT_THAT(launched("aten::addcmul_", {y, x, x}), ::testing::HasSubstr("reads=2 "));
+  EXPECT_THAT(launched("aten::addcmul_", {y, x, {{64}, kFp32}}), ::testing::HasSubstr("reads=3 "));
   // mul(x, 2, out=y) writes y, mul_(y, x) reads it as well.
-  EXPECT_THAT(launched("aten::mul", {x, y}, {}, {y}), testing::HasSubstr("reads=1 writes=1"));
-  EXPECT_THAT(launched("aten::mul_", {y, x}, {}, {y}), testing::HasSubstr("reads=2 writes=1"));
+  EXPECT_THAT(launched("aten::mul", {x, y}, {}, {y}), ::testing::HasSubstr("reads=1 writes=1"));
+  EXPECT_THAT(launched("aten::mul_", {y, x}, {}, {y}), ::testing::HasSubstr("reads=2 writes=1"));
 }
 
 TEST(FrameworkOps, ListsOfTensors) {
@@ -332,7 +333,7 @@ TEST(FrameworkOps, Reductions) {
             "reduction fp32 forward rows=32 cols=16");
   EXPECT_EQ(launched("aten::sum", {x}), "reduction fp32 forward rows=1 cols=512");
   EXPECT_EQ(launched("aten::sum", {x}, {}, {{{4}, kFp32}}), "reduction fp32 forward rows=4 cols=128");
-  EXPECT_THAT(launched("aten::max", {x, x}), testing::StartsWith("elementwise fp32 forward"));
+  EXPECT_THAT(launched("aten::max", {x, x}), ::testing::StartsWith("elementwise fp32 forward"));
 }
 
 TEST(FrameworkOps, CopiesCastsAndTransfers) {
@@ -415,12 +416,12 @@ TEST(FrameworkOps, ManyTablesInOneKernel) {
   EXPECT_EQ(launched("torch::autograd::CppNode<SplitLookupFunction_Dense_Op>", call, arguments),
             "embedding_lookup fp32 backward " + shape);
   EXPECT_THAT(launched("torch::autograd::CppNode<SplitLookupFunction_adagrad_Op>", {{{4, 32}, kFp32}}),
-              testing::HasSubstr("needs D_offsets"));
+              ::testing::HasSubstr("needs D_offsets"));
 }
 
 TEST(FrameworkOps, SparseProducts) {
   EXPECT_THAT(launched("aten::_sparse_mm", {{{100, 50}, kFp32}, {{50, 8}, kFp32}}),
-              testing::HasSubstr("nonzeros"));
+              ::testing::HasSubstr("nonzeros"));
   EXPECT_EQ(launched("aten::_sparse_mm", {{{100, 50}, kFp32}, {{50, 8}, kFp32}},
                      {tensor(0), tensor(1), integer(700), real(2.5)}),
             "sparse fp32 forward rows=100 inner=50 cols=8 nonzeros=700 reuse=2.5");
@@ -467,23 +468,25 @@ TEST(FrameworkOps, UnknownOperatorsAreErrorsAndNotNothing) {
     EXPECT_FALSE(is_known(name)) << name;
     const auto operations = operations_of({.name = name});
     ASSERT_FALSE(operations.ok()) << name;
-    EXPECT_THAT(operations.error().message(), testing::HasSubstr("is not known"));
+    EXPECT_THAT(operations.error().message(), ::testing::HasSubstr("is not known"));
     EXPECT_EQ(operations.error().message().find('\n'), std::string::npos);
   }
   // Nodes that autograd generates are known to work through operators only.
   EXPECT_EQ(role_of("FrobnicateBackward3"), OpRole::forwarding);
-  EXPECT_THAT(launched("FrobnicateBackward3", {{{8}, kFp32}}), testing::HasSubstr("the operators it calls"));
+  EXPECT_THAT(launched("FrobnicateBackward3", {{{8}, kFp32}}),
+              ::testing::HasSubstr("the operators it calls"));
 }
 
 TEST(FrameworkOps, ShapesThatCannotBeAreErrors) {
   EXPECT_THAT(launched("aten::mm", {{{8, 16}, kFp32}, {{17, 4}, kFp32}}),
-              testing::HasSubstr("16 and 17, expected the same"));
-  EXPECT_THAT(launched("aten::mm", {{{8, -16}, kFp32}, {{17, 4}, kFp32}}), testing::HasSubstr("extent -16"));
-  EXPECT_THAT(launched("aten::mm", {{{8, 16}, kFp32}}), testing::HasSubstr("no tensor as argument 1"));
+              ::testing::HasSubstr("16 and 17, expected the same"));
+  EXPECT_THAT(launched("aten::mm", {{{8, -16}, kFp32}, {{17, 4}, kFp32}}),
+              ::testing::HasSubstr("extent -16"));
+  EXPECT_THAT(launched("aten::mm", {{{8, 16}, kFp32}}), ::testing::HasSubstr("no tensor as argument 1"));
   EXPECT_THAT(launched("aten::mm", {{{8, 16}, DType::unknown}, {{16, 4}, DType::unknown}}),
-              testing::HasSubstr("element type"));
+              ::testing::HasSubstr("element type"));
   EXPECT_THAT(launched("aten::conv2d", {{{1, 3, 4, 4}, kFp32}, {{8, 3, 9, 9}, kFp32}}),
-              testing::HasSubstr("does not fit"));
+              ::testing::HasSubstr("does not fit"));
   EXPECT_EQ(launched("aten::add", {{{0, 4}, kFp32}, {{0, 4}, kFp32}}), "");  // empty: no kernel
 }
 
@@ -606,4 +609,4 @@ TEST(FrameworkOps, EveryOperatorBearsAnyTensors) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::framework_ops_test

@@ -11,7 +11,7 @@
 
 #include "tests/support/data.h"
 
-namespace stepcast {
+namespace stepcast::kernel_class_test {
 namespace {
 
 struct Case {
@@ -169,4 +169,4 @@ TEST(KernelClass, KnowsNearlyAllRecordedKernels) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::kernel_class_test

@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::operation_test {
 namespace {
 
 double flops(const Operation& operation) { return work_of(operation).flops.value(); }
@@ -406,4 +406,4 @@ TEST(HashOf, EqualOperationsHaveEqualHashesAndEveryMemberCounts) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::operation_test

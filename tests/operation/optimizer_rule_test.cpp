@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::optimizer_rule_test {
 namespace {
 
 // A row cannot leave out a member: none has a default.
@@ -30,4 +30,4 @@ TEST(OptimizerRule, TablesAreUpdatedElementByElement) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::optimizer_rule_test

@@ -9,7 +9,7 @@
 #include "stepcast/plan/layout_plan.h"
 #include "stepcast/platform/platform_file.h"
 
-namespace stepcast {
+namespace stepcast::layout_jitter_test {
 namespace {
 
 PlanRequest request_for(std::int64_t n_gpus) {
@@ -122,4 +122,4 @@ TEST(PlanObjectives, AreReadByName) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::layout_jitter_test

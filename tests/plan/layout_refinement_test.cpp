@@ -17,7 +17,7 @@
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/predict/predicted_step.h"
 
-namespace stepcast {
+namespace stepcast::layout_refinement_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -211,4 +211,4 @@ TEST(TrainingPlan, ReadsDeadlines) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::layout_refinement_test

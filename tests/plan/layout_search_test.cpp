@@ -23,7 +23,7 @@
 
 #include "tests/support/fails_with.h"
 
-namespace stepcast {
+namespace stepcast::layout_search_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -365,4 +365,4 @@ TEST(LayoutRanking, ChoosesSafeMemoryThenThePlainerLayout) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::layout_search_test

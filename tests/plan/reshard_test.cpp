@@ -9,7 +9,7 @@
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/predict/dlrm_step.h"
 
-namespace stepcast {
+namespace stepcast::reshard_test {
 namespace {
 
 DlrmStepModel steps_of(int n_tables) {
@@ -76,4 +76,4 @@ TEST(Resharder, DecidesForBatchesOfItsTables) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::reshard_test

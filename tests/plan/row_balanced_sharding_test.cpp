@@ -6,7 +6,7 @@
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/predict/dlrm_step.h"
 
-namespace stepcast {
+namespace stepcast::row_balanced_sharding_test {
 namespace {
 
 TEST(RowBalancedSharding, EvensOutTablesOfVeryDifferentPooling) {
@@ -29,4 +29,4 @@ TEST(RowBalancedSharding, EvensOutTablesOfVeryDifferentPooling) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::row_balanced_sharding_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::sharders_test {
 namespace {
 
 Dlrm model_of(std::vector<EmbeddingTable> tables) {
@@ -63,4 +63,4 @@ TEST(Sharders, AreFoundByTheirNames) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::sharders_test

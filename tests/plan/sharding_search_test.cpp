@@ -9,7 +9,7 @@
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/predict/dlrm_step.h"
 
-namespace stepcast {
+namespace stepcast::sharding_search_test {
 namespace {
 
 Platform load(const char* name) {
@@ -99,4 +99,4 @@ TEST(ShardingSearch, TakesTheMemoryOfTheHostWhereItMust) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::sharding_search_test

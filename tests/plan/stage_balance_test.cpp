@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::stage_balance_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -77,4 +77,4 @@ TEST(BalancedStages, FewerLayersThanChunksCannotBe) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::stage_balance_test

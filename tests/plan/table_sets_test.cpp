@@ -13,7 +13,7 @@
 
 #include "tests/support/data.h"
 
-namespace stepcast {
+namespace stepcast::table_sets_test {
 namespace {
 
 TEST(TableSets, HaveThePublishedTotals) {
@@ -118,4 +118,4 @@ TEST(TableSets, NameWhatTheyDoNotKnow) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::table_sets_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::device_generation_test {
 namespace {
 
 Device of(std::string architecture) {
@@ -23,4 +23,4 @@ TEST(DeviceGeneration, HasARowForEveryArchitectureOfThePlatforms) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::device_generation_test

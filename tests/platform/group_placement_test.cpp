@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::group_placement_test {
 namespace {
 
 using Groups = std::vector<std::vector<std::uint32_t>>;
@@ -63,4 +63,4 @@ TEST(PlaceGroups, NobodyIsOneRank) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::group_placement_test

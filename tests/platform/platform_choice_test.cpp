@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace stepcast::test {
+namespace stepcast::test::platform_choice_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -88,4 +88,4 @@ TEST(PlatformChoice, RefusesGpusThatNobodyKnows) {
 }
 
 }  // namespace
-}  // namespace stepcast::test
+}  // namespace stepcast::test::platform_choice_test

@@ -13,7 +13,7 @@
 
 #include "tests/support/fails_with.h"
 
-namespace stepcast {
+namespace stepcast::platform_file_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -587,4 +587,4 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::platform_file_test

@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::platform_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -80,4 +80,4 @@ TEST(Platform, NamesAreComparedLooselyButNotMore) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::platform_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::provenance_test {
 namespace {
 
 TEST(RowHash, IsTheSameOnEveryMachine) {
@@ -54,4 +54,4 @@ TEST(FigureSource, ReadsWhatItWrites) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::provenance_test

@@ -17,7 +17,7 @@
 #include "tests/support/data.h"
 #include "tests/support/paths.h"
 
-namespace stepcast::test {
+namespace stepcast::test::shipped_platforms_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -272,4 +272,4 @@ TEST(PlatformsVerb, ListsAndShows) {
 }
 
 }  // namespace
-}  // namespace stepcast::test
+}  // namespace stepcast::test::shipped_platforms_test

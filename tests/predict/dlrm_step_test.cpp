@@ -13,7 +13,7 @@
 #include "stepcast/describe/dlrm_presets.h"
 #include "stepcast/platform/platform_file.h"
 
-namespace stepcast {
+namespace stepcast::dlrm_step_test {
 namespace {
 
 Platform load(const char* name) {
@@ -233,4 +233,4 @@ TEST(DlrmStep, RefusesWhatCannotBe) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::dlrm_step_test

@@ -14,7 +14,7 @@
 
 #include "tests/predict/random_training.h"
 
-namespace stepcast {
+namespace stepcast::layer_walk_test {
 namespace {
 
 const Platform& platform() {
@@ -246,4 +246,4 @@ TEST(TimeWithLaunches, TheHostHasNoLeadBehindAWait) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::layer_walk_test

@@ -8,7 +8,7 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::pipeline_walk_test {
 namespace {
 
 std::vector<PipelineShape> many_shapes() {
@@ -99,4 +99,4 @@ TEST(PipelineWalk, ShortWalksHaveARoundAndTheSameRest) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::pipeline_walk_test

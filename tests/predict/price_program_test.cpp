@@ -20,7 +20,7 @@
 #include "tests/predict/random_training.h"
 #include "tests/support/paths.h"
 
-namespace stepcast {
+namespace stepcast::price_program_test {
 namespace {
 
 using namespace literals;
@@ -300,4 +300,4 @@ TEST(PriceProgram, SaysWhatItCannotPriceOfARecordedStep) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::price_program_test

@@ -12,7 +12,7 @@
 #include "tests/support/data.h"
 #include "tests/support/trace_generator.h"
 
-namespace stepcast {
+namespace stepcast::replay_test {
 namespace {
 
 TEST(ErrorSpread, TakesTheNearestRank) {
@@ -38,7 +38,7 @@ TEST(CollectiveWait, AgreesWithinFivePercentAndTwentyMicroseconds) {
 // The two ranks of TwoRanks as if they had been recorded: rank 0 began at 100, rank 1 at 103. Their simulated
 // collective ends at max(100 + 3, 103 + 10) + 8 = 121 for both; the steps end with L, at 102 and 112.
 TEST(ScoreReplay, ByHand) {
-  testing::TwoRanks hand;
+  fixtures::TwoRanks hand;
   RecordedProgram recorded;
   recorded.program = hand.program;
   recorded.start_offset_us = {100, 103};
@@ -139,4 +139,4 @@ TEST(Replay, OfTheEightRankRecommendationModel) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::replay_test

@@ -11,7 +11,7 @@
 #include "tests/support/paths.h"
 #include "tests/support/two_recorded_ranks.h"
 
-namespace stepcast {
+namespace stepcast::scenario_sweep_test {
 namespace {
 
 SlowdownDraws fixed(Slowdown first, Slowdown second, double network) {
@@ -117,4 +117,4 @@ TEST(Jitter, IsReadByName) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::scenario_sweep_test

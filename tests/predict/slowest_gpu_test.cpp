@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::slowest_gpu_test {
 namespace {
 
 TEST(SlowestGpu, ANodeIsWhatPricesWereMeasuredOn) {
@@ -38,4 +38,4 @@ TEST(SlowestGpu, GrowsWithTheJobAndWithTheSpread) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::slowest_gpu_test

@@ -13,7 +13,7 @@
 
 #include "tests/predict/random_training.h"
 
-namespace stepcast {
+namespace stepcast::step_explanation_test {
 namespace {
 
 template <class T>
@@ -106,4 +106,4 @@ TEST(StepExplanation, ShowsTheTimesOfTheSchedule) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::step_explanation_test

@@ -15,7 +15,7 @@
 
 #include "tests/predict/random_training.h"
 
-namespace stepcast {
+namespace stepcast::step_model_test {
 namespace {
 
 using ::testing::AllOf;
@@ -444,4 +444,4 @@ TEST(SoftwareChoices, AttentionKernelFollowsFrameworkDateAndDevice) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::step_model_test

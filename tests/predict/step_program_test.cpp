@@ -17,7 +17,7 @@
 #include "tests/predict/random_training.h"
 #include "tests/support/composition.h"
 
-namespace stepcast {
+namespace stepcast::step_program_test {
 namespace {
 
 const Platform& platform() {
@@ -194,4 +194,4 @@ TEST(StepProgram, HoldsEveryPassOfEveryMicroBatch) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::step_program_test

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::step_schedule_test {
 namespace {
 
 StepSchedule schedule_of(PipelineSchedule kind, std::uint32_t stages, std::uint32_t micro_batches,
@@ -336,4 +336,4 @@ TEST(StepScheduleProperties, AnEvaluatorIsUsedAgain) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::step_schedule_test

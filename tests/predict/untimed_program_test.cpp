@@ -16,7 +16,7 @@
 
 #include "tests/support/trace_generator.h"
 
-namespace stepcast {
+namespace stepcast::untimed_program_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -142,4 +142,4 @@ TEST(LaunchesOf, AreTheMostFrequentSequences) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::untimed_program_test

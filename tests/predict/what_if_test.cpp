@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::what_if_test {
 namespace {
 
 using ::testing::AllOf;
@@ -48,4 +48,4 @@ TEST(WhatIf, RefusesAPartThatIsNamedTwice) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::what_if_test

@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::block_test {
 namespace {
 
 using namespace literals;
@@ -308,4 +308,4 @@ TEST(BlockBuilder, RefusesOverlapsOfUnknownTasks) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::block_test

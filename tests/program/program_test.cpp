@@ -10,14 +10,14 @@
 
 #include "tests/support/sketch.h"
 
-namespace stepcast {
+namespace stepcast::program_test {
 namespace {
 
-using testing::BlockSketch;
+using fixtures::BlockSketch;
+using fixtures::ProgramSketch;
+using fixtures::streams;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::ProgramSketch;
-using testing::streams;
 
 constexpr InstanceId kFirst{0};
 
@@ -317,4 +317,4 @@ TEST(Costs, CheckNamesWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::program_test

@@ -4,7 +4,7 @@
 
 #include "stepcast/program/program.h"
 
-namespace stepcast {
+namespace stepcast::task_work_test {
 namespace {
 
 TEST(WorkTable, StoresEqualWorkOnce) {
@@ -57,4 +57,4 @@ TEST(Program, KeepsEqualGroupsOnce) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::task_work_test

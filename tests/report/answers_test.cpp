@@ -19,7 +19,7 @@
 
 #include "tests/support/paths.h"
 
-namespace stepcast {
+namespace stepcast::answers_test {
 namespace {
 
 std::filesystem::path schemas() { return test::source_dir() / "docs" / "schemas"; }
@@ -124,4 +124,4 @@ TEST(Answers, ShowTheNumbersOfTheirJson) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::answers_test

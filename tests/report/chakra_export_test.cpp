@@ -21,7 +21,7 @@
 #include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
-namespace stepcast {
+namespace stepcast::chakra_export_test {
 namespace {
 
 // A CPU thread that launches kernels `a` and `b`, b 4 us after its call began, and a stream that runs both.
@@ -202,4 +202,4 @@ TEST(ChakraExport, IsReadByThePythonReaderOfProtobuf) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::chakra_export_test

@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::forecast_document_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -74,4 +74,4 @@ TEST(ForecastText, PutsRecordedRanksSideBySide) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::forecast_document_test

@@ -7,7 +7,7 @@
 
 #include "tests/support/json_schema.h"
 
-namespace stepcast {
+namespace stepcast::forecast_json_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -104,8 +104,8 @@ TEST(ForecastJson, ReadsBackWhatItWrites) {
 }
 
 TEST(ForecastJson, FollowsItsSchema) {
-  EXPECT_THAT(testing::violations(forecast_schema(), forecast_json(full_forecast())), IsEmpty());
-  EXPECT_THAT(testing::violations(forecast_schema(), forecast_json(Forecast{})), IsEmpty());
+  EXPECT_THAT(fixtures::violations(forecast_schema(), forecast_json(full_forecast())), IsEmpty());
+  EXPECT_THAT(fixtures::violations(forecast_schema(), forecast_json(Forecast{})), IsEmpty());
 }
 
 std::string replaced(const std::string& from, const std::string& to) {
@@ -149,4 +149,4 @@ TEST(ForecastJson, PassesOverKeysOfALaterVersion) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::forecast_json_test

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace stepcast::testing {
+namespace stepcast::fixtures {
 
 struct Json {
   enum class Kind { null, boolean, number, text, array, object };
@@ -107,4 +107,4 @@ class JsonReader {
 
 inline std::optional<Json> parse_json(std::string_view text) { return JsonReader{text}.run(); }
 
-}  // namespace stepcast::testing
+}  // namespace stepcast::fixtures

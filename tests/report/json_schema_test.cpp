@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace stepcast::testing {
+namespace stepcast::fixtures::json_schema_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -55,4 +55,4 @@ TEST(JsonSchema, RefusesKeywordsItDoesNotUnderstand) {
 }
 
 }  // namespace
-}  // namespace stepcast::testing
+}  // namespace stepcast::fixtures::json_schema_test

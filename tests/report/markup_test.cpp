@@ -14,7 +14,7 @@
 
 #include "tests/report/html_check.h"
 
-namespace stepcast::test {
+namespace stepcast::test::markup_test {
 namespace {
 
 TEST(EscapeMarkup, MarkupBecomesText) {
@@ -87,4 +87,4 @@ TEST(HtmlCheck, FindsWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace stepcast::test
+}  // namespace stepcast::test::markup_test

@@ -17,14 +17,14 @@
 #include "tests/support/sketch.h"
 #include "tests/support/temporary_folder.h"
 
-namespace stepcast {
+namespace stepcast::perfetto_test {
 namespace {
 
-using testing::Json;
-using testing::parse_json;
+using fixtures::Json;
+using fixtures::parse_json;
 
 std::string timeline_of(const Program& program) {
-  const Timeline timeline = testing::simulated(program);
+  const Timeline timeline = fixtures::simulated(program);
   const FlatProgram flat{program};
   return to_perfetto(flat, Costs{program}, TaskTimes::simulated(flat, timeline));
 }
@@ -45,7 +45,7 @@ const Json* slice(const std::vector<Json>& slices, const std::string& name) {
 }
 
 TEST(Perfetto, ShowsLanesOpsAndOneSliceForASynchronisation) {
-  const testing::OneRank hand;
+  const fixtures::OneRank hand;
   const auto document = parse_json(timeline_of(hand.program));
   ASSERT_TRUE(document);
   const std::vector<Json> slices = events(*document, "X");
@@ -80,7 +80,7 @@ TEST(Perfetto, ShowsLanesOpsAndOneSliceForASynchronisation) {
 }
 
 TEST(Perfetto, ShowsWaitingAndTransferOfACollectiveApart) {
-  const testing::TwoRanks hand;
+  const fixtures::TwoRanks hand;
   const auto document = parse_json(timeline_of(hand.program));
   ASSERT_TRUE(document);
   const std::vector<Json> slices = events(*document, "X");
@@ -98,8 +98,8 @@ TEST(Perfetto, ShowsWaitingAndTransferOfACollectiveApart) {
 }
 
 TEST(Perfetto, PutsTheMeasuredTimelineBesideTheSimulatedOne) {
-  const testing::TwoRanks hand;
-  const Timeline timeline = testing::simulated(hand.program);
+  const fixtures::TwoRanks hand;
+  const Timeline timeline = fixtures::simulated(hand.program);
   const FlatProgram flat{hand.program};
   const std::vector<std::vector<Interval>> recorded{{{0, 2}, {1, 11}, {3, 18.5}}, {{0, 9}, {10.2, 18}}};
   const Result<TaskTimes> measured = TaskTimes::measured(flat, recorded);
@@ -120,7 +120,7 @@ TEST(Perfetto, PutsTheMeasuredTimelineBesideTheSimulatedOne) {
 // Slices of one thread nest: a later one lies inside the one around it or behind it.
 TEST(Perfetto, NestsSlicesOfRandomPrograms) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
-    const auto document = parse_json(timeline_of(testing::random_program(seed)));
+    const auto document = parse_json(timeline_of(fixtures::random_program(seed)));
     ASSERT_TRUE(document) << "seed " << seed;
     std::map<std::pair<double, double>, std::vector<long long>> open;  // [process, thread] -> ends
     for (const Json& s : events(*document, "X")) {
@@ -137,8 +137,8 @@ TEST(Perfetto, NestsSlicesOfRandomPrograms) {
 }
 
 TEST(Perfetto, WritesPlainOrCompressedByName) {
-  const testing::OneRank hand;
-  const Timeline timeline = testing::simulated(hand.program);
+  const fixtures::OneRank hand;
+  const Timeline timeline = fixtures::simulated(hand.program);
   const FlatProgram flat{hand.program};
   const TaskTimes times = TaskTimes::simulated(flat, timeline);
   const test::TemporaryFolder folder;
@@ -156,4 +156,4 @@ TEST(Perfetto, WritesPlainOrCompressedByName) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::perfetto_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::replay_verdict_test {
 namespace {
 
 // Two ranks of 10 ms: they compute 3, idle 4 for the CPU, wait 2 for each other and communicate 1.
@@ -84,4 +84,4 @@ TEST(ReplayVerdict, TheMeanStepIsSharedOutAmongCulprits) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::replay_verdict_test

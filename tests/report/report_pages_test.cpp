@@ -25,7 +25,7 @@
 #include "tests/report/html_check.h"
 #include "tests/support/paths.h"
 
-namespace stepcast::test {
+namespace stepcast::test::report_pages_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -344,4 +344,4 @@ TEST(RoundTicks, AreRoundAndInside) {
 }
 
 }  // namespace
-}  // namespace stepcast::test
+}  // namespace stepcast::test::report_pages_test

@@ -17,7 +17,7 @@
 
 #include "tests/support/temporary_folder.h"
 
-namespace stepcast {
+namespace stepcast::result_reader_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -132,4 +132,4 @@ TEST(ResultReader, NamesWhatDiffersMost) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::result_reader_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::text_table_test {
 namespace {
 
 TEST(TextTable, AlignsColumnsUnderHeadings) {
@@ -54,4 +54,4 @@ TEST(TextTable, ShortensByCharactersNotBytes) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::text_table_test

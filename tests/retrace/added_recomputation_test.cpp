@@ -19,7 +19,7 @@
 #include "tests/support/trace_builder.h"
 #include "tests/support/trace_generator.h"
 
-namespace stepcast {
+namespace stepcast::added_recomputation_test {
 namespace {
 
 template <class T>
@@ -257,4 +257,4 @@ TEST(TraceMemory, OfRecomputedBlocksLivesTwice) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::added_recomputation_test

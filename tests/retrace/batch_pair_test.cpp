@@ -17,7 +17,7 @@
 #include "tests/support/trace_builder.h"
 #include "tests/support/trace_generator.h"
 
-namespace stepcast {
+namespace stepcast::batch_pair_test {
 namespace {
 
 template <class T>
@@ -139,4 +139,4 @@ TEST(TraceMemory, CountsStoragesFromFirstToLastUse) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::batch_pair_test

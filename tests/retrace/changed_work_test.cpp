@@ -13,7 +13,7 @@
 
 #include "tests/support/fails_with.h"
 
-namespace stepcast {
+namespace stepcast::changed_work_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -204,4 +204,4 @@ TEST_F(ChangedWorkTest, MoreDataParallelRanksJoinWhatAllShare) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::changed_work_test

@@ -16,7 +16,7 @@
 #include "tests/support/fails_with.h"
 #include "tests/support/trace_generator.h"
 
-namespace stepcast {
+namespace stepcast::gradient_buckets_test {
 namespace {
 
 template <class T>
@@ -230,4 +230,4 @@ TEST(GradientBuckets, OfAGeneratedJobPredictEachOther) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::gradient_buckets_test

@@ -12,7 +12,7 @@
 
 #include "tests/support/trace_generator.h"
 
-namespace stepcast {
+namespace stepcast::host_prices_test {
 namespace {
 
 using namespace literals;
@@ -216,4 +216,4 @@ TEST(HostTimes, OfAGeneratedJob) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::host_prices_test

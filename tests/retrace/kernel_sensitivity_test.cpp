@@ -17,7 +17,7 @@
 
 #include "tests/support/data.h"
 
-namespace stepcast {
+namespace stepcast::kernel_sensitivity_test {
 namespace {
 
 RecordedProgram last_step(const std::filesystem::path& place, std::int64_t step) {
@@ -86,4 +86,4 @@ TEST(KernelTimes, MakeAStepThatTheGpuHoldsBack) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::kernel_sensitivity_test

@@ -9,7 +9,7 @@
 
 #include "tests/support/fails_with.h"
 
-namespace stepcast {
+namespace stepcast::overlap_change_test {
 namespace {
 
 template <class T>
@@ -91,4 +91,4 @@ TEST(OverlapChange, NeedsTransfers) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::overlap_change_test

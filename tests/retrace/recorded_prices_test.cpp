@@ -9,7 +9,7 @@
 
 #include "stepcast/platform/platform_file.h"
 
-namespace stepcast {
+namespace stepcast::recorded_prices_test {
 namespace {
 
 using namespace literals;
@@ -171,4 +171,4 @@ TEST(PriceRecorded, SaysWhatIsMissing) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::recorded_prices_test

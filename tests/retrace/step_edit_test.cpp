@@ -16,7 +16,7 @@
 #include "tests/support/paths.h"
 #include "tests/support/trace_generator.h"
 
-namespace stepcast {
+namespace stepcast::step_edit_test {
 namespace {
 
 using ::testing::Contains;
@@ -145,4 +145,4 @@ TEST(StepEdits, AreMadeInTheirOrder) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::step_edit_test

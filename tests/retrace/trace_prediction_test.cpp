@@ -9,7 +9,7 @@
 
 #include "tests/support/trace_generator.h"
 
-namespace stepcast {
+namespace stepcast::trace_prediction_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -114,4 +114,4 @@ TEST(PredictTrace, NamesTheHostThatItDoesNotKnow) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::trace_prediction_test

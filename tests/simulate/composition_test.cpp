@@ -10,14 +10,14 @@
 
 #include "tests/support/sketch.h"
 
-namespace stepcast {
+namespace stepcast::composition_test {
 namespace {
 
-using testing::BlockSketch;
+using fixtures::BlockSketch;
+using fixtures::ProgramSketch;
+using fixtures::simulated;
+using fixtures::streams;
 using ::testing::ElementsAre;
-using testing::ProgramSketch;
-using testing::simulated;
-using testing::streams;
 
 constexpr double kNever = -std::numeric_limits<double>::infinity();
 constexpr InstanceId kFirst{0};
@@ -166,4 +166,4 @@ TEST(ComposedProgram, NothingToDo) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::composition_test

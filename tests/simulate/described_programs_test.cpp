@@ -14,15 +14,15 @@
 #include "tests/support/composition.h"
 #include "tests/support/sketch.h"
 
-namespace stepcast {
+namespace stepcast::described_programs_test {
 namespace {
 
-using testing::pipeline_1f1b;
-using testing::PipelineShape;
-using testing::sharded_stack;
-using testing::ShardedStackShape;
-using testing::simulated;
-using testing::Transfer;
+using fixtures::pipeline_1f1b;
+using fixtures::PipelineShape;
+using fixtures::sharded_stack;
+using fixtures::ShardedStackShape;
+using fixtures::simulated;
+using fixtures::Transfer;
 
 // The step time, the same from the folded sweep, the unfolded one and the composition.
 double step_us(const Program& program) {
@@ -194,4 +194,4 @@ TEST(ShardedStack, TheLastRankSetsThePace) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::described_programs_test

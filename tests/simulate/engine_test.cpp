@@ -18,14 +18,17 @@ static void PrintTo(const Interval& i, std::ostream* out) {
   *out << "[" << i.start_us << ", " << i.end_us << "]";
 }
 
+}  // namespace stepcast
+
+namespace stepcast::engine_test {
 namespace {
 
 using namespace literals;
-using testing::BlockSketch;
+using fixtures::BlockSketch;
+using fixtures::ProgramSketch;
+using fixtures::simulated;
+using fixtures::streams;
 using ::testing::ElementsAre;
-using testing::ProgramSketch;
-using testing::simulated;
-using testing::streams;
 
 constexpr InstanceId kFirst{0}, kSecond{1};
 
@@ -523,4 +526,4 @@ TEST(Plan, SaysWhatItHolds) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::engine_test

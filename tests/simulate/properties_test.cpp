@@ -16,14 +16,14 @@
 #include "tests/support/random_program.h"
 #include "tests/support/reference_simulator.h"
 
-namespace stepcast {
+namespace stepcast::properties_test {
 namespace {
 
-using testing::random_offsets;
-using testing::random_program;
-using testing::RandomProgramOptions;
-using testing::reference_simulate;
-using testing::ReferenceTimes;
+using fixtures::random_offsets;
+using fixtures::random_program;
+using fixtures::RandomProgramOptions;
+using fixtures::reference_simulate;
+using fixtures::ReferenceTimes;
 
 constexpr std::uint64_t kPrograms = 400;
 
@@ -143,7 +143,7 @@ TEST_P(RandomPrograms, OrderOfRankClassesChangesNothing) {
     std::iota(classes.begin(), classes.end(), 0u);
     std::reverse(classes.begin(), classes.end());
     if (classes.size() > 2) std::swap(classes[0], classes[1]);
-    const Program permuted = testing::with_classes_in_order(program, classes);
+    const Program permuted = fixtures::with_classes_in_order(program, classes);
     const std::vector<double> offsets = random_offsets(seed, classes.size());
     std::vector<double> permuted_offsets;
     for (const std::uint32_t c : classes) permuted_offsets.push_back(offsets[c]);
@@ -283,4 +283,4 @@ TEST_P(RandomPrograms, TheSameSeedGivesTheSameBytes) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::properties_test

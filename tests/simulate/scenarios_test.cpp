@@ -14,12 +14,12 @@
 #include "tests/support/random_program.h"
 #include "tests/support/sketch.h"
 
-namespace stepcast {
+namespace stepcast::scenarios_test {
 namespace {
 
-using testing::BlockSketch;
-using testing::ProgramSketch;
-using testing::random_program;
+using fixtures::BlockSketch;
+using fixtures::ProgramSketch;
+using fixtures::random_program;
 
 // Durations and delays of every block times one of 16 factors each.
 Costs scaled(const Program& program, std::uint64_t seed) {
@@ -159,4 +159,4 @@ TEST(Scenarios, OfNothing) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::scenarios_test

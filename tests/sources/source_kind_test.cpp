@@ -16,7 +16,7 @@
 
 #include "tests/support/paths.h"
 
-namespace stepcast {
+namespace stepcast::source_kind_test {
 namespace {
 
 bool refuses(const SourceKind& kind, TraceAsk ask) {
@@ -73,4 +73,4 @@ TEST(SourceKinds, RecordedRanksGiveTheirSteps) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::source_kind_test

@@ -10,11 +10,11 @@
 #include "tests/support/fails_with.h"
 #include "tests/support/trace_files.h"
 
-namespace stepcast {
+namespace stepcast::trace_set_test {
 namespace {
 
+using fixtures::TraceFolder;
 using ::testing::HasSubstr;
-using testing::TraceFolder;
 using Paths = std::vector<std::filesystem::path>;
 
 test::GeneratedJob small_job(int ranks = 2) {
@@ -272,4 +272,4 @@ TEST(TraceSets, FilesWithoutDistinctRanksAreSetsOfTheirOwn) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::trace_set_test

@@ -7,7 +7,7 @@
 
 #include "tests/support/sketch.h"
 
-namespace stepcast::testing {
+namespace stepcast::fixtures {
 namespace {
 
 // Streams of a pipeline stage.
@@ -130,4 +130,4 @@ Program sharded_stack(const ShardedStackShape& shape) {
   return std::move(sketch.program);
 }
 
-}  // namespace stepcast::testing
+}  // namespace stepcast::fixtures

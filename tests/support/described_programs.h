@@ -6,7 +6,7 @@
 
 #include "stepcast/program/program.h"
 
-namespace stepcast::testing {
+namespace stepcast::fixtures {
 
 // How a stage hands its result to the next one.
 enum class Transfer {
@@ -44,4 +44,4 @@ struct ShardedStackShape {
 // to the next.
 [[nodiscard]] Program sharded_stack(const ShardedStackShape& shape);
 
-}  // namespace stepcast::testing
+}  // namespace stepcast::fixtures

@@ -11,7 +11,7 @@
 #include "stepcast/base/file.h"
 #include "stepcast/base/json_value.h"
 
-namespace stepcast::testing {
+namespace stepcast::fixtures {
 namespace {
 
 constexpr std::array kAnnotations{"$schema", "$id", "$defs", "title", "description", "examples"};
@@ -168,4 +168,4 @@ std::vector<std::string> violations(std::string_view schema, std::string_view do
   return std::move(validator).found();
 }
 
-}  // namespace stepcast::testing
+}  // namespace stepcast::fixtures

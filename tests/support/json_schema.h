@@ -9,11 +9,11 @@
 #include <string_view>
 #include <vector>
 
-namespace stepcast::testing {
+namespace stepcast::fixtures {
 
 // One line per violation, "ranks[2].rank: found text, expected integer"; empty if the document follows the
 // schema. What is wrong with the schema itself is a violation, too. `folder` holds files that it refers to.
 [[nodiscard]] std::vector<std::string> violations(std::string_view schema, std::string_view document,
                                                   const std::filesystem::path& folder = {});
 
-}  // namespace stepcast::testing
+}  // namespace stepcast::fixtures

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-namespace stepcast::testing {
+namespace stepcast::fixtures {
 namespace {
 
 // Numbers without the distributions of the standard library, whose results depend on the library.
@@ -209,4 +209,4 @@ Program with_classes_in_order(const Program& program, const std::vector<std::uin
   return result;
 }
 
-}  // namespace stepcast::testing
+}  // namespace stepcast::fixtures

@@ -7,7 +7,7 @@
 
 #include "stepcast/program/program.h"
 
-namespace stepcast::testing {
+namespace stepcast::fixtures {
 
 struct RandomProgramOptions {
   std::uint32_t max_classes = 4;
@@ -32,4 +32,4 @@ struct RandomProgramOptions {
 [[nodiscard]] Program with_classes_in_order(const Program& program,
                                             const std::vector<std::uint32_t>& classes);
 
-}  // namespace stepcast::testing
+}  // namespace stepcast::fixtures

@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-namespace stepcast::testing {
+namespace stepcast::fixtures {
 namespace {
 
 struct Wait {
@@ -141,4 +141,4 @@ std::optional<ReferenceTimes> reference_simulate(const Program& program, const C
   return times;
 }
 
-}  // namespace stepcast::testing
+}  // namespace stepcast::fixtures

@@ -11,7 +11,7 @@
 #include "stepcast/program/program.h"
 #include "stepcast/simulate/engine.h"
 
-namespace stepcast::testing {
+namespace stepcast::fixtures {
 
 struct ReferenceTimes {
   std::map<TaskRef, Interval> tasks;                           // of every rank
@@ -23,4 +23,4 @@ struct ReferenceTimes {
 [[nodiscard]] std::optional<ReferenceTimes> reference_simulate(
     const Program& program, const Costs& costs, const std::vector<double>& start_offset_us = {});
 
-}  // namespace stepcast::testing
+}  // namespace stepcast::fixtures

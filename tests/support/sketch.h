@@ -13,7 +13,7 @@
 #include "stepcast/program/program.h"
 #include "stepcast/simulate/engine.h"
 
-namespace stepcast::testing {
+namespace stepcast::fixtures {
 
 // `count` streams.
 inline std::vector<Lane> streams(std::uint32_t count) {
@@ -94,4 +94,4 @@ inline Timeline simulated(const Program& program, const SimulateOptions& options
   return std::move(timeline).value();
 }
 
-}  // namespace stepcast::testing
+}  // namespace stepcast::fixtures

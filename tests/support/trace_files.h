@@ -13,7 +13,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/support/trace_generator.h"
 
-namespace stepcast::testing {
+namespace stepcast::fixtures {
 
 class TraceFolder {
  public:
@@ -34,4 +34,4 @@ class TraceFolder {
   test::TemporaryFolder folder_;
 };
 
-}  // namespace stepcast::testing
+}  // namespace stepcast::fixtures

@@ -30,7 +30,7 @@
 #include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
 
-namespace stepcast {
+namespace stepcast::sweep_run_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -129,7 +129,7 @@ TEST_F(SweepRuns, RowsFollowTheirSchema) {
     const SweepSpec spec = *parse_sweep(text, "s");
     for (const SweepPoint& point : spec.points) {
       const std::string row = *session.run(point);
-      EXPECT_THAT(stepcast::testing::violations(schema, row, folder), ::testing::IsEmpty()) << row;
+      EXPECT_THAT(stepcast::fixtures::violations(schema, row, folder), ::testing::IsEmpty()) << row;
     }
   }
 }
@@ -293,4 +293,4 @@ TEST_F(SweepRuns, KilledFiftyTimesItMakesTheSameFile) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::sweep_run_test

@@ -9,7 +9,7 @@
 
 #include "tests/support/fails_with.h"
 
-namespace stepcast {
+namespace stepcast::sweep_shard_test {
 namespace {
 
 using test::FailsWith;
@@ -95,4 +95,4 @@ TEST(SweepShard, IsTheWholeElsewhere) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::sweep_shard_test

@@ -11,7 +11,7 @@
 #include "tests/support/fails_with.h"
 #include "tests/support/temporary_folder.h"
 
-namespace stepcast {
+namespace stepcast::sweep_spec_test {
 namespace {
 
 using test::FailsWith;
@@ -116,4 +116,4 @@ TEST(SweepSpec, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::sweep_spec_test

@@ -9,7 +9,7 @@
 #include "stepcast/base/file.h"
 #include "stepcast/trace/readers.h"
 
-namespace stepcast {
+namespace stepcast::bad_input_test {
 namespace {
 
 using namespace std::string_view_literals;
@@ -156,4 +156,4 @@ TEST(BadInput, MessagesAreOneLine) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::bad_input_test

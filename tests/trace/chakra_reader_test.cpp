@@ -13,7 +13,7 @@
 #include "tests/support/data.h"
 #include "tests/support/fails_with.h"
 
-namespace stepcast {
+namespace stepcast::chakra_reader_test {
 namespace {
 
 using test::chakra_file;
@@ -21,8 +21,8 @@ using test::FailsWith;
 using test::metadata;
 using test::node;
 using test::ProtobufMessage;
-using testing::ElementsAre;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 std::vector<std::uint64_t> ids_before(const OperationGraph& graph, std::size_t node) {
   std::vector<std::uint64_t> ids;
@@ -165,4 +165,4 @@ TEST(ChakraReader, ReadsThePublicFiles) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::chakra_reader_test

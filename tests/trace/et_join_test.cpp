@@ -14,15 +14,15 @@
 #include "tests/support/data.h"
 #include "tests/support/trace_builder.h"
 
-namespace stepcast {
+namespace stepcast::et_join_test {
 namespace {
 
 using detail::EtJoin;
 using detail::join_execution_trace;
 using test::TraceBuilder;
-using testing::Contains;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 using Texts = std::vector<std::string>;
 
@@ -164,7 +164,7 @@ TEST(EtJoin, AnExecutionTraceOfAnotherStepIsNoted) {
   const RecordedProgram other = rebuilt_with(nodes_of({"aten::conv2d", "aten::relu"}));
   EXPECT_THAT(other.notes, Contains("rank 0: the execution trace is of another step than the one replayed"));
   const RecordedProgram same = rebuilt_with(nodes_of({"aten::mm", "aten::relu"}));
-  EXPECT_THAT(same.notes, testing::IsEmpty());
+  EXPECT_THAT(same.notes, ::testing::IsEmpty());
 }
 
 TEST(EtJoin, MergedEventsAreCounted) {
@@ -222,4 +222,4 @@ TEST(EtJoin, RecordedOperatorsJoinBesideGlooAndProcessGroups) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::et_join_test

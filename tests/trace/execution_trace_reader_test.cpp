@@ -6,7 +6,7 @@
 
 #include "stepcast/trace/readers.h"
 
-namespace stepcast {
+namespace stepcast::execution_trace_reader_test {
 namespace {
 
 ExecutionTrace read(std::string_view json) {
@@ -230,4 +230,4 @@ TEST(ExecutionTraceReader, SaysWhatIsWrongAndWhere) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::execution_trace_reader_test

@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::file_ranks_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -48,4 +48,4 @@ TEST(ListRanks, JoinsRuns) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::file_ranks_test

@@ -9,7 +9,7 @@
 #include "stepcast/base/output_file.h"
 #include "stepcast/trace/readers.h"
 
-namespace stepcast {
+namespace stepcast::format_detection_test {
 namespace {
 
 using namespace std::string_view_literals;
@@ -67,4 +67,4 @@ TEST(FormatDetection, SaysWhyAFileIsNoTrace) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::format_detection_test

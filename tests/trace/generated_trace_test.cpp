@@ -18,7 +18,7 @@
 #include "tests/support/paths.h"
 #include "tests/support/trace_generator.h"
 
-namespace stepcast::test {
+namespace stepcast::test::generated_trace_test {
 namespace {
 
 using std::chrono::microseconds;
@@ -290,4 +290,4 @@ TEST(TraceGenerator, AFullLaunchQueueHoldsTheCpu) {
 }
 
 }  // namespace
-}  // namespace stepcast::test
+}  // namespace stepcast::test::generated_trace_test

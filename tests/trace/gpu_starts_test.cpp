@@ -7,7 +7,7 @@
 #include "tests/support/replayed.h"
 #include "tests/support/trace_builder.h"
 
-namespace stepcast {
+namespace stepcast::gpu_starts_test {
 namespace {
 
 using test::replay;
@@ -125,7 +125,8 @@ TEST(GpuStarts, LatenessWithoutACauseIsCounted) {
   EXPECT_DOUBLE_EQ(r.recorded.facts[0].gpu_late_us, 200);  // 908 - 708
   EXPECT_EQ(r.recorded.facts[0].late_gpu_work, 1U);
   EXPECT_DOUBLE_EQ(r.at(0, "late").start_us, 708);
-  EXPECT_THAT(r.recorded.notes, testing::Not(testing::Contains(testing::HasSubstr("kernels are missing"))));
+  EXPECT_THAT(r.recorded.notes,
+              ::testing::Not(::testing::Contains(::testing::HasSubstr("kernels are missing"))));
 }
 
 // The fifth kernel of a queue begins 300 after the fourth has ended (at 18 + 4 * 51 - 1 = 221), and nothing else
@@ -140,8 +141,8 @@ TEST(GpuStarts, IdleBetweenQueuedKernelsMeansThatKernelsAreMissing) {
   EXPECT_DOUBLE_EQ(r.recorded.facts[0].gpu_late_us, 299);
   EXPECT_THAT(
       r.recorded.notes,
-      testing::Contains("rank 0: kernels are missing in this trace: the GPU does nothing for 0.299 ms in "
-                        "1 places although work was queued"));
+      ::testing::Contains("rank 0: kernels are missing in this trace: the GPU does nothing for 0.299 ms in "
+                          "1 places although work was queued"));
 }
 
 // The copy to the host, called at 10 and a free one of which begins 8 after its call, begins at 500: behind work
@@ -260,7 +261,7 @@ TEST(GpuStarts, AFileWithoutLaunchesWarns) {
   EXPECT_DOUBLE_EQ(r.at(0, "kernel").start_us, 108);
   EXPECT_THAT(
       r.recorded.notes,
-      testing::Contains(testing::HasSubstr("rank 0: warning: no GPU work of the step has its launch")));
+      ::testing::Contains(::testing::HasSubstr("rank 0: warning: no GPU work of the step has its launch")));
 }
 
 TEST(GpuStarts, AnEmptyLastStepIsNotTheDefault) {
@@ -272,8 +273,8 @@ TEST(GpuStarts, AnEmptyLastStepIsNotTheDefault) {
   const RecordedRank recorded = b.build();
   const Replayed r = replay({recorded});
   EXPECT_EQ(r.recorded.facts[0].step_number, 1);
-  EXPECT_THAT(r.recorded.notes, testing::Contains("step 2 launches no GPU work: step 1 is replayed"));
+  EXPECT_THAT(r.recorded.notes, ::testing::Contains("step 2 launches no GPU work: step 1 is replayed"));
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::gpu_starts_test

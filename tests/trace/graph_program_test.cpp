@@ -15,14 +15,14 @@
 #include "tests/support/data.h"
 #include "tests/support/fails_with.h"
 
-namespace stepcast {
+namespace stepcast::graph_program_test {
 namespace {
 
 using test::chakra_file;
 using test::FailsWith;
 using test::metadata;
 using test::node;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 OperationGraph graph_of(std::int32_t rank, const std::string& content) {
   auto graph = parse_chakra(content, "rank" + std::to_string(rank) + ".et");
@@ -54,8 +54,8 @@ std::string four_nodes(std::uint64_t first_us, std::uint64_t collective_us) {
 
 TEST(GraphProgram, RunsNodesBesideEachOtherOnTheirLanes) {
   EXPECT_THAT(ends_of({graph_of(0, four_nodes(100, 30))}),
-              testing::ElementsAre(170));  // 100 + max(50, 30) + 20
-  EXPECT_THAT(ends_of({graph_of(0, four_nodes(100, 80))}), testing::ElementsAre(200));  // 100 + 80 + 20
+              ::testing::ElementsAre(170));  // 100 + max(50, 30) + 20
+  EXPECT_THAT(ends_of({graph_of(0, four_nodes(100, 80))}), ::testing::ElementsAre(200));  // 100 + 80 + 20
 }
 
 TEST(GraphProgram, CollectivesWaitForAllRanksAndTakeTheShortestStay) {
@@ -63,7 +63,7 @@ TEST(GraphProgram, CollectivesWaitForAllRanksAndTakeTheShortestStay) {
   // Both leave at 140 + 30 and do d: 190.
   const std::vector<OperationGraph> graphs{graph_of(0, four_nodes(100, 70)),
                                            graph_of(1, four_nodes(140, 30))};
-  EXPECT_THAT(ends_of(graphs), testing::ElementsAre(190, 210));  // rank 1: 140 + 50 + 20, its b is longer
+  EXPECT_THAT(ends_of(graphs), ::testing::ElementsAre(190, 210));  // rank 1: 140 + 50 + 20, its b is longer
 }
 
 TEST(GraphProgram, AReceiveWaitsForItsSend) {
@@ -74,12 +74,12 @@ TEST(GraphProgram, AReceiveWaitsForItsSend) {
   const auto receiver =
       chakra_file({metadata("1"), node(1, "receive", 6, 10).attribute("comm_src", 0).attribute("comm_tag", 3),
                    node(2, "f", 4, 5).number(5, 1)});
-  EXPECT_THAT(ends_of({graph_of(0, sender), graph_of(1, receiver)}), testing::ElementsAre(110, 115));
+  EXPECT_THAT(ends_of({graph_of(0, sender), graph_of(1, receiver)}), ::testing::ElementsAre(110, 115));
   // With another tag nobody waits: 10 + 5.
   const auto other =
       chakra_file({metadata("1"), node(1, "receive", 6, 10).attribute("comm_src", 0).attribute("comm_tag", 4),
                    node(2, "f", 4, 5).number(5, 1)});
-  EXPECT_THAT(ends_of({graph_of(0, sender), graph_of(1, other)}), testing::ElementsAre(110, 15));
+  EXPECT_THAT(ends_of({graph_of(0, sender), graph_of(1, other)}), ::testing::ElementsAre(110, 15));
 }
 
 TEST(GraphProgram, NodesOfOneLaneRunInTheOrderOfTheirIds) {
@@ -103,8 +103,8 @@ TEST(GraphProgram, SaysWhatIsMissing) {
                                node(2, "b", 4, 0).attribute("num_ops", 1000).number(5, 77)}))});
   ASSERT_TRUE(recorded.ok());
   EXPECT_THAT(recorded->notes,
-              testing::ElementsAre("2 of 2 nodes have no recorded duration; 1 of them have no size either",
-                                   "1 dependencies on nodes that are in no file were left out"));
+              ::testing::ElementsAre("2 of 2 nodes have no recorded duration; 1 of them have no size either",
+                                     "1 dependencies on nodes that are in no file were left out"));
   EXPECT_THAT(graph_program({}), FailsWith("no graph of operations was given"));
   const std::string content = chakra_file({metadata("1"), node(1, "a", 4, 1)});
   EXPECT_THAT(graph_program(std::vector<OperationGraph>{graph_of(2, content), graph_of(2, content)}),
@@ -142,8 +142,8 @@ TEST(GraphProgram, TheDataParallelPublicFilesTakeTheirComputation) {
     graph->rank = rank;
     graphs.push_back(*std::move(graph));
   }
-  EXPECT_THAT(ends_of(graphs), testing::Each(testing::DoubleNear(1082450, 0.5)));
+  EXPECT_THAT(ends_of(graphs), ::testing::Each(::testing::DoubleNear(1082450, 0.5)));
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::graph_program_test

@@ -9,7 +9,7 @@
 #include "tests/support/replayed.h"
 #include "tests/support/trace_builder.h"
 
-namespace stepcast {
+namespace stepcast::held_calls_test {
 namespace {
 
 using test::replay;
@@ -91,4 +91,4 @@ TEST(HeldCalls, OtherLongCallsKeepTheirTime) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::held_calls_test

@@ -11,7 +11,7 @@
 #include "stepcast/trace/detail/interner.h"
 #include "stepcast/trace/recorded_rank.h"
 
-namespace stepcast::detail {
+namespace stepcast::detail::json_cursor_test {
 namespace {
 
 // A cursor may read beyond its text, so the text gets room behind it.
@@ -185,4 +185,4 @@ TEST(ChunkedList, KeepsTheOrder) {
 }
 
 }  // namespace
-}  // namespace stepcast::detail
+}  // namespace stepcast::detail::json_cursor_test

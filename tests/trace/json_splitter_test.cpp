@@ -7,7 +7,7 @@
 
 #include "stepcast/trace/detail/bracket_scan.h"
 
-namespace stepcast::detail {
+namespace stepcast::detail::json_splitter_test {
 namespace {
 
 // What the splitter gives, one line per step.
@@ -144,4 +144,4 @@ TEST(BracketScan, FastAndPortableClassificationAgree) {
 }
 
 }  // namespace
-}  // namespace stepcast::detail
+}  // namespace stepcast::detail::json_splitter_test

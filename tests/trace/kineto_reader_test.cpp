@@ -7,7 +7,7 @@
 #include "stepcast/base/file.h"
 #include "stepcast/trace/readers.h"
 
-namespace stepcast {
+namespace stepcast::kineto_reader_test {
 namespace {
 
 RecordedRank read(std::string_view json) {
@@ -418,4 +418,4 @@ TEST(ProfilerStepNumber, NeedsTheWholeName) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::kineto_reader_test

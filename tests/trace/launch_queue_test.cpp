@@ -11,7 +11,7 @@
 #include "tests/support/replayed.h"
 #include "tests/support/trace_builder.h"
 
-namespace stepcast {
+namespace stepcast::launch_queue_test {
 namespace {
 
 using test::step_with_kernels;
@@ -118,4 +118,4 @@ TEST(LaunchQueue, WorkWithoutLaunchesFillsNoQueue) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::launch_queue_test

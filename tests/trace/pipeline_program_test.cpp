@@ -14,13 +14,13 @@
 #include "tests/support/fails_with.h"
 #include "tests/support/paths.h"
 
-namespace stepcast {
+namespace stepcast::pipeline_program_test {
 namespace {
 
 using test::FailsWith;
-using testing::DoubleNear;
-using testing::Pair;
-using testing::UnorderedElementsAre;
+using ::testing::DoubleNear;
+using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
 
 std::filesystem::path two_ranks() {
   return test::source_dir() / "fuzz" / "corpus" / "pipeline_timeline" / "two_ranks.json";
@@ -48,8 +48,8 @@ TEST(PipelineProgram, IsToldFromItsContent) {
   ASSERT_TRUE(format.ok());
   EXPECT_EQ(*format, TraceFormat::pipeline_timeline);
   const PipelineTimeline t = timeline();
-  EXPECT_THAT(t.steps, testing::ElementsAre(1, 2));
-  EXPECT_THAT(t.ranks, testing::ElementsAre(0, 1));
+  EXPECT_THAT(t.steps, ::testing::ElementsAre(1, 2));
+  EXPECT_THAT(t.ranks, ::testing::ElementsAre(0, 1));
   EXPECT_EQ(t.metadata_events, 1U);
 }
 
@@ -89,4 +89,4 @@ TEST(PipelineProgram, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::pipeline_program_test

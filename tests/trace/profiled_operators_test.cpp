@@ -13,11 +13,11 @@
 
 #include "tests/support/data.h"
 
-namespace stepcast {
+namespace stepcast::profiled_operators_test {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 // A linear layer that launches a product, an addition on the CPU, a copy from the host.
 constexpr const char* kTrace = R"J({"schemaVersion": 1, "traceEvents": [
@@ -137,4 +137,4 @@ TEST(ProfiledOperators, AgreeWithTheExecutionTraceOfTheSameRun) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::profiled_operators_test

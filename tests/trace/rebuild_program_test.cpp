@@ -13,7 +13,7 @@
 #include "tests/support/replayed.h"
 #include "tests/support/trace_builder.h"
 
-namespace stepcast {
+namespace stepcast::rebuild_program_test {
 namespace {
 
 using test::TraceBuilder;
@@ -198,7 +198,7 @@ TEST(RebuildProgram, MovesClocksThatAreApart) {
   }
   const Replayed r = replay(ranks);
   EXPECT_THAT(r.recorded.notes,
-              testing::Contains(
+              ::testing::Contains(
                   "rank 1: clock moved by -5000.0 us, so that its collectives end with those of rank 0"));
   EXPECT_EQ(r.recorded.program.collectives().size(), 3u);
   EXPECT_DOUBLE_EQ(r.recorded.start_offset_us[1], 0);
@@ -304,14 +304,15 @@ TEST(RebuildProgram, RefusesWhatDoesNotFit) {
             "each rank once");
   ranks[1].rank = 2;
   EXPECT_THAT(message(ranks),
-              testing::HasSubstr("found rank 2 of a world of 2, expected 0 <= rank < world_size"));
+              ::testing::HasSubstr("found rank 2 of a world of 2, expected 0 <= rank < world_size"));
   RebuildOptions step;
   step.step = 7;
-  EXPECT_THAT(message(two_ranks(), step),
-              testing::HasSubstr("ProfilerStep#7: there is no such step, found steps 1; choose one of them"));
+  EXPECT_THAT(
+      message(two_ranks(), step),
+      ::testing::HasSubstr("ProfilerStep#7: there is no such step, found steps 1; choose one of them"));
   TraceBuilder empty;
   empty.thread(1);
-  EXPECT_THAT(message({empty.build()}), testing::HasSubstr("found no operators and no GPU work"));
+  EXPECT_THAT(message({empty.build()}), ::testing::HasSubstr("found no operators and no GPU work"));
 }
 
 // Every edge says what sort of delay it has; what is not kept from the record is the constant of its sort.
@@ -329,11 +330,11 @@ TEST(RebuildProgram, EdgesNameTheirDelays) {
     EXPECT_EQ(block.delay_us()[e], learned.at(delay)) << describe(delay, r.recorded.program.names);
   }
   // As in the test above: 2, 1 and 5 us.
-  EXPECT_THAT(named, testing::ElementsAre(
-                         testing::Pair("launch delay from the call's end, cudaLaunchKernel -> kernel", 2.0),
-                         testing::Pair("return delay, stream synchronisation", 5.0),
-                         testing::Pair("stream gap, kernel -> kernel", 1.0)));
+  EXPECT_THAT(named, ::testing::ElementsAre(
+                         ::testing::Pair("launch delay from the call's end, cudaLaunchKernel -> kernel", 2.0),
+                         ::testing::Pair("return delay, stream synchronisation", 5.0),
+                         ::testing::Pair("stream gap, kernel -> kernel", 1.0)));
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::rebuild_program_test

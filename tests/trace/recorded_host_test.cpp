@@ -14,7 +14,7 @@
 #include "tests/support/host_trace.h"
 #include "tests/support/trace_builder.h"
 
-namespace stepcast {
+namespace stepcast::recorded_host_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -126,4 +126,4 @@ TEST(RecordedHost, TasksStandForAllOccurrencesOfTheirOverhead) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::recorded_host_test

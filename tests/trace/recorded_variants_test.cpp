@@ -8,7 +8,7 @@
 
 #include "tests/support/trace_generator.h"
 
-namespace stepcast {
+namespace stepcast::recorded_variants_test {
 namespace {
 
 RecordedProgram generated() {
@@ -79,4 +79,4 @@ TEST(WithoutGpuDependencies, KeepsTasksAndTheOrderOfStreams) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::recorded_variants_test

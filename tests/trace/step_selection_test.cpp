@@ -17,12 +17,12 @@
 #include "tests/support/trace_builder.h"
 #include "tests/support/trace_files.h"
 
-namespace stepcast {
+namespace stepcast::step_selection_test {
 namespace {
 
+using fixtures::TraceFolder;
 using test::TraceBuilder;
 using ::testing::ElementsAre;
-using testing::TraceFolder;
 using Paths = std::vector<std::filesystem::path>;
 
 // Of this step alone, however small the files are; of no step: everything.
@@ -185,4 +185,4 @@ INSTANTIATE_TEST_SUITE_P(Jobs, SelectedStep, ::testing::ValuesIn(variants()),
                          [](const auto& variant) { return std::string{variant.param.name}; });
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::step_selection_test

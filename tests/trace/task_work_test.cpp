@@ -17,11 +17,11 @@
 #include "tests/support/paths.h"
 #include "tests/support/trace_generator.h"
 
-namespace stepcast {
+namespace stepcast::task_work_test {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 RecordedProgram rebuild(const std::vector<RecordedRank>& ranks,
                         const std::vector<std::optional<ExecutionTrace>>& traces = {}) {
@@ -297,4 +297,4 @@ TEST(TaskWork, OfCollectivesHoldsTheirMessage) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::task_work_test

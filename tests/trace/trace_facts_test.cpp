@@ -16,7 +16,7 @@
 
 #include "tests/support/data.h"
 
-namespace stepcast {
+namespace stepcast::trace_facts_test {
 namespace {
 
 using Facts = std::map<std::string, std::string>;
@@ -248,4 +248,4 @@ TEST(TraceFacts, DlrmNodesAndOpsJoinByOrder) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::trace_facts_test

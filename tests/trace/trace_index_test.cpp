@@ -11,13 +11,13 @@
 
 #include "tests/support/trace_builder.h"
 
-namespace stepcast {
+namespace stepcast::trace_index_test {
 namespace {
 
 using detail::TraceIndex;
 using test::TraceBuilder;
-using testing::ElementsAre;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 Nanoseconds us(double time) { return Nanoseconds{static_cast<std::int64_t>(time * 1000)}; }
 
@@ -96,4 +96,4 @@ TEST(TraceIndex, SharedIndexChangesNothing) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::trace_index_test

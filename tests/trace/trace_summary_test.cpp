@@ -9,12 +9,12 @@
 
 #include "tests/support/data.h"
 
-namespace stepcast {
+namespace stepcast::trace_summary_test {
 namespace {
 
-using testing::Contains;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 RankSummary summary_of(const std::string& events, const std::string& more = "") {
   const auto rank = parse_kineto("{\"traceEvents\": [" + events + "]" + more + "}", "t");
@@ -140,4 +140,4 @@ TEST(TraceSummary, CountsCollectivesOfExecutionTraces) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::trace_summary_test

@@ -13,12 +13,12 @@
 
 #include "tests/support/data.h"
 
-namespace stepcast {
+namespace stepcast::traced_operations_test {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 ExecutionTrace trace_of(std::string_view nodes) {
   auto trace =
@@ -233,4 +233,4 @@ TEST(TracedOperations, CountsTheFlopsOfResNet50) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::traced_operations_test

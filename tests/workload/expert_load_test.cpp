@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::expert_load_test {
 namespace {
 
 double busiest(const char* text, std::int64_t experts, std::int64_t ranks) {
@@ -84,4 +84,4 @@ TEST(ExpertLoad, RefusesWhatIsNoLoad) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::expert_load_test

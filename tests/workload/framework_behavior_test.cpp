@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::framework_behavior_test {
 namespace {
 
 TEST(FrameworkHabits, AttentionKernelFollowsFrameworkDateAndDevice) {
@@ -34,4 +34,4 @@ TEST(FrameworkHabits, LossKeepsSoManyBytes) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::framework_behavior_test

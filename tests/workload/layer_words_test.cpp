@@ -5,7 +5,7 @@
 
 #include "tests/support/fails_with.h"
 
-namespace stepcast {
+namespace stepcast::layer_words_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -51,4 +51,4 @@ TEST(LayerWords, LayersOfStages) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::layer_words_test

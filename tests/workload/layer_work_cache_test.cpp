@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::layer_work_cache_test {
 namespace {
 
 Transformer gpt() {
@@ -121,4 +121,4 @@ TEST(LayerWorkCache, KeepsNothingOfLayoutsThatCannotBe) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::layer_work_cache_test

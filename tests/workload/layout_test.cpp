@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::layout_test {
 namespace {
 
 using ::testing::AllOf;
@@ -255,4 +255,4 @@ TEST(Layout, PrecisionFollowsTheComputation) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::layout_test

@@ -12,7 +12,7 @@
 
 #include "stepcast/describe/presets.h"
 
-namespace stepcast {
+namespace stepcast::memory_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -495,4 +495,4 @@ TEST(MemoryForecast, DualPipeHoldsTheMirrorsStageToo) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::memory_test

@@ -10,7 +10,7 @@
 #include "stepcast/operation/optimizer_rule.h"
 #include "stepcast/workload/step_work.h"
 
-namespace stepcast {
+namespace stepcast::optimizer_work_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -190,4 +190,4 @@ TEST(OptimizerWork, RefusesWhatIsNotModelled) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::optimizer_work_test

@@ -10,7 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::pipeline_schedule_test {
 namespace {
 
 using ::testing::AllOf;
@@ -256,4 +256,4 @@ TEST(PipelineShape, NamesWhatCannotBe) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::pipeline_schedule_test

@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::placement_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -293,4 +293,4 @@ TEST(Placement, FillsSegmentsWhereGroupsWouldStraddleWholeNodes) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::placement_test

@@ -6,7 +6,7 @@
 
 #include "stepcast/workload/placement.h"
 
-namespace stepcast {
+namespace stepcast::rank_groups_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -56,4 +56,4 @@ TEST(RankGroups, HaveTheSizesOfTheirPlacement) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::rank_groups_test

@@ -14,7 +14,7 @@
 
 #include "tests/workload/step_work_text.h"
 
-namespace stepcast {
+namespace stepcast::step_work_experts_test {
 namespace {
 
 using namespace test;
@@ -363,4 +363,4 @@ TEST(StepWorkExperts, ScoresWeighTheBiasOfTheOutput) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::step_work_experts_test

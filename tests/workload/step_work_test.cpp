@@ -15,7 +15,7 @@
 
 #include "tests/workload/step_work_text.h"
 
-namespace stepcast {
+namespace stepcast::step_work_test {
 namespace {
 
 using namespace test;
@@ -281,8 +281,8 @@ TEST(StepWork, PackedRows) {
   layout.layer.predicted_token_share = 0.15;
   const StepWork work = work_for(gpt(), layout);
   EXPECT_THAT(texts(work.layer_kinds[0]->forward),
-              testing::Contains("attention attention batch 8 q 128 k 128 heads 16/16 dim 64"));
-  EXPECT_THAT(texts(work.head->forward), testing::Contains("logits gemm 154x51200x1024"));
+              ::testing::Contains("attention attention batch 8 q 128 k 128 heads 16/16 dim 64"));
+  EXPECT_THAT(texts(work.head->forward), ::testing::Contains("logits gemm 154x51200x1024"));
 }
 
 TEST(StepWork, GraphsCaptureWhatTheirScopeSays) {
@@ -500,4 +500,4 @@ TEST(StepWork, RefusesWhatTheLayoutCheckRefuses) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::step_work_test

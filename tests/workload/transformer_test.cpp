@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::transformer_test {
 namespace {
 
 using ::testing::AllOf;
@@ -154,4 +154,4 @@ TEST(Transformer, RefusesSizesThatWouldOverflow) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::transformer_test

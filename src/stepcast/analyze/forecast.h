@@ -170,7 +170,7 @@ struct ForecastStageMemory {
 };
 
 struct ForecastMemory {
-  std::string verdict{};  // fits, tight, does_not_fit
+  std::string verdict{};  // fits, tight, does not fit
   double peak_memory_GiB = 0, available_GiB = 0, margin_GiB = 0;
   std::uint32_t worst_stage = 0;
   std::vector<ForecastStageMemory> stages{};
@@ -347,6 +347,8 @@ struct Forecast {
   std::optional<ForecastScenarios> scenarios{};  // where asked for
   std::vector<std::string> notes{};
 
+  // Of unknown memory, true.
+  [[nodiscard]] bool fits() const { return !memory || memory->margin_GiB >= 0; }
   // The class whose parts explain the step; there must be one.
   [[nodiscard]] const ForecastClass& critical() const { return classes[critical_class]; }
   friend bool operator==(const Forecast&, const Forecast&) = default;

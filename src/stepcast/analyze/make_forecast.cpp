@@ -15,12 +15,12 @@
 #include "stepcast/analyze/collectives.h"
 #include "stepcast/base/parallel.h"
 #include "stepcast/base/stop.h"
+#include "stepcast/base/units.h"
 #include "stepcast/operation/operation.h"
 
 namespace stepcast {
 namespace {
 
-constexpr double kMsPerUs = 1e-3;
 constexpr std::string_view kUnknownGroup = "unknown";
 
 constexpr IdleCause kGpuCauses[] = {IdleCause::cpu,      IdleCause::other_stream,  IdleCause::other_rank,

@@ -11,11 +11,11 @@
 
 #include "stepcast/analyze/collectives.h"
 #include "stepcast/analyze/detail/rank_parts.h"
+#include "stepcast/base/units.h"
 
 namespace stepcast {
 namespace {
 
-constexpr double kMsPerUs = 1e-3;
 constexpr std::size_t kMostSlots = 1600, kAllSlots = 24000, kFewestSlots = 200;
 
 constexpr std::string_view kWeights = "weights and gradients";  // lane of their transfers

@@ -254,7 +254,7 @@ Result<Forecast> Session::predict(const PredictRequest& request, const Extras& e
     notes.push_back(fmt::format("not modelled: {}", setting));
   }
   notes.insert(notes.end(), forecast.notes.begin(), forecast.notes.end());
-  if (forecast.memory && forecast.memory->verdict == to_string(MemoryVerdict::does_not_fit)) {
+  if (!forecast.fits()) {
     const std::optional<std::string> nearest = nearest_that_fits(request.job, job, *priced->platform, steps);
     notes.push_back(fmt::format("does not fit into the memory of {}; {}", priced->platform->device.name,
                                 nearest ? "nearest that fits: " + *nearest : "nothing that was tried fits"));

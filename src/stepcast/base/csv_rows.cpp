@@ -14,11 +14,11 @@ namespace {
 constexpr std::int64_t kMostExtent = std::int64_t{1} << 50;
 constexpr std::size_t kMostColumns = 4096;
 
-bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f'; }
+bool is_csv_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f'; }
 
 std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
+  while (!text.empty() && is_csv_blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_csv_blank(text.back())) text.remove_suffix(1);
   return text;
 }
 
@@ -79,7 +79,7 @@ bool CsvRows::split() {
   std::size_t i = 0;
   for (;;) {
     std::size_t begin = i;
-    while (begin < line.size() && is_blank(line[begin])) ++begin;
+    while (begin < line.size() && is_csv_blank(line[begin])) ++begin;
     if (begin < line.size() && line[begin] == '"') {
       bool doubled = false;
       std::size_t close = begin + 1;

@@ -27,7 +27,7 @@ constexpr std::uint32_t kRanksInALine = 2;
 // shipped platforms reach 0.62-0.80 of NVLink's nominal rate and 0.62-0.97 of the network's.
 constexpr double kIntraEfficiency = 0.75;
 constexpr double kNetworkEfficiency = 0.80;
-constexpr double kAnalyticBand = 0.40;
+constexpr double kAnalyticCollectiveBand = 0.40;
 constexpr double kRelatedBand = 0.15;
 // A collective kernel that moves nothing, and one hop. Assumed; calibrated curves replace both.
 constexpr double kKernelStartup_us = 6;
@@ -288,7 +288,7 @@ ResolvedCollective CollectiveModel::inside_node(const CollectiveGroup& group) co
   const double steps = ring_steps(group.op, group.n_ranks);
   const double carried = bus_factor(group.op, group.n_ranks) * shared_pcie_slowdown(node_, group);
   return {analytic_curve(kKernelStartup_us + hop * std::sqrt(std::max(steps, 1.0)), carried,
-                         kIntraEfficiency * GBps, kAnalyticBand, EstimateSource::analytic),
+                         kIntraEfficiency * GBps, kAnalyticCollectiveBand, EstimateSource::analytic),
           "from the bandwidth of the node's links"};
 }
 
@@ -316,7 +316,7 @@ ResolvedCollective CollectiveModel::across_nodes(const CollectiveGroup& group) c
   const double depth = std::ceil(std::log2(static_cast<double>(std::max(group.n_nodes, 2U))));
   const double passes = group.op == CollectiveOp::all_reduce ? 2 : 1;
   const TimeCurve outside = analytic_curve(kKernelStartup_us + passes * hop * depth, carried, GBps,
-                                           kAnalyticBand, EstimateSource::analytic);
+                                           kAnalyticCollectiveBand, EstimateSource::analytic);
   if (per_node < 2) return {outside, "from the bandwidth of the network"};
 
   // Inside them.
@@ -335,8 +335,8 @@ ResolvedCollective CollectiveModel::across_nodes(const CollectiveGroup& group) c
     const double out_transfer_us = carried * bytes / (1000 * GBps);
     t.time[i] = std::log(std::max(in_us * (1 + (factor_ratio - 1) * kExtraTransferShare), out_transfer_us) +
                          passes * hop * depth);
-    t.low[i] = t.time[i] - kAnalyticBand;
-    t.high[i] = t.time[i] + kAnalyticBand;
+    t.low[i] = t.time[i] - kAnalyticCollectiveBand;
+    t.high[i] = t.time[i] + kAnalyticCollectiveBand;
   }
   return {finished(t, outside, EstimateSource::analytic),
           fmt::format("composed of the node ({}) and the bandwidth of the network", inside.how)};
@@ -348,8 +348,9 @@ Result<ResolvedCollective> CollectiveModel::resolve(const CollectiveGroup& group
     return Error{fmt::format("a group of {} ranks on {} nodes", group.n_ranks, group.n_nodes)};
   }
   if (group.n_ranks == 1) {
-    return ResolvedCollective{analytic_curve(kKernelStartup_us, 0, 1, kAnalyticBand, EstimateSource::assumed),
-                              "one rank has no other to communicate with"};
+    return ResolvedCollective{
+        analytic_curve(kKernelStartup_us, 0, 1, kAnalyticCollectiveBand, EstimateSource::assumed),
+        "one rank has no other to communicate with"};
   }
   if (group.op == CollectiveOp::barrier) {
     CollectiveGroup small = group;

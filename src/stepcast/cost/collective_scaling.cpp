@@ -16,8 +16,8 @@ using detail::finished;
 using detail::Tables;
 using detail::tables_of;
 
-constexpr std::size_t kPoints = TimeCurve::kPoints;
-constexpr auto kLastPoint = static_cast<double>(kPoints - 1);
+constexpr std::size_t kCurvePoints = TimeCurve::kPoints;
+constexpr auto kLastPoint = static_cast<double>(kCurvePoints - 1);
 
 // Bands of scaled curves, ln, each side. From predictions of 8 ranks from 2 and 4 (docs/collectives.md).
 constexpr double kBandPerRankDoubling = 0.06;
@@ -52,7 +52,7 @@ TimeCurve::Table smoothed(const TimeCurve::Table& values, double from, double to
     result[i] = window[static_cast<std::size_t>(n / 2)];
   }
   for (std::size_t i = 0; i < first; ++i) result[i] = result[first];
-  for (std::size_t i = last + 1; i < kPoints; ++i) result[i] = result[last];
+  for (std::size_t i = last + 1; i < kCurvePoints; ++i) result[i] = result[last];
   return result;
 }
 
@@ -79,7 +79,7 @@ TimeCurve scale_ranks(CollectiveOp op, std::span<const RankCurve> measured, std:
 
   // View 1: equal shares. t = start-up + steps x s; `startup_share` is start-up / t of the base.
   TimeCurve::Table startup_share{};
-  for (std::size_t i = 0; i < kPoints; ++i) {
+  for (std::size_t i = 0; i < kCurvePoints; ++i) {
     const double x = TimeCurve::log2_bytes(i);
     if (!has_other) {
       const double at = std::clamp((x - shift_base) / TimeCurve::kStep, 0.0, kLastPoint);
@@ -102,7 +102,7 @@ TimeCurve scale_ranks(CollectiveOp op, std::span<const RankCurve> measured, std:
   Tables t = tables_of(*base.curve);
   const double doublings = std::abs(std::log2(n / n_base));
   const double factor_ratio = bus_factor(op, n_ranks) / bus_factor(op, base.n_ranks);
-  for (std::size_t i = 0; i < kPoints; ++i) {
+  for (std::size_t i = 0; i < kCurvePoints; ++i) {
     const double x = TimeCurve::log2_bytes(i);
     const double u = startup_share[i];
     const double by_shares =
@@ -139,7 +139,7 @@ TimeCurve scale_nodes(CollectiveOp op, const TimeCurve& measured, std::uint32_t 
       std::log(bus_factor(op, n_nodes * ranks_per_node) / bus_factor(op, from_nodes * ranks_per_node));
   const TimeCurve::Table fraction = bandwidth_share(measured);
   Tables t = tables_of(measured);
-  for (std::size_t i = 0; i < kPoints; ++i) {
+  for (std::size_t i = 0; i < kCurvePoints; ++i) {
     const double move = (1 - fraction[i]) * startup + fraction[i] * transfer;
     const double band = kBandPerNodeDoubling * std::abs(doublings);
     t.time[i] += move;
@@ -156,7 +156,7 @@ TimeCurve grow_as_nccl(CollectiveOp op, const TimeCurve& measured, const NcclFab
   if (is_pair) return measured;
   const double band = kBandPerRankDoubling * std::log2(static_cast<double>(to.n_ranks) / from.n_ranks);
   Tables t = tables_of(measured);
-  for (std::size_t i = 0; i < kPoints; ++i) {
+  for (std::size_t i = 0; i < kCurvePoints; ++i) {
     const double bytes = std::exp2(TimeCurve::log2_bytes(i));
     const auto estimated = [&](RanksOnNodes g) {
       return nccl_estimate(fabric, op, g.n_ranks, g.n_nodes, bytes).time_us;

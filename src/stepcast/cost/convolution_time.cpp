@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "stepcast/base/number.h"
 #include "stepcast/cost/detail/gemm_tiles.h"
 
 namespace stepcast {
@@ -25,8 +26,6 @@ constexpr double kLayoutCopy = 0.85, kAmdLayoutCopy = 0.5, kTransform = 0.8;
 // Bytes that matrix units load of a row at once: channels are padded to them.
 constexpr double kPieceBytes = 16;
 
-double number(std::int64_t value) { return static_cast<double>(value); }
-
 struct Convolution {
   const ConvolutionShape& shape;
   DType dtype;
@@ -34,13 +33,13 @@ struct Convolution {
   const SeenKernels& seen;
   bool amd;
   double element = std::max(element_size(dtype).value(), 1.0);
-  double groups = number(std::max<std::int64_t>(shape.groups, 1));
-  double pixels = number(shape.out_height()) * number(shape.out_width());
-  double input_bytes =
-      number(shape.batch) * number(shape.in_channels) * number(shape.height) * number(shape.width) * element;
-  double output_bytes = number(shape.batch) * number(shape.out_channels) * pixels * element;
-  double weight_bytes = number(shape.out_channels) * number(shape.in_channels) / groups *
-                        number(shape.kernel_height) * number(shape.kernel_width) * element;
+  double groups = as_double(std::max<std::int64_t>(shape.groups, 1));
+  double pixels = as_double(shape.out_height()) * as_double(shape.out_width());
+  double input_bytes = as_double(shape.batch) * as_double(shape.in_channels) * as_double(shape.height) *
+                       as_double(shape.width) * element;
+  double output_bytes = as_double(shape.batch) * as_double(shape.out_channels) * pixels * element;
+  double weight_bytes = as_double(shape.out_channels) * as_double(shape.in_channels) / groups *
+                        as_double(shape.kernel_height) * as_double(shape.kernel_width) * element;
   bool units = device.has_matrix_units(dtype);
 
   [[nodiscard]] double memory_us(double bytes, double share) const {
@@ -60,15 +59,15 @@ struct Convolution {
   }
 
   [[nodiscard]] double direct_us(Direction pass) const {
-    double channels = number(shape.in_channels) / groups;
+    double channels = as_double(shape.in_channels) / groups;
     if (units) {
       const double piece = kPieceBytes / element;
       channels = std::ceil(channels / piece) * piece;
     }
-    const double taps = number(shape.kernel_height) * number(shape.kernel_width);
+    const double taps = as_double(shape.kernel_height) * as_double(shape.kernel_width);
     detail::Product p{groups,
-                      number(shape.batch) * pixels,
-                      number(shape.out_channels) / groups,
+                      as_double(shape.batch) * pixels,
+                      as_double(shape.out_channels) / groups,
                       channels * taps,
                       dtype,
                       element,
@@ -94,15 +93,15 @@ struct Convolution {
   }
 
   [[nodiscard]] double tiles(double size) const {
-    return number(shape.batch) * std::ceil(number(shape.out_height()) / size) *
-           std::ceil(number(shape.out_width()) / size);
+    return as_double(shape.batch) * std::ceil(as_double(shape.out_height()) / size) *
+           std::ceil(as_double(shape.out_width()) / size);
   }
   [[nodiscard]] double product_us(double batch, double m, double n, double k) const {
     return ordinary_us({batch, m, n, k, dtype, element, element}, kWinogradRate, false);
   }
 
   [[nodiscard]] double winograd_us(Direction pass) const {
-    const double in = number(shape.in_channels), out = number(shape.out_channels), t = tiles(4);
+    const double in = as_double(shape.in_channels), out = as_double(shape.out_channels), t = tiles(4);
     const double transformed = 36 * element * (t * in + t * out + in * out);
     const double products = pass == Direction::weight_gradient  ? product_us(36, in, out, t)
                             : pass == Direction::input_gradient ? product_us(36, t, in, out)
@@ -111,7 +110,8 @@ struct Convolution {
            4 * device.kernel_floor_us;
   }
   [[nodiscard]] double fused_winograd_us() const {
-    const double multiplications = 16 * tiles(2) * number(shape.in_channels) * number(shape.out_channels);
+    const double multiplications =
+        16 * tiles(2) * as_double(shape.in_channels) * as_double(shape.out_channels);
     return std::max(2 * multiplications / (device.matrix_of(dtype).per_us * kFusedRate),
                     memory_us(input_bytes + output_bytes + weight_bytes, kTransform)) +
            2 * device.kernel_floor_us;

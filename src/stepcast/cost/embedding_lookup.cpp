@@ -10,7 +10,7 @@ namespace stepcast {
 namespace {
 
 constexpr double kStreamShare = 0.82;       // of the memory bandwidth, for outputs and indices
-constexpr double kCacheShare = 0.9;         // of the last-level cache that holds rows
+constexpr double kRowsCacheShare = 0.9;     // of the last-level cache that holds rows
 constexpr double kWarpsPerSm = 32;          // resident, of the forward kernel
 constexpr double kIndexBytes = 8;           // 64-bit indices and offsets
 constexpr double kNarrowestRowBytes = 128;  // what a lookup of a narrower row costs all the same
@@ -25,7 +25,7 @@ constexpr double kHotRowUs = 0.01;
 // Half-widths in ln: forward, backward, what is added (as independent errors are) for another architecture and for kernels
 // of 100 us and less, which errs less and less up to 1 ms; assumed.
 constexpr double kForwardBand = 0.18, kBackwardBand = 0.25, kOtherArchitectureBand = 0.15, kShortBand = 0.3,
-                 kAssumedBand = 0.6;
+                 kAssumedLookupBand = 0.6;
 constexpr double kShortUs = 100, kLongUs = 1000;
 constexpr std::string_view kMeasuredArchitecture = "ampere";
 
@@ -72,7 +72,7 @@ LookupModel::LookupModel(const Device& device, const LookupConstants& constants,
   backward_per_us_ = figures.memory.per_us * constants.backward_memory_share;
   gather_per_us_ = figures.memory.per_us * constants.gather_share;
   host_per_us_ = figures.host_link.per_us * constants.memory_share;
-  cache_bytes_ = kCacheShare * figures.l2_bytes;
+  cache_bytes_ = kRowsCacheShare * figures.l2_bytes;
   resident_warps_ = figures.sm_count * kWarpsPerSm;
   floor_us_ = figures.kernel_floor_us;
   assumed_ = figures.memory.assumed || figures.l2_bytes <= 0;
@@ -182,7 +182,7 @@ Estimate LookupModel::estimate(double time_us, bool in_host_memory, Direction di
   const double width =
       std::hypot(direction == Direction::forward ? kForwardBand : kBackwardBand,
                  measured_architecture_ ? 0 : kOtherArchitectureBand, shortness * kShortBand);
-  const double band = std::exp(guess ? kAssumedBand : width);
+  const double band = std::exp(guess ? kAssumedLookupBand : width);
   return {Microseconds{time_us}, Microseconds{time_us / band}, Microseconds{time_us * band},
           guess ? EstimateSource::assumed : EstimateSource::analytic};
 }

@@ -22,7 +22,7 @@ constexpr double kOfOtherType = 0.12;
 
 double real_size(DType dtype) { return dtype == DType::fp4 ? 0.5 : element_size(dtype).value(); }
 
-constexpr std::array<detail::RateField<ExpertRates>, 9> kFields{
+constexpr std::array<detail::RateField<ExpertRates>, 9> kExpertFields{
     {{"startup_us", &ExpertRates::startup_us},
      {"arithmetic_share", &ExpertRates::arithmetic_share},
      {"memory_share", &ExpertRates::memory_share},
@@ -32,7 +32,7 @@ constexpr std::array<detail::RateField<ExpertRates>, 9> kFields{
      {"per_expert_us", &ExpertRates::per_expert_us},
      {"log_p10", &ExpertRates::log_p10, false},
      {"log_p90", &ExpertRates::log_p90, false}}};
-constexpr std::span<const detail::RateField<ExpertRates>> kRates{kFields};
+constexpr std::span<const detail::RateField<ExpertRates>> kExpertRates{kExpertFields};
 
 // The types to ask for, in this order.
 std::vector<DType> like(DType dtype) {
@@ -90,7 +90,7 @@ std::optional<ExpertRates> ExpertKernels::rates(const Device& device, DType dtyp
       if (r.dtype == type) of_type.push_back(&r);
     }
     if (std::optional<ExpertRates> found =
-            detail::rates_for<ExpertRates>(device, of_type, kRates, other_type)) {
+            detail::rates_for<ExpertRates>(device, of_type, kExpertRates, other_type)) {
       found->dtype = dtype;  // the peak is that of the type that is asked for
       return found;
     }
@@ -106,14 +106,15 @@ Result<ExpertKernels> ExpertKernels::read(const JsonValue& parameters) {
     if (!rates.device.empty() && rates.dtype != DType::unknown) return Ok{};
     return Error{"an entry of `rates` lacks its device or a type that is known"};
   };
-  STEPCAST_ASSIGN(kernels.measured, detail::read_rates<ExpertRates>(parameters, kRates, read_type));
+  STEPCAST_ASSIGN(kernels.measured, detail::read_rates<ExpertRates>(parameters, kExpertRates, read_type));
   return kernels;
 }
 
 JsonValue ExpertKernels::write() const {
-  return detail::write_rates<ExpertRates>(measured, kRates, [](JsonValue& item, const ExpertRates& rates) {
-    item.add("dtype", JsonValue{to_string(rates.dtype)});
-  });
+  return detail::write_rates<ExpertRates>(measured, kExpertRates,
+                                          [](JsonValue& item, const ExpertRates& rates) {
+                                            item.add("dtype", JsonValue{to_string(rates.dtype)});
+                                          });
 }
 
 bool is_expert_product(const Operation& operation) {

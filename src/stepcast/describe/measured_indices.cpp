@@ -12,7 +12,7 @@
 namespace stepcast {
 namespace {
 
-constexpr std::int64_t kMostTables = 100'000;
+constexpr std::int64_t kMostMeasuredTables = 100'000;
 constexpr std::uint64_t kMostBags = std::uint64_t{1} << 32, kMostSamples = 1 << 24;
 constexpr std::uint64_t kMostLookupsOfATable = std::uint64_t{1} << 28;
 
@@ -76,7 +76,7 @@ class IndexFile {
       STEPCAST_TRY(count.read(value));
       tables = value[0] > 0 ? static_cast<std::uint64_t>(value[0]) : 0;
     }
-    if (tables < 1 || tables > static_cast<std::uint64_t>(kMostTables) || numbers > kMostBags) {
+    if (tables < 1 || tables > static_cast<std::uint64_t>(kMostMeasuredTables) || numbers > kMostBags) {
       return Error::at(name, "the archive")
           .found(fmt::format("{} tables and {} bags", tables, numbers))
           .expected("1 to 100000 tables of at most 2^32 bags");

@@ -10,12 +10,12 @@ namespace {
 
 using namespace std::string_view_literals;
 
-struct Spelling {
+struct DtypeSpelling {
   std::string_view text;
   DType dtype;
 };
 
-constexpr Spelling kSpellings[] = {
+constexpr DtypeSpelling kDtypeSpellings[] = {
     {"float", DType::fp32},
     {"float32", DType::fp32},
     {"fp32", DType::fp32},
@@ -114,7 +114,7 @@ DType parse_dtype(std::string_view text) {
     }
   }
   const auto find = [](std::string_view w) {
-    for (const Spelling& s : kSpellings) {
+    for (const DtypeSpelling& s : kDtypeSpellings) {
       if (s.text == w) return s.dtype;
     }
     return DType::unknown;

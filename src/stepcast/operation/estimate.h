@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -25,6 +26,11 @@ enum class EstimateSource : std::uint8_t {
     case EstimateSource::assumed: return "assumed";
   }
   return "assumed";
+}
+
+// Its place in a table with a row or column for each source.
+[[nodiscard]] constexpr std::size_t index_of(EstimateSource source) {
+  return static_cast<std::size_t>(source);
 }
 
 // What rests on two things rests on the weaker one.

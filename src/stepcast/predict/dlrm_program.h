@@ -18,6 +18,8 @@
 
 namespace stepcast {
 
+inline constexpr double kIndexBytes = 8;  // indices and offsets of lookups are 64-bit numbers
+
 // What a stack fuses, launches and hides; docs/dlrm.md says on what grounds.
 struct DlrmBehavior {
   bool graphs = false;             // the host launches nothing kernel by kernel

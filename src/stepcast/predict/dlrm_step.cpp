@@ -28,8 +28,6 @@ constexpr double kLeftOut = 0.05;        // in ln, upwards alone: what it leaves
 
 const double kNever = std::numeric_limits<double>::infinity();
 
-std::size_t index(EstimateSource source) { return static_cast<std::size_t>(source); }
-
 double activation_bytes(const Dlrm& model, const DlrmTraining& training, double batch) {
   double elements =
       2.0 * static_cast<double>(model.interaction_width()) + 3.0 * static_cast<double>(model.sum_of_dims());
@@ -424,9 +422,9 @@ Coverage DlrmStepModel::coverage() const {
       }
       const double us = durations[t] / static_cast<double>(m.built.blocks.size());
       if (tasks[t].kind == TaskKind::cpu_call || tasks[t].kind == TaskKind::cpu_segment) {
-        coverage.host_us[index(source)] += us;
+        coverage.host_us[index_of(source)] += us;
       } else {
-        coverage.gpu_us[static_cast<std::size_t>(tasks[t].kernel_class)][index(source)] += us;
+        coverage.gpu_us[static_cast<std::size_t>(tasks[t].kernel_class)][index_of(source)] += us;
       }
     }
   }

@@ -10,9 +10,8 @@ namespace {
 // The fast end of the band of work that waits for its launches, as a share of what host_launch_us says. Assumed.
 constexpr double kFastestLaunchShare = 0.7;
 
-std::size_t index(KernelClass kernel_class) { return static_cast<std::size_t>(kernel_class); }
-std::size_t index(GroupKind group) { return static_cast<std::size_t>(group); }
-std::size_t index(EstimateSource source) { return static_cast<std::size_t>(source); }
+std::size_t index_of(KernelClass kernel_class) { return static_cast<std::size_t>(kernel_class); }
+std::size_t index_of(GroupKind group) { return static_cast<std::size_t>(group); }
 
 // Transfers that wait for the operation they run beside: items from `first` on.
 class TransfersBeside {
@@ -204,15 +203,15 @@ PricedList sum_of(std::span<const PlacedItem> items) {
       sum.time_us += placed.exposed_us;
       sum.low_us += placed.exposed_low_us;
       sum.high_us += placed.exposed_high_us;
-      sum.transfer_us[index(transfer->group)] += placed.duration_us;
-      sum.exposed_us[index(transfer->group)] += placed.exposed_us;
+      sum.transfer_us[index_of(transfer->group)] += placed.duration_us;
+      sum.exposed_us[index_of(transfer->group)] += placed.exposed_us;
       continue;
     }
     sum.time_us += placed.duration_us;
     sum.low_us += placed.alone.p10.value() * placed.slowdown;
     sum.high_us += placed.alone.p90.value() * placed.slowdown;
-    sum.class_us[index(placed.kernel_class)] += placed.duration_us;
-    sum.source_us[index(placed.alone.source)] += placed.duration_us;
+    sum.class_us[index_of(placed.kernel_class)] += placed.duration_us;
+    sum.source_us[index_of(placed.alone.source)] += placed.duration_us;
   }
   return sum;
 }

@@ -11,8 +11,7 @@
 namespace stepcast {
 namespace {
 
-std::size_t index(EstimateSource source) { return static_cast<std::size_t>(source); }
-std::size_t index(KernelClass kernel_class) { return static_cast<std::size_t>(kernel_class); }
+std::size_t index_of(KernelClass kernel_class) { return static_cast<std::size_t>(kernel_class); }
 
 bool runs_on_gpu(TaskKind kind) {
   switch (kind) {
@@ -123,10 +122,10 @@ Coverage coverage_of(const Program& program, const PricedProgram& priced) {
       const EstimateSource source =
           is_known ? priced.works[task.work.index()].once.source : EstimateSource::measured;
       if (!runs_on_gpu(task.kind)) {
-        coverage.host_us[index(source)] += time_us;
+        coverage.host_us[index_of(source)] += time_us;
         continue;
       }
-      coverage.gpu_us[index(task.kernel_class)][index(source)] += time_us;
+      coverage.gpu_us[index_of(task.kernel_class)][index_of(source)] += time_us;
       if (is_known) continue;
       Sum& sum = unmodelled[{task.name, task.kernel_class, task.work}];
       sum.tasks += runs[b];

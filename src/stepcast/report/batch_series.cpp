@@ -41,7 +41,7 @@ void fields(A& a, Member<A, BatchForecast> one) {
   a("peak_memory_GiB", f.memory ? std::optional{f.memory->peak_memory_GiB} : std::nullopt, "of one GPU");
   a("available_GiB", f.memory ? std::optional{f.memory->available_GiB} : std::nullopt);
   a("memory_verdict", f.memory ? std::optional{f.memory->verdict} : std::nullopt,
-    "fits, tight, does_not_fit");
+    "fits, tight, does not fit");
   a("notes", f.notes);
 }
 

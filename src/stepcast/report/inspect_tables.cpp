@@ -30,10 +30,6 @@ std::string heavy_text(const Pooling& p) {
       p.heavy_tables, p.tables, kHeavyPooling, 100 * p.heavy_share(), 100 * p.heavy_lookup_share());
 }
 
-void line(std::string& out, std::string_view label, const std::string& text) {
-  fmt::format_to(std::back_inserter(out), "  {:<14}{}\n", label, text);
-}
-
 std::string bin_name(std::size_t bin) {
   if (bin == 0) return "1";
   if (bin == 1) return "2";
@@ -123,19 +119,20 @@ InspectedIndices inspected(const MeasuredIndices& measured, const MeasuredIndice
 
 std::string detail::inspect_text(const InspectedTables& t) {
   std::string out = t.file + "\n";
-  line(out, "format", "embedding tables");
-  line(out, "tables", fmt::format("{}, of {} columns", t.tables, fmt::join(t.widths, ", ")));
-  line(out, "rows", table_number(t.rows, 0));
-  line(out, "weights", table_bytes(t.bytes));
-  line(out, "lookups",
-       fmt::format("{:.1f} per sample, {:.2f} per table", t.pooling.lookups,
-                   t.pooling.lookups / static_cast<double>(t.tables)));
-  line(out, "heavy", heavy_text(t.pooling));
-  line(out, "pattern",
-       t.with_reuse == t.tables ? "reuse factors of a batch for all tables"
-       : t.with_reuse == 0
-           ? "not known: a power law is assumed"
-           : fmt::format("reuse factors of a batch for {} tables, a power law for the others", t.with_reuse));
+  labelled_line(out, "format", "embedding tables");
+  labelled_line(out, "tables", fmt::format("{}, of {} columns", t.tables, fmt::join(t.widths, ", ")));
+  labelled_line(out, "rows", table_number(t.rows, 0));
+  labelled_line(out, "weights", table_bytes(t.bytes));
+  labelled_line(out, "lookups",
+                fmt::format("{:.1f} per sample, {:.2f} per table", t.pooling.lookups,
+                            t.pooling.lookups / static_cast<double>(t.tables)));
+  labelled_line(out, "heavy", heavy_text(t.pooling));
+  labelled_line(
+      out, "pattern",
+      t.with_reuse == t.tables ? "reuse factors of a batch for all tables"
+      : t.with_reuse == 0
+          ? "not known: a power law is assumed"
+          : fmt::format("reuse factors of a batch for {} tables, a power law for the others", t.with_reuse));
   return out + "\n" + pooling_table(t.pooling);
 }
 
@@ -148,19 +145,20 @@ std::string detail::inspect_text(const InspectedIndices& i) {
     if (t.longest_bag > longest->longest_bag) longest = &t;
   }
   std::string out = m.file + "\n";
-  line(out, "format", "indices of embedding tables");
-  line(out, "samples",
-       fmt::format("{} of {} tables", table_count(static_cast<std::uint64_t>(m.samples)), m.tables.size()));
-  line(out, "lookups",
-       fmt::format("{}, {:.2f} per sample and table", table_count(m.all.lookups),
-                   i.pooling.lookups / static_cast<double>(m.tables.size())));
-  line(out, "distinct rows",
-       fmt::format("{}, each looked up {:.2f} times on average, the most popular {}",
-                   table_count(m.all.distinct_rows), m.all.mean(), table_count(m.all.hottest)));
-  line(out, "heavy", heavy_text(i.pooling));
-  line(out, "bags",
-       fmt::format("{:.1f} % empty; the longest holds {} lookups, of {}", 100 * empty,
-                   table_count(static_cast<std::uint64_t>(longest->longest_bag)), longest->name));
+  labelled_line(out, "format", "indices of embedding tables");
+  labelled_line(
+      out, "samples",
+      fmt::format("{} of {} tables", table_count(static_cast<std::uint64_t>(m.samples)), m.tables.size()));
+  labelled_line(out, "lookups",
+                fmt::format("{}, {:.2f} per sample and table", table_count(m.all.lookups),
+                            i.pooling.lookups / static_cast<double>(m.tables.size())));
+  labelled_line(out, "distinct rows",
+                fmt::format("{}, each looked up {:.2f} times on average, the most popular {}",
+                            table_count(m.all.distinct_rows), m.all.mean(), table_count(m.all.hottest)));
+  labelled_line(out, "heavy", heavy_text(i.pooling));
+  labelled_line(out, "bags",
+                fmt::format("{:.1f} % empty; the longest holds {} lookups, of {}", 100 * empty,
+                            table_count(static_cast<std::uint64_t>(longest->longest_bag)), longest->name));
   out += "\n" + pooling_table(i.pooling) + "\n" + reuse_table(i);
   if (m.batches == 0 && !i.data_set) return out;
   out += fmt::format(

@@ -28,11 +28,6 @@ std::string optional_number(const std::optional<std::int32_t>& number) {
 
 std::string milliseconds(Microseconds time) { return table_number(time.value() * 1e-3, 3); }
 
-// "label    text" with the texts under each other.
-void line(std::string& out, std::string_view label, std::string_view text) {
-  fmt::format_to(std::back_inserter(out), "  {:<14}{}\n", label, text);
-}
-
 std::string counts_of(const InspectedProfile& p) {
   const RankSummary& s = p.summary;
   std::string text;
@@ -124,27 +119,29 @@ namespace detail {
 std::string inspect_text(const InspectedProfile& p) {
   const RankSummary& s = p.summary;
   std::string out = in_one_line(p.file) + "\n";
-  line(out, "format",
-       p.schema.empty() ? "profiler trace (kineto)"
-                        : fmt::format("profiler trace (kineto), schema {}", p.schema));
-  line(out, "rank",
-       fmt::format("{}{}, world size {}", optional_number(s.rank),
-                   p.rank_is_by_name ? " (by the name of the file)" : "", optional_number(p.world_size)));
-  line(out, "device", device_names(p));
-  line(out, "events", fmt::format("{} over {} ms", table_count(p.events), milliseconds(s.span)));
-  line(out, "kept", counts_of(p));
-  line(out, "skipped", skips_of(p.skipped));
-  line(out, "GPU links",
-       fmt::format("{} of {} GPU events have their launch in the file; {}",
-                   table_count(s.gpu_events_with_launch), table_count(p.gpu_events),
-                   link_text(s.external_id)));
-  line(out, "collectives",
-       fmt::format("{} kernels, {} with sizes; {} record_param_comms, {} with sizes",
-                   table_count(s.communication_kernels), table_count(s.communication_kernels_with_metadata),
-                   table_count(s.collective_records), table_count(s.collective_records_with_metadata)));
-  if (s.memory) line(out, "memory", memory_text(*s.memory));
-  line(out, "usable", s.usable_for_replay ? "yes, for replay" : "not for replay");
-  for (const std::string& note : s.notes) line(out, "", "- " + note);
+  labelled_line(out, "format",
+                p.schema.empty() ? "profiler trace (kineto)"
+                                 : fmt::format("profiler trace (kineto), schema {}", p.schema));
+  labelled_line(
+      out, "rank",
+      fmt::format("{}{}, world size {}", optional_number(s.rank),
+                  p.rank_is_by_name ? " (by the name of the file)" : "", optional_number(p.world_size)));
+  labelled_line(out, "device", device_names(p));
+  labelled_line(out, "events", fmt::format("{} over {} ms", table_count(p.events), milliseconds(s.span)));
+  labelled_line(out, "kept", counts_of(p));
+  labelled_line(out, "skipped", skips_of(p.skipped));
+  labelled_line(out, "GPU links",
+                fmt::format("{} of {} GPU events have their launch in the file; {}",
+                            table_count(s.gpu_events_with_launch), table_count(p.gpu_events),
+                            link_text(s.external_id)));
+  labelled_line(
+      out, "collectives",
+      fmt::format("{} kernels, {} with sizes; {} record_param_comms, {} with sizes",
+                  table_count(s.communication_kernels), table_count(s.communication_kernels_with_metadata),
+                  table_count(s.collective_records), table_count(s.collective_records_with_metadata)));
+  if (s.memory) labelled_line(out, "memory", memory_text(*s.memory));
+  labelled_line(out, "usable", s.usable_for_replay ? "yes, for replay" : "not for replay");
+  for (const std::string& note : s.notes) labelled_line(out, "", "- " + note);
   if (!s.steps.empty()) out += "\n" + steps_table(s);
   if (!s.threads.empty()) out += "\n" + threads_table(p);
   if (!s.streams.empty()) out += "\n" + streams_table(s);
@@ -155,25 +152,26 @@ std::string inspect_text(const InspectedProfile& p) {
 std::string inspect_text(const InspectedExecutionTrace& trace) {
   const ExecutionTraceSummary& s = trace.summary;
   std::string out = in_one_line(trace.file) + "\n";
-  line(out, "format",
-       trace.schema.empty() ? "PyTorch execution trace"
-                            : fmt::format("PyTorch execution trace, schema {}", trace.schema));
-  line(out, "rank", optional_number(trace.rank));
-  line(out, "nodes",
-       fmt::format("{}, {} with tensors, on {} threads", table_count(trace.nodes),
-                   table_count(s.nodes_with_tensors), s.threads));
-  line(out, "tensors", table_count(trace.tensor_uses) + " uses");
-  line(out, "skipped", skips_of(trace.skipped));
+  labelled_line(out, "format",
+                trace.schema.empty() ? "PyTorch execution trace"
+                                     : fmt::format("PyTorch execution trace, schema {}", trace.schema));
+  labelled_line(out, "rank", optional_number(trace.rank));
+  labelled_line(out, "nodes",
+                fmt::format("{}, {} with tensors, on {} threads", table_count(trace.nodes),
+                            table_count(s.nodes_with_tensors), s.threads));
+  labelled_line(out, "tensors", table_count(trace.tensor_uses) + " uses");
+  labelled_line(out, "skipped", skips_of(trace.skipped));
   std::string kinds;
   std::size_t count = 0;
   for (const auto& [op, n] : s.collectives) {
     kinds += fmt::format("{}{} {}", kinds.empty() ? "" : ", ", n, to_string(op));
     count += n;
   }
-  line(out, "collectives",
-       count == 0 ? "none"
-                  : fmt::format("{}; {} with sizes, {} waits", kinds, s.collectives_with_size, s.waits));
-  line(out, "usable", "yes, with the profiler trace of the same rank: it has no times of its own");
+  labelled_line(out, "collectives",
+                count == 0
+                    ? "none"
+                    : fmt::format("{}; {} with sizes, {} waits", kinds, s.collectives_with_size, s.waits));
+  labelled_line(out, "usable", "yes, with the profiler trace of the same rank: it has no times of its own");
   return out;
 }
 
@@ -181,48 +179,48 @@ std::string inspect_text(const InspectedChakra& graph) {
   const OperationGraphSummary& s = graph.summary;
   const std::size_t n = graph.nodes;
   std::string out = in_one_line(graph.file) + "\n";
-  line(out, "format",
-       graph.schema.empty() ? "Chakra execution trace"
-                            : fmt::format("Chakra execution trace, schema {}", graph.schema));
-  line(out, "rank", optional_number(graph.rank));
+  labelled_line(out, "format",
+                graph.schema.empty() ? "Chakra execution trace"
+                                     : fmt::format("Chakra execution trace, schema {}", graph.schema));
+  labelled_line(out, "rank", optional_number(graph.rank));
   std::string kinds;
   for (const auto& [kind, count] : s.nodes_by_kind)
     kinds += fmt::format("{}{} {}", kinds.empty() ? "" : ", ", table_count(count), kind);
-  line(out, "nodes", fmt::format("{}: {}", table_count(n), kinds));
-  line(out, "dependencies", table_count(graph.dependencies));
+  labelled_line(out, "nodes", fmt::format("{}: {}", table_count(n), kinds));
+  labelled_line(out, "dependencies", table_count(graph.dependencies));
   std::map<std::string, std::uint64_t> skipped;
   if (graph.dangling > 0) skipped["dependencies on nodes that are not in the file"] = graph.dangling;
   if (graph.callers > 0) skipped["control dependencies on callers"] = graph.callers;
   if (graph.metadata_nodes > 0) skipped["metadata nodes"] = graph.metadata_nodes;
-  line(out, "skipped", skips_of(skipped));
-  line(out, "durations",
-       fmt::format("{} of {} nodes, {} ms of GPU work", table_count(s.with_duration), table_count(n),
-                   table_number(s.recorded_gpu_ms, 3)));
+  labelled_line(out, "skipped", skips_of(skipped));
+  labelled_line(out, "durations",
+                fmt::format("{} of {} nodes, {} ms of GPU work", table_count(s.with_duration), table_count(n),
+                            table_number(s.recorded_gpu_ms, 3)));
   std::string collectives;
   for (const auto& [op, count] : s.collectives)
     collectives += fmt::format("{}{} {}", collectives.empty() ? "" : ", ", count, to_string(op));
-  line(out, "collectives", collectives.empty() ? "none" : collectives);
-  line(out, "transfers", fmt::format("{} MiB", table_number(s.transfer_bytes / (1024 * 1024), 1)));
+  labelled_line(out, "collectives", collectives.empty() ? "none" : collectives);
+  labelled_line(out, "transfers", fmt::format("{} MiB", table_number(s.transfer_bytes / (1024 * 1024), 1)));
   const std::size_t unknown = n - s.with_duration - s.with_amounts;
   std::string usable = s.with_amounts > 0    ? "yes, with a platform: some nodes have a size and no duration"
                        : s.with_duration > 0 ? "yes"
                                              : "its order alone: no node has a duration or a size";
   if (unknown > 0 && s.with_duration + s.with_amounts > 0)
     usable += fmt::format("; {} nodes have neither duration nor size", table_count(unknown));
-  line(out, "usable", usable);
+  labelled_line(out, "usable", usable);
   return out;
 }
 
 std::string inspect_text(const InspectedTimeline& timeline) {
   std::string out = in_one_line(timeline.file) + "\n";
-  line(out, "format", "operator-level timeline of a pipeline");
-  line(out, "ranks", table_count(timeline.ranks.size()));
-  line(out, "steps",
-       fmt::format("{}: {} to {}", table_count(timeline.steps.size()), timeline.steps.front(),
-                   timeline.steps.back()));
+  labelled_line(out, "format", "operator-level timeline of a pipeline");
+  labelled_line(out, "ranks", table_count(timeline.ranks.size()));
+  labelled_line(out, "steps",
+                fmt::format("{}: {} to {}", table_count(timeline.steps.size()), timeline.steps.front(),
+                            timeline.steps.back()));
   std::size_t n = 0;
   for (const auto& [name, of_name] : timeline.operators) n += of_name.count;
-  line(out, "operators", table_count(n));
+  labelled_line(out, "operators", table_count(n));
   TextTable table{{{"operator", TextTable::Align::left}, {"count"}, {"mean ms"}}};
   for (const auto& [name, of_name] : timeline.operators) {
     table.row({name, table_count(of_name.count),

@@ -33,10 +33,6 @@ using detail::stalls_text;
 using detail::steps_text;
 using detail::trend_text;
 
-void line(std::string& out, std::string_view label, std::string_view text) {
-  fmt::format_to(std::back_inserter(out), "  {:<14}{}\n", label, text);
-}
-
 std::string milliseconds(double ms) { return table_number(ms, 1) + " ms"; }
 
 std::string stalls_table(const LoggedTimes& t) {
@@ -76,37 +72,41 @@ std::string logged_job_text(const LoggedRun& run) {
 std::string log_text(const LoggedRun& run) {
   const LoggedTimes& t = run.times;
   std::string out = in_one_line(run.log.file) + "\n";
-  line(out, "format", log_format_text(run));
-  line(out, "steps", steps_text(run));
+  labelled_line(out, "format", log_format_text(run));
+  labelled_line(out, "steps", steps_text(run));
   if (!t.why_no_time.empty()) {
-    line(out, "step time", t.why_no_time);
+    labelled_line(out, "step time", t.why_no_time);
   } else if (t.whole_run) {
-    line(out, "step time", fmt::format("{}, evaluation and saving included", milliseconds(t.median_ms)));
+    labelled_line(out, "step time",
+                  fmt::format("{}, evaluation and saving included", milliseconds(t.median_ms)));
   } else {
-    line(out, "step time", middle_text(t) + (t.from_clock ? ", by the times of day of the lines" : ""));
-    line(out, "mean", fmt::format("{}, stalls included", milliseconds(t.mean_ms)));
+    labelled_line(out, "step time",
+                  middle_text(t) + (t.from_clock ? ", by the times of day of the lines" : ""));
+    labelled_line(out, "mean", fmt::format("{}, stalls included", milliseconds(t.mean_ms)));
     constexpr double kCoarse = 0.05;
     if (run.log.rounding_percent > kCoarse && !t.from_clock)
-      line(out, "rounding", fmt::format("+-{:.2g} %: the log has no more digits", run.log.rounding_percent));
-    line(out, "trend", trend_text(t));
+      labelled_line(out, "rounding",
+                    fmt::format("+-{:.2g} %: the log has no more digits", run.log.rounding_percent));
+    labelled_line(out, "trend", trend_text(t));
   }
-  if (const std::string rates = rates_text(t); !rates.empty()) line(out, "throughput", rates);
+  if (const std::string rates = rates_text(t); !rates.empty()) labelled_line(out, "throughput", rates);
   if (run.log.peak_memory_GiB > 0)
-    line(out, "memory", fmt::format("at most {} GiB", table_number(run.log.peak_memory_GiB, 2)));
+    labelled_line(out, "memory", fmt::format("at most {} GiB", table_number(run.log.peak_memory_GiB, 2)));
   for (const LoggedRestart& r : t.restarts) {
-    line(out, &r == t.restarts.data() ? "restarts" : "",
-         fmt::format("line {}: step {} behind step {}", table_count(r.line), table_count(r.next_step),
-                     table_count(r.last_step)));
+    labelled_line(out, &r == t.restarts.data() ? "restarts" : "",
+                  fmt::format("line {}: step {} behind step {}", table_count(r.line),
+                              table_count(r.next_step), table_count(r.last_step)));
   }
-  if (t.why_no_time.empty() && !t.whole_run) line(out, "stalls", t.stalls.empty() ? "none" : stalls_text(t));
+  if (t.why_no_time.empty() && !t.whole_run)
+    labelled_line(out, "stalls", t.stalls.empty() ? "none" : stalls_text(t));
   if (run.resolved) {
-    line(out, "settings", run.job->source);
-    line(out, "", logged_job_text(run));
-    for (const std::string& note : run.job->notes) line(out, "note", note);
+    labelled_line(out, "settings", run.job->source);
+    labelled_line(out, "", logged_job_text(run));
+    for (const std::string& note : run.job->notes) labelled_line(out, "note", note);
   } else {
     std::string why = run.why_no_job;
     if (why.starts_with(run.log.file + ": ")) why.erase(0, run.log.file.size() + 2);
-    line(out, "settings", why);
+    labelled_line(out, "settings", why);
   }
   if (!t.stalls.empty()) out += "\n" + stalls_table(t);
   return out;
@@ -116,34 +116,35 @@ std::string predicted_log_text(const Forecast& forecast, const LoggedRun& run, c
   const LoggedTimes& t = run.times;
   std::string out = forecast_text(forecast);
   out += fmt::format("\n{}\n", in_one_line(run.log.file));
-  line(out, "it ran", fmt::format("{} (from {})", logged_job_text(run), run.job->source));
-  line(out, "forecast",
-       fmt::format("{} (p10 {}, p90 {})", milliseconds(c.a_step_time_ms), table_number(c.a_p10_ms, 1),
-                   table_number(c.a_p90_ms, 1)));
-  line(out, "measured",
-       t.whole_run ? fmt::format("{}, the mean of the whole run", milliseconds(t.median_ms))
-       : t.n == 1  ? middle_text(t)
-                   : fmt::format("{} (p10 {}, p90 {}; median of {})", milliseconds(t.median_ms),
-                                 table_number(t.p10_ms, 1), table_number(t.p90_ms, 1),
-                                 plural(static_cast<std::int64_t>(t.n), "line", "lines")));
-  line(out, "difference",
-       fmt::format("the forecast is {} % off ({} ms)",
-                   table_signed(100 * (c.a_step_time_ms / c.b_step_time_ms - 1), 1),
-                   table_signed(-c.step_difference_ms, 1)));
+  labelled_line(out, "it ran", fmt::format("{} (from {})", logged_job_text(run), run.job->source));
+  labelled_line(out, "forecast",
+                fmt::format("{} (p10 {}, p90 {})", milliseconds(c.a_step_time_ms),
+                            table_number(c.a_p10_ms, 1), table_number(c.a_p90_ms, 1)));
+  labelled_line(out, "measured",
+                t.whole_run ? fmt::format("{}, the mean of the whole run", milliseconds(t.median_ms))
+                : t.n == 1  ? middle_text(t)
+                            : fmt::format("{} (p10 {}, p90 {}; median of {})", milliseconds(t.median_ms),
+                                          table_number(t.p10_ms, 1), table_number(t.p90_ms, 1),
+                                          plural(static_cast<std::int64_t>(t.n), "line", "lines")));
+  labelled_line(out, "difference",
+                fmt::format("the forecast is {} % off ({} ms)",
+                            table_signed(100 * (c.a_step_time_ms / c.b_step_time_ms - 1), 1),
+                            table_signed(-c.step_difference_ms, 1)));
   if (forecast.memory && run.log.peak_memory_GiB > 0) {
-    line(out, "memory",
-         fmt::format("forecast {} GiB, the log tells {} GiB",
-                     table_number(forecast.memory->peak_memory_GiB, 1),
-                     table_number(run.log.peak_memory_GiB, 1)));
+    labelled_line(out, "memory",
+                  fmt::format("forecast {} GiB, the log tells {} GiB",
+                              table_number(forecast.memory->peak_memory_GiB, 1),
+                              table_number(run.log.peak_memory_GiB, 1)));
   }
   if (forecast.throughput.tflops_per_gpu && t.tflops_per_gpu > 0) {
-    line(out, "TFLOP/s",
-         fmt::format(
-             "{} per GPU at the measured step by our count, {} by that of the log",
-             table_number(*forecast.throughput.tflops_per_gpu * c.a_step_time_ms / c.b_step_time_ms, 1),
-             table_number(t.tflops_per_gpu, 1)));
+    labelled_line(
+        out, "TFLOP/s",
+        fmt::format(
+            "{} per GPU at the measured step by our count, {} by that of the log",
+            table_number(*forecast.throughput.tflops_per_gpu * c.a_step_time_ms / c.b_step_time_ms, 1),
+            table_number(t.tflops_per_gpu, 1)));
   }
-  line(out, "likely", reason_of(forecast, run, c));
+  labelled_line(out, "likely", reason_of(forecast, run, c));
   return out;
 }
 

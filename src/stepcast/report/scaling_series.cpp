@@ -19,11 +19,7 @@ double exposed_share(const Forecast& f) {
   return busiest == f.classes.end() || f.step_time_ms <= 0 ? 0 : busiest->exposed_comm_ms / f.step_time_ms;
 }
 
-namespace {
-
-bool fits(const Forecast& f) { return !f.memory || f.memory->verdict != "does_not_fit"; }
-
-}  // namespace
+namespace {}  // namespace
 
 double scaling_efficiency(const ScalingPoint& first, const ScalingPoint& point) {
   const double one = samples_per_second(first) / static_cast<double>(first.n_gpus);
@@ -57,7 +53,7 @@ void fields(A& a, Member<A, ScalingSeriesAnswer> s) {
                      p("exposed_comm_share", exposed_share(f),
                        "of the step, on the ranks that compute longest");
                      p("peak_memory_GiB", f.memory ? std::optional{f.memory->peak_memory_GiB} : std::nullopt);
-                     p("fits", fits(f));
+                     p("fits", f.fits());
                    }});
 }
 

@@ -147,8 +147,6 @@ std::string memory_text(const Forecast& f) {
   return f.memory ? detail::gib(f.memory->peak_memory_GiB) : std::string{};
 }
 
-bool fits(const Forecast& f) { return !f.memory || f.memory->margin_GiB >= 0; }
-
 // `opening` and `ending` stand around the table in a terminal.
 void add_sections(ReportDocument& document, const std::vector<Point>& points, ReportTable table,
                   std::string opening, std::string ending) {
@@ -184,7 +182,7 @@ ReportTable batch_table(std::span<const BatchForecast> series) {
     row.emplace_back(f.throughput.samples_per_s ? table_number(*f.throughput.samples_per_s, 0) : "");
     row.emplace_back(memory_text(f));
     row.emplace_back(f.memory ? detail::gib(f.memory->available_GiB) : "");
-    row.emplace_back(fits(f) ? "" : "out of memory");
+    row.emplace_back(f.fits() ? "" : "out of memory");
     table.rows.push_back(std::move(row));
   }
   return table;
@@ -196,7 +194,7 @@ auto fastest_of(std::span<const BatchForecast> series) {
   double best = 0;
   for (auto one = series.begin(); one != series.end(); ++one) {
     const double rate = one->forecast.throughput.samples_per_s.value_or(0);
-    if (!fits(one->forecast) || rate <= best) continue;
+    if (!one->forecast.fits() || rate <= best) continue;
     fastest = one;
     best = rate;
   }
@@ -237,7 +235,7 @@ ReportTable scaling_table(std::span<const ScalingPoint> series) {
     row.emplace_back(f.throughput.tflops_per_gpu ? table_number(*f.throughput.tflops_per_gpu, 1) : "");
     row.emplace_back(table_number(100 * exposed_share(f), 1));
     row.emplace_back(memory_text(f));
-    row.emplace_back(fits(f) ? "" : "does not fit");
+    row.emplace_back(f.fits() ? "" : "does not fit");
     table.rows.push_back(std::move(row));
   }
   return table;

@@ -19,7 +19,7 @@ using detail::band_text;
 using detail::ms_text;
 using detail::percent_text;
 
-constexpr std::size_t kMostRanks = 64, kMostDrawn = 4;
+constexpr std::size_t kMostRanks = 64, kMostShardingsDrawn = 4;
 
 double step_ms(const ComparedSharding& c) { return c.step.time.time.value() * 1e-3; }
 double p10_ms(const ComparedSharding& c) { return c.step.time.p10.value() * 1e-3; }
@@ -127,7 +127,7 @@ ReportDocument sharding_document(const ShardingComparison& answer, const std::st
                      "The dashed line: the step if lookups and vectors could be spread evenly."},
         table}});
   ReportSection loads{"Load of every rank"};
-  for (std::size_t i = 0; i < std::min(answer.shardings.size(), kMostDrawn); ++i)
+  for (std::size_t i = 0; i < std::min(answer.shardings.size(), kMostShardingsDrawn); ++i)
     loads.blocks.emplace_back(lookups_figure(answer.shardings[i]));
   document.sections.push_back(std::move(loads));
   for (std::size_t i = 0; i < answer.shardings.size(); ++i) {

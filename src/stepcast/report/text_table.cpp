@@ -136,6 +136,10 @@ std::string table_bytes(double bytes) {
   return unit == 0 ? fmt::format("{:.0f} B", bytes) : fmt::format("{:.1f} {}", bytes, kUnits[unit]);
 }
 
+void labelled_line(std::string& out, std::string_view label, std::string_view text) {
+  fmt::format_to(std::back_inserter(out), "  {:<14}{}\n", label, text);
+}
+
 std::string shorten(std::string text, std::size_t width) {
   if (width_of(text) <= width) return text;
   std::size_t bytes = 0;

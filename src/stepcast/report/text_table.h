@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace stepcast {
@@ -54,6 +55,8 @@ class TextTable {
 // A number of bytes in the unit that a person would choose: "512 B", "24.0 KiB", "1.5 MiB". "-" for less than
 // 0.
 [[nodiscard]] std::string table_bytes(double bytes);
+// Appends "  label         text": texts of several lines stand under each other.
+void labelled_line(std::string& out, std::string_view label, std::string_view text);
 // At most `width` characters: the end is replaced by "..".
 [[nodiscard]] std::string shorten(std::string text, std::size_t width);
 

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/predict/replay.h"
+#include "stepcast/retrace/detail/recorded_tasks.h"
 
 namespace stepcast {
 namespace {
@@ -15,10 +16,6 @@ namespace {
 // Beyond the recorded batches a straight line may end below any time: a kernel keeps this share of its shorter one.
 // Assumed.
 constexpr double kLeastShare = 0.25;
-
-BlockId block_id(const RecordedProgram& recorded, std::size_t c) {
-  return recorded.program.rank_class(RankClassId{c}).instances.front().block;
-}
 
 // GPU work of the step by stream, in its order there.
 std::map<std::int64_t, std::vector<std::uint32_t>> by_stream(const Block& block) {
@@ -60,8 +57,8 @@ Result<Costs> between_batches(const BatchPair& pair, std::int64_t batch) {
   const double way = static_cast<double>(batch - pair.first_batch) /
                      static_cast<double>(pair.second_batch - pair.first_batch);
   for (std::size_t c = 0; c < structure.facts.size(); ++c) {
-    const Block& a = pair.first->program.block(block_id(*pair.first, c));
-    const Block& b = pair.second->program.block(block_id(*pair.second, c));
+    const Block& a = pair.first->program.block(detail::block_id(*pair.first, c));
+    const Block& b = pair.second->program.block(detail::block_id(*pair.second, c));
     const auto streams_a = by_stream(a), streams_b = by_stream(b);
     for (const auto& [stream, tasks_a] : streams_a) {
       const auto of_b = streams_b.find(stream);
@@ -80,7 +77,7 @@ Result<Costs> between_batches(const BatchPair& pair, std::int64_t batch) {
         }
         const double us_a = a.duration_us()[ta], us_b = b.duration_us()[tb];
         const double least = kLeastShare * std::min(us_a, us_b);
-        costs.duration_us(block_id(structure, c))[first ? ta : tb] =
+        costs.duration_us(detail::block_id(structure, c))[first ? ta : tb] =
             std::max(us_a + (us_b - us_a) * way, least);
       }
     }

@@ -16,6 +16,7 @@
 #include "stepcast/cost/device_time.h"
 #include "stepcast/operation/shape_changes.h"
 #include "stepcast/predict/price_program.h"
+#include "stepcast/retrace/detail/recorded_tasks.h"
 
 namespace stepcast {
 namespace {
@@ -304,11 +305,6 @@ Status note_ranks(const Tally& tally, std::int64_t wanted, std::uint64_t all_ran
   return Ok{};
 }
 
-bool is_gpu_work(const TaskInfo& task) {
-  return task.kind == TaskKind::kernel || task.kind == TaskKind::memcpy || task.kind == TaskKind::memset ||
-         task.kind == TaskKind::collective;
-}
-
 }  // namespace
 
 Result<ChangedWork> changed_work(const RecordedProgram& recorded, const WorkChange& change) {
@@ -325,7 +321,7 @@ Result<ChangedWork> changed_work(const RecordedProgram& recorded, const WorkChan
     std::vector<TaskWork>& of_task = out.of_task_.emplace_back(block.task_count());
     std::vector<bool>& unknown = out.unknown_.emplace_back(block.task_count(), false);
     for (std::uint32_t t = 0; t < block.task_count(); ++t) {
-      if (!is_gpu_work(block.tasks()[t])) continue;
+      if (!detail::is_gpu_work(block.tasks()[t].kind)) continue;
       bool is_unknown = false;
       of_task[t] = changer.change(block.tasks()[t], block.duration_us()[t], is_unknown);
       unknown[t] = is_unknown;

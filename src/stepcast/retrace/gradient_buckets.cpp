@@ -14,6 +14,7 @@
 #include "stepcast/predict/price_program.h"
 #include "stepcast/predict/replay.h"
 #include "stepcast/retrace/detail/block_edit.h"
+#include "stepcast/retrace/detail/recorded_tasks.h"
 
 namespace stepcast {
 namespace {
@@ -25,10 +26,6 @@ using detail::kNoTask;
 constexpr double kOnTheLine = 0.15;
 // Messages that tell a line are this far apart. Assumed.
 constexpr double kSpreadOfMessages = 1.5;
-
-bool is_transfer(const TaskInfo& task) {
-  return task.kind == TaskKind::collective || task.kernel_class == KernelClass::communication;
-}
 
 struct Bucket {
   std::vector<std::uint32_t> calls;      // CPU tasks of its launch, in order
@@ -55,9 +52,9 @@ struct Place {
   StackId gradient, reduction;
 };
 
-class Finder {
+class BucketFinder {
  public:
-  Finder(const RecordedProgram& recorded, std::size_t c)
+  BucketFinder(const RecordedProgram& recorded, std::size_t c)
       : program_(recorded.program),
         block_(program_.block(program_.rank_class(RankClassId{c}).instances.front().block)) {}
 
@@ -70,7 +67,7 @@ class Finder {
     std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> transfers, kernels;  // by gradient
     for (std::uint32_t t = 0; t < n; ++t) {
       if (on_cpu(t) || !place[t].gradient.valid() || left_over[t]) continue;
-      const bool reduces = place[t].reduction.valid() && is_transfer(block_.tasks()[t]);
+      const bool reduces = place[t].reduction.valid() && detail::is_transfer(block_.tasks()[t]);
       (reduces ? transfers : kernels)[place[t].gradient.index()].push_back(t);
     }
     for (std::uint32_t t = 0; t < n; ++t) {
@@ -457,7 +454,7 @@ class Regrouping {
 Result<RecordedProgram> with_bucket_size(RecordedProgram recorded, double bucket_mb,
                                          const BucketPricing& pricing, std::vector<std::string>& notes) {
   std::vector<Gradients> ranks;
-  for (std::size_t c = 0; c < recorded.facts.size(); ++c) ranks.push_back(Finder{recorded, c}.find());
+  for (std::size_t c = 0; c < recorded.facts.size(); ++c) ranks.push_back(BucketFinder{recorded, c}.find());
   STEPCAST_TRY(same_gradients(recorded, ranks));
   const std::vector<Gradient>& gradients = ranks[0].gradients;
   const std::vector<std::size_t> ends = ends_of_buckets(gradients, bucket_mb * kMiB);

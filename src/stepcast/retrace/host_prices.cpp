@@ -5,16 +5,14 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "stepcast/retrace/detail/recorded_tasks.h"
+
 namespace stepcast {
 namespace {
 
 const Block& block_of(const RecordedProgram& recorded, RankClassId c) {
   return recorded.program.block_of(c, InstanceId{0});
 }
-BlockId block_id(const RecordedProgram& recorded, RankClassId c) {
-  return recorded.program.rank_class(c).instances.front().block;
-}
-
 // The open operator of a stack that has this name, outermost of several: one frame per call of an operator.
 StackId call_of(const OpStacks& stacks, StackId stack, NameId op) {
   StackId found{};
@@ -166,7 +164,7 @@ void set_time(const HostStretch& stretch, double us, std::span<double> durations
 // Puts `time_of(stretch)` in place of the recorded time of every stretch it answers for.
 template <class TimeOf>
 void put(const RecordedProgram& recorded, RankClassId c, Costs& costs, TimeOf time_of) {
-  const std::span<double> durations = costs.duration_us(block_id(recorded, c));
+  const std::span<double> durations = costs.duration_us(detail::block_id(recorded, c));
   const std::vector<HostStretch> stretches = host_stretches(recorded.program, block_of(recorded, c));
   std::vector<std::optional<double>> times;
   times.reserve(stretches.size());
@@ -281,7 +279,7 @@ AppliedHostTimes HostTimes::apply(const RecordedProgram& recorded, RankClassId r
     return us;
   });
   const Block& block = block_of(recorded, rank_class);
-  const std::span<double> delays = costs.delay_us(block_id(recorded, rank_class));
+  const std::span<double> delays = costs.delay_us(detail::block_id(recorded, rank_class));
   for (std::uint32_t e = 0; e < block.edge_count(); ++e) {
     const EdgeInfo& edge = block.edge_infos()[e];
     if (!is_host_delay(recorded, edge)) continue;
@@ -344,7 +342,7 @@ void scale_host_time(const RecordedProgram& recorded, RankClassId rank_class, Co
     return us * factor;
   });
   const Block& block = block_of(recorded, rank_class);
-  const std::span<double> delays = costs.delay_us(block_id(recorded, rank_class));
+  const std::span<double> delays = costs.delay_us(detail::block_id(recorded, rank_class));
   for (std::uint32_t e = 0; e < block.edge_count(); ++e) {
     if (is_host_delay(recorded, block.edge_infos()[e])) delays[e] *= factor;
   }

@@ -7,17 +7,10 @@
 
 #include "stepcast/predict/replay.h"
 #include "stepcast/retrace/detail/block_edit.h"
+#include "stepcast/retrace/detail/recorded_tasks.h"
 
 namespace stepcast {
 namespace {
-
-bool is_transfer(const TaskInfo& task) {
-  return task.kind == TaskKind::collective || task.kernel_class == KernelClass::communication;
-}
-bool is_computation(const TaskInfo& task) {
-  return !is_transfer(task) &&
-         (task.kind == TaskKind::kernel || task.kind == TaskKind::memcpy || task.kind == TaskKind::memset);
-}
 
 struct GpuTask {
   double begin_us = 0;  // recorded; of a transfer: without waiting for other ranks
@@ -30,11 +23,11 @@ std::vector<GpuTask> in_recorded_order(const Block& block, const std::vector<Int
   std::vector<GpuTask> tasks;
   for (std::uint32_t t = 0; t < block.task_count(); ++t) {
     const TaskInfo& task = block.tasks()[t];
-    if (left_over[t] || !(is_transfer(task) || is_computation(task))) continue;
-    const double begin_us = is_transfer(task)
+    if (left_over[t] || !(detail::is_transfer(task) || detail::is_computation(task))) continue;
+    const double begin_us = detail::is_transfer(task)
                                 ? std::max(measured[t].start_us, measured[t].end_us - block.duration_us()[t])
                                 : measured[t].start_us;
-    tasks.push_back({begin_us, TaskId{t}, is_transfer(task)});
+    tasks.push_back({begin_us, TaskId{t}, detail::is_transfer(task)});
   }
   std::stable_sort(tasks.begin(), tasks.end(),
                    [](const GpuTask& a, const GpuTask& b) { return a.begin_us < b.begin_us; });
@@ -122,8 +115,8 @@ class Rewriting {
                             block_.edge_infos()[e]);
           continue;
         }
-        if (change_ == OverlapChange::perfect && is_transfer(block_.tasks()[code / 2]) &&
-            !is_transfer(block_.tasks()[t]))
+        if (change_ == OverlapChange::perfect && detail::is_transfer(block_.tasks()[code / 2]) &&
+            !detail::is_transfer(block_.tasks()[t]))
           continue;
         const TaskId from = id_[code / 2];
         builder_.add_edge(code % 2 == 0 ? BlockBuilder::start_of(from) : BlockBuilder::end_of(from), id_[t],
@@ -159,7 +152,7 @@ Result<RecordedProgram> with_overlap(RecordedProgram recorded, OverlapChange cha
   bool any = false;
   for (std::size_t c = 0; c < recorded.program.rank_classes().size(); ++c) {
     const Block& block = recorded.program.block_of(RankClassId{c}, InstanceId{0});
-    any = any || std::any_of(block.tasks().begin(), block.tasks().end(), is_transfer);
+    any = any || std::any_of(block.tasks().begin(), block.tasks().end(), detail::is_transfer);
     const RecordedStepFacts& facts = recorded.facts[c];
     STEPCAST_ASSIGN(Rewritten now, (Rewriting{block, recorded.measured[c], facts, change}.run(waiting)));
     std::vector<Interval> measured(now.finished.block.task_count(),

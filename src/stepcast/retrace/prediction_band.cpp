@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/retrace/detail/recorded_tasks.h"
+
 namespace stepcast {
 namespace {
 
@@ -18,14 +20,6 @@ constexpr double kStructureBand = 0.01;
 // first where means of the same operators stand in for it, the second where the host is another one that
 // counts as equally fast.
 constexpr double kOverheadBand = 0.08, kOtherHostBand = 0.20;
-
-BlockId block_id(const RecordedProgram& recorded, std::size_t c) {
-  return recorded.program.rank_class(RankClassId{c}).instances.front().block;
-}
-
-bool is_computation(const TaskInfo& task) {
-  return task.kind == TaskKind::kernel || task.kind == TaskKind::memcpy || task.kind == TaskKind::memset;
-}
 
 // The stream of a rank whose work takes longest one after the other: without collectives, which wait for other ranks,
 // and without what the step before had left.
@@ -37,7 +31,8 @@ BusyStream busiest_stream(const Block& block, std::span<const double> duration_u
   std::vector<double> of_lane(block.lanes().size(), 0);
   const std::vector<bool> left_over = left_over_tasks(block);
   for (std::uint32_t t = 0; t < block.task_count(); ++t) {
-    if (is_computation(block.tasks()[t]) && !left_over[t]) of_lane[block.lane_codes()[t]] += duration_us[t];
+    if (detail::is_kernel_or_copy(block.tasks()[t].kind) && !left_over[t])
+      of_lane[block.lane_codes()[t]] += duration_us[t];
   }
   if (of_lane.empty()) return {};
   const auto busiest = std::max_element(of_lane.begin(), of_lane.end());
@@ -47,8 +42,8 @@ BusyStream busiest_stream(const Block& block, std::span<const double> duration_u
 // The longest step with every piece of host time scaled.
 Result<double> step_with_host(const RecordedProgram& recorded, Costs costs, double factor) {
   for (std::size_t c = 0; c < recorded.facts.size(); ++c) {
-    const Block& block = recorded.program.block(block_id(recorded, c));
-    const std::span<double> us = costs.duration_us(block_id(recorded, c));
+    const Block& block = recorded.program.block(detail::block_id(recorded, c));
+    const std::span<double> us = costs.duration_us(detail::block_id(recorded, c));
     for (std::uint32_t t = 0; t < block.task_count(); ++t) {
       if (recorded.program.works.host(block.tasks()[t].work) != nullptr) us[t] *= factor;
     }
@@ -60,10 +55,11 @@ Result<double> step_with_host(const RecordedProgram& recorded, Costs costs, doub
 // Host times of one Costs in another one.
 void copy_host(const RecordedProgram& recorded, const Costs& from, Costs& to) {
   for (std::size_t c = 0; c < recorded.facts.size(); ++c) {
-    const BlockId id = block_id(recorded, c);
+    const BlockId id = detail::block_id(recorded, c);
     const Block& block = recorded.program.block(id);
     for (std::uint32_t t = 0; t < block.task_count(); ++t) {
-      if (!is_computation(block.tasks()[t]) && block.tasks()[t].kind != TaskKind::collective) {
+      if (!detail::is_kernel_or_copy(block.tasks()[t].kind) &&
+          block.tasks()[t].kind != TaskKind::collective) {
         to.duration_us(id)[t] = from.duration_us(id)[t];
       }
     }
@@ -113,13 +109,14 @@ RepeatedStep repeated_step(const RecordedProgram& recorded, const Costs& costs, 
   RepeatedStep step{.us = longest_us};
   for (std::size_t c = 0; c < recorded.facts.size(); ++c) {
     if (recorded.facts[c].step_number < 0) continue;
-    const Block& block = recorded.program.block(block_id(recorded, c));
-    const BusyStream busy = busiest_stream(block, costs.duration_us(block_id(recorded, c)));
+    const Block& block = recorded.program.block(detail::block_id(recorded, c));
+    const BusyStream busy = busiest_stream(block, costs.duration_us(detail::block_id(recorded, c)));
     if (busy.us <= busiest_stream(block, block.duration_us()).us || busy.us <= step.us) continue;
     step = {busy.us, RankClassId{c}, {}};
     const std::vector<bool> left_over = left_over_tasks(block);
     for (std::uint32_t t = 0; t < block.task_count(); ++t) {
-      if (block.lane_codes()[t] == busy.lane && is_computation(block.tasks()[t]) && !left_over[t])
+      if (block.lane_codes()[t] == busy.lane && detail::is_kernel_or_copy(block.tasks()[t].kind) &&
+          !left_over[t])
         step.tasks.push_back(t);
     }
   }

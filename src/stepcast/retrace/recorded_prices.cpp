@@ -13,6 +13,7 @@
 
 #include "stepcast/cost/device_time.h"
 #include "stepcast/predict/price_program.h"
+#include "stepcast/retrace/detail/recorded_tasks.h"
 
 namespace stepcast {
 namespace {
@@ -46,11 +47,6 @@ double shortest_over_floor(const Operation* operation, KernelImplementation impl
   const bool scattered = movement != nullptr &&
                          (movement->kind == MovementKind::gather || movement->kind == MovementKind::scatter);
   return scattered ? kShortestGather : 1;
-}
-
-bool is_gpu_work(TaskKind kind) {
-  return kind == TaskKind::kernel || kind == TaskKind::memcpy || kind == TaskKind::memset ||
-         kind == TaskKind::collective;
 }
 
 // A time relative to another one, with its band.
@@ -135,7 +131,7 @@ class Pricing {
     for (std::uint32_t t = 0; t < block.task_count(); ++t) {
       const TaskInfo& task = block.tasks()[t];
       double& time = out.costs.duration_us(id)[t];
-      if (!is_gpu_work(task.kind)) {
+      if (!detail::is_gpu_work(task.kind)) {
         if (task.kind != TaskKind::wait) {
           out.coverage.host_us[static_cast<std::size_t>(EstimateSource::measured)] += time / ranks;
         }

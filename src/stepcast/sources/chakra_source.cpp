@@ -37,7 +37,8 @@ class ChakraSource : public RecordedSource {
   std::vector<OperationGraph> graphs_;
 };
 
-Result<std::unique_ptr<RecordedSource>> open(const TraceListing& listing, const TraceSetOptions& options) {
+Result<std::unique_ptr<RecordedSource>> open_chakra(const TraceListing& listing,
+                                                    const TraceSetOptions& options) {
   STEPCAST_ASSIGN(std::vector<OperationGraph> graphs, read_operation_graphs(listing, options));
   TraceSet named;
   named.name = listing.name;
@@ -45,7 +46,7 @@ Result<std::unique_ptr<RecordedSource>> open(const TraceListing& listing, const 
 }
 
 constexpr std::array kNeedProfiler{TraceAsk::second_trace, TraceAsk::step, TraceAsk::all_steps};
-constexpr std::array kRefusals{
+constexpr std::array kChakraRefusals{
     Refusal{"Chakra traces hold one step without marks and no operators of PyTorch, which {} would need",
             "leave it out, or give profiler traces of the same ranks", kNeedProfiler}};
 
@@ -58,9 +59,9 @@ SourceKind chakra_source() {
       .names_gpu = false,
       .has_launches = true,
       .is_one_file = false,
-      .refusals = kRefusals,
+      .refusals = kChakraRefusals,
       .holds = [](TraceFormat format, std::string_view) { return format == TraceFormat::chakra_protobuf; },
-      .open = open};
+      .open = open_chakra};
 }
 
 }  // namespace stepcast

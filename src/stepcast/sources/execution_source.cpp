@@ -35,7 +35,8 @@ class ExecutionSource : public RecordedSource {
   }
 };
 
-Result<std::unique_ptr<RecordedSource>> open(const TraceListing& listing, const TraceSetOptions& options) {
+Result<std::unique_ptr<RecordedSource>> open_execution(const TraceListing& listing,
+                                                       const TraceSetOptions& options) {
   STEPCAST_ASSIGN(std::vector<ExecutionTrace> traces, read_execution_traces(listing, options));
   TraceSet set;
   set.name = listing.name;
@@ -48,7 +49,7 @@ constexpr std::array kNeedTimes{TraceAsk::recorded_kernels, TraceAsk::scaled_ker
 constexpr std::array kNeedRecordedWork{
     TraceAsk::batch,    TraceAsk::dtype,         TraceAsk::data_parallel_ranks, TraceAsk::bucket_size,
     TraceAsk::links_of, TraceAsk::rank_platform, TraceAsk::recompute,           TraceAsk::overlap};
-constexpr std::array kRefusals{
+constexpr std::array kExecutionRefusals{
     Refusal{"execution traces alone hold no times and one step, which {} would need",
             "give the profiler traces of the same ranks, too, or leave it out", kNeedTimes},
     Refusal{"execution traces alone hold no times that other work could be relative to",
@@ -63,9 +64,9 @@ SourceKind execution_source() {
       .names_gpu = false,
       .has_launches = true,
       .is_one_file = false,
-      .refusals = kRefusals,
+      .refusals = kExecutionRefusals,
       .holds = [](TraceFormat format, std::string_view) { return format == TraceFormat::execution_trace; },
-      .open = open};
+      .open = open_execution};
 }
 
 }  // namespace stepcast

@@ -37,8 +37,8 @@ class PipelineSource : public RecordedSource {
   PipelineTimeline timeline_;
 };
 
-Result<std::unique_ptr<RecordedSource>> open(const TraceListing& listing,
-                                             const TraceSetOptions& /*options*/) {
+Result<std::unique_ptr<RecordedSource>> open_pipeline(const TraceListing& listing,
+                                                      const TraceSetOptions& /*options*/) {
   const std::vector<std::filesystem::path>& files = listing.of(SourceKindId::pipeline);
   if (files.size() > 1) {
     return Error::at(listing.name, fmt::format("{} timelines of pipelines are here", files.size()))
@@ -58,7 +58,7 @@ constexpr std::array kNeedOperators{TraceAsk::second_trace,   TraceAsk::modelled
                                     TraceAsk::bucket_size,    TraceAsk::recompute,
                                     TraceAsk::links_of,       TraceAsk::rank_platform};
 constexpr std::array kAllSteps{TraceAsk::all_steps}, kPlatform{TraceAsk::platform}, kRanks{TraceAsk::ranks};
-constexpr std::array kRefusals{
+constexpr std::array kPipelineRefusals{
     Refusal{"a timeline of a pipeline names no operators and no kernels, which {} would need",
             "leave it out; --what-if, --overlap, --like-median-rank, --step and --scenarios modify the "
             "recorded step",
@@ -78,9 +78,9 @@ SourceKind pipeline_source() {
       .names_gpu = false,
       .has_launches = false,
       .is_one_file = true,
-      .refusals = kRefusals,
+      .refusals = kPipelineRefusals,
       .holds = [](TraceFormat format, std::string_view) { return format == TraceFormat::pipeline_timeline; },
-      .open = open};
+      .open = open_pipeline};
 }
 
 }  // namespace stepcast

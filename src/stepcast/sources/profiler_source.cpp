@@ -36,7 +36,8 @@ class ProfilerSource : public RecordedSource {
   std::vector<RecordedInput> inputs_;
 };
 
-Result<std::unique_ptr<RecordedSource>> open(const TraceListing& listing, const TraceSetOptions& options) {
+Result<std::unique_ptr<RecordedSource>> open_profiler(const TraceListing& listing,
+                                                      const TraceSetOptions& options) {
   STEPCAST_ASSIGN(TraceSet traces, read_trace_set(listing, options));
   auto source = std::make_unique<ProfilerSource>(std::move(traces));
   STEPCAST_TRY(source->index(options.threads));
@@ -53,7 +54,7 @@ SourceKind profiler_source() {
           .is_one_file = false,
           .refusals = {},
           .holds = [](TraceFormat format, std::string_view) { return format == TraceFormat::kineto; },
-          .open = open};
+          .open = open_profiler};
 }
 
 }  // namespace stepcast

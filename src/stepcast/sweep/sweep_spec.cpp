@@ -43,10 +43,10 @@ class Hash {
   std::uint64_t state_ = 0xcbf29ce484222325ULL;
 };
 
-using Settings = std::vector<std::pair<std::string, JsonValue>>;
+using NamedValues = std::vector<std::pair<std::string, JsonValue>>;
 
 // One value of a dimension: a setting, or several that go together.
-using Choice = Settings;
+using Choice = NamedValues;
 using Dimension = std::vector<Choice>;
 
 // What stands for a file by its spelling.

@@ -6,10 +6,10 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/number.h"
+
 namespace stepcast {
 namespace {
-
-double number(std::int64_t value) { return static_cast<double>(value); }
 
 template <class T, std::size_t kCount>
 std::optional<T> find_name(const std::array<T, kCount>& all, std::string_view text) {
@@ -22,7 +22,7 @@ std::optional<T> find_name(const std::array<T, kCount>& all, std::string_view te
 double mlp_parameters(std::int64_t input, const std::vector<std::int64_t>& layers) {
   double parameters = 0;
   for (const std::int64_t width : layers) {
-    parameters += number(input) * number(width) + number(width);
+    parameters += as_double(input) * as_double(width) + as_double(width);
     input = width;
   }
   return parameters;
@@ -101,8 +101,8 @@ double Dlrm::dense_parameters() const {
   double parameters =
       mlp_parameters(dense_features, bottom_mlp) + mlp_parameters(interaction_width(), top_mlp);
   if (interaction == Interaction::cross) {
-    const double width = number(interaction_width());
-    parameters += number(cross_layers) * (2 * width * number(cross_rank) + width);
+    const double width = as_double(interaction_width());
+    parameters += as_double(cross_layers) * (2 * width * as_double(cross_rank) + width);
   }
   return parameters;
 }
@@ -111,7 +111,7 @@ double Dlrm::flops_per_sample() const {
   double flops = 6 * dense_parameters();
   if (interaction == Interaction::dot && !tables.empty()) {
     const double vectors = static_cast<double>(tables.size()) + 1;
-    flops += 6 * vectors * vectors * number(tables.front().dim);
+    flops += 6 * vectors * vectors * as_double(tables.front().dim);
   }
   return flops;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "stepcast/base/number.h"
 #include "stepcast/base/units.h"
 #include "stepcast/workload/detail/activation_count.h"
 #include "stepcast/workload/detail/narrow_types.h"
@@ -26,8 +27,6 @@ constexpr double kFragmentation = 0.03;
 constexpr double kBackwardWorkingShare = 0.25;
 // A forecast this close to the limit may fail: allocator retries, transient peaks.
 constexpr double kTightShare = 0.92;
-
-double number(std::int64_t value) { return static_cast<double>(value); }
 
 // Of a parameter inside a layer, beside its 16-bit weight: Transformer Engine keeps narrow copies of the weights over
 // the micro-batches of a step, in the orientation of the forward product and in that of the gradients. Weights that are
@@ -127,7 +126,7 @@ double pipeline_buffers(const ActivationCount& count, const StepWork& work, cons
   const double to_come = std::max(0.0, micro_batches - held);  // those under way are kept activations
   double bytes = stage > 0 ? to_come * count.hidden() : 0;
   if (!has_head) return bytes + (micro_batches + held) * count.hidden();
-  bytes += (micro_batches - 1) * count.logits(number(padded_vocab_size(model, layout))) * count.element();
+  bytes += (micro_batches - 1) * count.logits(as_double(padded_vocab_size(model, layout))) * count.element();
   return bytes;
 }
 
@@ -146,7 +145,7 @@ class StageMemories {
         count_without_{model, layout, 0},
         kept_without_{count_without_, model, layout},
         chunks_(stage_chunks(model, layout)),
-        parts_(mirrored() ? 2 : number(layout.degrees.virtual_stages)),
+        parts_(mirrored() ? 2 : as_double(layout.degrees.virtual_stages)),
         weight_(sixteen_bit() ? 2 : 4),
         master_(sixteen_bit() && precision_.master_weights ? element_size(precision_.master).value() : 0) {}
 
@@ -275,9 +274,9 @@ class StageMemories {
     working.of_a_layer += count_.gathered_in_backward() +
                           (recomputed ? sums.one_layer : kBackwardWorkingShare * sums.one_layer);
     // Layers that predict further tokens keep logits of their own until the backward pass.
-    const double losses = number(1 + model_.n_multi_token_prediction_layers);
+    const double losses = as_double(1 + model_.n_multi_token_prediction_layers);
     const double of_the_loss =
-        sums.has_head ? losses * loss_working(count_, layout_, number(padded_vocab_size(model_, layout_)))
+        sums.has_head ? losses * loss_working(count_, layout_, as_double(padded_vocab_size(model_, layout_)))
                       : 0;
     working.all_through += pipeline_buffers(count_, work_, model_, layout_, s, held, sums.has_head);
     m.working = Bytes{working.all_through + std::max(working.of_a_layer, of_the_loss)};
@@ -316,8 +315,8 @@ std::optional<DroplessMemory> dropless_memory(const StepWork& work, const Transf
                                               const MemoryForecast& forecast) {
   if (!model.moe || layout.degrees.expert == 1 || layout.layer.expert_capacity_factor) return std::nullopt;
   const MixtureOfExperts& moe = *model.moe;
-  const double ranks = number(layout.degrees.expert), top_k = number(moe.experts_per_token);
-  const double local = number(moe.n_experts) / ranks;
+  const double ranks = as_double(layout.degrees.expert), top_k = as_double(moe.experts_per_token);
+  const double local = as_double(moe.n_experts) / ranks;
   DroplessMemory dropless;
   dropless.worst_imbalance = std::max(1.0, ranks * std::min(local, top_k) / top_k);
   const double here = layout.layer.expert_imbalance, worst = dropless.worst_imbalance;

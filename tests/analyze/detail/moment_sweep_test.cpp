@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-namespace stepcast::detail {
+namespace stepcast::detail::moment_sweep_test {
 namespace {
 
 struct Moment {
@@ -132,4 +132,4 @@ TEST(MomentSweep, FindsWhatLookingAtEveryMomentFinds) {
 }
 
 }  // namespace
-}  // namespace stepcast::detail
+}  // namespace stepcast::detail::moment_sweep_test

@@ -13,7 +13,7 @@
 
 #include "tests/support/fails_with.h"
 
-namespace stepcast::detail {
+namespace stepcast::detail::trace_request_test {
 namespace {
 
 using test::FailsWith;
@@ -119,4 +119,4 @@ TEST(TraceRequest, RecomputationIsFullOrSelective) {
 }
 
 }  // namespace
-}  // namespace stepcast::detail
+}  // namespace stepcast::detail::trace_request_test

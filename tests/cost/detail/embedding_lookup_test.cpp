@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace stepcast::detail {
+namespace stepcast::detail::embedding_lookup_test {
 namespace {
 
 LookupDevice a100() {
@@ -83,4 +83,4 @@ TEST(EmbeddingLookup, KnownReuseCounts) {
 }
 
 }  // namespace
-}  // namespace stepcast::detail
+}  // namespace stepcast::detail::embedding_lookup_test

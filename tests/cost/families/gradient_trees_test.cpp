@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace stepcast::test {
+namespace stepcast::test::gradient_trees_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -114,4 +114,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& test) { return std::string{test.param.name}; });
 
 }  // namespace
-}  // namespace stepcast::test
+}  // namespace stepcast::test::gradient_trees_test

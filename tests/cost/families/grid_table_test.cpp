@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace stepcast::test {
+namespace stepcast::test::grid_table_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -56,4 +56,4 @@ TEST(GridTable, RefusesKnotsOutOfOrderAndWrongLengths) {
 }
 
 }  // namespace
-}  // namespace stepcast::test
+}  // namespace stepcast::test::grid_table_test

@@ -9,7 +9,7 @@
 
 #include "stepcast/base/json_value.h"
 
-namespace stepcast {
+namespace stepcast::measured_values_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -127,4 +127,4 @@ TEST(MeasuredValues, NoneAnswerForEverything) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::measured_values_test

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace stepcast::test {
+namespace stepcast::test::perceptron_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -49,4 +49,4 @@ TEST(Perceptron, RefusesNumbersThatDoNotFit) {
 }
 
 }  // namespace
-}  // namespace stepcast::test
+}  // namespace stepcast::test::perceptron_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace stepcast::test {
+namespace stepcast::test::reference_time_test {
 namespace {
 
 // 100 SMs at 100 TFLOP/s, 1 TB/s.
@@ -81,4 +81,4 @@ TEST(ReferenceTime, IsFiniteForNothingAndForEverything) {
 }
 
 }  // namespace
-}  // namespace stepcast::test
+}  // namespace stepcast::test::reference_time_test

@@ -10,7 +10,7 @@
 #include "stepcast/logs/detail/multi_pattern_matcher.h"
 #include "stepcast/logs/detail/settings_text.h"
 
-namespace stepcast::detail {
+namespace stepcast::detail::log_text_test {
 namespace {
 
 TEST(LogText, TakesPrefixesOfLaunchers) {
@@ -77,4 +77,4 @@ TEST(SettingsText, FlattensYaml) {
 }
 
 }  // namespace
-}  // namespace stepcast::detail
+}  // namespace stepcast::detail::log_text_test

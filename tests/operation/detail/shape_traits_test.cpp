@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace stepcast {
+namespace stepcast::shape_traits_test {
 namespace {
 
 // A value that is not the one of `member`.
@@ -61,4 +61,4 @@ TEST(ShapeFields, NameTheFirstThatIsTooSmall) {
 }
 
 }  // namespace
-}  // namespace stepcast
+}  // namespace stepcast::shape_traits_test

@@ -15,7 +15,7 @@ namespace {
 
 // Rows that pass a tree together: their features stay in the first-level cache and their chains of loads
 // overlap.
-constexpr std::size_t kBlock = 64;
+constexpr std::size_t kRowsAtOnce = 64;
 
 }  // namespace
 
@@ -123,10 +123,10 @@ float GradientTrees::sum_of(const float* row) const {
 
 void GradientTrees::add(std::span<const float> rows, std::size_t stride, double weight,
                         std::span<double> sums) const {
-  std::array<std::uint32_t, kBlock> at;
-  std::array<float, kBlock> block_sums;
-  for (std::size_t begin = 0; begin < sums.size(); begin += kBlock) {
-    const std::size_t n = std::min(kBlock, sums.size() - begin);
+  std::array<std::uint32_t, kRowsAtOnce> at;
+  std::array<float, kRowsAtOnce> block_sums;
+  for (std::size_t begin = 0; begin < sums.size(); begin += kRowsAtOnce) {
+    const std::size_t n = std::min(kRowsAtOnce, sums.size() - begin);
     const float* block = rows.data() + begin * stride;
     if (n == 1) {
       sums[begin] += weight * static_cast<double>(sum_of(block));

@@ -11,7 +11,7 @@
 namespace stepcast::detail {
 namespace {
 
-Error bad_value(std::string_view flag, std::string_view found, std::string_view expected) {
+Error bad_pattern(std::string_view flag, std::string_view found, std::string_view expected) {
   return Error::at("", std::string{flag})
       .found(fmt::format("`{}`", found.substr(0, 60)))
       .expected(std::string{expected});
@@ -56,11 +56,11 @@ Status read_moe_layer_pattern(std::string_view text, std::int64_t n_layers, Mixt
   if (text.find('[') == std::string_view::npos) {
     const auto read = std::from_chars(text.data(), text.data() + text.size(), moe.moe_every_n_layers);
     if (read.ec != std::errc{} || read.ptr != text.data() + text.size() || moe.moe_every_n_layers < 1) {
-      return bad_value(kFlag, whole, "a whole number or a list such as [0]*3+[1]*58");
+      return bad_pattern(kFlag, whole, "a whole number or a list such as [0]*3+[1]*58");
     }
     // Megatron gives experts to the first of every n layers, not the last; as many if n divides the layers.
     if (n_layers % moe.moe_every_n_layers != 0) {
-      return bad_value(kFlag, whole, fmt::format("a divisor of {} layers", n_layers));
+      return bad_pattern(kFlag, whole, fmt::format("a divisor of {} layers", n_layers));
     }
     return Ok{};
   }
@@ -71,15 +71,15 @@ Status read_moe_layer_pattern(std::string_view text, std::int64_t n_layers, Mixt
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('+'), text.size());
     if (!add_pattern_term(text.substr(0, end), pattern, most)) {
-      return bad_value(kFlag, whole,
-                       fmt::format("a list of {} zeros and ones, such as [0]*3+[1]*58", n_layers));
+      return bad_pattern(kFlag, whole,
+                         fmt::format("a list of {} zeros and ones, such as [0]*3+[1]*58", n_layers));
     }
     text.remove_prefix(std::min(end + 1, text.size()));
     while (text.starts_with(' ')) text.remove_prefix(1);
   }
   if (pattern.size() != most) {
-    return bad_value(kFlag, whole,
-                     fmt::format("an entry for each of {} layers, not {}", n_layers, pattern.size()));
+    return bad_pattern(kFlag, whole,
+                       fmt::format("an entry for each of {} layers, not {}", n_layers, pattern.size()));
   }
   std::int64_t leading = 0;
   while (leading < n_layers && !pattern[static_cast<std::size_t>(leading)]) ++leading;
@@ -95,8 +95,8 @@ Status read_moe_layer_pattern(std::string_view text, std::int64_t n_layers, Mixt
     moe.moe_every_n_layers = every;
     return Ok{};
   }
-  return bad_value(kFlag, whole,
-                   "dense layers in front of layers with experts, or the last of every n with experts");
+  return bad_pattern(kFlag, whole,
+                     "dense layers in front of layers with experts, or the last of every n with experts");
 }
 
 }  // namespace stepcast::detail

@@ -39,9 +39,9 @@ constexpr Flavor kFlavors[] = {
 };
 
 // Sections that change neither time nor memory.
-constexpr std::string_view kPassedOver[] = {"job",        "profiling", "metrics",           "lr_scheduler",
-                                            "checkpoint", "comm",      "memory_estimation", "validation",
-                                            "debug",      "logging"};
+constexpr std::string_view kSectionsPassedOver[] = {
+    "job",  "profiling",         "metrics",    "lr_scheduler", "checkpoint",
+    "comm", "memory_estimation", "validation", "debug",        "logging"};
 
 // A whole number, or -1 for what torchtitan chooses itself.
 Status read_degree(ObjectReader& keys, std::string_view key, std::int64_t& out) {
@@ -300,7 +300,7 @@ Status read_torchtitan_sections(ObjectReader& root, const TorchTitanOptions& opt
     STEPCAST_TRY(compile->finish());
   }
   for (const std::string_view key : {"fault_tolerance", "mx"}) note_if_there(root, key, job);
-  root.ignore(kPassedOver);
+  root.ignore(kSectionsPassedOver);
   return root.finish();
 }
 

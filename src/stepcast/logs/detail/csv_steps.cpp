@@ -10,7 +10,7 @@
 namespace stepcast::detail {
 namespace {
 
-constexpr double kSecond = 1e3, kMicrosecond = 1e-3;  // in milliseconds
+constexpr double kSecondMs = 1e3, kMicrosecondMs = 1e-3;  // in milliseconds
 
 // Names of columns, in lower case, and what one unit of them is; W&B puts "RUN - " before.
 constexpr std::pair<std::string_view, double> kTimes[] = {
@@ -24,19 +24,19 @@ constexpr std::pair<std::string_view, double> kTimes[] = {
     {"elapsed_time_per_iteration_ms", 1},
     {"step time (ms)", 1},
     {"iteration time (ms)", 1},
-    {"step_time_us", kMicrosecond},
-    {"step_time_s", kSecond},
-    {"iter_time_s", kSecond},
-    {"iteration_time_s", kSecond},
-    {"step_time_seconds", kSecond},
-    {"seconds_per_step", kSecond},
-    {"sec_per_step", kSecond},
-    {"s_per_step", kSecond},
-    {"step time (s)", kSecond},
-    {"iteration time (s)", kSecond},
-    {"train_step_timing in s", kSecond},
-    {"iteration-time", kSecond},  // Megatron's tag
-    {"iteration-time/iteration-time", kSecond},
+    {"step_time_us", kMicrosecondMs},
+    {"step_time_s", kSecondMs},
+    {"iter_time_s", kSecondMs},
+    {"iteration_time_s", kSecondMs},
+    {"step_time_seconds", kSecondMs},
+    {"seconds_per_step", kSecondMs},
+    {"sec_per_step", kSecondMs},
+    {"s_per_step", kSecondMs},
+    {"step time (s)", kSecondMs},
+    {"iteration time (s)", kSecondMs},
+    {"train_step_timing in s", kSecondMs},
+    {"iteration-time", kSecondMs},  // Megatron's tag
+    {"iteration-time/iteration-time", kSecondMs},
 };
 constexpr std::string_view kWithoutUnit[] = {"step_time", "iter_time", "iteration_time", "step time",
                                              "iteration time"};

@@ -16,7 +16,7 @@ bool is_blank(char c) { return c == ' ' || c == '\t'; }
 bool is_parameter(char c) { return is_digit(c) || c == ';' || c == '?' || c == ':'; }
 
 // Length of the escape sequence at the begin of `text`, or 0.
-std::size_t sequence_length(std::string_view text) {
+std::size_t escape_length(std::string_view text) {
   std::size_t at = 0;
   const bool escaped = text.front() == kEscape;
   if (escaped) ++at;
@@ -85,7 +85,7 @@ std::string_view without_colours(std::string_view line, std::string& buffer) {
   buffer.clear();
   for (std::size_t i = 0; i < line.size();) {
     const bool may_be = line[i] == kEscape || line[i] == '[';
-    const std::size_t length = may_be ? sequence_length(line.substr(i)) : 0;
+    const std::size_t length = may_be ? escape_length(line.substr(i)) : 0;
     if (length > 0) {
       changed = true;
       i += length;

@@ -8,7 +8,6 @@
 namespace stepcast::detail {
 namespace {
 
-constexpr double kIndexBytes = 8;
 // Kernels that order the indices of a batch, before and after their exchange.
 constexpr std::int64_t kInputKernels = 22;
 constexpr double kInteractionShare = 0.5;  // of what streaming kernels reach of the memory bandwidth

@@ -7,7 +7,6 @@
 namespace stepcast::detail {
 namespace {
 
-constexpr double kIndexBytes = 8;
 constexpr double kBackwardWithoutSortUs = 20;  // start of a backward with atomic updates
 
 AccessPattern pattern_of(const EmbeddingTable& table) {

@@ -13,8 +13,6 @@
 namespace stepcast::detail {
 namespace {
 
-constexpr std::uint32_t kNone = 0xffffffff;
-
 // Where the tasks of a block first need something; task_count() where they do not.
 struct FirstNeeds {
   explicit FirstNeeds(const Block& block)
@@ -23,13 +21,13 @@ struct FirstNeeds {
         of_collective(block.collective_tasks().size(), block.task_count()) {
     const std::uint32_t n = block.task_count();
     std::vector<std::uint32_t> open(block.lanes().size(),
-                                    kNone);  // [lane] -> the collective that ran on it last
+                                    kNoTask);  // [lane] -> the collective that ran on it last
     std::size_t next_collective = 0;
     for (std::uint32_t t = 0; t < n; ++t) {
       const std::uint16_t lane = block.lane_codes()[t];
       of_lane[lane] = std::min(of_lane[lane], t);
-      if (open[lane] != kNone) of_collective[open[lane]] = std::min(of_collective[open[lane]], t);
-      open[lane] = kNone;
+      if (open[lane] != kNoTask) of_collective[open[lane]] = std::min(of_collective[open[lane]], t);
+      open[lane] = kNoTask;
       if (block.tasks()[t].kind == TaskKind::collective)
         open[lane] = static_cast<std::uint32_t>(next_collective++);
       for (std::uint32_t e = block.first_edge()[t]; e < block.first_edge()[t + 1]; ++e) {

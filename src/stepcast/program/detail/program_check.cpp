@@ -12,8 +12,6 @@
 namespace stepcast::detail {
 namespace {
 
-constexpr std::uint32_t kNone = 0xffffffff;
-
 // Invariants that hold for one instance or one collective, and the links between them.
 
 Status check_binding(const Program& program, std::uint32_t c, std::uint32_t i) {
@@ -32,7 +30,7 @@ Status check_binding(const Program& program, std::uint32_t c, std::uint32_t i) {
         .found(fmt::format("{} bound lanes", instance.lanes.size()))
         .expected(fmt::format("{}, one for each lane of the block", block.lanes().size()));
   }
-  std::vector<std::uint32_t> bound_by(rank_class.lanes.size(), kNone);
+  std::vector<std::uint32_t> bound_by(rank_class.lanes.size(), kNoTask);
   for (std::uint32_t lane = 0; lane < block.lanes().size(); ++lane) {
     const std::uint32_t bound = instance.lanes.empty() ? lane : instance.lanes[lane];
     if (bound >= rank_class.lanes.size()) {
@@ -41,7 +39,7 @@ Status check_binding(const Program& program, std::uint32_t c, std::uint32_t i) {
           .found(fmt::format("lane {}", bound))
           .expected(fmt::format("one of the {} lanes of the class", rank_class.lanes.size()));
     }
-    if (bound_by[bound] != kNone) {
+    if (bound_by[bound] != kNoTask) {
       return Error::at("", place(),
                        fmt::format("lanes \"{}\" and \"{}\" are bound to the same lane",
                                    block.lanes()[bound_by[bound]].name, block.lanes()[lane].name))
@@ -133,7 +131,7 @@ Status check_collective(const Program& program, std::uint32_t k) {
 }
 
 Status link_collectives(const Program& program, ExecutionOrder& order) {
-  order.memberships.assign(order.first_membership.back(), {kNone, kNone});
+  order.memberships.assign(order.first_membership.back(), {kNoTask, kNoTask});
   for (std::uint32_t k = 0; k < program.collectives().size(); ++k) {
     STEPCAST_TRY(check_collective(program, k));
     const Collective& collective = program.collectives()[k];
@@ -147,7 +145,7 @@ Status link_collectives(const Program& program, ExecutionOrder& order) {
         return Error::at("", name_of_member(program, k, m), "a repeated member")
             .found(fmt::format("the same task as member {}", membership.member));
       }
-      if (membership.collective != kNone) {
+      if (membership.collective != kNoTask) {
         return Error::at("", name_of_member(program, k, m), "belongs to two collectives")
             .found(fmt::format("the task in {} as well", name_of_collective(program, membership.collective)));
       }
@@ -159,7 +157,7 @@ Status link_collectives(const Program& program, ExecutionOrder& order) {
     for (std::uint32_t i = 0; i < program.rank_classes()[c].instances.size(); ++i, ++instance) {
       const Block& block = program.block_of(RankClassId{c}, InstanceId{i});
       for (std::size_t n = 0; n < block.collective_tasks().size(); ++n) {
-        if (order.memberships[order.first_membership[instance] + n].collective == kNone) {
+        if (order.memberships[order.first_membership[instance] + n].collective == kNoTask) {
           return Error::at("", name_of_instance(program, c, i),
                            fmt::format("collective task {} belongs to no collective",
                                        block.collective_tasks()[n].index()));

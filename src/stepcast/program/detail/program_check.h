@@ -10,6 +10,9 @@
 
 namespace stepcast::detail {
 
+// No task, instance or collective.
+inline constexpr std::uint32_t kNoTask = 0xffffffff;
+
 // An ExecutionOrder without steps: instances, in-ports and collective tasks numbered, and for each in-port
 // who wrote its slot. Errors: all invariants of Program::check but that collectives wait for each other in a
 // circle.

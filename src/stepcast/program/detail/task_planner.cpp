@@ -16,8 +16,6 @@
 namespace stepcast::detail {
 namespace {
 
-constexpr std::uint32_t kNone = 0xffffffff;
-
 class TaskPlanner {
  public:
   TaskPlanner(const Program& program, ExecutionOrder& order) : program_(program), order_(order) {
@@ -100,7 +98,7 @@ class TaskPlanner {
   void add_waits() {
     for (std::uint32_t c = 0; c < program_.rank_classes().size(); ++c) {
       const RankClass& rank_class = program_.rank_classes()[c];
-      std::vector<std::uint32_t> lane_free(rank_class.lanes.size(), kNone);
+      std::vector<std::uint32_t> lane_free(rank_class.lanes.size(), kNoTask);
       for (std::uint32_t i = 0; i < rank_class.instances.size(); ++i) add_waits_of(c, i, lane_free);
     }
     for (std::uint32_t k = 0; k < program_.collectives().size(); ++k) add_waits_of_collective(k);
@@ -118,7 +116,7 @@ class TaskPlanner {
     for (std::uint32_t t = 0; t < block.task_count(); ++t) {
       const std::uint32_t node = node_of_task(c, i, t);
       std::uint32_t& free = lane_free[bound_lane(instance, block.lane_codes()[t])];
-      if (free != kNone) add_wait(node, free);
+      if (free != kNoTask) add_wait(node, free);
       free = node_of_end(c, i, t);
       for (std::uint32_t e = block.first_edge()[t]; e < block.first_edge()[t + 1]; ++e) {
         add_wait(node, node_of_moment(c, i, Moment{block.sources()[e]}));
@@ -207,7 +205,7 @@ class TaskPlanner {
 
   // What is left waits for something that is left: walking back must come round.
   Status circle() const {
-    std::vector<std::uint32_t> waits_for(nodes_.size(), kNone);
+    std::vector<std::uint32_t> waits_for(nodes_.size(), kNoTask);
     for (const Wait& w : pairs_) {
       if (waits_[w.before] > 0 && waits_[w.node] > 0) waits_for[w.node] = w.before;
     }
@@ -224,14 +222,14 @@ class TaskPlanner {
       node = waits_for[node];
     std::vector<std::string> sentences;
     std::size_t first = 0;  // told from the lowest class on
-    std::uint32_t first_class = kNone;
-    std::uint32_t arrival = kNone;
+    std::uint32_t first_class = kNoTask;
+    std::uint32_t arrival = kNoTask;
     const std::uint32_t last = node;
     do {
       node = waits_for[node];
       const Node& n = nodes_[node];
-      if (n.kind == NodeKind::task && arrival == kNone && is_collective(n)) arrival = node;
-      if (n.kind == NodeKind::end && arrival != kNone) {
+      if (n.kind == NodeKind::task && arrival == kNoTask && is_collective(n)) arrival = node;
+      if (n.kind == NodeKind::end && arrival != kNoTask) {
         if (n.rank_class < first_class) {
           first_class = n.rank_class;
           first = sentences.size();
@@ -239,7 +237,7 @@ class TaskPlanner {
         sentences.push_back(fmt::format("{} cannot begin {} before {} is over",
                                         name_of_class(program_, n.rank_class), name_of_task(nodes_[arrival]),
                                         name_of_task(n)));
-        arrival = kNone;
+        arrival = kNoTask;
       }
     } while (node != last);
     std::rotate(sentences.begin(), sentences.begin() + static_cast<std::ptrdiff_t>(first), sentences.end());

@@ -137,7 +137,7 @@ void fields(A& a, Member<A, ForecastStageMemory> m) {
   a("reserve_GiB", m.reserve_GiB, "context of the device, and what the allocator cannot use");
   a("total_GiB", m.total_GiB, "sum of these");
   a("dispatched_GiB", m.dispatched_GiB, "of the activations: tokens at their experts");
-  a("verdict", m.verdict, "fits, tight, does_not_fit: this stage; empty: of recorded steps");
+  a("verdict", m.verdict, "fits, tight, does not fit: this stage; empty: of recorded steps");
   a("worst_imbalance_GiB", m.worst_imbalance_GiB,
     "in all, if all tokens of an expert-parallel group went to one rank; null: tokens are dropped, or no "
     "experts");
@@ -145,7 +145,7 @@ void fields(A& a, Member<A, ForecastStageMemory> m) {
 
 template <class A>
 void fields(A& a, Member<A, ForecastMemory> m) {
-  a("verdict", m.verdict, "fits, tight, does_not_fit");
+  a("verdict", m.verdict, "fits, tight, does not fit");
   a("peak_memory_GiB", m.peak_memory_GiB, "of the fullest stage");
   a("available_GiB", m.available_GiB, "of the device");
   a("margin_GiB", m.margin_GiB, "negative: so much too little");

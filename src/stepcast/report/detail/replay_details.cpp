@@ -14,8 +14,6 @@
 namespace stepcast::detail {
 namespace {
 
-double percent(double part, double whole) { return whole > 0 ? 100.0 * part / whole : 0.0; }
-
 // Kept delays as they are reported: hand-off, busy device, left-over work, everything else.
 struct KeptDelays {
   double handoff_us = 0, busy_us = 0, left_over_us = 0, other_us = 0;

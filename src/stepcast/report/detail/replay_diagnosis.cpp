@@ -21,7 +21,6 @@ namespace {
 constexpr std::size_t kRowsShown = 6, kRowsVerbose = 20, kNameWidth = 60;
 
 double ms(double us) { return us * 1e-3; }
-double percent(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
 // FLOPs or bytes per microsecond as 10^12 or 10^9 of them per second.
 double tflops(double flops, double us) { return us > 0 ? flops / us * 1e-6 : 0; }
 double GBps(double bytes, double us) { return us > 0 ? bytes / us * 1e-3 : 0; }

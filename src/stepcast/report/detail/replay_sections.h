@@ -15,6 +15,8 @@ namespace stepcast::detail {
 
 // "1 event", "1,234 events".
 [[nodiscard]] std::string counted(std::uint64_t n, std::string_view one, std::string_view many);
+// 0 of nothing.
+[[nodiscard]] inline double percent(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
 // Its number; sorted as one.
 [[nodiscard]] ReportCell rank_cell(const ReplayAnalysis& a, std::size_t rank_class);
 

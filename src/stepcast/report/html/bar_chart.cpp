@@ -10,8 +10,8 @@
 namespace stepcast {
 namespace {
 
-constexpr double kWidth = 960, kBarFrom = 150, kLeastBarTo = 640, kRowHeight = 26, kBarHeight = 18, kTop = 4,
-                 kAxis = 22;
+constexpr double kBarsWidth = 960, kBarFrom = 150, kLeastBarTo = 640, kRowHeight = 26, kBarHeight = 18,
+                 kBarsTop = 4, kBarsAxis = 22;
 
 constexpr double kCharacter = 6.8;  // mean width
 
@@ -24,7 +24,7 @@ std::string fitting(const std::string& text, double width) {
 double bars_end(const BarChart& chart) {
   std::size_t longest = 4;
   for (const Bar& bar : chart.bars) longest = std::max(longest, bar.note.size());
-  return std::max(kLeastBarTo, kWidth - 14 - kCharacter * static_cast<double>(longest));
+  return std::max(kLeastBarTo, kBarsWidth - 14 - kCharacter * static_cast<double>(longest));
 }
 
 double total(const Bar& bar) {
@@ -58,7 +58,7 @@ void draw_axis(Markup& svg, const BarChart& chart, double most, double scale, do
   constexpr int kTicks = 6;
   for (const double tick : round_ticks(0, most, kTicks)) {
     const double x = kBarFrom + tick * scale;
-    svg.leaf("line", {{"class", "grid"}, {"x1", x}, {"x2", x}, {"y1", kTop}, {"y2", bottom}});
+    svg.leaf("line", {{"class", "grid"}, {"x1", x}, {"x2", x}, {"y1", kBarsTop}, {"y2", bottom}});
     svg.element("text", {{"class", "tick"}, {"x", x}, {"y", bottom + 15}}, tick_text(tick));
   }
   svg.element("text", {{"class", "unit"}, {"x", 0}, {"y", bottom + 15}}, chart.unit);
@@ -131,20 +131,21 @@ Markup bar_chart(const BarChart& chart) {
   Markup out;
   if (!(most > 0) || !std::isfinite(most)) return out;
   const double scale = (bars_end(chart) - kBarFrom) / most;
-  const double bottom = kTop + kRowHeight * static_cast<double>(chart.bars.size());
+  const double bottom = kBarsTop + kRowHeight * static_cast<double>(chart.bars.size());
   out.open("div", {{"class", "plot"}});
-  out.open("svg", {{"viewBox", fmt::format("0 0 {} {}", coordinate(kWidth), coordinate(bottom + kAxis))},
-                   {"role", "img"}});
+  out.open("svg",
+           {{"viewBox", fmt::format("0 0 {} {}", coordinate(kBarsWidth), coordinate(bottom + kBarsAxis))},
+            {"role", "img"}});
   draw_axis(out, chart, most, scale, bottom);
   for (std::size_t i = 0; i < chart.bars.size(); ++i) {
     const Bar& bar = chart.bars[i];
-    const double y = kTop + kRowHeight * static_cast<double>(i) + (kRowHeight - kBarHeight) / 2;
+    const double y = kBarsTop + kRowHeight * static_cast<double>(i) + (kRowHeight - kBarHeight) / 2;
     out.element("text", {{"class", "row"}, {"x", kBarFrom - 10}, {"y", y + kBarHeight - 5}},
                 fitting(bar.label, kBarFrom - 14));
     draw_parts(out, chart, bar, y, scale);
     const double end = kBarFrom + std::max(total(bar), bar.limit.value_or(0)) * scale;
     out.element("text", {{"class", "note"}, {"x", end + 8}, {"y", y + kBarHeight - 5}},
-                fitting(bar.note, kWidth - end - 8));
+                fitting(bar.note, kBarsWidth - end - 8));
     if (bar.limit) {
       const double x = kBarFrom + *bar.limit * scale;
       out.open("line", {{"class", "limit"}, {"x1", x}, {"x2", x}, {"y1", y - 3}, {"y2", y + kBarHeight + 3}});

@@ -11,7 +11,7 @@
 namespace stepcast {
 namespace {
 
-constexpr double kWidth = 960, kHeight = 380, kLeft = 70, kRight = 930, kTop = 18, kBottom = 330;
+constexpr double kPlaneWidth = 960, kHeight = 380, kLeft = 70, kRight = 930, kPlaneTop = 18, kBottom = 330;
 
 // From values to places.
 struct Scale {
@@ -31,7 +31,7 @@ void draw_frame(Markup& svg, const ScatterChart& chart, const Scale& x, const Sc
   constexpr int kTicksX = 8, kTicksY = 6;
   for (const double tick : round_ticks(x.low, x.high, kTicksX)) {
     svg.leaf("line",
-             {{"class", "grid"}, {"x1", x.at(tick)}, {"x2", x.at(tick)}, {"y1", kTop}, {"y2", kBottom}});
+             {{"class", "grid"}, {"x1", x.at(tick)}, {"x2", x.at(tick)}, {"y1", kPlaneTop}, {"y2", kBottom}});
     svg.element("text", {{"class", "tick"}, {"x", x.at(tick)}, {"y", kBottom + 17}}, tick_text(tick));
   }
   for (const double tick : round_ticks(y.low, y.high, kTicksY)) {
@@ -48,8 +48,8 @@ void draw_frame(Markup& svg, const ScatterChart& chart, const Scale& x, const Sc
   }
   if (chart.x_limit) {
     const double at = x.at(*chart.x_limit);
-    svg.leaf("line", {{"class", "limit"}, {"x1", at}, {"x2", at}, {"y1", kTop}, {"y2", kBottom}});
-    svg.element("text", {{"class", "note"}, {"x", at + 5}, {"y", kTop + 10}}, chart.x_limit_name);
+    svg.leaf("line", {{"class", "limit"}, {"x1", at}, {"x2", at}, {"y1", kPlaneTop}, {"y2", kBottom}});
+    svg.element("text", {{"class", "note"}, {"x", at + 5}, {"y", kPlaneTop + 10}}, chart.x_limit_name);
   }
 }
 
@@ -76,10 +76,10 @@ Markup scatter_chart(const ScatterChart& chart) {
   if (x_low > x_high) return out;
   if (chart.y_limit) widen(y_low, y_high, *chart.y_limit);
   if (chart.x_limit) widen(x_low, x_high, *chart.x_limit);
-  const Scale x = scale_over(x_low, x_high, kLeft, kRight), y = scale_over(y_low, y_high, kBottom, kTop);
+  const Scale x = scale_over(x_low, x_high, kLeft, kRight), y = scale_over(y_low, y_high, kBottom, kPlaneTop);
   out.open("div", {{"class", "plot"}});
-  out.open("svg",
-           {{"viewBox", fmt::format("0 0 {} {}", coordinate(kWidth), coordinate(kHeight))}, {"role", "img"}});
+  out.open("svg", {{"viewBox", fmt::format("0 0 {} {}", coordinate(kPlaneWidth), coordinate(kHeight))},
+                   {"role", "img"}});
   draw_frame(out, chart, x, y);
   for (const ScatterPoint& p : chart.points) {
     if (!std::isfinite(p.x) || !std::isfinite(p.y)) continue;
@@ -109,7 +109,7 @@ Markup scatter_chart(const ScatterChart& chart) {
 
 Markup matrix_chart(const MatrixChart& chart) {
   constexpr int kShades = 6;
-  constexpr double kFrom = 110, kHead = 40, kRoom = 800;
+  constexpr double kCellsFrom = 110, kHead = 40, kRoom = 800;
   constexpr std::size_t kMostWithText = 12, kMostLabels = 32;
   Markup out;
   if (chart.rows.empty() || chart.columns.empty()) return out;
@@ -121,25 +121,26 @@ Markup matrix_chart(const MatrixChart& chart) {
   for (const MatrixCell& cell : chart.cells) most = std::max(most, cell.value);
   const double bottom = kHead + height * n_rows;
   out.open("div", {{"class", "plot"}});
-  out.open("svg", {{"viewBox", fmt::format("0 0 {} {}", coordinate(kWidth), coordinate(bottom + 10))},
+  out.open("svg", {{"viewBox", fmt::format("0 0 {} {}", coordinate(kPlaneWidth), coordinate(bottom + 10))},
                    {"role", "img"}});
-  out.element("text", {{"class", "unit"}, {"x", kFrom}, {"y", 12}}, chart.column_title);
+  out.element("text", {{"class", "unit"}, {"x", kCellsFrom}, {"y", 12}}, chart.column_title);
   out.element("text", {{"class", "unit"}, {"x", 0}, {"y", kHead - 6}}, chart.row_title);
   const auto every = [](std::size_t n) { return (n + kMostLabels - 1) / kMostLabels; };
   for (std::size_t c = 0; c < chart.columns.size(); c += every(chart.columns.size())) {
-    out.element("text",
-                {{"class", "tick"}, {"x", kFrom + width * (static_cast<double>(c) + 0.5)}, {"y", kHead - 6}},
-                shorten(chart.columns[c], 8));
+    out.element(
+        "text",
+        {{"class", "tick"}, {"x", kCellsFrom + width * (static_cast<double>(c) + 0.5)}, {"y", kHead - 6}},
+        shorten(chart.columns[c], 8));
   }
   for (std::size_t r = 0; r < chart.rows.size();
        r += std::max<std::size_t>(1, height < 10 ? every(chart.rows.size()) : 1)) {
     out.element(
         "text",
-        {{"class", "row"}, {"x", kFrom - 8}, {"y", kHead + height * (static_cast<double>(r) + 0.5) + 4}},
+        {{"class", "row"}, {"x", kCellsFrom - 8}, {"y", kHead + height * (static_cast<double>(r) + 0.5) + 4}},
         shorten(chart.rows[r], 15));
   }
   out.leaf("rect", {{"class", "field"},
-                    {"x", kFrom},
+                    {"x", kCellsFrom},
                     {"y", kHead},
                     {"width", width * n_columns},
                     {"height", height * n_rows}});
@@ -148,7 +149,7 @@ Markup matrix_chart(const MatrixChart& chart) {
     // Square roots: what is small is still to be seen beside what is large.
     const int shade =
         std::clamp(static_cast<int>(std::ceil(kShades * std::sqrt(cell.value / most))), 1, kShades);
-    const double x = kFrom + width * static_cast<double>(cell.column),
+    const double x = kCellsFrom + width * static_cast<double>(cell.column),
                  y = kHead + height * static_cast<double>(cell.row);
     out.open("rect", {{"class", fmt::format("shade s{}", shade)},
                       {"x", x + 0.5},

@@ -14,7 +14,8 @@
 namespace stepcast {
 namespace {
 
-constexpr double kWidth = 960, kFrom = 150, kTo = 950, kTop = 6, kAxis = 22;
+constexpr double kScheduleWidth = 960, kScheduleFrom = 150, kScheduleTo = 950, kScheduleTop = 6,
+                 kScheduleAxis = 22;
 constexpr double kUnits = 20000;  // across the plot: what a bar is rounded to
 constexpr double kGapUnits = 600;
 
@@ -96,11 +97,12 @@ void draw_numbers(Markup& svg, const std::vector<PictureBar>& bars, const TimeAx
     if (bar.number < 0) continue;
     const double from = axis.at(bar.start_ms) / kUnits, to = axis.at(bar.start_ms + bar.time_ms) / kUnits;
     const std::string text = std::to_string(bar.number);
-    if ((to - from) * (kTo - kFrom) < kDigit * static_cast<double>(text.size()) + 3) continue;
-    svg.element(
-        "text",
-        {{"class", "in " + colour_of(bar.part)}, {"x", kFrom + (from + to) / 2 * (kTo - kFrom)}, {"y", y}},
-        text);
+    if ((to - from) * (kScheduleTo - kScheduleFrom) < kDigit * static_cast<double>(text.size()) + 3) continue;
+    svg.element("text",
+                {{"class", "in " + colour_of(bar.part)},
+                 {"x", kScheduleFrom + (from + to) / 2 * (kScheduleTo - kScheduleFrom)},
+                 {"y", y}},
+                text);
   }
 }
 
@@ -112,8 +114,8 @@ void draw_ticks(Markup& svg, const StepPicture& picture, const TimeAxis& axis, d
   for (const double tick : ticks) {
     // Ticks in the tail carry the time that they have in the step.
     const double ms = axis.has_gap() && tick > axis.gap_from_ms() ? tick + axis.skipped_ms() : tick;
-    const double x = kFrom + axis.at(ms) / kUnits * (kTo - kFrom);
-    svg.leaf("line", {{"class", "grid"}, {"x1", x}, {"x2", x}, {"y1", kTop}, {"y2", bottom}});
+    const double x = kScheduleFrom + axis.at(ms) / kUnits * (kScheduleTo - kScheduleFrom);
+    svg.leaf("line", {{"class", "grid"}, {"x1", x}, {"x2", x}, {"y1", kScheduleTop}, {"y2", bottom}});
     svg.element("text", {{"class", "tick"}, {"x", x}, {"y", bottom + 15}}, tick_text(ms));
   }
   svg.close();
@@ -122,9 +124,11 @@ void draw_ticks(Markup& svg, const StepPicture& picture, const TimeAxis& axis, d
 
 void draw_gap(Markup& svg, const TimeAxis& axis, double bottom) {
   if (!axis.has_gap()) return;
-  svg.leaf(
-      "rect",
-      {{"class", "gap"}, {"x", axis.gap_units()}, {"y", 0}, {"width", kGapUnits}, {"height", bottom - kTop}});
+  svg.leaf("rect", {{"class", "gap"},
+                    {"x", axis.gap_units()},
+                    {"y", 0},
+                    {"width", kGapUnits},
+                    {"height", bottom - kScheduleTop}});
 }
 
 std::string left_out(const StepPicture& picture) {
@@ -150,26 +154,28 @@ Markup schedule_chart(const StepPicture& picture) {
   if (picture.rows.empty() || !(picture.length_ms > 0) || !std::isfinite(picture.length_ms)) return out;
   const TimeAxis axis{picture};
   const RowSize size = row_size(picture.rows.size());
-  const double plot = size.height * static_cast<double>(picture.rows.size()), bottom = kTop + plot;
+  const double plot = size.height * static_cast<double>(picture.rows.size()), bottom = kScheduleTop + plot;
   out.open("div", {{"class", "plot schedule"}});
-  out.open("svg", {{"viewBox", fmt::format("0 0 {} {}", coordinate(kWidth), coordinate(bottom + kAxis))},
-                   {"role", "img"},
-                   {"data-length", fmt::format("{:.9g}", picture.length_ms)},
-                   {"data-scale", fmt::format("{:.9g}", axis.scale())},
-                   {"data-gap", axis.has_gap() ? fmt::format("{:.9g} {:.9g} {:.9g}", axis.gap_units(),
-                                                             kGapUnits, axis.skipped_ms())
-                                               : std::string{}}});
+  out.open(
+      "svg",
+      {{"viewBox", fmt::format("0 0 {} {}", coordinate(kScheduleWidth), coordinate(bottom + kScheduleAxis))},
+       {"role", "img"},
+       {"data-length", fmt::format("{:.9g}", picture.length_ms)},
+       {"data-scale", fmt::format("{:.9g}", axis.scale())},
+       {"data-gap", axis.has_gap()
+                        ? fmt::format("{:.9g} {:.9g} {:.9g}", axis.gap_units(), kGapUnits, axis.skipped_ms())
+                        : std::string{}}});
   draw_ticks(out, picture, axis, bottom);
   for (std::size_t r = 0; r < picture.rows.size(); ++r) {
     if (size.height < 12 && r % 4 != 0) continue;
-    const double middle = kTop + size.height * (static_cast<double>(r) + 0.5);
-    out.element("text", {{"class", "row"}, {"x", kFrom - 10}, {"y", middle + 4}, {"data-row", r}},
+    const double middle = kScheduleTop + size.height * (static_cast<double>(r) + 0.5);
+    out.element("text", {{"class", "row"}, {"x", kScheduleFrom - 10}, {"y", middle + 4}, {"data-row", r}},
                 shorten(picture.rows[r].name, 20));
   }
   out.open("svg", {{"class", "bars"},
-                   {"x", kFrom},
-                   {"y", kTop},
-                   {"width", kTo - kFrom},
+                   {"x", kScheduleFrom},
+                   {"y", kScheduleTop},
+                   {"width", kScheduleTo - kScheduleFrom},
                    {"height", plot},
                    {"viewBox", fmt::format("0 0 {} {}", coordinate(kUnits), coordinate(plot))},
                    {"preserveAspectRatio", "none"}});
@@ -191,7 +197,8 @@ Markup schedule_chart(const StepPicture& picture) {
   out.close();
   out.open("g", {{"class", "numbers"}});
   for (std::size_t r = 0; r < picture.rows.size(); ++r) {
-    draw_numbers(out, picture.rows[r].bars, axis, kTop + size.height * (static_cast<double>(r) + 0.5) + 4);
+    draw_numbers(out, picture.rows[r].bars, axis,
+                 kScheduleTop + size.height * (static_cast<double>(r) + 0.5) + 4);
   }
   out.close().close().close();
   std::vector<LegendEntry> entries;

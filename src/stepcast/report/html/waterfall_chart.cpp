@@ -10,7 +10,8 @@
 namespace stepcast {
 namespace {
 
-constexpr double kWidth = 960, kFrom = 240, kTo = 850, kRow = 24, kBar = 16, kTop = 4;
+constexpr double kWaterfallWidth = 960, kWaterfallFrom = 240, kWaterfallTo = 850, kRow = 24, kBar = 16,
+                 kWaterfallTop = 4;
 constexpr std::size_t kLabel = 32;
 
 struct Row {
@@ -51,24 +52,26 @@ Markup waterfall_chart(const WaterfallChart& chart) {
   constexpr double kLarge = 0.35, kRoom = 0.25;
   const double begin = high - low > kLarge * high ? std::min(0.0, low)
                                                   : std::max(0.0, low - kRoom * (high - low) - 0.01 * high);
-  const double scale = (kTo - kFrom) / (high - begin);
-  const auto x_of = [&](double value) { return kFrom + (std::max(value, begin) - begin) * scale; };
-  const double bottom = kTop + kRow * static_cast<double>(rows.size());
+  const double scale = (kWaterfallTo - kWaterfallFrom) / (high - begin);
+  const auto x_of = [&](double value) { return kWaterfallFrom + (std::max(value, begin) - begin) * scale; };
+  const double bottom = kWaterfallTop + kRow * static_cast<double>(rows.size());
   out.open("div", {{"class", "plot"}});
-  out.open("svg", {{"viewBox", fmt::format("0 0 {} {}", coordinate(kWidth), coordinate(bottom + 22))},
-                   {"role", "img"}});
+  out.open("svg",
+           {{"viewBox", fmt::format("0 0 {} {}", coordinate(kWaterfallWidth), coordinate(bottom + 22))},
+            {"role", "img"}});
   constexpr int kTicks = 6;
   for (const double tick : round_ticks(begin, high, kTicks)) {
-    out.leaf("line",
-             {{"class", "grid"}, {"x1", x_of(tick)}, {"x2", x_of(tick)}, {"y1", kTop}, {"y2", bottom}});
+    out.leaf(
+        "line",
+        {{"class", "grid"}, {"x1", x_of(tick)}, {"x2", x_of(tick)}, {"y1", kWaterfallTop}, {"y2", bottom}});
     out.element("text", {{"class", "tick"}, {"x", x_of(tick)}, {"y", bottom + 15}}, tick_text(tick));
   }
   out.element("text", {{"class", "unit"}, {"x", 0}, {"y", bottom + 15}}, chart.unit);
   for (std::size_t r = 0; r < rows.size(); ++r) {
     const Row& row = rows[r];
-    const double y = kTop + kRow * static_cast<double>(r) + (kRow - kBar) / 2;
+    const double y = kWaterfallTop + kRow * static_cast<double>(r) + (kRow - kBar) / 2;
     const double left = x_of(std::min(row.begin, row.end)), right = x_of(std::max(row.begin, row.end));
-    out.element("text", {{"class", "row"}, {"x", kFrom - 10}, {"y", y + kBar - 4}},
+    out.element("text", {{"class", "row"}, {"x", kWaterfallFrom - 10}, {"y", y + kBar - 4}},
                 shorten(row.name, kLabel));
     out.open("rect", {{"class", row.colour},
                       {"x", left},

@@ -6,21 +6,10 @@
 
 #include "stepcast/retrace/batch_pair.h"
 #include "stepcast/retrace/detail/edits.h"
+#include "stepcast/retrace/detail/recorded_tasks.h"
 
 namespace stepcast::detail {
 namespace {
-
-BlockId block_id(const RecordedProgram& recorded, std::size_t c) {
-  return recorded.program.rank_class(RankClassId{c}).instances.front().block;
-}
-
-bool is_transfer(const TaskInfo& task) {
-  return task.kind == TaskKind::collective || task.kernel_class == KernelClass::communication;
-}
-bool is_computation(const TaskInfo& task) {
-  return !is_transfer(task) &&
-         (task.kind == TaskKind::kernel || task.kind == TaskKind::memcpy || task.kind == TaskKind::memset);
-}
 
 // Takes the times of some tasks of a rank from other prices.
 template <class Which>

@@ -7,18 +7,11 @@
 #include "stepcast/base/statistics.h"
 #include "stepcast/cost/host_overheads.h"
 #include "stepcast/retrace/detail/edits.h"
+#include "stepcast/retrace/detail/recorded_tasks.h"
 #include "stepcast/retrace/host_prices.h"
 
 namespace stepcast::detail {
 namespace {
-
-BlockId block_id(const RecordedProgram& recorded, std::size_t c) {
-  return recorded.program.rank_class(RankClassId{c}).instances.front().block;
-}
-
-bool is_gpu_work(const TaskInfo& task) {
-  return task.kind == TaskKind::kernel || task.kind == TaskKind::memcpy || task.kind == TaskKind::memset;
-}
 
 // Operators whose host time rests on means of others, where they take more than a hundredth of it.
 void name_unknown_ops(const AppliedHostTimes& applied, std::vector<std::string>& notes) {
@@ -92,7 +85,7 @@ Status level_ranks(const TracePredictionOptions& /*options*/, EditedStep& step) 
     const std::span<double> us = step.prices.costs.duration_us(block_id(recorded, c));
     for (std::uint32_t t = 0; t < block.task_count(); ++t) {
       const TaskInfo& task = block.tasks()[t];
-      with(is_gpu_work(task), recorded.program.works.host(task.work) != nullptr, us[t]);
+      with(is_kernel_or_copy(task.kind), recorded.program.works.host(task.work) != nullptr, us[t]);
     }
   };
   std::vector<double> computation(n, 0), host(n, 0);

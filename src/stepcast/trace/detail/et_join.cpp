@@ -16,7 +16,7 @@ using Index = std::int32_t;
 using Names = std::vector<std::uint32_t>;
 
 constexpr std::uint32_t kNoName = 0xffffffff;
-constexpr Index kNone = -1;
+constexpr Index kNoNode = -1;
 
 // Positions in `text` where `pattern` begins (Knuth-Morris-Pratt), runs that do not overlap.
 std::vector<std::size_t> find_runs(const Names& pattern, const Names& text) {
@@ -49,8 +49,8 @@ enum class Compared : std::uint8_t {
 class Joiner {
  public:
   Joiner(const RecordedRank& recorded, const ExecutionTrace& et) : r_(recorded), et_(et) {
-    join_.node_of_op.assign(r_.cpu_ops.size(), kNone);
-    join_.repetition_of_op.assign(r_.cpu_ops.size(), kNone);
+    join_.node_of_op.assign(r_.cpu_ops.size(), kNoNode);
+    join_.repetition_of_op.assign(r_.cpu_ops.size(), kNoNode);
     list_ops();
     list_nodes();
   }
@@ -63,7 +63,7 @@ class Joiner {
     if (!open.empty()) join_by_offset(open);
     std::vector<bool> used(et_.nodes.size(), false);
     for (const Index node : join_.node_of_op) {
-      if (node != kNone) used[static_cast<std::size_t>(node)] = true;
+      if (node != kNoNode) used[static_cast<std::size_t>(node)] = true;
     }
     join_.joined = static_cast<std::uint64_t>(std::count(used.begin(), used.end(), true));
     return std::move(join_);

@@ -12,8 +12,6 @@ namespace {
 // (RebuildOptions::own_delays).
 constexpr double kOwnDelayWithinUs = 3;
 
-const GpuWork& work(const RankGraph& g, std::int32_t i) { return g.gpu[static_cast<std::size_t>(i)]; }
-
 LaunchEdge launch_edge(const RankGraph& g, std::size_t i, const Constants& constants,
                        const std::vector<std::vector<std::int32_t>>& into, bool own_delays) {
   const GpuWork& w = g.gpu[i];
@@ -46,7 +44,7 @@ LaunchEdge launch_edge(const RankGraph& g, std::size_t i, const Constants& const
 // Not held by the end of what runs: a recorded distance behind the work before it, from its end, or, where it still
 // ran, from its start as a share of its length: what begins while its last blocks run moves with its end.
 OrderEdge beside_edge(const RankGraph& g, const GpuWork& w) {
-  const GpuWork& previous = work(g, w.previous);
+  const GpuWork& previous = g.work(w.previous);
   OrderEdge edge;
   edge.from = w.previous;
   edge.from_start = overlaps(g, previous, w);
@@ -60,9 +58,9 @@ OrderEdge queue_edge(const RankGraph& g, std::int32_t ahead, const GpuWork& w, c
                      bool own_delays) {
   OrderEdge edge;
   edge.from = ahead;
-  edge.delay = gap_class(work(g, ahead), w);
+  edge.delay = gap_class(g.work(ahead), w);
   edge.delay_us = constants.value_us(*edge.delay);
-  const double own = w.start_us - work(g, ahead).end_us;
+  const double own = w.start_us - g.work(ahead).end_us;
   if (own_delays && own >= 0 && own <= edge.delay_us + kOwnDelayWithinUs)
     edge.delay_us = std::min(edge.delay_us, own);
   edge.info = {EdgeOrigin::stream_order, false, false, 0};
@@ -74,18 +72,18 @@ OrderEdge queue_edge(const RankGraph& g, std::int32_t ahead, const GpuWork& w, c
 void hold_nodes_of(const RankGraph& g, const Call& call, std::vector<GpuStart>& starts) {
   std::vector<std::int32_t> by_end = call.gpu;
   std::stable_sort(by_end.begin(), by_end.end(),
-                   [&](std::int32_t a, std::int32_t b) { return work(g, a).end_us < work(g, b).end_us; });
+                   [&](std::int32_t a, std::int32_t b) { return g.work(a).end_us < g.work(b).end_us; });
   for (std::size_t k = 1; k < call.gpu.size(); ++k) {
     const std::int32_t i = call.gpu[k];
-    const GpuWork& w = work(g, i);
+    const GpuWork& w = g.work(i);
     GpuStart& start = starts[static_cast<std::size_t>(i)];
-    const bool behind_a_node = w.previous != kNone && work(g, w.previous).call == w.call;
-    if (behind_a_node && overlaps(g, work(g, w.previous), w)) {
+    const bool behind_a_node = w.previous != kNone && g.work(w.previous).call == w.call;
+    if (behind_a_node && overlaps(g, g.work(w.previous), w)) {
       start.order = beside_edge(g, w);
       continue;
     }
     auto ended = std::partition_point(by_end.begin(), by_end.end(), [&](std::int32_t other) {
-      return work(g, other).end_us <= w.start_us + g.clock_step_us;
+      return g.work(other).end_us <= w.start_us + g.clock_step_us;
     });
     OrderEdge edge;
     edge.from = call.gpu.front();
@@ -93,14 +91,14 @@ void hold_nodes_of(const RankGraph& g, const Call& call, std::vector<GpuStart>& 
     while (ended != by_end.begin()) {
       --ended;
       // Of nodes without length that begin at one instant only those before this one.
-      if (*ended == i || work(g, *ended).start_us > w.start_us ||
-          (work(g, *ended).start_us == w.start_us && *ended > i))
+      if (*ended == i || g.work(*ended).start_us > w.start_us ||
+          (g.work(*ended).start_us == w.start_us && *ended > i))
         continue;
       edge.from = *ended;
       edge.from_start = false;
       break;
     }
-    const GpuWork& from = work(g, edge.from);
+    const GpuWork& from = g.work(edge.from);
     edge.delay_us = std::max(0.0, w.start_us - (edge.from_start ? from.start_us : from.end_us));
     const bool same_stream = from.stream == w.stream;
     edge.info = {same_stream ? EdgeOrigin::stream_order : EdgeOrigin::event, /*inferred=*/!same_stream,
@@ -116,7 +114,7 @@ class DeviceActivity {
     std::vector<Interval> all;
     for (const Stream& s : g.streams) {
       if (s.device != device) continue;
-      for (const std::int32_t i : s.work) all.push_back({work(g, i).start_us, work(g, i).end_us});
+      for (const std::int32_t i : s.work) all.push_back({g.work(i).start_us, g.work(i).end_us});
     }
     std::sort(all.begin(), all.end(),
               [](const Interval& a, const Interval& b) { return a.start_us < b.start_us; });
@@ -149,21 +147,21 @@ std::vector<GpuStart> gpu_starts(const RankGraph& g, const Constants& constants,
   for (const Stream& stream : g.streams) {
     std::int32_t behind = kNone;  // work of the stream so far that ends last
     for (const std::int32_t i : stream.work) {
-      const GpuWork& w = work(g, i);
+      const GpuWork& w = g.work(i);
       GpuStart& start = starts[static_cast<std::size_t>(i)];
       const std::int32_t ahead = behind;
-      if (behind == kNone || w.end_us >= work(g, behind).end_us) behind = i;
+      if (behind == kNone || w.end_us >= g.work(behind).end_us) behind = i;
       if (w.call != kNone) {
         if (is_later_node(g, static_cast<std::size_t>(i))) continue;  // below
         start.launch = launch_edge(g, static_cast<std::size_t>(i), constants, into, own_delays);
         if (ahead == kNone) continue;
-        start.order = overlaps(g, work(g, ahead), w) ? beside_edge(g, w)
-                                                     : queue_edge(g, ahead, w, constants, own_delays);
+        start.order = overlaps(g, g.work(ahead), w) ? beside_edge(g, w)
+                                                    : queue_edge(g, ahead, w, constants, own_delays);
         continue;
       }
       // Left over from before the window: the first on its stream at its recorded offset, the others a
       // recorded gap behind it, so that a scenario which changes kernel times moves them as a queue.
-      if (ahead != kNone && work(g, ahead).call == kNone) {
+      if (ahead != kNone && g.work(ahead).call == kNone) {
         start.order = beside_edge(g, w);
         start.order->info.origin = EdgeOrigin::recorded_offset;
       } else {
@@ -188,16 +186,16 @@ std::vector<double> ready_times(const RankGraph& g, const Constants& constants,
       hold(i, (start.launch->from_start ? c.start_us : c.end_us) + start.launch->delay_us);
     }
     if (start.order) {
-      const GpuWork& from = work(g, start.order->from);
+      const GpuWork& from = g.work(start.order->from);
       hold(i, (start.order->from_start ? from.start_us : from.end_us) + start.order->delay_us);
     }
     if (start.offset_us) hold(i, g.window.start_us + *start.offset_us);
   }
   for (const GpuEdge& e : g.gpu_edges) {
-    const GpuWork& from = work(g, e.from);
+    const GpuWork& from = g.work(e.from);
     const double delay = e.info.origin == EdgeOrigin::device_busy
                              ? e.delay_us
-                             : constants.value_us(event_class(from, work(g, e.to)));
+                             : constants.value_us(event_class(from, g.work(e.to)));
     hold(static_cast<std::size_t>(e.to), (e.from_start ? from.start_us : from.end_us) + delay);
   }
   return ready;
@@ -241,7 +239,7 @@ GpuLateness gpu_lateness(const RankGraph& g, const std::vector<double>& ready_us
     const Call& c = g.calls[static_cast<std::size_t>(w.call)];
     const double launched =
         (starts[i].launch->from_start ? c.start_us : c.end_us) + starts[i].launch->delay_us;
-    if (launched > work(g, w.previous).end_us) continue;
+    if (launched > g.work(w.previous).end_us) continue;
     const std::int32_t device = g.streams[static_cast<std::size_t>(w.stream)].device;
     const auto of_device = activity.try_emplace(device, g, device).first;
     const double idle = of_device->second.idle_us({ready_us[i], w.start_us});

@@ -10,7 +10,6 @@
 namespace stepcast::detail {
 namespace {
 
-const GpuWork& work(const RankGraph& g, std::int32_t i) { return g.gpu[static_cast<std::size_t>(i)]; }
 const Call& call(const RankGraph& g, std::int32_t i) { return g.calls[static_cast<std::size_t>(i)]; }
 
 double launch_time(const RankGraph& g, const GpuWork& w) {
@@ -18,14 +17,14 @@ double launch_time(const RankGraph& g, const GpuWork& w) {
 }
 
 bool is_comm_launch(const RankGraph& g, const Call& c) {
-  return !c.gpu.empty() && work(g, c.gpu.front()).communication;
+  return !c.gpu.empty() && g.work(c.gpu.front()).communication;
 }
 
 // First work on `stream` launched after `time_us`.
 std::int32_t first_launched_after(const RankGraph& g, std::int32_t stream, double time_us) {
   const auto& list = g.streams[static_cast<std::size_t>(stream)].work;
   const auto it = std::partition_point(list.begin(), list.end(),
-                                       [&](std::int32_t i) { return launch_time(g, work(g, i)) <= time_us; });
+                                       [&](std::int32_t i) { return launch_time(g, g.work(i)) <= time_us; });
   return it == list.end() ? kNone : *it;
 }
 
@@ -35,7 +34,7 @@ class WaitFinder {
     for (std::size_t s = 0; s < g_.streams.size(); ++s) {
       std::size_t n = 0;
       for (const std::int32_t i : g_.streams[s].work) {
-        if (work(g_, i).communication)
+        if (g_.work(i).communication)
           comm_streams_.insert(static_cast<std::int32_t>(s));
         else
           ++n;
@@ -79,7 +78,7 @@ class WaitFinder {
         case CallKind::launch: {
           const std::int32_t first = c.gpu.front();
           state.last_launch = first;
-          const std::int32_t stream = work(g_, first).stream;
+          const std::int32_t stream = g_.work(first).stream;
           if (!comm_streams_.contains(stream)) {
             state.current_stream = stream;
             std::erase(state.used_streams, stream);
@@ -135,7 +134,7 @@ class WaitFinder {
     if (state.launch_before_record !=
         kNone) {  // the event was recorded after the last launch before the record
       const std::int32_t source = state.launch_before_record;
-      const std::int32_t target = next_launch_on_other_stream(calls, k, work(g_, source).stream);
+      const std::int32_t target = next_launch_on_other_stream(calls, k, g_.work(source).stream);
       if (target != kNone) add(source, target, EdgeOrigin::event, Contradicted::earlier);
       return;
     }
@@ -143,7 +142,7 @@ class WaitFinder {
     const std::int32_t target = next_launch(calls, k);
     if (target == kNone) return;
     for (auto it = state.used_streams.rbegin(); it != state.used_streams.rend(); ++it) {
-      if (*it == work(g_, target).stream) continue;
+      if (*it == g_.work(target).stream) continue;
       add(last_launched_before(g_, *it, c.start_us), target, EdgeOrigin::event, Contradicted::drop);
       return;
     }
@@ -204,7 +203,7 @@ class WaitFinder {
                                                          std::size_t k, std::int32_t stream) const {
     for (std::size_t i = k + 1; i < calls.size(); ++i) {
       const Call& c = call(g_, calls[i]);
-      if (!c.gpu.empty() && work(g_, c.gpu.front()).stream != stream) return c.gpu.front();
+      if (!c.gpu.empty() && g_.work(c.gpu.front()).stream != stream) return c.gpu.front();
     }
     return kNone;
   }
@@ -213,8 +212,8 @@ class WaitFinder {
                                        const ThreadState& state) const {
     for (std::size_t i = k + 1; i < calls.size(); ++i) {
       const Call& c = call(g_, calls[i]);
-      if (!c.gpu.empty() && !work(g_, c.gpu.front()).communication)
-        return first_launched_after(g_, work(g_, c.gpu.front()).stream, call(g_, calls[k]).start_us);
+      if (!c.gpu.empty() && !g_.work(c.gpu.front()).communication)
+        return first_launched_after(g_, g_.work(c.gpu.front()).stream, call(g_, calls[k]).start_us);
     }
     const std::int32_t stream = state.current_stream != kNone ? state.current_stream : main_stream_;
     return stream == kNone ? kNone : first_launched_after(g_, stream, call(g_, calls[k]).start_us);
@@ -257,13 +256,13 @@ class WaitFinder {
         const Call& c = call(g_, i);
         if (c.gpu.empty()) continue;
         const std::int32_t first = c.gpu.front();
-        if (!work(g_, first).communication) {
-          current = work(g_, first).stream;
+        if (!g_.work(first).communication) {
+          current = g_.work(first).stream;
           continue;
         }
         const std::int32_t source_stream = current != kNone ? current : main_stream_;
         if (source_stream == kNone || comm_with_wait_.contains(first) ||
-            work(g_, first).stream == source_stream)
+            g_.work(first).stream == source_stream)
           continue;
         add(last_launched_before(g_, source_stream, c.start_us), first, EdgeOrigin::event,
             Contradicted::earlier);
@@ -288,7 +287,7 @@ class WaitFinder {
     for (auto& [storage, list] : written) std::sort(list.begin(), list.end());
     std::set<std::pair<std::int32_t, std::int32_t>> done;  // (collective, stream)
     for (const Call& c : g_.calls) {
-      if (c.gpu.empty() || c.op == kNone || work(g_, c.gpu.front()).communication) continue;
+      if (c.gpu.empty() || c.op == kNone || g_.work(c.gpu.front()).communication) continue;
       const std::int32_t target = c.gpu.front();
       const std::int32_t node = g_.et_node_of_op[static_cast<std::size_t>(c.op)];
       if (node == kNone) continue;
@@ -298,8 +297,8 @@ class WaitFinder {
         std::int32_t source = kNone;  // the last collective before that wrote the storage
         for (const auto& [launched, w] : it->second)
           if (launched < c.start_us) source = w;
-        if (source == kNone || work(g_, source).stream == work(g_, target).stream) continue;
-        if (!done.insert({source, work(g_, target).stream}).second) continue;
+        if (source == kNone || g_.work(source).stream == g_.work(target).stream) continue;
+        if (!done.insert({source, g_.work(target).stream}).second) continue;
         add(source, target, EdgeOrigin::tensor, Contradicted::drop, /*inferred=*/false);
       }
     }
@@ -308,16 +307,16 @@ class WaitFinder {
   enum class Contradicted { keep, earlier, drop };
 
   void add(std::int32_t from, std::int32_t to, EdgeOrigin origin, Contradicted rule, bool inferred = true) {
-    if (from == kNone || to == kNone || from == to || work(g_, from).stream == work(g_, to).stream) return;
+    if (from == kNone || to == kNone || from == to || g_.work(from).stream == g_.work(to).stream) return;
     // Nothing waits for what began after it: edges go forward in recorded time, so they can never close a
     // circle.
     const auto possible = [&](std::int32_t source) {
-      return work(g_, source).start_us <= work(g_, to).start_us &&
+      return g_.work(source).start_us <= g_.work(to).start_us &&
              (rule == Contradicted::keep ||
-              work(g_, source).end_us <= work(g_, to).start_us + kClockToleranceUs);
+              g_.work(source).end_us <= g_.work(to).start_us + kClockToleranceUs);
     };
     if (rule == Contradicted::earlier) {
-      while (from != kNone && !possible(from)) from = work(g_, from).previous;
+      while (from != kNone && !possible(from)) from = g_.work(from).previous;
     }
     if (from == kNone || !possible(from)) return;
     if (!known_.insert({from, to}).second) return;
@@ -345,12 +344,12 @@ class WaitFinder {
 std::int32_t last_launched_before(const RankGraph& g, std::int32_t stream, double time_us) {
   const auto& list = g.streams[static_cast<std::size_t>(stream)].work;
   const auto it = std::partition_point(list.begin(), list.end(),
-                                       [&](std::int32_t i) { return launch_time(g, work(g, i)) < time_us; });
+                                       [&](std::int32_t i) { return launch_time(g, g.work(i)) < time_us; });
   return it == list.begin() ? kNone : *std::prev(it);
 }
 
 std::int32_t last_ended(const RankGraph& g, std::int32_t i, double ended_by_us) {
-  while (i != kNone && work(g, i).end_us > ended_by_us) i = work(g, i).previous;
+  while (i != kNone && g.work(i).end_us > ended_by_us) i = g.work(i).previous;
   return i;
 }
 
@@ -379,10 +378,10 @@ void find_busy_device(RankGraph& g, const std::vector<double>& ready_us) {
       const auto& list = g.streams[s].work;
       // The last kernel of that stream which began before this work did.
       auto it = std::partition_point(list.begin(), list.end(),
-                                     [&](std::int32_t k) { return work(g, k).start_us < w.start_us; });
+                                     [&](std::int32_t k) { return g.work(k).start_us < w.start_us; });
       while (it != list.begin()) {
         --it;
-        const GpuWork& other = work(g, *it);
+        const GpuWork& other = g.work(*it);
         if (other.end_us <= ready_us[i]) break;
         if (other.kind != GpuOp::Kind::kernel || other.communication ||
             other.start_us > ready_us[i] + kFollowsWithinUs)

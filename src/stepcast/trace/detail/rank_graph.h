@@ -113,6 +113,7 @@ struct RankGraph {
   double clock_step_us = 0;       // GPU times that are this close may be one
   bool begins_with_file = false;  // the file shows no launch and no GPU work before the window
 
+  [[nodiscard]] const GpuWork& work(std::int32_t i) const { return gpu[static_cast<std::size_t>(i)]; }
   [[nodiscard]] double us(Nanoseconds t) const { return static_cast<double>((t - origin).count()) * 1e-3; }
   Nanoseconds origin{};  // common clock's zero
 };

@@ -4,11 +4,11 @@ namespace stepcast::detail {
 
 double ActivationCount::attention_core() const {
   if (attention_is_fused(model_, layout_.layer)) {
-    return tokens_ * number(model_.n_heads) / tp_ * 4;  // log-sum-exp of every query and head
+    return tokens_ * as_double(model_.n_heads) / tp_ * 4;  // log-sum-exp of every query and head
   }
-  const double scores = number(layout_.batch.micro_batch_sequences * model_.n_heads) / tp_ *
-                        number(layout_.batch.seq_len_tokens) * number(layout_.batch.seq_len_tokens) /
-                        number(layout_.degrees.context);
+  const double scores = as_double(layout_.batch.micro_batch_sequences * model_.n_heads) / tp_ *
+                        as_double(layout_.batch.seq_len_tokens) * as_double(layout_.batch.seq_len_tokens) /
+                        as_double(layout_.degrees.context);
   // Scores of distances are twice as many and are added up.
   const double relative = model_.position == PositionEncoding::relative ? 2 * element_ : 0;
   return scores * (element_ + relative + (model_.attention_dropout > 0 ? 1 + element_ : 0));
@@ -19,20 +19,20 @@ double ActivationCount::ffn(bool experts) const {
   const double dropout = model_.hidden_dropout > 0 ? norm_mask() : 0;
   const double matrices = model_.gated_ffn ? 3 : 2;  // inputs and output of the activation
   if (!experts) {
-    const double wide = tokens_ * number(model_.ffn_hidden_size) / tp_ * element_;
+    const double wide = tokens_ * as_double(model_.ffn_hidden_size) / tp_ * element_;
     const bool fp8 = layout_.layer.precision.fp8.ffn_linears;
     return hidden() + linear_input(hidden(), fp8, adapters.ffn_up) + dropout +
            activation_inputs((matrices - 1) * wide) + linear_input(wide, fp8, adapters.ffn_down);
   }
   const MixtureOfExperts& moe = *model_.moe;
-  const double visits = tokens_ / tp_ * number(moe.experts_per_token) * imbalance_;
+  const double visits = tokens_ / tp_ * as_double(moe.experts_per_token) * imbalance_;
   double bytes = 2 * hidden() + dropout;
   // Tokens as they were received, inputs of the activation, its result. What was sent is not kept: its place is.
   const bool fp8 = layout_.layer.precision.fp8.ffn_linears;
-  const double wide = visits * number(moe.expert_ffn_hidden_size) * element_;
-  bytes += linear_input(visits * number(model_.hidden_size) * element_, fp8, false);
+  const double wide = visits * as_double(moe.expert_ffn_hidden_size) * element_;
+  bytes += linear_input(visits * as_double(model_.hidden_size) * element_, fp8, false);
   bytes += activation_inputs((matrices - 1) * wide) + linear_input(wide, fp8, false);
-  bytes += matrices * tokens_ * number(moe.n_shared_experts * moe.shared_ffn_hidden_size) / tp_ * element_;
+  bytes += matrices * tokens_ * as_double(moe.n_shared_experts * moe.shared_ffn_hidden_size) / tp_ * element_;
   return bytes;
 }
 
@@ -50,28 +50,28 @@ double ActivationCount::recomputed(const RecomputedModules& modules, bool expert
   if (modules.latent_projections && model_.latent_attention) bytes += queries_keys_values();
   if (!experts) return bytes + (modules.ffn ? ffn(false) - hidden() : 0);
   const MixtureOfExperts& moe = *model_.moe;
-  const double visits = tokens_ / tp_ * number(moe.experts_per_token) * imbalance_;
-  const double wide = visits * number(moe.expert_ffn_hidden_size) * element_;
+  const double visits = tokens_ / tp_ * as_double(moe.experts_per_token) * imbalance_;
+  const double wide = visits * as_double(moe.expert_ffn_hidden_size) * element_;
   if (modules.experts) return bytes + ffn(true) - hidden();
   // Its result, the input of the second product.
   if (modules.expert_activation) bytes += linear_input(wide, layout_.layer.precision.fp8.ffn_linears, false);
   if (modules.shared_experts) {
     bytes += (model_.gated_ffn ? 3 : 2) * tokens_ *
-             number(moe.n_shared_experts * moe.shared_ffn_hidden_size) / tp_ * element_;
+             as_double(moe.n_shared_experts * moe.shared_ffn_hidden_size) / tp_ * element_;
   }
   return bytes;
 }
 
 double ActivationCount::kept_products(bool experts) const {
-  const double up = tokens_ * number(model_.ffn_hidden_size) / tp_ * element_;
+  const double up = tokens_ * as_double(model_.ffn_hidden_size) / tp_ * element_;
   if (experts || model_.latent_attention) {
     return 0.5 * (queries_keys_values() + hidden() + (experts ? ffn(true) : (model_.gated_ffn ? 2 : 1) * up) +
                   hidden());
   }
   // Queries, keys, values, output; gate, up, down: the first of every two.
   const double per_head = tokens_ * element_ / tp_;
-  const double queries = per_head * number(model_.n_heads * model_.qk_head_dim());
-  const double values = per_head * number(model_.kv_heads() * model_.value_head_dim());
+  const double queries = per_head * as_double(model_.n_heads * model_.qk_head_dim());
+  const double values = per_head * as_double(model_.kv_heads() * model_.value_head_dim());
   // The backward pass needs no result of the last product, which is added to what goes around the layer: compiled code
   // does not keep it, either (partitioner of torch.compile).
   const double down = model_.gated_ffn && !layout_.layer.fused.compiled ? hidden() : 0;

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 
+#include "stepcast/base/number.h"
 #include "stepcast/workload/detail/narrow_types.h"
 #include "stepcast/workload/framework_behavior.h"
 #include "stepcast/workload/layout.h"
@@ -24,23 +25,23 @@ class ActivationCount {
         element_(element_size(is_narrow(layout.layer.precision.compute) ? layout.layer.precision.other
                                                                         : layout.layer.precision.compute)
                      .value()),
-        tp_(number(layout.degrees.tensor)),
-        tokens_(number(layout.batch.micro_batch_sequences) * number(layout.batch.seq_len_tokens) /
-                number(layout.degrees.context)),
+        tp_(as_double(layout.degrees.tensor)),
+        tokens_(as_double(layout.batch.micro_batch_sequences) * as_double(layout.batch.seq_len_tokens) /
+                as_double(layout.degrees.context)),
         norm_tokens_(layout.layer.sequence_parallel ? tokens_ / tp_ : tokens_) {}
 
   [[nodiscard]] double element() const { return element_; }
   // A tensor of the width of the model where sequence parallelism spreads tokens.
-  [[nodiscard]] double hidden() const { return norm_tokens_ * number(model_.hidden_size) * element_; }
-  [[nodiscard]] double norm_mask() const { return norm_tokens_ * number(model_.hidden_size); }
+  [[nodiscard]] double hidden() const { return norm_tokens_ * as_double(model_.hidden_size) * element_; }
+  [[nodiscard]] double norm_mask() const { return norm_tokens_ * as_double(model_.hidden_size); }
   [[nodiscard]] double queries_keys_values() const {
     return tokens_ * element_ / tp_ *
-           (number(model_.n_heads) * number(model_.qk_head_dim()) +
-            number(std::max(model_.kv_heads(), model_.latent_attention ? model_.n_heads : 0)) *
-                number(model_.qk_head_dim() + model_.value_head_dim()));
+           (as_double(model_.n_heads) * as_double(model_.qk_head_dim()) +
+            as_double(std::max(model_.kv_heads(), model_.latent_attention ? model_.n_heads : 0)) *
+                as_double(model_.qk_head_dim() + model_.value_head_dim()));
   }
   [[nodiscard]] double attention_output() const {
-    return tokens_ * element_ / tp_ * number(model_.n_heads * model_.value_head_dim());
+    return tokens_ * element_ / tp_ * as_double(model_.n_heads * model_.value_head_dim());
   }
   // Softmax, and with dropout its mask and its output.
   [[nodiscard]] double attention_core() const;
@@ -73,10 +74,10 @@ class ActivationCount {
   // tensors of the FFN.
   [[nodiscard]] double forward_leaves() const {
     return (layout_.layer.overlap.tensor_parallel ? 0 : 2 * whole_hidden()) +
-           (model_.gated_ffn ? 3 : 2) * tokens_ * number(model_.ffn_hidden_size) / tp_ * element_;
+           (model_.gated_ffn ? 3 : 2) * tokens_ * as_double(model_.ffn_hidden_size) / tp_ * element_;
   }
   // A tensor of the width of the model that sequence parallelism does not spread.
-  [[nodiscard]] double whole_hidden() const { return tokens_ * number(model_.hidden_size) * element_; }
+  [[nodiscard]] double whole_hidden() const { return tokens_ * as_double(model_.hidden_size) * element_; }
   // Whole tensors that exist while a part of a layer runs backward, if sequence parallelism spreads those that are kept:
   // its input and its gradient, gathered again, and the gradient of the input before it is spread. Transfers that run
   // beside products need no place for the last one.
@@ -91,8 +92,6 @@ class ActivationCount {
   [[nodiscard]] double logits(double vocab) const { return tokens_ * vocab / tp_; }
 
  private:
-  static double number(std::int64_t value) { return static_cast<double>(value); }
-
   const Transformer& model_;
   double imbalance_;
   const Layout& layout_;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "stepcast/base/number.h"
 #include "stepcast/workload/detail/layer_lists.h"
 
 namespace stepcast::detail {
@@ -12,8 +13,6 @@ constexpr double kHostOfExchange = 90;  // dispatch or combine, with the counts 
 // By this share of an exchange that runs beside another micro-batch the computation takes longer: the SMs that it takes
 // (20 of 132).
 constexpr double kExposedOfOverlapped = 0.15;
-
-double number(std::int64_t value) { return static_cast<double>(value); }
 
 bool is_library(TokenDispatcher dispatcher) {
   return dispatcher == TokenDispatcher::deepep || dispatcher == TokenDispatcher::hybridep;
@@ -36,7 +35,7 @@ Transfer LayerLists::exchange(Exchange which, const ExpertFlow& flow) const {
     transfer.message = Bytes{flow.token_bytes * flow.imbalance};
   } else if (dispatcher == TokenDispatcher::all_gather) {
     transfer.op = back ? CollectiveOp::reduce_scatter : CollectiveOp::all_gather;
-    transfer.message = Bytes{flow.token_bytes * number(layout_.degrees.expert)};
+    transfer.message = Bytes{flow.token_bytes * as_double(layout_.degrees.expert)};
   }
   return transfer;
 }
@@ -72,7 +71,7 @@ void LayerLists::exchange_tokens(WorkList& list, Exchange which, const ExpertFlo
 void LayerLists::add_counts(WorkList& list) const {
   if (layout_.layer.dispatcher != TokenDispatcher::all_to_all || layout_.layer.expert_pads_to_capacity)
     return;
-  const double bytes = 8 * number(model_.moe->n_experts * layout_.degrees.expert);
+  const double bytes = 8 * as_double(model_.moe->n_experts * layout_.degrees.expert);
   list.push_back({"gather_counts", Transfer{CollectiveOp::all_gather, GroupKind::expert, Bytes{bytes}}});
 }
 

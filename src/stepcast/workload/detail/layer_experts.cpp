@@ -1,6 +1,7 @@
 // The expert part of one layer: router, tokens to their experts and back, experts, shared experts.
 #include <algorithm>
 
+#include "stepcast/base/number.h"
 #include "stepcast/workload/detail/layer_lists.h"
 #include "stepcast/workload/detail/narrow_types.h"
 
@@ -13,8 +14,6 @@ constexpr double kHostOfRouter = 180, kHostOfRouterGradient = 150;
 constexpr double kHostOfProduct = 130;       // a grouped product, forward or both gradients
 constexpr double kHostOfNarrowTensor = 1.5;  // an operand of one expert in fp8: quantizer, scales, transpose
 
-double number(std::int64_t value) { return static_cast<double>(value); }
-
 }  // namespace
 
 // Tokens are copied once per expert they visit, travel to the ranks of these experts, and come back. The
@@ -24,15 +23,15 @@ LayerLists::ExpertFlow LayerLists::expert_flow() const {
   ExpertFlow flow;
   flow.tensor_degree = layout_.expert_tensor_degree();
   // Without sequence parallelism the tokens of a tensor-parallel group are split among its ranks first.
-  flow.own = number(tokens_) / number(tp_);
-  const double routed = flow.own * number(moe.experts_per_token);
+  flow.own = as_double(tokens_) / as_double(tp_);
+  const double routed = flow.own * as_double(moe.experts_per_token);
   flow.imbalance = kept_imbalance(layout_.layer);
   flow.busiest = routed * flow.imbalance;
-  flow.bytes = routed * number(model_.hidden_size) * element_bytes_;
-  flow.token_bytes = flow.own * number(model_.hidden_size) * element_bytes_;
+  flow.bytes = routed * as_double(model_.hidden_size) * element_bytes_;
+  flow.token_bytes = flow.own * as_double(model_.hidden_size) * element_bytes_;
   flow.local_experts = share(moe.n_experts, layout_.degrees.expert);
   flow.tokens_per_expert = std::max<std::int64_t>(
-      1, rounded(flow.busiest * number(flow.tensor_degree) / number(flow.local_experts)));
+      1, rounded(flow.busiest * as_double(flow.tensor_degree) / as_double(flow.local_experts)));
   flow.width = share(moe.expert_ffn_hidden_size, flow.tensor_degree);
   return flow;
 }
@@ -53,24 +52,24 @@ void LayerLists::add_host_work(WorkList& list, std::string_view name, double lau
 
 void LayerLists::move_tokens(WorkList& list, std::string_view name, MovementKind kind, double tokens) const {
   const std::int64_t h = model_.hidden_size;
-  list.push_back({name, Operation{MovementShape{kind, rounded(tokens * number(h)), h, true}, dtype_}});
+  list.push_back({name, Operation{MovementShape{kind, rounded(tokens * as_double(h)), h, true}, dtype_}});
 }
 
 // Ranks that share every expert gather its tokens, and sum its results.
 void LayerLists::share_expert_tokens(WorkList& list, std::string_view name, CollectiveOp op,
                                      const ExpertFlow& flow) const {
   if (flow.tensor_degree == 1) return;
-  list.push_back({name, Transfer{op, GroupKind::tensor, Bytes{flow.bytes * number(flow.tensor_degree)}}});
+  list.push_back({name, Transfer{op, GroupKind::tensor, Bytes{flow.bytes * as_double(flow.tensor_degree)}}});
 }
 
 // Scores of every expert in fp32, the best of them, the loss that balances them, and where every token goes.
 void LayerLists::router_forward(WorkList& list, const ExpertFlow& flow) const {
   const MixtureOfExperts& moe = *model_.moe;
   const auto tokens = rounded(flow.own);
-  const double scores = flow.own * number(moe.n_experts);
+  const double scores = flow.own * as_double(moe.n_experts);
   add_linear(list, {.name = "router", .tokens = tokens, .n = moe.n_experts, .k = model_.hidden_size});
   add_elementwise(list, "router_input_in_fp32", ElementwiseFunction::cast,
-                  flow.own * number(model_.hidden_size), 1, 2);
+                  flow.own * as_double(model_.hidden_size), 1, 2);
   list.push_back(
       {"router_scores", Operation{SoftmaxShape{SoftmaxKind::plain, tokens, moe.n_experts}, DType::fp32}});
   list.push_back({"top_k", Operation{ReductionShape{.rows = tokens, .cols = moe.n_experts}, DType::fp32}});
@@ -83,7 +82,7 @@ void LayerLists::router_forward(WorkList& list, const ExpertFlow& flow) const {
 void LayerLists::router_backward(WorkList& list, const ExpertFlow& flow) const {
   const MixtureOfExperts& moe = *model_.moe;
   const auto tokens = rounded(flow.own);
-  const double scores = flow.own * number(moe.n_experts);
+  const double scores = flow.own * as_double(moe.n_experts);
   add_elementwise(list, "auxiliary_loss_gradient", ElementwiseFunction::other, scores, 1, 1,
                   Direction::backward);
   list.push_back({"router_scores_gradient", Operation{SoftmaxShape{SoftmaxKind::plain, tokens, moe.n_experts},
@@ -103,7 +102,7 @@ void LayerLists::router_backward(WorkList& list, const ExpertFlow& flow) const {
 void LayerLists::order_by_expert(WorkList& list, std::string_view name, const ExpertFlow& flow) const {
   if (layout_.degrees.expert == 1 || flow.local_experts == 1) return;
   if (layout_.layer.dispatcher == TokenDispatcher::hybridep) return;
-  move_tokens(list, name, MovementKind::gather, flow.busiest * number(flow.tensor_degree));
+  move_tokens(list, name, MovementKind::gather, flow.busiest * as_double(flow.tensor_degree));
 }
 
 // Transformer Engine multiplies in 8 bits by whole groups of 16 or 32 rows, so Megatron Core copies the tokens of experts
@@ -116,7 +115,7 @@ void LayerLists::pad_for_narrow(WorkList& list, std::string_view name, bool fp8,
       layer.narrow_dispatch || layer.fused.compiled) {
     return;
   }
-  move_tokens(list, name, MovementKind::copy, flow.busiest * number(flow.tensor_degree));
+  move_tokens(list, name, MovementKind::copy, flow.busiest * as_double(flow.tensor_degree));
 }
 
 void LayerLists::experts_forward(WorkList& list, bool fp8) const {
@@ -125,7 +124,7 @@ void LayerLists::experts_forward(WorkList& list, bool fp8) const {
   const std::int64_t h = model_.hidden_size;
   const ExpertFlow flow = expert_flow();
   const std::int64_t local = flow.local_experts, per_expert = flow.tokens_per_expert, width = flow.width;
-  const double tensors = fp8 ? kHostOfNarrowTensor * number(local) : 0;
+  const double tensors = fp8 ? kHostOfNarrowTensor * as_double(local) : 0;
   const std::size_t router = list.size();
   router_forward(list, flow);
   capture(list, router, graphs.router || graphs.full_iteration);
@@ -155,7 +154,7 @@ void LayerLists::experts_forward(WorkList& list, bool fp8) const {
                     .bias = model_.ffn_bias,
                     .fp8 = fp8,
                     .experts = local});
-  activation(list, number(per_expert * local * width), Direction::forward);
+  activation(list, as_double(per_expert * local * width), Direction::forward);
   add_host_work(list, "expert_down_on_host", kHostOfProduct + tensors);
   add_linear(list, {.name = "expert_down",
                     .tokens = per_expert,
@@ -178,7 +177,7 @@ void LayerLists::experts_backward(WorkList& list, bool fp8) const {
   const std::int64_t h = model_.hidden_size;
   const ExpertFlow flow = expert_flow();
   const std::int64_t local = flow.local_experts, per_expert = flow.tokens_per_expert, width = flow.width;
-  const double tensors = fp8 ? kHostOfNarrowTensor * number(local) : 0;
+  const double tensors = fp8 ? kHostOfNarrowTensor * as_double(local) : 0;
   if (permutes_own_tokens()) move_tokens(list, "unpermute_gradient", MovementKind::gather, flow.busiest);
   if (overlaps_exchanges()) overlap_exchange(list, Exchange::dispatch, 1, false);
   exchange_tokens(list, Exchange::combine_gradient, flow, fp8);
@@ -198,7 +197,7 @@ void LayerLists::experts_backward(WorkList& list, bool fp8) const {
                         .fp8 = fp8,
                         .experts = local},
                        Edge::none);
-  activation(list, number(per_expert * local * width), Direction::backward);
+  activation(list, as_double(per_expert * local * width), Direction::backward);
   add_linear_gradients(list,
                        {.input_gradient = "expert_up_input_gradient",
                         .weight_gradient = "expert_up_weight_gradient",
@@ -244,8 +243,8 @@ bool LayerLists::weighs_output_bias() const {
 void LayerLists::weighed_bias(WorkList& list, const ExpertFlow& flow, Direction direction) const {
   using F = ElementwiseFunction;
   const double wide = 4 / element_bytes_;  // an element in fp32
-  const double of_expert = number(flow.tokens_per_expert) * number(model_.hidden_size);
-  const double all = of_expert * number(flow.local_experts);
+  const double of_expert = as_double(flow.tokens_per_expert) * as_double(model_.hidden_size);
+  const double all = of_expert * as_double(flow.local_experts);
   const auto per_expert = [&](std::string_view name, F function, double reads, double writes) {
     add_elementwise(list, name, function, of_expert, reads, writes, direction);
     list.back().count = flow.local_experts;
@@ -299,7 +298,7 @@ void LayerLists::clamped_activation(WorkList& list, double elements, Direction d
   add("multiply_gradient_by_activation", F::multiply, wide + 1, wide);
   list.push_back(
       {"score_gradient_of_activation",
-       Operation{ReductionShape{.rows = std::max<std::int64_t>(1, rounded(elements / number(flow.width))),
+       Operation{ReductionShape{.rows = std::max<std::int64_t>(1, rounded(elements / as_double(flow.width))),
                                 .cols = flow.width},
                  DType::fp32}});
   add("gate_gradient", F::multiply, 4, 2);
