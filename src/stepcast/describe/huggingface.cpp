@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "stepcast/base/json_value.h"
 #include "stepcast/base/nearest_word.h"
 #include "stepcast/describe/detail/huggingface_families.h"
+#include "stepcast/describe/detail/huggingface_rows.h"
 
 namespace stepcast {
 namespace {
@@ -24,6 +26,8 @@ constexpr std::string_view kVision = "vision models are not modelled";
 constexpr std::string_view kStateSpace = "state-space and recurrent layers are not modelled";
 constexpr std::string_view kTower =
     "vision and audio towers are not modelled; for the language model alone give its `text_config` as a file";
+constexpr std::string_view kCompressed =
+    "attention to compressed keys (compress_ratios) and several residual streams (hc_mult) are not modelled";
 constexpr std::pair<std::string_view, std::string_view> kNotRead[] = {
     {"olmo", "norms without weights are not modelled"},
     {"t5", kEncoderDecoder},
@@ -51,23 +55,15 @@ constexpr std::pair<std::string_view, std::string_view> kNotRead[] = {
     {"zamba2", kStateSpace},
     {"rwkv", kStateSpace},
     {"recurrent_gemma", kStateSpace},
-    {"nemotron_h", kStateSpace},
     {"falcon_h1", kStateSpace},
     {"granitemoehybrid", kStateSpace},
-    {"qwen3_next", kStateSpace},
     {"lfm2", kStateSpace},
-    {"gemma3", kTower},
     {"gemma3n", kTower},
-    {"llama4", kTower},
+    {"deepseek_v4", kCompressed},
+    {"deepseek_ref", kCompressed},
     {"mllama", kTower},
-    {"llava", kTower},
-    {"llava_next", kTower},
     {"qwen2_vl", kTower},
     {"qwen2_5_vl", kTower},
-    {"qwen3_vl", kTower},
-    {"internvl", kTower},
-    {"idefics3", kTower},
-    {"mistral3", kTower},
     {"phi4_multimodal", kTower},
     {"phi3_v", kTower}};
 
@@ -94,14 +90,59 @@ Error unknown_family(const ObjectReader& keys, const std::string& model_type) {
   return error;
 }
 
+// Models of which `text_config` is the language model.
+constexpr std::string_view kWithTower[] = {"gemma3",       "gemma4",   "llama4",   "llava",   "llava_next",
+                                           "mistral3",     "internvl", "idefics3", "qwen3_5", "qwen3_5_moe",
+                                           "qwen3_vl_moe", "qwen3_vl", "kimi_k25"};
+// What stands around it: the other towers, ids of tokens, and how pictures are cut.
+constexpr std::string_view kAroundText[] = {"vision_config",
+                                            "audio_config",
+                                            "image_token_id",
+                                            "video_token_id",
+                                            "vision_start_token_id",
+                                            "vision_end_token_id",
+                                            "audio_token_id",
+                                            "boa_token_id",
+                                            "boi_token_id",
+                                            "eoa_token_id",
+                                            "eoa_token_index",
+                                            "eoi_token_id",
+                                            "image_token_index",
+                                            "boi_token_index",
+                                            "eoi_token_index",
+                                            "audio_token_index",
+                                            "mm_tokens_per_image",
+                                            "vision_soft_tokens_per_image",
+                                            "ignore_index",
+                                            "media_placeholder_token_id",
+                                            "use_unified_vision_chunk",
+                                            "video_placeholder",
+                                            "projector_hidden_act",
+                                            "vision_feature_layer",
+                                            "vision_feature_select_strategy",
+                                            "image_seq_length",
+                                            "image_grid_pinpoints",
+                                            "spatial_merge_size",
+                                            "multimodal_projector_bias",
+                                            "downsample_ratio",
+                                            "scale_factor"};
+
 // Released weights may be stored in narrow types; how a model is trained is told by the layout.
-Status read_quantization(ObjectReader& keys) {
+Status read_quantization(ObjectReader& keys, std::vector<std::string>& notes) {
   STEPCAST_ASSIGN(auto section, keys.section("quantization_config"));
   if (!section) return Ok{};
   std::string method;
   STEPCAST_TRY(section->optional("quant_method", method));
   // DeepSeek-V3 and Kimi K2 are released in fp8, the experts of GPT-OSS in MXFP4.
   if (method == "fp8" || method == "mxfp4") return Ok{};
+  // NVIDIA's tool names its algorithm, at times without a method.
+  std::string algorithm;
+  STEPCAST_TRY(section->optional("quant_algo", algorithm));
+  if (method == "modelopt" || method == "compressed-tensors" || (method.empty() && !algorithm.empty())) {
+    notes.emplace_back(
+        "the checkpoint is quantized: the model is trained in the types of the layout, as before it was");
+    return Ok{};
+  }
   return keys.error("quantization_config", "quantized weights cannot be trained")
       .found(fmt::format("`{}`", method.substr(0, 60)))
       .expected("the config of the model that was quantized");
@@ -131,17 +172,98 @@ std::optional<JsonValue> without(const JsonValue& object, std::string_view path)
   return result;
 }
 
+// Python writes numbers that JSON does not have; none of them is a size.
+std::string without_infinities(std::string_view text) {
+  std::string out;
+  bool quoted = false;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (c == '"' && (at == 0 || text[at - 1] != '\\')) quoted = !quoted;
+    const std::string_view rest = text.substr(at);
+    constexpr std::string_view kWords[] = {"-Infinity", "Infinity", "NaN"};
+    const auto* word = std::find_if(std::begin(kWords), std::end(kWords),
+                                    [&](std::string_view w) { return !quoted && rest.starts_with(w); });
+    if (word == std::end(kWords)) {
+      out += c;
+    } else {
+      out += "null";
+      at += word->size() - 1;
+    }
+  }
+  return out;
+}
+
+Status read_family(ObjectReader& keys, Transformer& model, std::vector<std::string>& notes, bool in_text);
+
+// The language model beside a vision tower, which is not counted.
+Status read_text_config(ObjectReader& keys, Transformer& model, std::vector<std::string>& notes) {
+  STEPCAST_ASSIGN(auto text, keys.section("text_config"));
+  if (!text) return keys.error("", "`text_config` is missing").expected("the language model as an object");
+  const bool says_tied = text->has("tie_word_embeddings");
+  STEPCAST_TRY(read_family(*text, model, notes, true));
+  if (!says_tied) STEPCAST_TRY(keys.optional("tie_word_embeddings", model.tied_embeddings));
+  (void)keys.take("tie_word_embeddings");
+  if (keys.has("vision_config") || keys.has("audio_config")) {
+    notes.emplace_back(
+        "the language model alone (text_config): towers for pictures and sound are not counted");
+  }
+  keys.ignore(kAroundText);
+  return Ok{};
+}
+
+// All of an object but keys of no consequence. `in_text`: the text_config of another.
+Status read_family(ObjectReader& keys, Transformer& model, std::vector<std::string>& notes, bool in_text) {
+  std::string model_type;
+  STEPCAST_TRY(keys.optional("model_type", model_type));
+  if (model_type.empty()) {
+    return keys.error("", "`model_type` is missing").expected("the config.json of a Hugging Face model");
+  }
+  const auto families = detail::huggingface_families();
+  const auto rows = detail::huggingface_rows();
+  const auto of_type = [&](const auto& f) { return f.model_type == model_type; };
+  const auto family = std::find_if(families.begin(), families.end(), of_type);
+  const auto row = std::find_if(rows.begin(), rows.end(), of_type);
+  const bool has_tower =
+      std::find(std::begin(kWithTower), std::end(kWithTower), model_type) != std::end(kWithTower);
+  if (family != families.end()) {
+    STEPCAST_TRY(family->read(keys, model));
+  } else if (row != rows.end()) {
+    STEPCAST_TRY(detail::read_row(*row, keys, model));
+  } else if (has_tower && !in_text) {
+    STEPCAST_TRY(read_text_config(keys, model, notes));
+  } else {
+    return unknown_family(keys, model_type);
+  }
+  STEPCAST_TRY(read_quantization(keys, notes));
+  keys.ignore(detail::harmless_huggingface_keys());
+  return keys.finish();
+}
+
+void note_parts_without_records(const Transformer& model, std::vector<std::string>& notes) {
+  if (model.state_mixer) {
+    notes.emplace_back(
+        "recurrent layers (gated delta rule, Mamba-2) are priced by FLOPs and bytes: no kernel was measured");
+  }
+  if (model.sparse_indexer) {
+    notes.emplace_back(
+        "sparse attention: the indexer by FLOPs and bytes, attention to its keys as to a window of as many");
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> huggingface_model_types() {
   std::vector<std::string> names;
+  for (const auto& row : detail::huggingface_rows()) names.emplace_back(row.model_type);
+  for (const std::string_view type : kWithTower) names.emplace_back(type);
   for (const auto& family : detail::huggingface_families()) names.emplace_back(family.model_type);
   return names;
 }
 
 Result<Transformer> parse_huggingface_config(std::string_view text, const std::string& name,
-                                             std::span<const std::string> ignored_keys) {
-  STEPCAST_ASSIGN(JsonValue root, parse_json(text, name));
+                                             std::span<const std::string> ignored_keys,
+                                             std::vector<std::string>* notes) {
+  STEPCAST_ASSIGN(JsonValue root, parse_json(without_infinities(text), name));
   for (const std::string& key : ignored_keys) {
     std::optional<JsonValue> rest = without(root, key);
     if (!rest) {
@@ -152,32 +274,24 @@ Result<Transformer> parse_huggingface_config(std::string_view text, const std::s
     root = std::move(*rest);
   }
   STEPCAST_ASSIGN(ObjectReader keys, ObjectReader::of(root, "", name, NullMeans::absent, kUnknownKey));
-  std::string model_type;
-  STEPCAST_TRY(keys.optional("model_type", model_type));
-  if (model_type.empty()) {
-    return keys.error("", "`model_type` is missing").expected("the config.json of a Hugging Face model");
-  }
-  const auto families = detail::huggingface_families();
-  const auto family = std::find_if(families.begin(), families.end(),
-                                   [&](const auto& f) { return f.model_type == model_type; });
-  if (family == families.end()) return unknown_family(keys, model_type);
   Transformer model;
   model.name = name;
-  STEPCAST_TRY(family->read(keys, model));
-  STEPCAST_TRY(read_quantization(keys));
-  keys.ignore(detail::harmless_huggingface_keys());
-  STEPCAST_TRY(keys.finish());
+  std::vector<std::string> said;
+  STEPCAST_TRY(read_family(keys, model, said, false));
   STEPCAST_TRY(check(model));
+  note_parts_without_records(model, said);
+  if (notes != nullptr) notes->insert(notes->end(), said.begin(), said.end());
   return model;
 }
 
 Result<Transformer> read_huggingface_config(const std::filesystem::path& path,
-                                            std::span<const std::string> ignored_keys) {
+                                            std::span<const std::string> ignored_keys,
+                                            std::vector<std::string>* notes) {
   std::error_code failure;
   const std::filesystem::path file =
       std::filesystem::is_directory(path, failure) ? path / "config.json" : path;
   STEPCAST_ASSIGN(const std::string text, read_file(file, JsonLimits{}.max_bytes));
-  STEPCAST_ASSIGN(Transformer model, parse_huggingface_config(text, file.string(), ignored_keys));
+  STEPCAST_ASSIGN(Transformer model, parse_huggingface_config(text, file.string(), ignored_keys, notes));
   std::filesystem::path folder = std::filesystem::absolute(file, failure).parent_path();
   const std::string stem = file.stem().string();
   model.name = stem == "config" && folder.has_filename() ? folder.filename().string() : stem;

@@ -19,13 +19,16 @@
 namespace stepcast {
 
 // `name` stands for the text in errors and names the model. `ignored_keys` are read as if they were not there,
-// "outer.inner" for one in an object; one that is not there is an error.
+// "outer.inner" for one in an object; one that is not there is an error. `notes` takes sentences on what was passed over:
+// towers beside the language model, a quantized checkpoint, parts without measured kernels.
 [[nodiscard]] Result<Transformer> parse_huggingface_config(std::string_view text, const std::string& name,
-                                                           std::span<const std::string> ignored_keys = {});
+                                                           std::span<const std::string> ignored_keys = {},
+                                                           std::vector<std::string>* notes = nullptr);
 
 // A config.json, or the folder that holds one. The model is named after the folder.
 [[nodiscard]] Result<Transformer> read_huggingface_config(const std::filesystem::path& path,
-                                                          std::span<const std::string> ignored_keys = {});
+                                                          std::span<const std::string> ignored_keys = {},
+                                                          std::vector<std::string>* notes = nullptr);
 
 // Values of model_type that are understood.
 [[nodiscard]] std::vector<std::string> huggingface_model_types();

@@ -29,7 +29,7 @@ Error no_such_path(const std::string& path) {
                           : "`stepcast models` lists the names that need no file; or give its config.json");
 }
 
-Result<std::optional<Transformer>> base_model(const Job& job) {
+Result<std::optional<Transformer>> base_model(const Job& job, std::vector<std::string>& notes) {
   if (job.transformer) return std::optional{*job.transformer};
   const auto nothing_to_ignore = [&] {
     return Error::at("", "--ignore-key")
@@ -49,8 +49,9 @@ Result<std::optional<Transformer>> base_model(const Job& job) {
   if (is_path && !job.model.ends_with(".json") && !std::filesystem::exists(job.model, ignored)) {
     return no_such_path(job.model);
   }
-  STEPCAST_ASSIGN(Transformer model, is_file ? read_huggingface_config(job.model, job.ignored_model_keys)
-                                             : find_preset(job.model));
+  STEPCAST_ASSIGN(Transformer model, is_file
+                                         ? read_huggingface_config(job.model, job.ignored_model_keys, &notes)
+                                         : find_preset(job.model));
   return std::optional{std::move(model)};
 }
 
@@ -154,7 +155,9 @@ void shard_as_framework_does(const Job& job, const Layout& layout, JobSettings& 
                               to_string(*job.framework)));
 }
 
-void note_ignored_keys(const Job& job, ResolvedJob& result) {
+// What was said when the model was read, and which of its keys were not.
+void note_model(const Job& job, const std::vector<std::string>& said, ResolvedJob& result) {
+  result.notes.insert(result.notes.begin(), said.begin(), said.end());
   std::string keys;
   for (const std::string& key : job.ignored_model_keys) keys += (keys.empty() ? "" : ", ") + key;
   if (!keys.empty()) {
@@ -328,17 +331,18 @@ Result<ResolvedJob> resolve(const Job& job) {
         .found(fmt::format("{}", *job.gpus_per_node))
         .expected(fmt::format("1 to {}", kMostGpusPerNode));
   }
-  STEPCAST_ASSIGN(const std::optional<Transformer> base, base_model(job));
+  std::vector<std::string> said;
+  STEPCAST_ASSIGN(const std::optional<Transformer> base, base_model(job, said));
   if (!job.torchtitan) {
     STEPCAST_ASSIGN(ResolvedJob result, resolve_settings(job, base));
-    note_ignored_keys(job, result);
+    note_model(job, said, result);
     STEPCAST_TRY(apply_expert_load(job.settings, result));
     return result;
   }
   STEPCAST_TRY(detail::check_numbers(job.settings));
   STEPCAST_ASSIGN(ResolvedJob result, parse_torchtitan_config(job.torchtitan->text, job.torchtitan->name,
                                                               {base, job.n_gpus, job.settings}));
-  note_ignored_keys(job, result);
+  note_model(job, said, result);
   result.not_modelled.insert(result.not_modelled.end(), job.not_modelled.begin(), job.not_modelled.end());
   STEPCAST_TRY(apply_expert_load(job.settings, result));
   return result;

@@ -110,6 +110,40 @@ Status check_world_size(const Layout& layout, std::optional<std::int64_t> n_gpus
                           nearest_multiples(replica, *n_gpus)));
 }
 
+Status check_tensor_parallel(const Layout& layout, const Transformer& model);
+
+// Layers of every kind.
+Status check_kinds_of_layers(const Layout& layout, const Transformer& model) {
+  for (std::size_t k = 0; k < model.layer_kinds.size(); ++k) {
+    const Transformer one = layer_model(model, k);
+    STEPCAST_TRY(check_tensor_parallel(layout, one));
+    if (one.mixer != Mixer::gated_delta && one.mixer != Mixer::mamba2) continue;
+    if (layout.degrees.context > 1) {
+      return broken("context_parallel", fmt::format("{} layers are not modelled with context_parallel {}",
+                                                    to_string(one.mixer), layout.degrees.context))
+          .advice("nearest that work: context_parallel 1");
+    }
+  }
+  if (!model.layer_kinds.empty() && rule_of(layout.optimizer.kind).matrix->takes_matrices()) {
+    return broken("optimizer", fmt::format("{} is not modelled for layers of several kinds",
+                                           to_string(layout.optimizer.kind)))
+        .advice("choose adam, adamw, sgd or lamb");
+  }
+  return Ok{};
+}
+
+Status check_state_heads(const Layout& layout, const StateMixer& state) {
+  for (const auto& [name, heads] :
+       {std::pair{"state heads", state.n_heads}, std::pair{"state key heads", state.n_key_heads}}) {
+    if (heads % layout.degrees.tensor == 0) continue;
+    return broken("tensor_parallel", fmt::format("{} {} are not divisible by tensor_parallel {}", heads, name,
+                                                 layout.degrees.tensor))
+        .advice(fmt::format("nearest that work: tensor_parallel {}",
+                            nearest_divisors(heads, layout.degrees.tensor)));
+  }
+  return Ok{};
+}
+
 Status check_tensor_parallel(const Layout& layout, const Transformer& model) {
   const std::int64_t tp = layout.degrees.tensor;
   const auto not_divisible = [tp](std::string_view name, std::int64_t value) {
@@ -117,11 +151,15 @@ Status check_tensor_parallel(const Layout& layout, const Transformer& model) {
                   fmt::format("{} {} is not divisible by tensor_parallel {}", name, value, tp))
         .advice(fmt::format("nearest that work: tensor_parallel {}", nearest_divisors(value, tp)));
   };
+  if (model.mixer == Mixer::gated_delta || model.mixer == Mixer::mamba2) {
+    STEPCAST_TRY(check_state_heads(layout, *model.state_mixer));
+  }
   if (model.n_heads % tp != 0) return not_divisible("n_heads", model.n_heads);
   // Fewer key-value heads than ranks: each is kept by several ranks.
   if (model.kv_heads() % tp != 0 && tp % model.kv_heads() != 0)
     return not_divisible("n_kv_heads", model.kv_heads());
-  const bool has_dense = !model.moe || model.n_moe_layers() < model.n_layers;
+  const bool has_dense =
+      model.has_ffn && model.layer_kinds.empty() && (!model.moe || model.n_moe_layers() < model.n_layers);
   if (has_dense && model.ffn_hidden_size % tp != 0)
     return not_divisible("ffn_hidden_size", model.ffn_hidden_size);
   const std::int64_t tokens = layout.batch.seq_len_tokens / layout.degrees.context;
@@ -394,6 +432,7 @@ Status check(const Layout& layout, const Transformer& model, std::optional<std::
   STEPCAST_TRY(check_ranges(layout));
   STEPCAST_TRY(check_fractions(layout));
   STEPCAST_TRY(check_tensor_parallel(layout, model));
+  STEPCAST_TRY(check_kinds_of_layers(layout, model));
   STEPCAST_TRY(check_pipeline(layout, model));
   STEPCAST_TRY(check_context_parallel(layout, model));
   STEPCAST_TRY(check_experts(layout, model));

@@ -53,7 +53,7 @@ std::string_view to_string(MemoryVerdict verdict) {
 
 Bytes layer_activations(const Transformer& model, const Layout& layout, std::int64_t layer) {
   const ActivationCount count{model, layout, kept_imbalance(layout.layer)};
-  return Bytes{count.attention() + count.ffn(model.has_experts(layer))};
+  return Bytes{KeptActivations{count, model, layout}.whole(layer)};
 }
 
 Result<MemoryForecast> memory_forecast(const Transformer& model, const Layout& layout, Bytes available) {

@@ -1,5 +1,8 @@
 #include "stepcast/workload/transformer.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace stepcast {
 namespace {
 
@@ -15,6 +18,35 @@ std::int64_t ffn_parameters(const Transformer& model, std::int64_t ffn_hidden_si
   return n;
 }
 
+// Of experts that read and write latent vectors, less the projections to and from these, which all share.
+std::int64_t expert_parameters(const Transformer& model, const MixtureOfExperts& moe) {
+  if (moe.latent_size == 0) return ffn_parameters(model, moe.expert_ffn_hidden_size);
+  Transformer narrow;
+  narrow.hidden_size = moe.latent_size;
+  narrow.gated_ffn = model.gated_ffn;
+  narrow.ffn_bias = model.ffn_bias;
+  return ffn_parameters(narrow, moe.expert_ffn_hidden_size);
+}
+
+// Projections in and out, convolution, gates and steps of every head, and the norm in front of the way out.
+std::int64_t state_mixer_parameters(const Transformer& model) {
+  const StateMixer& state = *model.state_mixer;
+  const bool delta = model.mixer == Mixer::gated_delta;
+  const std::int64_t channels = state.values() + 2 * state.keys();
+  std::int64_t n = model.hidden_size * (channels + state.values() + (delta ? 2 : 1) * state.n_heads);
+  n += channels * (state.conv_kernel + (state.conv_bias ? 1 : 0));
+  n += (delta ? 2 : 3) * state.n_heads + (delta ? state.head_dim : state.values());
+  return n + state.values() * model.hidden_size;
+}
+
+// Queries, one key with a layer norm, and a weight per head.
+std::int64_t indexer_parameters(const Transformer& model) {
+  if (!model.sparse_indexer || !model.latent_attention) return 0;
+  const SparseIndexer& index = *model.sparse_indexer;
+  return model.latent_attention->q_lora_rank * index.n_heads * index.head_dim +
+         model.hidden_size * (index.head_dim + index.n_heads) + 2 * index.head_dim;
+}
+
 std::int64_t latent_attention_parameters(const Transformer& model, const LatentAttention& latent) {
   const std::int64_t queries = model.n_heads * model.qk_head_dim();
   std::int64_t n = 0;
@@ -26,14 +58,16 @@ std::int64_t latent_attention_parameters(const Transformer& model, const LatentA
   n += model.hidden_size * (latent.kv_lora_rank + latent.qk_rope_head_dim);
   n += norm_parameters(model, latent.kv_lora_rank);
   n += latent.kv_lora_rank * model.n_heads * (latent.qk_nope_head_dim + latent.v_head_dim);
-  return n;
+  return n + indexer_parameters(model);
 }
 
 std::int64_t attention_parameters(const Transformer& model) {
   std::int64_t n = model.n_heads * model.value_head_dim() * model.hidden_size;  // output projection
   if (model.attention_output_bias) n += model.hidden_size;
   if (model.latent_attention) return n + latent_attention_parameters(model, *model.latent_attention);
-  const std::int64_t columns = (model.n_heads + 2 * model.kv_heads()) * model.qk_head_dim();
+  std::int64_t columns = (model.n_heads + model.kv_heads()) * model.qk_head_dim();
+  if (!model.values_are_keys) columns += model.kv_heads() * model.value_head_dim();
+  if (model.attention_output_gate) columns += model.n_heads * model.value_head_dim();
   n += model.hidden_size * columns;
   if (model.qkv_bias) n += columns;
   // A projection of distances, three biases on queries, and vectors that tell the same segment from another.
@@ -47,12 +81,32 @@ std::int64_t attention_parameters(const Transformer& model) {
   return n;
 }
 
+std::int64_t mixer_parameters(const Transformer& model) {
+  switch (model.mixer) {
+    case Mixer::attention: return attention_parameters(model) + (model.attention_sinks ? model.n_heads : 0);
+    case Mixer::gated_delta:
+    case Mixer::mamba2: return state_mixer_parameters(model);
+    case Mixer::none: break;
+  }
+  return 0;
+}
+
 }  // namespace
 
 std::string_view to_string(Architecture architecture) {
   switch (architecture) {
     case Architecture::decoder: return "decoder";
     case Architecture::encoder: return "encoder";
+  }
+  return "?";
+}
+
+std::string_view to_string(Mixer mixer) {
+  switch (mixer) {
+    case Mixer::attention: return "attention";
+    case Mixer::gated_delta: return "gated_delta";
+    case Mixer::mamba2: return "mamba2";
+    case Mixer::none: return "none";
   }
   return "?";
 }
@@ -84,20 +138,28 @@ std::int64_t Transformer::qk_head_dim() const {
 }
 
 std::int64_t Transformer::value_head_dim() const {
-  return latent_attention ? latent_attention->v_head_dim : qk_head_dim();
+  if (latent_attention) return latent_attention->v_head_dim;
+  return v_head_dim > 0 ? v_head_dim : qk_head_dim();
 }
 
 bool Transformer::has_experts(std::int64_t layer) const {
+  if (!layer_kinds.empty()) return layer_kinds[kind(layer)].feed_forward == LayerKind::FeedForward::experts;
   if (!moe || layer < moe->first_dense_layers) return false;
   return (layer - moe->first_dense_layers + 1) % moe->moe_every_n_layers == 0;
 }
 
 std::int64_t Transformer::window_tokens(std::int64_t layer) const {
+  if (!layer_kinds.empty()) return layer_kinds[kind(layer)].window_tokens;
   const std::int64_t every = global_attention_every_n_layers;
   return every > 0 && (layer + 1) % every == 0 ? 0 : sliding_window_tokens;
 }
 
 std::int64_t Transformer::n_moe_layers() const {
+  if (!layer_kinds.empty()) {
+    std::int64_t n = 0;
+    for (std::int64_t layer = 0; layer < n_layers; ++layer) n += has_experts(layer) ? 1 : 0;
+    return n;
+  }
   return moe ? (n_layers - moe->first_dense_layers) / moe->moe_every_n_layers : 0;
 }
 
@@ -120,10 +182,11 @@ ParameterCount& ParameterCount::operator+=(const ParameterCount& other) {
 }
 
 ParameterCount layer_parameter_count(const Transformer& model, std::int64_t layer) {
+  if (!model.layer_kinds.empty()) return layer_parameter_count(layer_model(model, model.kind(layer)), 0);
   ParameterCount n;
-  n.attention = attention_parameters(model);
-  if (model.attention_sinks) n.attention += model.n_heads;
+  n.attention = mixer_parameters(model);
   n.norms = model.norms_per_layer * norm_parameters(model, model.hidden_size);
+  if (!model.has_ffn) return n;
   if (!model.has_experts(layer)) {
     n.ffn = ffn_parameters(model, model.ffn_hidden_size);
     return n;
@@ -132,7 +195,8 @@ ParameterCount layer_parameter_count(const Transformer& model, std::int64_t laye
   n.router = model.hidden_size * moe.n_experts;
   if (moe.shared_expert_gate) n.router += model.hidden_size;
   if (moe.router_bias) n.router += moe.n_experts;
-  n.routed_experts = moe.n_experts * ffn_parameters(model, moe.expert_ffn_hidden_size);
+  n.routed_experts = moe.n_experts * expert_parameters(model, moe);
+  n.router += 2 * model.hidden_size * moe.latent_size;
   n.shared_experts = moe.n_shared_experts * ffn_parameters(model, moe.shared_ffn_hidden_size);
   return n;
 }
@@ -172,6 +236,11 @@ ParameterCount parameter_count(const Transformer& model) {
     n.shared_experts += times * layer.shared_experts;
     n.norms += times * layer.norms;
   };
+  for (std::size_t k = 0; k < model.layer_kinds.size(); ++k) {
+    const auto times = std::count(model.kind_of_layer.begin(), model.kind_of_layer.end(), k);
+    add_layers(layer_parameter_count(layer_model(model, k), 0), times);
+  }
+  if (!model.layer_kinds.empty()) return n;
   Transformer dense = model;
   dense.moe.reset();
   add_layers(layer_parameter_count(dense, 0), model.n_layers - n_moe);
@@ -180,6 +249,34 @@ ParameterCount parameter_count(const Transformer& model) {
     add_layers(layer_parameter_count(model, first_moe), n_moe);
   }
   return n;
+}
+
+Transformer layer_model(const Transformer& model, std::size_t kind) {
+  const LayerKind& own = model.layer_kinds[kind];
+  Transformer one = model;
+  one.layer_kinds.clear();
+  one.kind_of_layer.clear();
+  one.mixer = own.mixer;
+  one.has_ffn = own.feed_forward != LayerKind::FeedForward::none;
+  if (own.mixer == Mixer::none || !one.has_ffn) one.norms_per_layer = (model.norms_per_layer + 1) / 2;
+  for (const auto& [size, of_kind] : {std::pair{&one.n_heads, own.n_heads},
+                                      {&one.n_kv_heads, own.n_kv_heads},
+                                      {&one.head_dim, own.head_dim},
+                                      {&one.v_head_dim, own.v_head_dim},
+                                      {&one.ffn_hidden_size, own.ffn_hidden_size}}) {
+    if (of_kind > 0) *size = of_kind;
+  }
+  one.sliding_window_tokens = own.window_tokens;
+  one.global_attention_every_n_layers = 0;
+  one.attention_sinks = own.attention_sinks;
+  one.values_are_keys = own.values_are_keys;
+  if (own.feed_forward != LayerKind::FeedForward::experts) {
+    one.moe.reset();
+  } else if (one.moe) {
+    one.moe->first_dense_layers = 0;
+    one.moe->moe_every_n_layers = 1;
+  }
+  return one;
 }
 
 std::int64_t active_parameter_count(const Transformer& model) {

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "stepcast/base/result.h"
 #include "stepcast/operation/operation.h"
@@ -36,6 +37,15 @@ enum class PositionEncoding : std::uint8_t {
 };
 [[nodiscard]] std::string_view to_string(PositionEncoding encoding);
 
+// What carries information from token to token in a layer.
+enum class Mixer : std::uint8_t {
+  attention,
+  gated_delta,  // linear attention with the gated delta rule (Qwen3-Next, Qwen 3.5)
+  mamba2,       // state-space layer of Mamba-2 (Nemotron-H)
+  none,
+};
+[[nodiscard]] std::string_view to_string(Mixer mixer);
+
 // Feed-forward networks of which every token visits a few. Layers without experts use
 // Transformer::ffn_hidden_size.
 struct MixtureOfExperts {
@@ -50,6 +60,8 @@ struct MixtureOfExperts {
   // (DeepSeek-V3: 4 of 8 groups). As many as there are: any expert.
   std::int64_t n_groups = 1;
   std::int64_t groups_per_token = 1;
+  std::int64_t latent_size =
+      0;  // experts read and write vectors of this width (Nemotron 3 Super); 0: hidden_size
   std::int64_t first_dense_layers = 0;  // layers in front that have no experts
   std::int64_t moe_every_n_layers = 1;  // behind those: the last of every n layers has experts
   friend bool operator==(const MixtureOfExperts&, const MixtureOfExperts&) = default;
@@ -66,6 +78,44 @@ struct LatentAttention {
   friend bool operator==(const LatentAttention&, const LatentAttention&) = default;
 };
 
+// Sparse attention (DeepSeek-V3.2, GLM-5): a small multi-query product scores all earlier tokens for every query, which
+// then attends to the best `keys_per_query` alone. Its queries come from the latent vector of queries.
+struct SparseIndexer {
+  std::int64_t n_heads = 0;
+  std::int64_t head_dim = 0;
+  std::int64_t keys_per_query = 0;
+  friend bool operator==(const SparseIndexer&, const SparseIndexer&) = default;
+};
+
+// Mixers that carry a matrix of key_head_dim x head_dim per head from token to token, in chunks: the gated delta rule,
+// and Mamba-2, whose groups are the key heads and whose state size is their width. Keys, queries and values pass a
+// causal convolution of each channel.
+struct StateMixer {
+  std::int64_t n_heads = 0;  // of values
+  std::int64_t head_dim = 0;
+  std::int64_t n_key_heads = 0;
+  std::int64_t key_head_dim = 0;
+  std::int64_t conv_kernel = 4;
+  bool conv_bias = false;
+  std::int64_t chunk_tokens = 64;
+  [[nodiscard]] std::int64_t keys() const { return n_key_heads * key_head_dim; }  // elements per token
+  [[nodiscard]] std::int64_t values() const { return n_heads * head_dim; }
+  friend bool operator==(const StateMixer&, const StateMixer&) = default;
+};
+
+// What one layer is made of where layers of a model differ. Sizes that are 0 are those of the model.
+struct LayerKind {
+  Mixer mixer = Mixer::attention;
+  enum class FeedForward : std::uint8_t { dense, experts, none };
+  FeedForward feed_forward = FeedForward::dense;
+  std::int64_t n_heads = 0, n_kv_heads = 0, head_dim = 0, v_head_dim = 0;
+  std::int64_t window_tokens = 0;  // that a query sees at most; 0: all
+  std::int64_t ffn_hidden_size = 0;
+  bool attention_sinks = false;
+  bool values_are_keys = false;
+  friend bool operator==(const LayerKind&, const LayerKind&) = default;
+};
+
 // The defaults are those of a GPT-2: learned positions, biases everywhere, GELU, tied embeddings.
 struct Transformer {
   std::string name;
@@ -77,6 +127,7 @@ struct Transformer {
   std::int64_t n_heads = 0;
   std::int64_t n_kv_heads = 0;  // 0: n_heads; 1: multi-query
   std::int64_t head_dim = 0;    // 0: hidden_size / n_heads
+  std::int64_t v_head_dim = 0;  // 0: head_dim
   std::int64_t vocab_size = 0;  // as the tokenizer has it; layouts pad it
   std::int64_t max_position = 0;
   std::int64_t unused_positions = 0;  // rows of that table in front of the first token (OPT, RoBERTa: 2)
@@ -105,7 +156,10 @@ struct Transformer {
   // sees all (Gemma 2: 2, Gemma 3: 6); 0: none does.
   std::int64_t sliding_window_tokens = 0;
   std::int64_t global_attention_every_n_layers = 0;
-  bool attention_sinks = false;    // a trained logit per head that takes attention away (GPT-OSS)
+  bool attention_sinks = false;  // a trained logit per head that takes attention away (GPT-OSS)
+  bool attention_output_gate =
+      false;                     // as many gates as elements of the output, from the layer's input (Qwen 3.5)
+  bool values_are_keys = false;  // one matrix makes both (global layers of Gemma 4)
   bool attention_softcap = false;  // tanh on the scores, keeps some fused kernels away (Gemma 2)
   bool logit_softcap = false;      // tanh on the logits
 
@@ -118,6 +172,16 @@ struct Transformer {
 
   std::optional<MixtureOfExperts> moe;
   std::optional<LatentAttention> latent_attention;
+  std::optional<SparseIndexer> sparse_indexer;
+  std::optional<StateMixer> state_mixer;  // of layers whose mixer is gated_delta or mamba2
+
+  // Of layers without kinds of their own: what the fields above describe. norms_per_layer counts both parts.
+  Mixer mixer = Mixer::attention;
+  bool has_ffn = true;
+  // Where layers differ in more than windows and experts: what kinds there are, and which each layer is. Both empty:
+  // all layers are what the fields above say. Otherwise windows, sinks and places of experts stand in the kinds alone.
+  std::vector<LayerKind> layer_kinds;
+  std::vector<std::uint8_t> kind_of_layer;
   // Extra layers that predict further tokens while training (DeepSeek-V3: 1). Not part of parameter_count(),
   // as published counts leave them out; see multi_token_prediction_parameters().
   std::int64_t n_multi_token_prediction_layers = 0;
@@ -131,6 +195,9 @@ struct Transformer {
   // Tokens a query of this layer sees at most; 0: all.
   [[nodiscard]] std::int64_t window_tokens(std::int64_t layer) const;
   [[nodiscard]] std::int64_t n_moe_layers() const;
+  [[nodiscard]] std::size_t kind(std::int64_t layer) const {
+    return kind_of_layer.empty() ? 0 : kind_of_layer[static_cast<std::size_t>(layer)];
+  }
 
   friend bool operator==(const Transformer&, const Transformer&) = default;
 };
@@ -161,6 +228,8 @@ struct ParameterCount {
 // What stands in front of the first layer, and behind the last (the output matrix 0 if it is tied).
 [[nodiscard]] ParameterCount embedding_parameter_count(const Transformer& model);
 [[nodiscard]] ParameterCount head_parameter_count(const Transformer& model);
+// A model of nothing but layers of one of its kinds; for a model that has kinds.
+[[nodiscard]] Transformer layer_model(const Transformer& model, std::size_t kind);
 // Parameters that a token meets: experts_per_token of the routed experts instead of all.
 [[nodiscard]] std::int64_t active_parameter_count(const Transformer& model);
 // Of all extra prediction layers: a layer like the last, three norms and a projection of 2 hidden_size to

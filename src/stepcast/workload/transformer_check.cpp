@@ -1,6 +1,8 @@
 // Whether a Transformer can be: every size in its range, heads that divide, parts that go together.
+#include <algorithm>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -27,6 +29,7 @@ Status check_sizes(const Transformer& model) {
       {"n_heads", model.n_heads, 1, kWidth},
       {"n_kv_heads", model.n_kv_heads, 0, kWidth},
       {"head_dim", model.head_dim, 0, kWidth},
+      {"v_head_dim", model.v_head_dim, 0, kWidth},
       {"vocab_size", model.vocab_size, 1, kCount},
       {"max_position", model.max_position,
        model.position == PositionEncoding::learned ? 1 + model.unused_positions : 0, kCount},
@@ -59,6 +62,7 @@ Status check_experts(const Transformer& model) {
       {"first_dense_layers", moe.first_dense_layers, 0, model.n_layers},
       {"moe_every_n_layers", moe.moe_every_n_layers, 1, model.n_layers},
       {"n_groups", moe.n_groups, 1, moe.n_experts},
+      {"latent_size", moe.latent_size, 0, kWidth},
       {"groups_per_token", moe.groups_per_token, 1, moe.n_groups},
   };
   for (const NamedSize& size : sizes) {
@@ -75,6 +79,46 @@ Status check_experts(const Transformer& model) {
     return Error::at(model.name, "moe.groups_per_token",
                      fmt::format("{} groups of {} experts hold fewer than the {} experts per token",
                                  moe.groups_per_token, moe.n_experts / moe.n_groups, moe.experts_per_token));
+  }
+  return Ok{};
+}
+
+Status check_state_mixer(const Transformer& model) {
+  if (!model.state_mixer) return Ok{};
+  const StateMixer& state = *model.state_mixer;
+  constexpr std::int64_t kWidth = 1'000'000;
+  const NamedSize sizes[] = {
+      {"n_heads", state.n_heads, 1, kWidth},         {"head_dim", state.head_dim, 1, kWidth},
+      {"n_key_heads", state.n_key_heads, 1, kWidth}, {"key_head_dim", state.key_head_dim, 1, kWidth},
+      {"conv_kernel", state.conv_kernel, 1, kWidth}, {"chunk_tokens", state.chunk_tokens, 1, kWidth},
+      {"values", state.values(), 1, 100 * kWidth},   {"keys", state.keys(), 1, 100 * kWidth},
+  };
+  for (const NamedSize& size : sizes) {
+    if (size.value >= size.smallest && size.value <= size.largest) continue;
+    return Error::at(model.name, fmt::format("state_mixer.{}", size.name))
+        .found(fmt::format("{}", size.value))
+        .expected(fmt::format("a whole number from {} to {}", size.smallest, size.largest));
+  }
+  return Ok{};
+}
+
+Status check_indexer(const Transformer& model) {
+  if (!model.sparse_indexer) return Ok{};
+  const SparseIndexer& index = *model.sparse_indexer;
+  constexpr std::int64_t kWidth = 1'000'000;
+  const NamedSize sizes[] = {{"n_heads", index.n_heads, 1, kWidth},
+                             {"head_dim", index.head_dim, 1, kWidth},
+                             {"keys_per_query", index.keys_per_query, 1, 1'000'000'000}};
+  for (const NamedSize& size : sizes) {
+    if (size.value >= size.smallest && size.value <= size.largest) continue;
+    return Error::at(model.name, fmt::format("sparse_indexer.{}", size.name))
+        .found(fmt::format("{}", size.value))
+        .expected(fmt::format("a whole number from {} to {}", size.smallest, size.largest));
+  }
+  if (!model.latent_attention || model.latent_attention->q_lora_rank == 0) {
+    return Error::at(model.name, "sparse_indexer")
+        .found("no latent vector of queries")
+        .expected("latent attention with q_lora_rank");
   }
   return Ok{};
 }
@@ -138,6 +182,35 @@ Status check_fractions(const Transformer& model) {
   return Ok{};
 }
 
+Status check_kinds(const Transformer& model) {
+  const auto wrong = [&](std::string problem) {
+    return Error::at(model.name, "layer_kinds", std::move(problem));
+  };
+  if (model.layer_kinds.empty() && model.kind_of_layer.empty()) return Ok{};
+  if (static_cast<std::int64_t>(model.kind_of_layer.size()) != model.n_layers) {
+    return wrong(
+        fmt::format("{} layers have a kind, n_layers is {}", model.kind_of_layer.size(), model.n_layers));
+  }
+  for (const std::uint8_t kind : model.kind_of_layer) {
+    if (kind >= model.layer_kinds.size())
+      return wrong(fmt::format("a layer is of kind {}, which is none", kind));
+  }
+  for (std::size_t k = 0; k < model.layer_kinds.size(); ++k) {
+    const LayerKind& kind = model.layer_kinds[k];
+    const bool has_state = kind.mixer == Mixer::gated_delta || kind.mixer == Mixer::mamba2;
+    if (has_state && !model.state_mixer) return wrong("a recurrent layer without sizes of its state");
+    const bool experts = kind.feed_forward == LayerKind::FeedForward::experts;
+    if (experts && !model.moe) return wrong("a layer of experts in a model without experts");
+    if (kind.mixer == Mixer::none && kind.feed_forward == LayerKind::FeedForward::none) {
+      return wrong("a layer without any part");
+    }
+    const Transformer one = layer_model(model, k);
+    STEPCAST_TRY(check_sizes(one));
+    STEPCAST_TRY(check_heads(one));
+  }
+  return Ok{};
+}
+
 // The total without rounding errors that matter, before anything can overflow.
 double approximate_parameters(const Transformer& model) {
   const double hidden = static_cast<double>(model.hidden_size), layers = static_cast<double>(model.n_layers);
@@ -156,6 +229,14 @@ double approximate_parameters(const Transformer& model) {
     head_dim = static_cast<double>(latent->qk_nope_head_dim + latent->qk_rope_head_dim + latent->v_head_dim);
     width += static_cast<double>(latent->q_lora_rank + latent->kv_lora_rank);
   }
+  if (const auto& state = model.state_mixer) {
+    layer += 6 * hidden * static_cast<double>(state->values() + state->keys());
+  }
+  for (const LayerKind& kind : model.layer_kinds) {
+    layer += 3 * hidden * static_cast<double>(kind.ffn_hidden_size);
+    layer += 4 * hidden * static_cast<double>(std::max(kind.n_heads, model.n_heads)) *
+             static_cast<double>(std::max(kind.head_dim, kind.v_head_dim));
+  }
   layer += 4 * width * (heads * head_dim + width);
   const double rows = static_cast<double>(model.vocab_size) * 2 + static_cast<double>(model.max_position);
   return (layers + static_cast<double>(model.n_multi_token_prediction_layers)) * layer + rows * hidden;
@@ -167,8 +248,11 @@ Status check(const Transformer& model) {
   STEPCAST_TRY(check_sizes(model));
   STEPCAST_TRY(check_experts(model));
   STEPCAST_TRY(check_latent_attention(model));
+  STEPCAST_TRY(check_indexer(model));
+  STEPCAST_TRY(check_state_mixer(model));
   STEPCAST_TRY(check_heads(model));
   STEPCAST_TRY(check_fractions(model));
+  STEPCAST_TRY(check_kinds(model));
   constexpr double kMostParameters = 1e16;
   if (const double n = approximate_parameters(model); n > kMostParameters) {
     return Error::at(model.name, "", fmt::format("about {:.2g} parameters", n))

@@ -71,6 +71,15 @@ Status read_qwen2_moe(ObjectReader& keys, Transformer& model) {
 
 Status read_qwen3_moe(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(read_qwen3(keys, model));
+  STEPCAST_TRY(refuse_if_true(keys, "qkv_bias", "this family has no biases there"));
+  STEPCAST_TRY(refuse_if_false(keys, "use_qk_norm", "this family has norms of queries and keys"));
+  std::int64_t shared = 0;
+  STEPCAST_TRY(keys.optional("shared_expert_intermediate_size", shared));
+  if (shared != 0) {
+    return keys.error("shared_expert_intermediate_size", "this family has no shared experts")
+        .found(fmt::format("{}", shared))
+        .expected("0");
+  }
   return read_qwen_experts(keys, model);
 }
 
@@ -90,6 +99,7 @@ Status read_olmoe(ObjectReader& keys, Transformer& model) {
 Status read_deepseek(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(read_llama_like(keys, model));
   model.n_kv_heads = model.head_dim = 0;  // as latent attention has it; head_dim there is the rotated part
+  STEPCAST_TRY(refuse_if_true(keys, "add_cross_attention", "decoders with an encoder are not supported"));
   STEPCAST_TRY(refuse_if_true(keys, "attention_bias", "biases of latent attention are not supported"));
   LatentAttention latent;
   STEPCAST_TRY(keys.optional("q_lora_rank", latent.q_lora_rank));
@@ -120,6 +130,36 @@ Status read_deepseek(ObjectReader& keys, Transformer& model) {
   STEPCAST_TRY(read_expert_groups(keys, moe));
   model.moe = moe;
   return Ok{};
+}
+
+Status read_deepseek_sparse(ObjectReader& keys, Transformer& model) {
+  STEPCAST_TRY(read_deepseek(keys, model));
+  SparseIndexer index;
+  STEPCAST_TRY(keys.required("index_n_heads", index.n_heads));
+  STEPCAST_TRY(keys.required("index_head_dim", index.head_dim));
+  STEPCAST_TRY(keys.required("index_topk", index.keys_per_query));
+  model.sparse_indexer = index;
+  (void)keys.take("indexer_rope_interleave");  // the order in a head
+  // Lists that newer files add: every layer has an indexer of its own, and experts are where first_k_dense_replace says.
+  const std::int64_t dense = model.moe ? model.moe->first_dense_layers : model.n_layers;
+  const auto check_list = [&](std::string_view key, auto word_of) -> Status {
+    const JsonValue* list = keys.take(key);
+    if (list == nullptr || list->is_null()) return Ok{};
+    const bool fits = list->is_array() && static_cast<std::int64_t>(list->items().size()) == model.n_layers;
+    for (std::int64_t layer = 0; fits && layer < model.n_layers; ++layer) {
+      const JsonValue& word = list->items()[static_cast<std::size_t>(layer)];
+      if (word.is_text() && word.text() == word_of(layer)) continue;
+      return keys.error(key, fmt::format("layer {} is of a kind that is not modelled", layer))
+          .found(describe_value(word))
+          .expected(fmt::format("`{}`", word_of(layer)));
+    }
+    if (!fits) return keys.error(key).found(describe_value(*list)).expected("a word for each layer");
+    return Ok{};
+  };
+  STEPCAST_TRY(check_list("indexer_types", [](std::int64_t) { return std::string_view{"full"}; }));
+  return check_list("mlp_layer_types", [dense](std::int64_t layer) {
+    return layer < dense ? std::string_view{"dense"} : std::string_view{"sparse"};
+  });
 }
 
 Status read_gpt_oss(ObjectReader& keys, Transformer& model) {

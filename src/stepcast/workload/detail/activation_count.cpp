@@ -14,7 +14,25 @@ double ActivationCount::attention_core() const {
   return scores * (element_ + relative + (model_.attention_dropout > 0 ? 1 + element_ : 0));
 }
 
+double ActivationCount::state_mixer() const {
+  if (model_.mixer == Mixer::none) return 0;
+  const StateMixer& state = *model_.state_mixer;
+  const double values = as_double(state.values()), channels = values + 2 * as_double(state.keys());
+  return hidden() +
+         linear_input(hidden(), layout_.layer.precision.fp8.attention_linears, layout_.layer.adapters.qkv) +
+         tokens_ * element_ / tp_ * (2 * channels + 3 * values) +
+         (model_.hidden_dropout > 0 ? norm_mask() : 0);
+}
+
+double ActivationCount::indexer() const {
+  if (!model_.sparse_indexer) return 0;
+  const SparseIndexer& index = *model_.sparse_indexer;
+  const double chosen = 4 * as_double(std::min(index.keys_per_query, layout_.batch.seq_len_tokens));
+  return tokens_ * (element_ * as_double((index.n_heads + 1) * index.head_dim) + chosen);
+}
+
 double ActivationCount::ffn(bool experts) const {
+  if (!model_.has_ffn) return 0;
   const Adapters& adapters = layout_.layer.adapters;
   const double dropout = model_.hidden_dropout > 0 ? norm_mask() : 0;
   const double matrices = model_.gated_ffn ? 3 : 2;  // inputs and output of the activation
@@ -30,7 +48,8 @@ double ActivationCount::ffn(bool experts) const {
   // Tokens as they were received, inputs of the activation, its result. What was sent is not kept: its place is.
   const bool fp8 = layout_.layer.precision.fp8.ffn_linears;
   const double wide = visits * as_double(moe.expert_ffn_hidden_size) * element_;
-  bytes += linear_input(visits * as_double(model_.hidden_size) * element_, fp8, false);
+  const std::int64_t routed = moe.latent_size > 0 ? moe.latent_size : model_.hidden_size;
+  bytes += linear_input(visits * as_double(routed) * element_, fp8, false);
   bytes += activation_inputs((matrices - 1) * wide) + linear_input(wide, fp8, false);
   bytes += matrices * tokens_ * as_double(moe.n_shared_experts * moe.shared_ffn_hidden_size) / tp_ * element_;
   return bytes;
@@ -38,17 +57,20 @@ double ActivationCount::ffn(bool experts) const {
 
 double ActivationCount::recomputed(const RecomputedModules& modules, bool experts) const {
   double bytes = 0;
-  if (modules.core_attention && !attention_is_fused(model_, layout_.layer)) {
+  const bool attends = model_.mixer == Mixer::attention;
+  if (modules.core_attention && attends && !attention_is_fused(model_, layout_.layer)) {
     bytes += attention_core();
   }
   // Results of the norms; their inputs stay.
-  if (modules.norms) {
+  if (modules.norms && model_.mixer != Mixer::none) {
     bytes +=
-        linear_input(hidden(), layout_.layer.precision.fp8.attention_linears, layout_.layer.adapters.qkv) +
-        linear_input(hidden(), layout_.layer.precision.fp8.ffn_linears, layout_.layer.adapters.ffn_up);
+        linear_input(hidden(), layout_.layer.precision.fp8.attention_linears, layout_.layer.adapters.qkv);
   }
-  if (modules.latent_projections && model_.latent_attention) bytes += queries_keys_values();
-  if (!experts) return bytes + (modules.ffn ? ffn(false) - hidden() : 0);
+  if (modules.norms && model_.has_ffn) {
+    bytes += linear_input(hidden(), layout_.layer.precision.fp8.ffn_linears, layout_.layer.adapters.ffn_up);
+  }
+  if (modules.latent_projections && attends && model_.latent_attention) bytes += queries_keys_values();
+  if (!experts) return bytes + (modules.ffn && model_.has_ffn ? ffn(false) - hidden() : 0);
   const MixtureOfExperts& moe = *model_.moe;
   const double visits = tokens_ / tp_ * as_double(moe.experts_per_token) * imbalance_;
   const double wide = visits * as_double(moe.expert_ffn_hidden_size) * element_;
@@ -63,6 +85,7 @@ double ActivationCount::recomputed(const RecomputedModules& modules, bool expert
 }
 
 double ActivationCount::kept_products(bool experts) const {
+  if (model_.mixer != Mixer::attention || !model_.has_ffn) return 0.5 * (attention() + ffn(experts));
   const double up = tokens_ * as_double(model_.ffn_hidden_size) / tp_ * element_;
   if (experts || model_.latent_attention) {
     return 0.5 * (queries_keys_values() + hidden() + (experts ? ffn(true) : (model_.gated_ffn ? 2 : 1) * up) +
@@ -82,16 +105,25 @@ double KeptActivations::of(std::int64_t layer, std::int64_t in_chunk) const {
   const std::int64_t offloaded = layout_.layer.activation_offload_layers;
   if (layout_.layer.activation_offload && (offloaded == 0 || in_chunk < offloaded)) return 0;
   if (is_recomputed(layout_, in_chunk)) return recomputed_;
-  return kept_[model_.has_experts(layer)];
+  return of_kinds_.empty() ? kept_[model_.has_experts(layer)] : of_kinds_[model_.kind(layer)].second;
 }
 
-double KeptActivations::kept(bool experts) const {
-  if (layout_.layer.recompute.kind == Recompute::selective_ops) {
-    return count_.hidden() + count_.attention_output() + count_.attention_core() +
-           count_.kept_products(experts);
+void KeptActivations::count_kinds() {
+  for (std::size_t k = 0; k < model_.layer_kinds.size(); ++k) {
+    const Transformer one = layer_model(model_, k);
+    const ActivationCount count = count_.of(one);
+    const bool experts = one.moe.has_value();
+    const double whole = count.attention() + count.ffn(experts);
+    of_kinds_.emplace_back(whole, kept(count, experts, whole));
   }
-  if (layout_.layer.recompute.kind != Recompute::selective) return whole_[experts];
-  return whole_[experts] - count_.recomputed(layout_.layer.recompute.modules, experts);
+}
+
+double KeptActivations::kept(const ActivationCount& count, bool experts, double whole) const {
+  if (layout_.layer.recompute.kind == Recompute::selective_ops) {
+    return count.hidden() + count.attention_output() + count.attention_core() + count.kept_products(experts);
+  }
+  if (layout_.layer.recompute.kind != Recompute::selective) return whole;
+  return whole - count.recomputed(layout_.layer.recompute.modules, experts);
 }
 
 }  // namespace stepcast::detail

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "stepcast/base/number.h"
 #include "stepcast/workload/detail/narrow_types.h"
@@ -30,6 +32,7 @@ class ActivationCount {
                 as_double(layout.degrees.context)),
         norm_tokens_(layout.layer.sequence_parallel ? tokens_ / tp_ : tokens_) {}
 
+  [[nodiscard]] ActivationCount of(const Transformer& model) const { return {model, layout_, imbalance_}; }
   [[nodiscard]] double element() const { return element_; }
   // A tensor of the width of the model where sequence parallelism spreads tokens.
   [[nodiscard]] double hidden() const { return norm_tokens_ * as_double(model_.hidden_size) * element_; }
@@ -58,12 +61,18 @@ class ActivationCount {
   [[nodiscard]] double activation_inputs(double bytes) const {
     return layout_.layer.narrow_activation_inputs ? bytes / element_ : bytes;
   }
+  // Of whatever mixes tokens.
   [[nodiscard]] double attention() const {
-    return hidden() +
+    if (model_.mixer != Mixer::attention) return state_mixer();
+    return indexer() + hidden() +
            linear_input(hidden(), layout_.layer.precision.fp8.attention_linears, layout_.layer.adapters.qkv) +
            queries_keys_values() + attention_output() + attention_core() +
            (model_.hidden_dropout > 0 ? norm_mask() : 0);
   }
+  // Results of the projection, of the convolution, of the scan and of the norm behind it; none without a mixer.
+  [[nodiscard]] double state_mixer() const;
+  // Queries and keys of the indexer, and which keys every query chose.
+  [[nodiscard]] double indexer() const;
   [[nodiscard]] double ffn(bool experts) const;
   // What selective recomputation of `modules` does not keep.
   [[nodiscard]] double recomputed(const RecomputedModules& modules, bool experts) const;
@@ -103,24 +112,29 @@ class KeptActivations {
  public:
   KeptActivations(const ActivationCount& count, const Transformer& model, const Layout& layout)
       : count_(count), model_(model), layout_(layout) {
+    if (!model.layer_kinds.empty()) count_kinds();
     for (const bool experts : {false, true}) {
-      if (experts && !model.moe) continue;
+      if ((experts && !model.moe) || !model.layer_kinds.empty()) continue;
       whole_[experts] = count.attention() + count.ffn(experts);
-      kept_[experts] = kept(experts);
+      kept_[experts] = kept(count, experts, whole_[experts]);
     }
   }
   // Without recomputation.
-  [[nodiscard]] double whole(std::int64_t layer) const { return whole_[model_.has_experts(layer)]; }
+  [[nodiscard]] double whole(std::int64_t layer) const {
+    return of_kinds_.empty() ? whole_[model_.has_experts(layer)] : of_kinds_[model_.kind(layer)].first;
+  }
   // From forward to backward, by layer `in_chunk` of its chunk.
   [[nodiscard]] double of(std::int64_t layer, std::int64_t in_chunk) const;
 
  private:
-  [[nodiscard]] double kept(bool experts) const;
+  [[nodiscard]] double kept(const ActivationCount& count, bool experts, double whole) const;
+  void count_kinds();
 
   const ActivationCount& count_;
   const Transformer& model_;
   const Layout& layout_;
-  std::array<double, 2> whole_{}, kept_{};  // [has experts]
+  std::array<double, 2> whole_{}, kept_{};           // [has experts]
+  std::vector<std::pair<double, double>> of_kinds_;  // whole and kept, of a model that has kinds
   double recomputed_ =
       count_.hidden() / static_cast<double>(std::max<std::int64_t>(1, layout_.layer.recompute.chunk_layers));
 };

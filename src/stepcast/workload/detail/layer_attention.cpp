@@ -40,7 +40,8 @@ AttentionShape LayerLists::attention_shape(const LayerVariant& variant) const {
   shape.head_dim = model_.qk_head_dim();
   shape.value_head_dim = model_.value_head_dim();
   shape.causal = model_.architecture == Architecture::decoder;
-  shape.window = variant.window_tokens;
+  // Keys that were chosen are as many as those in a window, wherever they lie.
+  shape.window = model_.sparse_indexer ? model_.sparse_indexer->keys_per_query : variant.window_tokens;
   shape.kernel = layout_.layer.attention_kernel;
   return shape;
 }
@@ -215,7 +216,7 @@ void LayerLists::attention_forward(WorkList& list, const LayerVariant& variant) 
         {"key_value_down", {}, {}, {}, t, latent.kv_lora_rank + latent.qk_rope_head_dim, h, false, fp8});
     latent_projections(list, fp8);
   } else {
-    const std::int64_t n = (heads_ + kv_heads_) * model_.qk_head_dim() + kv_heads_ * model_.value_head_dim();
+    const std::int64_t n = projected_columns();
     const Linear qkv{.name = "qkv",
                      .tokens = t,
                      .n = n,
@@ -236,7 +237,12 @@ void LayerLists::attention_forward(WorkList& list, const LayerVariant& variant) 
   } else if (!attention_is_fused(model_, layout_.layer)) {
     add_elementwise(list, "split_heads", ElementwiseFunction::other, queries_keys, 1, 1);
   }
+  choose_keys(list, Direction::forward);
   attention_core(list, variant, Direction::forward);
+  const double outputs = static_cast<double>(t * heads_ * model_.value_head_dim());
+  if (model_.attention_output_gate) {
+    add_elementwise(list, "gate_output", ElementwiseFunction::multiply, outputs, 2, 1);
+  }
   // A parallel residual adds both parts before their sum is reduced (GPT-NeoX): once, behind the FFN.
   add_row_product(list,
                   {"attention_output",
@@ -249,6 +255,55 @@ void LayerLists::attention_forward(WorkList& list, const LayerVariant& variant) 
                    model_.attention_output_bias && !layout_.layer.fused.bias_dropout_add,
                    fp8},
                   model_.parallel_residual ? std::string_view{} : "reduce_attention_output");
+}
+
+std::int64_t LayerLists::projected_columns() const {
+  const std::int64_t values = model_.values_are_keys ? 0 : kv_heads_ * model_.value_head_dim();
+  const std::int64_t gates = model_.attention_output_gate ? heads_ * model_.value_head_dim() : 0;
+  return (heads_ + kv_heads_) * model_.qk_head_dim() + values + gates;
+}
+
+// The indexer: every rank of a tensor-parallel group has all of it. One kernel scores, on average, half of the keys for
+// a query and adds up the heads; gradients of scores run through both operands.
+void LayerLists::choose_keys(WorkList& list, Direction direction) const {
+  if (!model_.sparse_indexer) return;
+  const SparseIndexer& index = *model_.sparse_indexer;
+  const std::int64_t t = tokens_, s = layout_.batch.seq_len_tokens;
+  const std::int64_t seen = share(s, 2);
+  const Linear products[] = {{.name = "index_queries",
+                              .input_gradient = "index_queries_input_gradient",
+                              .weight_gradient = "index_queries_weight_gradient",
+                              .tokens = t,
+                              .n = index.n_heads * index.head_dim,
+                              .k = model_.latent_attention->q_lora_rank},
+                             {.name = "index_keys",
+                              .input_gradient = "index_keys_input_gradient",
+                              .weight_gradient = "index_keys_weight_gradient",
+                              .tokens = t,
+                              .n = index.head_dim + index.n_heads,
+                              .k = model_.hidden_size}};
+  const double scores = static_cast<double>(t) * static_cast<double>(seen);
+  const double flops = 2 * scores * static_cast<double>(index.n_heads * index.head_dim);
+  const double operands = static_cast<double>(t * (index.n_heads + 1) * index.head_dim) * element_bytes_;
+  const double fp32_scores = 4 * scores;
+  if (direction == Direction::forward) {
+    for (const Linear& product : products) add_linear(list, product);
+    list.push_back({"index_scores", Operation{AmountShape{.flops = flops,
+                                                          .bytes_read = operands,
+                                                          .bytes_written = fp32_scores,
+                                                          .matrix = true,
+                                                          .kernel_class = KernelClass::attention},
+                                              dtype_}});
+    list.push_back({"choose_keys", Operation{ReductionShape{.rows = t, .cols = seen}, DType::fp32}});
+    return;
+  }
+  list.push_back({"index_scores_gradient", Operation{AmountShape{.flops = 2 * flops,
+                                                                 .bytes_read = operands + fp32_scores,
+                                                                 .bytes_written = operands,
+                                                                 .matrix = true,
+                                                                 .kernel_class = KernelClass::attention},
+                                                     dtype_, Direction::backward}});
+  for (const Linear& product : products) add_linear_gradients(list, product, Edge::none);
 }
 
 void LayerLists::add_query_key_norms(WorkList& list, Direction direction) const {
@@ -307,7 +362,13 @@ void LayerLists::attention_backward(WorkList& list, const LayerVariant& variant)
                         "attention_output_weight_gradient", "attention_output_bias_gradient", t, h,
                         heads_ * model_.value_head_dim(), model_.attention_output_bias, fp8},
                        model_.parallel_residual ? Edge::none : Edge::row);
+  if (model_.attention_output_gate) {
+    const double outputs = static_cast<double>(t * heads_ * model_.value_head_dim());
+    add_elementwise(list, "gate_output_gradient", ElementwiseFunction::multiply, outputs, 3, 2,
+                    Direction::backward);
+  }
   attention_core(list, variant, Direction::backward);
+  choose_keys(list, Direction::backward);
   const double rotated = rotated_elements();
   const double queries_keys = static_cast<double>(t * (heads_ + kv_heads_) * model_.qk_head_dim());
   if (rotated > 0) {
@@ -342,7 +403,7 @@ void LayerLists::attention_backward(WorkList& list, const LayerVariant& variant)
   if (model_.position == PositionEncoding::relative) {
     add_linear_gradients(list, distance_projection(), Edge::none);
   }
-  const std::int64_t n = (heads_ + kv_heads_) * model_.qk_head_dim() + kv_heads_ * model_.value_head_dim();
+  const std::int64_t n = projected_columns();
   add_linear_gradients(list,
                        {"qkv", "qkv_input_gradient", "qkv_weight_gradient", "qkv_bias_gradient", t, n, h,
                         model_.qkv_bias, fp8},

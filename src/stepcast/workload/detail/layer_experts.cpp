@@ -27,8 +27,8 @@ LayerLists::ExpertFlow LayerLists::expert_flow() const {
   const double routed = flow.own * as_double(moe.experts_per_token);
   flow.imbalance = kept_imbalance(layout_.layer);
   flow.busiest = routed * flow.imbalance;
-  flow.bytes = routed * as_double(model_.hidden_size) * element_bytes_;
-  flow.token_bytes = flow.own * as_double(model_.hidden_size) * element_bytes_;
+  flow.bytes = routed * as_double(routed_width()) * element_bytes_;
+  flow.token_bytes = flow.own * as_double(routed_width()) * element_bytes_;
   flow.local_experts = share(moe.n_experts, layout_.degrees.expert);
   flow.tokens_per_expert = std::max<std::int64_t>(
       1, rounded(flow.busiest * as_double(flow.tensor_degree) / as_double(flow.local_experts)));
@@ -51,7 +51,7 @@ void LayerLists::add_host_work(WorkList& list, std::string_view name, double lau
 }
 
 void LayerLists::move_tokens(WorkList& list, std::string_view name, MovementKind kind, double tokens) const {
-  const std::int64_t h = model_.hidden_size;
+  const std::int64_t h = routed_width();
   list.push_back({name, Operation{MovementShape{kind, rounded(tokens * as_double(h)), h, true}, dtype_}});
 }
 
@@ -118,10 +118,25 @@ void LayerLists::pad_for_narrow(WorkList& list, std::string_view name, bool fp8,
   move_tokens(list, name, MovementKind::copy, flow.busiest * as_double(flow.tensor_degree));
 }
 
+std::int64_t LayerLists::routed_width() const {
+  return model_.moe->latent_size > 0 ? model_.moe->latent_size : model_.hidden_size;
+}
+
+// Between the width of the model and that which experts see; shared by all of them.
+LayerLists::Linear LayerLists::latent_projection(bool down) const {
+  const std::int64_t latent = model_.moe->latent_size, h = model_.hidden_size;
+  return {.name = down ? "expert_latent_down" : "expert_latent_up",
+          .input_gradient = "expert_latent_input_gradient",
+          .weight_gradient = "expert_latent_weight_gradient",
+          .tokens = share(tokens_, tp_),
+          .n = down ? latent : h,
+          .k = down ? h : latent};
+}
+
 void LayerLists::experts_forward(WorkList& list, bool fp8) const {
   const MixtureOfExperts& moe = *model_.moe;
   const CudaGraphs& graphs = layout_.layer.cuda_graphs;
-  const std::int64_t h = model_.hidden_size;
+  const std::int64_t h = routed_width();
   const ExpertFlow flow = expert_flow();
   const std::int64_t local = flow.local_experts, per_expert = flow.tokens_per_expert, width = flow.width;
   const double tensors = fp8 ? kHostOfNarrowTensor * as_double(local) : 0;
@@ -131,6 +146,7 @@ void LayerLists::experts_forward(WorkList& list, bool fp8) const {
   if (moe.n_shared_experts > 0 && !overlaps_shared_experts()) {
     ffn_forward(list, moe.n_shared_experts * moe.shared_ffn_hidden_size, fp8, tp_ > 1);
   }
+  if (moe.latent_size > 0) add_linear(list, latent_projection(true));
   const std::size_t preprocess = list.size();
   if (permutes_own_tokens()) move_tokens(list, "permute_tokens", MovementKind::gather, flow.busiest);
   capture(list, preprocess, graphs.expert_dispatch || graphs.full_iteration);
@@ -169,15 +185,17 @@ void LayerLists::experts_forward(WorkList& list, bool fp8) const {
   share_expert_tokens(list, "reduce_expert_tokens", CollectiveOp::reduce_scatter, flow);
   exchange_tokens(list, Exchange::combine, flow, fp8);
   if (permutes_own_tokens()) move_tokens(list, "unpermute_tokens", MovementKind::scatter, flow.busiest);
+  if (moe.latent_size > 0) add_linear(list, latent_projection(false));
 }
 
 void LayerLists::experts_backward(WorkList& list, bool fp8) const {
   const MixtureOfExperts& moe = *model_.moe;
   const CudaGraphs& graphs = layout_.layer.cuda_graphs;
-  const std::int64_t h = model_.hidden_size;
+  const std::int64_t h = routed_width();
   const ExpertFlow flow = expert_flow();
   const std::int64_t local = flow.local_experts, per_expert = flow.tokens_per_expert, width = flow.width;
   const double tensors = fp8 ? kHostOfNarrowTensor * as_double(local) : 0;
+  if (moe.latent_size > 0) add_linear_gradients(list, latent_projection(false), Edge::none);
   if (permutes_own_tokens()) move_tokens(list, "unpermute_gradient", MovementKind::gather, flow.busiest);
   if (overlaps_exchanges()) overlap_exchange(list, Exchange::dispatch, 1, false);
   exchange_tokens(list, Exchange::combine_gradient, flow, fp8);
@@ -225,6 +243,7 @@ void LayerLists::experts_backward(WorkList& list, bool fp8) const {
     move_tokens(list, "permute_gradient", MovementKind::scatter, flow.busiest);
     capture(list, preprocess, graphs.expert_dispatch || graphs.full_iteration);
   }
+  if (moe.latent_size > 0) add_linear_gradients(list, latent_projection(true), Edge::none);
   if (moe.n_shared_experts > 0 && !overlaps_shared_experts()) {
     ffn_backward(list, moe.n_shared_experts * moe.shared_ffn_hidden_size, fp8, tp_ > 1);
   }

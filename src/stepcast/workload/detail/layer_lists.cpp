@@ -61,6 +61,7 @@ LayerLists::LayerLists(const Transformer& model, const Layout& layout)
 
 LayerVariant LayerLists::variant(std::int64_t layer, std::int64_t in_chunk) const {
   LayerVariant v;
+  v.kind = model_.kind(layer);
   v.experts = model_.has_experts(layer);
   v.recomputed = is_recomputed(layout_, in_chunk);
   v.holds_back_weight_gradients = splits_backward(layout_.pipeline.schedule);
@@ -324,28 +325,56 @@ LayerLists::Captured LayerLists::captured(const LayerVariant& variant) const {
 }
 
 void LayerLists::layer_forward(WorkList& forward, const LayerVariant& variant) const {
-  const bool narrow = has_narrow_ffn(variant);
   const Captured in_graph = captured(variant);
   if (variant.experts && overlaps_exchanges()) {
     overlap_exchange(forward, Exchange::combine_gradient,
                      delays_weight_gradients() ? 1 - kCombineGradientBesideWeights : 1, false);
   }
-  add_norm(forward, "attention_norm", Direction::forward, norm_tokens_);
-  attention_forward(forward, variant);
-  if (variant.experts) add_host_work(forward, "attention_on_host", kHostOfAttention);
-  if (model_.norms_per_layer > 2) add_norm(forward, "post_attention_norm", Direction::forward, norm_tokens_);
-  if (!model_.parallel_residual) residual(forward, Direction::forward);
+  mix(forward, variant, Direction::forward);
   capture(forward, 0, in_graph.attention);
   const std::size_t ffn_begin = forward.size();
-  if (model_.norms_per_layer > 1) add_norm(forward, "ffn_norm", Direction::forward, norm_tokens_);
-  if (variant.experts) {
-    experts_forward(forward, narrow);
-  } else {
-    ffn_forward(forward, model_.ffn_hidden_size, narrow, tp_ > 1);
-  }
-  if (model_.norms_per_layer > 3) add_norm(forward, "post_ffn_norm", Direction::forward, norm_tokens_);
-  residual(forward, Direction::forward);
+  feed(forward, variant, Direction::forward);
   capture(forward, ffn_begin, in_graph.ffn);
+}
+
+void LayerLists::mix(WorkList& list, const LayerVariant& variant, Direction direction) const {
+  if (model_.mixer == Mixer::none) return;
+  const bool forward = direction == Direction::forward, attention = model_.mixer == Mixer::attention;
+  const bool norm_behind = model_.norms_per_layer > (model_.has_ffn ? 2 : 1);
+  if (forward) {
+    add_norm(list, "attention_norm", direction, norm_tokens_);
+    attention ? attention_forward(list, variant) : state_forward(list, variant);
+    if (variant.experts) add_host_work(list, "attention_on_host", kHostOfAttention);
+    if (norm_behind) add_norm(list, "post_attention_norm", direction, norm_tokens_);
+    if (!model_.parallel_residual) residual(list, direction);
+    return;
+  }
+  if (norm_behind) add_norm(list, "post_attention_norm_gradient", direction, norm_tokens_);
+  attention ? attention_backward(list, variant) : state_backward(list, variant);
+  if (variant.experts) add_host_work(list, "attention_gradient_on_host", kHostOfAttentionGradient);
+  add_norm(list, "attention_norm_gradient", direction, norm_tokens_);
+  residual(list, direction);
+}
+
+void LayerLists::feed(WorkList& list, const LayerVariant& variant, Direction direction) const {
+  if (!model_.has_ffn) return;
+  const bool forward = direction == Direction::forward, narrow = has_narrow_ffn(variant);
+  const bool mixes = model_.mixer != Mixer::none;
+  const bool norm_in_front = model_.norms_per_layer > (mixes ? 1 : 0);
+  const bool norm_behind = model_.norms_per_layer > (mixes ? 3 : 1);
+  if (forward) {
+    if (norm_in_front) add_norm(list, "ffn_norm", direction, norm_tokens_);
+    variant.experts ? experts_forward(list, narrow)
+                    : ffn_forward(list, model_.ffn_hidden_size, narrow, tp_ > 1);
+    if (norm_behind) add_norm(list, "post_ffn_norm", direction, norm_tokens_);
+    residual(list, direction);
+    return;
+  }
+  if (norm_behind) add_norm(list, "post_ffn_norm_gradient", direction, norm_tokens_);
+  variant.experts ? experts_backward(list, narrow)
+                  : ffn_backward(list, model_.ffn_hidden_size, narrow, tp_ > 1);
+  if (norm_in_front) add_norm(list, "ffn_norm_gradient", direction, norm_tokens_);
+  residual(list, direction);
 }
 
 // What runs again before the gradients of a layer.
@@ -373,27 +402,12 @@ void LayerLists::recompute(WorkList& backward, const WorkList& forward, const La
 }
 
 void LayerLists::layer_backward(WorkList& backward, const LayerVariant& variant) const {
-  const bool narrow = has_narrow_ffn(variant);
   const Captured in_graph = captured(variant);
   const std::size_t ffn_gradient_begin = backward.size();
-  if (model_.norms_per_layer > 3)
-    add_norm(backward, "post_ffn_norm_gradient", Direction::backward, norm_tokens_);
-  if (variant.experts) {
-    experts_backward(backward, narrow);
-  } else {
-    ffn_backward(backward, model_.ffn_hidden_size, narrow, tp_ > 1);
-  }
-  if (model_.norms_per_layer > 1) add_norm(backward, "ffn_norm_gradient", Direction::backward, norm_tokens_);
-  residual(backward, Direction::backward);
+  feed(backward, variant, Direction::backward);
   capture(backward, ffn_gradient_begin, in_graph.ffn);
   const std::size_t attention_gradient_begin = backward.size();
-  if (model_.norms_per_layer > 2) {
-    add_norm(backward, "post_attention_norm_gradient", Direction::backward, norm_tokens_);
-  }
-  attention_backward(backward, variant);
-  if (variant.experts) add_host_work(backward, "attention_gradient_on_host", kHostOfAttentionGradient);
-  add_norm(backward, "attention_norm_gradient", Direction::backward, norm_tokens_);
-  residual(backward, Direction::backward);
+  mix(backward, variant, Direction::backward);
   capture(backward, attention_gradient_begin, in_graph.attention);
 }
 
@@ -417,6 +431,10 @@ void LayerLists::count_parameters(LayerWork& work, const LayerVariant& variant) 
 }
 
 LayerWork LayerLists::layer(const LayerVariant& variant) const {
+  if (!model_.layer_kinds.empty()) {
+    const Transformer own = layer_model(model_, variant.kind);
+    return LayerLists{own, layout_}.layer(variant);
+  }
   LayerWork work;
   work.recomputed = variant.recomputed;
   // Room for nearly every layer: lists are written again for every layout that is asked for.
@@ -447,17 +465,19 @@ void LayerLists::recompute_modules(WorkList& list, const LayerVariant& variant, 
   const RecomputedModules& modules = layout_.layer.recompute.modules;
   if (modules.norms) {
     add_norm(list, "attention_norm", Direction::forward, norm_tokens_);
-    if (model_.norms_per_layer > 1) add_norm(list, "ffn_norm", Direction::forward, norm_tokens_);
+    if (model_.norms_per_layer > 1 && model_.has_ffn)
+      add_norm(list, "ffn_norm", Direction::forward, norm_tokens_);
   }
-  if (modules.latent_projections && model_.latent_attention) {
+  const bool attends = model_.mixer == Mixer::attention;
+  if (modules.latent_projections && attends && model_.latent_attention) {
     latent_projections(list, is_narrow(layout_.layer.precision.compute) &&
                                  layout_.layer.precision.fp8.attention_linears && !variant.sixteen_bit);
   }
-  if (modules.core_attention && !attention_is_fused(model_, layout_.layer)) {
+  if (modules.core_attention && attends && !attention_is_fused(model_, layout_.layer)) {
     unfused_attention(list, Direction::forward);
   }
   if (!variant.experts) {
-    if (modules.ffn) ffn_forward(list, model_.ffn_hidden_size, fp8_ffn, tp_ > 1);
+    if (modules.ffn && model_.has_ffn) ffn_forward(list, model_.ffn_hidden_size, fp8_ffn, tp_ > 1);
     return;
   }
   const MixtureOfExperts& moe = *model_.moe;

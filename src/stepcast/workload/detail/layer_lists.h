@@ -18,6 +18,7 @@ inline std::int64_t share(std::int64_t whole, std::int64_t parts) {
 
 // What tells layers of one model and LayerKey apart.
 struct LayerVariant {
+  std::size_t kind = 0;  // of Transformer::layer_kinds
   bool experts = false;
   bool recomputed = false;
   bool sixteen_bit = false;  // not in fp8 though the others are
@@ -102,6 +103,17 @@ class LayerLists {
 
   void attention_forward(WorkList& list, const LayerVariant& variant) const;
   void attention_backward(WorkList& list, const LayerVariant& variant) const;
+  // Whatever mixes tokens in this layer.
+  void mix(WorkList& list, const LayerVariant& variant, Direction direction) const;
+  void feed(WorkList& list, const LayerVariant& variant, Direction direction) const;
+  // Gated delta rule and Mamba-2 (layer_state.cpp).
+  void state_forward(WorkList& list, const LayerVariant& variant) const;
+  void state_backward(WorkList& list, const LayerVariant& variant) const;
+  [[nodiscard]] Operation chunked_scan(Direction direction) const;
+  [[nodiscard]] Linear state_input(bool fp8) const;
+  [[nodiscard]] Linear state_output(bool fp8) const;
+  void choose_keys(WorkList& list, Direction direction) const;
+  [[nodiscard]] std::int64_t projected_columns() const;
   void attention_core(WorkList& list, const LayerVariant& variant, Direction direction) const;
   [[nodiscard]] Linear distance_projection() const;
   void add_query_key_norms(WorkList& list, Direction direction) const;
@@ -120,6 +132,8 @@ class LayerLists {
     std::int64_t tensor_degree = 1, local_experts = 1, tokens_per_expert = 1, width = 1;
   };
   [[nodiscard]] ExpertFlow expert_flow() const;
+  [[nodiscard]] std::int64_t routed_width() const;  // of what travels to experts
+  [[nodiscard]] Linear latent_projection(bool down) const;
   void move_tokens(WorkList& list, std::string_view name, MovementKind kind, double tokens) const;
   enum class Exchange : std::uint8_t { dispatch, combine, combine_gradient, dispatch_gradient };
   [[nodiscard]] Transfer exchange(Exchange which, const ExpertFlow& flow) const;
