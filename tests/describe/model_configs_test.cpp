@@ -108,6 +108,26 @@ TEST(ModelConfigs, MambaLayersOfOnePartEach) {
               HasSubstr("use_bias: this part is not modelled"));
 }
 
+TEST(ModelConfigs, RefusesSizesOfNoModel) {
+  for (const char* size : {"\"mamba_num_heads\": 4", "\"mamba_head_dim\": 8", "\"ssm_state_size\": 8"}) {
+    const std::string huge = std::string{size}.substr(0, std::string{size}.find(':')) + ": 999999999999";
+    EXPECT_THAT(message_of(with(kMamba, size, huge)),
+                AllOf(HasSubstr("state_mixer."), HasSubstr("found 999999999999")));
+  }
+  EXPECT_THAT(message_of(with(kMamba, "\"moe_latent_size\": 16", "\"moe_latent_size\": 999999999999")),
+              HasSubstr("moe.latent_size"));
+}
+
+TEST(ModelConfigs, AdaptersOfStatesAreRefused) {
+  const Transformer model = read(kMamba);
+  Layout layout;
+  layout.batch = {.micro_batch_sequences = 1, .global_batch_sequences = 2, .seq_len_tokens = 64};
+  layout.layer.adapters.rank = 8;
+  const Status status = check(layout, model);
+  ASSERT_FALSE(status.ok());
+  EXPECT_THAT(status.error().message(), HasSubstr("adapters are not modelled"));
+}
+
 TEST(ModelConfigs, ContextParallelismOfStatesIsRefused) {
   const Transformer model = read(kMamba);
   Layout layout;

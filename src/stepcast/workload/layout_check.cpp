@@ -117,6 +117,11 @@ Status check_kinds_of_layers(const Layout& layout, const Transformer& model) {
   for (std::size_t k = 0; k < model.layer_kinds.size(); ++k) {
     const Transformer one = layer_model(model, k);
     STEPCAST_TRY(check_tensor_parallel(layout, one));
+    if (one.mixer == Mixer::attention && one.has_ffn) continue;
+    if (layout.layer.adapters.rank > 0) {
+      return broken("lora", "adapters are not modelled for layers of one part or with a state")
+          .advice("train all parameters, or choose a model whose layers all attend");
+    }
     if (one.mixer != Mixer::gated_delta && one.mixer != Mixer::mamba2) continue;
     if (layout.degrees.context > 1) {
       return broken("context_parallel", fmt::format("{} layers are not modelled with context_parallel {}",

@@ -86,13 +86,11 @@ Status check_experts(const Transformer& model) {
 Status check_state_mixer(const Transformer& model) {
   if (!model.state_mixer) return Ok{};
   const StateMixer& state = *model.state_mixer;
-  constexpr std::int64_t kWidth = 1'000'000;
+  constexpr std::int64_t kWidth = 10'000;  // so that keys and values are at most 1e8 wide
   const NamedSize sizes[] = {
       {"n_heads", state.n_heads, 1, kWidth},         {"head_dim", state.head_dim, 1, kWidth},
       {"n_key_heads", state.n_key_heads, 1, kWidth}, {"key_head_dim", state.key_head_dim, 1, kWidth},
-      {"conv_kernel", state.conv_kernel, 1, kWidth}, {"chunk_tokens", state.chunk_tokens, 1, kWidth},
-      {"values", state.values(), 1, 100 * kWidth},   {"keys", state.keys(), 1, 100 * kWidth},
-  };
+      {"conv_kernel", state.conv_kernel, 1, kWidth}, {"chunk_tokens", state.chunk_tokens, 1, kWidth}};
   for (const NamedSize& size : sizes) {
     if (size.value >= size.smallest && size.value <= size.largest) continue;
     return Error::at(model.name, fmt::format("state_mixer.{}", size.name))
@@ -105,7 +103,7 @@ Status check_state_mixer(const Transformer& model) {
 Status check_indexer(const Transformer& model) {
   if (!model.sparse_indexer) return Ok{};
   const SparseIndexer& index = *model.sparse_indexer;
-  constexpr std::int64_t kWidth = 1'000'000;
+  constexpr std::int64_t kWidth = 10'000;
   const NamedSize sizes[] = {{"n_heads", index.n_heads, 1, kWidth},
                              {"head_dim", index.head_dim, 1, kWidth},
                              {"keys_per_query", index.keys_per_query, 1, 1'000'000'000}};
@@ -218,12 +216,13 @@ double approximate_parameters(const Transformer& model) {
   double layer = 3 * hidden * static_cast<double>(model.ffn_hidden_size);
   if (model.moe) {
     layer +=
-        3 * hidden *
+        3 * std::max(hidden, static_cast<double>(model.moe->latent_size)) *
         (static_cast<double>(model.moe->n_experts) * static_cast<double>(model.moe->expert_ffn_hidden_size) +
          static_cast<double>(model.moe->n_shared_experts) *
              static_cast<double>(model.moe->shared_ffn_hidden_size));
   }
   double head_dim = model.head_dim > 0 ? static_cast<double>(model.head_dim) : hidden / heads;
+  head_dim = std::max(head_dim, static_cast<double>(model.v_head_dim));
   double width = hidden;
   if (const auto& latent = model.latent_attention) {
     head_dim = static_cast<double>(latent->qk_nope_head_dim + latent->qk_rope_head_dim + latent->v_head_dim);
@@ -232,10 +231,14 @@ double approximate_parameters(const Transformer& model) {
   if (const auto& state = model.state_mixer) {
     layer += 6 * hidden * static_cast<double>(state->values() + state->keys());
   }
+  if (const auto& index = model.sparse_indexer) {
+    const double rank = model.latent_attention ? static_cast<double>(model.latent_attention->q_lora_rank) : 0;
+    layer += (rank + hidden) * static_cast<double>(index->n_heads * index->head_dim + index->head_dim);
+  }
   for (const LayerKind& kind : model.layer_kinds) {
     layer += 3 * hidden * static_cast<double>(kind.ffn_hidden_size);
     layer += 4 * hidden * static_cast<double>(std::max(kind.n_heads, model.n_heads)) *
-             static_cast<double>(std::max(kind.head_dim, kind.v_head_dim));
+             static_cast<double>(std::max({kind.head_dim, kind.v_head_dim, model.head_dim}));
   }
   layer += 4 * width * (heads * head_dim + width);
   const double rows = static_cast<double>(model.vocab_size) * 2 + static_cast<double>(model.max_position);

@@ -448,10 +448,10 @@ Status read_nemotron_nas(ObjectReader& keys, Transformer& model) {
     LayerKind kind;
     STEPCAST_TRY(read_searched_block(keys, block, model, kind));
     append_layer(model, kind);
+    if (model.layer_kinds.size() > 255) return wrong("more than 255 kinds of layers");
     if (kind.n_kv_heads > 0) model.n_kv_heads = kind.n_kv_heads;
     model.ffn_hidden_size = std::max(model.ffn_hidden_size, kind.ffn_hidden_size);
   }
-  if (model.layer_kinds.size() > 255) return wrong("more than 255 kinds of layers");
   return Ok{};
 }
 
