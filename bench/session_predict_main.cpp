@@ -1,0 +1,117 @@
+// What a call of Session::predict costs whoever calls it: measure_session_predict [CALLS]. GPT-3 175B on 512 A100,
+// tensor parallel 8, pipeline parallel 8 in one and in three virtual stages, with every part of the answer.
+//
+//   ms           of processor time a call, median; platform and kernels of the session were used before. The batch
+//                changes from call to call: none repeats the one before
+//   allocations  of memory in a call, and MB that they asked for: median
+//
+// Instructions of a call, on all threads, do not depend on what else the machine does: Collected, divided by two (a call
+// for each of the two layouts), of a program that was built where valgrind's headers are
+//   valgrind --tool=callgrind --instr-atstart=no build/release/bench/measure_session_predict 1
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <new>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "stepcast/api/stepcast.h"
+
+#if __has_include(<valgrind/callgrind.h>)
+#include <valgrind/callgrind.h>
+#else
+#define CALLGRIND_START_INSTRUMENTATION
+#define CALLGRIND_STOP_INSTRUMENTATION
+#endif
+
+namespace {
+
+std::atomic<std::size_t> allocations{0};
+std::atomic<std::size_t> allocated_bytes{0};
+
+}  // namespace
+
+[[gnu::noinline]] void* operator new(std::size_t size) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  allocated_bytes.fetch_add(size, std::memory_order_relaxed);
+  void* memory = std::malloc(std::max<std::size_t>(size, 1));
+  if (memory == nullptr) throw std::bad_alloc{};
+  return memory;
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t /*size*/) noexcept { std::free(memory); }
+
+namespace stepcast {
+namespace {
+
+struct CallCost {
+  double ms = 0, allocations = 0, megabytes = 0;
+};
+
+double processor_ms() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
+}
+
+double median(const std::vector<CallCost>& calls, double CallCost::*part) {
+  std::vector<double> values;
+  for (const CallCost& call : calls) values.push_back(call.*part);
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+void measure(std::int64_t virtual_stages, int n_calls) {
+  PredictRequest request;
+  request.platform = "dgx-a100";
+  request.job.model = "gpt3-175b";
+  request.job.n_gpus = 512;
+  JobSettings& settings = request.job.settings;
+  settings.tensor = 8;
+  settings.pipeline = 8;
+  settings.virtual_stages = virtual_stages;
+  settings.micro_batch_sequences = 1;
+  settings.seq_len_tokens = 2048;
+  settings.sequence_parallel = true;
+  const Session session;
+  settings.global_batch_sequences = 1024;
+  if (const Result<Forecast> first = session.predict(request); !first.ok()) {
+    fmt::print(stderr, "{}\n", first.error().message());
+    std::exit(2);
+  }
+  std::vector<CallCost> calls;
+  double step_ms = 0;
+  for (int i = 0; i < n_calls; ++i) {
+    constexpr std::int64_t kBatches[] = {512, 448, 576};  // 64 micro-batches, and 8 fewer or more
+    settings.global_batch_sequences = kBatches[i % 3];
+    CallCost call;
+    const std::size_t before = allocations.load(), bytes_before = allocated_bytes.load();
+    const double start_ms = processor_ms();
+    CALLGRIND_START_INSTRUMENTATION;
+    Result<Forecast> forecast = session.predict(request);
+    CALLGRIND_STOP_INSTRUMENTATION;
+    call.ms = processor_ms() - start_ms;
+    step_ms = forecast.ok() ? forecast->step_time_ms : 0;
+    call.allocations = static_cast<double>(allocations.load() - before);
+    call.megabytes = static_cast<double>(allocated_bytes.load() - bytes_before) * 1e-6;
+    calls.push_back(call);
+  }
+  fmt::print(
+      "gpt3-175b on 512 dgx-a100, tp8 pp8x{}: {:.2f} ms a call, {:.0f} allocations, {:.1f} MB, a step of "
+      "{:.6f} ms\n",
+      virtual_stages, median(calls, &CallCost::ms), median(calls, &CallCost::allocations),
+      median(calls, &CallCost::megabytes), step_ms);
+}
+
+}  // namespace
+}  // namespace stepcast
+
+int main(int argc, char** argv) {
+  const int n_calls = argc > 1 ? std::max(1, std::atoi(argv[1])) : 40;
+  for (const std::int64_t virtual_stages : {1, 3}) stepcast::measure(virtual_stages, n_calls);
+  return 0;
+}
