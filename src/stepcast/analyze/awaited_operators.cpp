@@ -38,13 +38,15 @@ std::vector<AwaitedOperator> awaited_operators(const FlatProgram& flat, const Ta
     const RankClassId id{c};
     const detail::RankParts parts =
         detail::rank_parts(flat, times, costs, id, windows[c], rank_start_us[c], occurrences);
+    std::vector<std::vector<std::size_t>> lanes(program.rank_class(id).lanes.size());
+    for (std::uint16_t lane = 0; lane < lanes.size(); ++lane) lanes[lane] = flat.lane_tasks(id, lane);
     for (const detail::IdleGap& gap : parts.gaps) {
       if (gap.cause != IdleCause::cpu) continue;
       const Binding binding = binding_of(flat, times, costs, id, gap.next_task, rank_start_us[c]);
       std::map<std::string_view, double> in_gap;
       double left = gap.time.length_us();
       if (binding.source.task != kNoTask) {
-        const std::span<const std::size_t> lane = flat.lane_tasks(id, flat.lane(id, binding.source.task));
+        const std::span<const std::size_t> lane = lanes[flat.lane(id, binding.source.task)];
         auto task = std::partition_point(lane.begin(), lane.end(), [&](std::size_t t) {
           return times.at(id, t).end_us <= gap.time.start_us;
         });

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <span>
 #include <vector>
 
@@ -11,19 +10,18 @@ namespace stepcast {
 
 namespace {
 
-// Tasks whose recorded delays are all explained, in their order.
-std::vector<std::uint32_t> counted_tasks(const Block& block) {
-  std::vector<std::uint32_t> tasks;
-  tasks.reserve(block.task_count());
+// [lane of the block] the time of those tasks whose recorded delays are all explained.
+std::vector<double> counted_us(const Block& block, std::span<const double> durations) {
+  std::vector<double> lanes_us(block.lanes().size(), 0.0);
   for (std::uint32_t t = 0; t < block.task_count(); ++t) {
     const auto edges =
         block.edge_infos().subspan(block.first_edge()[t], block.first_edge()[t + 1] - block.first_edge()[t]);
     const bool left_over = std::any_of(edges.begin(), edges.end(), [](const EdgeInfo& edge) {
       return edge.origin == EdgeOrigin::recorded_offset;
     });
-    if (!left_over) tasks.push_back(t);
+    if (!left_over) lanes_us[block.lane_codes()[t]] += durations[t];
   }
-  return tasks;
+  return lanes_us;
 }
 
 }  // namespace
@@ -31,16 +29,13 @@ std::vector<std::uint32_t> counted_tasks(const Block& block) {
 StreamBaseline stream_baseline(const Program& program, const Costs& costs, RankClassId c) {
   const RankClass& rank_class = program.rank_class(c);
   std::vector<double> sum_us(rank_class.lanes.size(), 0.0);
-  std::map<BlockId, std::vector<std::uint32_t>> counted;  // many instances share a block
+  std::vector<std::vector<double>> counted(program.blocks().size());  // many instances share a block
   for (const BlockInstance& instance : rank_class.instances) {
-    const Block& block = program.block(instance.block);
-    const std::span<const double> durations = costs.duration_us(instance.block);
-    const auto [place, fresh] = counted.try_emplace(instance.block);
-    if (fresh) place->second = counted_tasks(block);
-    for (const std::uint32_t t : place->second) {
-      const std::uint16_t block_lane = block.lane_codes()[t];
-      const std::uint16_t lane = instance.lanes.empty() ? block_lane : instance.lanes[block_lane];
-      sum_us[lane] += durations[t];
+    std::vector<double>& lanes_us = counted[instance.block.index()];
+    if (lanes_us.empty())
+      lanes_us = counted_us(program.block(instance.block), costs.duration_us(instance.block));
+    for (std::size_t lane = 0; lane < lanes_us.size(); ++lane) {
+      sum_us[instance.lanes.empty() ? lane : instance.lanes[lane]] += lanes_us[lane];
     }
   }
   StreamBaseline baseline{.time_us = 0, .rank_class = c, .lane = 0};

@@ -21,6 +21,12 @@ using detail::Stretch;
 
 bool is_copy(TaskKind kind) { return kind == TaskKind::memcpy || kind == TaskKind::memset; }
 
+// Of a task on a stream.
+bool is_computation(const TaskInfo& info) {
+  return info.kernel_class != KernelClass::communication && info.kind != TaskKind::collective &&
+         info.kind != TaskKind::wait && !is_copy(info.kind);
+}
+
 // A task of a rank class in a collective.
 struct Meeting {
   std::size_t task = 0;          // flat number
@@ -41,7 +47,8 @@ class RankSweep {
         rank_start_us_(rank_start_us),
         meetings_(meetings),
         rank_class_(flat.program().rank_class(c)),
-        of_class_(times.of(c)) {}
+        of_class_(times.of(c)),
+        one_computes_(one_stream_computes()) {}
 
   RankBreakdown run() {
     result_.rank_class = class_;
@@ -55,10 +62,33 @@ class RankSweep {
       }
     }
     sweep_rank();
+    if (one_computes_) result_.class_us = result_.kernels_us;
     return std::move(result_);
   }
 
  private:
+  // Then nothing shares the time of its kernels, and those without a gap between them are one stretch.
+  bool one_stream_computes() const {
+    std::vector<bool> seen(flat_.program().blocks().size()), computes(rank_class_.lanes.size());
+    for (const BlockInstance& instance : rank_class_.instances) {
+      if (instance.lanes.empty()) {  // all such instances run on the same streams
+        if (seen[instance.block.index()]) continue;
+        seen[instance.block.index()] = true;
+      }
+      const Block& block = flat_.program().block(instance.block);
+      for (std::size_t t = 0; t < block.task_count(); ++t) {
+        if (!is_computation(block.tasks()[t])) continue;
+        const std::uint16_t lane = block.lane_codes()[t];
+        computes[instance.lanes.empty() ? lane : instance.lanes[lane]] = true;
+      }
+    }
+    std::size_t streams = 0;
+    for (std::size_t lane = 0; lane < computes.size(); ++lane) {
+      if (computes[lane] && rank_class_.lanes[lane].kind == LaneKind::gpu_stream) ++streams;
+    }
+    return streams <= 1;
+  }
+
   IdleCause cause_before(std::size_t task) const {
     return idle_cause_before(flat_, times_, costs_, class_, task, rank_start_us_);
   }
@@ -73,11 +103,32 @@ class RankSweep {
     StreamBreakdown stream;
     stream.lane = lane;
     stream.name = rank_class_.lanes[lane].name;
-    stretches_.emplace_back().reserve(flat_.lane_tasks(class_, lane).size());
+    stretches_.emplace_back();
     // Recorded neighbours may overlap by rounding: nothing is counted twice.
     double free_from = window_.start_us;
+    Stretch* run = nullptr;  // of the kernels before, if they go on up to free_from and are one stretch
     flat_.for_each_on_lane(class_, lane, [&](std::size_t task, const TaskInfo& info) {
       const Interval& at = of_class_[task];
+      // Mostly kernels follow each other: the same as below, without what cannot be.
+      if (at.start_us == free_from && at.end_us > at.start_us && at.end_us <= window_.end_us &&
+          is_computation(info)) {
+        free_from = at.end_us;
+        ++stream.tasks;
+        if (run != nullptr) {
+          stream.computation_us += at.length_us();
+          stream.kernels_us[static_cast<std::size_t>(info.kernel_class)] += at.length_us();
+          run->time.end_us = at.end_us;
+          return;
+        }
+        add_computation(stream, info, task, at, true);
+        if (one_computes_) run = &stretches_.back().back();
+        return;
+      }
+      if (info.kind == TaskKind::wait && at.start_us == free_from && at.end_us == free_from) {
+        if (free_from > window_.start_us && free_from < window_.end_us) ++stream.tasks;
+        return;
+      }
+      run = nullptr;
       if (at.start_us > free_from && at.start_us > window_.start_us && free_from < window_.end_us) {
         add_idle(stream.idle, cause_before(task), free_from, at.start_us);
       }
@@ -92,6 +143,24 @@ class RankSweep {
     add_idle(stream.idle, IdleCause::rest, free_from, window_.end_us);
     for (std::size_t k = 0; k < stream.kernels_us.size(); ++k) result_.kernels_us[k] += stream.kernels_us[k];
     result_.streams.push_back(std::move(stream));
+  }
+
+  void add_computation(StreamBreakdown& stream, const TaskInfo& info, std::size_t task, Interval own,
+                       bool begins_task) {
+    const auto what = static_cast<std::uint32_t>(info.kernel_class);
+    stream.computation_us += own.length_us();
+    stream.kernels_us[what] += own.length_us();
+    std::vector<Stretch>& stretches = stretches_.back();
+    if (one_computes_ && !stretches.empty() && stretches.back().time.end_us == own.start_us &&
+        stretches.back().activity == Activity::computation) {
+      stretches.back().time.end_us = own.end_us;
+      return;
+    }
+    stretches.push_back({.time = own,
+                         .task = task,
+                         .what = what,
+                         .activity = Activity::computation,
+                         .begins_task = begins_task});
   }
 
   // What the task does in `own`, the part of it that counts.
@@ -132,9 +201,7 @@ class RankSweep {
       add(own, Activity::transfer, group_of(info));
       stream.transfer_us += us;
     } else {
-      add(own, Activity::computation, static_cast<std::size_t>(info.kernel_class));
-      stream.computation_us += us;
-      stream.kernels_us[static_cast<std::size_t>(info.kernel_class)] += us;
+      add_computation(stream, info, task, own, own.start_us == start_us);
     }
   }
 
@@ -213,6 +280,7 @@ class RankSweep {
     if (n(Activity::waiting) + n(Activity::posted) > 0) result_.collective_wait_us += us;
     if (computing > 0) {
       result_.computation_us += us;
+      if (one_computes_) return;
       const double share = us / static_cast<double>(computing);
       for (const RunningStretch& r : running) {
         if (r.stretch->activity == Activity::computation) result_.class_us[r.stretch->what] += share;
@@ -259,6 +327,7 @@ class RankSweep {
   std::span<const Meeting> meetings_;
   const RankClass& rank_class_;
   std::span<const Interval> of_class_;  // times of its tasks
+  bool one_computes_;                   // at most one stream of the rank does
   RankBreakdown result_;
   std::vector<std::vector<Stretch>> stretches_;  // [position in result_.streams]
   std::vector<Interval> between_steps_;          // the CPU is between two steps
@@ -277,8 +346,9 @@ std::vector<RankBreakdown> break_down(const FlatProgram& flat, const TaskTimes& 
                                       std::span<const double> rank_start_us) {
   const Program& program = flat.program();
   std::vector<std::vector<Meeting>> meetings(flat.class_count());
+  std::vector<CollectiveStretch> stretches;
   for (std::size_t i = 0; i < program.collectives().size(); ++i) {
-    const std::vector<CollectiveStretch> stretches = collective_stretches(flat, times, CollectiveId{i});
+    collective_stretches(flat, times, CollectiveId{i}, stretches);
     const Collective& collective = program.collectives()[i];
     for (std::size_t m = 0; m < stretches.size(); ++m) {
       const CollectiveMember& member = collective.members[m];

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "stepcast/analyze/detail/interval_set.h"
 
@@ -45,6 +46,8 @@ std::vector<CollectiveOccurrence> collective_occurrences(const FlatProgram& flat
     computation.push_back(computing(flat, times, RankClassId{c}));
   }
   std::vector<CollectiveOccurrence> all;
+  all.reserve(program.collectives().size());
+  std::vector<CollectiveStretch> stretches;
   for (std::size_t i = 0; i < program.collectives().size(); ++i) {
     const Collective& collective = program.collectives()[i];
     CollectiveOccurrence meeting;
@@ -53,7 +56,8 @@ std::vector<CollectiveOccurrence> collective_occurrences(const FlatProgram& flat
     meeting.name = collective.name;
     meeting.message_bytes = collective.message_bytes;
     meeting.transfer_us = std::numeric_limits<double>::infinity();
-    const std::vector<CollectiveStretch> stretches = collective_stretches(flat, times, CollectiveId{i});
+    collective_stretches(flat, times, CollectiveId{i}, stretches);
+    meeting.members.reserve(stretches.size());
     for (std::size_t m = 0; m < stretches.size(); ++m) {
       const CollectiveMember& member = collective.members[m];
       const CollectiveStretch& s = stretches[m];
@@ -76,10 +80,15 @@ std::vector<CollectiveOccurrence> collective_occurrences(const FlatProgram& flat
     }
     all.push_back(std::move(meeting));
   }
-  std::stable_sort(all.begin(), all.end(), [](const CollectiveOccurrence& a, const CollectiveOccurrence& b) {
-    return a.start_us() < b.start_us();
-  });
-  return all;
+  std::vector<std::pair<double, std::size_t>>
+      order;  // start, place before: those of one start keep their order
+  order.reserve(all.size());
+  for (std::size_t i = 0; i < all.size(); ++i) order.emplace_back(all[i].start_us(), i);
+  std::sort(order.begin(), order.end());
+  std::vector<CollectiveOccurrence> sorted;
+  sorted.reserve(all.size());
+  for (const auto& [start, i] : order) sorted.push_back(std::move(all[i]));
+  return sorted;
 }
 
 }  // namespace stepcast

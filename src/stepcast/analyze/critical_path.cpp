@@ -1,6 +1,7 @@
 #include "stepcast/analyze/critical_path.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -45,11 +46,21 @@ template <class Key, class Name>
 std::vector<PathShare> share_by(const CriticalPath& path, const Key& key, const Name& name) {
   std::map<std::string, PathShare> shares;
   std::unordered_map<std::uint64_t, PathShare*> known;
+  struct Recent {
+    std::uint64_t key = 0;
+    PathShare* share = nullptr;
+  };
+  std::array<Recent, 256> recent;  // spares most of the look-ups: few keys make up a path
   for (const PathStep& step : path.steps) {
-    PathShare*& share = known[key(step)];
-    if (share == nullptr) share = &shares[name(step)];
-    share->time_us += step.time.length_us();
-    ++share->steps;
+    const std::uint64_t of_step = key(step);
+    Recent& last = recent[of_step * 0x9e3779b97f4a7c15U >> 56U];
+    if (last.share == nullptr || last.key != of_step) {
+      PathShare*& share = known[of_step];
+      if (share == nullptr) share = &shares[name(step)];
+      last = {of_step, share};
+    }
+    last.share->time_us += step.time.length_us();
+    ++last.share->steps;
   }
   return sorted(shares);
 }
@@ -165,7 +176,8 @@ class PathWalk {
     Place arrived = at_;
     if (const CollectiveId id = flat_.collective_of(at_.rank_class, at_.task); id.valid()) {
       const Collective& collective = flat_.program().collectives()[id.index()];
-      const std::vector<CollectiveStretch> stretches = collective_stretches(flat_, times_, id);
+      collective_stretches(flat_, times_, id, stretches_);
+      const std::vector<CollectiveStretch>& stretches = stretches_;
       std::size_t own = 0;
       for (std::size_t m = 0; m < collective.members.size(); ++m) {
         const CollectiveMember& member = collective.members[m];
@@ -206,6 +218,7 @@ class PathWalk {
   Place at_;
   double until_us_ = 0;
   CriticalPath path_;
+  std::vector<CollectiveStretch> stretches_;  // of the collective at hand
 };
 
 }  // namespace

@@ -1,67 +1,67 @@
 #include "stepcast/analyze/flat_program.h"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 
 namespace stepcast {
-namespace {
-
-// How many there will be on every lane of the class.
-std::vector<std::size_t> tasks_of_lanes(const Program& program, const RankClass& rank_class) {
-  std::vector<std::size_t> sizes(rank_class.lanes.size(), 0);
-  std::map<BlockId, std::vector<std::size_t>> of_block;  // many instances share one
-  for (const BlockInstance& instance : rank_class.instances) {
-    std::vector<std::size_t>& on_lane = of_block[instance.block];
-    const Block& block = program.block(instance.block);
-    if (on_lane.empty()) {
-      on_lane.resize(block.lanes().size(), 0);
-      for (const std::uint16_t lane : block.lane_codes()) ++on_lane[lane];
-    }
-    for (std::size_t lane = 0; lane < on_lane.size(); ++lane) {
-      sizes[instance.lanes.empty() ? lane : instance.lanes[lane]] += on_lane[lane];
-    }
-  }
-  return sizes;
-}
-
-}  // namespace
 
 FlatProgram::FlatProgram(const Program& program)
-    : program_(&program), classes_(program.rank_classes().size()) {
-  for (std::size_t c = 0; c < classes_.size(); ++c) write_out(RankClassId{c});
-  for (std::size_t i = 0; i < program.collectives().size(); ++i) {
-    for (const CollectiveMember& member : program.collectives()[i].members) {
-      members_.push_back({member, CollectiveId{i}});
+    : program_(&program), blocks_(program.blocks().size()), classes_(program.rank_classes().size()) {
+  for (std::size_t b = 0; b < blocks_.size(); ++b) {
+    const Block& block = program.blocks()[b];
+    const std::span<const std::uint16_t> lanes = block.lane_codes();
+    BlockTasks& tasks = blocks_[b];
+    tasks.first_on_lane.assign(block.lanes().size() + 1, 0);
+    for (const std::uint16_t lane : lanes) ++tasks.first_on_lane[lane + 1U];
+    std::partial_sum(tasks.first_on_lane.begin(), tasks.first_on_lane.end(), tasks.first_on_lane.begin());
+    std::vector<std::uint32_t> next = tasks.first_on_lane;
+    tasks.by_lane.resize(lanes.size());
+    tasks.previous.resize(lanes.size());
+    for (std::uint32_t t = 0; t < lanes.size(); ++t) {
+      std::uint32_t& at = next[lanes[t]];
+      tasks.previous[t] = at == tasks.first_on_lane[lanes[t]] ? kNone : tasks.by_lane[at - 1];
+      tasks.by_lane[at++] = t;
     }
   }
-  std::sort(members_.begin(), members_.end(),
-            [](const MemberKey& a, const MemberKey& b) { return a.member < b.member; });
+  for (std::size_t c = 0; c < classes_.size(); ++c) write_out(RankClassId{c});
+  for (std::size_t i = 0; i < program.collectives().size(); ++i) {
+    for (const CollectiveMember& m : program.collectives()[i].members) {
+      ClassTasks& tasks = classes_[m.rank_class.index()];
+      const InstanceTasks& of = tasks.instances[m.instance.index()];
+      tasks.collective_ids[of.collectives + collective_position(program.blocks()[of.block], m.task)] =
+          CollectiveId{i};
+    }
+  }
 }
 
 void FlatProgram::write_out(RankClassId c) {
   const RankClass& rank_class = program_->rank_class(c);
   ClassTasks& tasks = classes_[c.index()];
-  const std::vector<std::size_t> lane_sizes = tasks_of_lanes(*program_, rank_class);
-  tasks.lane_tasks.resize(rank_class.lanes.size());
-  for (std::size_t lane = 0; lane < lane_sizes.size(); ++lane) {
-    tasks.lane_tasks[lane].reserve(lane_sizes[lane]);
-  }
-  tasks.previous.reserve(std::accumulate(lane_sizes.begin(), lane_sizes.end(), std::size_t{0}));
+  tasks.lane_count = rank_class.lanes.size();
+  tasks.instances.reserve(rank_class.instances.size());
+  tasks.slot_values.reserve(rank_class.instances.size() * rank_class.slot_count);
+  tasks.last_before.reserve(rank_class.instances.size() * tasks.lane_count);
+  std::vector<std::size_t> last(tasks.lane_count, kNoTask);
+  std::size_t collective_count = 0;
   std::vector<SlotValue> slots(rank_class.slot_count), written;
   for (std::size_t i = 0; i < rank_class.instances.size(); ++i) {
     const BlockInstance& instance = rank_class.instances[i];
     const Block& block = program_->block(instance.block);
     const std::uint32_t ports_from = 2 * block.task_count();
-    const InstanceTasks of{static_cast<std::uint32_t>(i), tasks.task_count, tasks.slot_values.size()};
+    const InstanceTasks of{.instance = static_cast<std::uint32_t>(i),
+                           .block = static_cast<std::uint32_t>(instance.block.index()),
+                           .first = tasks.task_count,
+                           .slots = tasks.slot_values.size(),
+                           .collectives = collective_count};
     tasks.instances.push_back(of);
     tasks.slot_values.insert(tasks.slot_values.end(), slots.begin(), slots.end());
-    for (std::size_t t = 0; t < block.task_count(); ++t) {
-      const std::uint16_t block_lane = block.lane_codes()[t];
-      const std::uint16_t lane = instance.lanes.empty() ? block_lane : instance.lanes[block_lane];
-      std::vector<std::size_t>& on_lane = tasks.lane_tasks[lane];
-      tasks.previous.push_back(on_lane.empty() ? kNoTask : on_lane.back());
-      on_lane.push_back(of.first + t);
+    tasks.last_before.insert(tasks.last_before.end(), last.begin(), last.end());
+    collective_count += block.collective_tasks().size();
+    const BlockTasks& in_block = blocks_[of.block];
+    for (std::size_t lane = 0; lane + 1 < in_block.first_on_lane.size(); ++lane) {
+      const std::uint32_t end = in_block.first_on_lane[lane + 1];
+      if (end == in_block.first_on_lane[lane]) continue;
+      last[instance.lanes.empty() ? lane : instance.lanes[lane]] = of.first + in_block.by_lane[end - 1];
     }
     tasks.task_count += block.task_count();
     while (tasks.marks.size() * kTasksPerMark < tasks.task_count) {
@@ -82,6 +82,13 @@ void FlatProgram::write_out(RankClassId c) {
     }
     for (std::size_t p = 0; p < written.size(); ++p) slots[instance.out_slots[p]] = written[p];
   }
+  tasks.collective_ids.resize(collective_count);
+}
+
+std::vector<std::size_t> FlatProgram::lane_tasks(RankClassId c, std::uint16_t lane) const {
+  std::vector<std::size_t> tasks;
+  for_each_on_lane(c, lane, [&](std::size_t task, const TaskInfo& /*info*/) { tasks.push_back(task); });
+  return tasks;
 }
 
 unsigned FlatProgram::threads() const {
@@ -106,29 +113,28 @@ std::size_t FlatProgram::flat(const TaskRef& t) const {
 
 const TaskInfo& FlatProgram::info(RankClassId c, std::size_t flat) const {
   const InstanceTasks& of = instance_of(classes_[c.index()], flat);
-  return program_->block_of(c, InstanceId{std::size_t{of.instance}}).tasks()[flat - of.first];
+  return program_->blocks()[of.block].tasks()[flat - of.first];
 }
 
 std::uint16_t FlatProgram::lane(RankClassId c, std::size_t flat) const {
   const InstanceTasks& of = instance_of(classes_[c.index()], flat);
   const BlockInstance& instance = program_->rank_class(c).instances[of.instance];
-  const std::uint16_t block_lane = program_->block(instance.block).lane_codes()[flat - of.first];
+  const std::uint16_t block_lane = program_->blocks()[of.block].lane_codes()[flat - of.first];
   return instance.lanes.empty() ? block_lane : instance.lanes[block_lane];
 }
 
 double FlatProgram::duration_us(RankClassId c, std::size_t flat, const Costs& costs) const {
   const InstanceTasks& of = instance_of(classes_[c.index()], flat);
-  return costs.duration_us(program_->rank_class(c).instances[of.instance].block)[flat - of.first];
+  return costs.duration_us(BlockId{std::size_t{of.block}})[flat - of.first];
 }
 
 CollectiveId FlatProgram::collective_of(RankClassId c, std::size_t flat) const {
-  const InstanceTasks& of = instance_of(classes_[c.index()], flat);
-  const CollectiveMember member{c, InstanceId{std::size_t{of.instance}}, TaskId{flat - of.first}};
-  if (program_->block_of(c, member.instance).task(member.task).kind != TaskKind::collective) return {};
-  const auto found =
-      std::lower_bound(members_.begin(), members_.end(), member,
-                       [](const MemberKey& key, const CollectiveMember& m) { return key.member < m; });
-  return found != members_.end() && found->member == member ? found->collective : CollectiveId{};
+  const ClassTasks& tasks = classes_[c.index()];
+  const InstanceTasks& of = instance_of(tasks, flat);
+  const Block& block = program_->blocks()[of.block];
+  const TaskId task{flat - of.first};
+  if (block.task(task).kind != TaskKind::collective) return {};
+  return tasks.collective_ids[of.collectives + collective_position(block, task)];
 }
 
 }  // namespace stepcast

@@ -57,28 +57,32 @@ class FlatProgram {
   }
   [[nodiscard]] double duration_us(RankClassId c, std::size_t flat, const Costs& costs) const;
   // Tasks of one lane in the order in which they run.
-  [[nodiscard]] std::span<const std::size_t> lane_tasks(RankClassId c, std::uint16_t lane) const {
-    return classes_[c.index()].lane_tasks[lane];
-  }
+  [[nodiscard]] std::vector<std::size_t> lane_tasks(RankClassId c, std::uint16_t lane) const;
   // Calls visit(flat number, TaskInfo) for them; faster than asking for the info of each.
   template <class Visit>
   void for_each_on_lane(RankClassId c, std::uint16_t lane, Visit&& visit) const {
-    const ClassTasks& tasks = classes_[c.index()];
-    std::size_t i = 0, first = 0, end = 0;
-    std::span<const TaskInfo> infos;
-    for (const std::size_t task : tasks.lane_tasks[lane]) {
-      if (task >= end) {  // tasks of a lane are in the order of the instances
-        while (i + 1 < tasks.instances.size() && tasks.instances[i + 1].first <= task) ++i;
-        first = tasks.instances[i].first;
-        infos = program_->block_of(c, InstanceId{i}).tasks();
-        end = first + infos.size();
+    for (const InstanceTasks& of : classes_[c.index()].instances) {
+      const std::vector<std::uint16_t>& bound = program_->rank_class(c).instances[of.instance].lanes;
+      const std::size_t block_lane =
+          bound.empty()
+              ? lane
+              : static_cast<std::size_t>(std::find(bound.begin(), bound.end(), lane) - bound.begin());
+      const BlockTasks& tasks = blocks_[of.block];
+      if (block_lane + 1 >= tasks.first_on_lane.size()) continue;
+      const std::span<const TaskInfo> infos = program_->blocks()[of.block].tasks();
+      const std::uint32_t end = tasks.first_on_lane[block_lane + 1];
+      for (std::uint32_t i = tasks.first_on_lane[block_lane]; i < end; ++i) {
+        visit(of.first + tasks.by_lane[i], infos[tasks.by_lane[i]]);
       }
-      visit(task, infos[task - first]);
     }
   }
   // The task before it on its lane; kNoTask for the first.
   [[nodiscard]] std::size_t previous_on_lane(RankClassId c, std::size_t flat) const {
-    return classes_[c.index()].previous[flat];
+    const ClassTasks& tasks = classes_[c.index()];
+    const InstanceTasks& of = instance_of(tasks, flat);
+    const std::uint32_t in_block = blocks_[of.block].previous[flat - of.first];
+    return in_block != kNone ? of.first + in_block
+                             : tasks.last_before[of.instance * tasks.lane_count + lane(c, flat)];
   }
   // The collective that a task takes part in; invalid for all others.
   [[nodiscard]] CollectiveId collective_of(RankClassId c, std::size_t flat) const;
@@ -89,7 +93,7 @@ class FlatProgram {
   void for_each_source(RankClassId c, std::size_t flat, const Costs& costs, Visit&& visit) const {
     const ClassTasks& tasks = classes_[c.index()];
     const InstanceTasks& of = instance_of(tasks, flat);
-    const BlockId block_id = program_->rank_class(c).instances[of.instance].block;
+    const BlockId block_id{std::size_t{of.block}};
     const Block& block = program_->block(block_id);
     const std::size_t task = flat - of.first;
     const std::uint32_t ports_from = 2 * block.task_count();
@@ -113,10 +117,18 @@ class FlatProgram {
 
  private:
   static constexpr std::size_t kTasksPerMark = 32;
+  static constexpr std::uint32_t kNone = 0xffffffff;
+  // Of a block: the same in all of its instances.
+  struct BlockTasks {
+    std::vector<std::uint32_t> by_lane;        // tasks of its lanes, one lane behind the other
+    std::vector<std::uint32_t> first_on_lane;  // [lane of the block] into by_lane, one more at the end
+    std::vector<std::uint32_t> previous;       // [task] the one before it on its lane; kNone for the first
+  };
   struct InstanceTasks {
-    std::uint32_t instance;
-    std::size_t first;  // flat number of its first task
-    std::size_t slots;  // its slots' values in slot_values
+    std::uint32_t instance, block;
+    std::size_t first;        // flat number of its first task
+    std::size_t slots;        // its slots' values in slot_values
+    std::size_t collectives;  // those of its collective tasks in collective_ids
   };
   struct SlotValue {  // who wrote a slot last
     std::size_t task = kNoTask;
@@ -128,12 +140,9 @@ class FlatProgram {
     std::vector<InstanceTasks> instances;
     std::vector<std::uint32_t> marks;  // [flat number / kTasksPerMark] -> the instance that holds that task
     std::vector<SlotValue> slot_values;
-    std::vector<std::vector<std::size_t>> lane_tasks;
-    std::vector<std::size_t> previous;
-  };
-  struct MemberKey {
-    CollectiveMember member;
-    CollectiveId collective;
+    std::size_t lane_count = 0;
+    std::vector<std::size_t> last_before;  // [instance * lane_count + lane] the last task before the instance
+    std::vector<CollectiveId> collective_ids;
   };
 
   [[nodiscard]] static const InstanceTasks& instance_of(const ClassTasks& tasks, std::size_t flat) {
@@ -145,11 +154,16 @@ class FlatProgram {
                                             std::uint32_t in_port) const {
     return tasks.slot_values[of.slots + program_->rank_class(c).instances[of.instance].in_slots[in_port]];
   }
+  // Which of the collective tasks of its block a task is.
+  [[nodiscard]] static std::size_t collective_position(const Block& block, TaskId task) {
+    const auto all = block.collective_tasks();
+    return static_cast<std::size_t>(std::lower_bound(all.begin(), all.end(), task) - all.begin());
+  }
   void write_out(RankClassId c);
 
   const Program* program_;
+  std::vector<BlockTasks> blocks_;
   std::vector<ClassTasks> classes_;
-  std::vector<MemberKey> members_;  // sorted
 };
 
 }  // namespace stepcast

@@ -49,8 +49,16 @@ double TaskTimes::end_us(RankClassId c, double otherwise) const {
 
 std::vector<CollectiveStretch> collective_stretches(const FlatProgram& flat, const TaskTimes& times,
                                                     CollectiveId id) {
-  const Collective& collective = flat.program().collectives()[id.index()];
   std::vector<CollectiveStretch> stretches;
+  collective_stretches(flat, times, id, stretches);
+  return stretches;
+}
+
+void collective_stretches(const FlatProgram& flat, const TaskTimes& times, CollectiveId id,
+                          std::vector<CollectiveStretch>& stretches) {
+  const Collective& collective = flat.program().collectives()[id.index()];
+  stretches.clear();
+  stretches.reserve(collective.members.size());
   double last_arrival = -std::numeric_limits<double>::infinity();
   double shortest = std::numeric_limits<double>::infinity();
   for (const CollectiveMember& m : collective.members) {
@@ -70,7 +78,6 @@ std::vector<CollectiveStretch> collective_stretches(const FlatProgram& flat, con
     if (times.origin() == TaskTimes::Origin::measured && until > s.arrival_us) until = s.end_us - shortest;
     s.transfer_start_us = std::clamp(until, s.arrival_us, std::max(s.arrival_us, s.end_us));
   }
-  return stretches;
 }
 
 }  // namespace stepcast

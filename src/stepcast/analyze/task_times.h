@@ -57,5 +57,8 @@ struct CollectiveStretch {
 [[nodiscard]] std::vector<CollectiveStretch> collective_stretches(const FlatProgram& flat,
                                                                   const TaskTimes& times,
                                                                   CollectiveId collective);
+// The same into `stretches`, whose memory is kept from one collective to the next.
+void collective_stretches(const FlatProgram& flat, const TaskTimes& times, CollectiveId collective,
+                          std::vector<CollectiveStretch>& stretches);
 
 }  // namespace stepcast
