@@ -464,8 +464,7 @@ Result<AddedRecomputation> with_recomputation(RecordedProgram recorded, Recomput
   Recomputing again{recorded, what};
   for (std::size_t c = 0; c < recorded.facts.size(); ++c) STEPCAST_TRY(again.add_rank(c));
   STEPCAST_ASSIGN(std::vector<detail::NewCollective> collectives, again.collectives());
-  AddedRecomputation result;
-  result.note = again.note();
+  AddedRecomputation result{.note = again.note()};
   result.blocks = std::move(again.ranges());
   STEPCAST_ASSIGN(result.program, detail::with_blocks(std::move(recorded), std::move(again.blocks()),
                                                       std::move(collectives)));

@@ -87,10 +87,9 @@ class BucketFinder {
         open = place[t].gradient;
         found.gradients.push_back(gradient_of(kernels[open.index()]));
         if (const auto its = transfers.find(open.index()); its != transfers.end()) {
-          Bucket bucket;
-          bucket.transfers = its->second;
-          bucket.first = found.buckets.empty() ? 0 : found.buckets.back().end;
-          bucket.end = found.gradients.size();
+          Bucket bucket{.transfers = its->second,
+                        .first = found.buckets.empty() ? 0 : found.buckets.back().end,
+                        .end = found.gradients.size()};
           found.buckets.push_back(std::move(bucket));
         }
       }

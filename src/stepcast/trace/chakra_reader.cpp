@@ -292,9 +292,7 @@ class GraphBuilder {
 
   Status add_node(std::string_view message) {
     GraphNode node;
-    Links links;
-    links.first = ids_.size();
-    links.first_delay = delays_.size();
+    Links links{.first = ids_.size(), .first_delay = delays_.size()};
     std::string_view name;
     std::uint64_t type = kInvalid;
     bool has_collective_type = false;

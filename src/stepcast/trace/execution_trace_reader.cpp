@@ -127,15 +127,14 @@ class EtBuilder {
       ++trace_.skipped[reason];
       return true;
     }
-    EtNode node;
-    node.id = text.id;
-    node.parent = text.parent;
-    node.order = text.rf_id != -1 ? text.rf_id : text.id;
-    node.sequence_number = text.sequence_number;
-    node.forward_parent = text.forward_parent;
-    node.thread = narrow(text.thread, 0);
-    node.forward_thread = narrow(text.forward_thread, 0);
-    node.name = interner_.text(text.name);
+    EtNode node{.id = text.id,
+                .parent = text.parent,
+                .order = text.rf_id != -1 ? text.rf_id : text.id,
+                .sequence_number = text.sequence_number,
+                .forward_parent = text.forward_parent,
+                .thread = narrow(text.thread, 0),
+                .forward_thread = narrow(text.forward_thread, 0),
+                .name = interner_.text(text.name)};
     if (!text.input_shapes.empty()) node.input_shapes = interner_.compact_json(text.input_shapes);
     if (!text.input_types.empty()) node.input_types = interner_.compact_json(text.input_types);
     if (!text.output_shapes.empty()) node.output_shapes = interner_.compact_json(text.output_shapes);

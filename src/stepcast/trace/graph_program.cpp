@@ -286,9 +286,7 @@ class GraphProgram {
   TaskInfo task_of(std::size_t r, Index i) {
     const OperationGraph& g = graph(r);
     const GraphNode& node = g.nodes[i];
-    TaskInfo info;
-    info.name = out_.program.names.intern(g.names.text(node.name));
-    info.recorded_event = i;
+    TaskInfo info{.name = out_.program.names.intern(g.names.text(node.name)), .recorded_event = i};
     info.work = work_of(r, i, info.name);
     if (is_transfer(node.kind)) {
       info.kind = TaskKind::collective;
@@ -348,8 +346,7 @@ class GraphProgram {
         add_dependency(g, {dependency, task_of_node[dependency]}, {i, task_of_node[i]}, delay_us, block);
       }
     }
-    RankClass rank_class;
-    rank_class.name = fmt::format("rank {}", rank_number(r));
+    RankClass rank_class{.name = fmt::format("rank {}", rank_number(r))};
     rank_class.lanes.assign(block.lanes().begin(), block.lanes().end());
     rank_class.recorded_rank = rank_number(r);
     auto finished = std::move(block).finish_with_map();
@@ -378,8 +375,7 @@ class GraphProgram {
     });
     double origin = std::numeric_limits<double>::infinity();
     for (const GraphNode& node : g.nodes) origin = std::min(origin, node.start_us);
-    RecordedStepFacts facts;
-    facts.rank = rank_number(r);
+    RecordedStepFacts facts{.rank = rank_number(r)};
     std::vector<Interval> measured(finished.block.task_count());
     if (timed) {
       double end = 0;
@@ -401,9 +397,7 @@ class GraphProgram {
     out_.facts.push_back(facts);
     out_.measured.push_back(std::move(measured));
     out_.start_offset_us.push_back(g.step ? std::max(0.0, g.nodes[g.step->begin_node].duration_us) : 0);
-    RecordedFileFacts files;
-    files.execution_trace = g.file;
-    files.event_count = g.nodes.size();
+    RecordedFileFacts files{.execution_trace = g.file, .event_count = g.nodes.size()};
     if (g.metadata_nodes > 0) files.skipped["metadata node"] = g.metadata_nodes;
     if (g.callers > 0) files.skipped["control dependency on a caller"] = g.callers;
     if (g.dangling > 0) files.skipped["dependency on a node that is not in the file"] = g.dangling;
@@ -415,10 +409,10 @@ class GraphProgram {
       const bool all = joined_.at(key);
       for (std::size_t first = 0; first < members.size(); first += all ? members.size() : 1) {
         const GraphNode& node = graph(members[first].rank).nodes[members[first].node];
-        Collective collective;
-        collective.op = key.point_to_point ? CollectiveOp::send_receive : node.op;
-        collective.name = out_.program.names.intern(graph(members[first].rank).names.text(node.name));
-        collective.message_bytes = node.bytes;
+        Collective collective{
+            .op = key.point_to_point ? CollectiveOp::send_receive : node.op,
+            .name = out_.program.names.intern(graph(members[first].rank).names.text(node.name)),
+            .message_bytes = node.bytes};
         const std::size_t n = all ? members.size() : 1;
         for (std::size_t m = first; m < first + n; ++m) {
           const bool sends = graph(members[m].rank).nodes[members[m].node].kind == Kind::send;

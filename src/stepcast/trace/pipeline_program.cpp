@@ -162,11 +162,10 @@ class StepProgram {
       first = end;
     }
     for (const std::vector<std::uint32_t>& members : step_.transfers) {
-      Collective collective;
-      collective.op = step_.pieces[members.front()].point_to_point
-                          ? CollectiveOp::send_receive
-                          : op_of(step_.pieces[members.front()].name);
-      collective.name = out_.program.names.intern(step_.pieces[members.front()].name);
+      Collective collective{.op = step_.pieces[members.front()].point_to_point
+                                      ? CollectiveOp::send_receive
+                                      : op_of(step_.pieces[members.front()].name),
+                            .name = out_.program.names.intern(step_.pieces[members.front()].name)};
       for (const std::uint32_t m : members)
         collective.members.push_back({class_of_[m], InstanceId{0}, tasks_[m]});
       out_.program.add_collective(std::move(collective));
@@ -214,11 +213,10 @@ class StepProgram {
       if (!lanes[piece.lane].valid())
         lanes[piece.lane] =
             block.add_lane({LaneKind::gpu_stream, std::string{kLaneNames[piece.lane]}, piece.lane});
-      TaskInfo info;
-      info.kind = piece.transfer ? TaskKind::collective : TaskKind::kernel;
-      info.kernel_class = piece.transfer ? KernelClass::communication : KernelClass::other;
-      info.name = out_.program.names.intern(piece.name);
-      info.recorded_event = static_cast<std::uint32_t>(i);
+      TaskInfo info{.kind = piece.transfer ? TaskKind::collective : TaskKind::kernel,
+                    .kernel_class = piece.transfer ? KernelClass::communication : KernelClass::other,
+                    .name = out_.program.names.intern(piece.name),
+                    .recorded_event = static_cast<std::uint32_t>(i)};
       if (piece.transfer) info.work = work_[piece.transfer_id];
       const TaskId task = block.add_task(lanes[piece.lane], info, Microseconds{piece.duration_us});
       task_of[i - first] = task;
@@ -227,16 +225,13 @@ class StepProgram {
       block.add_edge(BlockBuilder::end_of(source), task,
                      Microseconds{delay == delays_.end() ? 0.0 : delay->second}, {.inferred = true});
     }
-    RankClass rank_class;
-    rank_class.name = fmt::format("rank {}", rank);
+    RankClass rank_class{.name = fmt::format("rank {}", rank)};
     rank_class.lanes.assign(block.lanes().begin(), block.lanes().end());
     rank_class.recorded_rank = rank;
     auto finished = std::move(block).finish_with_map();
     if (!finished.ok()) return std::move(finished).error().in_file(timeline_.file);
     std::vector<Interval> measured(finished->block.task_count());
-    RecordedStepFacts facts;
-    facts.rank = rank;
-    facts.step_number = number;
+    RecordedStepFacts facts{.rank = rank, .step_number = number};
     for (std::size_t i = first; i < end; ++i) {
       const Piece& piece = step_.pieces[i];
       tasks_[i] = finished->new_id[task_of[i - first].index()];
@@ -250,10 +245,9 @@ class StepProgram {
     out_.facts.push_back(facts);
     out_.measured.push_back(std::move(measured));
     out_.start_offset_us.push_back(0);
-    RecordedFileFacts files;
-    files.profiler = timeline_.file;
-    files.world_size = static_cast<std::int32_t>(timeline_.ranks.size());
-    files.event_count = end - first;
+    RecordedFileFacts files{.profiler = timeline_.file,
+                            .world_size = static_cast<std::int32_t>(timeline_.ranks.size()),
+                            .event_count = end - first};
     out_.files.push_back(std::move(files));
     out_.host.emplace_back();
     out_.coverage.emplace_back();

@@ -177,9 +177,8 @@ ProfiledOperators profiled_operators(const detail::RankGraph& graph) {
     const auto i = static_cast<std::size_t>(number);
     const CpuOp& op = recorded.cpu_ops[i];
     const std::int32_t parent = graph.parent_of_op[i];
-    EtNode node;
-    node.id = static_cast<std::int64_t>(i) + kRoot + 1;
-    node.parent = parent == detail::kNone ? kRoot : parent + kRoot + 1;
+    EtNode node{.id = static_cast<std::int64_t>(i) + kRoot + 1,
+                .parent = parent == detail::kNone ? kRoot : parent + kRoot + 1};
     node.order = node.id;
     node.sequence_number = op.sequence_number;
     node.name = intern(op.name);

@@ -265,8 +265,7 @@ void note_missing_launches(const RankGraph& g, std::vector<std::string>& notes) 
 
 detail::RankStarts find_starts(RankGraph& g, const detail::Constants& constants,
                                const RebuildOptions& options) {
-  detail::RankStarts starts;
-  starts.of_work = detail::gpu_starts(g, constants, options.own_delays);
+  detail::RankStarts starts{.of_work = detail::gpu_starts(g, constants, options.own_delays)};
   detail::find_busy_device(g, detail::ready_times(g, constants, starts.of_work));
   detail::keep_starts_behind_unseen_work(g, detail::ready_times(g, constants, starts.of_work),
                                          starts.of_work);

@@ -70,14 +70,13 @@ Costs smallest_handoff_costs(const RecordedProgram& recorded) {
 }
 
 Result<RecordedProgram> without_gpu_dependencies(const RecordedProgram& recorded) {
-  RecordedProgram out;
-  out.start_offset_us = recorded.start_offset_us;
-  out.measured = recorded.measured;
-  out.facts = recorded.facts;
-  out.files = recorded.files;
-  out.coverage = recorded.coverage;
-  out.delays = recorded.delays;
-  out.constants = recorded.constants;
+  RecordedProgram out{.start_offset_us = recorded.start_offset_us,
+                      .measured = recorded.measured,
+                      .facts = recorded.facts,
+                      .files = recorded.files,
+                      .coverage = recorded.coverage,
+                      .delays = recorded.delays,
+                      .constants = recorded.constants};
   Program& program = out.program;
   program.names = recorded.program.names;
   program.stacks = recorded.program.stacks;

@@ -233,8 +233,7 @@ Result<std::vector<StepSelection>> select_step(std::span<const std::filesystem::
                                                unsigned threads, ReadProgress& progress) {
   std::vector<StepSelection> selections(files.size());
   STEPCAST_TRY(parallel_for(files.size(), threads, [&](std::size_t i) -> Status {
-    ReadOptions how;
-    how.progress = progress.of_file();
+    ReadOptions how{.progress = progress.of_file()};
     STEPCAST_ASSIGN(selections[i], scan_steps(files[i], how));
     return Ok{};
   }));

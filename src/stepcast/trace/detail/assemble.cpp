@@ -145,9 +145,7 @@ class RankAssembler {
                              fmt::format("{} {}", main ? "main thread" : "thread", recorded.tid), thread});
       for (std::size_t i = 0; i < lanes_.tasks[lane].size(); ++i) {
         const CpuTask& t = lanes_.tasks[lane][i];
-        TaskInfo info;
-        info.kind = t.kind;
-        info.stack = stack_of_op(t.op);
+        TaskInfo info{.kind = t.kind, .stack = stack_of_op(t.op)};
         const double length = t.end_us - t.start_us;
         if (t.call == kNone) {
           info.name =
@@ -239,8 +237,7 @@ class RankAssembler {
       std::vector<StreamLane> lanes;
       for (const std::int32_t i : stream.work) {
         const GpuWork& w = g_.gpu[static_cast<std::size_t>(i)];
-        TaskInfo info;
-        info.kernel_class = w.kernel_class;
+        TaskInfo info{.kernel_class = w.kernel_class};
         info.kind = w.kind == GpuOp::Kind::memcpy   ? TaskKind::memcpy
                     : w.kind == GpuOp::Kind::memset ? TaskKind::memset
                                                     : TaskKind::kernel;
@@ -447,22 +444,18 @@ Status assemble(const std::vector<RankGraph>& ranks, const std::vector<CpuLanes>
     out.host.push_back(std::move(built->host));
     out.start_offset_us.push_back(ranks[r].window.start_us);
     const BlockId block = out.program.add_block(std::move(built->finished.block));
-    RankClass rank_class;
-    rank_class.name = fmt::format("rank {}", ranks[r].rank);
-    rank_class.lanes = std::move(built->lanes);
-    rank_class.slot_count = 1;
-    rank_class.recorded_rank = ranks[r].rank;
+    RankClass rank_class{.name = fmt::format("rank {}", ranks[r].rank),
+                         .lanes = std::move(built->lanes),
+                         .slot_count = 1,
+                         .recorded_rank = ranks[r].rank};
     const RankClassId id = out.program.add_rank_class(std::move(rank_class));
-    BlockInstance instance;
-    instance.block = block;
+    BlockInstance instance{.block = block};
     instance.in_slots = {0};  // holds the rank's start until written: the window's begin
     out.program.add_instance(id, std::move(instance));
   }
   for (const MatchedCollective& c : match.collectives) {
-    Collective collective;
-    collective.op = c.op;
-    collective.name = out.program.names.intern(c.name);
-    collective.message_bytes = c.message_bytes;
+    Collective collective{
+        .op = c.op, .name = out.program.names.intern(c.name), .message_bytes = c.message_bytes};
     for (const auto& [rank, work] : c.members) {
       collective.members.push_back(
           {RankClassId{std::size_t(rank)}, InstanceId{0},

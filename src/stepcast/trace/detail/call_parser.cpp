@@ -61,8 +61,7 @@ class Parser {
 
   void add(std::string_view type, std::string_view shape, std::string_view value) {
     using Kind = CallArgument::Kind;
-    CallArgument argument;
-    argument.first_tensor = static_cast<std::uint32_t>(out_.tensors.size());
+    CallArgument argument{.first_tensor = static_cast<std::uint32_t>(out_.tensors.size())};
     if (type.find("Tensor(") != std::string_view::npos) {
       add_tensors(type, shape, 0);
       argument.tensors = static_cast<std::uint32_t>(out_.tensors.size()) - argument.first_tensor;

@@ -233,8 +233,7 @@ class Matcher {
 
   void join(std::vector<Entry> members) {
     std::sort(members.begin(), members.end(), [](const Entry& a, const Entry& b) { return a.rank < b.rank; });
-    MatchedCollective collective;
-    collective.transfer_us = 1e300;
+    MatchedCollective collective{.transfer_us = 1e300};
     for (const Entry& e : members) {
       GpuWork& w = ranks_[static_cast<std::size_t>(e.rank)].gpu[static_cast<std::size_t>(e.work)];
       w.collective = static_cast<std::int32_t>(match_.collectives.size());

@@ -175,8 +175,7 @@ void find_wait_sources(const RankGraph& g, CpuLanes& lanes) {
     std::int32_t last_before_record = kNone, last_launch = kNone;
     for (const std::int32_t c : item(g.calls_of_thread, thread)) {
       const Call& call = item(g.calls, c);
-      CpuWait wait;
-      wait.call = c;
+      CpuWait wait{.call = c};
       switch (call.kind) {
         case CallKind::launch: {
           last_launch = call.gpu.back();
@@ -298,8 +297,7 @@ class GapCutter {
   }
 
   void add_wake(const Open& wake) {
-    Handoff h;
-    h.kind = Handoff::Kind::wake;
+    Handoff h{.kind = Handoff::Kind::wake};
     h.to_thread = wake.lane;
     h.to_task = wake.task;
     if (!lanes_.tasks.empty()) h.from_task = last_task_ending_by(lanes_.tasks[0], wake.time_us);
@@ -313,9 +311,7 @@ class GapCutter {
   }
 
   void add_join(const Open& join) {
-    Handoff h;
-    h.to_thread = join.lane;
-    h.to_task = join.task;
+    Handoff h{.to_thread = join.lane, .to_task = join.task};
     double best = -1;
     for (std::int32_t other = 0; other < next_position(lanes_.tasks); ++other) {
       if (other == join.lane) continue;

@@ -45,9 +45,7 @@ LaunchEdge launch_edge(const RankGraph& g, std::size_t i, const Constants& const
 // ran, from its start as a share of its length: what begins while its last blocks run moves with its end.
 OrderEdge beside_edge(const RankGraph& g, const GpuWork& w) {
   const GpuWork& previous = g.work(w.previous);
-  OrderEdge edge;
-  edge.from = w.previous;
-  edge.from_start = overlaps(g, previous, w);
+  OrderEdge edge{.from = w.previous, .from_start = overlaps(g, previous, w)};
   edge.delay_us = std::max(0.0, w.start_us - (edge.from_start ? previous.start_us : previous.end_us));
   edge.info = {EdgeOrigin::stream_order, /*inferred=*/false, /*kept=*/true,
                edge.from_start ? static_cast<float>(edge.delay_us / previous.length_us()) : 0};
@@ -56,9 +54,7 @@ OrderEdge beside_edge(const RankGraph& g, const GpuWork& w) {
 
 OrderEdge queue_edge(const RankGraph& g, std::int32_t ahead, const GpuWork& w, const Constants& constants,
                      bool own_delays) {
-  OrderEdge edge;
-  edge.from = ahead;
-  edge.delay = gap_class(g.work(ahead), w);
+  OrderEdge edge{.from = ahead, .delay = gap_class(g.work(ahead), w)};
   edge.delay_us = constants.value_us(*edge.delay);
   const double own = w.start_us - g.work(ahead).end_us;
   if (own_delays && own >= 0 && own <= edge.delay_us + kOwnDelayWithinUs)
@@ -85,9 +81,7 @@ void hold_nodes_of(const RankGraph& g, const Call& call, std::vector<GpuStart>& 
     auto ended = std::partition_point(by_end.begin(), by_end.end(), [&](std::int32_t other) {
       return g.work(other).end_us <= w.start_us + g.clock_step_us;
     });
-    OrderEdge edge;
-    edge.from = call.gpu.front();
-    edge.from_start = true;
+    OrderEdge edge{.from = call.gpu.front(), .from_start = true};
     while (ended != by_end.begin()) {
       --ended;
       // Of nodes without length that begin at one instant only those before this one.

@@ -320,9 +320,7 @@ class WaitFinder {
     }
     if (from == kNone || !possible(from)) return;
     if (!known_.insert({from, to}).second) return;
-    GpuEdge edge;
-    edge.from = from;
-    edge.to = to;
+    GpuEdge edge{.from = from, .to = to};
     edge.info.origin = origin;
     edge.info.inferred = inferred;
     g_.gpu_edges.push_back(edge);
@@ -367,9 +365,8 @@ void find_busy_device(RankGraph& g, const std::vector<double>& ready_us) {
   for (std::size_t i = 0; i < g.gpu.size(); ++i) {
     const GpuWork& w = g.gpu[i];
     if (w.call == kNone || w.start_us - ready_us[i] <= kLateUs) continue;
-    GpuEdge edge;
-    edge.to = static_cast<std::int32_t>(i);
-    edge.info = {EdgeOrigin::device_busy, /*inferred=*/true, /*kept=*/true, 0};
+    GpuEdge edge{.to = static_cast<std::int32_t>(i),
+                 .info = {EdgeOrigin::device_busy, /*inferred=*/true, /*kept=*/true, 0}};
     double best = -1;
     for (std::size_t s = 0; s < g.streams.size(); ++s) {
       if (static_cast<std::int32_t>(s) == w.stream ||

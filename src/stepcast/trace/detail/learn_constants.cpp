@@ -27,11 +27,10 @@ struct Samples {
   }
   // The mean of the clean ones, else the smallest of all, or `most_us` where even that waited.
   LearnedConstant learn(const DelayClass& delay, double most_us = std::numeric_limits<double>::infinity()) {
-    LearnedConstant c;
-    c.delay = delay;
-    c.clean = borrowed ? 0 : static_cast<std::uint32_t>(clean.size());
-    c.all = all;
-    c.fallback = borrowed;
+    LearnedConstant c{.delay = delay,
+                      .clean = borrowed ? 0 : static_cast<std::uint32_t>(clean.size()),
+                      .all = all,
+                      .fallback = borrowed};
     if (!clean.empty()) {
       // Delays add up over hundreds of operations that wait for one another: the mean keeps their sum, a median of
       // rounded or of two-peaked times does not. Left out is what Tukey's fences call an outlier.

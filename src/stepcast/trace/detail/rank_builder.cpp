@@ -101,11 +101,10 @@ ThreadId RankBuilder::thread_of(const KinetoEvent& event) {
 
 void RankBuilder::add_cpu(const KinetoEvent& event) {
   const EventArgs& a = event.args;
-  CpuOp op;
-  op.start = Nanoseconds{event.start_ns};
-  op.duration = Nanoseconds{event.duration_ns};
-  op.name = interner_.text(event.name);
-  op.thread = thread_of(event);
+  CpuOp op{.start = Nanoseconds{event.start_ns},
+           .duration = Nanoseconds{event.duration_ns},
+           .name = interner_.text(event.name),
+           .thread = thread_of(event)};
   if (!a.input_dims.empty()) op.input_shapes = interner_.compact_json(a.input_dims);
   if (!a.input_types.empty()) op.input_types = interner_.compact_json(a.input_types);
   constexpr std::size_t kLongestValues = 1024;  // what an operator is called with, not its data
@@ -125,17 +124,16 @@ void RankBuilder::add_cpu(const KinetoEvent& event) {
 
 void RankBuilder::add_gpu(const KinetoEvent& event) {
   const EventArgs& a = event.args;
-  GpuOp op;
-  op.start = Nanoseconds{event.start_ns};
-  op.duration = Nanoseconds{event.duration_ns};
-  op.name = interner_.text(event.name);
-  op.device = narrow(a.device != kAbsent ? a.device : event.pid.number, 0);
-  op.stream = narrow(a.stream != kAbsent ? a.stream : row_number(event.tid), 0);
-  op.correlation = a.correlation;
-  op.external_id = a.external_id;
-  op.bytes = a.bytes;
-  op.blocks_per_sm = a.blocks_per_sm;
-  op.blocks = narrow(a.blocks, std::numeric_limits<std::int32_t>::max());
+  GpuOp op{.start = Nanoseconds{event.start_ns},
+           .duration = Nanoseconds{event.duration_ns},
+           .name = interner_.text(event.name),
+           .device = narrow(a.device != kAbsent ? a.device : event.pid.number, 0),
+           .stream = narrow(a.stream != kAbsent ? a.stream : row_number(event.tid), 0),
+           .correlation = a.correlation,
+           .external_id = a.external_id,
+           .bytes = a.bytes,
+           .blocks_per_sm = a.blocks_per_sm,
+           .blocks = narrow(a.blocks, std::numeric_limits<std::int32_t>::max())};
   if (a.collective.any) op.collective = add_collective(event);
   if (event.event_class == EventClass::memcpy) {
     op.kind = GpuOp::Kind::memcpy;
@@ -153,14 +151,13 @@ void RankBuilder::add_gpu(const KinetoEvent& event) {
 
 void RankBuilder::add_sync(const KinetoEvent& event) {
   const EventArgs& a = event.args;
-  StreamSync sync;
-  sync.start = Nanoseconds{event.start_ns};
-  sync.duration = Nanoseconds{event.duration_ns};
-  sync.correlation = a.correlation;
-  sync.stream = a.stream != kAbsent ? a.stream : -1;
-  sync.wait_on_stream = a.wait_on_stream;
-  sync.wait_on_event_record_correlation = a.wait_on_event_record;
-  sync.kind = sync_kind(a.sync_kind.raw.empty() ? event.name.raw : a.sync_kind.raw);
+  StreamSync sync{.start = Nanoseconds{event.start_ns},
+                  .duration = Nanoseconds{event.duration_ns},
+                  .correlation = a.correlation,
+                  .stream = a.stream != kAbsent ? a.stream : -1,
+                  .wait_on_stream = a.wait_on_stream,
+                  .wait_on_event_record_correlation = a.wait_on_event_record,
+                  .kind = sync_kind(a.sync_kind.raw.empty() ? event.name.raw : a.sync_kind.raw)};
   stream_syncs_.push_back(sync);
 }
 

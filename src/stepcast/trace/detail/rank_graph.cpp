@@ -174,12 +174,11 @@ class RankLinker {
 
   void add(std::size_t i, std::int32_t call) {
     const GpuOp& op = r_.gpu_ops[i];
-    GpuWork w;
-    w.recorded = static_cast<std::uint32_t>(i);
-    w.call = call;
-    w.start_us = g_.us(op.start);
-    w.end_us = g_.us(op.end());
-    w.kind = op.kind;
+    GpuWork w{.recorded = static_cast<std::uint32_t>(i),
+              .call = call,
+              .start_us = g_.us(op.start),
+              .end_us = g_.us(op.end()),
+              .kind = op.kind};
     const std::string_view name = r_.names.text(op.name);
     w.copy = op.kind == GpuOp::Kind::memcpy ? memcpy_kind(name) : MemcpyKind::none;
     w.pageable = op.kind == GpuOp::Kind::memcpy && name.find("Pageable") != std::string_view::npos;

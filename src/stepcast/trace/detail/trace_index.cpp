@@ -81,8 +81,7 @@ std::vector<RecordedStep> find_steps(const RecordedRank& r) {
 }
 
 RecordedStep whole_file(const RecordedRank& r) {
-  RecordedStep step;
-  step.start = Nanoseconds::max();
+  RecordedStep step{.start = Nanoseconds::max()};
   step.end = Nanoseconds::min();
   std::vector<std::size_t> ops_on(r.threads.size(), 0);
   const auto cover = [&step](Nanoseconds start, Nanoseconds end) {
