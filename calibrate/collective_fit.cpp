@@ -31,6 +31,39 @@ std::size_t distinct_sizes(std::span<const CollectiveSample> samples) {
   return sizes.size();
 }
 
+// Knots on the grid of powers of two where measurements usually lie, at most as many as a shipped file may have.
+std::vector<double> knot_grid(double x_min, double x_max) {
+  double step = 0.25;
+  while (std::floor((x_max - x_min) / step) + 3 > static_cast<double>(kMaxShippedKnots)) step *= 2;
+  std::vector<double> grid{x_min};
+  for (double x = std::ceil(x_min / step + 0.01) * step; x < x_max - 0.01 * step; x += step)
+    grid.push_back(x);
+  if (x_max > x_min) grid.push_back(x_max);
+  return grid;
+}
+
+// How far the fitted curves are off the samples.
+void add_errors(std::span<const CollectiveSample> samples, double outlier_ln, CollectiveFit& fit) {
+  std::vector<double> errors;
+  double form_error = 0;
+  std::map<double, std::vector<double>> by_size;
+  for (const CollectiveSample& s : samples) {
+    const double fitted = fit.curve(s.dtype).at(Bytes{s.message_bytes}).time.value();
+    errors.push_back(100 * std::abs(fitted - s.time_us) / s.time_us);
+    form_error += 100 * std::abs(fit.form.time(Bytes{s.message_bytes}).value() - s.time_us) / s.time_us;
+    if (std::abs(std::log(fitted / s.time_us)) > outlier_ln) ++fit.n_outliers;
+    by_size[s.message_bytes].push_back(s.time_us);
+  }
+  const auto n = static_cast<double>(errors.size());
+  for (const double e : errors) fit.mape_pct += e / n;
+  fit.form_mape_pct = form_error / n;
+  std::sort(errors.begin(), errors.end());
+  fit.p90_ape_pct = errors[static_cast<std::size_t>(0.9 * (n - 1))];
+  for (auto& [bytes, times] : by_size) {
+    fit.points.push_back({bytes, median(std::move(times)), fit.curve().at(Bytes{bytes}).time.value()});
+  }
+}
+
 }  // namespace
 
 std::string measuring_command(CollectiveOp op, std::uint32_t n_nodes, std::uint32_t gpus_per_node) {
@@ -61,12 +94,11 @@ std::vector<CollectiveCurve> CollectiveFit::records(const Provenance& provenance
       }
       if (fitted_.size() == 2 || largest < kDtypeDiffers) continue;
     }
-    CollectiveCurve record;
-    record.collective = collective_;
-    record.dtype = f.dtype;
-    record.n_nodes = n_nodes_;
-    record.gpus_per_node = gpus_per_node_;
-    record.n_ranks = n_ranks_;
+    CollectiveCurve record{.collective = collective_,
+                           .dtype = f.dtype,
+                           .n_nodes = n_nodes_,
+                           .gpus_per_node = gpus_per_node_,
+                           .n_ranks = n_ranks_};
     record.published = published.record();
     record.improved = form.record();
     for (std::size_t i = 0; i < f.knots_log2.size(); ++i) {
@@ -128,7 +160,7 @@ Result<CollectiveFit> fit_collective(const CollectiveMeasurements& measurements,
   for (const detail::CurvePoint& p : points) over.push_back(p.y - fit.form.ln_time_us(p.x));
   const detail::ResidualSmoother smoother{points, over, dtypes.size() > 1};
 
-  double x_min = points.front().x, x_max = points.front().x;
+  double x_min = points.front().x, x_max = x_min;
   for (const CollectiveSample& s : samples) {
     x_min = std::min(x_min, std::log2(s.message_bytes));
     x_max = std::max(x_max, std::log2(s.message_bytes));
@@ -142,14 +174,7 @@ Result<CollectiveFit> fit_collective(const CollectiveMeasurements& measurements,
                                           .form = fit.form,
                                           .factor = factor});
 
-  // Knots: on the grid of powers of two where measurements usually lie, at most as many as a shipped file may
-  // have.
-  double step = 0.25;
-  while (std::floor((x_max - x_min) / step) + 3 > static_cast<double>(kMaxShippedKnots)) step *= 2;
-  std::vector<double> grid{x_min};
-  for (double x = std::ceil(x_min / step + 0.01) * step; x < x_max - 0.01 * step; x += step)
-    grid.push_back(x);
-  if (x_max > x_min) grid.push_back(x_max);
+  const std::vector<double> grid = knot_grid(x_min, x_max);
   const auto tabulate = [&](DType dtype, auto residual_at) {
     std::vector<double> ln_us;
     for (const double x : grid) ln_us.push_back(fit.form.ln_time_us(x) + residual_at(x));
@@ -167,25 +192,7 @@ Result<CollectiveFit> fit_collective(const CollectiveMeasurements& measurements,
     if (dtypes[d] == DType::unknown) continue;
     tabulate(dtypes[d], [&](double x) { return smoother.at(x, d); });
   }
-
-  std::vector<double> errors;
-  double form_error = 0;
-  std::map<double, std::vector<double>> by_size;
-  for (const CollectiveSample& s : samples) {
-    const double fitted = fit.curve(s.dtype).at(Bytes{s.message_bytes}).time.value();
-    errors.push_back(100 * std::abs(fitted - s.time_us) / s.time_us);
-    form_error += 100 * std::abs(fit.form.time(Bytes{s.message_bytes}).value() - s.time_us) / s.time_us;
-    if (std::abs(std::log(fitted / s.time_us)) > options.outlier_ln) ++fit.n_outliers;
-    by_size[s.message_bytes].push_back(s.time_us);
-  }
-  const auto n = static_cast<double>(errors.size());
-  for (const double e : errors) fit.mape_pct += e / n;
-  fit.form_mape_pct = form_error / n;
-  std::sort(errors.begin(), errors.end());
-  fit.p90_ape_pct = errors[static_cast<std::size_t>(0.9 * (n - 1))];
-  for (auto& [bytes, times] : by_size) {
-    fit.points.push_back({bytes, median(std::move(times)), fit.curve().at(Bytes{bytes}).time.value()});
-  }
+  add_errors(samples, options.outlier_ln, fit);
   return fit;
 }
 

@@ -12,6 +12,7 @@
 
 #include "stepcast/base/file.h"
 #include "stepcast/base/text.h"
+#include "stepcast/platform/provenance.h"
 
 #include "calibrate/detail/collective_logs.h"
 
@@ -78,6 +79,20 @@ CollectiveOp mentioned_collective(std::string_view text) {
     if (op != CollectiveOp::unknown) return op;
   }
   return CollectiveOp::unknown;
+}
+
+void add_sample(CollectiveMeasurements& curve, CollectiveSample sample) {
+  sample.hash = row_hash({curve.platform, to_string(curve.collective), fmt::format("{}", curve.n_nodes),
+                          fmt::format("{}", curve.gpus_per_node), to_string(sample.dtype),
+                          fmt::format("{}", sample.message_bytes), fmt::format("{}", sample.time_us)});
+  curve.samples.push_back(sample);
+}
+
+Result<CollectiveOp> collective_or_named(CollectiveOp op, const std::string& name, const std::string& place) {
+  if (op == CollectiveOp::unknown) op = mentioned_collective(name);
+  if (op == CollectiveOp::unknown)
+    return Error::at(name, place, "does not name the collective").advice("give --collective");
+  return op;
 }
 
 Status check_sample(const CollectiveSample& sample, const std::string& name, const std::string& place) {

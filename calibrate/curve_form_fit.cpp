@@ -27,8 +27,7 @@ SigmoidForm fit_published_form(std::span<const CollectiveSample> samples, double
     bandwidth.push_back(factor * bytes / 1000 / latency.back() + kEpsilon);
   }
   const std::size_t n = size.size();
-  SigmoidForm form;
-  form.factor = factor;
+  SigmoidForm form{.factor = factor};
   form.max_bandwidth_GBps = *std::max_element(bandwidth.begin(), bandwidth.end());
   // m2: from the largest size down to the first with less than 95 % of the best, then two sizes up.
   std::size_t j = n - 1;

@@ -41,9 +41,7 @@ std::vector<double> search(std::vector<double> start, const std::vector<double>&
                            const std::vector<double>& high,
                            const std::function<double(std::span<const double>)>& loss) {
   for (const double step : {0.5, -0.4, 0.3}) {
-    detail::SimplexSearch simplex;
-    simplex.low = low;
-    simplex.high = high;
+    detail::SimplexSearch simplex{.low = low, .high = high};
     simplex.step.assign(start.size(), step);
     simplex.max_evaluations = 700;
     simplex.value = loss;
@@ -93,13 +91,12 @@ ExchangeRates to_rates(std::span<const double> p, ExchangeRates rates) {
 double predicted_layer_us(const ExpertRates& rates, const DeviceFigures& device,
                           const MeasuredExpertLayer& layer) {
   const auto tokens = static_cast<double>(layer.tokens), ranks = static_cast<double>(layer.expert_parallel);
-  ExpertLayer work;
-  work.tokens = tokens;
-  work.hidden_size = static_cast<double>(layer.hidden_size);
-  work.expert_ffn_size = std::ceil(static_cast<double>(layer.expert_ffn_size) /
-                                   static_cast<double>(layer.expert_tensor_parallel));
-  work.experts_per_token = static_cast<double>(layer.top_k);
-  work.local_experts = static_cast<double>(layer.n_experts) / ranks;
+  ExpertLayer work{.tokens = tokens,
+                   .hidden_size = static_cast<double>(layer.hidden_size),
+                   .expert_ffn_size = std::ceil(static_cast<double>(layer.expert_ffn_size) /
+                                                static_cast<double>(layer.expert_tensor_parallel)),
+                   .experts_per_token = static_cast<double>(layer.top_k),
+                   .local_experts = static_cast<double>(layer.n_experts) / ranks};
   work.visits = tokens * work.experts_per_token / ranks * layer.busiest;
   work.gated = layer.gated;
   work.uneven = !layer.load.balanced();
@@ -108,11 +105,8 @@ double predicted_layer_us(const ExpertRates& rates, const DeviceFigures& device,
 
 ExpertRates fit_expert_rates(std::span<const MeasuredExpertLayer* const> rows, const Device& device,
                              DType dtype) {
-  ExpertRates rates;
-  rates.device = device.name;
-  rates.architecture = device.architecture;
-  rates.dtype = dtype;
-  rates.n_rows = rows.size();
+  ExpertRates rates{
+      .device = device.name, .architecture = device.architecture, .dtype = dtype, .n_rows = rows.size()};
   std::vector<const MeasuredExpertLayer*> chosen;
   for (const MeasuredExpertLayer* row : rows) {
     if (row->load.balanced()) chosen.push_back(row);
@@ -164,11 +158,8 @@ double predicted_exchange_us(const ExchangeRates& rates, const Node& node, const
 
 ExchangeRates fit_exchange_rates(std::span<const MeasuredExchange* const> rows, const Device& device,
                                  const Node& node, bool combine) {
-  ExchangeRates rates;
-  rates.device = device.name;
-  rates.architecture = device.architecture;
-  rates.combine = combine;
-  rates.n_rows = rows.size();
+  ExchangeRates rates{
+      .device = device.name, .architecture = device.architecture, .combine = combine, .n_rows = rows.size()};
   std::vector<const MeasuredExchange*> inside, across;
   for (const MeasuredExchange* row : rows) (row->n_nodes > 1 ? across : inside).push_back(row);
   std::vector<const MeasuredExchange*> chosen = thinned(std::move(inside));

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <span>
-#include <vector>
 
 #include "stepcast/cost/expert_exchange.h"
 #include "stepcast/cost/expert_kernels.h"

@@ -60,8 +60,7 @@ Status read_layers(CsvRows& rows, ExpertMeasurements& out) {
   for (;;) {
     STEPCAST_ASSIGN(const bool more, rows.next());
     if (!more) return Ok{};
-    MeasuredExpertLayer m;
-    m.line = rows.line();
+    MeasuredExpertLayer m{.line = rows.line()};
     m.gpu = rows.cell("gpu");
     const std::string type = lower(rows.cell("dtype"));
     m.dtype = type == "nvfp4" ? DType::fp4 : parse_dtype(type);
@@ -95,8 +94,7 @@ Status read_exchanges(CsvRows& rows, ExpertMeasurements& out) {
   for (;;) {
     STEPCAST_ASSIGN(const bool more, rows.next());
     if (!more) return Ok{};
-    MeasuredExchange m;
-    m.line = rows.line();
+    MeasuredExchange m{.line = rows.line()};
     m.gpu = rows.cell("gpu");
     STEPCAST_ASSIGN(m.n_nodes, rows.extent("n_nodes"));
     STEPCAST_ASSIGN(m.hidden_size, rows.extent("hidden_size"));

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <memory>
 #include <utility>
 
 #include <fmt/format.h>
@@ -377,16 +376,13 @@ Result<GenericFit> fit_generic_models(std::span<const MeasuredDevice> devices) {
   for (auto& [name, family] : families) {
     if (family.points.empty()) continue;
     const GenericKernel* lent = lends && &family == &borrower->second ? &lender->second.kernel : nullptr;
-    GenericFitNote note;
-    note.record = name;
+    GenericFitNote note{.record = name};
     for (const auto& [device, points] : family.points) {
       note.devices.push_back(device);
       note.n_rows += points.size();
     }
     STEPCAST_ASSIGN(note.unseen_mape_percent, measure_bands(family, places, lent));
-    ModelRecord record;
-    record.name = name;
-    record.kind = kGenericRecordKind;
+    ModelRecord record{.name = name, .kind = std::string{kGenericRecordKind}};
     record.parameters = family.kernel.write();
     record.provenance.source = FigureSource::fitted;
     record.provenance.n_rows = note.n_rows;
@@ -422,11 +418,10 @@ Result<std::vector<ModelRecord>> adapt_generic_models(std::span<const ModelRecor
     std::vector<Point>& few = found->second;
     if (kernel.trees)
       for (Point& p : few) p.log_trees = tree_correction(*kernel.trees, p.features);
-    GenericKernel::Measured m;
-    m.device = device.name;
-    m.place = place;
-    m.n_rows = few.size();
-    m.nearest_bound = kernel.nearest_bound_at(place);
+    GenericKernel::Measured m{.device = device.name,
+                              .place = place,
+                              .n_rows = few.size(),
+                              .nearest_bound = kernel.nearest_bound_at(place)};
     m.parameters = fit_parameters(few, kernel.parameters_at(place), inverse(kernel.spread_at(place)),
                                   kAdaptVariance, 40);
     for (double& p : m.parameters) p = rounded_coefficient(p);

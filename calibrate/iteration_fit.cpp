@@ -192,13 +192,10 @@ Result<IterationFit> fit_iterations(std::span<const MeasuredStep> steps, const S
 }
 
 ModelRecord step_factors_record(const StepAssumptions& assumptions) {
-  ModelRecord record;
-  record.name = kStepFactorsKind;
-  record.kind = kStepFactorsKind;
-  StepFactors factors;
-  factors.gemm = assumptions.gemm_factor;
-  factors.fp8_gemm = assumptions.fp8_gemm_factor;
-  factors.unmeasured_kernels = assumptions.unmeasured_kernels_factor;
+  ModelRecord record{.name = std::string{kStepFactorsKind}, .kind = std::string{kStepFactorsKind}};
+  StepFactors factors{.gemm = assumptions.gemm_factor,
+                      .fp8_gemm = assumptions.fp8_gemm_factor,
+                      .unmeasured_kernels = assumptions.unmeasured_kernels_factor};
   factors.memory_bound = assumptions.memory_bound_factor;
   factors.attention = assumptions.attention_factor;
   factors.communication = assumptions.communication_factor;

@@ -7,7 +7,6 @@
 // no model explains (stragglers, allocator retries) pull little: beyond a few percent the loss is linear.
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>

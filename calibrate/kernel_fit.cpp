@@ -61,8 +61,7 @@ Result<KernelFit> fit_kernel_models(std::span<const KernelMeasurement> rows, con
     return Ok{};
   }));
 
-  KernelFit fit;
-  fit.problem = detail::why_no_trees();
+  KernelFit fit{.problem = detail::why_no_trees()};
   for (std::optional<detail::TrainedKernel>& t : trained) {
     ModelRecord record;
     record.name = t->note.record;

@@ -4,8 +4,6 @@
 #include <system_error>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "stepcast/base/csv_rows.h"
 #include "stepcast/base/file.h"
 #include "stepcast/base/names.h"

@@ -255,8 +255,7 @@ void deal_out_layers(LlmRun& run) {
 
 // Columns that say what ran where and how long it took.
 Result<LlmRun> measured_run(const CsvRows& rows) {
-  LlmRun run;
-  run.line = rows.line();
+  LlmRun run{.line = rows.line()};
   run.set = rows.cell("set");
   if (run.set.empty()) run.set = "runs";
   run.platform = rows.cell("platform");

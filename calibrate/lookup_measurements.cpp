@@ -23,8 +23,7 @@ constexpr double kMostBags = 1e12;
 
 // The cells of the kernel, without those of the table.
 Result<LookupMeasurement> kernel_of(const CsvRows& rows) {
-  LookupMeasurement m;
-  m.line = rows.line();
+  LookupMeasurement m{.line = rows.line()};
   m.gpu = rows.cell("gpu");
   if (m.gpu.empty()) return rows.error("gpu").expected("the GPU that was measured");
   const std::string direction = lower(rows.cell("direction"));

@@ -1,7 +1,6 @@
 #include "calibrate/moved_curve.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <numbers>
@@ -109,10 +108,9 @@ Result<CollectiveCurve> record_of_few_sizes(const CollectiveMeasurements& measur
   const double log2_ns_of_byte = log2_link_ns(device, node, measurements.n_ranks, 0);
   const TimeCurve curve = moved_curve(*expected, measurements.samples, related.moved, log2_ns_of_byte);
 
-  CollectiveCurve record;
-  record.collective = measurements.collective;
-  record.gpus_per_node = measurements.gpus_per_node;
-  record.n_ranks = measurements.n_ranks;
+  CollectiveCurve record{.collective = measurements.collective,
+                         .gpus_per_node = measurements.gpus_per_node,
+                         .n_ranks = measurements.n_ranks};
   for (double x = kFirstKnot; x <= kLastKnot; x += kKnotStep) {
     record.knots.push_back({std::round(std::exp2(x)), rounded(std::exp(curve.ln_time_us(x)), kDigits)});
   }

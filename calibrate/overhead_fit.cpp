@@ -39,10 +39,7 @@ OverheadRecord record_of(const Key& key, const std::vector<OverheadSample>& samp
     events += sample.profiler_events;
   }
   std::sort(times.begin(), times.end());
-  OverheadRecord record;
-  record.type = key.first;
-  record.op = key.second;
-  record.n = times.size();
+  OverheadRecord record{.type = key.first, .op = key.second, .n = times.size()};
   record.mean_us = stored(mean(times));
   double squares = 0;
   for (const double us : times) squares += (us - record.mean_us) * (us - record.mean_us);
@@ -112,24 +109,6 @@ void OverheadFit::write_to(Platform& platform, const Provenance& provenance) con
   model.parameters = write_launches(launches);
   model.provenance = provenance;
   platform.set(std::move(model));
-}
-
-HostTimeOfStep host_time_of_step(const RecordedProgram& recorded, RankClassId rank,
-                                 const HostOverheads& host) {
-  HostTimeOfStep time;
-  for (const HostPiece& piece : recorded.host[rank.index()].pieces) {
-    const HostOverhead overhead =
-        host.time(piece.type, piece.op.valid() ? recorded.program.names.text(piece.op) : kStepEnd);
-    time.recorded_us += piece.duration_us;
-    time.from_overheads_us += overhead.mean_us;
-    switch (overhead.ground) {
-      case OverheadTimeSource::own: break;
-      case OverheadTimeSource::family: time.on_family_us += overhead.mean_us; break;
-      case OverheadTimeSource::all: time.on_all_us += overhead.mean_us; break;
-      case OverheadTimeSource::none: time.unknown_us += piece.duration_us; break;
-    }
-  }
-  return time;
 }
 
 }  // namespace stepcast

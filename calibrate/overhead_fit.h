@@ -5,8 +5,6 @@
 //   fit.write_to(platform, provenance);                              // HostOverheads reads it there
 #pragma once
 
-#include <span>
-#include <string>
 #include <vector>
 
 #include "stepcast/cost/host_overheads.h"
@@ -40,15 +38,5 @@ struct OverheadFit {
 // step is in neither.
 [[nodiscard]] OverheadFit fit_overheads(const OverheadSamples& samples,
                                         const OverheadFitOptions& options = {});
-
-// Host time of a recorded step, summed over its CPU threads, waiting left out.
-struct HostTimeOfStep {
-  double recorded_us = 0;
-  double from_overheads_us = 0;            // the same pieces with their mean times
-  double on_family_us = 0, on_all_us = 0;  // of it, for operators that `host` does not know itself
-  double unknown_us = 0;                   // recorded time of pieces for which `host` has nothing
-};
-[[nodiscard]] HostTimeOfStep host_time_of_step(const RecordedProgram& recorded, RankClassId rank,
-                                               const HostOverheads& host);
 
 }  // namespace stepcast

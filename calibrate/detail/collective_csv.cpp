@@ -27,11 +27,11 @@ Result<std::uint32_t> count_of(const CsvRows& rows, std::string_view column,
 
 // What the current row was measured on, without samples.
 Result<CollectiveMeasurements> group_of(const CsvRows& rows, const MeasurementContext& context) {
-  CollectiveMeasurements group;
-  group.platform = context.platform.empty() ? std::string{rows.cell("platform")} : context.platform;
-  group.gpu = rows.cell("gpu");
-  group.interconnect = rows.cell("interconnect");
-  group.collective = measured_collective(rows.cell("collective"));
+  CollectiveMeasurements group{
+      .platform = context.platform.empty() ? std::string{rows.cell("platform")} : context.platform,
+      .gpu = std::string{rows.cell("gpu")},
+      .interconnect = std::string{rows.cell("interconnect")},
+      .collective = measured_collective(rows.cell("collective"))};
   if (group.collective == CollectiveOp::unknown) {
     return rows.error("collective")
         .expected("all_reduce, all_gather, reduce_scatter, alltoall, broadcast, reduce, sendrecv or p2p");
@@ -73,8 +73,7 @@ Result<MeasuredCollectives> parse_collective_csv(std::string_view text, const st
     if (!rows.has(needed))
       return Error::at(name, "the header", fmt::format("lacks the column {}", needed)).expected(kColumns);
   }
-  MeasuredCollectives result;
-  result.format = "CSV";
+  MeasuredCollectives result{.format = "CSV"};
   using Key = std::tuple<std::string, CollectiveOp, std::uint32_t, std::uint32_t, std::uint32_t>;
   std::map<Key, std::size_t> index;
   std::uint64_t one_rank = 0;

@@ -38,6 +38,12 @@ namespace stepcast::detail {
 [[nodiscard]] Status check_sample(const CollectiveSample& sample, const std::string& name,
                                   const std::string& place);
 
+// Adds the sample to the curve, with the hash that tells it from other rows.
+void add_sample(CollectiveMeasurements& curve, CollectiveSample sample);
+// `op`, else the collective that the name of the file mentions; an Error if that is none.
+[[nodiscard]] Result<CollectiveOp> collective_or_named(CollectiveOp op, const std::string& name,
+                                                       const std::string& place);
+
 // How many ranks on how many nodes, from what a log says about them.
 struct RankHeader {
   std::uint32_t n_ranks = 0;

@@ -3,7 +3,6 @@
 // A new layout is one function here and one line in kernel_layouts().
 #pragma once
 
-#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>

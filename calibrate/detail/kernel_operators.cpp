@@ -1,7 +1,5 @@
 // Transformer operators, forward and backward in one row (operators_fwd_bwd_*.csv). The shapes are those of
 // one tensor-parallel rank, as the notes beside the data give them.
-#include <functional>
-#include <optional>
 #include <string_view>
 #include <utility>
 

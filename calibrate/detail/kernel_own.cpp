@@ -1,7 +1,6 @@
 // The project's own schema: gpu, op, direction, dtype, the shape columns of the op, time_us, time_us_p10,
 // time_us_p90, n, software. docs/kernels.md lists the shape columns of every op.
 #include <algorithm>
-#include <array>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -165,8 +164,7 @@ Result<OperationShape> make_reduction(const CsvRows& rows, std::string_view) {
 }
 
 Result<OperationShape> make_elementwise(const CsvRows& rows, std::string_view op) {
-  ElementwiseShape s;
-  s.function = parse_elementwise_function(op).value_or(ElementwiseFunction::other);
+  ElementwiseShape s{.function = parse_elementwise_function(op).value_or(ElementwiseFunction::other)};
   STEPCAST_ASSIGN(s.elements, elements_of(rows, s.inner));
   STEPCAST_ASSIGN(const double reads, rows.number("reads", 0, tensors_read(s.function)));
   STEPCAST_ASSIGN(const double writes, rows.number("writes", 0, 1));

@@ -80,8 +80,7 @@ struct Table {
   std::vector<float> weight;
 
   [[nodiscard]] Table rows(std::span<const std::size_t> chosen) const {
-    Table out;
-    out.n_features = n_features;
+    Table out{.n_features = n_features};
     for (const std::size_t i : chosen) {
       out.x.insert(out.x.end(), x.begin() + static_cast<std::ptrdiff_t>(i * n_features),
                    x.begin() + static_cast<std::ptrdiff_t>((i + 1) * n_features));
@@ -156,8 +155,7 @@ std::vector<Candidate> candidates_for(KernelFeatureSet set, std::size_t n_points
     all.push_back({"table", table_learner({0, 1}, 16), {}});
   }
   if (n_points < kLeastForTrees) return all;
-  PerceptronOptions network;
-  network.seed = seed;
+  PerceptronOptions network{.seed = seed};
   const std::size_t network_index = all.size();
   if (n_points <= kMostForNetwork) all.push_back({"perceptron", network_learner(network), {}});
   if (why_no_trees().empty()) {

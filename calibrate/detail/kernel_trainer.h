@@ -2,10 +2,7 @@
 // were held out, then the interval from the same residuals.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <span>
-#include <string>
 #include <vector>
 
 #include "stepcast/base/result.h"

@@ -54,6 +54,29 @@ double robust_cost(const LeastSquares& problem, std::span<const double> p, std::
   return sum;
 }
 
+// Matrix (its lower half) and gradient of a step from `p`, where the residuals are `r` and grow by `jacobian`.
+void normal_equations(const LeastSquares& problem, std::span<const double> p, std::span<const double> r,
+                      std::span<const double> jacobian, std::span<double> normal,
+                      std::span<double> gradient) {
+  const std::size_t n = p.size();
+  std::fill(normal.begin(), normal.end(), 0.0);
+  std::fill(gradient.begin(), gradient.end(), 0.0);
+  for (std::size_t i = 0; i < r.size(); ++i) {
+    const double a = r[i] / problem.robust_scale;
+    const double w = problem.weights[i] * problem.weights[i] / std::sqrt(1 + a * a);
+    for (std::size_t j = 0; j < n; ++j) {
+      const double wj = w * jacobian[i * n + j];
+      gradient[j] += wj * r[i];
+      for (std::size_t k = 0; k <= j; ++k) normal[j * n + k] += wj * jacobian[i * n + k];
+    }
+  }
+  for (std::size_t j = 0; j < n; ++j) {
+    const double precision = 1 / (problem.spread[j] * problem.spread[j]);
+    gradient[j] += (p[j] - problem.centre[j]) * precision;
+    normal[j * n + j] += precision;
+  }
+}
+
 }  // namespace
 
 double LeastSquares::cost(std::span<const double> parameters) const {
@@ -81,22 +104,7 @@ double LeastSquares::minimise(std::vector<double>& p) const {
       residuals(trial, moved);
       for (std::size_t i = 0; i < m; ++i) jacobian[i * n + j] = (moved[i] - r[i]) / h;
     }
-    std::fill(normal.begin(), normal.end(), 0.0);
-    std::fill(gradient.begin(), gradient.end(), 0.0);
-    for (std::size_t i = 0; i < m; ++i) {
-      const double a = r[i] / robust_scale;
-      const double w = weights[i] * weights[i] / std::sqrt(1 + a * a);
-      for (std::size_t j = 0; j < n; ++j) {
-        const double wj = w * jacobian[i * n + j];
-        gradient[j] += wj * r[i];
-        for (std::size_t k = 0; k <= j; ++k) normal[j * n + k] += wj * jacobian[i * n + k];
-      }
-    }
-    for (std::size_t j = 0; j < n; ++j) {
-      const double precision = 1 / (spread[j] * spread[j]);
-      gradient[j] += (p[j] - centre[j]) * precision;
-      normal[j * n + j] += precision;
-    }
+    normal_equations(*this, p, r, jacobian, normal, gradient);
     bool improved = false;
     double reached = best;
     for (int attempt = 0; attempt < 8 && !improved; ++attempt) {

@@ -3,14 +3,12 @@
 //   "results": [{"size": 1048576, "type": "float", "out_of_place": {"time": 61.2, "nwrong": 0}, ...}, ...]
 //   "devices" or "ranks": [{"hostname": "node-1", "device_name": "NVIDIA A100-SXM4-80GB"}, ...]
 //   any text that names the test: "all_reduce_perf"
-#include <array>
 #include <initializer_list>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "stepcast/base/json_value.h"
-#include "stepcast/platform/provenance.h"
 
 #include "calibrate/detail/collective_logs.h"
 
@@ -65,6 +63,21 @@ std::optional<double> number_of(const JsonValue* value) {
   return std::nullopt;
 }
 
+RankHeader ranks_of(const JsonValue& root) {
+  RankHeader header;
+  const JsonValue* devices = find_deep(root, "devices");
+  if (devices == nullptr) devices = find_deep(root, "ranks");
+  if (devices == nullptr || !devices->is_array()) return header;
+  for (const JsonValue& device : devices->items()) {
+    ++header.n_ranks;
+    const JsonValue* host = first_of(device, {"hostname", "host"});
+    if (host != nullptr && host->is_text()) header.hosts.push_back(host->text());
+    const JsonValue* gpu = first_of(device, {"device_name", "name", "gpu"});
+    if (gpu != nullptr && gpu->is_text()) header.gpu = gpu->text();
+  }
+  return header;
+}
+
 }  // namespace
 
 Result<MeasuredCollectives> parse_nccl_tests_json(std::string_view text, const std::string& name,
@@ -75,32 +88,13 @@ Result<MeasuredCollectives> parse_nccl_tests_json(std::string_view text, const s
     return Error::at(name, "the document", "has no list 'results'").expected("what nccl-tests -J writes");
   }
   CollectiveMeasurements curve;
-  RankHeader header;
-  const JsonValue* devices = find_deep(root, "devices");
-  if (devices == nullptr) devices = find_deep(root, "ranks");
-  if (devices != nullptr && devices->is_array()) {
-    for (const JsonValue& device : devices->items()) {
-      ++header.n_ranks;
-      if (const JsonValue* host = first_of(device, {"hostname", "host"});
-          host != nullptr && host->is_text()) {
-        header.hosts.push_back(host->text());
-      }
-      if (const JsonValue* gpu = first_of(device, {"device_name", "name", "gpu"});
-          gpu != nullptr && gpu->is_text()) {
-        header.gpu = gpu->text();
-      }
-    }
-  }
-  STEPCAST_TRY(apply_ranks(header, context, name, curve));
-  curve.collective = context.collective != CollectiveOp::unknown ? context.collective : find_collective(root);
-  if (curve.collective == CollectiveOp::unknown) curve.collective = mentioned_collective(name);
-  if (curve.collective == CollectiveOp::unknown) {
-    return Error::at(name, "the document", "does not name the collective").advice("give --collective");
-  }
+  STEPCAST_TRY(apply_ranks(ranks_of(root), context, name, curve));
+  const CollectiveOp said =
+      context.collective != CollectiveOp::unknown ? context.collective : find_collective(root);
+  STEPCAST_ASSIGN(curve.collective, collective_or_named(said, name, "the document"));
   curve.platform = context.platform;
   curve.sources = {name};
-  MeasuredCollectives result;
-  result.format = "nccl-tests JSON";
+  MeasuredCollectives result{.format = "nccl-tests JSON"};
   std::uint64_t zero_sizes = 0;
   for (const JsonValue& item : results->items()) {
     const std::string place = fmt::format("line {}", item.line());
@@ -130,10 +124,7 @@ Result<MeasuredCollectives> parse_nccl_tests_json(std::string_view text, const s
     if (const JsonValue* type = item.find("type"); type != nullptr && type->is_text()) {
       sample.dtype = parse_dtype(type->text());
     }
-    sample.hash = row_hash({curve.platform, to_string(curve.collective), fmt::format("{}", curve.n_nodes),
-                            fmt::format("{}", curve.gpus_per_node), to_string(sample.dtype),
-                            fmt::format("{}", sample.message_bytes), fmt::format("{}", sample.time_us)});
-    curve.samples.push_back(sample);
+    add_sample(curve, sample);
   }
   if (zero_sizes > 0) result.unused.push_back({name, "size 0", zero_sizes});
   if (curve.samples.empty()) return Error::at(name, "the document", "has no result with a time");

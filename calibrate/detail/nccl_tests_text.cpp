@@ -11,13 +11,11 @@
 // found by the names in the header.
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "stepcast/cost/collective_curve.h"
-#include "stepcast/platform/provenance.h"
 
 #include "calibrate/detail/collective_logs.h"
 
@@ -270,12 +268,7 @@ class Reader {
     if (curve.n_ranks < 2) {
       result_.unused.push_back({curve.name(), "one rank has no other to communicate with", n});
     } else {
-      for (CollectiveSample& s : section_.samples) {
-        s.hash = row_hash({curve.platform, to_string(curve.collective), fmt::format("{}", curve.n_nodes),
-                           fmt::format("{}", curve.gpus_per_node), to_string(s.dtype),
-                           fmt::format("{}", s.message_bytes), fmt::format("{}", s.time_us)});
-      }
-      curve.samples = std::move(section_.samples);
+      for (const CollectiveSample& s : section_.samples) add_sample(curve, s);
       MeasuredCollectives one;
       one.curves.push_back(std::move(curve));
       result_.add(std::move(one));

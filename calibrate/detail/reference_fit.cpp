@@ -32,6 +32,29 @@ const Constant kConstants[] = {
     {&ReferenceParameters::sustained_factor, 0.0, 0.4, 0.0, 0.3, true},
 };
 
+// At most kMostRows of n rows, at random.
+std::vector<std::size_t> drawn(std::size_t n, std::uint64_t seed) {
+  std::vector<std::size_t> chosen(n);
+  std::iota(chosen.begin(), chosen.end(), std::size_t{0});
+  if (n <= kMostRows) return chosen;
+  std::mt19937_64 random{seed};
+  for (std::size_t i = 0; i < kMostRows; ++i) std::swap(chosen[i], chosen[i + random() % (n - i)]);
+  chosen.resize(kMostRows);
+  return chosen;
+}
+
+// Those that operations with tiles, or at least with arithmetic, say something about.
+std::vector<const Constant*> constants_of(bool tiles, bool arithmetic) {
+  std::vector<const Constant*> used;
+  for (const Constant& constant : kConstants) {
+    const bool of_arithmetic = constant.member == &ReferenceParameters::compute_factor ||
+                               constant.member == &ReferenceParameters::sharpness;
+    if ((constant.matrix_only && !tiles) || (of_arithmetic && !arithmetic)) continue;
+    used.push_back(&constant);
+  }
+  return used;
+}
+
 }  // namespace
 
 ReferenceParameters reference_of_device(const Device& device, DType dtype, bool matrix) {
@@ -52,14 +75,7 @@ ReferenceParameters reference_of_device(const Device& device, DType dtype, bool 
 ReferenceParameters fit_reference(std::span<const Operation* const> operations,
                                   std::span<const double> log_times, const ReferenceParameters& start,
                                   std::uint64_t seed) {
-  std::vector<std::size_t> chosen(operations.size());
-  std::iota(chosen.begin(), chosen.end(), std::size_t{0});
-  if (chosen.size() > kMostRows) {
-    std::mt19937_64 random{seed};
-    for (std::size_t i = 0; i < kMostRows; ++i)
-      std::swap(chosen[i], chosen[i + random() % (chosen.size() - i)]);
-    chosen.resize(kMostRows);
-  }
+  const std::vector<std::size_t> chosen = drawn(operations.size(), seed);
   std::vector<ReferenceTerms> terms;
   terms.reserve(chosen.size());
   bool tiles = false, arithmetic = false;
@@ -72,13 +88,7 @@ ReferenceParameters fit_reference(std::span<const Operation* const> operations,
   }
   if (terms.empty()) return start;
 
-  std::vector<const Constant*> used;
-  for (const Constant& constant : kConstants) {
-    const bool of_arithmetic = constant.member == &ReferenceParameters::compute_factor ||
-                               constant.member == &ReferenceParameters::sharpness;
-    if ((constant.matrix_only && !tiles) || (of_arithmetic && !arithmetic)) continue;
-    used.push_back(&constant);
-  }
+  const std::vector<const Constant*> used = constants_of(tiles, arithmetic);
   const auto parameters = [&](std::span<const double> x) {
     ReferenceParameters p = start;
     for (std::size_t i = 0; i < used.size(); ++i) p.*used[i]->member = std::exp(x[i]);

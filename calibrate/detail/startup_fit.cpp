@@ -18,17 +18,47 @@ constexpr double kRobustStartup = 0.03;  // residuals beyond count linearly
 constexpr int kIterationsFromNear = 8;
 
 StartupForm form_of(std::span<const double> p, double factor) {
-  StartupForm form;
-  form.ln_startup_us = p[0];
-  form.ln_max_GBps = p[1];
-  form.d1 = p[2];
-  form.x1 = p[3];
-  form.k = p[4];
-  form.ln_q = p[5];
-  form.d2 = p[6];
-  form.x2 = p[7];
-  form.factor = factor;
+  StartupForm form{.ln_startup_us = p[0],
+                   .ln_max_GBps = p[1],
+                   .d1 = p[2],
+                   .x1 = p[3],
+                   .k = p[4],
+                   .ln_q = p[5],
+                   .d2 = p[6],
+                   .x2 = p[7],
+                   .factor = factor};
   return form;
+}
+
+struct Sizes {
+  double low = 0, high = 0;  // log2 of the bytes
+};
+
+// `ln_fastest`: the least time; `ln_bus`: the best bandwidth.
+LeastSquares startup_problem(std::span<const CurvePoint> points, double factor, Sizes x, double ln_fastest,
+                             double ln_bus) {
+  LeastSquares problem;
+  // Preferences keep parameters in place that few points say little about. The physical limits: no message is
+  // faster than the start-up, and the limit of the bandwidth is near the best that was seen.
+  //                 startup,          bandwidth,      d1, x1,                 k,    ln q,          d2,  x2
+  problem.centre = {ln_fastest, ln_bus + 0.02, 0.7, (x.low + x.high) / 2,
+                    0.7,        std::log(1.4), 0.2, (x.low + x.high) / 2 + 2};
+  problem.spread = {1.5, 0.5, 1.0, 6.0, 0.7, 0.5, 0.5, 6.0};
+  problem.low = {-3.0, ln_bus - 3, 0.0, x.low - 3, 0.05, std::log(0.6), 0.0, x.low - 3};
+  problem.high = {ln_fastest + 0.3, ln_bus + 0.15, 8.0, x.high + 3, 3.0, std::log(4.0), 6.0, x.high + 3};
+  problem.low[0] = std::min(problem.low[0], ln_fastest - 1);
+  problem.robust_scale = kRobustStartup;
+  double sum = 0;
+  for (const CurvePoint& p : points) {
+    problem.weights.push_back(std::sqrt(std::min(p.weight, kMaxRepeatWeight)));
+    sum += problem.weights.back();
+  }
+  for (double& w : problem.weights) w *= static_cast<double>(points.size()) / sum / kFormNoise;
+  problem.residuals = [points, factor](std::span<const double> p, std::span<double> r) {
+    const StartupForm form = form_of(p, factor);
+    for (std::size_t i = 0; i < points.size(); ++i) r[i] = form.ln_time_us(points[i].x) - points[i].y;
+  };
+  return problem;
 }
 
 }  // namespace
@@ -41,27 +71,7 @@ StartupForm fit_startup_points(std::span<const CurvePoint> points, double factor
     ln_fastest = std::min(ln_fastest, p.y);
     ln_bus = std::max(ln_bus, std::log(factor / 1000) + p.x * std::numbers::ln2 - p.y);
   }
-  LeastSquares problem;
-  // Preferences keep parameters in place that few points say little about. The physical limits: no message is
-  // faster than the start-up, and the limit of the bandwidth is near the best that was seen.
-  //                 startup,          bandwidth,      d1, x1,                 k,    ln q,          d2,  x2
-  problem.centre = {ln_fastest, ln_bus + 0.02, 0.7, (x_min + x_max) / 2,
-                    0.7,        std::log(1.4), 0.2, (x_min + x_max) / 2 + 2};
-  problem.spread = {1.5, 0.5, 1.0, 6.0, 0.7, 0.5, 0.5, 6.0};
-  problem.low = {-3.0, ln_bus - 3, 0.0, x_min - 3, 0.05, std::log(0.6), 0.0, x_min - 3};
-  problem.high = {ln_fastest + 0.3, ln_bus + 0.15, 8.0, x_max + 3, 3.0, std::log(4.0), 6.0, x_max + 3};
-  problem.low[0] = std::min(problem.low[0], ln_fastest - 1);
-  problem.robust_scale = kRobustStartup;
-  double sum = 0;
-  for (const CurvePoint& p : points) {
-    problem.weights.push_back(std::sqrt(std::min(p.weight, kMaxRepeatWeight)));
-    sum += problem.weights.back();
-  }
-  for (double& w : problem.weights) w *= static_cast<double>(points.size()) / sum / kFormNoise;
-  problem.residuals = [&](std::span<const double> p, std::span<double> r) {
-    const StartupForm form = form_of(p, factor);
-    for (std::size_t i = 0; i < points.size(); ++i) r[i] = form.ln_time_us(points[i].x) - points[i].y;
-  };
+  LeastSquares problem = startup_problem(points, factor, {x_min, x_max}, ln_fastest, ln_bus);
   if (near != nullptr) {
     std::vector<double> p = {near->ln_startup_us, near->ln_max_GBps, near->d1, near->x1, near->k,
                              near->ln_q,          near->d2,          near->x2};

@@ -47,6 +47,31 @@ HostOverheads host_of(const OverheadFit& fit) {
   return *std::move(host);
 }
 
+// Host time of a recorded step, summed over its CPU threads, waiting left out.
+struct HostTimeOfStep {
+  double recorded_us = 0;
+  double from_overheads_us = 0;            // the same pieces with their mean times
+  double on_family_us = 0, on_all_us = 0;  // of it, for operators that `host` does not know itself
+  double unknown_us = 0;                   // recorded time of pieces for which `host` has nothing
+};
+HostTimeOfStep host_time_of_step(const RecordedProgram& recorded, RankClassId rank,
+                                 const HostOverheads& host) {
+  HostTimeOfStep time;
+  for (const HostPiece& piece : recorded.host[rank.index()].pieces) {
+    const HostOverhead overhead =
+        host.time(piece.type, piece.op.valid() ? recorded.program.names.text(piece.op) : kStepEnd);
+    time.recorded_us += piece.duration_us;
+    time.from_overheads_us += overhead.mean_us;
+    switch (overhead.ground) {
+      case OverheadTimeSource::own: break;
+      case OverheadTimeSource::family: time.on_family_us += overhead.mean_us; break;
+      case OverheadTimeSource::all: time.on_all_us += overhead.mean_us; break;
+      case OverheadTimeSource::none: time.unknown_us += piece.duration_us; break;
+    }
+  }
+  return time;
+}
+
 TEST(OverheadFit, TakesMeansOverAllOccurrences) {
   const OverheadFit fit = fit_overheads(recorded_overheads(rebuild(test::host_trace())));
   // Two launches of 5 and 4 us: mean 4.5, standard deviation 0.5.
