@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include <fmt/format.h>

@@ -79,10 +79,7 @@ Result<std::vector<LlmRun>> parse_bert_runs(std::string_view text, const std::st
 }
 
 TestScore score_bert_scaling(const std::vector<PredictedRun>& runs) {
-  TestScore result;
-  result.test = "node_scaling_with_one_factor";
-  result.protocol = "refit";
-  result.unit = "ms";
+  TestScore result{.test = "node_scaling_with_one_factor", .protocol = "refit", .unit = "ms"};
   std::map<std::int64_t, std::vector<const PredictedRun*>> by_gpus;
   for (const PredictedRun& p : runs) {
     if (p.run->set == kBertNodeSet) by_gpus[p.run->n_gpus].push_back(&p);
@@ -95,9 +92,7 @@ TestScore score_bert_scaling(const std::vector<PredictedRun>& runs) {
       for (const PredictedRun* p : rows) factors.push_back(measured_over_predicted(*p));
     }
     const double factor = upper_median(factors);
-    SetScore set;
-    set.set = fmt::format("{} {} GPUs", kBertNodeSet, n_gpus);
-    set.n_fit = factors.size();
+    SetScore set{.set = fmt::format("{} {} GPUs", kBertNodeSet, n_gpus), .n_fit = factors.size()};
     for (const PredictedRun* p : members) set.rows.push_back(scaled(scored(*p), factor));
     result.sets.push_back(std::move(set));
   }

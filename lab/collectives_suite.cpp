@@ -139,9 +139,7 @@ Result<CurveScores> held_out_sizes(const CollectiveMeasurements& m) {
 // Predictions of one curve from others of its platform and collective.
 SetScore score_other(const CollectiveMeasurements& m, const TimeCurve& any,
                      const std::map<DType, TimeCurve>& by_dtype, std::uint64_t n_fit, double from_bytes) {
-  SetScore set;
-  set.set = m.name();
-  set.n_fit = n_fit;
+  SetScore set{.set = m.name(), .n_fit = n_fit};
   for (const CollectiveSample& s : m.samples) {
     if (s.message_bytes < from_bytes) continue;
     const auto it = by_dtype.find(s.dtype);
@@ -212,10 +210,7 @@ double normal(std::mt19937_64& random) {
 
 Result<TestScore> synthetic(unsigned threads) {
   constexpr std::size_t kDraws = 100;
-  TestScore test;
-  test.test = "synthetic_3pct";
-  test.protocol = "refit";
-  test.unit = "us";
+  TestScore test = refit_test("synthetic_3pct");
   test.sets.resize(kDraws);
   STEPCAST_TRY(parallel_for(kDraws, threads, [&](std::size_t draw) -> Status {
     std::mt19937_64 random{20240 + draw};
@@ -226,8 +221,7 @@ Result<TestScore> synthetic(unsigned threads) {
     truth.where = between(random, 16, 22);
     truth.steepness = between(random, 0.5, 1.2);
     truth.q = between(random, 1, 2);
-    CollectiveMeasurements m;
-    m.platform = fmt::format("draw{:03}", draw);
+    CollectiveMeasurements m{.platform = fmt::format("draw{:03}", draw)};
     m.collective = CollectiveOp::send_receive;  // bus factor 1
     m.gpus_per_node = m.n_ranks = 2;
     for (int i = 2; i <= 32; ++i) {
@@ -296,10 +290,7 @@ void add_later_measurements(const std::filesystem::path& data, MeasuredCollectiv
 
 // The platform files that ship, on rows that they were not fitted on.
 Result<TestScore> shipped(const MeasuredCollectives& data, std::vector<Skipped>& skipped) {
-  TestScore test;
-  test.test = "shipped";
-  test.protocol = "shipped";
-  test.unit = "us";
+  TestScore test{.test = "shipped", .protocol = "shipped", .unit = "us"};
   std::map<std::string, std::optional<Platform>> platforms;
   for (const CollectiveMeasurements& m : data.curves) {
     auto [it, is_new] = platforms.emplace(m.platform, std::nullopt);
@@ -313,8 +304,7 @@ Result<TestScore> shipped(const MeasuredCollectives& data, std::vector<Skipped>&
     }
     if (!it->second) continue;
     const CollectiveModel model{*it->second};
-    SetScore set;
-    set.set = m.name();
+    SetScore set{.set = m.name()};
     std::uint64_t used = 0;
     std::map<DType, ResolvedCollective> resolved;
     for (const CollectiveSample& s : m.samples) {
@@ -337,14 +327,6 @@ Result<TestScore> shipped(const MeasuredCollectives& data, std::vector<Skipped>&
     if (!set.rows.empty()) test.sets.push_back(std::move(set));
   }
   test.finish();
-  return test;
-}
-
-TestScore refit_test(std::string_view name) {
-  TestScore test;
-  test.test = name;
-  test.protocol = "refit";
-  test.unit = "us";
   return test;
 }
 
@@ -375,7 +357,7 @@ Result<std::vector<TestScore>> score_sizes(const MeasuredCollectives& all, unsig
     for (const CollectiveSample& s : curves[i]->samples) distinct.insert(s.message_bytes);
     if (distinct.size() >= kDenseSizes && is_smooth(*curves[i])) dense.sets.push_back(sizes.sets[i]);
   }
-  return std::vector<TestScore>{std::move(sizes), std::move(form), std::move(dense)};
+  return finished({&sizes, &form, &dense});
 }
 
 // Eight ranks of a node from two and four, and the largest number of nodes from smaller ones.
@@ -408,8 +390,7 @@ Result<std::vector<TestScore>> score_groups(const MeasuredCollectives& all) {
       (m.gpus_per_node > 1 ? nodes_many : nodes).sets.push_back(std::move(sets[0]));
     }
   }
-  return std::vector<TestScore>{std::move(ranks), std::move(ranks_other), std::move(nodes),
-                                std::move(nodes_many)};
+  return finished({&ranks, &ranks_other, &nodes, &nodes_many});
 }
 
 }  // namespace
@@ -420,11 +401,7 @@ Result<SuiteResult> validate_collectives(const std::filesystem::path& data, cons
         .found(options.protocol)
         .expected("refit or shipped");
   }
-  SuiteResult result;
-  result.suite = "collectives";
-  const auto add = [&](std::vector<TestScore> tests) {
-    std::move(tests.begin(), tests.end(), std::back_inserter(result.tests));
-  };
+  SuiteResult result{.suite = "collectives"};
   STEPCAST_ASSIGN(MeasuredCollectives all, read_all(data, result.skipped));
   for (const UnusedRows& u : all.unused) result.skipped.push_back({u.what, u.why, u.n});
   if (options.protocol == "shipped") {
@@ -435,23 +412,19 @@ Result<SuiteResult> validate_collectives(const std::filesystem::path& data, cons
   STEPCAST_ASSIGN(std::vector<TestScore> tests, score_sizes(all, options.threads, result.skipped));
   STEPCAST_ASSIGN(std::vector<TestScore> groups, score_groups(all));
   STEPCAST_ASSIGN(TestScore drawn, synthetic(options.threads));
-  std::move(groups.begin(), groups.end(), std::back_inserter(tests));
-  for (std::size_t i = tests.size(); i-- > 1;) {
-    if (tests[i].sets.empty()) tests.erase(tests.begin() + static_cast<std::ptrdiff_t>(i));
-  }
-  for (TestScore& test : tests) test.finish();
-  tests.push_back(std::move(drawn));
-  add(std::move(tests));
+  result.add(std::move(tests));
+  result.add(std::move(groups));
+  result.add(std::move(drawn));
   add_later_measurements(data, all, result.skipped);
   STEPCAST_ASSIGN(std::vector<TestScore> unseen, unseen_systems(all, options.threads, result.skipped));
-  add(std::move(unseen));
+  result.add(std::move(unseen));
   std::error_code ignored;
   const std::filesystem::path kernels = data / ".." / "modern" / "kernels";
   if (std::filesystem::is_directory(data, ignored) && std::filesystem::is_directory(kernels, ignored)) {
     STEPCAST_ASSIGN(const ExpertMeasurements experts, read_expert_measurements_in(kernels));
     STEPCAST_ASSIGN(std::vector<TestScore> exchanges,
                     score_expert_exchanges(experts.exchanges, options, result.skipped));
-    add(std::move(exchanges));
+    result.add(std::move(exchanges));
   }
   return result;
 }

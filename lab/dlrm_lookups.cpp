@@ -140,10 +140,7 @@ std::string row_name(const MeasuredLookup& m) {
 }
 
 TestScore test_of(std::string name, std::string_view protocol) {
-  TestScore test;
-  test.test = std::move(name);
-  test.protocol = protocol;
-  test.unit = "us";
+  TestScore test{.test = std::move(name), .protocol = std::string{protocol}, .unit = "us"};
   return test;
 }
 
@@ -185,8 +182,7 @@ TestScore score_rank_ratios(const std::vector<MeasuredLookup>& lookups, Predicto
   }
   TestScore ratios = test_of("lookup_rank_ratio", "shipped");
   ratios.unit = "ratio";
-  SetScore score;
-  score.set = "ranks of one job";
+  SetScore score{.set = "ranks of one job"};
   const auto stem = [](const std::string& set) { return set.substr(0, set.find("_rank")); };
   for (auto a = sums.begin(); a != sums.end(); ++a) {
     for (auto b = std::next(a); b != sums.end(); ++b) {
@@ -221,9 +217,7 @@ Result<std::vector<MeasuredLookup>> parse_lookups(std::string_view text, const s
   while (true) {
     STEPCAST_ASSIGN(const bool more, rows.next());
     if (!more) break;
-    MeasuredLookup m;
-    m.set = rows.cell("set");
-    m.gpu = rows.cell("gpu");
+    MeasuredLookup m{.set = std::string{rows.cell("set")}, .gpu = std::string{rows.cell("gpu")}};
     const std::string_view direction = rows.cell("direction");
     if (direction != "forward" && direction != "backward") {
       return rows.error("direction").expected("forward or backward");
@@ -279,11 +273,10 @@ void score_lookups(const std::vector<MeasuredLookup>& lookups, const SuiteOption
         }
         const auto add = [&](TestScore& test, std::vector<ScoredRow> scored, std::size_t n_fit) {
           if (scored.empty()) return;
-          SetScore score;
-          score.set = fmt::format("{} {} 1 ms", set, above ? "above" : "up to");
-          score.group = above ? "above 1 ms" : "up to 1 ms";
-          score.n_fit = n_fit;
-          score.rows = std::move(scored);
+          SetScore score{.set = fmt::format("{} {} 1 ms", set, above ? "above" : "up to"),
+                         .group = above ? "above 1 ms" : "up to 1 ms",
+                         .n_fit = n_fit,
+                         .rows = std::move(scored)};
           test.sets.push_back(std::move(score));
         };
         add(fitted_test, rows_of(rows, predictor, fitted ? &*fitted : nullptr, result.skipped),
@@ -292,13 +285,9 @@ void score_lookups(const std::vector<MeasuredLookup>& lookups, const SuiteOption
         add(published, published_rows(rows, predictor), 0);
       }
     }
-    for (TestScore* test : {&fitted_test, &shipped, &published}) {
-      test->finish();
-      if (!test->sets.empty()) result.tests.push_back(std::move(*test));
-    }
+    result.add(finished({&fitted_test, &shipped, &published}));
   }
-  TestScore ratios = score_rank_ratios(lookups, predictor);
-  if (!ratios.sets.empty()) result.tests.push_back(std::move(ratios));
+  result.add(score_rank_ratios(lookups, predictor));
 }
 
 }  // namespace stepcast

@@ -2,7 +2,6 @@
 // the columns of modern/embedding/tbe_kernels_in_traces.csv. One value per distinct operator: the mean over steps.
 #pragma once
 
-#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -1,10 +1,7 @@
 #include "lab/dlrm_runs.h"
 
 #include <algorithm>
-#include <cctype>
-#include <cmath>
 #include <map>
-#include <memory>
 #include <optional>
 #include <utility>
 
@@ -147,8 +144,7 @@ Result<std::vector<DlrmRun>> parse_dlrm_runs(std::string_view text, const std::s
   while (true) {
     STEPCAST_ASSIGN(const bool more, rows.next());
     if (!more) break;
-    DlrmRun run;
-    run.line = rows.line();
+    DlrmRun run{.line = rows.line()};
     run.model = rows.cell("model");
     if (examples && run.model.find("DLRM") == std::string::npos && run.model.find("DCN") == std::string::npos)
       continue;
@@ -198,10 +194,7 @@ void score_dlrm_runs(const std::vector<DlrmRun>& runs, const SuiteOptions& optio
   }
   if (predicted.empty()) return;
   const auto test_of = [](std::string name, std::string_view protocol) {
-    TestScore test;
-    test.test = std::move(name);
-    test.protocol = protocol;
-    test.unit = "ms";
+    TestScore test{.test = std::move(name), .protocol = std::string{protocol}, .unit = "ms"};
     return test;
   };
   TestScore steps = test_of("steps", "shipped"), factored = test_of("one_factor_per_stack", "refit"),
@@ -238,10 +231,7 @@ void score_dlrm_runs(const std::vector<DlrmRun>& runs, const SuiteOptions& optio
     if (!by_stack.rows.empty()) factored.sets.push_back(std::move(by_stack));
     if (!medians.rows.empty()) baseline.sets.push_back(std::move(medians));
   }
-  for (TestScore* test : {&steps, &factored, &baseline}) {
-    test->finish();
-    if (!test->sets.empty()) result.tests.push_back(std::move(*test));
-  }
+  result.add(finished({&steps, &factored, &baseline}));
 }
 
 }  // namespace stepcast

@@ -38,8 +38,7 @@ std::vector<std::filesystem::path> csv_files(const std::filesystem::path& data) 
 }
 
 Result<SuiteResult> run_dlrm(const std::filesystem::path& data, const SuiteOptions& options) {
-  SuiteResult result;
-  result.suite = "dlrm";
+  SuiteResult result{.suite = "dlrm"};
   std::vector<MeasuredLookup> lookups;
   std::vector<DlrmRun> runs;
   const std::vector<std::filesystem::path> files = csv_files(data);

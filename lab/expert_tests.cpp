@@ -21,14 +21,6 @@ namespace {
 constexpr std::size_t kFolds = 5;
 constexpr std::int64_t kUnmeasuredNodes = 16;
 
-TestScore new_test(std::string_view name) {
-  TestScore test;
-  test.test = name;
-  test.protocol = "refit";
-  test.unit = "us";
-  return test;
-}
-
 ScoredRow scored(std::string row, double measured, double predicted, double log_p10, double log_p90) {
   return {
       std::move(row), measured, predicted, predicted * std::exp(log_p10), predicted * std::exp(log_p90), {}};
@@ -107,7 +99,7 @@ Result<std::vector<TestScore>> score_expert_layers(const std::vector<MeasuredExp
     }
     return Ok{};
   }));
-  TestScore even = new_test("moe_layer"), uneven = new_test("moe_layer_uneven");
+  TestScore even = refit_test("moe_layer"), uneven = refit_test("moe_layer_uneven");
   for (Task& task : tasks) {
     task.even.set = task.set + " balanced";
     task.uneven.set = task.set + " power law";
@@ -115,13 +107,7 @@ Result<std::vector<TestScore>> score_expert_layers(const std::vector<MeasuredExp
     if (!task.even.rows.empty()) even.sets.push_back(std::move(task.even));
     if (!task.uneven.rows.empty()) uneven.sets.push_back(std::move(task.uneven));
   }
-  std::vector<TestScore> tests;
-  for (TestScore* test : {&even, &uneven}) {
-    if (test->sets.empty()) continue;
-    test->finish();
-    tests.push_back(std::move(*test));
-  }
-  return tests;
+  return finished({&even, &uneven});
 }
 
 Result<std::vector<TestScore>> score_expert_exchanges(const std::vector<MeasuredExchange>& exchanges,
@@ -194,13 +180,11 @@ Result<std::vector<TestScore>> score_expert_exchanges(const std::vector<Measured
       }
       return Ok{};
     }));
-    TestScore test = new_test(kind.test);
+    TestScore test = refit_test(kind.test);
     for (Task& task : tasks) {
       if (!task.set.rows.empty()) test.sets.push_back(std::move(task.set));
     }
-    if (test.sets.empty()) continue;
-    test.finish();
-    tests.push_back(std::move(test));
+    for (TestScore& done : finished({&test})) tests.push_back(std::move(done));
   }
   return tests;
 }

@@ -1,8 +1,6 @@
 // Tests of expert layers and of the exchange of their tokens, for the suites kernels and collectives.
 #pragma once
 
-#include <span>
-#include <string>
 #include <vector>
 
 #include "calibrate/expert_measurements.h"

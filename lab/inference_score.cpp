@@ -105,9 +105,7 @@ InferenceScore score_event_edges(const RecordedRank& recorded, std::span<const E
   StreamOrder order{recorded};
   const std::vector<EventEdge> true_edges = order.effective(truth),
                                inferred_edges = order.effective(inferred);
-  InferenceScore score;
-  score.true_edges = true_edges.size();
-  score.inferred_edges = inferred_edges.size();
+  InferenceScore score{.true_edges = true_edges.size(), .inferred_edges = inferred_edges.size()};
   order.index(inferred_edges);
   for (const EventEdge& e : true_edges) {
     if (order.implied(e, inferred_edges, kAll)) {

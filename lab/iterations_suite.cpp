@@ -31,18 +31,14 @@ bool is_packed_encoder(const LlmRun& run) {
 }
 
 TestScore score_runs(std::string test, const std::vector<PredictedRun>& runs, bool with_apart) {
-  TestScore result;
-  result.test = std::move(test);
-  result.protocol = "shipped";
-  result.unit = "ms";
+  TestScore result{.test = std::move(test), .protocol = "shipped", .unit = "ms"};
   std::map<std::string, std::vector<const PredictedRun*>> sets;
   for (const PredictedRun& p : runs) {
     if (p.run->gpu.empty() || (p.run->apart && !with_apart) || is_packed_encoder(*p.run)) continue;
     sets[p.run->set].push_back(&p);
   }
   for (const auto& [name, members] : sets) {
-    SetScore set;
-    set.set = name;
+    SetScore set{.set = name};
     for (const PredictedRun* p : members) set.rows.push_back(scored(*p));
     set.extras = ranking_extras(members);
     result.sets.push_back(std::move(set));
@@ -53,10 +49,7 @@ TestScore score_runs(std::string test, const std::vector<PredictedRun>& runs, bo
 
 // Their times on other GPUs, with the factor of the GPU that most rows are of.
 TestScore score_packed(const std::vector<PredictedRun>& runs) {
-  TestScore result;
-  result.test = "packed_with_one_factor";
-  result.protocol = "refit";
-  result.unit = "ms";
+  TestScore result{.test = "packed_with_one_factor", .protocol = "refit", .unit = "ms"};
   std::map<std::string, std::map<std::string, std::vector<const PredictedRun*>>> sets;  // [set][GPU]
   for (const PredictedRun& p : runs) {
     if (is_packed_encoder(*p.run) && p.run->set != kBertNodeSet) sets[p.run->set][p.run->gpu].push_back(&p);
@@ -68,9 +61,7 @@ TestScore score_packed(const std::vector<PredictedRun>& runs) {
     std::vector<double> factors;
     for (const PredictedRun* p : most->second) factors.push_back(measured_over_predicted(*p));
     const double factor = upper_median(factors);
-    SetScore set;
-    set.set = name;
-    set.n_fit = factors.size();
+    SetScore set{.set = name, .n_fit = factors.size()};
     for (const auto& [gpu, members] : gpus) {
       if (gpu == most->first) continue;
       for (const PredictedRun* p : members) set.rows.push_back(scaled(scored(*p), factor));
@@ -83,18 +74,14 @@ TestScore score_packed(const std::vector<PredictedRun>& runs) {
 
 // Runs whose GPU nobody stated: time relative to the smallest run of the same model and framework.
 TestScore score_ratios(const std::vector<PredictedRun>& runs) {
-  TestScore result;
-  result.test = "scaling_ratios";
-  result.protocol = "shipped";
-  result.unit = "ratio";
+  TestScore result{.test = "scaling_ratios", .protocol = "shipped", .unit = "ratio"};
   std::map<std::string, std::map<std::string, std::vector<const PredictedRun*>>> sets;
   for (const PredictedRun& p : runs) {
     if (!p.run->gpu.empty()) continue;
     sets[p.run->set][fmt::format("{} {}", p.run->model.name, p.run->framework)].push_back(&p);
   }
   for (const auto& [name, families] : sets) {
-    SetScore set;
-    set.set = name;
+    SetScore set{.set = name};
     for (const auto& [family, members] : families) {
       const PredictedRun* base = *std::min_element(
           members.begin(), members.end(),
@@ -122,18 +109,14 @@ TestScore score_ratios(const std::vector<PredictedRun>& runs) {
 Result<TestScore> leave_model_out(std::string test, const std::vector<LlmRun>& runs, RunPlatforms& platforms,
                                   std::vector<PredictedRun>* predicted = nullptr) {
   constexpr std::size_t kMostRows = 40;  // to fit on; more change nothing but the time it takes
-  TestScore result;
-  result.test = std::move(test);
-  result.protocol = "refit";
-  result.unit = "ms";
+  TestScore result{.test = std::move(test), .protocol = "refit", .unit = "ms"};
   std::map<std::string, std::set<std::string>> models_of_set;
   for (const LlmRun& run : runs) {
     if (!run.gpu.empty()) models_of_set[run.set].insert(run.model.name);
   }
   for (const auto& [name, models] : models_of_set) {
     if (models.size() < 2) continue;
-    SetScore set;
-    set.set = name;
+    SetScore set{.set = name};
     for (const std::string& left_out : models) {
       std::vector<const LlmRun*> others, scored_runs;
       for (const LlmRun& run : runs) {
@@ -174,10 +157,8 @@ Result<TestScore> leave_model_out(std::string test, const std::vector<LlmRun>& r
 Result<TestScore> few_steps_given(const std::vector<LlmRun>& runs, const RunPlatforms& platforms,
                                   std::size_t n_given) {
   constexpr std::size_t kDraws = 20, kLeastRows = 40, kScoredPerDraw = 12;
-  TestScore result;
-  result.test = n_given == 1 ? "one_step_given" : "three_steps_given";
-  result.protocol = "refit";
-  result.unit = "ms";
+  TestScore result{
+      .test = n_given == 1 ? "one_step_given" : "three_steps_given", .protocol = "refit", .unit = "ms"};
   std::map<std::string, std::vector<const LlmRun*>> sets;  // of one set and machine
   for (const LlmRun& run : runs) {
     if (run.gpu.empty() || run.apart || run.model.moe || run.set == kBertNodeSet) continue;
@@ -289,8 +270,7 @@ std::vector<std::string> worst_rows(const TestScore& test, std::size_t n) {
 }
 
 Result<SuiteResult> run_iterations(const std::filesystem::path& data, const SuiteOptions& options) {
-  SuiteResult result;
-  result.suite = "iterations";
+  SuiteResult result{.suite = "iterations"};
   if (!options.protocol.empty() && options.protocol != "shipped" && options.protocol != "refit") {
     return Error::at("", "--protocol")
         .found(fmt::format("`{}`", options.protocol))
@@ -302,21 +282,15 @@ Result<SuiteResult> run_iterations(const std::filesystem::path& data, const Suit
   result.tests.push_back(score_runs("steps", predicted, true));
   result.worst = worst_rows(result.tests.front(), 10);
   result.tests.push_back(score_runs("steps_without_rows_apart", predicted, false));
-  for (TestScore test : {score_newest_releases(predicted), score_by_release(predicted)}) {
-    if (!test.sets.empty()) result.tests.push_back(std::move(test));
-  }
+  result.add(score_newest_releases(predicted));
+  result.add(score_by_release(predicted));
   result.tests.push_back(score_ratios(predicted));
-  if (TestScore memory = score_memory(predicted); !memory.sets.empty())
-    result.tests.push_back(std::move(memory));
-  if (TestScore published = score_published_composition(predicted, platforms); !published.sets.empty())
-    result.tests.push_back(std::move(published));
+  result.add(score_memory(predicted));
+  result.add(score_published_composition(predicted, platforms));
   result.tests.push_back(score_rankings("ranking", "shipped", predicted));
-  for (TestScore& test : score_layouts_run(predicted, platforms, options.threads, result.skipped))
-    result.tests.push_back(std::move(test));
-  TestScore packed = score_packed(predicted);
-  if (!packed.sets.empty()) result.tests.push_back(std::move(packed));
-  if (TestScore node = score_bert_scaling(predicted); !node.sets.empty())
-    result.tests.push_back(std::move(node));
+  result.add(score_layouts_run(predicted, platforms, options.threads, result.skipped));
+  result.add(score_packed(predicted));
+  result.add(score_bert_scaling(predicted));
   if (options.protocol != "shipped") {
     std::vector<PredictedRun> calibrated;
     STEPCAST_ASSIGN(TestScore refitted, leave_model_out("leave_model_out", runs, platforms, &calibrated));
@@ -326,11 +300,11 @@ Result<SuiteResult> run_iterations(const std::filesystem::path& data, const Suit
     if (!newest.empty()) {
       STEPCAST_ASSIGN(TestScore of_newest,
                       leave_model_out("leave_model_out_newest_release", newest, platforms));
-      result.tests.push_back(std::move(of_newest));
+      result.add(std::move(of_newest));
     }
     for (const std::size_t n_given : {std::size_t{1}, std::size_t{3}}) {
       STEPCAST_ASSIGN(TestScore few, few_steps_given(runs, platforms, n_given));
-      if (!few.sets.empty()) result.tests.push_back(std::move(few));
+      result.add(std::move(few));
     }
   }
   return result;

@@ -58,8 +58,7 @@ KernelSplit split_groups(std::span<const KernelMeasurement> rows, int n_folds, s
     group[i] = groups.emplace(key_of(rows[i]), groups.size()).first->second;
   }
   const std::vector<int> folds = shuffled_folds(groups.size(), n_folds, seed);
-  KernelSplit split;
-  split.n_folds = n_folds;
+  KernelSplit split{.n_folds = n_folds};
   for (const std::size_t g : group) split.fold.push_back(folds[g]);
   return split;
 }
@@ -95,8 +94,7 @@ KernelSplit split_by_value(std::span<const KernelMeasurement> rows, HeldOutValue
   const std::vector<int> folds = shuffled_folds(fold_of.size(), n_folds, seed);
   std::size_t i = 0;
   for (auto& [unused, fold] : fold_of) fold = folds[i++];
-  KernelSplit split;
-  split.n_folds = n_folds;
+  KernelSplit split{.n_folds = n_folds};
   for (const KernelMeasurement& m : rows) {
     const auto found = fold_of.find(value_of(m, value));
     // With one value only there is nothing to fit to.
@@ -129,8 +127,7 @@ KernelSplit split_largest(std::span<const KernelMeasurement> rows) {
     std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(at), values.end());
     limit[name] = values[at];
   }
-  KernelSplit split;
-  split.n_folds = 1;
+  KernelSplit split{.n_folds = 1};
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const std::int64_t hidden = largest_hidden.at(set_of(rows[i]));
     const bool tested = hidden > 0 ? static_cast<double>(rows[i].hidden_size) >

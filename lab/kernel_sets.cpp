@@ -169,10 +169,7 @@ void KernelSets::add(const DeviceRows& device, const std::vector<Tested>& tested
 }
 
 TestScore KernelSets::test(std::string name, std::string protocol) && {
-  TestScore test;
-  test.test = std::move(name);
-  test.protocol = std::move(protocol);
-  test.unit = "us";
+  TestScore test{.test = std::move(name), .protocol = std::move(protocol), .unit = "us"};
   for (auto& [unused, entry] : sets_) {
     SetScore& set = entry.set;
     set.extras.push_back({"below_bound_n", static_cast<double>(entry.below_bound), ExtraMetric::Over::sum});

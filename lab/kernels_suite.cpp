@@ -10,8 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "stepcast/base/parallel.h"
 #include "stepcast/cost/kernel_model.h"
 
@@ -180,8 +178,7 @@ Result<SuiteResult> validate_kernels(const std::filesystem::path& data, const Su
   if (!options.protocol.empty() && options.protocol != "refit" && options.protocol != "shipped") {
     return Error{"the protocol of the suite kernels"}.found(options.protocol).expected("refit or shipped");
   }
-  SuiteResult result;
-  result.suite = "kernels";
+  SuiteResult result{.suite = "kernels"};
   std::vector<std::filesystem::path> places{data};
   // Newer tables lie in a folder of their own beside it.
   const std::filesystem::path newer = data.parent_path() / "modern" / "kernels";
@@ -225,7 +222,7 @@ Result<SuiteResult> validate_kernels(const std::filesystem::path& data, const Su
   if (gradients) result.tests.push_back(*std::move(gradients));
   STEPCAST_ASSIGN(std::vector<TestScore> unseen,
                   score_unseen_gpus(devices, files, published, options.threads));
-  for (TestScore& test : unseen) result.tests.push_back(std::move(test));
+  result.add(std::move(unseen));
   ExpertMeasurements experts;
   for (const std::filesystem::path& place : places) {
     STEPCAST_ASSIGN(ExpertMeasurements more, read_expert_measurements_in(place));
@@ -233,7 +230,7 @@ Result<SuiteResult> validate_kernels(const std::filesystem::path& data, const Su
   }
   STEPCAST_ASSIGN(std::vector<TestScore> layers,
                   score_expert_layers(experts.layers, options, result.skipped));
-  std::move(layers.begin(), layers.end(), std::back_inserter(result.tests));
+  result.add(std::move(layers));
   return result;
 }
 

@@ -98,8 +98,7 @@ Result<Verdict> judge(const PredictedRun& run, RunPlatforms& platforms, unsigned
 }
 
 SetScore score_of(std::string name, const std::vector<const Verdict*>& verdicts) {
-  SetScore set;
-  set.set = std::move(name);
+  SetScore set{.set = std::move(name)};
   double alike = 0, near = 0, nearly = 0;
   for (const Verdict* v : verdicts) {
     constexpr double kNear = 0.02, kNearly = 0.07;
@@ -122,10 +121,7 @@ SetScore score_of(std::string name, const std::vector<const Verdict*>& verdicts)
 }
 
 TestScore test_of(std::string name, const std::map<std::string, std::vector<const Verdict*>>& sets) {
-  TestScore test;
-  test.test = std::move(name);
-  test.protocol = "shipped";
-  test.unit = "ms";
+  TestScore test{.test = std::move(name), .protocol = "shipped", .unit = "ms"};
   for (const auto& [set, members] : sets) test.sets.push_back(score_of(set, members));
   test.finish();
   return test;

@@ -121,10 +121,7 @@ Status score_learned_lookups(const SuiteOptions& options, SuiteResult& result) {
       learned.sets.push_back(std::move(way.learned));
       analytic.sets.push_back(std::move(way.analytic));
     }
-    for (TestScore* score : {&learned, &analytic}) {
-      score->finish();
-      result.tests.push_back(std::move(*score));
-    }
+    result.add(finished({&learned, &analytic}));
   }
   return Ok{};
 }

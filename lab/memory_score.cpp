@@ -26,10 +26,7 @@ std::string shares_text(const StageMemory& m) {
 }  // namespace
 
 TestScore score_memory(const std::vector<PredictedRun>& runs) {
-  TestScore result;
-  result.test = "memory";
-  result.protocol = "shipped";
-  result.unit = "GiB";
+  TestScore result{.test = "memory", .protocol = "shipped", .unit = "GiB"};
   std::map<std::string, SetScore> sets;
   for (const PredictedRun& p : runs) {
     if (!p.run->memory_GiB) continue;

@@ -52,8 +52,7 @@ Result<std::vector<PipelineStepScore>> score_pipeline(const fs::path& file) {
                                                learn_launch_delays(timeline, halves[0])};
   std::vector<PipelineStepScore> scores;
   for (std::size_t i = 0; i < timeline.steps.size(); ++i) {
-    PipelineStepScore score;
-    score.step = timeline.steps[i];
+    PipelineStepScore score{.step = timeline.steps[i]};
     STEPCAST_ASSIGN(score.delayed, replayed_step(timeline, score.step, delays_for[i % 2]));
     const JsonValue* time_s = published != nullptr ? published->find(std::to_string(score.step)) : nullptr;
     if (time_s != nullptr && time_s->is_number()) {

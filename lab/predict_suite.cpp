@@ -1,11 +1,8 @@
 #include "lab/predict_suite.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
-#include <set>
 #include <span>
-#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -309,8 +306,7 @@ Result<SuiteResult> validate_predict(const fs::path& data, const SuiteOptions& o
         "recorded");
   }
   STEPCAST_ASSIGN(const std::vector<fs::path> folders, folders_of(data));
-  SuiteResult result;
-  result.suite = "predict";
+  SuiteResult result{.suite = "predict"};
   StepScores scores;
   std::vector<RecordedJob> jobs;
   PricedDevices devices;

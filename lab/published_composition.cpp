@@ -1,7 +1,6 @@
 #include "lab/published_composition.h"
 
 #include <algorithm>
-#include <initializer_list>
 
 #include <fmt/format.h>
 
@@ -34,21 +33,10 @@ PublishedLayerSplit published_layer_split(std::int64_t n_layers, std::int64_t n_
   return {(units + n_stages - 1) / n_stages - 2, units / n_stages, units / n_stages - 3};
 }
 
-double published_encoder_parameters(std::int64_t hidden_size, std::int64_t tensor_parallel) {
-  const auto d = static_cast<double>(hidden_size), mp = static_cast<double>(tensor_parallel);
-  return 2 * 2 * d + 3 * d * (d + 1) / mp + d * (d + 1) / mp + 4 * d * (d + 1) / mp + d * (4 * d + 1) / mp;
-}
-
-std::int64_t published_vocabulary(std::int64_t tensor_parallel) {
-  const std::int64_t step = 128 * tensor_parallel;
-  return 128 * ((50257 + step - 1) / step);
-}
-
 PublishedStep compose_as_published(const PublishedComponents& c) {
   const Passes t = with_transfers(c);
-  PublishedStep step;
-  step.longest_forward_us = std::max({t.head_forward, t.middle_forward, t.tail_forward});
-  step.longest_backward_us = std::max({t.head_backward, t.middle_backward, t.tail_backward});
+  PublishedStep step{.longest_forward_us = std::max({t.head_forward, t.middle_forward, t.tail_forward}),
+                     .longest_backward_us = std::max({t.head_backward, t.middle_backward, t.tail_backward})};
   step.passes_us = static_cast<double>(c.micro_batches - 1 + c.n_stages) *
                    (step.longest_forward_us + step.longest_backward_us);
   add_update(c, step);
@@ -58,9 +46,8 @@ PublishedStep compose_as_published(const PublishedComponents& c) {
 PublishedStep compose_as_published_exact(const PublishedComponents& c) {
   const Passes t = with_transfers(c);
   const auto middles = static_cast<double>(c.n_stages - 2);
-  PublishedStep step;
-  step.longest_forward_us = std::max({t.head_forward, t.middle_forward, t.tail_forward});
-  step.longest_backward_us = std::max({t.head_backward, t.middle_backward, t.tail_backward});
+  PublishedStep step{.longest_forward_us = std::max({t.head_forward, t.middle_forward, t.tail_forward}),
+                     .longest_backward_us = std::max({t.head_backward, t.middle_backward, t.tail_backward})};
   const double forwards = t.head_forward + middles * t.middle_forward + t.tail_forward;
   const double backwards = t.head_backward + middles * t.middle_backward + t.tail_backward;
   step.passes_us =
@@ -84,11 +71,10 @@ Result<PublishedComponents> published_components(const PricedStep& step, const L
   for (const ChunkWork& chunk : step.work.chunks) {
     for (const ChunkWork::Run& run : chunk.runs) n_layers += run.count;
   }
-  PublishedComponents c;
-  c.n_stages = step.work.stages;
-  c.micro_batches = step.work.micro_batches;
-  c.data_parallel = layout.degrees.data;
-  c.p2p_us = step.schedule.boundary_us;
+  PublishedComponents c{.n_stages = step.work.stages,
+                        .micro_batches = step.work.micro_batches,
+                        .data_parallel = layout.degrees.data,
+                        .p2p_us = step.schedule.boundary_us};
   const PublishedLayerSplit split = published_layer_split(n_layers, c.n_stages);
   if (std::min({split.head, split.middle, split.tail}) < 0) {
     return Error{fmt::format("{} layers on {} stages leave the published tail {} layers: use fewer stages",

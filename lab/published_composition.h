@@ -8,7 +8,6 @@
 // over a head, middle and tail stage, with M micro-batches, P stages.
 #pragma once
 
-#include <array>
 #include <cstdint>
 
 #include "stepcast/base/result.h"
@@ -30,12 +29,6 @@ struct PublishedLayerSplit {
 };
 // For n_layers and n_stages above 0.
 [[nodiscard]] PublishedLayerSplit published_layer_split(std::int64_t n_layers, std::int64_t n_stages);
-
-// Trained parameters of one encoder on one of `tensor_parallel` ranks as published: 4 d for two layer norms,
-// QKV, output and a feed-forward part of 4 d with biases. Knows no gated FFN and no grouped queries.
-[[nodiscard]] double published_encoder_parameters(std::int64_t hidden_size, std::int64_t tensor_parallel);
-// Rows of the embedding of one rank: always those of 50,257 tokens, padded.
-[[nodiscard]] std::int64_t published_vocabulary(std::int64_t tensor_parallel);
 
 // One kind of stage, for one micro-batch; transfers to other stages are not in it.
 struct PublishedStage {

@@ -1,7 +1,5 @@
 #include "lab/published_errors.h"
 
-#include <utility>
-
 #include <fmt/format.h>
 
 #include "stepcast/base/csv_rows.h"

@@ -1,7 +1,6 @@
 #include "lab/published_forecast.h"
 
 #include <algorithm>
-#include <memory>
 #include <utility>
 
 #include <fmt/format.h>
@@ -54,10 +53,8 @@ Result<HostOverheads> overheads_of_traces(const std::vector<std::filesystem::pat
 
 Result<Forecast> forecast_of(const std::vector<UntimedRank>& ranks, const HostOverheads& overheads,
                              const Platform& platform, const std::string& name) {
-  TracePredictionOptions how;
-  how.platform = &platform;
-  how.kernels = KernelTimeSource::models;
-  how.host = HostTimeSource::overheads;
+  TracePredictionOptions how{
+      .platform = &platform, .kernels = KernelTimeSource::models, .host = HostTimeSource::overheads};
   StepPricer prices{platform, how.assumptions};
   STEPCAST_ASSIGN(PublishedTraceStep step, published_step(ranks, overheads, prices));
   TracePrediction prediction;
@@ -106,9 +103,7 @@ Result<Forecast> published_trace_forecast(const PublishedTraceRequest& request) 
         .in_file(listing.files().front().string())
         .expected("profiler traces with the execution traces of the same ranks");
   }
-  TraceSetOptions how;
-  how.step = request.step;
-  how.progress = request.progress;
+  TraceSetOptions how{.step = request.step, .progress = request.progress};
   STEPCAST_ASSIGN(const TraceSet traces, read_trace_set(listing, how));
   STEPCAST_ASSIGN(const Platform platform, platform_of(request.platform, recorded_gpu(traces)));
   STEPCAST_ASSIGN(const RecordedProgram recorded, rebuild_program(traces.inputs(), {.step = request.step}));

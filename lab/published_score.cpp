@@ -11,10 +11,7 @@
 namespace stepcast {
 
 TestScore score_published_composition(const std::vector<PredictedRun>& runs, RunPlatforms& platforms) {
-  TestScore result;
-  result.test = "published_composition";
-  result.protocol = "shipped";
-  result.unit = "ms";
+  TestScore result{.test = "published_composition", .protocol = "shipped", .unit = "ms"};
   std::map<std::string, SetScore> sets;
   std::map<std::string, double> ours;  // [set] sum of |errors|, %
   for (const PredictedRun& p : runs) {

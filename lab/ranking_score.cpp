@@ -14,6 +14,7 @@ namespace {
 
 constexpr double kApartShare = 0.05;  // pairs of layouts closer than this have no order
 
+// From 0; ties share the mean.
 std::vector<double> ranks(const std::vector<double>& values) {
   std::vector<std::size_t> order(values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -28,25 +29,25 @@ std::vector<double> ranks(const std::vector<double>& values) {
   return result;
 }
 
-double correlation(const std::vector<double>& a, const std::vector<double>& b) {
-  const auto n = static_cast<double>(a.size());
-  const double mean_a = std::accumulate(a.begin(), a.end(), 0.0) / n;
-  const double mean_b = std::accumulate(b.begin(), b.end(), 0.0) / n;
-  double ab = 0, aa = 0, bb = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    ab += (a[i] - mean_a) * (b[i] - mean_b);
-    aa += (a[i] - mean_a) * (a[i] - mean_a);
-    bb += (b[i] - mean_b) * (b[i] - mean_b);
-  }
-  return aa > 0 && bb > 0 ? ab / std::sqrt(aa * bb) : 0;
-}
-
 }  // namespace
+
+std::optional<double> rank_correlation(const std::vector<double>& a, const std::vector<double>& b) {
+  const std::vector<double> x = ranks(a), y = ranks(b);
+  const double mean = (static_cast<double>(a.size()) - 1) / 2;
+  double xy = 0, xx = 0, yy = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    xy += (x[i] - mean) * (y[i] - mean);
+    xx += (x[i] - mean) * (x[i] - mean);
+    yy += (y[i] - mean) * (y[i] - mean);
+  }
+  if (xx > 0 && yy > 0) return xy / std::sqrt(xx * yy);
+  return std::nullopt;
+}
 
 RankingScore score_ranking(const std::vector<double>& measured, const std::vector<double>& predicted) {
   RankingScore result;
   if (measured.empty()) return result;
-  result.spearman = correlation(ranks(measured), ranks(predicted));
+  result.spearman = rank_correlation(measured, predicted).value_or(0);
   const auto best =
       static_cast<std::size_t>(std::min_element(predicted.begin(), predicted.end()) - predicted.begin());
   const double fastest = *std::min_element(measured.begin(), measured.end());
@@ -105,19 +106,14 @@ std::vector<ExtraMetric> ranking_extras(const std::vector<const PredictedRun*>& 
 }
 
 TestScore score_rankings(std::string test, std::string_view protocol, const std::vector<PredictedRun>& runs) {
-  TestScore result;
-  result.test = std::move(test);
-  result.protocol = protocol;
-  result.unit = "ms";
+  TestScore result{.test = std::move(test), .protocol = std::string{protocol}, .unit = "ms"};
   std::map<std::string, std::vector<const PredictedRun*>> sets;
   for (const PredictedRun& p : runs) {
     if (p.run->gpu.empty()) continue;
     sets[fmt::format("{} {} {}", p.run->set, p.run->model.name, p.run->gpu)].push_back(&p);
   }
   for (const auto& [name, members] : sets) {
-    SetScore set;
-    set.set = name;
-    set.extras = ranking_extras(members);
+    SetScore set{.set = name, .extras = ranking_extras(members)};
     if (set.extras.empty()) continue;  // one layout of each is no ranking
     // Nothing is said of how its factors were fitted here: leave_model_out says it.
     set.n_fit = protocol == "refit" ? members.size() : 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,10 @@
 #include "lab/suite.h"
 
 namespace stepcast {
+
+// Of Spearman, ties share the mean rank; nothing where one of them is constant.
+[[nodiscard]] std::optional<double> rank_correlation(const std::vector<double>& a,
+                                                     const std::vector<double>& b);
 
 struct RankingScore {
   double spearman = 0;       // rank correlation of predicted and measured time

@@ -103,9 +103,7 @@ std::size_t first_steady_step(const RecordedJob& job) {
 }
 
 Result<RecordedJob> rebuild_job(const TraceSet& set, const std::string& name, unsigned threads) {
-  RecordedJob job;
-  job.name = name;
-  job.folder = std::filesystem::path{name}.parent_path().generic_string();
+  RecordedJob job{.name = name, .folder = std::filesystem::path{name}.parent_path().generic_string()};
   std::vector<std::optional<std::int64_t>> steps;
   for (const std::int64_t step : common_steps(set)) steps.emplace_back(step);
   if (steps.empty()) steps.emplace_back();

@@ -50,7 +50,7 @@ std::string operators_page() {
   return out;
 }
 
-std::string row_of(const Preset& preset) {
+std::string preset_row(const Preset& preset) {
   const Transformer& m = preset.model;
   std::string names = in_backquotes(m.name);
   for (const std::string& alias : preset.aliases) names += ", " + in_backquotes(alias);
@@ -73,7 +73,7 @@ std::string presets_page() {
       "digits, those that are printed, or, with `~`, a name that does not give the count.\n\n"
       "| name | layers | hidden | FFN | heads / kv heads | experts | vocabulary | parameters | published |\n"
       "|---|---|---|---|---|---|---|---|---|\n";
-  for (const Preset& preset : presets()) out += row_of(preset);
+  for (const Preset& preset : presets()) out += preset_row(preset);
   return out;
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <optional>
 #include <span>
 #include <utility>
@@ -18,88 +17,39 @@
 #include "lab/pipeline_score.h"
 #include "lab/recorded_sets.h"
 #include "lab/round_trip.h"
+#include "lab/step_scores.h"
 
 namespace stepcast {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kUsPerMs = 1e3;
-
-// The tests of the suite while they are being filled.
-class Scores {
- public:
-  Scores() {
-    for (const auto& [name, unit, relative] :
-         {Kind{"step_time", "ms", true}, Kind{"gpu_window", "ms", true}, Kind{"global_window", "ms", true},
-          Kind{"kernel_starts", "us", false}, Kind{"collective_waits", "us", false},
-          Kind{"unexplained_wait", "percent", false}, Kind{"gpu_lateness", "percent", false},
-          Kind{"naive", "ms", true}, Kind{"naive_gpu_window", "ms", true},
-          Kind{"smallest_handoff", "ms", true}, Kind{"whole_trace", "ms", true},
-          Kind{"round_trip", "ms", true}, Kind{"inferred_events", "edges", false},
-          Kind{"operator_timeline", "ms", true}, Kind{"operator_timeline_no_delay", "ms", true}}) {
-      TestScore test;
-      test.test = name;
-      test.protocol = "recorded";
-      test.unit = unit;
-      test.relative = relative;
-      tests_.push_back(std::move(test));
-    }
-  }
-
-  void add(std::string_view test, const std::string& set, std::string row, double measured,
-           double predicted) {
-    set_of(test, set).rows.push_back({std::move(row), measured, predicted, std::nullopt, std::nullopt});
-  }
-
-  SetScore& set_of(std::string_view test, const std::string& set) {
-    TestScore& score = test_of(test);
-    const auto found =
-        std::find_if(score.sets.begin(), score.sets.end(), [&](const SetScore& s) { return s.set == set; });
-    if (found != score.sets.end()) return *found;
-    SetScore& added = score.sets.emplace_back();
-    added.set = set;
-    return added;
-  }
-
-  // Keeps a number over the rows of a set: the largest, or the sum.
-  void keep(std::string_view test, const std::string& set, std::string_view name, double value,
-            ExtraMetric::Over over) {
-    std::vector<ExtraMetric>& extras = set_of(test, set).extras;
-    const auto same =
-        std::find_if(extras.begin(), extras.end(), [&](const ExtraMetric& e) { return e.name == name; });
-    if (same == extras.end()) {
-      extras.push_back({std::string{name}, value, over});
-    } else if (over == ExtraMetric::Over::sum) {
-      same->value += value;
-    } else {
-      same->value = std::max(same->value, value);
-    }
-  }
-
-  std::vector<TestScore> finish() && {
-    std::erase_if(tests_,
-                  [](const TestScore& test) { return test.sets.empty() && test.test != "step_time"; });
-    for (TestScore& test : tests_) test.finish();
-    return std::move(tests_);
-  }
-
- private:
+// The tests of the suite, in this order.
+StepScores replay_scores() {
   struct Kind {
-    std::string_view name, unit;
-    bool relative;
+    std::string_view name, unit = "ms";
+    bool relative = true;
   };
-  TestScore& test_of(std::string_view name) {
-    return *std::find_if(tests_.begin(), tests_.end(), [&](const TestScore& t) { return t.test == name; });
+  StepScores scores;
+  for (const auto& [name, unit, relative] :
+       {Kind{"step_time"}, Kind{"gpu_window"}, Kind{"global_window"}, Kind{"kernel_starts", "us", false},
+        Kind{"collective_waits", "us", false}, Kind{"unexplained_wait", "percent", false},
+        Kind{"gpu_lateness", "percent", false}, Kind{"naive"}, Kind{"naive_gpu_window"},
+        Kind{"smallest_handoff"}, Kind{"whole_trace"}, Kind{"round_trip"},
+        Kind{"inferred_events", "edges", false}, Kind{"operator_timeline"},
+        Kind{"operator_timeline_no_delay"}}) {
+    TestScore& test = scores.test(name);
+    test.unit = unit;
+    test.relative = relative;
   }
-  std::vector<TestScore> tests_;
-};
+  return scores;
+}
 
-void add_lateness(Scores& scores, const std::string& set, const std::string& row, const ReplayedRank& rank,
-                  const RecordedStepFacts& facts) {
+void add_lateness(StepScores& scores, const std::string& set, const std::string& row,
+                  const ReplayedRank& rank, const RecordedStepFacts& facts) {
   const double step_us = rank.step.measured_us > 0 ? rank.step.measured_us : 1;
   const double late_percent = 100 * facts.gpu_late_us / step_us;
-  scores.add("gpu_lateness", set, row, 0, late_percent);
+  scores.add("gpu_lateness", set, {row, 0, late_percent});
   scores.keep("gpu_lateness", set, "max_percent_of_step", late_percent, ExtraMetric::Over::max);
   const auto count = [&](std::string_view name, std::uint32_t n) {
     scores.keep("gpu_lateness", set, name, n, ExtraMetric::Over::sum);
@@ -111,17 +61,13 @@ void add_lateness(Scores& scores, const std::string& set, const std::string& row
   count("warned_n", is_far_off(rank) ? 1 : 0);
 }
 
-void add_step(Scores& scores, const std::string& set, const Replay& replay) {
-  const auto row_of = [](const RecordedStepFacts& facts) {
-    return facts.step_number >= 0 ? fmt::format("rank {} step {}", facts.rank, facts.step_number)
-                                  : fmt::format("rank {}", facts.rank);
-  };
+void add_step(StepScores& scores, const std::string& set, const Replay& replay) {
   const std::vector<RecordedStepFacts>& facts = replay.recorded.facts;
   for (std::size_t c = 0; c < replay.ranks.size(); ++c) {
     const ReplayedRank& rank = replay.ranks[c];
-    const std::string row = row_of(facts[c]);
+    const std::string row = row_name(facts[c]);
     const auto add_pair = [&](std::string_view test, const TimePair& pair) {
-      scores.add(test, set, row, pair.measured_us / kUsPerMs, pair.simulated_us / kUsPerMs);
+      scores.add(test, set, row_of(row, pair.measured_us, pair.simulated_us));
     };
     add_lateness(scores, set, row, rank, facts[c]);
     if (facts[c].step_number < 0) {
@@ -134,9 +80,9 @@ void add_step(Scores& scores, const std::string& set, const Replay& replay) {
       add_pair(variant.name, variant.step[c]);
       if (variant.name == "naive") add_pair("naive_gpu_window", variant.gpu_window[c]);
     }
-    scores.add("kernel_starts", set, row, 0, rank.kernel_start.median_us);
+    scores.add("kernel_starts", set, {row, 0, rank.kernel_start.median_us});
     const double step_us = rank.step.measured_us > 0 ? rank.step.measured_us : 1;
-    scores.add("unexplained_wait", set, row, 0, 100 * facts[c].unexplained_wait_us / step_us);
+    scores.add("unexplained_wait", set, {row, 0, 100 * facts[c].unexplained_wait_us / step_us});
     using Over = ExtraMetric::Over;
     const auto keep = [&](std::string_view test, std::string_view name, double value, Over over) {
       scores.keep(test, set, name, value, over);
@@ -153,13 +99,15 @@ void add_step(Scores& scores, const std::string& set, const Replay& replay) {
     keep("unexplained_wait", "max_kept_busy_percent_of_step", busy, Over::max);
   }
   if (replay.ranks.size() > 1 && facts.front().step_number >= 0) {
-    scores.add("global_window", set, fmt::format("step {}", facts.front().step_number),
-               replay.global_window.measured_us / kUsPerMs, replay.global_window.simulated_us / kUsPerMs);
+    scores.add("global_window", set,
+               row_of(fmt::format("step {}", facts.front().step_number), replay.global_window.measured_us,
+                      replay.global_window.simulated_us));
   }
   for (const CollectiveWait& wait : replay.collective_waits) {
     const RecordedStepFacts& of = facts[wait.rank_class.index()];
-    scores.add("collective_waits", set, fmt::format("collective {} {}", wait.collective.index(), row_of(of)),
-               wait.recorded_us, wait.simulated_us);
+    scores.add("collective_waits", set,
+               {fmt::format("collective {} {}", wait.collective.index(), row_name(of)), wait.recorded_us,
+                wait.simulated_us});
     scores.keep("collective_waits", set, "agree_n", wait.agrees() ? 1 : 0, ExtraMetric::Over::sum);
     scores.keep("collective_waits", set, "max_us", std::abs(wait.simulated_us - wait.recorded_us),
                 ExtraMetric::Over::max);
@@ -167,7 +115,7 @@ void add_step(Scores& scores, const std::string& set, const Replay& replay) {
 }
 
 // Every step by itself, of which only the scores stay. False where none could be replayed.
-Result<bool> score_steps(Scores& scores, const std::string& set, std::span<const RecordedInput> inputs,
+Result<bool> score_steps(StepScores& scores, const std::string& set, std::span<const RecordedInput> inputs,
                          std::span<const std::optional<std::int64_t>> steps, unsigned threads,
                          std::vector<Skipped>& skipped) {
   constexpr std::size_t kAtOnce = 16;  // replays in memory
@@ -195,7 +143,7 @@ Result<bool> score_steps(Scores& scores, const std::string& set, std::span<const
 }
 
 // The last step of the set under changed scenarios and back. Returns what went wrong.
-std::vector<Skipped> add_round_trips(Scores& scores, const std::string& set,
+std::vector<Skipped> add_round_trips(StepScores& scores, const std::string& set,
                                      std::span<const RecordedInput> inputs, unsigned threads) {
   const std::vector<RoundTripScenario> scenarios = standard_round_trips(inputs.size());
   std::vector<std::optional<Result<RoundTripResult>>> results(scenarios.size());
@@ -218,8 +166,9 @@ std::vector<Skipped> add_round_trips(Scores& scores, const std::string& set,
     }
     const RoundTripResult& result = results[i]->value();
     for (const RoundTripResult::RankEnd& end : result.ends) {
-      scores.add("round_trip", set, fmt::format("{} rank {}", result.scenario, end.rank),
-                 end.step_us / kUsPerMs, (end.step_us + end.error_us()) / kUsPerMs);
+      scores.add("round_trip", set,
+                 row_of(fmt::format("{} rank {}", result.scenario, end.rank), end.step_us,
+                        end.step_us + end.error_us()));
     }
     scores.keep("round_trip", set, "worst_kernel_start_p95_us", result.kernel_start_error_quantile_us(0.95),
                 ExtraMetric::Over::max);
@@ -229,7 +178,7 @@ std::vector<Skipped> add_round_trips(Scores& scores, const std::string& set,
 }
 
 // Ranks whose trace says which events were waited for: how many of those waits are found without being told.
-void add_inferred_events(Scores& scores, const std::string& set, const TraceSet& traces) {
+void add_inferred_events(StepScores& scores, const std::string& set, const TraceSet& traces) {
   for (std::size_t i = 0; i < traces.ranks.size(); ++i) {
     const std::vector<EventEdge> truth = recorded_event_edges(traces.ranks[i]);
     if (truth.empty()) continue;
@@ -239,8 +188,9 @@ void add_inferred_events(Scores& scores, const std::string& set, const TraceSet&
     if (!program.ok()) continue;  // named as not replayed already
     const InferenceScore score = score_event_edges(traces.ranks[i], truth, event_edges(*program, 0));
     if (score.true_edges == 0 && score.inferred_edges == 0) continue;
-    scores.add("inferred_events", set, fmt::format("rank {}", program->facts.front().rank),
-               static_cast<double>(score.true_edges), static_cast<double>(score.found));
+    scores.add("inferred_events", set,
+               {fmt::format("rank {}", program->facts.front().rank), static_cast<double>(score.true_edges),
+                static_cast<double>(score.found)});
     using Over = ExtraMetric::Over;
     scores.keep("inferred_events", set, "true_n", static_cast<double>(score.true_edges), Over::sum);
     scores.keep("inferred_events", set, "found_n", static_cast<double>(score.found), Over::sum);
@@ -249,13 +199,12 @@ void add_inferred_events(Scores& scores, const std::string& set, const TraceSet&
   }
 }
 
-Status add_pipeline(Scores& scores, const fs::path& file, const fs::path& data) {
+Status add_pipeline(StepScores& scores, const fs::path& file, const fs::path& data) {
   STEPCAST_ASSIGN(const std::vector<PipelineStepScore> steps, score_pipeline(file));
   const std::string name = relative_name(file, data);
   for (const PipelineStepScore& step : steps) {
     const auto add = [&](std::string_view test, const TimePair& pair) {
-      scores.add(test, name, fmt::format("step {}", step.step), pair.measured_us / kUsPerMs,
-                 pair.simulated_us / kUsPerMs);
+      scores.add(test, name, row_of(fmt::format("step {}", step.step), pair.measured_us, pair.simulated_us));
     };
     add("operator_timeline", step.delayed);
     if (step.without_delay) add("operator_timeline_no_delay", *step.without_delay);
@@ -270,9 +219,8 @@ Result<SuiteResult> validate_replay(const fs::path& data, const SuiteOptions& op
     return Error{fmt::format("the replay suite has no protocol '{}'", options.protocol)}.expected("recorded");
   }
   STEPCAST_ASSIGN(const std::vector<fs::path> folders, folders_of(data));
-  SuiteResult result;
-  result.suite = "replay";
-  Scores scores;
+  SuiteResult result{.suite = "replay"};
+  StepScores scores = replay_scores();
   std::size_t sets_found = 0;
   for (const fs::path& folder : folders) {
     const std::vector<fs::path> place{folder};

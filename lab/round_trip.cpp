@@ -5,8 +5,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "stepcast/simulate/engine.h"
 #include "stepcast/trace/readers.h"
 
@@ -75,13 +73,27 @@ const Block& block_of(const RecordedProgram& recorded, std::size_t rank) {
   return recorded.program.block_of(RankClassId{rank}, InstanceId{0});
 }
 
-}  // namespace
-
-double RoundTripResult::largest_end_error_us() const {
-  double largest = 0;
-  for (const RankEnd& e : ends) largest = std::max(largest, std::abs(e.error_us()));
-  return largest;
+// Adds how far GPU work of `second`, rebuilt from the written trace, starts from where `first` has it.
+void compare_kernel_starts(const Block& first, const std::vector<Interval>& before, const Block& second,
+                           const std::vector<Interval>& after, const SimulatedTrace& written, double ahead_us,
+                           RoundTripResult& result) {
+  std::unordered_map<std::uint32_t, double> start_of;  // [GPU op of the written trace]
+  for (std::uint32_t t = 0; t < second.task_count(); ++t) {
+    if (is_gpu_work(second.tasks()[t].kind))
+      start_of[second.tasks()[t].recorded_event] = after[t].start_us + ahead_us;
+  }
+  for (std::uint32_t t = 0; t < first.task_count(); ++t) {
+    if (!is_gpu_work(first.tasks()[t].kind)) continue;
+    const auto it = start_of.find(written.gpu_op[first.tasks()[t].recorded_event]);
+    if (it == start_of.end()) {
+      ++result.lost;
+    } else {
+      result.kernel_start_error_us.push_back(std::abs(it->second - before[t].start_us));
+    }
+  }
 }
+
+}  // namespace
 
 double RoundTripResult::largest_end_error_percent() const {
   double largest = 0;
@@ -98,10 +110,7 @@ double RoundTripResult::kernel_start_error_quantile_us(double share) const {
 std::vector<RoundTripScenario> standard_round_trips(std::size_t ranks) {
   std::vector<RoundTripScenario> scenarios;
   const auto add = [&](std::string name, double factor, std::vector<double> shift) {
-    RoundTripScenario s;
-    s.name = std::move(name);
-    s.kernel_factor = factor;
-    s.start_shift_us = std::move(shift);
+    RoundTripScenario s{.name = std::move(name), .kernel_factor = factor, .start_shift_us = std::move(shift)};
     scenarios.push_back(std::move(s));
   };
   add("unchanged", 1, {});
@@ -159,8 +168,7 @@ Result<RoundTripResult> round_trip(std::span<const RecordedInput> input, const R
   const double ahead_us = since(clock_origin(traces[0].recorded, block_of(back, 0), back.measured[0]),
                                 clock_origin(*ranks[0].kineto, block_of(there, 0), there.measured[0]));
 
-  RoundTripResult result;
-  result.scenario = scenario.name;
+  RoundTripResult result{.scenario = scenario.name};
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     const std::vector<Interval> before = task_times(original, r), after = task_times(returned, r);
     RoundTripResult::RankEnd end;
@@ -171,22 +179,7 @@ Result<RoundTripResult> round_trip(std::span<const RecordedInput> input, const R
     end.changed_us = step_end_us(there, r, task_times(changed, r));
     result.ends.push_back(end);
 
-    std::unordered_map<std::uint32_t, double> start_of;  // [GPU op of the written trace]
-    const Block& second = block_of(back, r);
-    for (std::uint32_t t = 0; t < second.task_count(); ++t) {
-      if (is_gpu_work(second.tasks()[t].kind))
-        start_of[second.tasks()[t].recorded_event] = after[t].start_us + ahead_us;
-    }
-    const Block& first = block_of(there, r);
-    for (std::uint32_t t = 0; t < first.task_count(); ++t) {
-      if (!is_gpu_work(first.tasks()[t].kind)) continue;
-      const auto it = start_of.find(traces[r].gpu_op[first.tasks()[t].recorded_event]);
-      if (it == start_of.end()) {
-        ++result.lost;
-      } else {
-        result.kernel_start_error_us.push_back(std::abs(it->second - before[t].start_us));
-      }
-    }
+    compare_kernel_starts(block_of(there, r), before, block_of(back, r), after, traces[r], ahead_us, result);
   }
   std::sort(result.kernel_start_error_us.begin(), result.kernel_start_error_us.end());
   return result;

@@ -53,7 +53,6 @@ struct RoundTripResult {
   std::vector<double> kernel_start_error_us;  // absolute, of every work on every GPU stream, ascending
   std::size_t lost = 0;                       // work that the second import did not take up
 
-  [[nodiscard]] double largest_end_error_us() const;
   [[nodiscard]] double largest_end_error_percent() const;
   // share 0.5: the median.
   [[nodiscard]] double kernel_start_error_quantile_us(double share) const;

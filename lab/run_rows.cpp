@@ -1,7 +1,6 @@
 #include "lab/run_rows.h"
 
 #include <map>
-#include <set>
 #include <string_view>
 #include <utility>
 
@@ -51,13 +50,9 @@ std::map<std::string, std::string> last_releases(const auto& runs, const auto& r
 }
 
 TestScore by_set(std::string test, const std::map<std::string, std::vector<const PredictedRun*>>& sets) {
-  TestScore result;
-  result.test = std::move(test);
-  result.protocol = "shipped";
-  result.unit = "ms";
+  TestScore result{.test = std::move(test), .protocol = "shipped", .unit = "ms"};
   for (const auto& [name, members] : sets) {
-    SetScore set;
-    set.set = name;
+    SetScore set{.set = name};
     for (const PredictedRun* p : members) set.rows.push_back(scored(*p));
     result.sets.push_back(std::move(set));
   }

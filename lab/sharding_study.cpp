@@ -5,8 +5,6 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <numeric>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +20,7 @@
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/predict/dlrm_step.h"
 
+#include "lab/ranking_score.h"
 #include "lab/sharding_reference.h"
 
 namespace stepcast {
@@ -149,27 +148,6 @@ class Task {
   std::map<std::string, RankLookups> known_;
 };
 
-// Ranks of values, ties share the mean.
-std::vector<double> ranks_of(const std::vector<double>& values) {
-  std::vector<double> ranks(values.size());
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    for (std::size_t j = 0; j < values.size(); ++j)
-      ranks[i] += values[j] < values[i] ? 1 : values[j] == values[i] && j != i ? 0.5 : 0;
-  }
-  return ranks;
-}
-double rank_correlation(const std::vector<double>& a, const std::vector<double>& b) {
-  const std::vector<double> x = ranks_of(a), y = ranks_of(b);
-  const double mean = (static_cast<double>(a.size()) - 1) / 2;
-  double xy = 0, xx = 0, yy = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    xy += (x[i] - mean) * (y[i] - mean);
-    xx += (x[i] - mean) * (x[i] - mean);
-    yy += (y[i] - mean) * (y[i] - mean);
-  }
-  return xx > 0 && yy > 0 ? xy / std::sqrt(xx * yy) : 1;
-}
-
 // What a task says of one variant.
 struct Judged {
   std::array<double, kSharders.size()> reference_us{}, predicted_us{};  // infinite: does not fit
@@ -269,7 +247,7 @@ SetScore choice_of(const Variant& variant, const std::vector<std::pair<std::stri
       reference.push_back(judged.reference_us[s]);
       predicted.push_back(judged.predicted_us[s]);
     }
-    correlation += rank_correlation(reference, predicted);
+    correlation += rank_correlation(reference, predicted).value_or(1);
     for (const std::size_t k : {0U, 1U}) {
       const double us = judged.of(k == 0 ? Sharder::size_lookup : Sharder::lookup);
       if (!(us < kNever)) continue;
@@ -317,17 +295,49 @@ SetScore search_of(const Variant& variant, const std::vector<std::pair<std::stri
   return set;
 }
 
+// What is known of one drawn task.
+struct Outcome {
+  std::string name;
+  bool heavy = false;
+  std::vector<Judged> judged;    // [variant]
+  std::vector<BatchStep> steps;  // [batch]
+};
+
+// The tests of all outcomes.
+void add_tests(const std::vector<Outcome>& outcomes, SuiteResult& result) {
+  TestScore choice{.test = "sharding_choice", .protocol = "shipped", .unit = "ms"};
+  TestScore search{.test = "sharding_search", .protocol = "shipped", .unit = "ms"};
+  TestScore step{.test = "sharded_step", .protocol = "shipped", .unit = "ms"};
+  for (std::size_t v = 0; v < variants().size(); ++v) {
+    std::vector<std::pair<std::string, Judged>> heavy;
+    for (const Outcome& out : outcomes) {
+      if (out.heavy) heavy.emplace_back(out.name, out.judged[v]);
+    }
+    choice.sets.push_back(choice_of(variants()[v], heavy));
+    search.sets.push_back(search_of(variants()[v], heavy));
+  }
+  TestScore streaming = step;
+  streaming.test = "sharded_step_if_rows_stream";
+  for (std::size_t b = 0; b < kBatches.size(); ++b) {
+    for (TestScore* test : {&step, &streaming}) {
+      SetScore set{.set = fmt::format("batch {}", kBatches[b])};
+      for (const Outcome& out : outcomes) {
+        const Estimate& e = out.steps[b].predicted;
+        const double us = test == &step ? out.steps[b].reference_us : out.steps[b].streaming_us;
+        set.rows.push_back(
+            {out.name, us * 1e-3, e.time.value() * 1e-3, e.p10.value() * 1e-3, e.p90.value() * 1e-3});
+      }
+      test->sets.push_back(std::move(set));
+    }
+  }
+  result.add(finished({&choice, &search, &step, &streaming}));
+}
+
 }  // namespace
 
 Status score_shardings(const SuiteOptions& options, SuiteResult& result) {
   STEPCAST_ASSIGN(const Platform platform, load_platform("hpc-4xa100-40gb"));
   const double memory = platform.device.memory_size.value();
-  struct Outcome {
-    std::string name;
-    bool heavy = false;
-    std::vector<Judged> judged;    // [variant]
-    std::vector<BatchStep> steps;  // [batch]
-  };
   constexpr std::size_t kTasks = 4 * kTasksOfAKind;
   const std::vector<std::uint64_t> seeds = options.seeds.empty() ? std::vector{kSeed} : options.seeds;
   std::vector<Outcome> outcomes(kTasks * seeds.size());
@@ -363,35 +373,7 @@ Status score_shardings(const SuiteOptions& options, SuiteResult& result) {
     }
     return Ok{};
   }));
-  TestScore choice{.test = "sharding_choice", .protocol = "shipped", .unit = "ms"};
-  TestScore search{.test = "sharding_search", .protocol = "shipped", .unit = "ms"};
-  TestScore step{.test = "sharded_step", .protocol = "shipped", .unit = "ms"};
-  for (std::size_t v = 0; v < variants().size(); ++v) {
-    std::vector<std::pair<std::string, Judged>> heavy;
-    for (const Outcome& out : outcomes) {
-      if (out.heavy) heavy.emplace_back(out.name, out.judged[v]);
-    }
-    choice.sets.push_back(choice_of(variants()[v], heavy));
-    search.sets.push_back(search_of(variants()[v], heavy));
-  }
-  TestScore streaming = step;
-  streaming.test = "sharded_step_if_rows_stream";
-  for (std::size_t b = 0; b < kBatches.size(); ++b) {
-    for (TestScore* test : {&step, &streaming}) {
-      SetScore set{.set = fmt::format("batch {}", kBatches[b])};
-      for (const Outcome& out : outcomes) {
-        const Estimate& e = out.steps[b].predicted;
-        const double us = test == &step ? out.steps[b].reference_us : out.steps[b].streaming_us;
-        set.rows.push_back(
-            {out.name, us * 1e-3, e.time.value() * 1e-3, e.p10.value() * 1e-3, e.p90.value() * 1e-3});
-      }
-      test->sets.push_back(std::move(set));
-    }
-  }
-  for (TestScore* test : {&choice, &search, &step, &streaming}) {
-    test->finish();
-    result.tests.push_back(std::move(*test));
-  }
+  add_tests(outcomes, result);
   return Ok{};
 }
 

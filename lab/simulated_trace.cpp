@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <map>
 #include <numeric>
 #include <optional>
 #include <unordered_map>
@@ -244,8 +243,7 @@ SimulatedTrace simulated_trace(const RecordedRank& original, const Block& block,
                    {simulated_step_start_us, simulated_step_end_us},
                    clock_origin(original, block, measured)};
   moved.read_tasks(block, measured, simulated);
-  SimulatedTrace result;
-  result.recorded = original;
+  SimulatedTrace result{.recorded = original};
   moved.move_operators(result.recorded);
   moved.move_calls(result.recorded);
   moved.move_gpu_work(result);

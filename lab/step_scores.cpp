@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -45,25 +45,39 @@ TestScore& StepScores::test(std::string_view name) {
   for (TestScore& t : tests_) {
     if (t.test == name) return t;
   }
-  TestScore& added = tests_.emplace_back();
-  added.test = name;
-  added.protocol = "recorded";
-  added.unit = "ms";
-  return added;
+  return tests_.emplace_back(TestScore{.test = std::string{name}, .protocol = "recorded", .unit = "ms"});
+}
+
+SetScore& StepScores::set_of(std::string_view name, const std::string& set) {
+  TestScore& of = test(name);
+  for (SetScore& s : of.sets) {
+    if (s.set == set) return s;
+  }
+  return of.sets.emplace_back(SetScore{.set = set});
 }
 
 void StepScores::add(std::string_view name, const std::string& set, ScoredRow row, std::uint64_t n_fit,
                      const std::string& group) {
-  TestScore& of = test(name);
-  auto found = std::find_if(of.sets.begin(), of.sets.end(), [&](const SetScore& s) { return s.set == set; });
-  if (found == of.sets.end()) {
-    SetScore& added = of.sets.emplace_back();
-    added.set = set;
-    added.group = group;
-    added.n_fit = n_fit;
-    found = std::prev(of.sets.end());
+  SetScore& of = set_of(name, set);
+  if (of.rows.empty()) {
+    of.group = group;
+    of.n_fit = n_fit;
   }
-  found->rows.push_back(std::move(row));
+  of.rows.push_back(std::move(row));
+}
+
+void StepScores::keep(std::string_view name, const std::string& set, std::string_view extra, double value,
+                      ExtraMetric::Over over) {
+  std::vector<ExtraMetric>& extras = set_of(name, set).extras;
+  const auto same =
+      std::find_if(extras.begin(), extras.end(), [&](const ExtraMetric& e) { return e.name == extra; });
+  if (same == extras.end()) {
+    extras.push_back({std::string{extra}, value, over});
+  } else if (over == ExtraMetric::Over::sum) {
+    same->value += value;
+  } else {
+    same->value = std::max(same->value, value);
+  }
 }
 
 std::vector<TestScore> StepScores::finish() && {

@@ -6,7 +6,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "stepcast/trace/recorded_program.h"
@@ -36,21 +35,19 @@ struct Spread {
 // Rows of all tests of recorded steps, in the order in which tests first get one; `step_time` is always there.
 class StepScores {
  public:
+  // One of times in ms where there is none of this name.
   [[nodiscard]] TestScore& test(std::string_view name);
   void add(std::string_view name, const std::string& set, ScoredRow row, std::uint64_t n_fit = 0,
            const std::string& group = {});
+  // Keeps a number over the rows of a set: the largest, or the sum.
+  void keep(std::string_view name, const std::string& set, std::string_view extra, double value,
+            ExtraMetric::Over over);
   [[nodiscard]] std::vector<TestScore> finish() &&;
 
  private:
-  std::vector<TestScore> tests_{1, TestScore{.test = "step_time",
-                                             .protocol = "recorded",
-                                             .unit = "ms",
-                                             .relative = true,
-                                             .sets = {},
-                                             .overall = {},
-                                             .pooled = {},
-                                             .extras = {},
-                                             .groups = {}}};
+  SetScore& set_of(std::string_view name, const std::string& set);
+
+  std::vector<TestScore> tests_{{.test = "step_time", .protocol = "recorded", .unit = "ms"}};
 };
 
 }  // namespace stepcast

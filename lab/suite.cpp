@@ -88,6 +88,28 @@ void TestScore::finish() {
   }
 }
 
+TestScore refit_test(std::string_view name) {
+  return {.test = std::string{name}, .protocol = "refit", .unit = "us"};
+}
+
+std::vector<TestScore> finished(std::initializer_list<TestScore*> tests) {
+  std::vector<TestScore> out;
+  for (TestScore* test : tests) {
+    if (test->sets.empty()) continue;
+    test->finish();
+    out.push_back(std::move(*test));
+  }
+  return out;
+}
+
+void SuiteResult::add(TestScore test) {
+  if (!test.sets.empty()) tests.push_back(std::move(test));
+}
+
+void SuiteResult::add(std::vector<TestScore> more) {
+  for (TestScore& test : more) add(std::move(test));
+}
+
 void leave_out_unfitted(SuiteResult& result) {
   for (TestScore& test : result.tests) {
     if (test.protocol != "refit") continue;

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <optional>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -60,6 +60,11 @@ struct TestScore {
   void finish();
 };
 
+// Of times in microseconds, by what was fitted without the rows.
+[[nodiscard]] TestScore refit_test(std::string_view name);
+// Those of the tests that have sets, moved from where they are and finished.
+[[nodiscard]] std::vector<TestScore> finished(std::initializer_list<TestScore*> tests);
+
 struct Skipped {
   std::string what;
   std::string why;
@@ -72,6 +77,10 @@ struct SuiteResult {
   std::vector<Target> targets;
   std::vector<Skipped> skipped;
   std::vector<std::string> worst;  // the rows that are farthest off, each with where its prediction goes
+
+  // Appends those of the tests that have sets.
+  void add(std::vector<TestScore> more);
+  void add(TestScore test);
 };
 
 struct SuiteOptions {

@@ -218,11 +218,10 @@ Result<TargetRow> row_of(const CsvRows& rows) {
   for (const char* column : {"suite", "test", "of", "metric"}) {
     if (rows.cell(column).empty()) return rows.error(column).expected("a name");
   }
-  TargetRow row;
-  row.suite = rows.cell("suite");
-  row.test = rows.cell("test");
-  row.of = rows.cell("of");
-  row.metric = rows.cell("metric");
+  TargetRow row{.suite = std::string{rows.cell("suite")},
+                .test = std::string{rows.cell("test")},
+                .of = std::string{rows.cell("of")},
+                .metric = std::string{rows.cell("metric")}};
   if (!is_known_of(row.of)) {
     return rows.error("of").expected(
         "overall, rows, set NAME, group NAME, largest set, smallest set, largest group, smallest group, "

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "stepcast/cost/analytic_model.h"
 #include "stepcast/cost/collective_curve.h"

@@ -10,8 +10,6 @@
 //                    the recorded time of its data loader, which the algorithm leaves out
 #pragma once
 
-#include <optional>
-#include <string>
 #include <vector>
 
 #include "stepcast/predict/step_prices.h"

@@ -1,7 +1,6 @@
 #include "lab/unseen_system.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <optional>
 #include <string>
@@ -53,10 +52,7 @@ std::vector<Machine> machines_of(const MeasuredCollectives& measured, std::vecto
 }
 
 SetScore new_set(const CollectiveMeasurements& m, const Machine& machine, std::uint64_t n_fit) {
-  SetScore set;
-  set.set = m.name();
-  set.group = family_of(machine.system);
-  set.n_fit = n_fit;
+  SetScore set{.set = m.name(), .group = family_of(machine.system), .n_fit = n_fit};
   return set;
 }
 
@@ -78,9 +74,8 @@ Result<Scores> score_machine(const Machine& machine, const std::vector<MeasuredS
     for (const CollectiveMeasurements* m : s.curves) n_fit += m->samples.size();
   }
   Platform platform = machine.bare;
-  ModelRecord record;
-  record.name = RelatedSystems::kRecordName;
-  record.kind = RelatedSystems::kRecordKind;
+  ModelRecord record{.name = std::string{RelatedSystems::kRecordName},
+                     .kind = std::string{RelatedSystems::kRecordKind}};
   record.parameters = related.write();
   platform.set(std::move(record));
   const CollectiveModel model{platform};
@@ -111,14 +106,6 @@ Result<Scores> score_machine(const Machine& machine, const std::vector<MeasuredS
   return scores;
 }
 
-TestScore new_test(std::string_view name) {
-  TestScore test;
-  test.test = name;
-  test.protocol = "refit";
-  test.unit = "us";
-  return test;
-}
-
 void append(std::vector<SetScore>& to, std::vector<SetScore>&& from) {
   std::move(from.begin(), from.end(), std::back_inserter(to));
 }
@@ -128,10 +115,10 @@ void append(std::vector<SetScore>& to, std::vector<SetScore>&& from) {
 Result<std::vector<TestScore>> unseen_systems(const MeasuredCollectives& measured, unsigned threads,
                                               std::vector<Skipped>& skipped) {
   const std::vector<Machine> machines = machines_of(measured, skipped);
-  TestScore one = new_test("unseen_system"), one_two_sizes = new_test("unseen_system_two_sizes"),
-            generation = new_test("unseen_system_generation"),
-            generation_two_sizes = new_test("unseen_system_generation_two_sizes"),
-            nodes = new_test("unseen_system_nodes");
+  TestScore one = refit_test("unseen_system"), one_two_sizes = refit_test("unseen_system_two_sizes"),
+            generation = refit_test("unseen_system_generation"),
+            generation_two_sizes = refit_test("unseen_system_generation_two_sizes"),
+            nodes = refit_test("unseen_system_nodes");
   std::vector<Scores> without_it(machines.size()), without_family(machines.size());
   STEPCAST_TRY(parallel_for(machines.size(), threads, [&](std::size_t i) -> Status {
     std::vector<MeasuredSystem> others, strangers;
@@ -153,13 +140,7 @@ Result<std::vector<TestScore>> unseen_systems(const MeasuredCollectives& measure
     append(generation.sets, std::move(without_family[i].inside));
     append(generation_two_sizes.sets, std::move(without_family[i].two_sizes));
   }
-  std::vector<TestScore> tests;
-  for (TestScore* test : {&one, &one_two_sizes, &generation, &generation_two_sizes, &nodes}) {
-    if (test->sets.empty()) continue;
-    test->finish();
-    tests.push_back(std::move(*test));
-  }
-  return tests;
+  return finished({&one, &one_two_sizes, &generation, &generation_two_sizes, &nodes});
 }
 
 }  // namespace stepcast

@@ -1,7 +1,6 @@
 #include "lab/validation_report.h"
 
 #include <algorithm>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,17 +51,21 @@ void write_sets(JsonWriter& json, const TestScore& test) {
   json.end_array();
 }
 
+void write_whole(JsonWriter& json, const TestScore& test) {
+  json.key("overall").begin_object();
+  write_metrics(json, test.overall, test.relative, test.extras);
+  json.end_object();
+  json.key("pooled").begin_object();
+  write_metrics(json, test.pooled, test.relative, {});
+  json.end_object();
+}
+
 void write_result(JsonWriter& json, const SuiteResult& result) {
   json.begin_object().field("schema", kSchema).field("suite", result.suite).field("version", version());
   json.key("tests").begin_array();
   for (const TestScore& test : result.tests) {
     json.begin_object().field("test", test.test).field("protocol", test.protocol).field("unit", test.unit);
-    json.key("overall").begin_object();
-    write_metrics(json, test.overall, test.relative, test.extras);
-    json.end_object();
-    json.key("pooled").begin_object();
-    write_metrics(json, test.pooled, test.relative, {});
-    json.end_object();
+    write_whole(json, test);
     if (!test.groups.empty()) {
       json.key("groups").begin_array();
       for (const GroupScore& group : test.groups) {
@@ -77,14 +80,8 @@ void write_result(JsonWriter& json, const SuiteResult& result) {
   }
   json.end_array();
   if (!result.tests.empty()) {
-    const TestScore& primary = result.tests.front();
-    json.key("overall").begin_object();
-    write_metrics(json, primary.overall, primary.relative, primary.extras);
-    json.end_object();
-    json.key("pooled").begin_object();
-    write_metrics(json, primary.pooled, primary.relative, {});
-    json.end_object();
-    write_sets(json, primary);
+    write_whole(json, result.tests.front());
+    write_sets(json, result.tests.front());
   }
   if (!result.targets.empty()) {
     json.key("targets").begin_array();

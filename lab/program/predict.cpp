@@ -1,10 +1,7 @@
 // stepcast-lab predict: forecasts by the published methods that ours are compared with.
 
 #include <memory>
-#include <optional>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "stepcast/report/forecast_document.h"
 #include "stepcast/report/forecast_json.h"

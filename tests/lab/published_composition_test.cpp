@@ -217,6 +217,19 @@ TEST(PublishedTraps, NoOptimizerWithoutDataParallelism) {
   EXPECT_GT(compose_as_published(two).update_us, 0);
 }
 
+// Trained parameters of one encoder on one of `tensor_parallel` ranks as published: 4 d for two layer norms,
+// QKV, output and a feed-forward part of 4 d with biases. Knows no gated FFN and no grouped queries.
+double published_encoder_parameters(std::int64_t hidden_size, std::int64_t tensor_parallel) {
+  const auto d = static_cast<double>(hidden_size), mp = static_cast<double>(tensor_parallel);
+  return 2 * 2 * d + 3 * d * (d + 1) / mp + d * (d + 1) / mp + 4 * d * (d + 1) / mp + d * (4 * d + 1) / mp;
+}
+
+// Rows of the embedding of one rank: always those of 50,257 tokens, padded.
+std::int64_t published_vocabulary(std::int64_t tensor_parallel) {
+  const std::int64_t step = 128 * tensor_parallel;
+  return 128 * ((50257 + step - 1) / step);
+}
+
 // Whatever the model's vocabulary, 50,257 tokens are embedded; whatever its FFN, it is 4 d wide and not
 // gated.
 TEST(PublishedTraps, VocabularyAndFeedForwardAreFixed) {

@@ -43,10 +43,10 @@ TraceSet generated(const test::GeneratorOptions& options, bool with_execution_tr
 
 std::string describe(const RoundTripResult& r) {
   return fmt::format(
-      "{}: ends {:.3f} us ({:.4f} %), kernel starts median {:.3f}, p95 {:.3f}, max {:.3f} us of {}, {} lost",
-      r.scenario, r.largest_end_error_us(), r.largest_end_error_percent(),
-      r.kernel_start_error_quantile_us(0.5), r.kernel_start_error_quantile_us(0.95),
-      r.kernel_start_error_quantile_us(1), r.kernel_start_error_us.size(), r.lost);
+      "{}: ends {:.4f} %, kernel starts median {:.3f}, p95 {:.3f}, max {:.3f} us of {}, {} lost", r.scenario,
+      r.largest_end_error_percent(), r.kernel_start_error_quantile_us(0.5),
+      r.kernel_start_error_quantile_us(0.95), r.kernel_start_error_quantile_us(1),
+      r.kernel_start_error_us.size(), r.lost);
 }
 
 // What a round trip has to keep: 0.1 % at the ends of the ranks, 20 us at the 95th percentile of kernel
