@@ -162,9 +162,11 @@ class PathWalk {
         continue;
       }
       const std::span<const Interval> of_class = times_.of(RankClassId{c});
+      double later_than_us = until_us_ + kTimeToleranceUs;
       for (std::size_t t = 0; t < of_class.size(); ++t) {
-        if (of_class[t].end_us <= until_us_ + kTimeToleranceUs) continue;
+        if (of_class[t].end_us <= later_than_us) continue;
         until_us_ = of_class[t].end_us;
+        later_than_us = until_us_ + kTimeToleranceUs;
         at_ = {RankClassId{c}, t};
       }
     }

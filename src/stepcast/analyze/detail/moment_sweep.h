@@ -50,7 +50,6 @@ class MomentSweep {
         now_(window.start_us),
         gap_from_(window.start_us),
         window_end_(window.end_us) {
-    due_.reserve(streams.size());
     for (const std::vector<Stretch>& stretches : streams) {
       if (!stretches.empty()) changes_[streams_.size()] = stretches.front().time.start_us;
       streams_.push_back({stretches.data(), stretches.data() + stretches.size()});
@@ -59,29 +58,25 @@ class MomentSweep {
 
   void run() {
     for (;;) {
+      std::size_t soonest = 0;
       double at = kNever, then = kNever;  // the next two changes
-      due_.clear();
       for (std::size_t s = 0; s < changes_.size(); ++s) {
-        if (changes_[s] > at) {
-          then = std::min(then, changes_[s]);
-          continue;
-        }
         if (changes_[s] < at) {
           then = at;
           at = changes_[s];
-          due_.clear();
+          soonest = s;
+        } else {
+          then = std::min(then, changes_[s]);
         }
-        due_.push_back(s);
       }
       if (at == kNever) break;
-      if (due_.size() > 1) {
-        change(at);
+      if (at == then) {
+        change(at, 0, streams_.size());
         continue;
       }
       // Mostly one stream goes on by itself: nobody asks the others before their time.
-      const std::size_t soonest = due_.front();
       do {
-        if (!follow(soonest)) change(changes_[soonest]);
+        if (!follow(soonest)) change(changes_[soonest], soonest, soonest + 1);
       } while (changes_[soonest] < then);
     }
     if (!was_busy_ && window_end_ > gap_from_) {
@@ -125,14 +120,16 @@ class MomentSweep {
     return true;
   }
 
-  // What the streams that are due do at the time `at`.
-  void change(double at) {
+  // What streams from `from` up to `to` do at the time `at`.
+  void change(double at, std::size_t from, std::size_t to) {
     pass_until(at);
-    for (const std::size_t s : due_) {
-      if (streams_[s].runs_at != kNothing) stop(streams_[s]);
+    for (std::size_t s = from; s < to; ++s) {
+      if (streams_[s].runs_at != kNothing && changes_[s] <= at) stop(streams_[s]);
     }
     const Stretch* first = nullptr;
-    for (const std::size_t s : due_) begin(s, at, first);
+    for (std::size_t s = from; s < to; ++s) {
+      if (changes_[s] <= at) begin(s, at, first);
+    }
     const bool is_busy = running_.size() > count_[static_cast<std::size_t>(Activity::posted)];
     if (is_busy && !was_busy_ && at > gap_from_) on_gap_(Interval{gap_from_, at}, first);
     if (!is_busy && was_busy_) gap_from_ = at;
@@ -171,8 +168,7 @@ class MomentSweep {
   OnMoment& on_moment_;
   OnGap& on_gap_;
   std::vector<Stream> streams_;
-  std::vector<double> changes_;   // [stream] when its stretch ends, or its next one begins
-  std::vector<std::size_t> due_;  // streams whose change comes next, in their order
+  std::vector<double> changes_;  // [stream] when its stretch ends, or its next one begins
   std::vector<RunningStretch> running_;
   ActivityCounts count_{};  // of them
   double now_, gap_from_, window_end_;
