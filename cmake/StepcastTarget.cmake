@@ -6,7 +6,7 @@
 #   stepcast_precompile_as(TARGET OTHER)    the same ones as OTHER, where both are compiled with the same flags
 #   stepcast_unity(TARGET)   compiles up to STEPCAST_UNITY sources of a folder as one: no two of them may define a name alike
 #                            in their anonymous namespaces
-#   stepcast_optimise_less(TARGET)   -O1 where -O2 was asked for, -O0 under sanitizers: code that no benchmark passes through
+#   stepcast_optimise_less(TARGET)   -O1 where -O2 was asked for: code that no benchmark passes through
 
 add_library(stepcast_build_flags INTERFACE)
 
@@ -129,9 +129,7 @@ function(stepcast_unity target)
 endfunction()
 
 function(stepcast_optimise_less target)
-  if(STEPCAST_SANITIZE)
-    target_compile_options(${target} PRIVATE -O0)  # the checks that sanitizers add take the optimiser twice as long
-  elseif(CMAKE_CXX_FLAGS_RELEASE MATCHES "-O[23]")
+  if(CMAKE_CXX_FLAGS_RELEASE MATCHES "-O[23]")
     target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
   endif()
 endfunction()
