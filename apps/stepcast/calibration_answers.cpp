@@ -11,18 +11,18 @@
 
 namespace stepcast {
 
-template <>
-inline constexpr AnswerHead kAnswer<CalibratedCollectives>{"stepcast.calibrate_collectives/1",
-                                                           "stepcast calibrate collectives --json"};
-template <>
-inline constexpr AnswerHead kAnswer<CalibratedIterations>{"stepcast.calibrate_iterations/1",
-                                                          "stepcast calibrate iterations --json"};
-template <>
-inline constexpr AnswerHead kAnswer<CalibratedKernels>{"stepcast.calibrate_kernels/1",
-                                                       "stepcast calibrate kernels --json"};
-template <>
-inline constexpr AnswerHead kAnswer<CalibratedOverheads>{"stepcast.calibrate_overheads/1",
-                                                         "stepcast calibrate overheads --json"};
+constexpr AnswerHead answer_head(const CalibratedCollectives*) {
+  return {"stepcast.calibrate_collectives/1", "stepcast calibrate collectives --json"};
+}
+constexpr AnswerHead answer_head(const CalibratedIterations*) {
+  return {"stepcast.calibrate_iterations/1", "stepcast calibrate iterations --json"};
+}
+constexpr AnswerHead answer_head(const CalibratedKernels*) {
+  return {"stepcast.calibrate_kernels/1", "stepcast calibrate kernels --json"};
+}
+constexpr AnswerHead answer_head(const CalibratedOverheads*) {
+  return {"stepcast.calibrate_overheads/1", "stepcast calibrate overheads --json"};
+}
 
 std::string CalibratedCollectives::Curve::weakness() const {
   std::string text;
@@ -33,8 +33,7 @@ std::string CalibratedCollectives::Curve::weakness() const {
   return text;
 }
 
-template <class A>
-void fields(A& a, Member<A, CalibratedCollectives::Curve> c) {
+void fields(auto& a, Is<CalibratedCollectives::Curve> auto& c) {
   a("curve", c.name);
   a("n_samples", c.fit.n_samples);
   a("n_sizes", c.fit.n_sizes);
@@ -49,15 +48,13 @@ void fields(A& a, Member<A, CalibratedCollectives::Curve> c) {
   a("weakness", c.weakness());
 }
 
-template <class A>
-void fields(A& a, Member<A, UnusedRows> rows) {
+void fields(auto& a, Is<UnusedRows> auto& rows) {
   a("what", rows.what);
   a("why", rows.why);
   a("n", rows.n);
 }
 
-template <class A>
-void fields(A& a, Member<A, CalibratedCollectives> c) {
+void fields(auto& a, Is<CalibratedCollectives> auto& c) {
   a("platform", c.platform);
   a("curves", c.curves);
   a("moved", c.moved,
@@ -69,8 +66,7 @@ void fields(A& a, Member<A, CalibratedCollectives> c) {
   a("not_measured", c.not_measured, "commands for groups of the platform without measurements");
 }
 
-template <class A>
-void fields(A& a, Member<A, CalibratedIterations> c) {
+void fields(auto& a, Is<CalibratedIterations> auto& c) {
   std::vector<std::pair<std::string_view, double>> factors;
   for (const FittedFactor& f : fitted_factors()) factors.emplace_back(f.name, c.fit.assumptions.*(f.member));
   a("platform", c.platform);
@@ -86,46 +82,40 @@ void fields(A& a, Member<A, CalibratedIterations> c) {
   a("skipped", c.fit.skipped);
 }
 
-template <class A>
-void fields(A& a, Member<A, KernelFitNote::Candidate> candidate) {
+void fields(auto& a, Is<KernelFitNote::Candidate> auto& candidate) {
   a("family", candidate.family);
   a("gmae_pct", fixed<4>(candidate.gmae_percent));
   a("mape_pct", fixed<4>(candidate.mape_percent));
 }
 
-template <class A>
-void fields(A& a, Member<A, KernelFitNote> note) {
+void fields(auto& a, Is<KernelFitNote> auto& note) {
   a("record", note.record);
   a("n_rows", note.n_rows);
   a("chosen", note.chosen);
   a("candidates", note.candidates);
 }
 
-template <class A>
-void fields(A& a, Member<A, SkippedRows> rows) {
+void fields(auto& a, Is<SkippedRows> auto& rows) {
   a("what", rows.what);
   a("why", rows.why);
   a("n", rows.n);
 }
 
-template <class A>
-void fields(A& a, Member<A, CalibratedKernels> c) {
+void fields(auto& a, Is<CalibratedKernels> auto& c) {
   a("platform", c.platform);
   a("device", c.device);
   a("records", c.fit.notes);
   a("skipped", c.skipped);
 }
 
-template <class A>
-void fields(A& a, Member<A, OverheadSource> source) {
+void fields(auto& a, Is<OverheadSource> auto& source) {
   a("name", source.name);
   a("device", source.device, "empty: not in the file");
   a("n_ranks", source.ranks);
   a("n_steps", source.steps);
 }
 
-template <class A>
-void fields(A& a, Member<A, OverheadRecord> r) {
+void fields(auto& a, Is<OverheadRecord> auto& r) {
   a("type", r.type);
   a("op", r.op, "operator, runtime call, family in brackets; empty: all together");
   a("mean_us", r.mean_us);
@@ -137,14 +127,12 @@ void fields(A& a, Member<A, OverheadRecord> r) {
   a("n", r.n);
 }
 
-template <class A>
-void fields(A& a, Member<A, TraceOverheads::LeftOut> left_out) {
+void fields(auto& a, Is<TraceOverheads::LeftOut> auto& left_out) {
   a("what", left_out.what);
   a("why", left_out.why);
 }
 
-template <class A>
-void fields(A& a, Member<A, CalibratedOverheads> c) {
+void fields(auto& a, Is<CalibratedOverheads> auto& c) {
   a("platform", c.platform);
   a("rules", Constant{"sum_keeping"});
   a("profiler_cost_us", c.profiler_cost_us, "taken off for every event; 0: times as profiled");

@@ -30,8 +30,11 @@ struct BatchSeriesAnswer {
   std::span<const BatchForecast> series;
 };
 
-template <class A>
-void fields(A& a, Member<A, BatchForecast> one) {
+constexpr AnswerHead answer_head(const BatchSeriesAnswer*) {
+  return {"stepcast.batch_series/1", "stepcast predict --trace DIR --batch A,B,... --json"};
+}
+
+void fields(auto& a, Is<BatchForecast> auto& one) {
   const Forecast& f = one.forecast;
   a("batch_per_rank", one.batch_per_rank, "samples");
   a("step_time_ms", f.step_time_ms);
@@ -45,8 +48,7 @@ void fields(A& a, Member<A, BatchForecast> one) {
   a("notes", f.notes);
 }
 
-template <class A>
-void fields(A& a, Member<A, BatchSeriesAnswer> s) {
+void fields(auto& a, Is<BatchSeriesAnswer> auto& s) {
   const Forecast first = s.series.empty() ? Forecast{} : s.series.front().forecast;
   a("traces", first.traces.value_or(""), "the traces that were read");
   a("gpu", first.gpu.value_or(""), "name of the device");
@@ -56,10 +58,6 @@ void fields(A& a, Member<A, BatchSeriesAnswer> s) {
 }
 
 }  // namespace detail
-
-template <>
-inline constexpr AnswerHead kAnswer<detail::BatchSeriesAnswer>{
-    "stepcast.batch_series/1", "stepcast predict --trace DIR --batch A,B,... --json"};
 
 std::string batch_series_json(std::span<const BatchForecast> series) {
   return answer_json(detail::BatchSeriesAnswer{series});

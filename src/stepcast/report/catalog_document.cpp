@@ -32,13 +32,14 @@ ModelsAnswer models_answer(const std::vector<const Preset*>& presets) {
   return answer;
 }
 
-template <>
-inline constexpr AnswerHead kAnswer<ModelsAnswer>{"stepcast.models/1", "stepcast models --json"};
-template <>
-inline constexpr AnswerHead kAnswer<PlatformListings>{"stepcast.platforms/1", "stepcast platforms --json"};
+constexpr AnswerHead answer_head(const ModelsAnswer*) {
+  return {"stepcast.models/1", "stepcast models --json"};
+}
+constexpr AnswerHead answer_head(const PlatformListings*) {
+  return {"stepcast.platforms/1", "stepcast platforms --json"};
+}
 
-template <class A>
-void fields(A& a, Member<A, ModelAnswer> m) {
+void fields(auto& a, Is<ModelAnswer> auto& m) {
   a("name", m.name);
   a("aliases", m.aliases);
   a("parameters", m.parameters);
@@ -51,10 +52,7 @@ void fields(A& a, Member<A, ModelAnswer> m) {
   a("n_experts", m.n_experts, "0: none");
 }
 
-template <class A>
-void fields(A& a, Member<A, ModelsAnswer> m) {
-  a("models", m.models);
-}
+void fields(auto& a, Is<ModelsAnswer> auto& m) { a("models", m.models); }
 
 static std::string_view to_string(PlatformListing::Role role) {
   switch (role) {
@@ -65,8 +63,7 @@ static std::string_view to_string(PlatformListing::Role role) {
   return "node";
 }
 
-template <class A>
-void fields(A& a, Member<A, PlatformListing> p) {
+void fields(auto& a, Is<PlatformListing> auto& p) {
   a("name", p.name);
   a("role", p.role, "a GPU alone, a node, the machine of a published benchmark");
   a("description", p.description);
@@ -79,8 +76,7 @@ void fields(A& a, Member<A, PlatformListing> p) {
   a("file", p.file.string());
 }
 
-template <class A>
-void fields(A& a, Member<A, PlatformListings> all) {
+void fields(auto& a, Is<PlatformListings> auto& all) {
   a("platforms", all.platforms);
   a("unreadable", all.unreadable, "files that could not be read, an error each");
 }

@@ -118,11 +118,11 @@ ComparisonAnswer comparison_answer(std::string a_name, const Forecast& a, std::s
   return {std::move(a_name), std::move(b_name), step_source(a), step_source(b), compare(a, b)};
 }
 
-template <>
-inline constexpr AnswerHead kAnswer<ComparisonAnswer>{"stepcast.comparison/1", "stepcast compare --json"};
+constexpr AnswerHead answer_head(const ComparisonAnswer*) {
+  return {"stepcast.comparison/1", "stepcast compare --json"};
+}
 
-template <class A>
-void fields(A& a, Member<A, ComparisonAnswer> answer) {
+void fields(auto& a, Is<ComparisonAnswer> auto& answer) {
   a("a", answer.a);
   a("b", answer.b);
   fields(a, answer.comparison);

@@ -32,61 +32,36 @@ struct Entry<Setting> {
   static constexpr std::string_view kWhat = "settings";
 };
 
-template <>
-inline constexpr std::string_view kSchemaName<ForecastStream> = "stream";
-template <>
-inline constexpr std::string_view kSchemaName<ForecastThread> = "thread";
-template <>
-inline constexpr std::string_view kSchemaName<ForecastClass> = "rank_class";
-template <>
-inline constexpr std::string_view kSchemaName<ForecastMember> = "collective_member";
-template <>
-inline constexpr std::string_view kSchemaName<ForecastCollective> = "collective";
-template <>
-inline constexpr std::string_view kSchemaName<ForecastShare> = "path_share";
-template <>
-inline constexpr std::string_view kSchemaName<ForecastPathStep> = "path_step";
-template <>
-inline constexpr std::string_view kSchemaName<ForecastPath> = "critical_path";
-template <>
-inline constexpr std::string_view kSchemaName<ForecastUnmodelled> = "unmodelled_work";
-template <>
-inline constexpr std::string_view kSchemaName<ForecastCoverage> = "coverage";
-template <>
-inline constexpr std::string_view kSchemaName<ForecastStageMemory> = "stage_memory";
-template <>
-inline constexpr std::string_view kSchemaName<ForecastMemory> = "memory";
-template <>
-inline constexpr std::string_view kSchemaName<ForecastExpertLoad> = "expert_load";
-template <>
-inline constexpr std::string_view kSchemaName<ForecastThroughput> = "throughput";
-template <>
-inline constexpr std::string_view kSchemaName<ForecastTraining> = "training";
-template <>
-inline constexpr std::string_view kSchemaName<ForecastItem> = "item";
-template <>
-inline constexpr std::string_view kSchemaName<ForecastItemList> = "item_list";
-template <>
-inline constexpr std::string_view kSchemaName<ForecastPublished> = "published";
-template <>
-inline constexpr std::string_view kSchemaName<ForecastQuantiles> = "quantiles";
-template <>
-inline constexpr std::string_view kSchemaName<ForecastSeriesStep> = "series_step";
-template <>
-inline constexpr std::string_view kSchemaName<ForecastSeriesRank> = "series_rank";
-template <>
-inline constexpr std::string_view kSchemaName<ForecastSpreadShare> = "spread_share";
-template <>
-inline constexpr std::string_view kSchemaName<ForecastSeries> = "series";
-template <>
-inline constexpr std::string_view kSchemaName<ForecastTailCause> = "tail_cause";
-template <>
-inline constexpr std::string_view kSchemaName<ForecastScenarios> = "scenarios";
+constexpr std::string_view schema_name(const ForecastStream*) { return "stream"; }
+constexpr std::string_view schema_name(const ForecastThread*) { return "thread"; }
+constexpr std::string_view schema_name(const ForecastClass*) { return "rank_class"; }
+constexpr std::string_view schema_name(const ForecastMember*) { return "collective_member"; }
+constexpr std::string_view schema_name(const ForecastCollective*) { return "collective"; }
+constexpr std::string_view schema_name(const ForecastShare*) { return "path_share"; }
+constexpr std::string_view schema_name(const ForecastPathStep*) { return "path_step"; }
+constexpr std::string_view schema_name(const ForecastPath*) { return "critical_path"; }
+constexpr std::string_view schema_name(const ForecastUnmodelled*) { return "unmodelled_work"; }
+constexpr std::string_view schema_name(const ForecastCoverage*) { return "coverage"; }
+constexpr std::string_view schema_name(const ForecastStageMemory*) { return "stage_memory"; }
+constexpr std::string_view schema_name(const ForecastMemory*) { return "memory"; }
+constexpr std::string_view schema_name(const ForecastExpertLoad*) { return "expert_load"; }
+constexpr std::string_view schema_name(const ForecastThroughput*) { return "throughput"; }
+constexpr std::string_view schema_name(const ForecastTraining*) { return "training"; }
+constexpr std::string_view schema_name(const ForecastItem*) { return "item"; }
+constexpr std::string_view schema_name(const ForecastItemList*) { return "item_list"; }
+constexpr std::string_view schema_name(const ForecastPublished*) { return "published"; }
+constexpr std::string_view schema_name(const ForecastQuantiles*) { return "quantiles"; }
+constexpr std::string_view schema_name(const ForecastSeriesStep*) { return "series_step"; }
+constexpr std::string_view schema_name(const ForecastSeriesRank*) { return "series_rank"; }
+constexpr std::string_view schema_name(const ForecastSpreadShare*) { return "spread_share"; }
+constexpr std::string_view schema_name(const ForecastSeries*) { return "series"; }
+constexpr std::string_view schema_name(const ForecastTailCause*) { return "tail_cause"; }
+constexpr std::string_view schema_name(const ForecastScenarios*) { return "scenarios"; }
 
 inline constexpr std::string_view kForecastSchema = "stepcast.forecast/1";
-template <>
-inline constexpr AnswerHead kAnswer<Forecast>{kForecastSchema, "stepcast forecast",
-                                              AnswerHead::Numbers::nine_digits};
+constexpr AnswerHead answer_head(const Forecast*) {
+  return {kForecastSchema, "stepcast forecast", AnswerHead::Numbers::nine_digits};
+}
 namespace detail {
 class FieldWriter;
 // For documents that hold forecasts.

@@ -6,26 +6,18 @@
 
 namespace stepcast {
 
-template <>
-inline constexpr AnswerHead kAnswer<InspectAnswer>{"stepcast.inspect/1", "stepcast inspect --json"};
-template <>
-inline constexpr std::string_view kSchemaName<InspectedProfile> = "kineto";
-template <>
-inline constexpr std::string_view kSchemaName<InspectedExecutionTrace> = "execution_trace";
-template <>
-inline constexpr std::string_view kSchemaName<InspectedChakra> = "chakra";
-template <>
-inline constexpr std::string_view kSchemaName<InspectedTimeline> = "pipeline_timeline";
-template <>
-inline constexpr std::string_view kSchemaName<InspectedTables> = "embedding_tables";
-template <>
-inline constexpr std::string_view kSchemaName<InspectedIndices> = "table_indices";
-template <>
-inline constexpr std::string_view kSchemaName<InspectedOperations> = "operations";
-template <>
-inline constexpr std::string_view kSchemaName<UnreadableFile> = "unreadable";
-template <>
-inline constexpr std::string_view kSchemaName<ReuseFactors> = "reuse_factors";
+constexpr AnswerHead answer_head(const InspectAnswer*) {
+  return {"stepcast.inspect/1", "stepcast inspect --json"};
+}
+constexpr std::string_view schema_name(const InspectedProfile*) { return "kineto"; }
+constexpr std::string_view schema_name(const InspectedExecutionTrace*) { return "execution_trace"; }
+constexpr std::string_view schema_name(const InspectedChakra*) { return "chakra"; }
+constexpr std::string_view schema_name(const InspectedTimeline*) { return "pipeline_timeline"; }
+constexpr std::string_view schema_name(const InspectedTables*) { return "embedding_tables"; }
+constexpr std::string_view schema_name(const InspectedIndices*) { return "table_indices"; }
+constexpr std::string_view schema_name(const InspectedOperations*) { return "operations"; }
+constexpr std::string_view schema_name(const UnreadableFile*) { return "unreadable"; }
+constexpr std::string_view schema_name(const ReuseFactors*) { return "reuse_factors"; }
 
 namespace {
 
@@ -49,23 +41,20 @@ std::vector<std::pair<std::string_view, Fixed<6>>> kernel_time_ms(const RankSumm
 
 }  // namespace
 
-template <class A>
-void fields(A& a, Member<A, DeviceProperties> device) {
+void fields(auto& a, Is<DeviceProperties> auto& device) {
   a("id", device.id);
   a("name", device.name);
   a("memory_bytes", device.memory_bytes);
   a("sm_count", device.sm_count);
 }
 
-template <class A>
-void fields(A& a, Member<A, RankSummary::Step> step) {
+void fields(auto& a, Is<RankSummary::Step> auto& step) {
   a("step", step.number);
   a("start_ms", ms(step.start));
   a("step_time_ms", ms(step.duration));
 }
 
-template <class A>
-void fields(A& a, Member<A, RankSummary::Stream> stream) {
+void fields(auto& a, Is<RankSummary::Stream> auto& stream) {
   a("device", stream.device);
   a("stream", stream.stream);
   a("kernels", stream.kernels);
@@ -74,14 +63,12 @@ void fields(A& a, Member<A, RankSummary::Stream> stream) {
   a("busy_ms", ms(stream.busy));
 }
 
-template <class A>
-void fields(A& a, Member<A, AllocatorPeak> peak) {
+void fields(auto& a, Is<AllocatorPeak> auto& peak) {
   a("peak_allocated_bytes", peak.allocated_bytes);
   a("peak_reserved_bytes", peak.reserved_bytes);
 }
 
-template <class A>
-void fields(A& a, Member<A, InspectedProfile> p) {
+void fields(auto& a, Is<InspectedProfile> auto& p) {
   const RankSummary& s = p.summary;
   a("file", p.file);
   a("format", Constant{"kineto"});
@@ -133,8 +120,7 @@ void fields(A& a, Member<A, InspectedProfile> p) {
   a("notes", s.notes);
 }
 
-template <class A>
-void fields(A& a, Member<A, InspectedExecutionTrace> t) {
+void fields(auto& a, Is<InspectedExecutionTrace> auto& t) {
   a("file", t.file);
   a("format", Constant{"execution_trace"});
   a("schema", t.schema);
@@ -149,8 +135,7 @@ void fields(A& a, Member<A, InspectedExecutionTrace> t) {
   a("waits", t.summary.waits);
 }
 
-template <class A>
-void fields(A& a, Member<A, InspectedChakra> c) {
+void fields(auto& a, Is<InspectedChakra> auto& c) {
   const OperationGraphSummary& s = c.summary;
   a("file", c.file);
   a("format", Constant{"chakra"});
@@ -169,8 +154,7 @@ void fields(A& a, Member<A, InspectedChakra> c) {
   a("transfer_bytes", s.transfer_bytes);
 }
 
-template <class A>
-void fields(A& a, Member<A, InspectedTimeline> t) {
+void fields(auto& a, Is<InspectedTimeline> auto& t) {
   std::vector<std::pair<std::string, std::size_t>> counts;
   for (const auto& [name, of_name] : t.operators) counts.emplace_back(name, of_name.count);
   a("file", t.file);
@@ -180,8 +164,7 @@ void fields(A& a, Member<A, InspectedTimeline> t) {
   a("operators", counts);
 }
 
-template <class A>
-void fields(A& a, Member<A, InspectedOperations::Operator> op, bool has_times) {
+void fields(auto& a, Is<InspectedOperations::Operator> auto& op, bool has_times) {
   a("operator", op.name);
   a("families", op.families);
   a("count", op.count);
@@ -190,8 +173,7 @@ void fields(A& a, Member<A, InspectedOperations::Operator> op, bool has_times) {
   a("recorded_ms", given_if(has_times, ms(op.time)));
 }
 
-template <class A>
-void fields(A& a, Member<A, InspectedOperations> o) {
+void fields(auto& a, Is<InspectedOperations> auto& o) {
   static const KernelTimeCoverage kNone{};
   const bool has_times = o.times.has_value();
   const KernelTimeCoverage& times = has_times ? *o.times : kNone;
@@ -224,8 +206,7 @@ void fields(A& a, Member<A, InspectedOperations> o) {
                                                 }}));
 }
 
-template <class A>
-void pooling_fields(A& a, const Pooling& p) {
+void pooling_fields(auto& a, const Pooling& p) {
   a("lookups_per_sample", p.lookups);
   a("heavy_tables", p.heavy_tables, "with 20 lookups per sample and more");
   a("heavy_share", p.heavy_share());
@@ -237,8 +218,7 @@ void pooling_fields(A& a, const Pooling& p) {
                     }});
 }
 
-template <class A>
-void fields(A& a, Member<A, InspectedTables> t) {
+void fields(auto& a, Is<InspectedTables> auto& t) {
   a("file", t.file);
   a("format", Constant{"embedding_tables"});
   a("tables", t.tables);
@@ -247,8 +227,7 @@ void fields(A& a, Member<A, InspectedTables> t) {
   pooling_fields(a, t.pooling);
 }
 
-template <class A>
-void fields(A& a, Member<A, ReuseFactors> reuse) {
+void fields(auto& a, Is<ReuseFactors> auto& reuse) {
   a("lookups", reuse.lookups);
   a("distinct_rows", reuse.distinct_rows);
   a("mean_reuse_factor", reuse.mean());
@@ -258,8 +237,7 @@ void fields(A& a, Member<A, ReuseFactors> reuse) {
   a("share_of_lookups", reuse.of_lookups, "the same bins");
 }
 
-template <class A>
-void fields(A& a, Member<A, MeasuredTable> t) {
+void fields(auto& a, Is<MeasuredTable> auto& t) {
   a("name", t.name);
   a("lookups_per_sample", t.lookups_per_sample);
   a("empty_share", t.empty_share);
@@ -268,8 +246,7 @@ void fields(A& a, Member<A, MeasuredTable> t) {
   a("reuse", t.reuse);
 }
 
-template <class A>
-void fields(A& a, Member<A, InspectedIndices> i) {
+void fields(auto& a, Is<InspectedIndices> auto& i) {
   const MeasuredIndices& m = i.measured;
   const bool has_batches = m.batches > 0;
   a("file", m.file);
@@ -287,16 +264,12 @@ void fields(A& a, Member<A, InspectedIndices> i) {
   a("by_table", m.tables);
 }
 
-template <class A>
-void fields(A& a, Member<A, UnreadableFile> u) {
+void fields(auto& a, Is<UnreadableFile> auto& u) {
   a("file", u.file);
   a("error", u.error);
 }
 
-template <class A>
-void fields(A& a, Member<A, InspectAnswer> answer) {
-  a("files", answer.files);
-}
+void fields(auto& a, Is<InspectAnswer> auto& answer) { a("files", answer.files); }
 
 std::string inspect_json(const InspectAnswer& answer) { return answer_json(answer); }
 std::string inspect_schema() { return answer_schema<InspectAnswer>(); }

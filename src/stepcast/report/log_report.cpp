@@ -157,12 +157,11 @@ struct LogForecastAnswer {
   const Comparison* comparison = nullptr;
 };
 
-template <>
-inline constexpr AnswerHead kAnswer<LogForecastAnswer>{"stepcast.log_forecast/1",
-                                                       "stepcast predict --from-log LOG --json"};
+constexpr AnswerHead answer_head(const LogForecastAnswer*) {
+  return {"stepcast.log_forecast/1", "stepcast predict --from-log LOG --json"};
+}
 
-template <class A>
-void fields(A& a, Member<A, LogForecastAnswer> answer) {
+void fields(auto& a, Is<LogForecastAnswer> auto& answer) {
   static const LoggedRun kNoLog{};
   static const Forecast kNoForecast{};
   static const Comparison kNoComparison{};

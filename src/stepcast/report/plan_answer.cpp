@@ -149,20 +149,15 @@ PlanAnswer plan_answer(const LayoutPlan& plan, const PlanSubject& subject) {
   return out;
 }
 
-template <>
-inline constexpr AnswerHead kAnswer<PlanAnswer>{"stepcast.plan/1", "stepcast plan --json"};
-template <>
-inline constexpr AnswerHead kAnswer<TrainingAnswer>{"stepcast.training_plan/1",
-                                                    "stepcast plan --train-tokens --json"};
-template <>
-inline constexpr std::string_view kSchemaName<LayoutAnswer> = "priced_layout";
-template <>
-inline constexpr std::string_view kSchemaName<RankedLayoutAnswer> = "layout";
-template <>
-inline constexpr std::string_view kSchemaName<LayoutRejection> = "rejection";
+constexpr AnswerHead answer_head(const PlanAnswer*) { return {"stepcast.plan/1", "stepcast plan --json"}; }
+constexpr AnswerHead answer_head(const TrainingAnswer*) {
+  return {"stepcast.training_plan/1", "stepcast plan --train-tokens --json"};
+}
+constexpr std::string_view schema_name(const LayoutAnswer*) { return "priced_layout"; }
+constexpr std::string_view schema_name(const RankedLayoutAnswer*) { return "layout"; }
+constexpr std::string_view schema_name(const LayoutRejection*) { return "rejection"; }
 
-template <class A>
-void fields(A& a, Member<A, LayoutPoint> p) {
+void fields(auto& a, Is<LayoutPoint> auto& p) {
   a("layout", to_string(p), "in few words");
   a("tensor_parallel", p.tensor);
   a("pipeline_parallel", p.pipeline);
@@ -179,16 +174,14 @@ void fields(A& a, Member<A, LayoutPoint> p) {
   a("dtype", p.dtype);
 }
 
-template <class A>
-void fields(A& a, Member<A, LayoutAnswer> l) {
+void fields(auto& a, Is<LayoutAnswer> auto& l) {
   fields(a, l.point);
   a("step_time_ms", l.step_ms);
   a("peak_memory_GiB", l.peak_GiB, "of the worst stage");
   a("memory_margin_GiB", l.margin_GiB);
 }
 
-template <class A>
-void fields(A& a, Member<A, RankedLayoutAnswer> l) {
+void fields(auto& a, Is<RankedLayoutAnswer> auto& l) {
   fields(a, l.point);
   a("step_time_ms", l.step_ms);
   a("step_time_p10_ms", l.p10_ms);
@@ -213,8 +206,7 @@ void fields(A& a, Member<A, RankedLayoutAnswer> l) {
   a("deepspeed_json", if_any(l.deepspeed_json));
 }
 
-template <class A>
-void fields(A& a, Member<A, RefinedLayoutAnswer> r) {
+void fields(auto& a, Is<RefinedLayoutAnswer> auto& r) {
   a("of", r.of, "index into layouts");
   a("step_time_ms", r.step_ms);
   a("step_time_p10_ms", r.p10_ms);
@@ -225,38 +217,33 @@ void fields(A& a, Member<A, RefinedLayoutAnswer> r) {
   a("megatron_flags", r.megatron_flags);
 }
 
-template <class A>
-void fields(A& a, Member<A, ChosenLayoutAnswer> c) {
+void fields(auto& a, Is<ChosenLayoutAnswer> auto& c) {
   a("of", c.of, "index into layouts");
   a("changes", c.changes, "that refine that layout, and are in the numbers that follow; empty: none");
   fields(a, c.layout);
 }
 
-template <class A>
-void fields(A& a, Member<A, LayoutRejection> r) {
+void fields(auto& a, Is<LayoutRejection> auto& r) {
   a("layouts", r.count, "number of layouts, for this reason");
   a("reason", r.reason);
   a("example", r.example);
   a("cure", r.cure, "nearest change that makes one run; empty: none is known");
 }
 
-template <class A>
-void fields(A& a, Member<A, NearbyLayoutAnswer> n) {
+void fields(auto& a, Is<NearbyLayoutAnswer> auto& n) {
   a("changes", n.changes, "choices that differ from now");
   a("which", n.which);
   a("becomes", n.becomes);
 }
 
-template <class A>
-void fields(A& a, Member<A, RunningLayoutAnswer> now) {
+void fields(auto& a, Is<RunningLayoutAnswer> auto& now) {
   fields(a, now.point);
   a("step_time_ms", now.step_ms);
   a("why_no_time", now.why_no_time, "it cannot run on this machine");
   a("nearby", now.nearby, "faster layouts that differ in few choices");
 }
 
-template <class A>
-void fields(A& a, Member<A, JitteredLayout> j) {
+void fields(auto& a, Is<JitteredLayout> auto& j) {
   a("of", j.of, "index into layouts");
   a("mean_ms", j.mean_ms);
   a("p50_ms", j.p50_ms);
@@ -264,8 +251,7 @@ void fields(A& a, Member<A, JitteredLayout> j) {
   a("slowdown", j.slowdown, "the mean over the step without differences");
 }
 
-template <class A>
-void fields(A& a, Member<A, PlanAnswer> p) {
+void fields(auto& a, Is<PlanAnswer> auto& p) {
   a("model", p.model);
   a("platform", p.platform);
   a("gpu", p.gpu);
@@ -297,8 +283,7 @@ void fields(A& a, Member<A, PlanAnswer> p) {
   a("notes", p.notes);
 }
 
-template <class A>
-void fields(A& a, Member<A, TrainingAnswer> t) {
+void fields(auto& a, Is<TrainingAnswer> auto& t) {
   a("train_tokens", t.goal.tokens);
   a("within_days", if_any(t.goal.within_days));
   a("price_per_gpu_hour", if_any(t.goal.price_per_gpu_hour));

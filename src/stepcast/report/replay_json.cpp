@@ -21,16 +21,15 @@ namespace detail {
 struct ReplayCulprits {
   CulpritTimes us{};
 };
+
+constexpr std::string_view schema_name(const ReplayCulprits*) { return "culprits"; }
 }  // namespace detail
 
-template <>
-inline constexpr AnswerHead kAnswer<ReplayAnalysis>{"stepcast.replay/2", "stepcast replay --json"};
-template <>
-inline constexpr std::string_view kSchemaName<TimePair> = "pair";
-template <>
-inline constexpr std::string_view kSchemaName<ErrorSpread> = "spread";
-template <>
-inline constexpr std::string_view kSchemaName<detail::ReplayCulprits> = "culprits";
+constexpr AnswerHead answer_head(const ReplayAnalysis*) {
+  return {"stepcast.replay/2", "stepcast replay --json"};
+}
+constexpr std::string_view schema_name(const TimePair*) { return "pair"; }
+constexpr std::string_view schema_name(const ErrorSpread*) { return "spread"; }
 
 namespace detail {
 namespace {
@@ -58,16 +57,14 @@ struct ReplayEdges {
   std::uint32_t n = 0, inferred = 0;
 };
 
-template <class A>
-void fields(A& a, Member<A, ReplayEdges> e) {
+void fields(auto& a, Is<ReplayEdges> auto& e) {
   a("n", e.n);
   a("inferred", e.inferred);
 }
 
 }  // namespace
 
-template <class A>
-void fields(A& a, Member<A, ReplayCulprits> c) {
+void fields(auto& a, Is<ReplayCulprits> auto& c) {
   constexpr std::array<std::string_view, kCulpritCount> kMeanings{
       "kernels, fills, copies on the device, dependencies between streams",
       "the CPU",
@@ -81,15 +78,13 @@ void fields(A& a, Member<A, ReplayCulprits> c) {
   }
 }
 
-template <class A>
-void fields(A& a, Member<A, TimePair> t) {
+void fields(auto& a, Is<TimePair> auto& t) {
   a("measured", ms(t.measured_us));
   a("simulated", ms(t.simulated_us));
   a("error_percent", fixed<6>(100 * t.error()));
 }
 
-template <class A>
-void fields(A& a, Member<A, ErrorSpread> e) {
+void fields(auto& a, Is<ErrorSpread> auto& e) {
   a("n", e.n);
   a("median", us3(e.median_us));
   a("p95", us3(e.p95_us));
@@ -279,8 +274,7 @@ void variant(auto& a, const ReplayAnalysis& r, const ReplayVariant& variant) {
 
 }  // namespace
 
-template <class A>
-void fields(A& a, Member<A, ReplayAnalysis> r) {
+void fields(auto& a, Is<ReplayAnalysis> auto& r) {
   const TimePair longest = longest_step(r);
   a("step_time_ms", ms(longest.simulated_us), "simulated; the longest of all ranks");
   a("measured_step_time_ms", ms(longest.measured_us), "the longest of all ranks");

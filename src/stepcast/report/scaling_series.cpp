@@ -32,8 +32,11 @@ struct ScalingSeriesAnswer {
   std::span<const ScalingPoint> series;
 };
 
-template <class A>
-void fields(A& a, Member<A, ScalingSeriesAnswer> s) {
+constexpr AnswerHead answer_head(const ScalingSeriesAnswer*) {
+  return {"stepcast.scaling_series/1", "stepcast predict --gpus A,B,... --batch C,D,... --json"};
+}
+
+void fields(auto& a, Is<ScalingSeriesAnswer> auto& s) {
   const ScalingPoint first = s.series.empty() ? ScalingPoint{} : s.series.front();
   a("model", first.forecast.model.value_or(""));
   a("platform", first.forecast.platform.value_or(""));
@@ -58,10 +61,6 @@ void fields(A& a, Member<A, ScalingSeriesAnswer> s) {
 }
 
 }  // namespace detail
-
-template <>
-inline constexpr AnswerHead kAnswer<detail::ScalingSeriesAnswer>{
-    "stepcast.scaling_series/1", "stepcast predict --gpus A,B,... --batch C,D,... --json"};
 
 std::string scaling_series_json(std::span<const ScalingPoint> series) {
   return answer_json(detail::ScalingSeriesAnswer{series});

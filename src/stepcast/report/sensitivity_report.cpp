@@ -51,12 +51,11 @@ void add_sensitivity(ReportDocument& document, const Sensitivity& sensitivity, S
   document.sections.push_back(std::move(section));
 }
 
-template <>
-inline constexpr AnswerHead kAnswer<Sensitivity>{"stepcast.sensitivity/1",
-                                                 "stepcast predict --sensitivity --json"};
+constexpr AnswerHead answer_head(const Sensitivity*) {
+  return {"stepcast.sensitivity/1", "stepcast predict --sensitivity --json"};
+}
 
-template <class A>
-void fields(A& a, Member<A, ResourceSensitivity> r) {
+void fields(auto& a, Is<ResourceSensitivity> auto& r) {
   a("resource", r.resource, "class of kernel, copies, nvlink, network, host, batch");
   a("path_ms", r.path_ms, "of its work on the critical path");
   a("elasticity", r.elasticity, "relative change of the step over that of the resource's times");
@@ -65,8 +64,7 @@ void fields(A& a, Member<A, ResourceSensitivity> r) {
   a("path_switches_within_10_percent", r.switches);
 }
 
-template <class A>
-void fields(A& a, Member<A, Sensitivity> s) {
+void fields(auto& a, Is<Sensitivity> auto& s) {
   a("step_time_ms", s.step_time_ms, "of the simulated step that the shares are of");
   a("resources", s.resources, "those that save most first");
 }

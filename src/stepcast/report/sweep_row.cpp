@@ -29,8 +29,11 @@ struct SweepRow {
   std::vector<std::string> notes;
 };
 
-template <class A>
-void fields(A& a, Member<A, SweepRow> r) {
+constexpr AnswerHead answer_head(const SweepRow*) {
+  return {"stepcast.sweep_row/1", "a row of stepcast sweep", AnswerHead::Numbers::exact, true};
+}
+
+void fields(auto& a, Is<SweepRow> auto& r) {
   const bool is_plan = r.mode == SweepMode::plan;
   a("id", r.id, "hash of mode, settings and content of named files");
   a("mode", r.mode);
@@ -68,10 +71,6 @@ void fields(A& a, Member<A, SweepRow> r) {
 }
 
 }  // namespace detail
-
-template <>
-inline constexpr AnswerHead kAnswer<detail::SweepRow>{"stepcast.sweep_row/1", "a row of stepcast sweep",
-                                                      AnswerHead::Numbers::exact, true};
 
 namespace {
 
@@ -178,11 +177,11 @@ std::string sweep_row(const SweepPoint& point, const Error& error) {
   return written(row);
 }
 
-template <>
-inline constexpr AnswerHead kAnswer<SweepStatus>{"stepcast.sweep_status/1", "stepcast sweep --status --json"};
+constexpr AnswerHead answer_head(const SweepStatus*) {
+  return {"stepcast.sweep_status/1", "stepcast sweep --status --json"};
+}
 
-template <class A>
-void fields(A& a, Member<A, SweepStatus> s) {
+void fields(auto& a, Is<SweepStatus> auto& s) {
   a("spec", s.spec, "hash of its points");
   a("n_points", s.n_points);
   a("n_done", s.n_done, "with a row");

@@ -6,11 +6,9 @@
 
 namespace stepcast {
 
-template <>
-inline constexpr std::string_view kSchemaName<Difference> = "difference";
+constexpr std::string_view schema_name(const Difference*) { return "difference"; }
 
-template <class A>
-void fields(A& a, Member<A, Difference> d) {
+void fields(auto& a, Is<Difference> auto& d) {
   constexpr int kDecimals = 6;
   a("key", d.key);
   a("a_ms", fixed<kDecimals>(d.a_ms));
@@ -18,16 +16,14 @@ void fields(A& a, Member<A, Difference> d) {
   a("difference_ms", fixed<kDecimals>(d.difference_ms()));
 }
 
-template <class A>
-void fields(A& a, Member<A, Explanation> e) {
+void fields(auto& a, Is<Explanation> auto& e) {
   a("part", e.part);
   a("time_ms", e.time_ms);
   a("factor", e.factor);
   a("deviations", e.deviations, "the logarithm of the factor over what such a part is usually off");
 }
 
-template <class A>
-void fields(A& a, Member<A, Comparison> c) {
+void fields(auto& a, Is<Comparison> auto& c) {
   a("verdict", c.verdict);
   a("a_step_time_ms", c.a_step_time_ms);
   a("b_step_time_ms", c.b_step_time_ms);

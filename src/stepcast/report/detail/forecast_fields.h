@@ -10,8 +10,7 @@ namespace stepcast {
 
 namespace detail {
 
-template <class A>
-void fields(A& a, Member<A, ForecastStream> s) {
+void fields(auto& a, Is<ForecastStream> auto& s) {
   a("name", s.name, "as the trace or the description calls it");
   a("tasks", s.tasks, "tasks that touch the window");
   a("parts_ms", s.parts_ms,
@@ -25,8 +24,7 @@ void fields(A& a, Member<A, ForecastStream> s) {
   a("idle_ms", s.idle_ms, "by cause; other_rank and pipeline are waiting inside transfers");
 }
 
-template <class A>
-void fields(A& a, Member<A, ForecastThread> t) {
+void fields(auto& a, Is<ForecastThread> auto& t) {
   a("name", t.name, "as the trace calls it");
   a("busy_ms", t.busy_ms, "own work");
   a("idle_ms", t.idle_ms, "by cause: gpu, other_thread, rest");
@@ -34,8 +32,7 @@ void fields(A& a, Member<A, ForecastThread> t) {
     "by outermost framework op or annotation, longest first; the empty key is outside any");
 }
 
-template <class A>
-void fields(A& a, Member<A, ForecastClass> c) {
+void fields(auto& a, Is<ForecastClass> auto& c) {
   a("name", c.name, "rank N, pipeline stage N");
   a("rank", c.rank, "number of the rank, where the class is one recorded rank");
   a("n_ranks", c.n_ranks, "ranks that do the same");
@@ -61,8 +58,7 @@ void fields(A& a, Member<A, ForecastClass> c) {
   a("threads", c.threads, "CPU threads");
 }
 
-template <class A>
-void fields(A& a, Member<A, ForecastMember> m) {
+void fields(auto& a, Is<ForecastMember> auto& m) {
   a("rank_class", m.rank_class, "position in rank_classes");
   a("arrival_us", m.arrival_us, "on the clock of the timeline");
   a("wait_us", m.wait_us, "for the last member it depends on");
@@ -70,8 +66,7 @@ void fields(A& a, Member<A, ForecastMember> m) {
   a("exposed_us", m.exposed_us, "of it while no stream of the rank computes");
 }
 
-template <class A>
-void fields(A& a, Member<A, ForecastCollective> c) {
+void fields(auto& a, Is<ForecastCollective> auto& c) {
   a("name", c.name, "with ordinal the key of the collective");
   a("ordinal", c.ordinal, "which of that name, in the order of the first arrivals");
   a("operation", c.operation, "all_reduce, all_to_all, send_receive, ...");
@@ -84,23 +79,20 @@ void fields(A& a, Member<A, ForecastCollective> c) {
   a("members", c.members, "who takes part");
 }
 
-template <class A>
-void fields(A& a, Member<A, ForecastShare> s) {
+void fields(auto& a, Is<ForecastShare> auto& s) {
   a("what", s.what, "class, rank, or framework op and task");
   a("time_ms", s.time_ms, "on the path");
   a("steps", s.steps, "of the path");
 }
 
-template <class A>
-void fields(A& a, Member<A, ForecastPathStep> s) {
+void fields(auto& a, Is<ForecastPathStep> auto& s) {
   a("rank_class", s.rank_class, "position in rank_classes");
   a("what", s.what, "as in by_name");
   a("start_ms", s.start_ms, "on the clock of the timeline");
   a("time_ms", s.time_ms, "length");
 }
 
-template <class A>
-void fields(A& a, Member<A, ForecastPath> p) {
+void fields(auto& a, Is<ForecastPath> auto& p) {
   a("length_ms", p.length_ms, "from the earliest start of a rank to the end of the step");
   a("ends_on", p.ends_on, "position in rank_classes");
   a("n_steps", p.n_steps, "tasks and delays");
@@ -110,15 +102,13 @@ void fields(A& a, Member<A, ForecastPath> p) {
   a("steps", p.steps, "in the order of time, where asked for");
 }
 
-template <class A>
-void fields(A& a, Member<A, ForecastUnmodelled> w) {
+void fields(auto& a, Is<ForecastUnmodelled> auto& w) {
   a("name", w.name, "of the operation");
   a("n", w.n, "tasks");
   a("time_ms", w.time_ms, "that the forecast counts for them");
 }
 
-template <class A>
-void fields(A& a, Member<A, ForecastCoverage> c) {
+void fields(auto& a, Is<ForecastCoverage> auto& c) {
   a("measured", c.measured, "share of the time");
   a("fitted", c.fitted, "share of the time");
   a("analytic", c.analytic, "share of the time");
@@ -126,8 +116,7 @@ void fields(A& a, Member<A, ForecastCoverage> c) {
   a("unmodelled", c.unmodelled, "work without a model, most time first");
 }
 
-template <class A>
-void fields(A& a, Member<A, ForecastStageMemory> m) {
+void fields(auto& a, Is<ForecastStageMemory> auto& m) {
   a("weights_GiB", m.weights_GiB, "in the type of the computation, and fp32 copies");
   a("gradients_GiB", m.gradients_GiB, "");
   a("optimizer_GiB", m.optimizer_GiB, "moments");
@@ -143,8 +132,7 @@ void fields(A& a, Member<A, ForecastStageMemory> m) {
     "experts");
 }
 
-template <class A>
-void fields(A& a, Member<A, ForecastMemory> m) {
+void fields(auto& a, Is<ForecastMemory> auto& m) {
   a("verdict", m.verdict, "fits, tight, does not fit");
   a("peak_memory_GiB", m.peak_memory_GiB, "of the fullest stage");
   a("available_GiB", m.available_GiB, "of the device");
@@ -156,16 +144,14 @@ void fields(A& a, Member<A, ForecastMemory> m) {
   a("fits_to_imbalance", m.fits_to_imbalance, "of the busiest rank, with which every stage fits; 0: none");
 }
 
-template <class A>
-void fields(A& a, Member<A, ForecastExpertLoad> l) {
+void fields(auto& a, Is<ForecastExpertLoad> auto& l) {
   a("load", l.load, "as it was asked for");
   a("busiest_over_mean", l.busiest_over_mean, "visits of the rank that all wait for");
   a("balanced_step_ms", l.balanced_step_ms, "the step with balanced experts");
   a("cost_ms", l.cost_ms, "the step less that");
 }
 
-template <class A>
-void fields(A& a, Member<A, ForecastThroughput> t) {
+void fields(auto& a, Is<ForecastThroughput> auto& t) {
   a("samples_per_step", t.samples_per_step, "null: not known");
   a("tokens_per_step", t.tokens_per_step, "null: not known");
   a("model_flops", t.model_flops,
@@ -181,8 +167,7 @@ void fields(A& a, Member<A, ForecastThroughput> t) {
   a("hfu", t.hfu, "hardware FLOPs over the peak, a fraction");
 }
 
-template <class A>
-void fields(A& a, Member<A, ForecastTraining> t) {
+void fields(auto& a, Is<ForecastTraining> auto& t) {
   a("samples", t.samples, "as asked");
   a("tokens", t.tokens, "as asked");
   a("iterations", t.iterations, "as asked, or what the samples or tokens need");
@@ -192,8 +177,7 @@ void fields(A& a, Member<A, ForecastTraining> t) {
   a("energy_MWh", t.energy_MWh, "at the power that was given");
 }
 
-template <class A>
-void fields(A& a, Member<A, ForecastItem> i) {
+void fields(auto& a, Is<ForecastItem> auto& i) {
   a("name", i.name, "what it is in the layer");
   a("what", i.what, "operation with its shapes, or transfer with its group");
   a("n", i.n, "repetitions; times are those of all of them");
@@ -211,16 +195,14 @@ void fields(A& a, Member<A, ForecastItem> i) {
   a("record", i.record, "kernel model that answered");
 }
 
-template <class A>
-void fields(A& a, Member<A, ForecastItemList> l) {
+void fields(auto& a, Is<ForecastItemList> auto& l) {
   a("name", l.name, "layer, forward; head, backward; ...");
   a("gpu_us", l.gpu_us, "sum of what nothing hides");
   a("host_us", l.host_us, "what launching takes beyond that");
   a("items", l.items, "in the order in which they run");
 }
 
-template <class A>
-void fields(A& a, Member<A, ForecastPublished> p) {
+void fields(auto& a, Is<ForecastPublished> auto& p) {
   a("step_time_ms", p.step_time_ms, "as published, from the same prices");
   a("longest_forward_ms", p.longest_forward_ms, "of the stages, with transfers");
   a("longest_backward_ms", p.longest_backward_ms, "of the stages, with transfers");
@@ -229,8 +211,7 @@ void fields(A& a, Member<A, ForecastPublished> p) {
   a("update_ms", p.update_ms, "optimizer and all-gather");
 }
 
-template <class A>
-void fields(A& a, Member<A, ForecastQuantiles> q) {
+void fields(auto& a, Is<ForecastQuantiles> auto& q) {
   a("n", q.n, "times");
   a("mean_ms", q.mean_ms, "");
   a("p50_ms", q.p50_ms, "by the nearest rank");
@@ -239,16 +220,14 @@ void fields(A& a, Member<A, ForecastQuantiles> q) {
   a("max_ms", q.max_ms, "");
 }
 
-template <class A>
-void fields(A& a, Member<A, ForecastSeriesStep> s) {
+void fields(auto& a, Is<ForecastSeriesStep> auto& s) {
   a("step", s.step, "number of the recorded step");
   a("step_time_ms", s.step_time_ms, "longest of all ranks");
   a("measured_ms", s.measured_ms, "longest of all ranks; 0: not known");
   a("left_out", s.left_out, "why the statistics leave it out; empty: they do not");
 }
 
-template <class A>
-void fields(A& a, Member<A, ForecastSeriesRank> r) {
+void fields(auto& a, Is<ForecastSeriesRank> auto& r) {
   a("rank", r.rank, "number of the rank");
   a("step", r.step, "over the steps that count");
   a("measured", r.measured, "over the steps that count; n is 0 where nothing is known");
@@ -258,15 +237,13 @@ void fields(A& a, Member<A, ForecastSeriesRank> r) {
   a("hardware_ms", r.hardware_ms, "so much more than the mean rank because the same work takes longer");
 }
 
-template <class A>
-void fields(A& a, Member<A, ForecastSpreadShare> s) {
+void fields(auto& a, Is<ForecastSpreadShare> auto& s) {
   a("what", s.what, "host, gpu, network, pcie, other_rank, rest: what the rank does or waits for");
   a("over_steps", s.over_steps, "share of the variance of a rank's step over the steps");
   a("over_ranks", s.over_ranks, "share of the variance of the ranks' mean steps");
 }
 
-template <class A>
-void fields(A& a, Member<A, ForecastSeries> s) {
+void fields(auto& a, Is<ForecastSeries> auto& s) {
   a("steps", s.steps, "in their order");
   a("step", s.step, "longest of all ranks, over the steps that count");
   a("measured", s.measured, "the same as recorded");
@@ -276,8 +253,7 @@ void fields(A& a, Member<A, ForecastSeries> s) {
   a("spread", s.spread, "what the variances come from; shares sum to 1");
 }
 
-template <class A>
-void fields(A& a, Member<A, ForecastTailCause> c) {
+void fields(auto& a, Is<ForecastTailCause> auto& c) {
   a("rank", c.rank, "number of the rank; null: no single one");
   a("what", c.what, "host, gpu, network; none: nothing slow is on the critical path");
   a("scenarios", c.scenarios, "slow ones in which nothing lengthens the critical path more");
@@ -285,8 +261,7 @@ void fields(A& a, Member<A, ForecastTailCause> c) {
   a("mean_excess_ms", c.mean_excess_ms, "on the critical path, against the mean factors");
 }
 
-template <class A>
-void fields(A& a, Member<A, ForecastScenarios> s) {
+void fields(auto& a, Is<ForecastScenarios> auto& s) {
   a("seed", s.seed, "the same seed draws the same scenarios");
   a("drawn_from", s.drawn_from, "what factors on the times of ranks were drawn from");
   a("step", s.step, "longest of all ranks");
@@ -296,8 +271,7 @@ void fields(A& a, Member<A, ForecastScenarios> s) {
   a("tail", s.tail, "what makes them slow, most scenarios first");
 }
 
-template <class A>
-void fields(A& a, Member<A, Forecast> f) {
+void fields(auto& a, Is<Forecast> auto& f) {
   a("kind", f.kind,
     "transformer, trace, dlrm: predictions; replay: recorded work with simulated waiting; measurement: as "
     "recorded");

@@ -14,8 +14,7 @@
 
 namespace stepcast {
 
-template <>
-inline constexpr std::string_view kSchemaName<LoggedRun> = "training_log";
+constexpr std::string_view schema_name(const LoggedRun*) { return "training_log"; }
 
 namespace detail {
 
@@ -38,15 +37,13 @@ inline std::vector<std::string> notes_of(const LoggedRun& run) {
 
 }  // namespace detail
 
-template <class A>
-void fields(A& a, Member<A, LoggedRestart> r) {
+void fields(auto& a, Is<LoggedRestart> auto& r) {
   a("line", r.line);
   a("last_step", r.last_step);
   a("next_step", r.next_step);
 }
 
-template <class A>
-void fields(A& a, Member<A, LoggedStall> s) {
+void fields(auto& a, Is<LoggedStall> auto& s) {
   a("step", s.step);
   a("line", s.line);
   a("lost_ms", fixed<3>(s.lost_ms));
@@ -55,8 +52,7 @@ void fields(A& a, Member<A, LoggedStall> s) {
 }
 
 // What the log tells of its steps.
-template <class A>
-void fields(A& a, Member<A, LoggedTimes> t, const TrainingLog& log) {
+void fields(auto& a, Is<LoggedTimes> auto& t, const TrainingLog& log) {
   using Known = std::optional<Fixed<6>>;
   const auto known = [](double value) { return value > 0 ? Known{{value}} : Known{}; };
   a("first_step", t.first_step);
@@ -86,8 +82,7 @@ void fields(A& a, Member<A, LoggedTimes> t, const TrainingLog& log) {
   a("peak_memory_GiB", known(log.peak_memory_GiB));
 }
 
-template <class A>
-void fields(A& a, Member<A, LoggedRun> run) {
+void fields(auto& a, Is<LoggedRun> auto& run) {
   using Text = std::optional<std::string>;
   const auto& job = run.resolved;
   a("file", run.log.file);

@@ -9,11 +9,11 @@
 
 namespace stepcast {
 
-template <>
-inline constexpr AnswerHead kAnswer<ShardingComparison>{"stepcast.shard/1", "stepcast shard --json"};
+constexpr AnswerHead answer_head(const ShardingComparison*) {
+  return {"stepcast.shard/1", "stepcast shard --json"};
+}
 
-template <class A>
-void fields(A& a, Member<A, DlrmRank> rank) {
+void fields(auto& a, Is<DlrmRank> auto& rank) {
   a("lookup_ms", rank.lookup_us * 1e-3);
   a("lookup_backward_ms", rank.lookup_backward_us * 1e-3);
   a("memory_GiB", rank.memory_bytes / kGiB);
@@ -21,8 +21,7 @@ void fields(A& a, Member<A, DlrmRank> rank) {
   a("sent_bytes", rank.sent_bytes, "of the forward all-to-all, to other ranks");
 }
 
-template <class A>
-void fields(A& a, Member<A, ComparedSharding> c) {
+void fields(auto& a, Is<ComparedSharding> auto& c) {
   a("name", c.plan.name);
   a("fits", c.step.fits);
   a("expected_step_time_ms", c.expected_us * 1e-3, "what it is judged by");
@@ -35,8 +34,7 @@ void fields(A& a, Member<A, ComparedSharding> c) {
   a("ranks", c.step.ranks);
 }
 
-template <class A>
-void fields(A& a, Member<A, ShardingComparison> all) {
+void fields(auto& a, Is<ShardingComparison> auto& all) {
   a("model", all.model.name);
   a("n_gpus", all.n_gpus);
   a("global_batch_samples", all.global_batch_samples);

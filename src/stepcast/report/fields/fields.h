@@ -7,11 +7,9 @@
 //      `ReportDocument x_document(const X&)`, which is its text, its page and its Markdown (report/document.h);
 //   2. x_answer.cpp: the list, what instantiates it, and the document:
 //
-//        template <>
-//        inline constexpr AnswerHead kAnswer<X>{"stepcast.x/1", "stepcast x --json"};
+//        constexpr AnswerHead answer_head(const X*) { return {"stepcast.x/1", "stepcast x --json"}; }
 //
-//        template <class A>
-//        void fields(A& a, Member<A, X> x) {
+//        void fields(auto& a, Is<X> auto& x) {
 //          a("model", x.model, "name of the model");
 //          a("step_time_ms", fixed<6>(x.step_us * 1e-3), "simulated");  // not to be read back
 //          a("stages", x.stages, "of the pipeline");                    // lists of structs with lists of their own
@@ -22,7 +20,12 @@
 //
 //   3. a line in report/answers.cpp. `./dev docs` writes docs/schemas/x.json.
 //
-// `fields` stands in namespace stepcast::detail or in that of the type. A member is a bool, a number, a text, a unit, an
+// `fields` and `answer_head` stand in the namespace of the type or, `fields` alone, in stepcast::detail. A type whose list has a
+// name in the $defs of a schema says it beside the list, others are described where they stand:
+//
+//        constexpr std::string_view schema_name(const Stage*) { return "stage"; }
+//
+// A member is a bool, a number, a text, a unit, an
 // enumeration with to_string(), a std::optional (null), a list, a list of entries (an object), a variant of scalars or
 // of structs, a struct with fields of its own, another answer, or one of the kinds below. A value that is computed can be
 // written and described, but not read. Keys, their order and the text of numbers are part of the schema's number.
@@ -55,20 +58,15 @@ struct AnswerHead {
   } numbers = Numbers::exact;
   bool is_row = false;  // one of many: does not begin with its schema
 };
-template <class T>
-inline constexpr AnswerHead kAnswer{};
 
-// Name of a type in the $defs of a schema; a type without one is described where it stands.
-template <class T>
-inline constexpr std::string_view kSchemaName = "";
-
-// An Archive is called with (key, member, meaning); Archive::Of<T> is T where it reads, const T otherwise.
-template <class A, class T>
-using Member = typename A::template Of<T>&;
+// What a list is of: an X where it is read, a const X otherwise. The archive is called with (key, member, meaning).
+template <class T, class X>
+concept Is = std::same_as<std::remove_const_t<T>, X>;
 
 // A number with a fixed count of decimals.
 template <int Decimals>
 struct Fixed {
+  static constexpr int kDecimals = Decimals;
   double value = 0;
 };
 template <int Decimals>
@@ -143,69 +141,36 @@ const T& at_or_none(const std::vector<T>& items, std::size_t i) {
 // A list of these is an object: what of one is the key, and what the value.
 template <class T>
 struct Entry;
-template <class Value>
-struct Entry<std::pair<std::string, Value>> {
-  static constexpr auto key = &std::pair<std::string, Value>::first;
-  static constexpr auto value = &std::pair<std::string, Value>::second;
-  static constexpr std::string_view kWhat = "values";
-};
-template <class Value>
-struct Entry<std::pair<std::string_view, Value>> {
-  static constexpr auto key = &std::pair<std::string_view, Value>::first;
-  static constexpr auto value = &std::pair<std::string_view, Value>::second;
-  static constexpr std::string_view kWhat = "values";
-};
-template <class Value>
-struct Entry<std::pair<const std::string, Value>> {
-  static constexpr auto key = &std::pair<const std::string, Value>::first;
-  static constexpr auto value = &std::pair<const std::string, Value>::second;
+template <class Key, class Value>
+  requires std::convertible_to<const Key&, std::string_view>
+struct Entry<std::pair<Key, Value>> {
+  static constexpr auto key = &std::pair<Key, Value>::first;
+  static constexpr auto value = &std::pair<Key, Value>::second;
   static constexpr std::string_view kWhat = "values";
 };
 
 namespace detail {
 
+// Of what names neither itself.
+constexpr AnswerHead answer_head(const void* /*any*/) { return {}; }
+constexpr std::string_view schema_name(const void* /*any*/) { return {}; }
 template <class T>
-constexpr bool kIsOptional = false;
-template <class T>
-constexpr bool kIsOptional<std::optional<T>> = true;
-template <class T>
-constexpr bool kIsVector = false;
-template <class T>
-constexpr bool kIsVector<std::vector<T>> = true;
-template <class T>
-constexpr bool kIsVariant = false;
-template <class... T>
-constexpr bool kIsVariant<std::variant<T...>> = true;
-template <class T>
-constexpr bool kIsFixed = false;
-template <int N>
-constexpr bool kIsFixed<Fixed<N>> = true;
-template <int N>
-constexpr int decimals_of(const Fixed<N>& /*number*/) {
-  return N;
+constexpr AnswerHead head_of() {
+  return answer_head(static_cast<const T*>(nullptr));
 }
-template <class T>
-constexpr bool kIsOmittable = false;
-template <class T>
-constexpr bool kIsOmittable<Omittable<T>> = true;
+
+// Whether a type is std::optional<...>, std::vector<...>, Each<...>.
+template <class T, template <class...> class Of>
+constexpr bool kIs = false;
+template <template <class...> class Of, class... T>
+constexpr bool kIs<Of<T...>, Of> = true;
 
 template <class T>
-constexpr bool kIsObject = false;
-template <class List>
-constexpr bool kIsObject<Object<List>> = true;
-template <class T>
-constexpr bool kIsEach = false;
-template <class Items, class List>
-constexpr bool kIsEach<Each<Items, List>> = true;
-template <class T>
-constexpr bool kIsEachUnder = false;
-template <class Items, class Key, class List>
-constexpr bool kIsEachUnder<EachUnder<Items, Key, List>> = true;
-
+concept FixedField = requires { T::kDecimals; };
 template <class T>
 concept TextField = std::convertible_to<const T&, std::string_view>;
 template <class T>
-concept UnitField = std::is_class_v<T> && !kIsOptional<T> && requires(const T& unit) {
+concept UnitField = std::is_class_v<T> && !kIs<T, std::optional> && requires(const T& unit) {
   { unit.value() } -> std::same_as<double>;
 };
 template <class T>

@@ -32,8 +32,6 @@ namespace detail {
 // Members of one object. The first error stays; what follows it is not read.
 class FieldReader {
  public:
-  template <class T>
-  using Of = T;
   FieldReader(const JsonValue& object, std::string path, const std::string& name)
       : object_(object), path_(std::move(path)), name_(name) {}
 
@@ -44,7 +42,7 @@ class FieldReader {
     const std::string path = path_.empty() ? std::string{key} : path_ + "." + std::string{key};
     if (value != nullptr) {
       read(*value, path, member);
-    } else if constexpr (!kIsOptional<T> && !kIsVector<T>) {  // unknown values and lists need not be written
+    } else if constexpr (!kIs<T, std::optional> && !kIs<T, std::vector>) {  // which need not be written
       error_ = missing_field(name_, object_, path);
     }
   }
@@ -74,13 +72,13 @@ class FieldReader {
       out = value.text();
     } else if constexpr (std::is_enum_v<T>) {
       read_word(value, path, out);
-    } else if constexpr (kIsOptional<T>) {
+    } else if constexpr (kIs<T, std::optional>) {
       if (!value.is_null()) read(value, path, out.emplace());
-    } else if constexpr (kIsVariant<T>) {
+    } else if constexpr (kIs<T, std::variant>) {
       read_variant(value, path, out);
     } else if constexpr (ObjectField<T>) {
       read_entries(value, path, out);
-    } else if constexpr (kIsVector<T>) {
+    } else if constexpr (kIs<T, std::vector>) {
       if (!value.is_array()) return wrong(value, path, "a list");
       out.reserve(value.items().size());
       for (std::size_t i = 0; i < value.items().size() && !error_; ++i) {
@@ -152,7 +150,7 @@ class FieldReader {
 template <class T>
 [[nodiscard]] Result<T> read_answer(const JsonValue& root, std::string_view printed_by,
                                     const std::string& name) {
-  STEPCAST_TRY(detail::check_schema(root, kAnswer<T>.schema, printed_by, name));
+  STEPCAST_TRY(detail::check_schema(root, detail::head_of<T>().schema, printed_by, name));
   T answer;
   detail::FieldReader reader{root, "", name};
   fields(reader, answer);

@@ -38,13 +38,11 @@ using SchemaDefinitions = std::map<std::string, JsonValue>;
 
 class FieldSchema {
  public:
-  template <class T>
-  using Of = const T;
   explicit FieldSchema(SchemaDefinitions& definitions) : definitions_(definitions) {}
 
   template <class T>
   void operator()(std::string_view key, const T& member, std::string_view meaning = {}) {
-    if constexpr (kIsOmittable<T>) {
+    if constexpr (kIs<T, Omittable>) {
       add(key, schema_of(member.value), meaning);
     } else {
       add(key, schema_of(member), meaning);
@@ -69,19 +67,19 @@ class FieldSchema {
       return schema_of_words(value.words);
     } else if constexpr (std::is_same_v<T, JsonValue>) {
       return JsonValue::object();
-    } else if constexpr (kIsObject<T>) {
+    } else if constexpr (kIs<T, Object>) {
       FieldSchema inner{definitions_};
       value.list(inner);
       return schema_of_object(std::move(inner.properties), std::move(inner.required));
-    } else if constexpr (kIsEach<T>) {
+    } else if constexpr (kIs<T, Each>) {
       return schema_of_type("array").add("items", schema_of_item(value));
-    } else if constexpr (kIsEachUnder<T>) {
+    } else if constexpr (kIs<T, EachUnder>) {
       return schema_of_type("object").add("additionalProperties", schema_of_item(value));
-    } else if constexpr (kIsVariant<T>) {
+    } else if constexpr (kIs<T, std::variant>) {
       return schema_of_variant(value);
     } else if constexpr (std::is_enum_v<T>) {
       return schema_of_words(words_of<T>());
-    } else if constexpr (kIsOptional<T>) {
+    } else if constexpr (kIs<T, std::optional>) {
       return schema_or_null(schema_of(typename T::value_type{}));
     } else if constexpr (ObjectField<T>) {
       using One = std::ranges::range_value_t<const T>;
@@ -89,7 +87,7 @@ class FieldSchema {
       return schema_of_type("object").add("additionalProperties", schema_of(Value{}));
     } else if constexpr (!TextField<T> && ListField<T>) {
       return schema_of_type("array").add("items", schema_of(std::ranges::range_value_t<const T>{}));
-    } else if constexpr (std::is_class_v<T> && !TextField<T> && !UnitField<T> && !kIsFixed<T>) {
+    } else if constexpr (std::is_class_v<T> && !TextField<T> && !UnitField<T> && !FixedField<T>) {
       return schema_of_struct(value);
     } else {
       return schema_of_type(scalar_type<T>());
@@ -129,10 +127,10 @@ class FieldSchema {
 
   template <class T>
   JsonValue schema_of_struct(const T& /*value*/) {
-    if constexpr (constexpr AnswerHead kHead = kAnswer<T>; !kHead.schema.empty()) {
+    if constexpr (constexpr AnswerHead kHead = head_of<T>(); !kHead.schema.empty()) {
       return schema_of_answer(kHead.schema);
     } else {
-      const std::string name{kSchemaName<T>};
+      const std::string name{schema_name(static_cast<const T*>(nullptr))};
       if (definitions_.contains(name)) return schema_reference(name);
       if (!name.empty()) definitions_.emplace(name, JsonValue{});
       FieldSchema inner{definitions_};
@@ -153,11 +151,13 @@ class FieldSchema {
 // As docs/schemas/ holds it.
 template <class T>
 [[nodiscard]] std::string answer_schema() {
+  static_assert(!detail::head_of<T>().schema.empty(), "no answer_head() in the namespace of the type");
   detail::SchemaDefinitions definitions;
   detail::FieldSchema schema{definitions};
   const T value{};
   fields(schema, value);
-  return detail::schema_document(kAnswer<T>, schema.properties, schema.required, std::move(definitions));
+  return detail::schema_document(detail::head_of<T>(), schema.properties, schema.required,
+                                 std::move(definitions));
 }
 
 }  // namespace stepcast

@@ -25,13 +25,11 @@ namespace detail {
 
 class FieldWriter {
  public:
-  template <class T>
-  using Of = const T;
   explicit FieldWriter(JsonWriter& json) : json_(json) {}
 
   template <class T>
   void operator()(std::string_view key, const T& member, std::string_view /*meaning*/ = {}) {
-    if constexpr (kIsOmittable<T>) {
+    if constexpr (kIs<T, Omittable>) {
       if (member.is_given) (*this)(key, member.value);
     } else {
       json_.key(key);
@@ -49,34 +47,34 @@ class FieldWriter {
       json_.value(value);
     } else if constexpr (std::is_enum_v<T>) {
       json_.value(std::string_view{to_string(value)});
-    } else if constexpr (kIsOptional<T>) {
+    } else if constexpr (kIs<T, std::optional>) {
       if (value) {
         write(*value);
       } else {
         json_.null();
       }
-    } else if constexpr (kIsFixed<T>) {
-      json_.fixed(value.value, decimals_of(value));
+    } else if constexpr (FixedField<T>) {
+      json_.fixed(value.value, T::kDecimals);
     } else if constexpr (std::is_same_v<T, Constant> || std::is_same_v<T, OneOf>) {
       json_.value(value.word);
     } else if constexpr (std::is_same_v<T, JsonValue>) {
       tree(value);
-    } else if constexpr (kIsObject<T>) {
+    } else if constexpr (kIs<T, Object>) {
       json_.begin_object();
       value.list(*this);
       json_.end_object();
-    } else if constexpr (kIsEach<T>) {
+    } else if constexpr (kIs<T, Each>) {
       json_.begin_array();
       for (const auto& item : value.items) listed(value.list, item);
       json_.end_array();
-    } else if constexpr (kIsEachUnder<T>) {
+    } else if constexpr (kIs<T, EachUnder>) {
       json_.begin_object();
       for (const auto& item : value.items) {
         json_.key(value.key(item));
         listed(value.list, item);
       }
       json_.end_object();
-    } else if constexpr (kIsVariant<T>) {
+    } else if constexpr (kIs<T, std::variant>) {
       std::visit([this](const auto& one) { this->write(one); }, value);
     } else if constexpr (ObjectField<T>) {
       json_.begin_object();
@@ -99,7 +97,7 @@ class FieldWriter {
  private:
   template <class T>
   void object(const T& value) {
-    constexpr AnswerHead kHead = kAnswer<T>;
+    constexpr AnswerHead kHead = head_of<T>();
     const AnswerHead::Numbers outer = numbers_;
     json_.begin_object();
     if constexpr (!kHead.schema.empty()) {
