@@ -8,7 +8,7 @@
 #include "stepcast/analyze/log_forecast.h"
 #include "stepcast/logs/logged_run.h"
 #include "stepcast/report/inspect_answer.h"
-#include "stepcast/report/log_report.h"
+#include "stepcast/report/log_document.h"
 
 namespace {
 
@@ -36,7 +36,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(times.p10_ms <= times.median_ms && times.median_ms <= times.p90_ms);
   }
   require(run->resolved.has_value() == run->why_no_job.empty());
-  require(!stepcast::log_text(*run).empty());
+  require(!stepcast::report_text(stepcast::log_document(*run)).empty());
   require(!stepcast::inspect_json({{*run}}).empty());
   require(stepcast::log_forecast(*run).kind == "log");
   return 0;

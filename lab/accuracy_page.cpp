@@ -7,7 +7,8 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/version.h"
-#include "stepcast/report/text_table.h"
+#include "stepcast/report/cell_text.h"
+#include "stepcast/report/document.h"
 
 #include "lab/validation_tables.h"
 
@@ -40,19 +41,10 @@ std::string targets_text(const SuiteResult& result, const TestScore& test) {
   return n > 0 ? fmt::format("{} of {}", met, n) : "-";
 }
 
-TextTable tests_table(const SuiteResult& result) {
-  TextTable table{{{"test", TextTable::Align::left},
-                   {"protocol", TextTable::Align::left},
-                   {"sets"},
-                   {"rows"},
-                   {"mean\n|error| %"},
-                   {"median\n%"},
-                   {"p90\n%"},
-                   {"bias\n%"},
-                   {"in p10-p90\n%"},
-                   {"median\nwidth %"},
-                   {"targets met"},
-                   {"also", TextTable::Align::left}}};
+ReportTable tests_table(const SuiteResult& result) {
+  ReportTable table{
+      "test< | protocol< | sets | rows | mean |error| % | median % | p90 % | bias % | in p10-p90 % | "
+      "median width % | targets met | also<"};
   for (const TestScore& test : result.tests) {
     const Metrics& m = test.overall;
     const bool relative = test.relative && m.n > 0;
@@ -84,7 +76,7 @@ std::string targets_section(const std::vector<Target>& targets, const std::strin
       fmt::format("\n{} of {} targets are met and {} of {} aims reached ([{}/targets.csv]({}/targets.csv)).",
                   met, musts, reached, aims, folder, folder);
   if (missed.empty()) return text + "\n";
-  return text + " Missed:\n\n" + detail::targets_table(missed).markdown();
+  return text + " Missed:\n\n" + report_markdown(detail::targets_table(missed));
 }
 
 std::string optional_cell(bool known, double value) { return known ? fmt::format("{:.4f}", value) : ""; }
@@ -120,7 +112,7 @@ std::string accuracy_page(std::span<const SuiteResult> results, const std::strin
   for (const SuiteResult& result : results) {
     text += fmt::format("\n## {}\n\nEvery set: [{}/{}.csv]({}/{}.csv).\n\n", result.suite, folder,
                         result.suite, folder, result.suite);
-    text += tests_table(result).markdown();
+    text += report_markdown(tests_table(result));
     if (!result.targets.empty()) text += targets_section(result.targets, folder);
     const std::vector<std::string> skipped = detail::skipped_lines(result);
     if (skipped.empty()) continue;

@@ -1,163 +1,144 @@
 #include "lab/validation_report.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "stepcast/base/json_writer.h"
 #include "stepcast/base/version.h"
-#include "stepcast/report/text_table.h"
+#include "stepcast/report/cell_text.h"
+#include "stepcast/report/fields/schema_fields.h"
+#include "stepcast/report/fields/write_fields.h"
 
 #include "lab/validation_tables.h"
 
 namespace stepcast {
+
 namespace {
 
-constexpr std::string_view kSchema = "stepcast.validate/1";
-
-void write_metrics(JsonWriter& json, const Metrics& metrics, bool relative,
-                   const std::vector<ExtraMetric>& extras) {
-  json.field("n", metrics.n);
-  const auto number = [&](std::string_view name, double value) {
-    json.key(name);
-    if (relative && metrics.n > 0) {
-      json.fixed(value, 6);
-    } else {
-      json.null();
-    }
+void metrics(auto& a, const Metrics& m, bool relative, const std::vector<ExtraMetric>& extras) {
+  const auto known = [&](double value) {
+    return fixed<6>(relative && m.n > 0 ? std::optional{value} : std::nullopt);
   };
-  number("mape", metrics.mape);
-  number("median_ape", metrics.median_ape);
-  number("gmae", metrics.gmae);
-  number("p80_ape", metrics.p80_ape);
-  number("p90_ape", metrics.p90_ape);
-  number("max_ape", metrics.max_ape);
-  number("bias", metrics.bias);
-  json.field("interval_coverage", metrics.interval_coverage);
-  json.field("interval_width_median", metrics.interval_width_median);
-  for (const ExtraMetric& extra : extras) json.fixed_field(extra.name, extra.value, 6);
+  a("n", m.n, "rows");
+  a("mape", known(m.mape), "percent");
+  a("median_ape", known(m.median_ape));
+  a("gmae", known(m.gmae));
+  a("p80_ape", known(m.p80_ape));
+  a("p90_ape", known(m.p90_ape));
+  a("max_ape", known(m.max_ape));
+  a("bias", known(m.bias), "(predicted - measured) / measured, mean");
+  a("interval_coverage", m.interval_coverage, "percent between p10 and p90");
+  a("interval_width_median", m.interval_width_median, "percent");
+  for (const ExtraMetric& extra : extras) a(extra.name, fixed<6>(extra.value));
 }
 
-void write_sets(JsonWriter& json, const TestScore& test) {
-  json.key("sets").begin_array();
-  for (const SetScore& set : test.sets) {
-    json.begin_object().field("set", set.set).field("n_fit", set.n_fit);
-    write_metrics(json, set.metrics, test.relative, set.extras);
-    json.end_object();
-  }
-  json.end_array();
+// All of a test, its rows together, and its sets.
+void scores(auto& a, const TestScore& test, bool given, std::string_view meaning) {
+  a("overall",
+    given_if(given, Object{[&](auto& o) { metrics(o, test.overall, test.relative, test.extras); }}), meaning);
+  a("pooled", given_if(given, Object{[&](auto& o) { metrics(o, test.pooled, test.relative, {}); }}), meaning);
+}
+void sets(auto& a, const TestScore& test, bool given, std::string_view meaning) {
+  a("sets",
+    given_if(given, Each{test.sets,
+                         [&](auto& o, const SetScore& set) {
+                           o("set", set.set);
+                           o("n_fit", set.n_fit, "rows that something was fitted to");
+                           metrics(o, set.metrics, test.relative, set.extras);
+                         }}),
+    meaning);
 }
 
-void write_whole(JsonWriter& json, const TestScore& test) {
-  json.key("overall").begin_object();
-  write_metrics(json, test.overall, test.relative, test.extras);
-  json.end_object();
-  json.key("pooled").begin_object();
-  write_metrics(json, test.pooled, test.relative, {});
-  json.end_object();
+}  // namespace
+
+constexpr std::string_view schema_name(const SuiteResult*) { return "suite"; }
+
+void fields(auto& a, Is<SuiteResult> auto& result) {
+  a("schema", Constant{"stepcast.validate/1"});
+  a("suite", result.suite);
+  a("version", version(), "of stepcast");
+  a("tests", Each{result.tests, [](auto& o, const TestScore& test) {
+                    o("test", test.test);
+                    o("protocol", test.protocol);
+                    o("unit", test.unit, "of the rows");
+                    scores(o, test, true, "");
+                    o("groups", given_if(!test.groups.empty(),
+                                         Each{test.groups, [&](auto& g, const GroupScore& group) {
+                                                g("group", group.group);
+                                                g("n_sets", group.n_sets);
+                                                metrics(g, group.overall, test.relative, group.extras);
+                                              }}));
+                    sets(o, test, true, "");
+                  }});
+  const bool any = !result.tests.empty();
+  scores(a, at_or_none(result.tests, 0), any, "of the primary test");
+  sets(a, at_or_none(result.tests, 0), any, "of the primary test");
+  a("targets", given_if(!result.targets.empty(), Each{result.targets, [](auto& o, const Target& target) {
+                                                        const bool between =
+                                                            target.kind == Target::Kind::between;
+                                                        o("what", target.what);
+                                                        o("value", fixed<4>(target.value));
+                                                        o("from", given_if(between, target.from));
+                                                        o("to", given_if(between, target.to));
+                                                        o("must", given_if(!between, target.must));
+                                                        o("aim", given_if(!between, target.aim));
+                                                        o("met", target.met(), "null: there is no must");
+                                                        o("aim_met", target.aim_met());
+                                                      }}));
+  a("worst", given_if(!result.worst.empty(), result.worst));
+  a("skipped", Each{result.skipped, [](auto& o, const Skipped& skipped) {
+                      o("what", skipped.what);
+                      o("why", skipped.why);
+                      o("n", skipped.n);
+                    }});
 }
 
-void write_result(JsonWriter& json, const SuiteResult& result) {
-  json.begin_object().field("schema", kSchema).field("suite", result.suite).field("version", version());
-  json.key("tests").begin_array();
-  for (const TestScore& test : result.tests) {
-    json.begin_object().field("test", test.test).field("protocol", test.protocol).field("unit", test.unit);
-    write_whole(json, test);
-    if (!test.groups.empty()) {
-      json.key("groups").begin_array();
-      for (const GroupScore& group : test.groups) {
-        json.begin_object().field("group", group.group).field("n_sets", group.n_sets);
-        write_metrics(json, group.overall, test.relative, group.extras);
-        json.end_object();
-      }
-      json.end_array();
-    }
-    write_sets(json, test);
-    json.end_object();
-  }
-  json.end_array();
-  if (!result.tests.empty()) {
-    write_whole(json, result.tests.front());
-    write_sets(json, result.tests.front());
-  }
-  if (!result.targets.empty()) {
-    json.key("targets").begin_array();
-    for (const Target& target : result.targets) {
-      json.begin_object().field("what", target.what).fixed_field("value", target.value, 4);
-      if (target.kind == Target::Kind::between) {
-        json.field("from", target.from).field("to", target.to);
-      } else {
-        json.field("must", target.must).field("aim", target.aim);
-      }
-      json.field("met", target.met()).field("aim_met", target.aim_met()).end_object();
-    }
-    json.end_array();
-  }
-  if (!result.worst.empty()) {
-    json.key("worst").begin_array();
-    for (const std::string& line : result.worst) json.value(line);
-    json.end_array();
-  }
-  json.key("skipped").begin_array();
-  for (const Skipped& skipped : result.skipped) {
-    json.begin_object()
-        .field("what", skipped.what)
-        .field("why", skipped.why)
-        .field("n", skipped.n)
-        .end_object();
-  }
-  json.end_array();
-  json.end_object();
+// Several suites at once.
+struct AllSuites {
+  std::span<const SuiteResult> suites;
+};
+constexpr std::string_view schema_name(const AllSuites*) { return "all"; }
+
+void fields(auto& a, Is<AllSuites> auto& all) {
+  a("schema", Constant{"stepcast.validate/1"});
+  a("version", version(), "of stepcast");
+  a("suites", all.suites);
 }
+
+namespace {
 
 // The extra numbers of a set in the columns of the test; counts without decimals.
 void add_extras(const TestScore& test, const std::vector<ExtraMetric>& extras,
-                std::vector<std::string>& cells) {
+                std::vector<ReportCell>& cells) {
   for (const ExtraMetric& wanted : test.extras) {
     const auto found = std::find_if(extras.begin(), extras.end(),
                                     [&](const ExtraMetric& e) { return e.name == wanted.name; });
     const bool is_count = wanted.over == ExtraMetric::Over::sum;
-    cells.push_back(found == extras.end() ? "-" : table_number(found->value, is_count ? 0 : 3));
+    cells.emplace_back(found == extras.end() ? "-" : table_number(found->value, is_count ? 0 : 3));
   }
 }
 
 // Tests with groups show intervals, too.
-TextTable relative_table(const TestScore& test) {
+ReportTable relative_table(const TestScore& test) {
   const bool intervals = test.overall.interval_coverage.has_value() && !test.groups.empty();
-  std::vector<TextTable::Column> columns{{"set", TextTable::Align::left},
-                                         {"n"},
-                                         {"mean\n|error| %"},
-                                         {"median\n%"},
-                                         {"p90\n%"},
-                                         {"max\n%"},
-                                         {"bias\n%"},
-                                         {"geometric\nmean %"}};
-  if (intervals) {
-    columns.push_back({"in p10-p90\n%"});
-    columns.push_back({"median\nwidth %"});
-  }
-  for (const ExtraMetric& extra : test.extras) columns.push_back({extra.name});
-  TextTable table{std::move(columns)};
+  ReportTable table{"set< | n | mean\n|error| % | median\n% | p90\n% | max\n% | bias\n% | geometric\nmean %"};
+  if (intervals) table.columns.insert(table.columns.end(), {{"in p10-p90\n%"}, {"median\nwidth %"}});
+  for (const ExtraMetric& extra : test.extras) table.columns.push_back({extra.name});
   const auto add = [&](const std::string& name, const Metrics& m, const std::vector<ExtraMetric>& extras) {
-    if (m.n == 0) {
-      table.row({name, "0"});
-      return;
-    }
-    std::vector<std::string> cells{name,
-                                   table_count(m.n),
-                                   table_number(m.mape, 3),
-                                   table_number(m.median_ape, 3),
-                                   table_number(m.p90_ape, 3),
-                                   table_number(m.max_ape, 3),
-                                   table_signed(m.bias, 3),
-                                   table_number(m.gmae, 3)};
+    if (m.n == 0) return table.row({name, "0"});
+    std::vector<ReportCell> cells =
+        with_numbers({name, table_count(m.n)}, {m.mape, m.median_ape, m.p90_ape, m.max_ape}, 3);
+    cells.emplace_back(table_signed(m.bias, 3));
+    cells.emplace_back(table_number(m.gmae, 3));
     if (intervals) {
-      for (const auto& value : {m.interval_coverage, m.interval_width_median}) {
-        cells.push_back(value ? table_number(*value, 1) : "-");
-      }
+      for (const auto& value : {m.interval_coverage, m.interval_width_median})
+        cells.emplace_back(value ? table_number(*value, 1) : "-");
     }
     add_extras(test, extras, cells);
     table.row(std::move(cells));
@@ -174,12 +155,11 @@ TextTable relative_table(const TestScore& test) {
   return table;
 }
 
-TextTable absolute_table(const TestScore& test) {
-  std::vector<TextTable::Column> columns{{"set", TextTable::Align::left}, {"n"}};
-  for (const ExtraMetric& extra : test.extras) columns.push_back({extra.name});
-  TextTable table{std::move(columns)};
+ReportTable absolute_table(const TestScore& test) {
+  ReportTable table{"set< | n"};
+  for (const ExtraMetric& extra : test.extras) table.columns.push_back({extra.name});
   const auto add = [&](const std::string& name, std::uint64_t n, const std::vector<ExtraMetric>& extras) {
-    std::vector<std::string> cells{name, table_count(n)};
+    std::vector<ReportCell> cells{name, table_count(n)};
     add_extras(test, extras, cells);
     table.row(std::move(cells));
   };
@@ -191,45 +171,35 @@ TextTable absolute_table(const TestScore& test) {
   return table;
 }
 
-TextTable table_of(const TestScore& test) {
-  return test.relative ? relative_table(test) : absolute_table(test);
-}
-
-std::string heading_of(const TestScore& test) {
-  return fmt::format("{} ({}; protocol: {})", test.test, test.unit, test.protocol);
-}
-
 }  // namespace
 
 std::string validation_text(const SuiteResult& result) {
-  std::string text = fmt::format("Validation suite {}\n", result.suite);
+  ReportDocument document{.title = "Validation suite " + result.suite};
   for (const TestScore& test : result.tests) {
-    text += fmt::format("\n{}\n", heading_of(test));
-    text += table_of(test).text(2);
+    document.add(fmt::format("{} ({}; protocol: {})", test.test, test.unit, test.protocol),
+                 {test.relative ? relative_table(test) : absolute_table(test)});
   }
-  if (!result.targets.empty()) text += "\nTargets\n" + detail::targets_table(result.targets).text(2);
-  if (!result.worst.empty()) text += "\nFarthest off\n";
-  for (const std::string& line : result.worst) text += fmt::format("  - {}\n", line);
-  const std::vector<std::string> skipped = detail::skipped_lines(result);
-  if (!skipped.empty()) text += "\nNot scored\n";
-  for (const std::string& line : skipped) text += fmt::format("  - {}\n", line);
-  return text;
+  document.add("Targets", {detail::targets_table(result.targets)});
+  document.add("Farthest off", {ReportList{result.worst}});
+  document.add("Not scored", {ReportList{detail::skipped_lines(result)}});
+  return document.title + "\n" + report_text(document);
 }
 
-std::string validation_json(const SuiteResult& result) {
-  JsonWriter json{JsonWriter::Layout::indented};
-  write_result(json, result);
-  return std::move(json).text();
-}
+std::string validation_json(const SuiteResult& result) { return answer_json(result); }
 
-std::string validation_json(std::span<const SuiteResult> results) {
-  JsonWriter json{JsonWriter::Layout::indented};
-  json.begin_object().field("schema", kSchema).field("version", version());
-  json.key("suites").begin_array();
-  for (const SuiteResult& result : results) write_result(json, result);
-  json.end_array();
-  json.end_object();
-  return std::move(json).text();
+std::string validation_json(std::span<const SuiteResult> results) { return answer_json(AllSuites{results}); }
+
+std::string validation_schema() {
+  detail::SchemaDefinitions definitions;
+  detail::FieldSchema schema{definitions};
+  schema("answer", std::variant<SuiteResult, AllSuites>{});
+  JsonValue root = JsonValue::object(), defs = JsonValue::object();
+  root.add("$schema", JsonValue{"https://json-schema.org/draft/2020-12/schema"});
+  root.add("$id", JsonValue{"stepcast.validate/1"});
+  root.add("title", JsonValue{"stepcast validate --json: one suite, or all"});
+  root.add("anyOf", *schema.properties.find("answer")->find("anyOf"));
+  for (auto& [name, definition] : definitions) defs.add(name, std::move(definition));
+  return pretty_json(root.add("$defs", std::move(defs)));
 }
 
 std::string validation_rows_csv(std::span<const SuiteResult> results) {

@@ -15,5 +15,7 @@ namespace stepcast {
 [[nodiscard]] std::string validation_rows_csv(std::span<const SuiteResult> results);
 // Several results as one JSON object: {"suites": [...]}.
 [[nodiscard]] std::string validation_json(std::span<const SuiteResult> results);
+// Of both, as docs/schemas/validate.json holds it.
+[[nodiscard]] std::string validation_schema();
 
 }  // namespace stepcast

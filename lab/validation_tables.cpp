@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/report/cell_text.h"
+
 namespace stepcast::detail {
 namespace {
 
@@ -29,12 +31,8 @@ std::pair<std::string, std::string> bounds_text(const Target& target) {
   return {text(target.must), text(target.aim)};
 }
 
-TextTable targets_table(const std::vector<Target>& targets) {
-  TextTable table{{{"what", TextTable::Align::left},
-                   {"is"},
-                   {"must be", TextTable::Align::left},
-                   {"aim", TextTable::Align::left},
-                   {"met", TextTable::Align::left}}};
+ReportTable targets_table(const std::vector<Target>& targets) {
+  ReportTable table{"what< | is | must be< | aim< | met<"};
   for (const Target& target : targets) {
     const auto [must, aim] = bounds_text(target);
     const auto cell = [](const std::string& text) { return text.empty() ? std::string{"-"} : text; };

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "stepcast/report/text_table.h"
+#include "stepcast/report/document.h"
 
 #include "lab/suite.h"
 
@@ -14,7 +14,7 @@ namespace stepcast::detail {
 // Must and aim in words: {"<= 6", "<= 4"}, {"75 to 90", ""}.
 [[nodiscard]] std::pair<std::string, std::string> bounds_text(const Target& target);
 
-[[nodiscard]] TextTable targets_table(const std::vector<Target>& targets);
+[[nodiscard]] ReportTable targets_table(const std::vector<Target>& targets);
 
 // What was not scored, one line per reason.
 [[nodiscard]] std::vector<std::string> skipped_lines(const SuiteResult& result);

@@ -15,7 +15,8 @@
 
 #include "stepcast/cost/related_systems.h"
 #include "stepcast/platform/platform_file.h"
-#include "stepcast/report/text_table.h"
+#include "stepcast/report/cell_text.h"
+#include "stepcast/report/document.h"
 
 #include "calibrate.h"
 #include "calibrate/collective_fit.h"
@@ -68,49 +69,44 @@ std::vector<std::string> missing_commands(const Platform& platform,
   return commands;
 }
 
-std::string curves_table(const std::vector<CalibratedCollectives::Curve>& curves) {
-  TextTable table{{{"curve", TextTable::Align::left},
-                   {"samples"},
-                   {"sizes"},
-                   {"from"},
-                   {"to"},
-                   {"start-up\nus"},
-                   {"peak bus\nGB/s"},
-                   {"error\n%"},
-                   {"p90\n%"},
-                   {"outliers"}}};
-  for (const auto& [name, fit] : curves) {
-    table.row({name, table_count(fit.n_samples), table_count(fit.n_sizes),
-               table_bytes(std::exp2(fit.measured_from)), table_bytes(std::exp2(fit.measured_to)),
-               table_number(fit.form.startup().value(), 1),
-               table_number(fit.form.max_bus_bandwidth().value() / 1e9, 1), table_number(fit.mape_pct, 1),
-               table_number(fit.p90_ape_pct, 1), table_count(fit.n_outliers)});
+ReportDocument document_of(const CalibratedCollectives& answer, bool plot) {
+  ReportTable table{
+      "curve< | samples | sizes | from | to | start-up\nus | peak bus\nGB/s | error\n% | p90\n% | outliers"};
+  table.indent = 0;
+  for (const auto& [name, fit] : answer.curves) {
+    table.row(
+        with_numbers({name, table_count(fit.n_samples), table_count(fit.n_sizes),
+                      table_bytes(std::exp2(fit.measured_from)), table_bytes(std::exp2(fit.measured_to))},
+                     {fit.form.startup().value(), fit.form.max_bus_bandwidth().value() / 1e9, fit.mape_pct,
+                      fit.p90_ape_pct},
+                     1));
+    table.rows.back().emplace_back(table_count(fit.n_outliers));
   }
-  return table.empty() ? "" : table.text();
-}
-
-std::string report_text(const CalibratedCollectives& answer, bool plot) {
-  std::string text = curves_table(answer.curves);
+  ReportDocument document{.title = "Collectives of " + answer.platform};
+  ReportSection& curves = document.add("Curves", {std::move(table)});
+  curves.opening.emplace();
   for (const CalibratedCollectives::Curve& c : answer.curves) {
     if (plot) {
-      text +=
-          fmt::format("\n{}: bus bandwidth, o measured, . fitted, @ both\n{}", c.name, bandwidth_plot(c.fit));
+      curves.add(TerminalText{"\n"});
+      curves.add(ReportText{c.name + ": bus bandwidth, o measured, . fitted, @ both", 0});
+      curves.add(ReportCode{"", bandwidth_plot(c.fit)});
     }
-    if (const std::string weak = c.weakness(); !weak.empty()) text += fmt::format("{}: {}\n", c.name, weak);
+    if (const std::string weak = c.weakness(); !weak.empty()) curves.add(ReportText{c.name + ": " + weak, 0});
   }
-  const auto list = [&text](std::string_view heading, const std::vector<std::string>& lines) {
-    if (!lines.empty()) text += fmt::format("\n{}\n", heading);
-    for (const std::string& line : lines) text += fmt::format("  {}\n", line);
+  const auto list = [&](std::string heading, const std::vector<std::string>& lines) {
+    document.add(std::move(heading), {ReportList{lines, "  "}});
   };
   list("Too few sizes for a fit: the curve that measured nodes of other machines suggest, moved through them",
        answer.moved);
   list("Refused", answer.refused);
+  std::vector<std::string> unused;
   for (const UnusedRows& u : answer.unused)
-    text += fmt::format("  {} rows of {} left out: {}\n", u.n, u.what, u.why);
+    unused.push_back(fmt::format("{} rows of {} left out: {}", u.n, u.what, u.why));
+  list("", unused);
   list("NCCL changes protocol between sizes that are a factor of 2 apart. To see where:",
        answer.denser_sizes);
   list("Not measured; predictions will scale other curves and say so. To measure:", answer.not_measured);
-  return text;
+  return document;
 }
 
 // A gigabyte in a tenth of a millisecond is another unit, or another machine: what every GPU receives at least goes
@@ -254,7 +250,7 @@ Result<int> run_calibrate_collectives(const CalibrateCollectivesOptions& options
   if (options.json) {
     print("{}", calibration_json(answer));
   } else {
-    print("{}", report_text(answer, !options.no_plot));
+    print("{}", report_text(document_of(answer, !options.no_plot)));
     if (!options.output.empty()) print("\n{}\n", output.note());
   }
   return kSuccess;

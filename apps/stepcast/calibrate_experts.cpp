@@ -12,7 +12,8 @@
 
 #include "stepcast/platform/platform_choice.h"
 #include "stepcast/platform/platform_file.h"
-#include "stepcast/report/text_table.h"
+#include "stepcast/report/cell_text.h"
+#include "stepcast/report/document.h"
 
 #include "calibrate.h"
 #include "calibrate/expert_fit.h"
@@ -87,15 +88,18 @@ Fitted fit(const ExpertMeasurements& all) {
   return fitted;
 }
 
-std::string report_text(const Fitted& fitted) {
-  TextTable table{{{"device", TextTable::Align::left}, {"what"}, {"rows"}, {"p10 %"}, {"p90 %"}}};
+ReportDocument document_of(const Fitted& fitted) {
+  ReportTable table{"device< | what | rows | p10 % | p90 %"};
+  table.indent = 0;
   const auto row = [&](const auto& rates, std::string what) {
     table.row({rates.device, std::move(what), table_count(rates.n_rows),
                fmt::format("{:+.1f}", 100 * rates.log_p10), fmt::format("{:+.1f}", 100 * rates.log_p90)});
   };
   for (const ExpertRates& r : fitted.kernels.measured) row(r, fmt::format("layers, {}", to_string(r.dtype)));
   for (const ExchangeRates& r : fitted.exchange.measured) row(r, r.combine ? "combine" : "dispatch");
-  return table.text();
+  ReportDocument document{.title = "Expert layers and the exchange of their tokens"};
+  document.add("", {std::move(table)});
+  return document;
 }
 
 Result<int> run_calibrate_experts(const CalibrateExpertsOptions& options) {
@@ -110,7 +114,7 @@ Result<int> run_calibrate_experts(const CalibrateExpertsOptions& options) {
   if (kernels.measured.empty() && exchange.measured.empty()) {
     return Error::at(options.files.front(), "the rows").found("no GPU that a platform describes");
   }
-  print("{}", report_text({kernels, exchange}));
+  print("{}", report_text(document_of({kernels, exchange})));
   if (!output) return kSuccess;
   Platform part;
   part.name = "experts";

@@ -12,7 +12,8 @@
 
 #include "stepcast/cost/sustained_clock.h"
 #include "stepcast/platform/platform_file.h"
-#include "stepcast/report/text_table.h"
+#include "stepcast/report/cell_text.h"
+#include "stepcast/report/document.h"
 
 #include "calibrate.h"
 #include "calibrate/generic_fit.h"
@@ -78,16 +79,18 @@ Result<RowsByDevice> rows_by_device(std::vector<KernelMeasurement> rows) {
   return found;
 }
 
-std::string report_text(const GenericFit& fit) {
-  TextTable table{{{"record", TextTable::Align::left},
-                   {"rows"},
-                   {"left out in turn:\nmean |error| %"},
-                   {"devices", TextTable::Align::left}}};
+ReportDocument document_of(const GenericFit& fit, const std::map<std::string, std::size_t>& unknown) {
+  ReportTable table{"record< | rows | left out in turn:\nmean |error| % | devices<"};
+  table.indent = 0;
   for (const GenericFitNote& note : fit.notes) {
     table.row({note.record, table_count(note.n_rows), table_number(note.unseen_mape_percent, 1),
                fmt::format("{}", fmt::join(note.devices, ", "))});
   }
-  return table.text();
+  ReportDocument document{.title = "Kernel models for unmeasured devices"};
+  ReportSection& section = document.add("", {std::move(table)});
+  for (const auto& [gpu, n] : unknown)
+    section.add(ReportText{fmt::format("{}: {} rows; no shipped device has this name", gpu, n), 0});
+  return document;
 }
 
 Result<int> run_calibrate_generic_kernels(const CalibrateGenericKernelsOptions& options) {
@@ -106,8 +109,7 @@ Result<int> run_calibrate_generic_kernels(const CalibrateGenericKernelsOptions& 
   if (measured.empty()) return Error{"no row was measured on a shipped device"};
   STEPCAST_ASSIGN(GenericFit fit, fit_generic_models(measured));
   if (fit.records.empty()) return Error{"no model could be fitted"};
-  print("{}", report_text(fit));
-  for (const auto& [gpu, n] : found.unknown) print("{}: {} rows; no shipped device has this name\n", gpu, n);
+  print("{}", report_text(document_of(fit, found.unknown)));
   if (!output) return kSuccess;
   Platform part;
   part.name = "generic-kernels";

@@ -16,7 +16,8 @@
 #include "stepcast/logs/logged_run.h"
 #include "stepcast/platform/platform_choice.h"
 #include "stepcast/platform/platform_file.h"
-#include "stepcast/report/text_table.h"
+#include "stepcast/report/cell_text.h"
+#include "stepcast/report/document.h"
 
 #include "calibrate.h"
 #include "calibrate/iteration_fit.h"
@@ -112,20 +113,25 @@ Result<std::vector<MeasuredStep>> steps_of_table(const std::string& file, const 
   return steps;
 }
 
-std::string report_text(const CalibratedIterations& answer) {
+ReportDocument document_of(const CalibratedIterations& answer) {
   const IterationFit& fit = answer.fit;
-  TextTable table{{{"factor", TextTable::Align::left}, {"times"}}};
+  ReportTable table{"factor< | times"};
+  table.indent = 0;
   for (const FittedFactor& f : fitted_factors()) {
     const bool open = std::ranges::find(fit.undetermined, f.name) != fit.undetermined.end();
     table.row({std::string{f.name}, open ? "not told apart by these steps: left at 1"
                                          : table_number(fit.assumptions.*(f.member), 3)});
   }
-  std::string text =
-      fmt::format("{}\n{} steps: mean |error| {:.1f} % before, {:.1f} % after; median {:.1f} %, {:.1f} %\n",
-                  table.text(), fit.n, fit.mape_before, fit.mape_after, fit.median_before, fit.median_after);
-  for (const std::string& note : answer.notes) text += fmt::format("note: {}\n", note);
-  for (const std::string& what : fit.skipped) text += fmt::format("left out: {}\n", what);
-  return text;
+  ReportDocument document{.title = "Factors of " + answer.platform};
+  document.add(
+      "",
+      {std::move(table), TerminalText{"\n"},
+       ReportText{fmt::format("{} steps: mean |error| {:.1f} % before, {:.1f} % after; median {:.1f} %, "
+                              "{:.1f} %",
+                              fit.n, fit.mape_before, fit.mape_after, fit.median_before, fit.median_after),
+                  0},
+       ReportList{answer.notes, "note: "}, ReportList{fit.skipped, "left out: "}});
+  return document;
 }
 
 Result<CalibratedIterations> fit_files(const CalibrateIterationsOptions& options, const Platform& base) {
@@ -168,7 +174,7 @@ Result<int> run_calibrate_iterations(const CalibrateIterationsOptions& options) 
   if (options.json) {
     print("{}", calibration_json(answer));
   } else {
-    print("{}{}\n", report_text(answer), output.note());
+    print("{}{}\n", report_text(document_of(answer)), output.note());
   }
   return kSuccess;
 }

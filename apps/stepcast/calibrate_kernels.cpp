@@ -12,8 +12,10 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/text.h"
 #include "stepcast/platform/platform_file.h"
-#include "stepcast/report/text_table.h"
+#include "stepcast/report/cell_text.h"
+#include "stepcast/report/document.h"
 
 #include "calibrate.h"
 #include "calibrate/generic_fit.h"
@@ -115,7 +117,7 @@ void add_provenance(std::vector<ModelRecord>& records, const std::vector<KernelM
 }
 
 // One line per reason, with the names of what was left out for it.
-std::string skipped_text(const std::vector<SkippedRows>& skipped) {
+std::vector<std::string> skipped_lines(const std::vector<SkippedRows>& skipped) {
   std::vector<std::string> order;
   std::map<std::string, std::vector<std::string>> by_reason;
   for (const SkippedRows& s : skipped) {
@@ -123,37 +125,33 @@ std::string skipped_text(const std::vector<SkippedRows>& skipped) {
     if (what.empty()) order.push_back(s.why);
     what.push_back(fmt::format("{} ({})", s.what, s.n));
   }
-  std::string text;
-  for (const std::string& why : order) {
-    text += fmt::format("  {}: {}\n", why, fmt::join(by_reason[why], ", "));
-  }
-  return text.empty() ? text : "\nLeft out\n" + text;
+  for (std::string& why : order) why += fmt::format(": {}", fmt::join(by_reason[why], ", "));
+  return order;
 }
 
-std::string report_text(const CalibratedKernels& answer) {
-  TextTable table{{{"record", TextTable::Align::left},
-                   {"rows"},
-                   {"chosen", TextTable::Align::left},
-                   {"mean |error|\n%"},
-                   {"geometric\nmean %"},
-                   {"others: mean |error| %", TextTable::Align::left}}};
+ReportDocument document_of(const CalibratedKernels& answer) {
+  ReportTable table{
+      "record< | rows | chosen< | mean |error|\n% | geometric\nmean % | others: mean |error| %<"};
+  table.indent = 0;
   for (const KernelFitNote& note : answer.fit.notes) {
-    std::string others;
+    std::vector<std::string> others;
     std::string mape = "-", gmae = "-";
     for (const KernelFitNote::Candidate& c : note.candidates) {
       if (c.family == note.chosen) {
         mape = table_number(c.mape_percent, 2);
         gmae = table_number(c.gmae_percent, 2);
       } else {
-        others +=
-            fmt::format("{}{} {}", others.empty() ? "" : ", ", c.family, table_number(c.mape_percent, 2));
+        others.push_back(fmt::format("{} {}", c.family, table_number(c.mape_percent, 2)));
       }
     }
-    table.row({note.record, table_count(note.n_rows), note.chosen, mape, gmae, others});
+    table.row({note.record, table_count(note.n_rows), note.chosen, mape, gmae, join(others)});
   }
-  const std::string& problem = answer.fit.problem;
-  return table.text() + skipped_text(answer.skipped) +
-         (problem.empty() ? "" : fmt::format("\nnote: {}\n", problem));
+  ReportDocument document{.title = "Kernels of " + answer.platform};
+  document.add("Kernel models", {std::move(table)}).opening.emplace();
+  document.add("Left out", {ReportList{skipped_lines(answer.skipped), "  "}});
+  if (const std::string& problem = answer.fit.problem; !problem.empty())
+    document.add("", {TerminalText{"\n"}, ReportText{"note: " + problem, 0}});
+  return document;
 }
 
 // Models of their own for operations with many rows; those with few move the generic models of the base.
@@ -217,7 +215,7 @@ Result<int> run_calibrate_kernels(const CalibrateKernelsOptions& options) {
   if (options.json) {
     print("{}", calibration_json(answer));
   } else {
-    print("{}", report_text(answer));
+    print("{}", report_text(document_of(answer)));
     if (!options.output.empty()) print("\n{}\n", output.note());
   }
   return kSuccess;

@@ -14,7 +14,8 @@
 #include <fmt/format.h>
 
 #include "stepcast/platform/platform_file.h"
-#include "stepcast/report/text_table.h"
+#include "stepcast/report/cell_text.h"
+#include "stepcast/report/document.h"
 
 #include "calibrate.h"
 #include "calibrate/overhead_fit.h"
@@ -79,16 +80,10 @@ std::uint64_t most_occurrences(const Line& line) {
 }
 
 // Of families, and of all operators together.
-std::string families_table(const OverheadFit& fit) {
-  TextTable table{{{"operators, calls", TextTable::Align::left},
-                   {"overhead", TextTable::Align::left},
-                   {"mean us"},
-                   {"+-"},
-                   {"p10"},
-                   {"p50"},
-                   {"p90"},
-                   {"outliers\nus of mean"},
-                   {"n"}}};
+ReportTable families_table(const OverheadFit& fit) {
+  ReportTable table{
+      "operators, calls< | overhead< | mean us | +- | p10 | p50 | p90 | outliers\nus of mean | n"};
+  table.indent = 0;
   for (const OverheadRecord& r : fit.records) {
     if (!r.op.empty() && !r.op.starts_with('(')) continue;
     table.row({r.op.empty() ? "all" : r.op, std::string{to_string(r.type)}, table_number(r.mean_us, 2),
@@ -96,49 +91,51 @@ std::string families_table(const OverheadFit& fit) {
                table_number(r.p50_us.value_or(0), 1), table_number(r.p90_us.value_or(0), 1),
                table_number(r.outlier_us.value_or(0), 2), table_count(r.n)});
   }
-  return table.text();
+  return table;
 }
 
 // The first `top` lines, with what all of them take.
-std::string operators_table(const std::vector<Line>& lines, double sum_us, std::size_t top) {
-  TextTable table{{{"operator or call", TextTable::Align::left},
-                   {"total ms"},
-                   {"%"},
-                   {"n"},
-                   {"T1 us"},
-                   {"T2 us"},
-                   {"T3 us"},
-                   {"T4 us"},
-                   {"T5 us"}}};
-  for (std::size_t i = 0; i < std::min(lines.size(), top); ++i) {
-    const Line& line = lines[i];
-    table.row({shown(line.name), table_number(line.total_us / 1e3, 2),
-               table_number(100 * line.total_us / sum_us, 1), table_count(most_occurrences(line)),
-               cell(line.of[0]), cell(line.of[1]), cell(line.of[2]), cell(line.of[3]), cell(line.of[4])});
+ReportTable operators_table(const std::vector<Line>& lines, double sum_us, std::size_t top) {
+  ReportTable table{"operator or call< | total ms | % | n | T1 us | T2 us | T3 us | T4 us | T5 us"};
+  table.indent = 0;
+  table.most = top;
+  for (const Line& line : lines) {
+    std::vector<ReportCell> row{shown(line.name), table_number(line.total_us / 1e3, 2),
+                                table_number(100 * line.total_us / sum_us, 1),
+                                table_count(most_occurrences(line))};
+    for (const OverheadRecord* record : line.of) row.emplace_back(cell(record));
+    table.row(std::move(row));
   }
-  return table.text() + (lines.size() > top ? fmt::format("and {} more\n", lines.size() - top) : "");
+  return table;
 }
 
-std::string report_text(const CalibratedOverheads& answer, std::size_t top) {
-  std::string text;
+ReportDocument document_of(const CalibratedOverheads& answer, std::size_t top) {
+  ReportDocument document{.title = "Overheads of the host of " + answer.platform};
+  ReportSection& section = document.add("");
   for (const OverheadSource& s : answer.sources) {
-    text += fmt::format("{}: {} rank{}, {} step{}{}\n", s.name, s.ranks, s.ranks == 1 ? "" : "s", s.steps,
-                        s.steps == 1 ? "" : "s", s.device.empty() ? "" : ", " + s.device);
+    section.add(
+        ReportText{fmt::format("{}: {}, {}{}", s.name, counted(s.ranks, "rank", "ranks"),
+                               counted(s.steps, "step", "steps"), s.device.empty() ? "" : ", " + s.device),
+                   0});
   }
   const std::vector<Line> lines = lines_of(answer.fit);
   double sum_us = 0;
   for (const Line& line : lines) sum_us += line.total_us;
-  text += "\n" + families_table(answer.fit) + "\n" + operators_table(lines, sum_us, top);
-  text += fmt::format("\n{:.2f} ms of host time in {} operators and calls", sum_us / 1e3, lines.size());
-  if (answer.profiler_cost_us > 0) {
-    text += fmt::format(", after {:.2f} ms taken off for the profiler ({:g} us an event)\n",
-                        answer.fit.profiler_cost_us / 1e3, answer.profiler_cost_us);
-  } else {
-    text += ", all that the threads did without waiting, as profiled\n";
-  }
-  for (const auto& [what, why] : answer.left_out) text += fmt::format("left out: {}: {}\n", what, why);
-  for (const std::string& note : answer.notes) text += fmt::format("note: {}\n", note);
-  return text;
+  std::string text =
+      fmt::format("{:.2f} ms of host time in {} operators and calls", sum_us / 1e3, lines.size());
+  text += answer.profiler_cost_us > 0
+              ? fmt::format(", after {:.2f} ms taken off for the profiler ({:g} us an event)",
+                            answer.fit.profiler_cost_us / 1e3, answer.profiler_cost_us)
+              : ", all that the threads did without waiting, as profiled";
+  std::vector<std::string> left_out;
+  for (const auto& [what, why] : answer.left_out) left_out.push_back(fmt::format("{}: {}", what, why));
+  const TerminalText gap{"\n"};
+  for (ReportBlock& block :
+       std::vector<ReportBlock>{gap, families_table(answer.fit), gap, operators_table(lines, sum_us, top),
+                                gap, ReportText{text, 0}, ReportList{std::move(left_out), "left out: "},
+                                ReportList{answer.notes, "note: "}})
+    section.add(std::move(block));
+  return document;
 }
 
 std::vector<std::string> notes_on(const CalibratedOverheads& answer, const Device& device) {
@@ -209,7 +206,7 @@ Result<int> run_calibrate_overheads(const CalibrateOverheadsOptions& options) {
   if (options.json) {
     print("{}", calibration_json(answer));
   } else {
-    print("{}", report_text(answer, options.top));
+    print("{}", report_text(document_of(answer, options.top)));
     if (!options.output.empty()) print("\n{}\n", output.note());
   }
   return kSuccess;

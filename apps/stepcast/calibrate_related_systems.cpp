@@ -11,7 +11,8 @@
 #include <fmt/format.h>
 
 #include "stepcast/platform/platform_file.h"
-#include "stepcast/report/text_table.h"
+#include "stepcast/report/cell_text.h"
+#include "stepcast/report/document.h"
 
 #include "calibrate.h"
 #include "calibrate/collective_measurements.h"
@@ -59,13 +60,17 @@ Result<int> run_calibrate_related_systems(const CalibrateRelatedSystemsOptions& 
   for (auto& [name, system] : systems) measured.push_back(std::move(system));
   STEPCAST_ASSIGN(const RelatedSystems related, fit_related_systems(measured));
 
-  TextTable table{{{"machine", TextTable::Align::left}, {"architecture"}, {"links"}, {"curves"}}};
+  ReportTable table{"machine< | architecture | links | curves"};
+  table.indent = 0;
   for (const MeasuredSystem& s : measured) {
     table.row({s.name, s.device.architecture, std::string{to_string(s.node.intra.kind)},
                table_count(s.curves.size())});
   }
-  print("{}", table.text());
-  for (const std::string& name : unknown) print("{}: no shipped platform has this name\n", name);
+  ReportDocument document{.title = "Collectives of measured nodes"};
+  ReportSection& section = document.add("", {std::move(table)});
+  for (const std::string& name : unknown)
+    section.add(ReportText{name + ": no shipped platform has this name", 0});
+  print("{}", report_text(document));
   if (!output) return kSuccess;
   Platform part;
   part.name = "related-systems";

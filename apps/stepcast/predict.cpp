@@ -17,9 +17,7 @@
 #include "stepcast/api/stepcast.h"
 #include "stepcast/base/one_line.h"
 #include "stepcast/logs/logged_run.h"
-#include "stepcast/report/batch_series.h"
 #include "stepcast/report/log_document.h"
-#include "stepcast/report/log_report.h"
 #include "stepcast/report/scaling_series.h"
 #include "stepcast/report/series_document.h"
 #include "stepcast/trace/file_ranks.h"
@@ -86,14 +84,13 @@ Result<int> run_log(const PredictOptions& options) {
   request.progress = progress->reading("predict from a log");
   STEPCAST_ASSIGN(const PredictedLog predicted, session.predict(request));
   progress.reset();
-  if (report.is_wanted()) {
-    STEPCAST_TRY(report.give(log_forecast_document(predicted.forecast, *predicted.run, predicted.comparison,
-                                                   predicted.illustrations())));
-    if (report.is_markdown()) return kSuccess;
-  }
-  print("{}", options.shared.json
-                  ? predicted_log_json(predicted.forecast, *predicted.run, predicted.comparison)
-                  : predicted_log_text(predicted.forecast, *predicted.run, predicted.comparison));
+  ForecastIllustrations how = predicted.illustrations();
+  how.made_for = report.made_for();
+  STEPCAST_TRY(report.answer(
+      log_forecast_document(predicted.forecast, *predicted.run, predicted.comparison, how),
+      options.shared.json ? predicted_log_json(predicted.forecast, *predicted.run, predicted.comparison)
+                          : std::string{}));
+  if (report.is_markdown()) return kSuccess;
   if (!options.shared.timeline.empty() && !options.shared.json) {
     print_timeline_note(options.shared.timeline);
   }

@@ -16,7 +16,6 @@
 #include "stepcast/describe/presets.h"
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/report/sharding_document.h"
-#include "stepcast/report/sharding_report.h"
 
 #include "option_list.h"
 #include "progress.h"
@@ -73,9 +72,9 @@ Result<int> run_shard(const ShardOptions& options) {
   std::optional<ProgressLine> progress{std::in_place, fmt::format("shard over {} GPUs", request.n_gpus)};
   STEPCAST_ASSIGN(const ShardingComparison all, Session{}.shard(request));
   progress.reset();
-  if (report.is_wanted()) STEPCAST_TRY(report.give(sharding_document(all, request.platform)));
+  STEPCAST_TRY(report.answer(sharding_document(all, request.platform),
+                             options.json ? sharding_json(all) : std::string{}));
   if (report.is_markdown()) return kSuccess;
-  print("{}", options.json ? sharding_json(all) : sharding_text(all));
   if (options.json) return kSuccess;
   if (!options.output.empty())
     print("\nPlan of {} written to {}\n", all.shardings.front().plan.name, in_one_line(options.output));

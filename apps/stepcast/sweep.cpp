@@ -20,8 +20,9 @@
 #include "stepcast/base/json_value.h"
 #include "stepcast/base/one_line.h"
 #include "stepcast/base/output_file.h"
+#include "stepcast/report/cell_text.h"
+#include "stepcast/report/document.h"
 #include "stepcast/report/sweep_row.h"
-#include "stepcast/report/text_table.h"
 #include "stepcast/sweep/sweep_folder.h"
 #include "stepcast/sweep/sweep_shard.h"
 #include "stepcast/sweep/sweep_spec.h"
@@ -129,9 +130,10 @@ Result<int> list(const SweepSpec& spec, const SweepOptions& options) {
     for (const SweepPoint& point : spec.points) print("{}\n", point.json());
     return kSuccess;
   }
-  TextTable table{{{"point", TextTable::Align::left}, {"settings", TextTable::Align::left}}};
+  ReportTable table{"point< | settings<"};
+  table.indent = 0;
   for (const SweepPoint& point : spec.points) table.row({point.id, point.json()});
-  print("{}{} points\n", table.text(), table_count(spec.points.size()));
+  print("{}{} points\n", report_text(table), table_count(spec.points.size()));
   if (spec.n_repeated > 0)
     print("{} of the combinations were another one again\n", table_count(spec.n_repeated));
   return kSuccess;

@@ -8,6 +8,7 @@
 #include "calibration_answers.h"
 #include "lab/program/lab_verbs.h"
 #include "lab/reference_pages.h"
+#include "lab/validation_report.h"
 
 namespace stepcast::cli {
 namespace {
@@ -25,6 +26,10 @@ std::string page_names() {
 }
 
 Result<int> run(const Options& options) {
+  if (options.page == "validate.json") {
+    print("{}", validation_schema());
+    return kSuccess;
+  }
   for (const AnswerSchema& schema : calibration_schemas()) {
     if (schema.name != options.page) continue;
     print("{}", schema.text());

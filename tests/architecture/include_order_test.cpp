@@ -106,7 +106,7 @@ TEST(IncludeOrder, LibrariesApartAreNotOfTheProduct) {
               ElementsAre(HasSubstr("api must not include lab")));
   EXPECT_THAT(messages("calibrate/kernel_fit.cpp", lab),
               ElementsAre(HasSubstr("calibrate must not include lab")));
-  EXPECT_THAT(messages("calibrate/kernel_fit.cpp", include("report/text_table.h")),
+  EXPECT_THAT(messages("calibrate/kernel_fit.cpp", include("report/cell_text.h")),
               ElementsAre(HasSubstr("calibrate must not include report")));
   EXPECT_THAT(messages("apps/stepcast/validate.cpp", lab), ElementsAre(HasSubstr("of the laboratory")));
   EXPECT_THAT(messages("lab/suite.cpp", include("trace/detail/scan.h")),

@@ -42,7 +42,6 @@
 #include "stepcast/report/scaling_series.h"
 #include "stepcast/report/sensitivity_report.h"
 #include "stepcast/report/sharding_document.h"
-#include "stepcast/report/sharding_report.h"
 #include "stepcast/sweep/sweep_shard.h"
 #include "stepcast/sweep/sweep_spec.h"
 #include "stepcast/trace/read_progress.h"

@@ -1,17 +1,15 @@
 #include "stepcast/report/answers.h"
 
-#include "stepcast/report/batch_series.h"
 #include "stepcast/report/catalog_document.h"
 #include "stepcast/report/comparison_document.h"
-#include "stepcast/report/detail/sharding_fields.h"
-#include "stepcast/report/fields/schema_fields.h"
 #include "stepcast/report/forecast_json.h"
 #include "stepcast/report/inspect_answer.h"
-#include "stepcast/report/log_report.h"
+#include "stepcast/report/log_document.h"
 #include "stepcast/report/plan_answer.h"
 #include "stepcast/report/replay_document.h"
 #include "stepcast/report/scaling_series.h"
 #include "stepcast/report/sensitivity_report.h"
+#include "stepcast/report/sharding_document.h"
 #include "stepcast/report/sweep_row.h"
 
 namespace stepcast {
@@ -29,7 +27,7 @@ constexpr AnswerSchema kSchemas[] = {
     {"replay.json", "replay", replay_schema},
     {"scaling_series.json", "predict of several GPUs or batches", scaling_series_schema},
     {"sensitivity.json", "predict --sensitivity", sensitivity_schema},
-    {"shard.json", "shard", answer_schema<ShardingComparison>},
+    {"shard.json", "shard", sharding_schema},
     {"sweep_row.json", "a row of sweep", sweep_row_schema},
     {"sweep_status.json", "sweep --status", sweep_status_schema},
     {"training_plan.json", "plan --train-tokens", training_schema},

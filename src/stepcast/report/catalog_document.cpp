@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/text.h"
+#include "stepcast/report/cell_text.h"
 #include "stepcast/report/fields/schema_fields.h"
 #include "stepcast/report/fields/write_fields.h"
-#include "stepcast/report/text_table.h"
 
 namespace stepcast {
 
@@ -87,31 +87,21 @@ std::string platforms_json(const PlatformListings& platforms) { return answer_js
 std::string platforms_schema() { return answer_schema<PlatformListings>(); }
 
 ReportDocument models_document(const ModelsAnswer& models) {
-  ReportTable table{{{"model", false},
-                     {"parameters\nin billions"},
-                     {"of them\nper token"},
-                     {"layers"},
-                     {"hidden"},
-                     {"heads / kv"},
-                     {"experts"},
-                     {"positions"},
-                     {"also called", false}},
-                    {}};
+  ReportTable table{
+      "model< | parameters\nin billions | of them\nper token | layers | hidden | heads / kv | experts | "
+      "positions | also called<"};
   table.indent = 0;
   const auto billions = [](std::int64_t count) { return table_number(static_cast<double>(count) / 1e9, 2); };
   for (const ModelAnswer& m : models.models) {
-    table.rows.push_back({m.name, billions(m.parameters),
-                          m.n_experts > 0 ? billions(m.active_parameters) : "", std::to_string(m.n_layers),
-                          std::to_string(m.hidden_size), fmt::format("{} / {}", m.n_heads, m.n_kv_heads),
-                          m.n_experts > 0 ? fmt::format("{} of {}", m.experts_per_token, m.n_experts) : "",
-                          table_number_or_blank(static_cast<double>(m.longest_sequence), 0),
-                          join(m.aliases)});
+    table.row({m.name, billions(m.parameters), m.n_experts > 0 ? billions(m.active_parameters) : "",
+               std::to_string(m.n_layers), std::to_string(m.hidden_size),
+               fmt::format("{} / {}", m.n_heads, m.n_kv_heads),
+               m.n_experts > 0 ? fmt::format("{} of {}", m.experts_per_token, m.n_experts) : "",
+               table_number_or_blank(static_cast<double>(m.longest_sequence), 0), join(m.aliases)});
   }
   ReportDocument document{.title = "Models known by name"};
-  document.sections.push_back(
-      {"",
-       {std::move(table), TerminalText{"\nAny other: `--model config.json` of Hugging Face, or Megatron's "
-                                       "flags from --num-layers on.\n"}}});
+  document.add("", {std::move(table), TerminalText{"\nAny other: `--model config.json` of Hugging Face, or "
+                                                   "Megatron's flags from --num-layers on.\n"}});
   return document;
 }
 
@@ -123,28 +113,19 @@ ReportDocument platforms_document(const PlatformListings& platforms) {
       {Role::benchmark, "Machines of published measurements, as they were described"}};
   ReportDocument document{.title = "Platforms"};
   for (const auto& [role, title] : kGroups) {
-    ReportTable table{{{"platform", false},
-                       {"device", false},
-                       {"GPUs\nper node"},
-                       {"curves"},
-                       {"models"},
-                       {"over-\nheads"},
-                       {"description", false}},
-                      {}};
+    ReportTable table{"platform< | device< | GPUs\nper node | curves | models | over-\nheads | description<"};
     table.indent = 0;
     const auto count = [](std::size_t n) { return table_number_or_blank(static_cast<double>(n), 0); };
     for (const PlatformListing& p : platforms.platforms) {
       if (p.role != role) continue;
-      table.rows.push_back({p.name, p.device, std::to_string(p.gpus_per_node), count(p.n_curves),
-                            count(p.n_models), count(p.n_overheads), p.description});
+      table.row({p.name, p.device, std::to_string(p.gpus_per_node), count(p.n_curves), count(p.n_models),
+                 count(p.n_overheads), p.description});
     }
-    document.sections.push_back(
-        {"", {TerminalText{fmt::format("{}\n\n", title)}, std::move(table), TerminalText{"\n"}}});
+    document.add(std::string{title}, {std::move(table), TerminalText{"\n"}}).opening =
+        fmt::format("{}\n\n", title);
   }
-  std::string last;
-  for (const std::string& problem : platforms.unreadable) last += fmt::format("left out: {}\n", problem);
-  document.sections.push_back(
-      {"", {TerminalText{last + "`stepcast platforms NAME` shows one with the source of every figure.\n"}}});
+  document.add("", {ReportList{platforms.unreadable, "left out: "},
+                    TerminalText{"`stepcast platforms NAME` shows one with the source of every figure.\n"}});
   return document;
 }
 
@@ -200,21 +181,9 @@ std::string shown_bytes(const CollectiveCurve& curve) {
                      table_bytes(curve.knots.back().message_bytes));
 }
 
-void add_table(ReportDocument& document, std::string title, ReportTable table) {
-  if (!table.rows.empty()) document.sections.push_back({std::move(title), {std::move(table)}});
-}
-
 ReportTable curves_table(const Platform& platform, SourceList& sources) {
-  ReportTable table{{{"collective", false},
-                     {"dtype", false},
-                     {"nodes"},
-                     {"GPUs\nper node"},
-                     {"ranks"},
-                     {"knots"},
-                     {"message size", false},
-                     {"error %"},
-                     {"source", false}},
-                    {}};
+  ReportTable table{
+      "collective< | dtype< | nodes | GPUs\nper node | ranks | knots | message size< | error % | source<"};
   for (const CollectiveCurve& c : platform.curves) {
     std::string name{to_string(c.collective)};
     if (!c.variant.empty()) name += " " + c.variant;
@@ -223,28 +192,27 @@ ReportTable curves_table(const Platform& platform, SourceList& sources) {
     shown.error.clear();
     shown.range.clear();
     shown.n_rows = 0;
-    table.rows.push_back(
-        {std::move(name), c.dtype == DType::unknown ? std::string{"any"} : std::string{to_string(c.dtype)},
-         std::to_string(c.n_nodes), std::to_string(c.gpus_per_node), std::to_string(c.n_ranks),
-         table_count(c.knots.size()), shown_bytes(c), error_of(c.provenance), sources.refer(shown)});
+    table.row({std::move(name),
+               c.dtype == DType::unknown ? std::string{"any"} : std::string{to_string(c.dtype)},
+               std::to_string(c.n_nodes), std::to_string(c.gpus_per_node), std::to_string(c.n_ranks),
+               table_count(c.knots.size()), shown_bytes(c), error_of(c.provenance), sources.refer(shown)});
   }
   return table;
 }
 
 ReportTable models_table(const Platform& platform) {
-  ReportTable table{{{"model", false}, {"kind", false}, {"device", false}, {"rows"}, {"error %"}}, {}};
+  ReportTable table{"model< | kind< | device< | rows | error %"};
   for (const ModelRecord& m : platform.models) {
-    table.rows.push_back(
-        {m.name, m.kind, m.device, table_count(m.provenance.n_rows), error_of(m.provenance)});
+    table.row({m.name, m.kind, m.device, table_count(m.provenance.n_rows), error_of(m.provenance)});
   }
   return table;
 }
 
 ReportTable overheads_table(const Platform& platform) {
-  ReportTable table{{{"overhead", false}, {"op", false}, {"mean us"}, {"n"}}, {}};
+  ReportTable table{"overhead< | op< | mean us | n"};
   for (const OverheadRecord& o : platform.overheads) {
-    table.rows.push_back({std::string{to_string(o.type)}, o.op.empty() ? "(every other)" : o.op,
-                          table_number(o.mean_us, 2), table_count(o.n)});
+    table.row({std::string{to_string(o.type)}, o.op.empty() ? "(every other)" : o.op,
+               table_number(o.mean_us, 2), table_count(o.n)});
   }
   return table;
 }
@@ -262,17 +230,18 @@ ReportDocument platform_document(const Platform& platform) {
   head += fmt::format("file: {}\n\n", files);
 
   SourceList sources;
-  ReportTable figures{{{"figure", false}, {"value"}, {"source", false}}, {}};
+  ReportTable figures{"figure< | value | source<"};
   figures.indent = 0;
   for (const PlatformFigure& figure : platform_figures(platform)) {
-    figures.rows.push_back({figure.path, figure.value, sources.refer(figure.provenance)});
+    figures.row({figure.path, figure.value, sources.refer(figure.provenance)});
   }
-  document.sections.push_back({"", {TerminalText{std::move(head)}, std::move(figures)}});
-  add_table(document, "Collective curves", curves_table(platform, sources));
-  add_table(document, "Fitted models", models_table(platform));
-  add_table(document, "CPU overheads", overheads_table(platform));
-  if (const std::string text = sources.text(); !text.empty())
-    document.sections.push_back({"Sources", {TerminalText{text}}});
+  document.add("", {TerminalText{std::move(head)}, std::move(figures)});
+  for (auto& [title, table] : {std::pair{"Collective curves", curves_table(platform, sources)},
+                               {"Fitted models", models_table(platform)},
+                               {"CPU overheads", overheads_table(platform)}}) {
+    if (!table.rows.empty()) document.add(title, {table});
+  }
+  if (const std::string text = sources.text(); !text.empty()) document.add("Sources", {TerminalText{text}});
   return document;
 }
 

@@ -8,19 +8,16 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/one_line.h"
+#include "stepcast/report/cell_text.h"
 #include "stepcast/report/detail/comparison_fields.h"
 #include "stepcast/report/detail/document_parts.h"
 #include "stepcast/report/fields/schema_fields.h"
 #include "stepcast/report/fields/write_fields.h"
 #include "stepcast/report/forecast_document.h"
 #include "stepcast/report/html/charts.h"
-#include "stepcast/report/text_table.h"
 
 namespace stepcast {
 namespace {
-
-using detail::band_text;
-using detail::ms_text;
 
 constexpr std::size_t kMostSteps = 12, kMostDifferences = 20, kNameWidth = 90;
 constexpr double kCoarseMs = 100;
@@ -44,57 +41,25 @@ ReportFigure waterfall(const Comparison& c) {
           "first."};
 }
 
-// The table of a terminal holds the first `rows`, that of a page more.
-struct List {
-  std::string title, terminal_title;
-  const std::vector<Difference>& all;
-  bool in_words = false, folded = false;
-};
-
-ReportTable table_of(const List& list, std::size_t most, bool for_terminal) {
-  ReportTable table{{{for_terminal ? list.terminal_title : "what", false}, {"A ms"}, {"B ms"}, {"B - A ms"}},
-                    {}};
-  if (!for_terminal) table.columns.push_back({"%"});
-  for (std::size_t i = 0; i < std::min(most, list.all.size()); ++i) {
-    const Difference& d = list.all[i];
-    ReportCell name{list.in_words ? part_text(d.key) : d.key};
-    name.text = shorten(std::move(name.text), for_terminal ? 60 : kNameWidth);
-    if (list.in_words) name.swatch = part_colour(d.key);
-    std::vector<ReportCell> row{std::move(name), table_number(d.a_ms, 3), table_number(d.b_ms, 3),
-                                table_signed(d.difference_ms(), 3)};
-    if (!for_terminal)
-      row.emplace_back(d.a_ms > 0 ? table_signed(100 * d.difference_ms() / d.a_ms, 1) : "new");
-    table.rows.push_back(std::move(row));
+// In a terminal the first `rows`; a page has room for more.
+ReportSection& add_list(ReportDocument& document, std::string title, const std::vector<Difference>& all,
+                        std::size_t rows, bool in_words = false) {
+  ReportTable table{"< | A ms | B ms | B - A ms | %@"};
+  table.columns.front().heading = title;
+  table.columns.front().most_width = 60;
+  table.most = kMostDifferences;
+  table.most_in_terminal = rows;
+  for (const Difference& d : all) {
+    ReportCell name = in_words ? detail::part_cell(d.key) : ReportCell{d.key};
+    name.text = shorten(std::move(name.text), kNameWidth);
+    table.row(with_numbers({std::move(name)}, {d.a_ms, d.b_ms}, 3));
+    table.rows.back().emplace_back(table_signed(d.difference_ms(), 3));
+    table.rows.back().emplace_back(d.a_ms > 0 ? table_signed(100 * d.difference_ms() / d.a_ms, 1) : "new");
   }
-  if (list.all.size() > most) table.caption = fmt::format("and {} more", list.all.size() - most);
-  return table;
-}
-
-void add_list(ReportDocument& document, const List& list, std::size_t rows) {
-  if (list.all.empty()) return;
-  document.sections.push_back({"", {TerminalText{"\n"}, table_of(list, rows, true)}, false, Shown::terminal});
-  if (!list.title.empty())
-    document.sections.push_back(
-        {list.title, {table_of(list, kMostDifferences, false)}, list.folded, Shown::page});
-}
-
-void add_steps(ReportDocument& document, const ComparisonAnswer& answer) {
-  const Comparison& c = answer.comparison;
-  ReportTable table{{{"", false}, {"step ms"}, {"p10"}, {"p90"}}, {}};
-  const auto add = [&](const char* name, double step_ms, double p10_ms, double p90_ms) {
-    table.rows.push_back({name, table_number(step_ms, 3), table_number(p10_ms, 3), table_number(p90_ms, 3)});
-  };
-  add("A", c.a_step_time_ms, c.a_p10_ms, c.a_p90_ms);
-  add("B", c.b_step_time_ms, c.b_p10_ms, c.b_p90_ms);
-  std::string settings;
-  for (const std::string& setting : c.settings) settings += "    " + setting + "\n";
-  if (!settings.empty()) settings = "\n  settings that differ\n" + settings;
-  document.sections.push_back({"",
-                               {TerminalText{fmt::format("A  {}\nB  {}\n{}\n\n", in_one_line(answer.a),
-                                                         in_one_line(answer.b), c.verdict)},
-                                std::move(table), TerminalText{settings}},
-                               false,
-                               Shown::terminal});
+  ReportSection& section = document.add(sentence(std::move(title)));
+  section.opening = "\n";
+  if (!all.empty()) section.add(std::move(table));
+  return section;
 }
 
 }  // namespace
@@ -136,7 +101,7 @@ ReportDocument comparison_document(const ComparisonAnswer& answer, std::size_t r
   ReportDocument document;
   document.title = "Two steps compared";
   document.subject = {"A: " + answer.a, "B: " + answer.b};
-  document.verdict = detail::sentence(c.verdict);
+  document.verdict = sentence(c.verdict);
   if (!document.verdict.empty() && !document.verdict.ends_with('.')) document.verdict += '.';
   document.figures = {
       {"A", ms_text(c.a_step_time_ms) + " ms", band_text(c.a_p10_ms, c.a_p90_ms), answer.a_source},
@@ -146,29 +111,26 @@ ReportDocument comparison_document(const ComparisonAnswer& answer, std::size_t r
            "{}intervals {}",
            c.step_difference_percent ? table_signed(*c.step_difference_percent, 1) + " %; " : std::string{},
            c.intervals_overlap ? "overlap" : "do not overlap")}};
-  document.sections.push_back({"From one to the other", {waterfall(c)}, false, Shown::page});
-  add_steps(document, answer);
-  add_list(document, {"Where the time goes", "where the time goes", c.parts, true}, rows);
+  document.add("From one to the other", {waterfall(c)}).shown = Shown::page;
+  ReportTable steps{"< | step ms | p10 | p90"};
+  steps.row(with_numbers({"A"}, {c.a_step_time_ms, c.a_p10_ms, c.a_p90_ms}, 3));
+  steps.row(with_numbers({"B"}, {c.b_step_time_ms, c.b_p10_ms, c.b_p90_ms}, 3));
+  ReportSection& head = document.add("", {std::move(steps)});
+  head.shown = Shown::terminal;
+  head.opening = fmt::format("A  {}\nB  {}\n{}\n\n", in_one_line(answer.a), in_one_line(answer.b), c.verdict);
   if (!c.settings.empty())
-    document.sections.push_back({"Settings that differ", {ReportList{c.settings}}, false, Shown::page});
-  add_list(document, {"", "exposed communication by group", c.groups}, rows);
-  add_list(document, {"Ranks", "ranks", c.rank_classes}, rows);
-  add_list(document, {"Collectives", "collectives", c.collectives, false, true}, rows);
-  add_list(document, {"Critical path", "critical path", c.critical_path, false, true}, rows);
+    document.add("Settings that differ", {ReportList{c.settings, "    "}}).opening =
+        "\n  settings that differ\n";
+  add_list(document, "where the time goes", c.parts, rows, true);
+  add_list(document, "exposed communication by group", c.groups, rows);
+  add_list(document, "ranks", c.rank_classes, rows);
+  add_list(document, "collectives", c.collectives, rows).folded = true;
+  add_list(document, "critical path", c.critical_path, rows).folded = true;
   constexpr std::size_t kMostExplanations = 3;
   if (const std::string why = explanations_text(c, kMostExplanations); !why.empty()) {
-    document.sections.push_back(
-        {"",
-         {TerminalText{
-             "\n  A log does not tell where its time goes. What alone would explain the difference, "
-             "likeliest first:\n    " +
-             why + "\n"}},
-         false,
-         Shown::terminal});
-    document.sections.push_back({"What alone would explain the difference",
-                                 {ReportText{"Likeliest first: " + why + "."}},
-                                 false,
-                                 Shown::page});
+    document.add("What alone would explain the difference, likeliest first", {ReportText{why, 4}}).opening =
+        "\n  A log does not tell where its time goes. What alone would explain the difference, likeliest "
+        "first:\n";
   }
   document.json = comparison_json(answer);
   return document;

@@ -4,12 +4,18 @@
 //   ReportDocument document = forecast_document(forecast);
 //   report_text(document), report_html(document), report_markdown(document)
 //
+//   ReportTable table{"rank< | step ms=step_time_ms | error %"};
+//   table.row({"0", table_number(14.455, 2), table_signed(0.03, 2)});
+//   document.add("Ranks", {std::move(table)});
+//
 // HTML and Markdown are pages: title, subject, verdict, figures, then the sections. A terminal shows the sections alone.
 // Where the two must differ, sections, blocks and columns say where they are shown:
 //
-//   section.blocks.push_back({ReportText{"Step time 12.3 ms"}, Shown::terminal});
+//   section.add(ReportText{"Step time 12.3 ms"}, Shown::terminal);
 //
 // Figures and columns name the member of the answer's JSON that they show: tests hold one to the other.
+//
+// Lists without items, tables without rows and sections without anything to show are left out.
 //
 // In a terminal a section is an empty line, its title, its blocks; one without a title is its blocks alone. Texts, lists
 // and tables are indented by two blanks, a caption stands below its table, and a TerminalText is printed as it is.
@@ -18,6 +24,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <optional>
 #include <string>
@@ -36,11 +43,14 @@ enum class Shown : std::uint8_t { terminal = 1, page = 2, everywhere = 3 };
   return (static_cast<unsigned>(shown) & static_cast<unsigned>(on)) != 0;
 }
 
+inline constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
+
 struct ReportColumn {
   std::string heading;  // names its unit: "step ms"; "\n" begins a second line in a terminal
   bool is_number = true;
   Shown shown = Shown::everywhere;
-  std::string key{};  // of the same number in an item of the table's list
+  std::string key{};                                   // of the same number in an item of the table's list
+  std::size_t least_width = 0, most_width = kNoLimit;  // characters, in a terminal
 };
 
 struct ReportCell {
@@ -54,13 +64,31 @@ struct ReportCell {
   std::string copies{};  // what a button beside it copies
 };
 
+// A row with so many decimals in each of its numbers, behind what it begins with.
+[[nodiscard]] std::vector<ReportCell> with_numbers(std::vector<ReportCell> cells,
+                                                   std::initializer_list<double> numbers, int decimals);
+
 struct ReportTable {
+  ReportTable() = default;
+  // Columns by their headings: "stage< | in all GiB=total_GiB | rests on<@". Behind a heading "<" is for words, "@" for pages
+  // alone, "=key" for the member that it shows.
+  explicit ReportTable(std::string_view headings);
+  // Of a label and a text in each row, without headings: "  format        training log".
+  [[nodiscard]] static ReportTable facts();
+
+  // Missing cells are empty.
+  void row(std::vector<ReportCell> cells) { rows.push_back(std::move(cells)); }
+  // A line of dashes above the next row, in a terminal.
+  void rule() { rules.push_back(rows.size()); }
+
   std::vector<ReportColumn> columns;
   std::vector<std::vector<ReportCell>> rows;
   std::optional<std::size_t> emphasized{};  // row
   std::string caption{};
-  std::vector<std::size_t> rules{};  // rows with a line of dashes above them, in a terminal
+  std::vector<std::size_t> rules{};  // rows with a line of dashes above them
   std::size_t indent = 2;            // blanks before each line, in a terminal
+  // Rows that are shown; then it is said how many more there are.
+  std::size_t most = kNoLimit, most_in_terminal = most;
   std::string list{};  // path of the list in the answer's JSON whose items are the rows, if they are
 };
 
@@ -72,6 +100,7 @@ struct ReportFigure {
 
 struct ReportText {
   std::string text;
+  std::size_t indent = 2;  // blanks before it, in a terminal
 };
 
 // Lines for a terminal, which are printed as they are.
@@ -81,6 +110,7 @@ struct TerminalText {
 
 struct ReportList {
   std::vector<std::string> items;
+  std::string_view bullet = "  - ";  // before each, in a terminal
 };
 
 // Text that somebody will copy: flags, a file.
@@ -104,7 +134,12 @@ struct ReportSection {
   std::vector<ReportBlock> blocks{};
   bool folded = false;  // on a page: shown when asked for
   Shown shown = Shown::everywhere;
-  Shown titled = Shown::everywhere;  // where it has its title
+  std::optional<std::string> opening{};  // in a terminal in place of an empty line and the title, as it is
+
+  void add(ReportBlock block, Shown on = Shown::everywhere) {
+    block.shown = on;
+    blocks.push_back(std::move(block));
+  }
 };
 
 // One of the figures on top, with its interval and what it rests on.
@@ -125,6 +160,10 @@ struct ReportDocument {
   std::string json{};                  // of the same answer, as --json prints it
   std::string command{};               // for a shell: what makes this page again; or nothing
   Shown made_for = Shown::everywhere;  // a terminal needs no pictures and no JSON
+
+  [[nodiscard]] bool has_page() const { return is_shown(made_for, Shown::page); }
+  // Takes a section behind the others; the reference holds until the next one.
+  ReportSection& add(std::string section, std::vector<ReportBlock> blocks = {});
 };
 
 // `command` of a document as its last section; without blocks where it has none.
@@ -132,12 +171,14 @@ struct ReportDocument {
 
 // What a terminal shows.
 [[nodiscard]] std::string report_text(const ReportDocument& document);
+[[nodiscard]] std::string report_text(const ReportTable& table);
 
 // The blocks of a section, or of one of its tables the columns, that are shown there; headings on one line for a page.
 [[nodiscard]] std::vector<ReportBlock> blocks_on(const ReportSection& section, Shown on);
 
 // For issues and pull requests: headings from the second level on, no pictures.
 [[nodiscard]] std::string report_markdown(const ReportDocument& document);
+[[nodiscard]] std::string report_markdown(const ReportTable& table);
 
 // As text inside Markdown: what would be markup there is escaped, line breaks become blanks.
 [[nodiscard]] std::string escape_markdown(std::string_view text);

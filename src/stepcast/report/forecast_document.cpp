@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <optional>
+#include <functional>
 #include <tuple>
 #include <utility>
 #include <variant>
@@ -12,27 +12,20 @@
 #include <fmt/format.h>
 
 #include "stepcast/base/one_line.h"
+#include "stepcast/base/text.h"
+#include "stepcast/report/cell_text.h"
 #include "stepcast/report/detail/document_parts.h"
-#include "stepcast/report/detail/spread_sections.h"
 #include "stepcast/report/forecast_json.h"
 #include "stepcast/report/html/charts.h"
 #include "stepcast/report/sensitivity_report.h"
-#include "stepcast/report/text_table.h"
 
 namespace stepcast {
 namespace {
 
-using detail::band_text;
-using detail::columns;
-using detail::gib;
 using detail::kMemoryParts;
-using detail::kMostClassesDrawn;
 using detail::memory_bar;
-using detail::memory_figure;
 using detail::MemoryPart;
-using detail::ms_text;
-using detail::parts_figure;
-using detail::percent_text;
+using detail::part_cell;
 
 constexpr std::size_t kMostCollectives = 12;
 
@@ -45,13 +38,15 @@ std::string duration(double seconds) {
   return fmt::format("{:.1f} days", seconds / 86400);
 }
 
-// 0 where the layout does not say.
+// A setting of the layout; 0 or nothing where it does not say.
+template <class T>
+T said(const Forecast& f, std::string_view name) {
+  const auto setting = std::ranges::find(f.layout, name, &Setting::name);
+  const T* value = setting == f.layout.end() ? nullptr : std::get_if<T>(&setting->value);
+  return value != nullptr ? *value : T{};
+}
 std::int64_t number(const Forecast& f, std::string_view name) {
-  for (const Setting& setting : f.layout) {
-    const double* value = std::get_if<double>(&setting.value);
-    if (setting.name == name && value != nullptr) return static_cast<std::int64_t>(*value);
-  }
-  return 0;
+  return static_cast<std::int64_t>(said<double>(f, name));
 }
 
 std::string subject(const Forecast& f) {
@@ -74,39 +69,12 @@ std::string layout_line(const Forecast& f) {
       number(f, "seq_len_tokens"), number(f, "global_batch_sequences"));
 }
 
-std::string_view word(const Forecast& f, std::string_view name) {
-  for (const Setting& setting : f.layout) {
-    const std::string* value = std::get_if<std::string>(&setting.value);
-    if (setting.name == name && value != nullptr) return *value;
-  }
-  return {};
-}
-
 // Whose software was assumed: it affects the time as much as the layout.
 std::string software_line(const Forecast& f) {
-  if (word(f, "framework").empty()) return {};
-  return fmt::format("as {} runs it, in {}, {} attention, sharding {}, recomputation {}",
-                     word(f, "framework"), word(f, "dtype"), word(f, "attention"), word(f, "sharding"),
-                     word(f, "recompute"));
-}
-
-std::string throughput(const ForecastThroughput& t) {
-  std::vector<std::string> parts;
-  if (t.tokens_per_s && t.tokens_per_s_per_gpu) {
-    parts.push_back(fmt::format("{} tokens/s, {} per GPU", table_number(*t.tokens_per_s, 0),
-                                table_number(*t.tokens_per_s_per_gpu, 0)));
-  } else if (t.samples_per_s) {
-    parts.push_back(fmt::format("{} samples/s", table_number(*t.samples_per_s, 0)));
-  }
-  if (t.tflops_per_gpu) {
-    parts.push_back(fmt::format("{} TFLOP/s per GPU", table_number(*t.tflops_per_gpu, 1)));
-  } else if (t.hardware_tflops_per_gpu && *t.hardware_tflops_per_gpu >= 0.05) {
-    parts.push_back(fmt::format("{} TFLOP/s per GPU run", table_number(*t.hardware_tflops_per_gpu, 1)));
-  }
-  if (t.mfu && t.hfu) parts.push_back(fmt::format("MFU {:.1f} %, HFU {:.1f} %", 100 * *t.mfu, 100 * *t.hfu));
-  std::string line;
-  for (const std::string& part : parts) line += (line.empty() ? "  " : "; ") + part;
-  return line.empty() ? line : line + "\n";
+  const auto word = [&](std::string_view name) { return said<std::string>(f, name); };
+  if (word("framework").empty()) return {};
+  return fmt::format("as {} runs it, in {}, {} attention, sharding {}, recomputation {}", word("framework"),
+                     word("dtype"), word("attention"), word("sharding"), word("recompute"));
 }
 
 // Whether it fits: what somebody has to know before the time.
@@ -131,17 +99,6 @@ std::string memory(const ForecastMemory& m) {
   return text;
 }
 
-std::string training(const ForecastTraining& t) {
-  std::string out = "\nTraining";
-  if (t.tokens) out += fmt::format(" on {} tokens", table_number(*t.tokens, 0));
-  if (t.samples) out += fmt::format(" on {} samples", table_number(*t.samples, 0));
-  out += fmt::format(": {} steps, {}, {} GPU-hours", table_number(t.iterations, 0), duration(t.time_s),
-                     table_number(t.gpu_hours, 0));
-  if (t.price) out += fmt::format(", price {}", table_number(*t.price, 0));
-  if (t.energy_MWh) out += fmt::format(", {} MWh", table_number(*t.energy_MWh, 1));
-  return out + "\n";
-}
-
 // What a terminal shows first. What a number rests on stands before it.
 void add_opening(ReportDocument& document, const Forecast& f) {
   std::string text;
@@ -153,20 +110,17 @@ void add_opening(ReportDocument& document, const Forecast& f) {
   text += fmt::format("\nStep time {} ms (p10 {}, p90 {}); {}\n\n", table_number(f.step_time_ms, digits),
                       table_number(f.step_time_p10_ms, digits), table_number(f.step_time_p90_ms, digits),
                       to_string(f.source));
-  document.sections.push_back({"", {TerminalText{std::move(text)}}, false, Shown::terminal});
+  document.add("", {TerminalText{std::move(text)}}).shown = Shown::terminal;
 }
 
 ReportTable breakdown(const Forecast& f) {
   const ForecastClass& c = f.critical();
-  std::string title = "where the time goes";
-  if (f.classes.size() > 1) title += fmt::format(" on {}", c.name);
-  ReportTable table{{{std::move(title), false}, {"ms"}, {"%"}}, {}};
+  ReportTable table{"where the time goes< | ms | %"};
+  if (f.classes.size() > 1) table.columns.front().heading += fmt::format(" on {}", c.name);
   for (const NamedTime& part : c.parts()) {
     if (part.time_ms < 0.0005 * c.window_ms) continue;
-    ReportCell name{part_text(part.key)};
-    name.swatch = part_colour(part.key);
-    table.rows.push_back({std::move(name), table_number(part.time_ms, decimals(c.window_ms)),
-                          table_number(100 * part.time_ms / c.window_ms, 1)});
+    table.row({part_cell(part.key), table_number(part.time_ms, decimals(c.window_ms)),
+               table_number(100 * part.time_ms / c.window_ms, 1)});
   }
   return table;
 }
@@ -174,98 +128,87 @@ ReportTable breakdown(const Forecast& f) {
 // Recorded ranks side by side.
 ReportTable ranks(const Forecast& f) {
   ReportTable table{
-      columns(
-          "rank< | step ms | begins | computation | exposed comm. | waits for CPU | for ranks | other idle"),
-      {}};
+      "rank< | step ms | begins | computation | exposed comm. | waits for CPU | for ranks | other idle"};
   for (const ForecastClass& c : f.classes) {
     const double cpu = time_ms(c.idle_ms, "cpu"), others = time_ms(c.idle_ms, "other_rank");
-    table.rows.push_back({c.name, table_number(c.window_ms, 2), table_number(c.start_offset_ms, 2),
-                          table_number(c.computation_ms, 2), table_number(c.exposed_comm_ms, 2),
-                          table_number(cpu, 2), table_number(others, 2),
-                          table_number(sum_ms(c.idle_ms) - cpu - others, 2)});
+    std::vector<ReportCell> row{c.name};
+    for (const double ms : {c.window_ms, c.start_offset_ms, c.computation_ms, c.exposed_comm_ms, cpu, others,
+                            sum_ms(c.idle_ms) - cpu - others})
+      row.emplace_back(table_number(ms, 2));
+    table.row(std::move(row));
   }
   return table;
 }
 
 void add_breakdown(ReportDocument& document, const Forecast& f) {
-  ReportSection section{"Where the time goes"};
-  section.titled = Shown::page;
+  ReportSection& section = document.add("Where the time goes");
+  section.opening.emplace();
   const TerminalText gap{"\n"};
   if (!f.classes.empty()) {
-    if (is_shown(document.made_for, Shown::page)) {
-      section.blocks.emplace_back(parts_figure(
+    if (document.has_page()) {
+      section.add(detail::parts_figure(
           f.classes, f.classes.size() > 1
                          ? "Parts of the step, one bar for each class of ranks; they sum to the step."
                          : ""));
     }
-    section.blocks.emplace_back(breakdown(f));
-    section.blocks.emplace_back(gap);
+    section.add(breakdown(f));
+    section.add(gap);
   }
   if (f.classes.size() > 1 && f.classes.front().rank) {
-    section.blocks.emplace_back(ranks(f));
-    section.blocks.emplace_back(gap);
+    section.add(ranks(f));
+    section.add(gap);
   }
   if (f.expert_load) {
     const ForecastExpertLoad& l = *f.expert_load;
-    section.blocks.emplace_back(ReportText{fmt::format(
+    section.add(ReportText{fmt::format(
         "experts loaded {}: the busiest rank has {:.2f} times the mean, which costs {} ms ({:.1f} %) against "
         "balanced ones",
         l.load, l.busiest_over_mean, table_number(l.cost_ms, 1),
         f.step_time_ms > 0 ? 100 * l.cost_ms / f.step_time_ms : 0)});
   }
-  section.blocks.emplace_back(TerminalText{throughput(f.throughput)});
-  document.sections.push_back(std::move(section));
+  if (const std::string rates = throughput_text(f); !rates.empty())
+    section.add(ReportText{rates}, Shown::terminal);
 }
 
 // Where the time comes from, and what no model covers.
-void add_coverage(ReportSection& section, const ForecastCoverage& c) {
-  std::string line;
-  for (const auto& [source, share] : {std::pair{"measured", c.measured},
-                                      {"fitted", c.fitted},
-                                      {"analytic", c.analytic},
-                                      {"assumed", c.assumed}}) {
-    if (share < 0.005) continue;
-    line += fmt::format("{} {} {:.0f} %", line.empty() ? "" : ",", source, 100 * share);
-  }
-  if (line.empty()) return;
-  section.blocks.emplace_back(ReportText{fmt::format("the time of the work rests on what is{}", line)});
-  constexpr std::size_t kShown = 5;
-  for (std::size_t i = 0; i < c.unmodelled.size(); ++i) {
-    const ForecastUnmodelled& work = c.unmodelled[i];
-    section.blocks.emplace_back(
-        ReportText{fmt::format("no model: {}, {} times, {} ms", shorten(work.name, 60), table_count(work.n),
-                               table_number(work.time_ms, 2))},
-        i < kShown ? Shown::everywhere : Shown::page);
-  }
-}
-
 void add_grounds(ReportDocument& document, const Forecast& f, Shown on) {
-  ReportSection section{"What this rests on", {}, false, on};
-  section.titled = Shown::page;
+  ReportSection& section = document.add("What this rests on");
+  section.shown = on;
+  section.opening.emplace();
   const ForecastCoverage& c = f.coverage;
+  BarChart chart{.bars = {{"time of the work", {}, "", {}}}, .unit = "%", .decimals = 0};
+  std::string line;
+  for (const auto& [colour, source, name, share] :
+       {std::tuple{"c-gemm", "measured", "measured", c.measured},
+        {"c-attention", "fitted", "fitted to measurements", c.fitted},
+        {"c-pipe c-working", "analytic", "analytic", c.analytic},
+        {"c-cpu c-buffers", "assumed", "assumed", c.assumed}}) {
+    if (share > 0) chart.bars.front().parts.push_back({colour, name, 100 * share});
+    if (share >= 0.005) line += fmt::format("{} {} {:.0f} %", line.empty() ? "" : ",", source, 100 * share);
+  }
   if (on == Shown::page && c.sum() > 0) {
-    BarChart chart{.bars = {{"time of the work", {}, "", {}}}, .unit = "%", .decimals = 0};
-    for (const auto& [colour, name, share] : {std::tuple{"c-gemm", "measured", c.measured},
-                                              std::tuple{"c-attention", "fitted to measurements", c.fitted},
-                                              std::tuple{"c-pipe c-working", "analytic", c.analytic},
-                                              std::tuple{"c-cpu c-buffers", "assumed", c.assumed}}) {
-      if (share > 0) chart.bars.front().parts.push_back({colour, name, 100 * share});
-    }
-    section.blocks.emplace_back(
+    section.add(
         ReportFigure{bar_chart(chart),
                      "Shares of the time of GPU work and communication. Between p10 and p90 80 of 100 "
                      "measurements should lie."});
   }
-  add_coverage(section, c);
-  if (!f.notes.empty()) section.blocks.emplace_back(ReportList{f.notes}, Shown::page);
-  if (f.published) {
-    std::string text =
-        fmt::format("Composed as published from the same prices (docs/published-method.md): {} ms",
-                    table_number(f.published->step_time_ms, 1));
-    section.blocks.emplace_back(TerminalText{"\n" + text + "\n"});
-    section.blocks.emplace_back(ReportText{std::move(text)}, Shown::page);
+  if (!line.empty()) {
+    section.add(ReportText{fmt::format("the time of the work rests on what is{}", line)});
+    constexpr std::size_t kShown = 5;
+    for (std::size_t i = 0; i < c.unmodelled.size(); ++i) {
+      const ForecastUnmodelled& work = c.unmodelled[i];
+      section.add(ReportText{fmt::format("no model: {}, {} times, {} ms", shorten(work.name, 60),
+                                         table_count(work.n), table_number(work.time_ms, 2))},
+                  i < kShown ? Shown::everywhere : Shown::page);
+    }
   }
-  document.sections.push_back(std::move(section));
+  if (!f.notes.empty()) section.add(ReportList{f.notes}, Shown::page);
+  if (!f.published) return;
+  section.add(TerminalText{"\n"});
+  section.add(
+      ReportText{fmt::format("Composed as published from the same prices (docs/published-method.md): {} ms",
+                             table_number(f.published->step_time_ms, 1)),
+                 0});
 }
 
 void add_memory(ReportDocument& document, const Forecast& f) {
@@ -273,7 +216,7 @@ void add_memory(ReportDocument& document, const Forecast& f) {
   const ForecastMemory& memory = *f.memory;
   const bool staged = memory.stages.size() > 1;
   std::vector<Bar> bars;
-  ReportTable table{columns("stage< | in all GiB=total_GiB | to spare"), {}};
+  ReportTable table{"stage< | in all GiB=total_GiB | to spare"};
   table.list = "memory.stages";
   if (staged) table.emphasized = memory.worst_stage;
   for (const MemoryPart& part : kMemoryParts) table.columns.push_back({part.name});
@@ -282,84 +225,78 @@ void add_memory(ReportDocument& document, const Forecast& f) {
     const ForecastStageMemory& stage = memory.stages[s];
     const std::string name = staged ? fmt::format("stage {}", s) : std::string{"every GPU"};
     std::vector<ReportCell> row{name, gib(stage.total_GiB), gib(memory.available_GiB - stage.total_GiB)};
-    for (const MemoryPart& part : kMemoryParts) {
-      row.emplace_back(gib(stage.*part.value));
-    }
+    for (const MemoryPart& part : kMemoryParts) row.emplace_back(gib(stage.*part.value));
     row.emplace_back(stage.verdict.empty() ? memory.verdict : stage.verdict);
-    table.rows.push_back(std::move(row));
-    if (s < kMostClassesDrawn) bars.push_back(memory_bar(name, stage, memory.available_GiB));
+    table.row(std::move(row));
+    if (s < detail::kMostClassesDrawn) bars.push_back(memory_bar(name, stage, memory.available_GiB));
   }
   table.caption =
       "Analytic: bytes of what the description says is kept, with a reserve for the allocator and the "
       "libraries.";
-  document.sections.push_back({"Memory of a GPU", {memory_figure(std::move(bars)), table}});
+  document.add("Memory of a GPU", {detail::memory_figure(std::move(bars)), table});
 }
 
 void add_collectives(ReportDocument& document, const Forecast& f) {
+  if (f.collectives.empty()) return;
   std::vector<const ForecastCollective*> all;
   for (const ForecastCollective& one : f.collectives) all.push_back(&one);
-  if (all.empty()) return;
-  std::stable_sort(all.begin(), all.end(), [](const ForecastCollective* a, const ForecastCollective* b) {
-    return a->total_wait_us + a->transfer_us > b->total_wait_us + b->transfer_us;
-  });
-  ReportTable table{
-      columns("collective< | group< | message | ranks | transfer us | longest wait us | came last<"), {}};
+  std::ranges::stable_sort(all, std::greater{},
+                           [](const auto* one) { return one->total_wait_us + one->transfer_us; });
+  ReportTable table{"collective< | group< | message | ranks | transfer us | longest wait us | came last<"};
   for (std::size_t i = 0; i < std::min(all.size(), kMostCollectives); ++i) {
     const ForecastCollective& one = *all[i];
-    ReportCell bytes{one.message_bytes ? table_bytes(*one.message_bytes) : "-",
-                     one.message_bytes.value_or(0)};
-    table.rows.push_back({shorten(one.name, 60), one.group, std::move(bytes), table_count(one.members.size()),
-                          table_number(one.transfer_us, 1), table_number(one.longest_wait_us, 1),
-                          one.came_last < f.classes.size() ? f.classes[one.came_last].name : ""});
+    table.row(
+        {shorten(one.name, 60), one.group,
+         ReportCell{one.message_bytes ? table_bytes(*one.message_bytes) : "-", one.message_bytes.value_or(0)},
+         table_count(one.members.size()), table_number(one.transfer_us, 1),
+         table_number(one.longest_wait_us, 1),
+         one.came_last < f.classes.size() ? f.classes[one.came_last].name : ""});
   }
   table.caption = fmt::format("Those that cost most of {}.", table_count(f.n_collectives));
-  document.sections.push_back({"Collectives that ranks meet in", {table}, true});
+  document.add("Collectives that ranks meet in", {table}).folded = true;
 }
 
 // The operations of every kind of layer, of embedding, head and update, as they were priced.
 void add_operations(ReportDocument& document, const Forecast& f, Shown on) {
   if (f.explained.empty()) return;
-  ReportTable table{columns("item< | what< | n | us | hidden | p10 | p90 | GFLOP | MB | from<"), {}};
+  ReportTable table{"item< | what< | n | us | hidden | p10 | p90 | GFLOP | MB | from<"};
   table.indent = 0;
   for (const ForecastItemList& list : f.explained) {
-    table.rows.push_back({list.name});
-    table.rules.push_back(table.rows.size());
+    table.row({list.name});
+    table.rule();
     for (const ForecastItem& item : list.items) {
       const bool by_record = !item.record.empty() && item.source != EstimateSource::assumed;
-      table.rows.push_back({(item.overlapped ? "| " : "") + item.name, shorten(item.what, 70),
-                            table_number(item.n, 0), table_number(item.time_us, 1),
-                            table_number_or_blank(item.hidden_us, 1), table_number(item.alone_p10_us, 1),
-                            table_number(item.alone_p90_us, 1), table_number_or_blank(item.flops * 1e-9, 1),
-                            table_number(item.bytes * 1e-6, 1),
-                            by_record ? item.record : std::string{to_string(item.source)}});
+      table.row({(item.overlapped ? "| " : "") + item.name, shorten(item.what, 70), table_number(item.n, 0),
+                 table_number(item.time_us, 1), table_number_or_blank(item.hidden_us, 1),
+                 table_number(item.alone_p10_us, 1), table_number(item.alone_p90_us, 1),
+                 table_number_or_blank(item.flops * 1e-9, 1), table_number(item.bytes * 1e-6, 1),
+                 by_record ? item.record : std::string{to_string(item.source)}});
     }
-    table.rows.push_back({"", "sum of what nothing hides", "", table_number(list.gpu_us, 1)});
-    if (list.host_us > 0)
-      table.rows.push_back({"", "waiting for launches", "", table_number(list.host_us, 1)});
-    table.rows.push_back({""});
+    table.row({"", "sum of what nothing hides", "", table_number(list.gpu_us, 1)});
+    if (list.host_us > 0) table.row({"", "waiting for launches", "", table_number(list.host_us, 1)});
+    table.row({""});
   }
-  constexpr std::string_view kMeaning =
-      "One micro-batch on one rank, times include overlapped work; `|` overlaps the next operation.";
-  ReportSection section{"Operations of a layer, and what their times rest on", {}, true, on};
-  section.titled = Shown::page;
-  section.blocks.emplace_back(TerminalText{fmt::format("{}\n\n", kMeaning)});
-  section.blocks.emplace_back(ReportText{std::string{kMeaning}}, Shown::page);
-  section.blocks.emplace_back(std::move(table));
-  section.blocks.emplace_back(TerminalText{"\n"});
-  document.sections.push_back(std::move(section));
+  ReportSection& section = document.add(
+      "Operations of a layer, and what their times rest on",
+      {ReportText{
+           "One micro-batch on one rank, times include overlapped work; `|` overlaps the next operation.", 0},
+       TerminalText{"\n"}, std::move(table), TerminalText{"\n"}});
+  section.shown = on;
+  section.folded = true;
+  section.opening.emplace();
 }
 
 void add_settings(ReportDocument& document, const Forecast& f) {
   if (f.layout.empty()) return;
-  ReportTable table{columns("setting< | value<"), {}};
+  ReportTable table{"setting< | value<"};
   for (const Setting& setting : f.layout) {
     std::string text;
     if (const auto* flag = std::get_if<bool>(&setting.value)) text = *flag ? "yes" : "no";
     if (const auto* number = std::get_if<double>(&setting.value)) text = fmt::format("{:.10g}", *number);
     if (const auto* word = std::get_if<std::string>(&setting.value)) text = *word;
-    table.rows.push_back({setting.name, std::move(text)});
+    table.row({setting.name, std::move(text)});
   }
-  document.sections.push_back({"Layout and settings", {table}, true});
+  document.add("Layout and settings", {table}).folded = true;
 }
 
 // What only a page has room for.
@@ -401,10 +338,35 @@ std::string part_text(std::string_view key) {
   return std::string{key};
 }
 
-std::string throughput_text(const Forecast& forecast) { return throughput(forecast.throughput); }
+std::string throughput_text(const Forecast& forecast) {
+  const ForecastThroughput& t = forecast.throughput;
+  std::vector<std::string> parts;
+  if (t.tokens_per_s && t.tokens_per_s_per_gpu) {
+    parts.push_back(fmt::format("{} tokens/s, {} per GPU", table_number(*t.tokens_per_s, 0),
+                                table_number(*t.tokens_per_s_per_gpu, 0)));
+  } else if (t.samples_per_s) {
+    parts.push_back(fmt::format("{} samples/s", table_number(*t.samples_per_s, 0)));
+  }
+  if (t.tflops_per_gpu) {
+    parts.push_back(fmt::format("{} TFLOP/s per GPU", table_number(*t.tflops_per_gpu, 1)));
+  } else if (t.hardware_tflops_per_gpu && *t.hardware_tflops_per_gpu >= 0.05) {
+    parts.push_back(fmt::format("{} TFLOP/s per GPU run", table_number(*t.hardware_tflops_per_gpu, 1)));
+  }
+  if (t.mfu && t.hfu) parts.push_back(fmt::format("MFU {:.1f} %, HFU {:.1f} %", 100 * *t.mfu, 100 * *t.hfu));
+  return join(parts, "; ");
+}
 
 std::string training_text(const Forecast& forecast) {
-  return forecast.training ? training(*forecast.training) : std::string{};
+  if (!forecast.training) return {};
+  const ForecastTraining& t = *forecast.training;
+  std::string out = "Training";
+  if (t.tokens) out += fmt::format(" on {} tokens", table_number(*t.tokens, 0));
+  if (t.samples) out += fmt::format(" on {} samples", table_number(*t.samples, 0));
+  out += fmt::format(": {} steps, {}, {} GPU-hours", table_number(t.iterations, 0), duration(t.time_s),
+                     table_number(t.gpu_hours, 0));
+  if (t.price) out += fmt::format(", price {}", table_number(*t.price, 0));
+  if (t.energy_MWh) out += fmt::format(", {} MWh", table_number(*t.energy_MWh, 1));
+  return out;
 }
 
 std::vector<std::string> forecast_subject(const Forecast& f) {
@@ -473,7 +435,7 @@ ReportDocument forecast_document(const Forecast& f, const ForecastIllustrations&
   detail::add_training_section(document, f);
   if (how.sensitivity != nullptr)
     add_sensitivity(document, *how.sensitivity, how.prints_sensitivity ? Shown::everywhere : Shown::page);
-  if (is_shown(how.made_for, Shown::page)) add_page_sections(document, f, how.pictures);
+  if (document.has_page()) add_page_sections(document, f, how.pictures);
   return document;
 }
 

@@ -32,7 +32,7 @@ struct ForecastIllustrations {
 // What was asked, line by line: model and machine, layout, software.
 [[nodiscard]] std::vector<std::string> forecast_subject(const Forecast& forecast);
 
-// The lines about throughput and a training; empty where nothing is known.
+// What is said of throughput and of a training; empty where nothing is known.
 [[nodiscard]] std::string throughput_text(const Forecast& forecast);
 [[nodiscard]] std::string training_text(const Forecast& forecast);
 

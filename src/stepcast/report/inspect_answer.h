@@ -16,6 +16,7 @@
 #include "stepcast/describe/measured_indices.h"
 #include "stepcast/logs/logged_run.h"
 #include "stepcast/plan/table_sets.h"
+#include "stepcast/report/document.h"
 #include "stepcast/trace/operation_graph.h"
 #include "stepcast/trace/pipeline_timeline.h"
 #include "stepcast/trace/trace_summary.h"
@@ -148,7 +149,7 @@ struct InspectAnswer {
 [[nodiscard]] InspectedIndices inspected(const MeasuredIndices& measured, const MeasuredIndices* data_set,
                                          std::int64_t batch_samples);
 
-[[nodiscard]] std::string inspect_text(const InspectedFile& file);
+[[nodiscard]] ReportDocument inspect_document(const InspectedFile& file);
 [[nodiscard]] std::string inspect_json(const InspectAnswer& answer);
 [[nodiscard]] std::string inspect_schema();
 

@@ -6,30 +6,25 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
+#include "stepcast/base/text.h"
 #include "stepcast/base/units.h"
+#include "stepcast/report/cell_text.h"
 #include "stepcast/report/detail/document_parts.h"
 #include "stepcast/report/html/charts.h"
-#include "stepcast/report/text_table.h"
 
 namespace stepcast {
 namespace {
 
-using detail::band_text;
-using detail::ms_text;
-
 constexpr double kSlowestDrawn = 1.8;  // times the fastest
 constexpr std::size_t kMostRows = 60, kMostOnFront = 60;
 
-std::string count(std::uint64_t n) { return table_count(n); }
 std::string number(double value) { return table_number(value, 1); }
-std::string join(const std::vector<std::string>& words) { return fmt::format("{}", fmt::join(words, "; ")); }
 
 // "#3, tp4 pp8x12 dp32 mbs1 zero1 sp", with what refines it.
 std::string name_of(const ChosenLayoutAnswer& chosen) {
   const std::string point = to_string(chosen.layout.point);
-  return chosen.changes.empty() ? point : fmt::format("{}, refined ({})", point, join(chosen.changes));
+  return chosen.changes.empty() ? point : fmt::format("{}, refined ({})", point, join(chosen.changes, "; "));
 }
 
 std::string numbers_of(const RankedLayoutAnswer& l) {
@@ -49,8 +44,8 @@ std::string counts_text(const PlanAnswer& plan) {
   return fmt::format(
       "{} cannot run, {} are another one of them, {} do not fit {:.1f} GiB, {} were priced: all that are "
       "left",
-      count(plan.n_rejected), count(plan.n_same), count(plan.n_too_large), plan.memory_GiB,
-      count(plan.n_priced));
+      table_count(plan.n_rejected), table_count(plan.n_same), table_count(plan.n_too_large), plan.memory_GiB,
+      table_count(plan.n_priced));
 }
 
 ReportFigure pareto_figure(const PlanAnswer& plan) {
@@ -96,67 +91,48 @@ ReportFigure pareto_figure(const PlanAnswer& plan) {
                       plan.layouts.size())};
 }
 
-// The same blocks under the heading of a terminal and under that of a page.
-void add(ReportDocument& document, std::string in_terminal, std::string on_page,
-         std::vector<ReportBlock> blocks) {
-  document.sections.push_back({std::move(in_terminal), blocks, false, Shown::terminal});
-  document.sections.push_back({std::move(on_page), std::move(blocks), false, Shown::page});
-}
 void add_lines(ReportDocument& document, std::string lines) {
-  document.sections.push_back({"", {TerminalText{std::move(lines)}}, false, Shown::terminal});
+  document.add("", {TerminalText{std::move(lines)}}).shown = Shown::terminal;
 }
 
 void add_space(ReportDocument& document, const PlanAnswer& plan) {
-  std::string lines = fmt::format("Space: {} layouts\n", count(plan.n_layouts));
-  ReportTable table{{{"choice", false}, {"values", false}}, {}};
+  ReportTable table{"choice< | values<"};
+  std::string lines = fmt::format("Space: {} layouts\n", table_count(plan.n_layouts));
   for (const auto& [name, list] : plan.space) {
     lines += fmt::format("  {:<19}{}\n", name, list);
-    table.rows.push_back({name, list});
+    table.row({name, list});
   }
   add_lines(document, lines + counts_text(plan) + "\n");
-  document.sections.push_back({"The space that was searched", {std::move(table)}, true, Shown::page});
+  ReportSection& section = document.add("The space that was searched", {std::move(table)});
+  section.folded = true;
+  section.shown = Shown::page;
 }
 
 void add_rejections(ReportDocument& document, const PlanAnswer& plan) {
   constexpr std::size_t kMostReasons = 12;
-  ReportTable table{{{"layouts"}, {"why not", false}, {"for example", false}, {"nearest that runs", false}},
-                    {}};
+  ReportTable table{"layouts | why not< | for example< | nearest that runs<"};
   table.indent = 0;
   std::size_t n = 0;
   for (const auto* reasons : {&plan.too_large, &plan.rejections, &plan.same}) {
     for (const LayoutRejection& r : *reasons) {
       if (n++ >= kMostReasons) continue;
-      table.rows.push_back(
-          {count(r.count), shorten(r.reason, 100), shorten(r.example, 90), shorten(r.cure, 80)});
+      table.row({table_count(r.count), shorten(r.reason, 100), shorten(r.example, 90), shorten(r.cure, 80)});
     }
   }
   if (n == 0) return;
-  std::vector<ReportBlock> blocks{
-      {TerminalText{"\n"}}, {ReportText{counts_text(plan) + "."}, Shown::page}, {std::move(table)}};
-  if (n > kMostReasons) {
-    const std::string more = fmt::format("and {} more reasons (--json)", n - kMostReasons);
-    blocks.emplace_back(TerminalText{more + "\n"});
-    blocks.emplace_back(ReportText{more}, Shown::page);
-  }
-  add(document, "", "Why not the others", std::move(blocks));
+  if (n > kMostReasons) table.caption = fmt::format("and {} more reasons (--json)", n - kMostReasons);
+  ReportSection& section = document.add("Why not the others");
+  section.opening = "\n";
+  section.add(ReportText{counts_text(plan) + "."}, Shown::page);
+  section.add(std::move(table));
 }
 
 // The first `most`, and the chosen one.
 ReportTable layouts_table(const PlanAnswer& plan, std::size_t most) {
-  ReportTable table{{{"#"},
-                     {"layout", false},
-                     {"step\nms", true, Shown::everywhere, "step_time_ms"},
-                     {"p10\nms", true, Shown::everywhere, "step_time_p10_ms"},
-                     {"p90\nms", true, Shown::everywhere, "step_time_p90_ms"},
-                     {"tokens/s\nper GPU", true, Shown::everywhere, "tokens_per_s_per_gpu"},
-                     {"MFU\n%"},
-                     {"memory\nGiB", true, Shown::everywhere, "peak_memory_GiB"},
-                     {"compute\n%"},
-                     {"transfers\n%"},
-                     {"bubble\n%"},
-                     {"rest\n%"},
-                     {"", false}},
-                    {}};
+  ReportTable table{
+      "# | layout< | step\nms=step_time_ms | p10\nms=step_time_p10_ms | p90\nms=step_time_p90_ms | "
+      "tokens/s\nper GPU=tokens_per_s_per_gpu | MFU\n% | memory\nGiB=peak_memory_GiB | compute\n% | "
+      "transfers\n% | bubble\n% | rest\n% | <"};
   table.indent = 0;
   if (plan.chosen.of < most) table.list = "layouts";
   for (std::size_t i = 0; i < plan.layouts.size(); ++i) {
@@ -169,11 +145,15 @@ ReportTable layouts_table(const PlanAnswer& plan, std::size_t most) {
     if (is_chosen) table.emphasized = table.rows.size();
     ReportCell layout{to_string(l.point)};
     layout.copies = l.megatron_flags.value_or("");
-    table.rows.push_back({std::to_string(i + 1), std::move(layout), number(l.step_ms), number(l.p10_ms),
-                          number(l.p90_ms), table_number(l.tokens_per_s_per_gpu, 0),
-                          l.mfu ? number(100 * *l.mfu) : "-", number(l.peak_GiB),
-                          number(l.computation_percent), number(l.communication_percent),
-                          number(l.bubble_percent), number(l.rest_percent), mark});
+    std::vector<ReportCell> row =
+        with_numbers({std::to_string(i + 1), std::move(layout)}, {l.step_ms, l.p10_ms, l.p90_ms}, 1);
+    row.emplace_back(table_number(l.tokens_per_s_per_gpu, 0));
+    row.emplace_back(l.mfu ? number(100 * *l.mfu) : "-");
+    row = with_numbers(
+        std::move(row),
+        {l.peak_GiB, l.computation_percent, l.communication_percent, l.bubble_percent, l.rest_percent}, 1);
+    row.emplace_back(mark);
+    table.row(std::move(row));
   }
   return table;
 }
@@ -221,10 +201,9 @@ void add_choice(ReportDocument& document, const PlanAnswer& plan) {
       chosen.layout.worst_stage, chosen.layout.peak_GiB, plan.memory_GiB, GiB(m.weights), GiB(m.gradients),
       GiB(m.optimizer), GiB(m.activations), GiB(m.working), GiB(m.communication + m.context + m.reserve));
   add_lines(document, text + memory + "\n" + flags_text(plan));
-  ReportSection section{"To run the chosen layout", {ReportText{memory + "."}}, false, Shown::page};
-  for (ReportCode& code : flags_of(chosen.layout, plan.platform))
-    section.blocks.emplace_back(std::move(code));
-  document.sections.push_back(std::move(section));
+  ReportSection& section = document.add("To run the chosen layout", {ReportText{memory + "."}});
+  section.shown = Shown::page;
+  for (ReportCode& code : flags_of(chosen.layout, plan.platform)) section.add(std::move(code));
 }
 
 // How the layouts stand GPUs that differ, the steadiest first.
@@ -233,24 +212,21 @@ void add_jitter(ReportDocument& document, const PlanAnswer& plan) {
   std::vector<JitteredLayout> steady = plan.jittered;
   std::stable_sort(steady.begin(), steady.end(),
                    [](const JitteredLayout& a, const JitteredLayout& b) { return a.p90_ms < b.p90_ms; });
-  ReportTable table{
-      {{"#"}, {"layout", false}, {"mean\nms"}, {"p50\nms"}, {"p90\nms"}, {"slower\n%"}, {"", false}}, {}};
+  ReportTable table{"# | layout< | mean\nms | p50\nms | p90\nms | slower\n% | <"};
   table.indent = 0;
   for (std::size_t i = 0; i < std::min(plan.top, steady.size()); ++i) {
     const JitteredLayout& j = steady[i];
     const RankedLayoutAnswer& layout = plan.layouts[j.of];
-    table.rows.push_back(
-        {std::to_string(j.of + 1), to_string(layout.point), number(j.mean_ms), number(j.p50_ms),
-         number(j.p90_ms), number(100 * (j.slowdown - 1)),
-         fmt::format("{}{}", layout.alike ? "~" : "", j.of == plan.chosen.of ? " chosen" : "")});
+    table.row(with_numbers({std::to_string(j.of + 1), to_string(layout.point)},
+                           {j.mean_ms, j.p50_ms, j.p90_ms, 100 * (j.slowdown - 1)}, 1));
+    table.rows.back().emplace_back(
+        fmt::format("{}{}", layout.alike ? "~" : "", j.of == plan.chosen.of ? " chosen" : ""));
   }
-  add(document,
-      fmt::format(
-          "With GPUs that differ from step to step ({} scenarios), by what nine of ten steps take at most; "
-          "chosen is the first\nof those that cannot be told from the fastest without, and whose memory "
-          "is not tight:",
-          JitterOptions{}.scenarios),
-      "With GPUs that differ from step to step", {std::move(table)});
+  document.add("With GPUs that differ from step to step", {std::move(table)}).opening = fmt::format(
+      "\nWith GPUs that differ from step to step ({} scenarios), by what nine of ten steps take at most; "
+      "chosen is the first\nof those that cannot be told from the fastest without, and whose memory "
+      "is not tight:\n",
+      JitterOptions{}.scenarios);
 }
 
 void add_pareto(ReportDocument& document, const PlanAnswer& plan) {
@@ -260,52 +236,42 @@ void add_pareto(ReportDocument& document, const PlanAnswer& plan) {
     ++on_front;
   if (on_front < 2) return;
   constexpr std::size_t kMost = 8;
-  ReportTable table{{{"step\nms"}, {"GiB to\nspare"}, {"layout", false}}, {}};
+  ReportTable table{"step\nms | GiB to\nspare | layout<"};
   table.indent = 0;
   // The fastest, the smallest, and of those between as many as there is room for, evenly.
   const std::size_t n = std::min(kMost, on_front);
   for (std::size_t i = 0; i < n; ++i) {
     const LayoutAnswer& l = plan.pareto[i * (on_front - 1) / (n - 1)];
-    table.rows.push_back({number(l.step_ms), number(l.margin_GiB), to_string(l.point)});
+    table.row({number(l.step_ms), number(l.margin_GiB), to_string(l.point)});
   }
-  add(document,
-      fmt::format("Time against memory: no layout is faster and leaves more; {} of {}", n, on_front),
-      "No layout is faster and leaves more memory", {std::move(table)});
+  document.add("No layout is faster and leaves more memory", {std::move(table)}).opening =
+      fmt::format("\nTime against memory: no layout is faster and leaves more; {} of {}\n", n, on_front);
 }
 
 void add_refined(ReportDocument& document, const PlanAnswer& plan) {
   if (plan.refined.empty()) return;
   constexpr std::size_t kMostShown = 5;
-  ReportTable table{{{"#"},
-                     {"step\nms", true, Shown::everywhere, "step_time_ms"},
-                     {"before\nms"},
-                     {"memory\nGiB", true, Shown::everywhere, "peak_memory_GiB"},
-                     {"changed", false}},
-                    {}};
+  ReportTable table{"# | step\nms=step_time_ms | before\nms | memory\nGiB=peak_memory_GiB | changed<"};
   table.indent = 0;
   table.list = "refined";
   for (std::size_t i = 0; i < std::min(kMostShown, plan.refined.size()); ++i) {
     const RefinedLayoutAnswer& r = plan.refined[i];
-    ReportCell changed{shorten(join(r.changes), 150)};
+    ReportCell changed{shorten(join(r.changes, "; "), 150)};
     changed.copies = r.megatron_flags;
-    table.rows.push_back({std::to_string(r.of + 1), number(r.step_ms), number(r.before_ms),
-                          number(r.peak_GiB), std::move(changed)});
+    table.row(with_numbers({std::to_string(r.of + 1)}, {r.step_ms, r.before_ms, r.peak_GiB}, 1));
+    table.rows.back().push_back(std::move(changed));
   }
-  std::vector<ReportBlock> blocks{{std::move(table)}};
-  if (plan.chosen.changes.empty()) {
-    const bool is_faster = plan.refined.front().step_ms < plan.chosen.layout.step_ms;
-    blocks.emplace_back(TerminalText{
-        is_faster
-            ? "none of them is chosen: their memory is tight, the framework has no flags for them, or more "
-              "than the time of a step was asked for\n"
-            : "none of them is faster than the layout chosen\n"});
-  }
-  add(document,
-      fmt::format("Refined: uneven stages, recomputation of some layers, overlap inside layers; {} of the "
-                  "best {} came "
-                  "out faster",
-                  plan.refined.size(), std::min(kMostRefined, plan.layouts.size())),
-      "Refined: uneven stages, recomputation of some layers, overlap inside layers", std::move(blocks));
+  constexpr std::string_view kTitle =
+      "Refined: uneven stages, recomputation of some layers, overlap inside layers";
+  ReportSection& section = document.add(std::string{kTitle}, {std::move(table)});
+  section.opening = fmt::format("\n{}; {} of the best {} came out faster\n", kTitle, plan.refined.size(),
+                                std::min(kMostRefined, plan.layouts.size()));
+  if (!plan.chosen.changes.empty()) return;
+  section.add(TerminalText{
+      plan.refined.front().step_ms < plan.chosen.layout.step_ms
+          ? "none of them is chosen: their memory is tight, the framework has no flags for them, or more "
+            "than the time of a step was asked for\n"
+          : "none of them is faster than the layout chosen\n"});
 }
 
 // Better layouts near the one that runs.
@@ -315,28 +281,22 @@ void add_now(ReportDocument& document, const PlanAnswer& plan) {
   std::string is = fmt::format("Now: {}, ", to_string(now.point));
   is += now.step_ms ? fmt::format("{:.1f} ms by the forecast", *now.step_ms)
                     : fmt::format("not priced: {}", now.why_no_time.value_or(""));
-  ReportTable table{{{"changes"}, {"step\nms"}, {"of now\n%"}, {"memory\nGiB"}, {"which", false}}, {}};
+  ReportTable table{"changes | step\nms | of now\n% | memory\nGiB | which<"};
   table.indent = 0;
   for (const NearbyLayoutAnswer& n : now.nearby) {
-    table.rows.push_back({std::to_string(n.changes), number(n.becomes.step_ms),
-                          number(100 * n.becomes.step_ms / now.step_ms.value_or(1)),
-                          number(n.becomes.peak_GiB), n.which});
+    table.row(with_numbers(
+        {std::to_string(n.changes)},
+        {n.becomes.step_ms, 100 * n.becomes.step_ms / now.step_ms.value_or(1), n.becomes.peak_GiB}, 1));
+    table.rows.back().emplace_back(n.which);
   }
-  std::vector<ReportBlock> blocks{{ReportText{is}, Shown::page}};
+  ReportSection& section = document.add("Better layouts near the one that runs now");
+  section.opening = "\n";
+  section.add(ReportText{is, 0});
   if (!now.nearby.empty()) {
-    blocks.emplace_back(std::move(table));
-  } else {
-    blocks.emplace_back(TerminalText{now.step_ms ? "No layout of the space is faster.\n" : ""});
+    section.add(std::move(table));
+  } else if (now.step_ms) {
+    section.add(ReportText{"No layout of the space is faster.", 0});
   }
-  add(document, is, "Better layouts near the one that runs now", std::move(blocks));
-}
-
-void add_notes(ReportDocument& document, const std::vector<std::string>& notes) {
-  if (notes.empty()) return;
-  std::string lines = "\n";
-  for (const std::string& note : notes) lines += "note: " + note + "\n";
-  add_lines(document, std::move(lines));
-  document.sections.push_back({"Notes", {ReportList{notes}}, false, Shown::page});
 }
 
 }  // namespace
@@ -344,11 +304,10 @@ void add_notes(ReportDocument& document, const std::vector<std::string>& notes) 
 ReportDocument plan_document(const PlanAnswer& plan) {
   const RankedLayoutAnswer& chosen = plan.chosen.layout;
   ReportDocument document;
-  document.title = fmt::format("Layouts of {} on {} x {}", plan.model,
-                               count(static_cast<std::uint64_t>(plan.n_gpus)), plan.gpu);
+  document.title = fmt::format("Layouts of {} on {} x {}", plan.model, table_count(plan.n_gpus), plan.gpu);
   document.subject = {fmt::format("{}; {} sequences of {} tokens per step", plan.platform,
-                                  count(static_cast<std::uint64_t>(plan.global_batch_sequences)),
-                                  count(static_cast<std::uint64_t>(plan.seq_len_tokens)))};
+                                  table_count(plan.global_batch_sequences),
+                                  table_count(plan.seq_len_tokens))};
   document.verdict = fmt::format("Run {}: {} a step in {:.1f} of {:.1f} GiB", name_of(plan.chosen),
                                  numbers_of(chosen), chosen.peak_GiB, plan.memory_GiB);
   document.verdict += plan.chosen.reason.empty() ? "." : fmt::format("; {}.", plan.chosen.reason);
@@ -357,24 +316,23 @@ ReportDocument plan_document(const PlanAnswer& plan) {
        std::string{to_string(chosen.source)}, "chosen_layout.step_time_ms"},
       {"Memory of a GPU", number(chosen.peak_GiB) + " GiB", fmt::format("of {:.1f}", plan.memory_GiB),
        "analytic", "chosen_layout.peak_memory_GiB"},
-      {"Layouts", count(plan.n_layouts), count(plan.n_priced) + " run, fit and were priced"},
-      {"Cannot be told apart", count(plan.n_alike), "from the fastest"}};
+      {"Layouts", table_count(plan.n_layouts), table_count(plan.n_priced) + " run, fit and were priced"},
+      {"Cannot be told apart", table_count(plan.n_alike), "from the fastest"}};
   add_lines(document, fmt::format("{} on {} x {} ({}): {} sequences of {} tokens per step\n\n", plan.model,
-                                  count(static_cast<std::uint64_t>(plan.n_gpus)), plan.gpu, plan.platform,
+                                  table_count(plan.n_gpus), plan.gpu, plan.platform,
                                   plan.global_batch_sequences, plan.seq_len_tokens));
-  document.sections.push_back({"Time against memory", {pareto_figure(plan)}, false, Shown::page});
+  document.add("Time against memory", {pareto_figure(plan)}).shown = Shown::page;
   add_space(document, plan);
   add_rejections(document, plan);
-  document.sections.push_back(
-      {"", {TerminalText{"\n"}, layouts_table(plan, plan.top)}, false, Shown::terminal});
+  document.add("", {TerminalText{"\n"}, layouts_table(plan, plan.top)}).shown = Shown::terminal;
   ReportTable layouts = layouts_table(plan, kMostRows);
   layouts.caption = why_alike(plan) + " copy: the flags of Megatron-LM.";
-  document.sections.push_back({"Layouts", {std::move(layouts)}, false, Shown::page});
+  document.add("Layouts", {std::move(layouts)}).shown = Shown::page;
   add_choice(document, plan);
   add_jitter(document, plan);
   add_pareto(document, plan);
   add_refined(document, plan);
-  add_notes(document, plan.notes);
+  if (!plan.notes.empty()) document.add("Notes", {ReportList{plan.notes, "note: "}}).opening = "\n";
   add_now(document, plan);
   document.json = plan_json(plan);
   return document;

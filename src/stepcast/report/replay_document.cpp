@@ -16,28 +16,22 @@
 #include "stepcast/base/one_line.h"
 #include "stepcast/base/statistics.h"
 #include "stepcast/base/units.h"
+#include "stepcast/report/cell_text.h"
 #include "stepcast/report/detail/document_parts.h"
 #include "stepcast/report/detail/replay_sections.h"
-#include "stepcast/report/detail/spread_sections.h"
 #include "stepcast/report/forecast_document.h"
 #include "stepcast/report/html/charts.h"
 #include "stepcast/report/html/schedule_chart.h"
 #include "stepcast/report/replay_verdict.h"
-#include "stepcast/report/text_table.h"
 
 namespace stepcast {
 namespace {
 
-using detail::columns;
-using detail::counted;
-using detail::ms_text;
-using detail::percent_text;
-using detail::sentence;
+using detail::percent;
 
 constexpr std::size_t kMostColumns = 48;
 
 double ms(double us) { return us * 1e-3; }
-double percent(double part, double whole) { return whole > 0 ? 100.0 * part / whole : 0.0; }
 
 // A class of work with its time on every rank.
 struct WorkRow {
@@ -88,12 +82,8 @@ class ReplayDocument {
   }
 
  private:
-  [[nodiscard]] bool on_page() const { return is_shown(options_.made_for, Shown::page); }
+  [[nodiscard]] bool on_page() const { return document_.has_page(); }
   [[nodiscard]] std::string rank(std::size_t c) const { return fmt::format("{}", a_.facts[c].rank); }
-  ReportSection& add(ReportSection section) {
-    document_.sections.push_back(std::move(section));
-    return document_.sections.back();
-  }
 
   // Of all ranks, in percent of what was measured.
   [[nodiscard]] std::vector<double> errors(const auto& pair_of) const {
@@ -168,11 +158,9 @@ class ReplayDocument {
         "  {}\n  Work is replayed with its recorded durations; all waiting is simulated from the "
         "dependencies.\n",
         subject());
-    ReportTable table{{{"", false}, {"median\n|error| %"}, {"largest\n%"}}, {}};
-    const auto row = [&](std::string name, const std::vector<double>& errors) {
-      table.rows.push_back(
-          {std::move(name), table_number(median(errors), 3),
-           table_number(errors.empty() ? 0 : *std::max_element(errors.begin(), errors.end()), 3)});
+    ReportTable table{"< | median\n|error| % | largest\n%"};
+    const auto row = [&](const std::string& name, const std::vector<double>& errors) {
+      table.row(with_numbers({name}, {median(errors), errors.empty() ? 0 : std::ranges::max(errors)}, 3));
     };
     row(a_.simulated.step ? "step time" : "whole trace",
         errors([](const ReplayedRank& one) { return one.step; }));
@@ -189,17 +177,15 @@ class ReplayDocument {
       for (const TimePair& pair : naive->step) off.push_back(100 * std::abs(pair.error()));
       row("for comparison: naive replay (waits cut to their base cost, no dependencies of GPU work)", off);
     }
-    ReportSection section{"", {TerminalText{std::move(text)}, std::move(table)}, false, Shown::terminal};
-    if (a_.warning) section.blocks.emplace_back(ReportText{fmt::format("Warning: {}", *a_.warning)});
-    add(std::move(section));
+    ReportSection& section = document_.add("", {TerminalText{std::move(text)}, std::move(table)});
+    section.shown = Shown::terminal;
+    if (a_.warning) section.add(ReportText{fmt::format("Warning: {}", *a_.warning)});
   }
 
   [[nodiscard]] ReportTable ranks_table(const std::vector<std::string>& causes) const {
     ReportTable table{
-        columns(
-            "rank< | measured=measured_step_time_ms | simulated=step_time_ms | error\n%=step_error_percent | "
-            "GPU window\nerror % | compu-\ntation | exposed\ncomm | exposed\nmemcpy"),
-        {}};
+        "rank< | measured=measured_step_time_ms | simulated=step_time_ms | error\n%=step_error_percent | "
+        "GPU window\nerror % | compu-\ntation | exposed\ncomm | exposed\nmemcpy"};
     table.list = "ranks";
     for (std::size_t i = 0; i < causes.size(); ++i)
       table.columns.push_back({detail::idle_heading(causes[i], i == 0)});
@@ -219,7 +205,7 @@ class ReplayDocument {
         cells.emplace_back(table_signed(100 * one.step.error(), 3));
         cells.emplace_back(table_signed(100 * one.gpu_window.error(), 3));
       }
-      table.rows.push_back(std::move(cells));
+      table.row(std::move(cells));
     }
     if (a_.ranks.size() < 2) return table;
     std::vector<ReportCell> cells{"mean"};
@@ -227,44 +213,44 @@ class ReplayDocument {
       cells.emplace_back(table_number(sums[i] / static_cast<double>(a_.ranks.size()), 3));
       if (i == 1) cells.insert(cells.end(), {"", ""});
     }
-    table.rules.push_back(table.rows.size());
-    table.rows.push_back(std::move(cells));
+    table.rule();
+    table.row(std::move(cells));
     return table;
   }
 
   void ranks() {
-    ReportSection& section =
-        add({"Rank by rank: measured and simulated step, and what the GPU does in the simulated step (ms)"});
+    ReportSection& section = document_.add(
+        "Rank by rank: measured and simulated step, and what the GPU does in the simulated step (ms)");
     if (const std::string culprits = culprit_sentence(a_); !culprits.empty())
-      section.blocks.emplace_back(ReportText{sentence(culprits) + "."}, Shown::page);
+      section.add(ReportText{sentence(culprits) + "."}, Shown::page);
     if (on_page()) {
-      section.blocks.emplace_back(
-          detail::parts_figure(classes_, "The simulated step of every rank, by what its GPU does."));
+      section.add(detail::parts_figure(classes_, "The simulated step of every rank, by what its GPU does."));
     }
     const std::vector<std::string> causes = detail::idle_causes(classes_);
-    section.blocks.emplace_back(ranks_table(causes));
+    section.add(ranks_table(causes));
     constexpr std::array kWords{"seven", "eight", "nine"};  // 3 parts of work, 4 to 6 causes
-    section.blocks.emplace_back(ReportText{
+    section.add(ReportText{
         fmt::format("The last {} columns sum to the simulated step. Exposed: nothing computes meanwhile.",
                     kWords.at(causes.size() - 4))});
     if (!a_.collective_waits.empty()) {
-      section.blocks.emplace_back(ReportText{
+      section.add(ReportText{
           "Idle for another rank: inside a collective, until the last rank arrives; exposed comm is "
           "the transfer after that."});
     }
   }
 
   void memory() {
-    ReportTable table{columns("rank< | allocated | reserved"), {}};
+    ReportTable table{"rank< | allocated | reserved"};
     for (std::size_t c = 0; c < a_.facts.size(); ++c) {
       if (const auto& peak = a_.facts[c].memory) {
-        table.rows.push_back({detail::rank_cell(a_, c),
-                              table_number(static_cast<double>(peak->allocated_bytes) / kGiB, 2),
-                              table_number(static_cast<double>(peak->reserved_bytes) / kGiB, 2)});
+        table.row(with_numbers({detail::rank_cell(a_, c)},
+                               {static_cast<double>(peak->allocated_bytes) / kGiB,
+                                static_cast<double>(peak->reserved_bytes) / kGiB},
+                               2));
       }
     }
     if (table.rows.empty()) return;
-    add({"Largest totals of the caching allocator in the recorded step (GiB)", {std::move(table)}});
+    document_.add("Largest totals of the caching allocator in the recorded step (GiB)", {std::move(table)});
   }
 
   // Classes of kernels, most time first; then copies and communication.
@@ -296,32 +282,28 @@ class ReplayDocument {
 
   void kernels() {
     const Shown several = a_.ranks.size() == 1 ? Shown{} : Shown::everywhere;
-    ReportTable table{{{"class", false},
-                       {a_.ranks.size() == 1 ? "ms" : "mean"},
-                       {"least", true, several},
-                       {"most", true, several},
-                       {"on rank", true, several},
-                       {"share of\nstep %"}},
-                      {}};
+    ReportTable table{"class< | mean | least | most | on rank | share of\nstep %"};
+    if (a_.ranks.size() == 1) table.columns[1].heading = "ms";
+    for (const std::size_t column : {2U, 3U, 4U}) table.columns[column].shown = several;
     double step_ms = 0;
     for (const ReplayedRank& one : a_.ranks) step_ms += ms(one.step.simulated_us);
     for (const WorkRow& row : work_rows()) {
       const double sum = row.sum();
       if (sum <= 0) continue;
-      const auto most = std::max_element(row.ms.begin(), row.ms.end());
-      table.rows.push_back({row.name, table_number(sum / static_cast<double>(row.ms.size()), 3),
-                            table_number(*std::min_element(row.ms.begin(), row.ms.end()), 3),
-                            table_number(*most, 3), rank(static_cast<std::size_t>(most - row.ms.begin())),
-                            table_number(percent(sum, step_ms), 1)});
+      const auto most = std::ranges::max_element(row.ms);
+      table.row(with_numbers({row.name},
+                             {sum / static_cast<double>(row.ms.size()), std::ranges::min(row.ms), *most}, 3));
+      table.rows.back().emplace_back(rank(static_cast<std::size_t>(most - row.ms.begin())));
+      table.rows.back().emplace_back(table_number(percent(sum, step_ms), 1));
     }
-    add({"GPU time by class of work, per rank (ms; streams that work at the same time count twice)",
-         {std::move(table),
-          ReportText{
-              fmt::format("Published baseline (largest sum of GPU work on one stream, no CPU, no waiting): "
-                          "{} ms, {} % of "
-                          "the longest measured step",
-                          table_number(a_.baseline_ms, 3),
-                          table_number(percent(a_.baseline_ms, ms(longest_step(a_).measured_us)), 1))}}});
+    document_.add("GPU time by class of work, per rank (ms; streams that work at the same time count twice)",
+                  {std::move(table),
+                   ReportText{fmt::format(
+                       "Published baseline (largest sum of GPU work on one stream, no CPU, no waiting): "
+                       "{} ms, {} % of "
+                       "the longest measured step",
+                       table_number(a_.baseline_ms, 3),
+                       table_number(percent(a_.baseline_ms, ms(longest_step(a_).measured_us)), 1))}});
   }
 
   // Positions of the collectives that cost most, in the order of time.
@@ -386,20 +368,16 @@ class ReplayDocument {
     const std::size_t n = a_.simulated.collectives.size();
     if (n == 0) return;
     const std::vector<std::size_t> shown = costliest(options_.collectives);
-    ReportSection& section =
-        add({shown.size() == n
-                 ? std::string{"Collectives: who came last, and how long the others waited"}
-                 : fmt::format("Collectives: who came last, and how long the others waited ({} of {}: those "
-                               "that cost most)",
-                               shown.size(), n)});
-    if (on_page()) section.blocks.emplace_back(arrivals());
-    ReportTable table{columns("# | operation< | message | ranks | came last:\nrank | others waited\nmean us "
-                              "| longest\nus | longest\nrecorded us | transfer\nus | exposed\n%"),
-                      {}};
-    for (const std::size_t i : shown) table.rows.push_back(collective_row(i));
-    section.blocks.emplace_back(std::move(table));
+    ReportSection& section = document_.add("Collectives: who came last, and how long the others waited");
+    if (shown.size() < n) section.title += fmt::format(" ({} of {}: those that cost most)", shown.size(), n);
+    if (on_page()) section.add(arrivals());
+    ReportTable table{
+        "# | operation< | message | ranks | came last:\nrank | others waited\nmean us "
+        "| longest\nus | longest\nrecorded us | transfer\nus | exposed\n%"};
+    for (const std::size_t i : shown) table.row(collective_row(i));
+    section.add(std::move(table));
     if (a_.collective_waits.empty()) {
-      section.blocks.emplace_back(ReportText{
+      section.add(ReportText{
           "Only one rank is here, so its stay in a collective is replayed as recorded: waiting and "
           "transfer together."});
       return;
@@ -410,7 +388,7 @@ class ReplayDocument {
       if (wait.agrees()) ++agreeing;
       worst = std::max(worst, std::abs(wait.simulated_us - wait.recorded_us));
     }
-    section.blocks.emplace_back(ReportText{
+    section.add(ReportText{
         fmt::format("{} of {} waits agree with the record within 5 % + 20 us; largest difference {} us",
                     agreeing, a_.collective_waits.size(), table_number(worst, 1))});
   }
@@ -435,40 +413,37 @@ class ReplayDocument {
     std::stable_sort(keys.begin(), keys.end(), [&](const std::string& x, const std::string& y) {
       return std::abs(time_ms(a, x) - time_ms(b, x)) > std::abs(time_ms(a, y) - time_ms(b, y));
     });
-    ReportTable table{{{"part", false},
-                       {fmt::format("rank {} ms", rank(slow))},
-                       {fmt::format("rank {} ms", rank(fast))},
-                       {"difference ms"}},
-                      {}};
+    ReportTable table{"part< |  |  | difference ms"};
+    table.columns[1].heading = fmt::format("rank {} ms", rank(slow));
+    table.columns[2].heading = fmt::format("rank {} ms", rank(fast));
     for (const std::string& key : keys) {
-      if (std::max(time_ms(a, key), time_ms(b, key)) < 1e-3 * classes_[slow].window_ms) continue;
-      ReportCell name{part_text(key)};
-      name.swatch = part_colour(key);
-      table.rows.push_back({std::move(name), ms_text(time_ms(a, key)), ms_text(time_ms(b, key)),
-                            table_signed(time_ms(a, key) - time_ms(b, key), 3)});
+      const double slow_ms = time_ms(a, key), fast_ms = time_ms(b, key);
+      if (std::max(slow_ms, fast_ms) < 1e-3 * classes_[slow].window_ms) continue;
+      table.row(
+          {detail::part_cell(key), ms_text(slow_ms), ms_text(fast_ms), table_signed(slow_ms - fast_ms, 3)});
     }
-    ReportSection section{fmt::format("Slowest and fastest rank: {} and {}", rank(slow), rank(fast))};
-    section.blocks.emplace_back(ReportText{
+    ReportSection& section =
+        document_.add(fmt::format("Slowest and fastest rank: {} and {}", rank(slow), rank(fast)));
+    section.add(ReportText{
         fmt::format("Without waiting for other ranks rank {} takes {} ms and rank {} takes {} ms.",
                     rank(slow), ms_text(own(classes_[slow])), rank(fast), ms_text(own(classes_[fast])))});
     if (pictures_ != nullptr && slow < pictures_->ranks.rows.size() && fast < pictures_->ranks.rows.size()) {
       StepPicture two = pictures_->ranks;
       two.rows = {pictures_->ranks.rows[slow], pictures_->ranks.rows[fast]};
       two.rows_left_out = 0;
-      section.blocks.emplace_back(ReportFigure{schedule_chart(two), ""});
+      section.add(ReportFigure{schedule_chart(two), ""});
     }
-    section.blocks.emplace_back(std::move(table));
-    document_.sections.push_back(std::move(section));
+    section.add(std::move(table));
   }
 
   void path() {
     const ForecastPath& path = a_.simulated.critical_path;
     if (path.n_steps == 0) return;
-    ReportSection& section = add({fmt::format(
+    ReportSection& section = document_.add(fmt::format(
         "Critical path to the end of rank {}: {} ms through all ranks, {} steps",
-        rank(path.ends_on.value_or(0)), table_number(path.length_ms, 3), table_count(path.n_steps))});
+        rank(path.ends_on.value_or(0)), table_number(path.length_ms, 3), table_count(path.n_steps)));
     if (on_page() && pictures_ != nullptr && !pictures_->path.rows.empty()) {
-      section.blocks.emplace_back(ReportFigure{
+      section.add(ReportFigure{
           schedule_chart(pictures_->path),
           "Every moment of the path is on one of these: where it moves to another rank, that one is "
           "waited for. Everything off the path has slack."});
@@ -481,19 +456,18 @@ class ReplayDocument {
         const double part = percent(share.time_ms, path.length_ms);
         if (part >= 0.05) parts.push_back(fmt::format("{} {} %", share.what, table_number(part, 1)));
       }
-      section.blocks.emplace_back(ReportText{fmt::format("{}: {}", heading, fmt::join(parts, ", "))});
+      section.add(ReportText{fmt::format("{}: {}", heading, fmt::join(parts, ", "))});
     };
     shares("by class", path.by_class);
     shares("by rank", path.by_rank);
     if (options_.critical_path == 0) return;
-    ReportTable table{columns("longest contributors< | ms | % of path | steps"), {}};
+    ReportTable table{"longest contributors< | ms | % of path | steps"};
     for (const ForecastShare& share : path.by_name) {
       if (table.rows.size() == options_.critical_path) break;
-      table.rows.push_back(
-          {shorten(share.what.empty() ? "(no op)" : share.what, 72), table_number(share.time_ms, 3),
-           table_number(percent(share.time_ms, path.length_ms), 1), table_count(share.steps)});
+      table.row({shorten(share.what.empty() ? "(no op)" : share.what, 72), table_number(share.time_ms, 3),
+                 table_number(percent(share.time_ms, path.length_ms), 1), table_count(share.steps)});
     }
-    section.blocks.emplace_back(std::move(table));
+    section.add(std::move(table));
   }
 
   // Lanes and constants: in a terminal only for who asked.
@@ -509,10 +483,11 @@ class ReplayDocument {
   void ending() {
     const ForecastThroughput& rates = a_.simulated.throughput;
     if (rates.samples_per_s || rates.tokens_per_s) {
-      add({"", {TerminalText{"\n" + throughput_text(a_.simulated)}}, false, Shown::terminal});
+      document_.add("", {TerminalText{"\n"}, ReportText{throughput_text(a_.simulated)}}).shown =
+          Shown::terminal;
     }
     detail::add_training_section(document_, a_.simulated);
-    if (!a_.simulated.notes.empty()) add({"Notes", {ReportList{a_.simulated.notes}}});
+    if (!a_.simulated.notes.empty()) document_.add("Notes", {ReportList{a_.simulated.notes}});
   }
 
   const ReplayAnalysis& a_;

@@ -1,7 +1,9 @@
-// Forecasts of one job on several numbers of GPUs and at several batches, side by side.
+// Forecasts of one job side by side: on several numbers of GPUs and at several batches; of one recorded step at several
+// batches.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -25,5 +27,20 @@ struct ScalingPoint {
 // One JSON object, docs/schemas/scaling_series.json.
 [[nodiscard]] std::string scaling_series_json(std::span<const ScalingPoint> series);
 [[nodiscard]] std::string scaling_series_schema();
+
+// Step, samples per second, and where the memory ends.
+struct BatchForecast {
+  std::int64_t batch_per_rank = 0;
+  Forecast forecast;
+};
+
+// The largest batch whose tensors fit: activations of the last forecast in proportion, the rest as it is. Nothing where
+// memory is not known. `series`: at least one, ascending.
+[[nodiscard]] std::optional<std::int64_t> largest_batch(std::span<const BatchForecast> series);
+
+// `series`: at least one, ascending.
+// One JSON object, docs/schemas/batch_series.json.
+[[nodiscard]] std::string batch_series_json(std::span<const BatchForecast> series);
+[[nodiscard]] std::string batch_series_schema();
 
 }  // namespace stepcast

@@ -3,18 +3,17 @@
 #include <algorithm>
 #include <utility>
 
+#include "stepcast/report/cell_text.h"
 #include "stepcast/report/detail/document_parts.h"
 #include "stepcast/report/fields/schema_fields.h"
 #include "stepcast/report/fields/write_fields.h"
 #include "stepcast/report/html/charts.h"
-#include "stepcast/report/text_table.h"
 
 namespace stepcast {
 
 void add_sensitivity(ReportDocument& document, const Sensitivity& sensitivity, Shown on) {
   if (sensitivity.resources.empty()) return;
-  ReportTable table{
-      detail::columns("which 10 % would buy most< | on the path ms | elasticity | saves ms | % | <"), {}};
+  ReportTable table{"which 10 % would buy most< | on the path ms | elasticity | saves ms | % | <"};
   BarChart chart{.bars = {}, .unit = "ms", .with_legend = false};
   double most = 0;
   for (const ResourceSensitivity& one : sensitivity.resources) most = std::max(most, one.saved_ms);
@@ -23,32 +22,31 @@ void add_sensitivity(ReportDocument& document, const Sensitivity& sensitivity, S
   for (const ResourceSensitivity& one : sensitivity.resources) {
     const double percent = sensitivity.step_time_ms > 0 ? 100 * one.saved_ms / sensitivity.step_time_ms : 0;
     switches = switches || one.switches_at_once || one.switches;
-    table.rows.push_back({one.resource, table_number(one.path_ms, 3), table_number(one.elasticity, 3),
-                          table_number(one.saved_ms, 3), table_number(percent, 1),
-                          one.switches_at_once ? "**"
-                          : one.switches       ? "*"
-                                               : ""});
+    table.row({one.resource, table_number(one.path_ms, 3), table_number(one.elasticity, 3),
+               table_number(one.saved_ms, 3), table_number(percent, 1),
+               one.switches_at_once ? "**"
+               : one.switches       ? "*"
+                                    : ""});
     if (one.saved_ms > 5e-3 * most) {
       chart.bars.push_back(
           {one.resource, {{"c-accent", "saved", one.saved_ms}}, table_number(percent, 1) + " %", {}});
     }
   }
-  ReportSection section{"What 10 % more of a resource would save", {TerminalText{"\n"}}, false, on};
-  section.titled = Shown::page;
-  if (is_shown(document.made_for, Shown::page))
-    section.blocks.emplace_back(ReportFigure{bar_chart(chart), ""});
-  section.blocks.emplace_back(std::move(table));
+  ReportSection& section = document.add("What 10 % more of a resource would save");
+  section.shown = on;
+  section.opening = "\n";
+  if (document.has_page()) section.add(ReportFigure{bar_chart(chart), ""});
+  section.add(std::move(table));
   if (switches) {
-    section.blocks.emplace_back(TerminalText{"\n"});
-    section.blocks.emplace_back(
+    section.add(TerminalText{"\n"});
+    section.add(
         ReportText{"*  another path takes over before it is 10 % faster    ** before it is 0.1 % faster"});
   }
-  section.blocks.emplace_back(
+  section.add(
       ReportText{
           "Elasticity: relative change of the step over that of the times of the resource. Simulated anew "
           "with each resource 10 % faster, all else unchanged."},
       Shown::page);
-  document.sections.push_back(std::move(section));
 }
 
 constexpr AnswerHead answer_head(const Sensitivity*) {

@@ -9,20 +9,13 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/report/cell_text.h"
 #include "stepcast/report/detail/document_parts.h"
 #include "stepcast/report/forecast_document.h"
 #include "stepcast/report/html/charts.h"
-#include "stepcast/report/text_table.h"
 
 namespace stepcast {
 namespace {
-
-using detail::band_text;
-using detail::columns;
-using detail::memory_bar;
-using detail::memory_figure;
-using detail::ms_text;
-using detail::plural;
 
 // One forecast of a series, in the words that both kinds share.
 struct Point {
@@ -36,32 +29,22 @@ struct Point {
 
 constexpr std::size_t kMostDrawn = 64, kMostBeside = 12;
 
-std::string count(std::int64_t n) { return table_count(static_cast<std::uint64_t>(n)); }
-
 void add_parts(ReportDocument& document, const std::vector<Point>& points) {
-  BarChart chart{.bars = {}, .unit = "ms"};
-  ReportTable table{columns("part of the step, ms<"), {}};
+  BarChart chart{.bars = {}, .unit = "ms", .decimals = kByLength};
+  ReportTable table{"part of the step, ms<"};
   std::vector<std::string> keys;
-  double longest = 0;
   for (const Point& point : points) {
     if (!point.has_parts() || chart.bars.size() == kMostDrawn) continue;
     const ForecastClass& one = point.forecast->critical();
-    longest = std::max(longest, one.window_ms);
-    Bar bar{.label = point.label, .parts = {}, .note = ms_text(one.window_ms) + " ms"};
     for (const NamedTime& part : one.parts()) {
-      bar.parts.push_back({part_colour(part.key), part_text(part.key), part.time_ms});
       if (std::find(keys.begin(), keys.end(), part.key) == keys.end()) keys.push_back(part.key);
     }
-    chart.bars.push_back(std::move(bar));
+    chart.bars.push_back(detail::parts_bar(point.label, one));
     if (chart.bars.size() <= kMostBeside) table.columns.push_back({point.label});
   }
   if (chart.bars.empty()) return;
-  constexpr double kCoarse = 100;
-  chart.decimals = longest >= kCoarse ? 1 : 2;
   for (const std::string& key : keys) {
-    ReportCell name{part_text(key)};
-    name.swatch = part_colour(key);
-    std::vector<ReportCell> row{std::move(name)};
+    std::vector<ReportCell> row{detail::part_cell(key)};
     bool matters = false;
     for (const Point& point : points) {
       if (!point.has_parts() || row.size() == table.columns.size()) continue;
@@ -70,14 +53,13 @@ void add_parts(ReportDocument& document, const std::vector<Point>& points) {
       matters = matters || ms >= 5e-4 * one.window_ms;
       row.emplace_back(ms_text(ms));
     }
-    if (matters) table.rows.push_back(std::move(row));
+    if (matters) table.row(std::move(row));
   }
   if (points.size() > kMostBeside)
     table.caption = fmt::format("The first {} of {}.", kMostBeside, points.size());
-  document.sections.push_back(
-      {"Where the time goes",
-       {ReportFigure{bar_chart(chart), "Of the rank that ends last, from its own start to its end."},
-        std::move(table)}});
+  document.add("Where the time goes",
+               {ReportFigure{bar_chart(chart), "Of the rank that ends last, from its own start to its end."},
+                std::move(table)});
 }
 
 void add_rates(ReportDocument& document, const std::vector<Point>& points) {
@@ -98,10 +80,10 @@ void add_rates(ReportDocument& document, const std::vector<Point>& points) {
   if (chart.bars.empty()) return;
   chart.with_legend = scaled;
   if (!scaled) chart.limit_name.clear();
-  document.sections.push_back(
-      {"Samples per second",
-       {ReportFigure{bar_chart(chart), scaled ? "What is missing to the dashed line is what scaling costs."
-                                              : "Of all ranks together."}}});
+  document.add(
+      "Samples per second",
+      {ReportFigure{bar_chart(chart), scaled ? "What is missing to the dashed line is what scaling costs."
+                                             : "Of all ranks together."}});
 }
 
 void add_memory(ReportDocument& document, const std::vector<Point>& points) {
@@ -109,52 +91,46 @@ void add_memory(ReportDocument& document, const std::vector<Point>& points) {
   for (const Point& point : points) {
     const auto& memory = point.forecast->memory;
     if (!memory || memory->worst_stage >= memory->stages.size() || bars.size() == kMostDrawn) continue;
-    bars.push_back(memory_bar(point.label, memory->stages[memory->worst_stage], memory->available_GiB));
+    bars.push_back(
+        detail::memory_bar(point.label, memory->stages[memory->worst_stage], memory->available_GiB));
   }
-  if (!bars.empty())
-    document.sections.push_back({"Memory of the fullest GPU", {memory_figure(std::move(bars))}});
+  if (!bars.empty()) document.add("Memory of the fullest GPU", {detail::memory_figure(std::move(bars))});
 }
 
 void add_grounds(ReportDocument& document, const std::vector<Point>& points) {
-  ReportTable table{columns("< | measured % | fitted % | analytic % | assumed %"), {}};
+  ReportTable table{"< | measured % | fitted % | analytic % | assumed %"};
   for (const Point& point : points) {
     const ForecastCoverage& c = point.forecast->coverage;
     if (c.sum() <= 0) continue;
-    table.rows.push_back({point.label, table_number(100 * c.measured, 0), table_number(100 * c.fitted, 0),
-                          table_number(100 * c.analytic, 0), table_number(100 * c.assumed, 0)});
+    table.row(with_numbers({point.label},
+                           {100 * c.measured, 100 * c.fitted, 100 * c.analytic, 100 * c.assumed}, 0));
   }
   table.caption =
       "Shares of the time of GPU work and communication. Between p10 and p90 80 of 100 measurements should "
       "lie.";
-  ReportSection section{"What this rests on"};
-  if (!table.rows.empty()) section.blocks.emplace_back(std::move(table));
-  if (const auto& notes = points.back().forecast->notes; !notes.empty())
-    section.blocks.emplace_back(ReportList{notes});
-  document.sections.push_back(std::move(section));
+  ReportSection& section = document.add("What this rests on");
+  if (!table.rows.empty()) section.add(std::move(table));
+  if (const auto& notes = points.back().forecast->notes; !notes.empty()) section.add(ReportList{notes});
 }
 
-std::string in_brackets(const std::optional<std::string>& name) {
-  return name ? fmt::format(" ({})", *name) : std::string{};
+// "llama-3-8b on H100 (dgx-h100)", above the table in a terminal.
+std::string opening(const std::string& what, const std::string& on, const Forecast& first) {
+  return fmt::format("{} on {}{}\n\n", what, on,
+                     first.platform ? fmt::format(" ({})", *first.platform) : std::string{});
 }
 
-void add_step_cells(std::vector<ReportCell>& row, const Forecast& f) {
-  for (const double ms : {f.step_time_ms, f.step_time_p10_ms, f.step_time_p90_ms})
-    row.emplace_back(table_number(ms, 3));
+std::vector<ReportCell> with_step(std::vector<ReportCell> row, const Forecast& f) {
+  row = with_numbers(std::move(row), {f.step_time_ms, f.step_time_p10_ms, f.step_time_p90_ms}, 3);
   row.emplace_back(std::string{to_string(f.source)});
+  return row;
 }
 
 std::string memory_text(const Forecast& f) {
-  return f.memory ? detail::gib(f.memory->peak_memory_GiB) : std::string{};
+  return f.memory ? gib(f.memory->peak_memory_GiB) : std::string{};
 }
 
-// `opening` and `ending` stand around the table in a terminal.
-void add_sections(ReportDocument& document, const std::vector<Point>& points, ReportTable table,
-                  std::string opening, std::string ending) {
-  ReportSection section{"Step times"};
-  section.titled = Shown::page;
-  section.blocks = {TerminalText{std::move(opening)}, std::move(table), TerminalText{std::move(ending)}};
-  document.sections.push_back(std::move(section));
-  if (!is_shown(document.made_for, Shown::page)) return;
+// What a page shows behind the table.
+void add_page_sections(ReportDocument& document, const std::vector<Point>& points) {
   const std::size_t first = document.sections.size();
   add_parts(document, points);
   add_rates(document, points);
@@ -170,20 +146,19 @@ KeyFigure step_figure(const Point& point) {
 }
 
 ReportTable batch_table(std::span<const BatchForecast> series) {
-  ReportTable table{columns("batch per rank=batch_per_rank | step ms=step_time_ms | p10=step_time_p10_ms | "
-                            "p90=step_time_p90_ms | rests on<@ | samples/s=samples_per_s | memory "
-                            "GiB=peak_memory_GiB | of=available_GiB | <"),
-                    {}};
+  ReportTable table{
+      "batch per rank=batch_per_rank | step ms=step_time_ms | p10=step_time_p10_ms | "
+      "p90=step_time_p90_ms | rests on<@ | samples/s=samples_per_s | memory "
+      "GiB=peak_memory_GiB | of=available_GiB | <"};
   table.list = "batches";
   for (const BatchForecast& one : series) {
     const Forecast& f = one.forecast;
-    std::vector<ReportCell> row{count(one.batch_per_rank)};
-    add_step_cells(row, f);
+    std::vector<ReportCell> row = with_step({table_count(one.batch_per_rank)}, f);
     row.emplace_back(f.throughput.samples_per_s ? table_number(*f.throughput.samples_per_s, 0) : "");
     row.emplace_back(memory_text(f));
-    row.emplace_back(f.memory ? detail::gib(f.memory->available_GiB) : "");
+    row.emplace_back(f.memory ? gib(f.memory->available_GiB) : "");
     row.emplace_back(f.fits() ? "" : "out of memory");
-    table.rows.push_back(std::move(row));
+    table.row(std::move(row));
   }
   return table;
 }
@@ -203,7 +178,7 @@ auto fastest_of(std::span<const BatchForecast> series) {
 
 std::string batch_verdict(std::span<const BatchForecast> series) {
   const auto samples = [](const BatchForecast& one) {
-    return plural(one.batch_per_rank, "sample", "samples");
+    return counted(one.batch_per_rank, "sample", "samples");
   };
   const auto fastest = fastest_of(series);
   if (fastest == series.end()) {
@@ -219,16 +194,14 @@ std::string batch_verdict(std::span<const BatchForecast> series) {
 
 ReportTable scaling_table(std::span<const ScalingPoint> series) {
   ReportTable table{
-      columns("GPUs=n_gpus | batch=global_batch_samples | step\nms=step_time_ms | p10\nms=step_time_p10_ms | "
-              "p90\nms=step_time_p90_ms | rests on<@ | bound\nms=bound_ms | samples\nper s=samples_per_s | "
-              "efficiency\n% | TFLOP/s\nper GPU=tflops_per_gpu | exposed\ncomm % | "
-              "memory\nGiB=peak_memory_GiB | <"),
-      {}};
+      "GPUs=n_gpus | batch=global_batch_samples | step\nms=step_time_ms | p10\nms=step_time_p10_ms | "
+      "p90\nms=step_time_p90_ms | rests on<@ | bound\nms=bound_ms | samples\nper s=samples_per_s | "
+      "efficiency\n% | TFLOP/s\nper GPU=tflops_per_gpu | exposed\ncomm % | "
+      "memory\nGiB=peak_memory_GiB | <"};
   table.list = "points";
   for (const ScalingPoint& point : series) {
     const Forecast& f = point.forecast;
-    std::vector<ReportCell> row{count(point.n_gpus), count(point.global_batch)};
-    add_step_cells(row, f);
+    std::vector<ReportCell> row = with_step({table_count(point.n_gpus), table_count(point.global_batch)}, f);
     row.emplace_back(table_number(point.bound_ms, 3));
     row.emplace_back(table_number(samples_per_second(point), 0));
     row.emplace_back(table_number(100 * scaling_efficiency(series.front(), point), 1));
@@ -236,7 +209,7 @@ ReportTable scaling_table(std::span<const ScalingPoint> series) {
     row.emplace_back(table_number(100 * exposed_share(f), 1));
     row.emplace_back(memory_text(f));
     row.emplace_back(f.fits() ? "" : "does not fit");
-    table.rows.push_back(std::move(row));
+    table.row(std::move(row));
   }
   return table;
 }
@@ -250,8 +223,8 @@ std::vector<Point> scaling_points(std::span<const ScalingPoint> series) {
   });
   std::vector<Point> points;
   for (const ScalingPoint& point : series) {
-    std::string label = plural(point.n_gpus, "GPU", "GPUs");
-    if (several_batches) label += ", " + count(point.global_batch);
+    std::string label = counted(point.n_gpus, "GPU", "GPUs");
+    if (several_batches) label += ", " + table_count(point.global_batch);
     points.push_back({std::move(label), &point.forecast, samples_per_second(point),
                       samples_per_second(first) * static_cast<double>(point.n_gpus) /
                           static_cast<double>(std::max<std::int64_t>(1, first.n_gpus))});
@@ -271,27 +244,27 @@ ReportDocument batch_series_document(std::span<const BatchForecast> series, Show
   document.verdict = batch_verdict(series);
   std::vector<Point> points;
   for (const BatchForecast& one : series) {
-    points.push_back({plural(one.batch_per_rank, "sample", "samples"), &one.forecast,
+    points.push_back({counted(one.batch_per_rank, "sample", "samples"), &one.forecast,
                       one.forecast.throughput.samples_per_s.value_or(0)});
   }
   document.figures = {step_figure(points.front())};
   if (points.size() > 1) document.figures.push_back(step_figure(points.back()));
-  std::string ending;
-  if (const auto largest = largest_batch(series)) {
-    document.figures.push_back(
-        {"Memory ends at", count(*largest), "samples per rank", "analytic", "largest_batch_per_rank"});
-    ending = fmt::format("\n  memory ends at {} samples per rank\n", count(*largest));
-  }
-  ending += "\n";
-  for (const std::string& note : series.back().forecast.notes) ending += fmt::format("note: {}\n", note);
   ReportTable table = batch_table(series);
   if (const auto fastest = fastest_of(series); fastest != series.end())
     table.emphasized = static_cast<std::size_t>(fastest - series.begin());
-  add_sections(document, points, std::move(table),
-               fmt::format("{} on {} x {}{}\n\n", first.traces.value_or("traces"), first.n_gpus,
-                           first.gpu.value_or("GPU"), in_brackets(first.platform)),
-               std::move(ending));
-  if (is_shown(made_for, Shown::page)) document.json = batch_series_json(series);
+  ReportSection& section = document.add("Step times", {std::move(table)});
+  section.opening = opening(first.traces.value_or("traces"),
+                            fmt::format("{} x {}", first.n_gpus, first.gpu.value_or("GPU")), first);
+  if (const auto largest = largest_batch(series)) {
+    document.figures.push_back(
+        {"Memory ends at", table_count(*largest), "samples per rank", "analytic", "largest_batch_per_rank"});
+    section.add(TerminalText{fmt::format("\n  memory ends at {} samples per rank\n", table_count(*largest))});
+  }
+  section.add(TerminalText{"\n"});
+  section.add(ReportList{series.back().forecast.notes, "note: "}, Shown::terminal);
+  if (!document.has_page()) return document;
+  add_page_sections(document, points);
+  document.json = batch_series_json(series);
   return document;
 }
 
@@ -299,9 +272,9 @@ ReportDocument scaling_series_document(std::span<const ScalingPoint> series, Sho
   const ScalingPoint& first = series.front();
   ReportDocument document;
   document.made_for = made_for;
-  document.title =
-      fmt::format("{} on {} to {} x {}", first.forecast.model.value_or("The model"), count(first.n_gpus),
-                  count(series.back().n_gpus), first.forecast.gpu.value_or("GPU"));
+  document.title = fmt::format("{} on {} to {} x {}", first.forecast.model.value_or("The model"),
+                               table_count(first.n_gpus), table_count(series.back().n_gpus),
+                               first.forecast.gpu.value_or("GPU"));
   if (first.forecast.platform) document.subject.push_back(*first.forecast.platform);
   const std::vector<Point> points = scaling_points(series);
   const ScalingPoint& last = series.back();
@@ -317,14 +290,17 @@ ReportDocument scaling_series_document(std::span<const ScalingPoint> series, Sho
   document.figures.push_back({"Scaling efficiency",
                               table_number(100 * scaling_efficiency(first, last), 1) + " %",
                               "samples per second and GPU"});
-  constexpr std::string_view kMeaning =
-      "efficiency: samples per second and GPU over those of the first line; bound: this work at peak rates";
-  add_sections(document, points, scaling_table(series),
-               fmt::format("{} on {}{}\n\n", first.forecast.model.value_or("the model"),
-                           first.forecast.gpu.value_or("GPUs"), in_brackets(first.forecast.platform)),
-               fmt::format("\n  {}\n", kMeaning));
-  document.sections.front().blocks.emplace_back(ReportText{std::string{kMeaning}}, Shown::page);
-  if (is_shown(made_for, Shown::page)) document.json = scaling_series_json(series);
+  document
+      .add("Step times",
+           {scaling_table(series), TerminalText{"\n"},
+            ReportText{
+                "efficiency: samples per second and GPU over those of the first line; bound: this work at "
+                "peak rates"}})
+      .opening = opening(first.forecast.model.value_or("the model"), first.forecast.gpu.value_or("GPUs"),
+                         first.forecast);
+  if (!document.has_page()) return document;
+  add_page_sections(document, points);
+  document.json = scaling_series_json(series);
   return document;
 }
 

@@ -3,7 +3,6 @@
 
 #include <span>
 
-#include "stepcast/report/batch_series.h"
 #include "stepcast/report/document.h"
 #include "stepcast/report/scaling_series.h"
 

@@ -1,36 +1,75 @@
 #include "stepcast/report/sharding_document.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "stepcast/base/units.h"
-#include "stepcast/report/detail/document_parts.h"
+#include "stepcast/report/cell_text.h"
+#include "stepcast/report/fields/schema_fields.h"
+#include "stepcast/report/fields/write_fields.h"
 #include "stepcast/report/html/charts.h"
-#include "stepcast/report/sharding_report.h"
-#include "stepcast/report/text_table.h"
 
 namespace stepcast {
+
+constexpr AnswerHead answer_head(const ShardingComparison*) {
+  return {"stepcast.shard/1", "stepcast shard --json"};
+}
+
+void fields(auto& a, Is<DlrmRank> auto& rank) {
+  a("lookup_ms", rank.lookup_us * 1e-3);
+  a("lookup_backward_ms", rank.lookup_backward_us * 1e-3);
+  a("memory_GiB", rank.memory_bytes / kGiB);
+  a("host_memory_GiB", rank.host_bytes / kGiB, "tables in the memory of the host");
+  a("sent_bytes", rank.sent_bytes, "of the forward all-to-all, to other ranks");
+}
+
+void fields(auto& a, Is<ComparedSharding> auto& c) {
+  a("name", c.plan.name);
+  a("fits", c.step.fits);
+  a("expected_step_time_ms", c.expected_us * 1e-3, "what it is judged by");
+  a("step_time_ms", c.step.time.time.value() * 1e-3);
+  a("step_time_p10_ms", c.step.time.p10.value() * 1e-3);
+  a("step_time_p90_ms", c.step.time.p90.value() * 1e-3);
+  a("lookup_imbalance", c.step.lookup_imbalance, "the busiest rank over the mean");
+  a("exchange_ms", c.step.exchange_us * 1e-3);
+  a("bound_ms", c.step.bound_us * 1e-3);
+  a("ranks", c.step.ranks);
+}
+
+void fields(auto& a, Is<ShardingComparison> auto& all) {
+  a("model", all.model.name);
+  a("n_gpus", all.n_gpus);
+  a("global_batch_samples", all.global_batch_samples);
+  a("verdict", all.shardings.empty() ? std::string{} : all.verdict());
+  a("least_step_time_ms", all.least_step_us * 1e-3, "no placement of whole tables is faster");
+  a("shardings", all.shardings, "those that fit first, by their expected time");
+}
+
+std::string sharding_json(const ShardingComparison& answer) { return answer_json(answer) + "\n"; }
+std::string sharding_schema() { return answer_schema<ShardingComparison>(); }
+
 namespace {
 
-using detail::band_text;
-using detail::ms_text;
-using detail::percent_text;
-
-constexpr std::size_t kMostRanks = 64, kMostShardingsDrawn = 4;
+constexpr std::size_t kMostRanks = 64, kMostRanksInTerminal = 32, kMostShardingsDrawn = 4;
 
 double step_ms(const ComparedSharding& c) { return c.step.time.time.value() * 1e-3; }
 double p10_ms(const ComparedSharding& c) { return c.step.time.p10.value() * 1e-3; }
 double p90_ms(const ComparedSharding& c) { return c.step.time.p90.value() * 1e-3; }
-
 double rank_lookups_ms(const DlrmRank& rank) { return (rank.lookup_us + rank.lookup_backward_us) * 1e-3; }
 double memory_GiB(const DlrmRank& rank) { return rank.memory_bytes / kGiB; }
-double most_memory_GiB(const ComparedSharding& c) {
-  double largest = 0;
-  for (const DlrmRank& rank : c.step.ranks) largest = std::max(largest, memory_GiB(rank));
-  return largest;
+
+// Why it does not fit; nothing where it does.
+std::string problem_of(const ComparedSharding& c) {
+  const DlrmRank& worst = c.fullest();
+  if (c.step.fits) return {};
+  return worst.memory_bytes <= c.step.available_bytes
+             ? fmt::format("does not fit: tables need more than {:.0f} GiB of host memory",
+                           c.step.host_available_bytes / kGiB)
+             : fmt::format("does not fit: rank {} needs {:.1f} GiB of {:.1f}", c.step.worst_rank,
+                           memory_GiB(worst), c.step.available_bytes / kGiB);
 }
 
 // Lookups of every rank, beside the mean that no rank could be below all at once.
@@ -41,14 +80,12 @@ ReportFigure lookups_figure(const ComparedSharding& c) {
   mean /= static_cast<double>(std::max<std::size_t>(1, c.step.ranks.size()));
   for (std::size_t r = 0; r < std::min(c.step.ranks.size(), kMostRanks); ++r) {
     const DlrmRank& rank = c.step.ranks[r];
-    chart.bars.push_back(
-        {.label = fmt::format("rank {}", r),
-         .parts = {{"c-embedding", "lookups, forward", rank.lookup_us * 1e-3},
-                   {"c-memory", "backward and update", rank.lookup_backward_us * 1e-3}},
-         .note = fmt::format("{} ms, {}, {:.1f} GiB", ms_text(rank_lookups_ms(rank)),
-                             detail::plural(static_cast<std::int64_t>(c.tables[r]), "table", "tables"),
-                             memory_GiB(rank)),
-         .limit = mean});
+    chart.bars.push_back({.label = fmt::format("rank {}", r),
+                          .parts = {{"c-embedding", "lookups, forward", rank.lookup_us * 1e-3},
+                                    {"c-memory", "backward and update", rank.lookup_backward_us * 1e-3}},
+                          .note = fmt::format("{} ms, {}, {:.1f} GiB", ms_text(rank_lookups_ms(rank)),
+                                              counted(c.tables[r], "table", "tables"), memory_GiB(rank)),
+                          .limit = mean});
   }
   return {bar_chart(chart), fmt::format("{}: {} ms a step; the busiest rank has {:.2f} times the mean. All "
                                         "wait for it before they exchange.",
@@ -56,16 +93,57 @@ ReportFigure lookups_figure(const ComparedSharding& c) {
 }
 
 ReportTable ranks_table(const ComparedSharding& c) {
-  ReportTable table{{{"rank"}, {"tables"}, {"lookup ms"}, {"backward ms"}, {"memory GiB"}, {"sent MB"}}, {}};
-  for (std::size_t r = 0; r < std::min(c.step.ranks.size(), kMostRanks); ++r) {
+  ReportTable table{"rank | tables | lookup\nms | backward\nms | tables\nGiB | memory\nGiB | sent MB"};
+  table.indent = 0;
+  table.most = kMostRanks;
+  table.most_in_terminal = kMostRanksInTerminal;
+  for (std::size_t r = 0; r < c.step.ranks.size(); ++r) {
     const DlrmRank& rank = c.step.ranks[r];
-    table.rows.push_back({std::to_string(r), table_count(c.tables[r]), ms_text(rank.lookup_us * 1e-3),
-                          ms_text(rank.lookup_backward_us * 1e-3), table_number(memory_GiB(rank), 2),
-                          table_number(rank.sent_bytes * 1e-6, 1)});
+    table.row(with_numbers({std::to_string(r), std::to_string(c.tables[r])},
+                           {rank.lookup_us * 1e-3, rank.lookup_backward_us * 1e-3}, 3));
+    std::vector<ReportCell>& cells = table.rows.back();
+    cells = with_numbers(std::move(cells), {rank.table_bytes / kGiB, memory_GiB(rank)}, 2);
+    cells.emplace_back(table_number(rank.sent_bytes * 1e-6, 1));
   }
-  if (c.step.ranks.size() > kMostRanks)
-    table.caption = fmt::format("and {} more ranks", c.step.ranks.size() - kMostRanks);
   return table;
+}
+
+ReportTable shardings_table(const ShardingComparison& all) {
+  ReportTable table{
+      "sharding< | expected\nms | step\nms | p10\nms | p90\nms | lookups of\nbusiest ms | imbalance | sent "
+      "by\n"
+      "busiest MB | exchange\nms | memory\nGiB | samples\nper s | <"};
+  table.indent = 0;
+  table.emphasized = 0;
+  for (const ComparedSharding& c : all.shardings) {
+    std::vector<ReportCell> row =
+        with_numbers({c.plan.name},
+                     {c.expected_us * 1e-3, step_ms(c), p10_ms(c), p90_ms(c), c.most_lookups_us() * 1e-3}, 3);
+    row.emplace_back(table_number(c.step.lookup_imbalance, 2));
+    row.emplace_back(table_number(c.most_sent_bytes() * 1e-6, 1));
+    row.emplace_back(table_number(c.step.exchange_us * 1e-3, 3));
+    row.emplace_back(table_number(memory_GiB(c.fullest()), 1));
+    row.emplace_back(table_number(static_cast<double>(all.global_batch_samples) / step_ms(c) * 1e3, 0));
+    row.emplace_back(problem_of(c));
+    table.row(std::move(row));
+  }
+  return table;
+}
+
+ReportFigure steps_figure(const ShardingComparison& all) {
+  BarChart chart{.bars = {},
+                 .unit = "ms",
+                 .limit_name = "no placement of whole tables is below",
+                 .decimals = 2,
+                 .with_legend = false};
+  for (const ComparedSharding& c : all.shardings) {
+    Bar& bar =
+        chart.bars.emplace_back(Bar{.label = c.plan.name,
+                                    .parts = {{c.step.fits ? "c-accent" : "c-faint", "step", step_ms(c)}},
+                                    .note = c.step.fits ? band_text(p10_ms(c), p90_ms(c)) : "does not fit"});
+    if (all.least_step_us > 0) bar.limit = all.least_step_us * 1e-3;
+  }
+  return {bar_chart(chart), "The dashed line: the step if lookups and vectors could be spread evenly."};
 }
 
 }  // namespace
@@ -74,66 +152,39 @@ ReportDocument sharding_document(const ShardingComparison& answer, const std::st
   const double least_step_ms = answer.least_step_us * 1e-3;
   const ComparedSharding& best = answer.shardings.front();
   ReportDocument document;
-  document.title = fmt::format("Shardings of {} over {} GPUs", answer.model.name,
-                               table_count(static_cast<std::uint64_t>(answer.n_gpus)));
-  document.subject = {fmt::format("{}; {} samples per step", platform,
-                                  table_count(static_cast<std::uint64_t>(answer.global_batch_samples)))};
-  document.verdict = detail::sentence(answer.verdict());
+  document.title = fmt::format("Shardings of {} over {} GPUs", answer.model.name, table_count(answer.n_gpus));
+  document.subject = {
+      fmt::format("{}; {} samples per step", platform, table_count(answer.global_batch_samples))};
+  document.verdict = sentence(answer.verdict());
   const double samples_per_s = static_cast<double>(answer.global_batch_samples) / step_ms(best) * 1e3;
   document.figures = {{"Step time of " + best.plan.name, ms_text(step_ms(best)) + " ms",
                        band_text(p10_ms(best), p90_ms(best)), std::string{to_string(best.step.time.source)}},
                       {"Samples per second", table_number(samples_per_s, 0),
-                       detail::rate_band_text(samples_per_s, step_ms(best), p10_ms(best), p90_ms(best), 0),
+                       rate_band_text(samples_per_s, step_ms(best), p10_ms(best), p90_ms(best), 0),
                        std::string{to_string(best.step.time.source)}},
-                      {"Memory of the fullest GPU", table_number(most_memory_GiB(best), 1) + " GiB",
+                      {"Memory of the fullest GPU", gib(memory_GiB(best.fullest())) + " GiB",
                        fmt::format("of {:.1f}", best.step.available_bytes / kGiB), "analytic"}};
-  if (least_step_ms > 0 && best.step.fits) {
-    document.figures.push_back(
-        {"No placement is below", ms_text(least_step_ms) + " ms",
-         fmt::format("{} % under {}", percent_text(step_ms(best) - least_step_ms, step_ms(best)),
-                     best.plan.name)});
+  ReportSection& steps = document.add("Step time of every sharding", {shardings_table(answer)});
+  steps.opening.emplace();
+  steps.add(steps_figure(answer), Shown::page);
+  steps.add(TerminalText{"\n" + answer.verdict() + "\n"});
+  if (least_step_ms > 0 && best.step.fits && least_step_ms <= step_ms(best)) {
+    const double percent = 100 * (1 - least_step_ms / step_ms(best));
+    document.figures.push_back({"No placement is below", ms_text(least_step_ms) + " ms",
+                                fmt::format("{:.1f} % under {}", percent, best.plan.name)});
+    steps.add(ReportText{
+        fmt::format("No placement of whole tables takes less than {:.3f} ms, which is {:.1f} % below {}.",
+                    least_step_ms, percent, best.plan.name),
+        0});
   }
-  BarChart chart{.bars = {},
-                 .unit = "ms",
-                 .limit_name = "no placement of whole tables is below",
-                 .decimals = 2,
-                 .with_legend = false};
-  ReportTable table{{{"sharding", false},
-                     {"step ms"},
-                     {"p10"},
-                     {"p90"},
-                     {"lookups of the busiest ms"},
-                     {"imbalance"},
-                     {"exchange ms"},
-                     {"sent by the busiest MB"},
-                     {"memory GiB"},
-                     {"", false}},
-                    {}};
-  table.emphasized = 0;
-  for (const ComparedSharding& c : answer.shardings) {
-    table.rows.push_back({c.plan.name, ms_text(step_ms(c)), ms_text(p10_ms(c)), ms_text(p90_ms(c)),
-                          ms_text(c.most_lookups_us() * 1e-3), table_number(c.step.lookup_imbalance, 2),
-                          ms_text(c.step.exchange_us * 1e-3), table_number(c.most_sent_bytes() * 1e-6, 1),
-                          table_number(most_memory_GiB(c), 1), c.step.fits ? "" : "does not fit"});
-    Bar bar{.label = c.plan.name,
-            .parts = {{c.step.fits ? "c-accent" : "c-faint", "step", step_ms(c)}},
-            .note = c.step.fits ? band_text(p10_ms(c), p90_ms(c)) : "does not fit"};
-    if (least_step_ms > 0) bar.limit = least_step_ms;
-    chart.bars.push_back(std::move(bar));
-  }
-  document.sections.push_back(
-      {"Step time of every sharding",
-       {ReportFigure{bar_chart(chart),
-                     "The dashed line: the step if lookups and vectors could be spread evenly."},
-        table}});
-  ReportSection loads{"Load of every rank"};
+  ReportSection& loads = document.add("Load of every rank");
   for (std::size_t i = 0; i < std::min(answer.shardings.size(), kMostShardingsDrawn); ++i)
-    loads.blocks.emplace_back(lookups_figure(answer.shardings[i]));
-  document.sections.push_back(std::move(loads));
-  for (std::size_t i = 0; i < answer.shardings.size(); ++i) {
-    document.sections.push_back({fmt::format("Ranks of {}", answer.shardings[i].plan.name),
-                                 {ranks_table(answer.shardings[i])},
-                                 i > 0});
+    loads.add(lookups_figure(answer.shardings[i]), Shown::page);
+  for (const ComparedSharding& c : answer.shardings) {
+    ReportSection& ranks = document.add(fmt::format("Ranks of {}", c.plan.name), {ranks_table(c)});
+    ranks.opening = fmt::format("\n{}:\n", ranks.title);
+    ranks.folded = &c != &best;
+    ranks.shown = ranks.folded ? Shown::page : Shown::everywhere;
   }
   document.json = sharding_json(answer);
   return document;

@@ -6,14 +6,14 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/report/cell_text.h"
 #include "stepcast/report/html/charts.h"
 #include "stepcast/report/plan_document.h"
-#include "stepcast/report/text_table.h"
 
 namespace stepcast {
 namespace {
 
-std::string gpus_of(const TrainingOption& o) { return table_count(static_cast<std::uint64_t>(o.n_gpus)); }
+std::string gpus_of(const TrainingOption& o) { return table_count(o.n_gpus); }
 double cost_of(const TrainingOption& o) { return o.price.value_or(o.gpu_hours); }
 
 // "128 x dgx-h100: 20.1 days (p90 22.4), 61,000 GPU-hours".
@@ -33,34 +33,23 @@ std::string marks_of(const TrainingPlan& plan, std::size_t i) {
 }
 
 ReportTable options_table(const TrainingPlan& plan) {
-  ReportTable table{{{"platform", false},
-                     {"GPUs"},
-                     {"step\nms"},
-                     {"days"},
-                     {"p90\ndays"},
-                     {"GPU-hours"},
-                     {"price"},
-                     {"MWh"},
-                     {"GiB to\nspare"},
-                     {"", false},
-                     {"layout", false}},
-                    {}};
+  ReportTable table{
+      "platform< | GPUs | step\nms | days | p90\ndays | GPU-hours | price | MWh | GiB to\nspare | < | "
+      "layout<"};
   table.indent = 0;
   for (std::size_t i = 0; i < plan.options.size(); ++i) {
     const TrainingOption& o = plan.options[i];
     if (!o.why_not.empty()) {
-      table.rows.push_back(
-          {o.platform, gpus_of(o), "", "", "", "", "", "", "", "-", shorten(o.why_not, 120)});
+      table.row({o.platform, gpus_of(o), "", "", "", "", "", "", "", "-", shorten(o.why_not, 120)});
       continue;
     }
     if (plan.fewest == i) table.emphasized = table.rows.size();
     ReportCell layout{o.layout};
     layout.copies = o.flags;
-    table.rows.push_back({o.platform, gpus_of(o), table_number(o.step_ms, 1), table_number(o.days, 1),
-                          table_number(o.days_p90, 1), table_number(o.gpu_hours, 0),
-                          o.price ? table_number(*o.price, 0) : "-",
-                          o.energy_MWh ? table_number(*o.energy_MWh, 1) : "-", table_number(o.margin_GiB, 1),
-                          marks_of(plan, i), std::move(layout)});
+    table.row({o.platform, gpus_of(o), table_number(o.step_ms, 1), table_number(o.days, 1),
+               table_number(o.days_p90, 1), table_number(o.gpu_hours, 0),
+               o.price ? table_number(*o.price, 0) : "-", o.energy_MWh ? table_number(*o.energy_MWh, 1) : "-",
+               table_number(o.margin_GiB, 1), marks_of(plan, i), std::move(layout)});
   }
   return table;
 }
@@ -129,16 +118,16 @@ ReportDocument training_document(const TrainingAnswer& training) {
       document.verdict += fmt::format(" Cheapest: {}.", summary_of(plan.options[*plan.cheapest]));
     picks = picks_text(plan);
   }
-  document.sections.push_back({"Time against money", {options_figure(plan, goal)}, false, Shown::page});
-  const std::string legend =
-      "* no other option is as fast, as cheap and as far from the limit of the memory, and better in one\n"
-      "MWh: the GPUs alone at the power limit that the platform states for them, an upper bound\n";
-  document.sections.push_back(
-      {"",
-       {TerminalText{line + "\n\n"}, options_table(plan), TerminalText{legend + picks}},
-       false,
-       Shown::terminal});
-  document.sections.push_back({"Options", {options_table(plan), ReportText{legend}}, false, Shown::page});
+  document.add("Time against money", {options_figure(plan, goal)}).shown = Shown::page;
+  ReportSection& section = document.add(
+      "Options",
+      {options_table(plan),
+       ReportText{"* no other option is as fast, as cheap and as far from the limit of the memory, and "
+                  "better in one\n"
+                  "MWh: the GPUs alone at the power limit that the platform states for them, an upper bound",
+                  0},
+       TerminalText{std::move(picks)}});
+  section.opening = line + "\n\n";
   document.json = training_json(training);
   return document;
 }

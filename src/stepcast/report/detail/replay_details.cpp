@@ -7,9 +7,9 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/report/cell_text.h"
 #include "stepcast/report/detail/document_parts.h"
 #include "stepcast/report/detail/replay_sections.h"
-#include "stepcast/report/text_table.h"
 
 namespace stepcast::detail {
 namespace {
@@ -50,7 +50,7 @@ void add_kept_structure(ReportSection& section, const ReplayAnalysis& a) {
     overlapping += facts.overlapping_kernels;
     starts += facts.kept_starts;
   }
-  const auto add = [&](std::string text) { section.blocks.emplace_back(ReportText{std::move(text)}); };
+  const auto add = [&](std::string text) { section.add(ReportText{std::move(text)}); };
   if (nodes > 0)
     add(fmt::format("{} of graph launches keep their recorded distances to each other.",
                     counted(nodes, "later node", "later nodes")));
@@ -66,39 +66,35 @@ void add_kept_structure(ReportSection& section, const ReplayAnalysis& a) {
 ReportTable explained_table(const ReplayAnalysis& a) {
   const ReplayVariant* naive = a.variant("naive");
   const ReplayVariant* smallest = a.variant("smallest_handoff");
-  ReportTable table{columns("rank< | waiting\nsimulated % | waiting not\nexplained % | GPU late,\nno cause % "
-                            "| kept: thread\nhand-off us | busy\ndevice us | left-over\nwork us | other\nus "
-                            "| GPU starts off by\nmedian us | p95\nus | max\nus"),
-                    {}};
+  ReportTable table{
+      "rank< | waiting\nsimulated % | waiting not\nexplained % | GPU late,\nno cause % "
+      "| kept: thread\nhand-off us | busy\ndevice us | left-over\nwork us | other\nus "
+      "| GPU starts off by\nmedian us | p95\nus | max\nus"};
   if (smallest != nullptr) table.columns.push_back({"error with least\nhand-off %"});
   if (naive != nullptr) table.columns.push_back({"error of\nnaive %"});
   for (std::size_t c = 0; c < a.ranks.size(); ++c) {
     const ReplayedRank& rank = a.ranks[c];
     const RecordedStepFacts& facts = a.facts[c];
     const KeptDelays kept = kept_delays(facts);
-    std::vector<ReportCell> cells{rank_cell(a, c),
-                                  table_number(percent(rank.simulated_wait_us, rank.step.simulated_us), 1),
-                                  table_number(percent(facts.unexplained_wait_us, rank.step.measured_us), 3),
-                                  table_number(percent(facts.gpu_late_us, rank.step.measured_us), 3),
-                                  table_number(kept.handoff_us, 0),
-                                  table_number(kept.busy_us, 0),
-                                  table_number(kept.left_over_us, 0),
-                                  table_number(kept.other_us, 0),
-                                  table_number(rank.kernel_start.median_us, 1),
-                                  table_number(rank.kernel_start.p95_us, 1),
-                                  table_number(rank.kernel_start.max_us, 1)};
+    const double step_us = rank.step.measured_us;
+    std::vector<ReportCell> cells =
+        with_numbers({rank_cell(a, c)}, {percent(rank.simulated_wait_us, rank.step.simulated_us)}, 1);
+    cells =
+        with_numbers(std::move(cells),
+                     {percent(facts.unexplained_wait_us, step_us), percent(facts.gpu_late_us, step_us)}, 3);
+    cells =
+        with_numbers(std::move(cells), {kept.handoff_us, kept.busy_us, kept.left_over_us, kept.other_us}, 0);
+    cells =
+        with_numbers(std::move(cells),
+                     {rank.kernel_start.median_us, rank.kernel_start.p95_us, rank.kernel_start.max_us}, 1);
     if (smallest != nullptr) cells.emplace_back(table_signed(100 * smallest->step[c].error(), 2));
     if (naive != nullptr) cells.emplace_back(table_signed(100 * naive->step[c].error(), 1));
-    table.rows.push_back(std::move(cells));
+    table.row(std::move(cells));
   }
   return table;
 }
 
 }  // namespace
-
-std::string counted(std::uint64_t n, std::string_view one, std::string_view many) {
-  return fmt::format("{} {}", table_count(n), n == 1 ? one : many);
-}
 
 std::vector<std::string> idle_causes(const std::vector<ForecastClass>& classes) {
   std::vector<std::string> causes{"cpu", "other_stream", "other_rank"};
@@ -121,10 +117,10 @@ std::string idle_heading(std::string_view cause, bool first) {
 }
 
 void add_explained(ReportDocument& document, const ReplayAnalysis& a) {
-  ReportSection section{"How much of this is explained (per rank, share of the measured step)", {}};
-  if (a.warning)
-    section.blocks.emplace_back(ReportText{*a.warning}, Shown::page);  // a terminal has it on top
-  section.blocks.emplace_back(explained_table(a));
+  ReportSection& section =
+      document.add("How much of this is explained (per rank, share of the measured step)");
+  if (a.warning) section.add(ReportText{*a.warning}, Shown::page);  // a terminal has it on top
+  section.add(explained_table(a));
   for (const char* meaning :
        {"waiting simulated: the thread that ends the step does nothing, because a dependency holds it.",
         "not explained: waiting in calls that no dependency accounts for. It is left out, so it shows as "
@@ -133,17 +129,15 @@ void add_explained(ReportDocument& document, const ReplayAnalysis& a) {
         "either: the replay starts it in time.",
         "kept: recorded delays that a dependency keeps unchanged; they count as kept, not as "
         "explained."}) {
-    section.blocks.emplace_back(ReportText{meaning});
+    section.add(ReportText{meaning});
   }
   add_kept_structure(section, a);
-  document.sections.push_back(std::move(section));
 }
 
 void add_stream_table(ReportDocument& document, const ReplayAnalysis& a) {
   const std::vector<ForecastClass>& classes = a.simulated.classes;
   const std::vector<std::string> causes = idle_causes(classes);
-  ReportTable table{
-      columns("rank< | stream< | tasks | compu-\ntation | transfer | exposed | copies | exposed"), {}};
+  ReportTable table{"rank< | stream< | tasks | compu-\ntation | transfer | exposed | copies | exposed"};
   for (std::size_t i = 0; i < causes.size(); ++i) table.columns.push_back({idle_heading(causes[i], i == 0)});
   for (std::size_t c = 0; c < classes.size(); ++c) {
     std::vector<const ForecastStream*> by_number;
@@ -153,21 +147,18 @@ void add_stream_table(ReportDocument& document, const ReplayAnalysis& a) {
                        return trailing_number(first->name) < trailing_number(second->name);
                      });
     for (const ForecastStream* s : by_number) {
-      std::vector<ReportCell> cells{rank_cell(a, c), s->name, table_count(s->tasks)};
-      for (const double value :
-           {sum_ms(s->kernels_ms), s->transfer_ms, s->exposed_comm_ms, s->memcpy_ms, s->exposed_memcpy_ms}) {
-        cells.emplace_back(table_number(value, 3));
-      }
+      std::vector<ReportCell> cells = with_numbers(
+          {rank_cell(a, c), s->name, table_count(s->tasks)},
+          {sum_ms(s->kernels_ms), s->transfer_ms, s->exposed_comm_ms, s->memcpy_ms, s->exposed_memcpy_ms}, 3);
       for (const std::string& cause : causes) cells.emplace_back(table_number(time_ms(s->idle_ms, cause), 3));
-      table.rows.push_back(std::move(cells));
+      table.row(std::move(cells));
     }
   }
-  document.sections.push_back({"Streams in the simulated step (ms)", {std::move(table)}, true});
+  document.add("Streams in the simulated step (ms)", {std::move(table)}).folded = true;
 }
 
 void add_thread_table(ReportDocument& document, const ReplayAnalysis& a) {
-  ReportTable table{
-      columns("rank< | thread< | busy | waits for\nGPU | for another\nthread | rest | busiest with<"), {}};
+  ReportTable table{"rank< | thread< | busy | waits for\nGPU | for another\nthread | rest | busiest with<"};
   for (std::size_t c = 0; c < a.simulated.classes.size(); ++c) {
     for (const ForecastThread& t : a.simulated.classes[c].threads) {
       std::string busiest;
@@ -176,23 +167,23 @@ void add_thread_table(ReportDocument& document, const ReplayAnalysis& a) {
         busiest = fmt::format("{} ({} ms)", op.key.empty() ? "(no op)" : shorten(op.key, 48),
                               table_number(op.time_ms, 3));
       }
-      table.rows.push_back({rank_cell(a, c), t.name, table_number(t.busy_ms, 3),
-                            table_number(time_ms(t.idle_ms, "gpu"), 3),
-                            table_number(time_ms(t.idle_ms, "other_thread"), 3),
-                            table_number(time_ms(t.idle_ms, "rest"), 3), busiest});
+      table.row(with_numbers({rank_cell(a, c), t.name},
+                             {t.busy_ms, time_ms(t.idle_ms, "gpu"), time_ms(t.idle_ms, "other_thread"),
+                              time_ms(t.idle_ms, "rest")},
+                             3));
+      table.rows.back().emplace_back(busiest);
     }
   }
-  document.sections.push_back({"CPU threads in the simulated step (ms)", {std::move(table)}, true});
+  document.add("CPU threads in the simulated step (ms)", {std::move(table)}).folded = true;
 }
 
 void add_constants(ReportDocument& document, const ReplayAnalysis& a) {
-  ReportTable table{columns("constant< | us | learned from | of | <"), {}};
+  ReportTable table{"constant< | us | learned from | of | <"};
   for (const ReplayConstant& constant : a.constants) {
-    table.rows.push_back({constant.name, table_number(constant.value_us, 2), table_count(constant.clean),
-                          table_count(constant.all),
-                          constant.fallback ? "smallest of all: none was clean" : ""});
+    table.row({constant.name, table_number(constant.value_us, 2), table_count(constant.clean),
+               table_count(constant.all), constant.fallback ? "smallest of all: none was clean" : ""});
   }
-  ReportTable edges{columns("rank<"), {}};
+  ReportTable edges{"rank<"};
   for (int o = 0; o < kEdgeOriginCount; ++o)
     edges.columns.push_back({std::string{to_string(static_cast<EdgeOrigin>(o))}});
   for (std::size_t c = 0; c < a.facts.size(); ++c) {
@@ -204,14 +195,13 @@ void add_constants(ReportDocument& document, const ReplayAnalysis& a) {
         cell += fmt::format(" ({})", table_count(facts.inferred_edge_count[o]));
       cells.emplace_back(std::move(cell));
     }
-    edges.rows.push_back(std::move(cells));
+    edges.row(std::move(cells));
   }
-  document.sections.push_back(
-      {"Constants, each learned from operations that did not wait", {std::move(table)}, true});
-  document.sections.push_back(
-      {"Dependencies (inferred ones in brackets: concluded from the trace, not written in it)",
-       {std::move(edges)},
-       true});
+  document.add("Constants, each learned from operations that did not wait", {std::move(table)}).folded = true;
+  document
+      .add("Dependencies (inferred ones in brackets: concluded from the trace, not written in it)",
+           {std::move(edges)})
+      .folded = true;
 }
 
 }  // namespace stepcast::detail

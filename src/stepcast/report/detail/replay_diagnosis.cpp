@@ -9,11 +9,11 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/report/cell_text.h"
 #include "stepcast/report/detail/document_parts.h"
 #include "stepcast/report/detail/replay_sections.h"
 #include "stepcast/report/html/charts.h"
 #include "stepcast/report/replay_verdict.h"
-#include "stepcast/report/text_table.h"
 
 namespace stepcast::detail {
 namespace {
@@ -71,28 +71,27 @@ MatrixChart waiting_chart(const ReplayAnalysis& a) {
 }
 
 ReportTable classes_table(const AchievedRates& rates) {
-  ReportTable table{columns("class< | ms | known\n% | TFLOP/s | GB/s | % of peak\nmemory"), {}};
+  ReportTable table{"class< | ms | known\n% | TFLOP/s | GB/s | % of peak\nmemory"};
   for (const ClassRate& c : rates.classes) {
     const double rate = GBps(c.bytes, c.known_us);
     const bool known = c.known_us > 0;
-    table.rows.push_back({std::string{to_string(c.kernel_class)}, table_number(ms(c.time_us), 3),
-                          table_number(percent(c.known_us, c.time_us), 1),
-                          known ? table_number(tflops(c.flops, c.known_us), 3) : "-",
-                          known ? table_number(rate, 0) : "-",
-                          known && rates.peak_GBps ? table_number(percent(rate, *rates.peak_GBps), 1) : "-"});
+    table.row({std::string{to_string(c.kernel_class)}, table_number(ms(c.time_us), 3),
+               table_number(percent(c.known_us, c.time_us), 1),
+               known ? table_number(tflops(c.flops, c.known_us), 3) : "-",
+               known ? table_number(rate, 0) : "-",
+               known && rates.peak_GBps ? table_number(percent(rate, *rates.peak_GBps), 1) : "-"});
   }
   return table;
 }
 
 ReportTable ranks_table(const ReplayAnalysis& a) {
-  ReportTable table{
-      columns("rank< | busy\n% | computing\n% | TFLOP/s\nof the step | TFLOP/s of\nknown kernels"), {}};
+  ReportTable table{"rank< | busy\n% | computing\n% | TFLOP/s\nof the step | TFLOP/s of\nknown kernels"};
   for (std::size_t c = 0; c < a.rates.ranks.size(); ++c) {
     const RankUtilization& rank = a.rates.ranks[c];
-    table.rows.push_back({rank_cell(a, c), table_number(percent(rank.busy_us, rank.step_us), 1),
-                          table_number(percent(rank.computing_us, rank.step_us), 1),
-                          table_number(tflops(rank.flops, rank.step_us), 3),
-                          table_number(tflops(rank.flops, rank.known_us), 3)});
+    table.row(with_numbers(
+        with_numbers({rank_cell(a, c)},
+                     {percent(rank.busy_us, rank.step_us), percent(rank.computing_us, rank.step_us)}, 1),
+        {tflops(rank.flops, rank.step_us), tflops(rank.flops, rank.known_us)}, 3));
   }
   return table;
 }
@@ -122,76 +121,71 @@ void add_groups(ReportDocument& document, const ReplayAnalysis& a) {
   const auto at_least = [](const GroupTraffic& g, const std::optional<double>& value) {
     return (g.holds_waiting && value ? ">= " : "") + or_dash(value, 2);
   };
-  ReportTable table{columns("group< | operation< | ranks | n | bytes | transfer\nms | waiting,\nmean ms | "
-                            "bus\nGB/s | largest\nmessage | its bus\nGB/s | link\nGB/s | link<"),
-                    {}};
+  ReportTable table{
+      "group< | operation< | ranks | n | bytes | transfer\nms | waiting,\nmean ms | "
+      "bus\nGB/s | largest\nmessage | its bus\nGB/s | link\nGB/s | link<"};
   bool holds_waiting = false;
   for (const GroupTraffic& g : a.groups) {
     holds_waiting = holds_waiting || g.holds_waiting;
-    table.rows.push_back(
-        {shorten(g.group, 32), g.operation, fmt::format("{}", g.n_ranks), table_count(g.n),
-         ReportCell{table_bytes(g.message_bytes), g.message_bytes}, table_number(ms(g.transfer_us), 3),
-         g.holds_waiting ? "with it" : table_number(ms(g.wait_us), 3), at_least(g, g.bus_GBps),
-         ReportCell{table_bytes(g.largest_message_bytes), g.largest_message_bytes},
-         at_least(g, g.largest_bus_GBps), or_dash(g.link_GBps, 1), g.link});
+    table.row({shorten(g.group, 32), g.operation, fmt::format("{}", g.n_ranks), table_count(g.n),
+               ReportCell{table_bytes(g.message_bytes), g.message_bytes}, table_number(ms(g.transfer_us), 3),
+               g.holds_waiting ? "with it" : table_number(ms(g.wait_us), 3), at_least(g, g.bus_GBps),
+               ReportCell{table_bytes(g.largest_message_bytes), g.largest_message_bytes},
+               at_least(g, g.largest_bus_GBps), or_dash(g.link_GBps, 1), g.link});
   }
   if (holds_waiting)
     table.caption = ">=: ranks of the group are not here; the times hold the waiting for them.";
-  document.sections.push_back(
-      {"Collectives by process group (bus bandwidth as nccl-tests counts it; of the transfer, without "
-       "waiting)",
-       {std::move(table)}});
+  document.add(
+      "Collectives by process group (bus bandwidth as nccl-tests counts it; of the transfer, without "
+      "waiting)",
+      {std::move(table)});
 }
 
 void add_stragglers(ReportDocument& document, const ReplayAnalysis& a) {
   const StepCulprits& found = a.culprits;
   if (found.collectives == 0) return;
-  ReportTable table{columns("rank< | started\nlater ms | came last\nin | the others\nwaited ms | share\n% | "
-                            "itself\nwaited ms | what held it meanwhile<"),
-                    {}};
+  ReportTable table{
+      "rank< | started\nlater ms | came last\nin | the others\nwaited ms | share\n% | "
+      "itself\nwaited ms | what held it meanwhile<"};
   const double all = found.all_waiting_us();
   double most = 0;
   for (std::size_t c = 0; c < found.ranks.size(); ++c) {
     const RankCulprits& rank = found.ranks[c];
     if (rank.caused_wait_us > most) table.emphasized = c;
     most = std::max(most, rank.caused_wait_us);
-    table.rows.push_back({rank_cell(a, c), table_number(a.simulated.classes[c].start_offset_ms, 3),
-                          fmt::format("{}", rank.came_last), table_number(ms(rank.caused_wait_us), 3),
-                          table_number(percent(rank.caused_wait_us, all), 1),
-                          table_number(ms(rank.waited_us), 3),
-                          causes(rank.caused_by_us, rank.caused_wait_us)});
+    table.row({rank_cell(a, c), table_number(a.simulated.classes[c].start_offset_ms, 3),
+               fmt::format("{}", rank.came_last), table_number(ms(rank.caused_wait_us), 3),
+               table_number(percent(rank.caused_wait_us, all), 1), table_number(ms(rank.waited_us), 3),
+               causes(rank.caused_by_us, rank.caused_wait_us)});
   }
-  ReportSection section{
+  ReportSection& section = document.add(
       fmt::format("Whom the others wait for ({} collectives, {} of them ties: arrivals within {:.0f} us)",
-                  found.collectives, found.ties, kTieUs)};
-  if (is_shown(document.made_for, Shown::page) && !a.simulated.collectives.empty()) {
-    section.blocks.emplace_back(ReportFigure{
+                  found.collectives, found.ties, kTieUs));
+  if (document.has_page() && !a.simulated.collectives.empty()) {
+    section.add(ReportFigure{
         matrix_chart(waiting_chart(a)),
         "Milliseconds that the rank of a row spends inside collectives until the rank of the column, "
         "the last one, arrives. A column of strong colour is a rank that holds the others up."});
   }
-  section.blocks.emplace_back(std::move(table));
-  document.sections.push_back(std::move(section));
+  section.add(std::move(table));
 }
 
 void add_operators(ReportDocument& document, const ReplayAnalysis& a, bool verbose) {
   if (a.operators.empty()) return;
-  ReportTable table{columns("operator< | on< | median\nms | slowest\nms | rank | longer\nms | times | work"),
-                    {}};
+  ReportTable table{"operator< | on< | median\nms | slowest\nms | rank | longer\nms | times | work"};
   for (const OperatorComparison& op : a.operators) {
     if (table.rows.size() == (verbose ? kRowsVerbose : kRowsShown)) break;
     const double slowest = op.times_us[op.slowest];
-    table.rows.push_back({operator_name(op.op), op.on_gpu ? "GPU" : "host", table_number(ms(op.median_us), 3),
-                          table_number(ms(slowest), 3), rank_cell(a, op.slowest),
-                          table_number(ms(op.excess_us()), 3),
-                          op.median_us > 0 ? fmt::format("{:.2f}x", slowest / op.median_us) : "-",
-                          !op.on_gpu                     ? ""
-                          : std::isfinite(op.work_ratio) ? fmt::format("{:.2f}x", op.work_ratio)
-                                                         : "only here"});
+    table.row({operator_name(op.op), op.on_gpu ? "GPU" : "host", table_number(ms(op.median_us), 3),
+               table_number(ms(slowest), 3), rank_cell(a, op.slowest), table_number(ms(op.excess_us()), 3),
+               op.median_us > 0 ? fmt::format("{:.2f}x", slowest / op.median_us) : "-",
+               !op.on_gpu                     ? ""
+               : std::isfinite(op.work_ratio) ? fmt::format("{:.2f}x", op.work_ratio)
+                                              : "only here"});
   }
-  document.sections.push_back(
-      {"Operators that differ most across ranks (work: FLOPs or bytes of the slowest rank over the median's)",
-       {std::move(table)}});
+  document.add(
+      "Operators that differ most across ranks (work: FLOPs or bytes of the slowest rank over the median's)",
+      {std::move(table)});
 }
 
 void add_awaited(ReportDocument& document, const ReplayAnalysis& a, bool verbose) {
@@ -199,17 +193,17 @@ void add_awaited(ReportDocument& document, const ReplayAnalysis& a, bool verbose
   double all = 0;
   for (const AwaitedOperator& op : a.awaited) all += op.gpu_idle_us;
   const auto n = static_cast<double>(std::max<std::size_t>(1, a.ranks.size()));
-  ReportTable table{columns("operator< | GPU idle,\nmean ms | share\n% | gaps | most on\nrank"), {}};
+  ReportTable table{"operator< | GPU idle,\nmean ms | share\n% | gaps | most on\nrank"};
   for (const AwaitedOperator& op : a.awaited) {
     if (table.rows.size() == (verbose ? kRowsVerbose : kRowsShown)) break;
     const auto most = std::max_element(op.ranks_us.begin(), op.ranks_us.end());
-    table.rows.push_back({operator_name(op.op), table_number(ms(op.gpu_idle_us / n), 3),
-                          table_number(percent(op.gpu_idle_us, all), 1), table_count(op.gaps),
-                          rank_cell(a, static_cast<std::size_t>(most - op.ranks_us.begin()))});
+    table.row({operator_name(op.op), table_number(ms(op.gpu_idle_us / n), 3),
+               table_number(percent(op.gpu_idle_us, all), 1), table_count(op.gaps),
+               rank_cell(a, static_cast<std::size_t>(most - op.ranks_us.begin()))});
   }
-  document.sections.push_back({fmt::format("Operators of the CPU that the GPU waits for ({} ms a rank)",
-                                           table_number(ms(all / n), 3)),
-                               {std::move(table)}});
+  document.add(
+      fmt::format("Operators of the CPU that the GPU waits for ({} ms a rank)", table_number(ms(all / n), 3)),
+      {std::move(table)});
 }
 
 void add_utilization(ReportDocument& document, const ReplayAnalysis& a, bool verbose) {
@@ -226,7 +220,7 @@ void add_utilization(ReportDocument& document, const ReplayAnalysis& a, bool ver
                         table_number(tflops(sum.flops, sum.known_us), 3),
                         table_number(GBps(sum.bytes, sum.known_us), 0));
   }
-  ReportSection section{"What the GPUs achieve", {ReportText{std::move(line)}}};
+  ReportSection& section = document.add("What the GPUs achieve", {ReportText{std::move(line)}});
   if (a.platform && (rates.peak_tflops || rates.peak_GBps)) {
     std::string peaks;
     if (rates.peak_tflops)
@@ -234,12 +228,11 @@ void add_utilization(ReportDocument& document, const ReplayAnalysis& a, bool ver
     if (rates.peak_GBps)
       peaks +=
           fmt::format("{}{} GB/s of memory", peaks.empty() ? "" : ", ", table_number(*rates.peak_GBps, 0));
-    section.blocks.emplace_back(ReportText{fmt::format("peaks of {}: {}", *a.platform, peaks)});
+    section.add(ReportText{fmt::format("peaks of {}: {}", *a.platform, peaks)});
   }
   const Shown details = verbose ? Shown::everywhere : Shown::page;
-  section.blocks.emplace_back(classes_table(rates), details);
-  section.blocks.emplace_back(ranks_table(a), details);
-  document.sections.push_back(std::move(section));
+  section.add(classes_table(rates), details);
+  section.add(ranks_table(a), details);
 }
 
 }  // namespace stepcast::detail

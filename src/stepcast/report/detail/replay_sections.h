@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,8 +12,6 @@
 
 namespace stepcast::detail {
 
-// "1 event", "1,234 events".
-[[nodiscard]] std::string counted(std::uint64_t n, std::string_view one, std::string_view many);
 // 0 of nothing.
 [[nodiscard]] inline double percent(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
 // Its number; sorted as one.

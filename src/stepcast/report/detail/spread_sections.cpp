@@ -1,4 +1,3 @@
-#include "stepcast/report/detail/spread_sections.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -9,9 +8,9 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/report/cell_text.h"
 #include "stepcast/report/detail/document_parts.h"
 #include "stepcast/report/html/charts.h"
-#include "stepcast/report/text_table.h"
 
 namespace stepcast::detail {
 namespace {
@@ -22,7 +21,7 @@ void add_quantiles(ReportTable& table, std::string name, const ForecastQuantiles
   std::vector<ReportCell> row{std::move(name)};
   for (const double ms : {q.mean_ms, q.p50_ms, q.p90_ms, q.p99_ms, q.max_ms})
     row.emplace_back(q.n > 0 ? table_number(ms, 3) : "-");
-  table.rows.push_back(std::move(row));
+  table.row(std::move(row));
 }
 
 std::string_view part_name(std::string_view part) {
@@ -58,15 +57,14 @@ ReportFigure steps_figure(const ForecastSeries& series) {
 
 ReportTable series_table(const ForecastSeries& series) {
   ReportTable table{
-      columns("ms< | mean | p50 | p90 | p99 | largest | host | GPU | GPU: more\nby data | more by\nhardware"),
-      {}};
+      "ms< | mean | p50 | p90 | p99 | largest | host | GPU | GPU: more\nby data | more by\nhardware"};
   if (series.measured.n > 0) add_quantiles(table, "measured, longest rank", series.measured);
   add_quantiles(table, "simulated, longest rank", series.step);
   for (const ForecastSeriesRank& rank : series.ranks) {
     add_quantiles(table, fmt::format("  rank {}", rank.rank ? fmt::format("{}", *rank.rank) : "-"),
                   rank.step);
     std::vector<ReportCell>& cells = table.rows.back();
-    for (const double ms : {rank.host_ms, rank.gpu_ms}) cells.emplace_back(table_number(ms, 3));
+    cells = with_numbers(std::move(cells), {rank.host_ms, rank.gpu_ms}, 3);
     if (series.ranks.size() < 2) continue;
     for (const double ms : {rank.data_skew_ms, rank.hardware_ms}) cells.emplace_back(table_signed(ms, 3));
   }
@@ -74,13 +72,13 @@ ReportTable series_table(const ForecastSeries& series) {
 }
 
 ReportTable steps_table(const ForecastSeries& series) {
-  ReportTable table{columns("step< | measured ms | simulated ms | error %@ | <"), {}};
+  ReportTable table{"step< | measured ms | simulated ms | error %@ | <"};
   for (const ForecastSeriesStep& step : series.steps) {
     const bool known = step.measured_ms > 0;
-    table.rows.push_back({fmt::format("{}", step.step), known ? table_number(step.measured_ms, 3) : "-",
-                          table_number(step.step_time_ms, 3),
-                          known ? table_signed(100 * (step.step_time_ms / step.measured_ms - 1), 3) : "-",
-                          step.left_out.empty() ? "" : "left out"});
+    table.row({fmt::format("{}", step.step), known ? table_number(step.measured_ms, 3) : "-",
+               table_number(step.step_time_ms, 3),
+               known ? table_signed(100 * (step.step_time_ms / step.measured_ms - 1), 3) : "-",
+               step.left_out.empty() ? "" : "left out"});
   }
   return table;
 }
@@ -98,7 +96,7 @@ void add_shares(ReportSection& section, const ForecastSeries& series, std::strin
     line += fmt::format("{}{} {:.0f} %", line.empty() ? "" : ", ", part_name(what), 100 * value);
   }
   if (line.empty()) return;
-  section.blocks.emplace_back(ReportText{
+  section.add(ReportText{
       fmt::format("spread {} {} ms (standard deviation): {}", of, table_number(deviation_ms, 3), line)});
 }
 
@@ -106,18 +104,16 @@ void add_series(ReportDocument& document, const ForecastSeries& series, bool ver
   const auto counted = static_cast<std::uint64_t>(
       std::count_if(series.steps.begin(), series.steps.end(),
                     [](const ForecastSeriesStep& step) { return step.left_out.empty(); }));
-  ReportSection section{
-      fmt::format("Step by step: {} of {} recorded steps count", counted, series.steps.size())};
+  ReportSection& section =
+      document.add(fmt::format("Step by step: {} of {} recorded steps count", counted, series.steps.size()));
   for (const ForecastSeriesStep& step : series.steps) {
     if (!step.left_out.empty())
-      section.blocks.emplace_back(
-          ReportText{fmt::format("step {} is left out: {}", step.step, step.left_out)});
+      section.add(ReportText{fmt::format("step {} is left out: {}", step.step, step.left_out)});
   }
-  if (is_shown(document.made_for, Shown::page) && series.steps.size() > 1)
-    section.blocks.emplace_back(steps_figure(series));
-  section.blocks.emplace_back(series_table(series));
+  if (document.has_page() && series.steps.size() > 1) section.add(steps_figure(series));
+  section.add(series_table(series));
   if (counted > 1 && counted < 100)
-    section.blocks.emplace_back(ReportText{fmt::format("p99 of {} steps is the largest of them.", counted)});
+    section.add(ReportText{fmt::format("p99 of {} steps is the largest of them.", counted)});
   if (counted > 1)
     add_shares(section, series, "of a rank over the steps", series.deviation_over_steps_ms,
                &ForecastSpreadShare::over_steps);
@@ -126,11 +122,12 @@ void add_series(ReportDocument& document, const ForecastSeries& series, bool ver
                &ForecastSpreadShare::over_ranks);
   const Shown all_steps = verbose || series.steps.size() <= kStepsShown ? Shown::everywhere : Shown::page;
   const bool folded = series.steps.size() > kUnfolded;
-  if (series.steps.size() > 1 && !folded) section.blocks.emplace_back(steps_table(series), all_steps);
-  document.sections.push_back(std::move(section));
+  if (series.steps.size() > 1 && !folded) section.add(steps_table(series), all_steps);
   if (!folded) return;
-  document.sections.push_back({"Recorded steps", {steps_table(series)}, true, Shown::page});
-  if (verbose) document.sections.push_back({"", {steps_table(series)}, false, Shown::terminal});
+  ReportSection& steps = document.add("Recorded steps", {steps_table(series)});
+  steps.folded = true;
+  steps.shown = all_steps;
+  steps.opening.emplace();
 }
 
 // Each bar as far as 50, 90 and 99 of 100 scenarios go.
@@ -144,37 +141,36 @@ void add_bar(BarChart& chart, std::string label, const ForecastQuantiles& q) {
 }
 
 ReportTable tail_table(const ForecastScenarios& scenarios) {
-  ReportTable table{columns("cause< | scenarios | share\n% | mean excess on the\ncritical path ms"), {}};
+  ReportTable table{"cause< | scenarios | share\n% | mean excess on the\ncritical path ms"};
   for (const ForecastTailCause& cause : scenarios.tail) {
     const std::string what =
         cause.what == "none" ? "nothing drawn is on the critical path" : std::string{part_name(cause.what)};
-    table.rows.push_back({cause.rank ? fmt::format("{} of rank {}", what, *cause.rank) : what,
-                          table_count(cause.scenarios), table_number(100 * cause.share, 1),
-                          table_number(cause.mean_excess_ms, 3)});
+    table.row({cause.rank ? fmt::format("{} of rank {}", what, *cause.rank) : what,
+               table_count(cause.scenarios), table_number(100 * cause.share, 1),
+               table_number(cause.mean_excess_ms, 3)});
   }
   return table;
 }
 
 void add_scenarios(ReportDocument& document, const ForecastScenarios& scenarios,
                    const std::vector<ForecastClass>& classes) {
-  BarChart chart{.bars = {}, .unit = "ms", .decimals = scenarios.step.p50_ms < 100 ? 2 : 1};
-  ReportTable table{columns("ms< | mean | p50 | p90 | p99 | largest"), {}};
+  BarChart chart{.bars = {}, .unit = "ms", .decimals = kByLength};
+  ReportTable table{"ms< | mean | p50 | p90 | p99 | largest"};
   add_quantiles(table, "longest rank", scenarios.step);
   add_bar(chart, "longest rank", scenarios.step);
   for (std::size_t c = 0; c < scenarios.ranks.size() && c < classes.size(); ++c) {
     add_quantiles(table, "  " + classes[c].name, scenarios.ranks[c]);
     if (c < kMostRanks) add_bar(chart, classes[c].name, scenarios.ranks[c]);
   }
-  ReportSection section{fmt::format("Straggler scenarios: {} drawn from {} (seed {})",
-                                    table_count(scenarios.step.n), scenarios.drawn_from, scenarios.seed)};
-  if (is_shown(document.made_for, Shown::page))
-    section.blocks.emplace_back(ReportFigure{bar_chart(chart), ""});
-  section.blocks.emplace_back(std::move(table));
-  section.blocks.emplace_back(ReportText{
+  ReportSection& section =
+      document.add(fmt::format("Straggler scenarios: {} drawn from {} (seed {})",
+                               table_count(scenarios.step.n), scenarios.drawn_from, scenarios.seed));
+  if (document.has_page()) section.add(ReportFigure{bar_chart(chart), ""});
+  section.add(std::move(table));
+  section.add(ReportText{
       fmt::format("What makes the slowest {} slow ({} ms and more):", table_count(scenarios.n_tail),
                   table_number(scenarios.tail_from_ms, 3))});
-  section.blocks.emplace_back(tail_table(scenarios));
-  document.sections.push_back(std::move(section));
+  section.add(tail_table(scenarios));
 }
 
 }  // namespace

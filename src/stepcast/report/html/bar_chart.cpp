@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/report/cell_text.h"
 #include "stepcast/report/html/charts.h"
-#include "stepcast/report/text_table.h"
 
 namespace stepcast {
 namespace {
@@ -33,7 +33,7 @@ double total(const Bar& bar) {
   return sum;
 }
 
-void draw_parts(Markup& svg, const BarChart& chart, const Bar& bar, double y, double scale) {
+void draw_parts(Markup& svg, const BarChart& chart, const Bar& bar, double y, double scale, int decimals) {
   constexpr double kRoomForText = 44, kPadding = 8;
   const double sum = total(bar);
   double at = 0;
@@ -44,9 +44,9 @@ void draw_parts(Markup& svg, const BarChart& chart, const Bar& bar, double y, do
     svg.open("rect", {{"class", part.colour}, {"x", x}, {"y", y}, {"width", width}, {"height", kBarHeight}});
     svg.element("title", {},
                 fmt::format("{}: {}: {} {} ({:.1f} %)", bar.label, part.name,
-                            table_number(part.value, chart.decimals), chart.unit, 100 * part.value / sum));
+                            table_number(part.value, decimals), chart.unit, 100 * part.value / sum));
     svg.close();
-    std::string value = table_number(part.value, chart.decimals);
+    std::string value = table_number(part.value, decimals);
     const double needed = std::max(kRoomForText, kPadding + kCharacter * static_cast<double>(value.size()));
     if (!chart.with_values || width < needed) continue;
     svg.element("text", {{"class", "in " + part.colour}, {"x", x + width / 2}, {"y", y + kBarHeight - 5}},
@@ -130,6 +130,7 @@ Markup bar_chart(const BarChart& chart) {
   }
   Markup out;
   if (!(most > 0) || !std::isfinite(most)) return out;
+  const int decimals = chart.decimals != kByLength ? chart.decimals : most >= 100 ? 1 : 2;
   const double scale = (bars_end(chart) - kBarFrom) / most;
   const double bottom = kBarsTop + kRowHeight * static_cast<double>(chart.bars.size());
   out.open("div", {{"class", "plot"}});
@@ -142,16 +143,15 @@ Markup bar_chart(const BarChart& chart) {
     const double y = kBarsTop + kRowHeight * static_cast<double>(i) + (kRowHeight - kBarHeight) / 2;
     out.element("text", {{"class", "row"}, {"x", kBarFrom - 10}, {"y", y + kBarHeight - 5}},
                 fitting(bar.label, kBarFrom - 14));
-    draw_parts(out, chart, bar, y, scale);
+    draw_parts(out, chart, bar, y, scale, decimals);
     const double end = kBarFrom + std::max(total(bar), bar.limit.value_or(0)) * scale;
     out.element("text", {{"class", "note"}, {"x", end + 8}, {"y", y + kBarHeight - 5}},
                 fitting(bar.note, kBarsWidth - end - 8));
     if (bar.limit) {
       const double x = kBarFrom + *bar.limit * scale;
       out.open("line", {{"class", "limit"}, {"x1", x}, {"x2", x}, {"y1", y - 3}, {"y2", y + kBarHeight + 3}});
-      out.element(
-          "title", {},
-          fmt::format("{}: {} {}", chart.limit_name, table_number(*bar.limit, chart.decimals), chart.unit));
+      out.element("title", {},
+                  fmt::format("{}: {} {}", chart.limit_name, table_number(*bar.limit, decimals), chart.unit));
       out.close();
     }
   }

@@ -33,6 +33,7 @@ struct Bar {
   std::string note{};             // behind the bar: its total
   std::optional<double> limit{};  // a line across the bar: capacity
 };
+inline constexpr int kByLength = -1;  // decimals: 1 from a longest bar of 100 on, 2 below
 struct BarChart {
   std::vector<Bar> bars;
   std::string unit;  // of the values: "ms"

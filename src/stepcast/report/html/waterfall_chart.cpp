@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/report/cell_text.h"
 #include "stepcast/report/html/charts.h"
-#include "stepcast/report/text_table.h"
 
 namespace stepcast {
 namespace {

@@ -1,35 +1,13 @@
-#include "stepcast/report/text_table.h"
+#include "stepcast/report/cell_text.h"
 
 #include <limits>
 
 #include <gtest/gtest.h>
 
-namespace stepcast::text_table_test {
+namespace stepcast::cell_text_test {
 namespace {
 
-TEST(TextTable, AlignsColumnsUnderHeadings) {
-  TextTable table{{{"rank", TextTable::Align::left}, {"step\nms"}, {"error %"}}};
-  table.row({"0", "14.46", "+0.03"});
-  table.row({"10", "9.10", "-1.00"});
-  table.rule();
-  table.row({"mean", "11.78"});  // a missing cell is empty
-  EXPECT_EQ(table.text(2),
-            "         step\n"
-            "  rank     ms  error %\n"
-            "  0     14.46    +0.03\n"
-            "  10     9.10    -1.00\n"
-            "  ----  -----  -------\n"
-            "  mean  11.78\n");
-}
-
-TEST(TextTable, WritesMarkdown) {
-  TextTable table{{{"a|b", TextTable::Align::left}, {"step\nms"}}};
-  table.row({"x|y", "1"});
-  table.rule();
-  EXPECT_EQ(table.markdown(), "| a\\|b | step ms |\n|:--|--:|\n| x\\|y | 1 |\n");
-}
-
-TEST(TextTable, FormatsNumbersForPeople) {
+TEST(CellText, FormatsNumbersForPeople) {
   EXPECT_EQ(table_number(1234567.891, 2), "1,234,567.89");
   EXPECT_EQ(table_number(-1234, 0), "-1,234");
   EXPECT_EQ(table_number(999, 1), "999.0");
@@ -47,11 +25,11 @@ TEST(TextTable, FormatsNumbersForPeople) {
   EXPECT_EQ(table_bytes(1.5 * 1024 * 1024), "1.5 MiB");
 }
 
-TEST(TextTable, ShortensByCharactersNotBytes) {
+TEST(CellText, ShortensByCharactersNotBytes) {
   EXPECT_EQ(shorten("short", 10), "short");
   EXPECT_EQ(shorten("a long kernel name", 8), "a long..");
   EXPECT_EQ(shorten("\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9", 3), "\xc3\xa9..");
 }
 
 }  // namespace
-}  // namespace stepcast::text_table_test
+}  // namespace stepcast::cell_text_test

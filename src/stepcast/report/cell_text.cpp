@@ -1,0 +1,86 @@
+#include "stepcast/report/cell_text.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+
+#include <fmt/format.h>
+
+namespace stepcast {
+
+std::size_t width_of(std::string_view text) {
+  // UTF-8 continuation bytes take no place.
+  return static_cast<std::size_t>(
+      std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+}
+
+std::string table_number(double number, int decimals) {
+  if (!std::isfinite(number)) return "-";
+  std::string digits = fmt::format("{:.{}f}", number, decimals);
+  if (digits.starts_with('-') && digits.find_first_not_of("-0.") == std::string::npos) digits.erase(0, 1);
+  return with_separators(digits);
+}
+
+std::string table_number_or_blank(double number, int decimals) {
+  std::string text = table_number(number, decimals);
+  return text.find_first_not_of("0.") == std::string::npos ? std::string{} : text;
+}
+
+std::string table_signed(double number, int decimals) {
+  std::string text = table_number(number, decimals);
+  const bool shown_as_zero = text.find_first_of("123456789") == std::string::npos;
+  return number > 0 && std::isfinite(number) && !shown_as_zero ? "+" + text : text;
+}
+
+std::string ms_text(double ms) {
+  constexpr double kCoarse = 100, kMedium = 10;
+  const double size = std::abs(ms);
+  return table_number(ms, size >= kCoarse ? 1 : size >= kMedium ? 2 : 3);
+}
+
+std::string percent_text(double part, double whole) {
+  return whole > 0 ? table_number(100 * part / whole, 1) : std::string{"-"};
+}
+
+std::string band_text(double p10_ms, double p90_ms) {
+  if (p10_ms >= p90_ms) return {};
+  return fmt::format("p10 {}, p90 {}", ms_text(p10_ms), ms_text(p90_ms));
+}
+
+std::string rate_band_text(double rate, double step_ms, double p10_ms, double p90_ms, int decimals) {
+  if (p10_ms <= 0 || p10_ms >= p90_ms) return {};
+  return fmt::format("p10 {}, p90 {}", table_number(rate * step_ms / p90_ms, decimals),
+                     table_number(rate * step_ms / p10_ms, decimals));
+}
+
+std::string gib(double value) { return table_number(value, 1); }
+
+std::string sentence(std::string text) {
+  if (!text.empty()) text.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())));
+  return text;
+}
+
+std::string table_bytes(double bytes) {
+  if (!(bytes >= 0) || !std::isfinite(bytes)) return "-";
+  constexpr std::array<std::string_view, 5> kUnits{"B", "KiB", "MiB", "GiB", "TiB"};
+  std::size_t unit = 0;
+  while (unit + 1 < kUnits.size() && bytes >= 1024) {
+    bytes /= 1024;
+    ++unit;
+  }
+  return unit == 0 ? fmt::format("{:.0f} B", bytes) : fmt::format("{:.1f} {}", bytes, kUnits[unit]);
+}
+
+std::string shorten(std::string text, std::size_t width) {
+  if (width_of(text) <= width) return text;
+  std::size_t bytes = 0;
+  for (std::size_t characters = 0; bytes < text.size(); ++bytes) {
+    const bool begins = (static_cast<unsigned char>(text[bytes]) & 0xC0U) != 0x80U;
+    if (begins && characters++ == (width > 2 ? width - 2 : 0)) break;
+  }
+  text.resize(bytes);
+  return text + "..";
+}
+
+}  // namespace stepcast

@@ -1,0 +1,375 @@
+// What a terminal shows of each kind of file.
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "stepcast/base/one_line.h"
+#include "stepcast/base/text.h"
+#include "stepcast/base/units.h"
+#include "stepcast/report/cell_text.h"
+#include "stepcast/report/inspect_answer.h"
+#include "stepcast/report/log_document.h"
+
+namespace stepcast {
+namespace {
+
+constexpr std::size_t kNameWidth = 60;
+
+ReportDocument document_of(const std::string& file, ReportTable facts) {
+  ReportDocument document{.title = file};
+  document.add(file, {std::move(facts)}).opening = in_one_line(file) + "\n";
+  return document;
+}
+
+void add_table(ReportDocument& document, std::string title, ReportTable table) {
+  if (!table.rows.empty()) document.add(std::move(title), {std::move(table)}).opening = "\n";
+}
+
+std::string or_not_told(const std::optional<std::int32_t>& number) {
+  return number ? std::to_string(*number) : "not told";
+}
+std::string or_none(const std::vector<std::string>& parts) { return parts.empty() ? "none" : join(parts); }
+std::string milliseconds(Microseconds time) { return table_number(time.value() * 1e-3, 3); }
+
+// "profiler trace (kineto), schema 1".
+std::string format_text(std::string_view format, const std::string& schema) {
+  return fmt::format("{}{}{}", format, schema.empty() ? "" : ", schema ", schema);
+}
+
+// "3 all_reduce, 1 all_to_all": counts by what they are of, none of nothing.
+std::string counts_text(const auto& counts) {
+  std::vector<std::string> parts;
+  for (const auto& [what, n] : counts) {
+    if (n == 0) continue;
+    parts.push_back(table_count(n) + " ");
+    if constexpr (std::is_enum_v<std::remove_cvref_t<decltype(what)>>) {
+      parts.back() += to_string(what);
+    } else {
+      parts.back() += what;
+    }
+  }
+  return or_none(parts);
+}
+
+std::string device_names(const std::vector<DeviceProperties>& devices) {
+  if (devices.empty() || devices.front().name.empty()) return "not told";
+  const std::string& name = devices.front().name;
+  if (devices.size() == 1) return name;
+  const bool alike = std::ranges::all_of(devices, [&](const auto& device) { return device.name == name; });
+  return alike ? fmt::format("{} x {}", devices.size(), name) : name + " and others";
+}
+
+std::string kept_text(const InspectedProfile& p) {
+  const RankSummary& s = p.summary;
+  std::vector<std::string> parts;
+  const auto add = [&](std::size_t n, std::string_view one, std::string_view many) {
+    if (n > 0) parts.push_back(counted(n, one, many));
+  };
+  add(s.ops, "operator", "operators");
+  add(s.annotations, "annotation", "annotations");
+  add(s.steps.size(), "step", "steps");
+  add(p.runtime_calls, "runtime call", "runtime calls");
+  add(s.kernels, "kernel", "kernels");
+  add(s.copies, "copy", "copies");
+  add(s.fills, "fill", "fills");
+  add(p.stream_syncs, "synchronisation record", "synchronisation records");
+  add(p.allocator_totals, "total of the allocator", "totals of the allocator");
+  return or_none(parts);
+}
+
+std::string_view link_text(ExternalIdMeaning meaning) {
+  switch (meaning) {
+    case ExternalIdMeaning::absent: return "no external ids";
+    case ExternalIdMeaning::op: return "\"External id\" names the operator";
+    case ExternalIdMeaning::correlation: return "\"External id\" repeats the correlation";
+    case ExternalIdMeaning::unclear: return "\"External id\" follows no rule";
+  }
+  return "";
+}
+
+ReportTable facts_of(const InspectedProfile& p) {
+  const RankSummary& s = p.summary;
+  ReportTable facts = ReportTable::facts();
+  facts.row({"format", format_text("profiler trace (kineto)", p.schema)});
+  facts.row({"rank",
+             fmt::format("{}{}, world size {}", or_not_told(s.rank),
+                         p.rank_is_by_name ? " (by the name of the file)" : "", or_not_told(p.world_size))});
+  facts.row({"device", device_names(p.devices)});
+  facts.row({"events", fmt::format("{} over {} ms", table_count(p.events), milliseconds(s.span))});
+  facts.row({"kept", kept_text(p)});
+  facts.row({"skipped", counts_text(p.skipped)});
+  facts.row({"GPU links", fmt::format("{} of {} GPU events have their launch in the file; {}",
+                                      table_count(s.gpu_events_with_launch), table_count(p.gpu_events),
+                                      link_text(s.external_id))});
+  facts.row(
+      {"collectives",
+       fmt::format("{} kernels, {} with sizes; {} record_param_comms, {} with sizes",
+                   table_count(s.communication_kernels), table_count(s.communication_kernels_with_metadata),
+                   table_count(s.collective_records), table_count(s.collective_records_with_metadata))});
+  if (s.memory) {
+    facts.row({"memory", fmt::format("at most {} GiB allocated, {} GiB reserved by the caching allocator",
+                                     table_number(static_cast<double>(s.memory->allocated_bytes) / kGiB, 2),
+                                     table_number(static_cast<double>(s.memory->reserved_bytes) / kGiB, 2))});
+  }
+  facts.row({"usable", s.usable_for_replay ? "yes, for replay" : "not for replay"});
+  for (const std::string& note : s.notes) facts.row({"", "- " + note});
+  return facts;
+}
+
+ReportDocument document_of(const InspectedProfile& p) {
+  const RankSummary& s = p.summary;
+  ReportDocument document = document_of(p.file, facts_of(p));
+  ReportTable steps{"step | start ms | step_time_ms"};
+  for (const RankSummary::Step& step : s.steps)
+    steps.row({fmt::format("#{}", step.number), milliseconds(step.start), milliseconds(step.duration)});
+  ReportTable threads{"pid | tid | operators | annotations | calls | name<"};
+  for (std::size_t i = 0; i < p.threads.size(); ++i) {
+    const RankSummary::Thread& counts = s.threads[i];
+    threads.row({std::to_string(p.threads[i].pid), std::to_string(p.threads[i].tid), table_count(counts.ops),
+                 table_count(counts.annotations), table_count(counts.calls), shorten(p.threads[i].name, 40)});
+  }
+  ReportTable streams{"device | stream | kernels | communication | copies | busy ms"};
+  for (const RankSummary::Stream& stream : s.streams) {
+    streams.row({std::to_string(stream.device), std::to_string(stream.stream), table_count(stream.kernels),
+                 table_count(stream.communication_kernels), table_count(stream.copies),
+                 milliseconds(stream.busy)});
+  }
+  ReportTable kernels{"kernels< | ms"};
+  for (std::size_t i = 0; i < s.kernel_time.size(); ++i) {
+    if (s.kernel_time[i].value() > 0)
+      kernels.row({std::string{to_string(static_cast<KernelClass>(i))}, milliseconds(s.kernel_time[i])});
+  }
+  add_table(document, "Steps", std::move(steps));
+  add_table(document, "Threads", std::move(threads));
+  add_table(document, "Streams", std::move(streams));
+  add_table(document, "Kernels", std::move(kernels));
+  return document;
+}
+
+ReportDocument document_of(const InspectedExecutionTrace& trace) {
+  const ExecutionTraceSummary& s = trace.summary;
+  ReportTable facts = ReportTable::facts();
+  facts.row({"format", format_text("PyTorch execution trace", trace.schema)});
+  facts.row({"rank", or_not_told(trace.rank)});
+  facts.row({"nodes", fmt::format("{}, {} with tensors, on {} threads", table_count(trace.nodes),
+                                  table_count(s.nodes_with_tensors), s.threads)});
+  facts.row({"tensors", table_count(trace.tensor_uses) + " uses"});
+  facts.row({"skipped", counts_text(trace.skipped)});
+  std::string collectives = counts_text(s.collectives);
+  if (!s.collectives.empty())
+    collectives += fmt::format("; {} with sizes, {} waits", s.collectives_with_size, s.waits);
+  facts.row({"collectives", std::move(collectives)});
+  facts.row({"usable", "yes, with the profiler trace of the same rank: it has no times of its own"});
+  return document_of(trace.file, std::move(facts));
+}
+
+ReportDocument document_of(const InspectedChakra& graph) {
+  const OperationGraphSummary& s = graph.summary;
+  ReportTable facts = ReportTable::facts();
+  facts.row({"format", format_text("Chakra execution trace", graph.schema)});
+  facts.row({"rank", or_not_told(graph.rank)});
+  facts.row({"nodes", fmt::format("{}: {}", table_count(graph.nodes), counts_text(s.nodes_by_kind))});
+  facts.row({"dependencies", table_count(graph.dependencies)});
+  using Counts = std::pair<std::string_view, std::uint64_t>;
+  facts.row({"skipped",
+             counts_text(std::array{Counts{"control dependencies on callers", graph.callers},
+                                    Counts{"dependencies on nodes that are not in the file", graph.dangling},
+                                    Counts{"metadata nodes", graph.metadata_nodes}})});
+  facts.row({"durations", fmt::format("{} of {} nodes, {} ms of GPU work", table_count(s.with_duration),
+                                      table_count(graph.nodes), table_number(s.recorded_gpu_ms, 3))});
+  facts.row({"collectives", counts_text(s.collectives)});
+  facts.row({"transfers", table_number(s.transfer_bytes / (1024 * 1024), 1) + " MiB"});
+  const std::size_t unknown = graph.nodes - s.with_duration - s.with_amounts;
+  std::string usable = s.with_amounts > 0    ? "yes, with a platform: some nodes have a size and no duration"
+                       : s.with_duration > 0 ? "yes"
+                                             : "its order alone: no node has a duration or a size";
+  if (unknown > 0 && s.with_duration + s.with_amounts > 0)
+    usable += fmt::format("; {} nodes have neither duration nor size", table_count(unknown));
+  facts.row({"usable", std::move(usable)});
+  return document_of(graph.file, std::move(facts));
+}
+
+ReportDocument document_of(const InspectedTimeline& timeline) {
+  ReportTable operators{"operator< | count | mean ms"};
+  std::size_t n = 0;
+  for (const auto& [name, of_name] : timeline.operators) {
+    n += of_name.count;
+    operators.row({name, table_count(of_name.count),
+                   table_number(of_name.sum_us * 1e-3 / static_cast<double>(of_name.count), 3)});
+  }
+  ReportTable facts = ReportTable::facts();
+  facts.row({"format", "operator-level timeline of a pipeline"});
+  facts.row({"ranks", table_count(timeline.ranks.size())});
+  facts.row({"steps", fmt::format("{}: {} to {}", table_count(timeline.steps.size()), timeline.steps.front(),
+                                  timeline.steps.back())});
+  facts.row({"operators", table_count(n)});
+  ReportDocument document = document_of(timeline.file, std::move(facts));
+  add_table(document, "Operators", std::move(operators));
+  return document;
+}
+
+ReportTable operators_table(const InspectedOperations& o) {
+  ReportTable table{"operator< | operations< | count | GFLOP | MB"};
+  if (o.times) table.columns.push_back({"recorded ms"});
+  InspectedOperations::Operator sum{.name = "all"};
+  const auto add = [&](const InspectedOperations::Operator& row) {
+    table.row(with_numbers({shorten(row.name, kNameWidth), join(row.families, " + "), table_count(row.count)},
+                           {row.flops.value() * 1e-9, row.bytes.value() * 1e-6}, 3));
+    if (o.times) table.rows.back().emplace_back(milliseconds(row.time));
+  };
+  for (const InspectedOperations::Operator& row : o.operators) {
+    add(row);
+    sum.count += row.count;
+    sum.flops += row.flops;
+    sum.bytes += row.bytes;
+    sum.time += row.time;
+  }
+  if (sum.count == 0) return {};
+  table.rule();
+  add(sum);
+  return table;
+}
+
+ReportDocument document_of(const InspectedOperations& o) {
+  ReportTable facts = ReportTable::facts();
+  facts.row({"operators", fmt::format("{} of {} that launch GPU work have operations ({} %)",
+                                      table_count(o.modelled_operators), table_count(o.launching_operators),
+                                      table_number(o.modelled_operators_percent(), 2))});
+  if (o.times) {
+    facts.row({"kernel time", fmt::format("{} of {} ms of computation belongs to them ({} %)",
+                                          milliseconds(o.times->modelled), milliseconds(o.times->computation),
+                                          table_number(o.modelled_time_percent(), 2))});
+    facts.row(
+        {"", fmt::format("{} ms communication and {} ms outside of the traced operators are not counted",
+                         milliseconds(o.times->communication), milliseconds(o.times->unlinked))});
+  }
+  ReportDocument document = document_of(o.file, std::move(facts));
+  add_table(document, "Operations", operators_table(o));
+  ReportTable unknown{"without operations< | count | why<"};
+  for (const auto& [name, entry] : o.unmodelled)
+    unknown.row({shorten(name, kNameWidth), table_count(entry.count), shorten(entry.why, 100)});
+  add_table(document, "Without operations", std::move(unknown));
+  ReportTable kernels{"kernels without operations, by operator< | ms"};
+  if (o.times) {
+    for (const auto& [name, work] : o.times->unmodelled)
+      kernels.row({shorten(name, kNameWidth), milliseconds(work.time)});
+  }
+  add_table(document, "Kernels without operations", std::move(kernels));
+  return document;
+}
+
+std::string heavy_text(const Pooling& p) {
+  return fmt::format(
+      "{} of {} tables have {:.0f} lookups per sample and more ({:.1f} %), with {:.1f} % of "
+      "the lookups",
+      p.heavy_tables, p.tables, kHeavyPooling, 100 * p.heavy_share(), 100 * p.heavy_lookup_share());
+}
+
+ReportTable pooling_table(const Pooling& p) {
+  ReportTable table{"lookups per sample< | tables | % of lookups"};
+  for (const PoolingBin& bin : p.bins) {
+    if (bin.tables > 0)
+      table.row({std::string{bin.name}, table_count(bin.tables),
+                 table_number(p.lookups > 0 ? 100 * bin.lookups / p.lookups : 0, 1)});
+  }
+  return table;
+}
+
+ReportDocument document_of(const InspectedTables& t) {
+  ReportTable facts = ReportTable::facts();
+  facts.row({"format", "embedding tables"});
+  facts.row({"tables", fmt::format("{}, of {} columns", t.tables, fmt::join(t.widths, ", "))});
+  facts.row({"rows", table_number(t.rows, 0)});
+  facts.row({"weights", table_bytes(t.bytes)});
+  facts.row({"lookups", fmt::format("{:.1f} per sample, {:.2f} per table", t.pooling.lookups,
+                                    t.pooling.lookups / static_cast<double>(t.tables))});
+  facts.row({"heavy", heavy_text(t.pooling)});
+  facts.row(
+      {"pattern", t.with_reuse == t.tables ? "reuse factors of a batch for all tables"
+                  : t.with_reuse == 0
+                      ? "not known: a power law is assumed"
+                      : fmt::format("reuse factors of a batch for {} tables, a power law for the others",
+                                    t.with_reuse)});
+  ReportDocument document = document_of(t.file, std::move(facts));
+  add_table(document, "Lookups per sample", pooling_table(t.pooling));
+  return document;
+}
+
+std::string bin_name(std::size_t bin) {
+  if (bin < 2) return std::to_string(bin + 1);
+  if (bin + 1 == kReuseBins) return fmt::format("above {}", 1U << (bin - 1));
+  return fmt::format("{} to {}", (1U << (bin - 1)) + 1, 1U << bin);
+}
+
+// Share of the rows and of the lookups by how often a row is looked up.
+ReportTable reuse_table(const InspectedIndices& i) {
+  const MeasuredIndices& m = i.measured;
+  std::vector<std::pair<std::string, const ReuseFactors*>> sets;
+  if (m.batches > 0) sets.emplace_back(fmt::format("{} samples", i.batch_samples), &m.mean_batch);
+  sets.emplace_back("file", &m.all);
+  if (i.data_set) sets.emplace_back("data set", &*i.data_set);
+  ReportTable table{"reuse factor<"};
+  for (const auto& [name, reuse] : sets) {
+    table.columns.push_back({name + "\n% of rows"});
+    table.columns.push_back({"\n% of lookups"});
+  }
+  for (std::size_t k = 0; k < kReuseBins; ++k) {
+    if (std::ranges::all_of(sets, [&](const auto& set) { return set.second->of_rows[k] <= 0; })) continue;
+    std::vector<ReportCell> row{bin_name(k)};
+    for (const auto& [name, reuse] : sets)
+      row = with_numbers(std::move(row), {100 * reuse->of_rows[k], 100 * reuse->of_lookups[k]}, 2);
+    table.row(std::move(row));
+  }
+  return table;
+}
+
+ReportDocument document_of(const InspectedIndices& i) {
+  const MeasuredIndices& m = i.measured;
+  const MeasuredTable& longest = *std::ranges::max_element(m.tables, {}, &MeasuredTable::longest_bag);
+  const auto n_tables = static_cast<double>(m.tables.size());
+  double empty = 0;
+  for (const MeasuredTable& t : m.tables) empty += t.empty_share / n_tables;
+  ReportTable facts = ReportTable::facts();
+  facts.row({"format", "indices of embedding tables"});
+  facts.row({"samples", fmt::format("{} of {} tables", table_count(m.samples), m.tables.size())});
+  facts.row({"lookups", fmt::format("{}, {:.2f} per sample and table", table_count(m.all.lookups),
+                                    i.pooling.lookups / n_tables)});
+  facts.row({"distinct rows",
+             fmt::format("{}, each looked up {:.2f} times on average, the most popular {}",
+                         table_count(m.all.distinct_rows), m.all.mean(), table_count(m.all.hottest))});
+  facts.row({"heavy", heavy_text(i.pooling)});
+  facts.row({"bags", fmt::format("{:.1f} % empty; the longest holds {} lookups, of {}", 100 * empty,
+                                 table_count(longest.longest_bag), longest.name)});
+  ReportDocument document = document_of(m.file, std::move(facts));
+  add_table(document, "Lookups per sample", pooling_table(i.pooling));
+  add_table(document, "Reuse factors", reuse_table(i));
+  if (m.batches == 0 && !i.data_set) return document;
+  document.sections.back().add(TerminalText{"\n"});
+  document.sections.back().add(ReportText{
+      fmt::format("{:.0f} samples touch {} distinct rows; the reuse factors of the {} say {} ({:+.1f} %)",
+                  i.compared_samples, table_number(i.distinct_rows, 0), i.data_set ? "data set" : "file",
+                  table_number(i.expected_distinct_rows, 0),
+                  i.distinct_rows > 0 ? 100 * (i.expected_distinct_rows / i.distinct_rows - 1) : 0)});
+  return document;
+}
+
+ReportDocument document_of(const LoggedRun& run) { return log_document(run); }
+
+ReportDocument document_of(const UnreadableFile& file) {
+  ReportDocument document{.title = file.file};
+  document.add("", {ReportText{in_one_line(file.error), 0}});
+  return document;
+}
+
+}  // namespace
+
+ReportDocument inspect_document(const InspectedFile& file) {
+  return std::visit([](const auto& one) { return document_of(one); }, file);
+}
+
+}  // namespace stepcast

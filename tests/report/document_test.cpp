@@ -1,0 +1,66 @@
+#include "stepcast/report/document.h"
+
+#include <gtest/gtest.h>
+
+namespace stepcast::document_test {
+namespace {
+
+TEST(ReportTable, AlignsColumnsUnderHeadings) {
+  ReportTable table{"rank< | step\nms | error %"};
+  table.row({"0", "14.46", "+0.03"});
+  table.row({"10", "9.10", "-1.00"});
+  table.rule();
+  table.row({"mean", "11.78"});  // a missing cell is empty
+  EXPECT_EQ(report_text(table),
+            "         step\n"
+            "  rank     ms  error %\n"
+            "  0     14.46    +0.03\n"
+            "  10     9.10    -1.00\n"
+            "  ----  -----  -------\n"
+            "  mean  11.78\n");
+}
+
+TEST(ReportTable, WritesMarkdown) {
+  ReportTable table{"a|b< | step ms"};
+  table.rule();
+  table.row({"x|y", "1"});
+  EXPECT_EQ(report_markdown(table), "| a\\|b | step ms |\n|:--|--:|\n| x\\|y | 1 |\n");
+}
+
+TEST(ReportTable, FactsStandUnderEachOtherWithoutHeadings) {
+  ReportTable facts = ReportTable::facts();
+  facts.row({"format", "training log"});
+  facts.row({"", "of one run"});
+  EXPECT_EQ(report_text(facts),
+            "  format        training log\n"
+            "                of one run\n");
+}
+
+// Of three rows a terminal shows one and a page two; what is nowhere shown leaves no title.
+TEST(ReportDocument, SaysHowMuchIsLeftOut) {
+  ReportTable table{"name< | share %@"};
+  table.most = 2;
+  table.most_in_terminal = 1;
+  table.columns.front().most_width = 6;
+  for (const char* name : {"aaaaaaaa", "b", "c"}) table.row({name, "5"});
+  ReportDocument document{.title = "Names"};
+  document.add("All", {std::move(table)});
+  document.add("None", {ReportList{}});
+  document.add("Page", {ReportText{"there"}}).shown = Shown::page;
+  document.add("Both", {ReportText{"here", 0}}).opening = "- ";
+  EXPECT_EQ(report_text(document),
+            "\nAll\n"
+            "  name\n"
+            "  aaaa..\n"
+            "  and 2 more\n"
+            "- here\n");
+  EXPECT_EQ(report_markdown(document),
+            "## Names\n\n"
+            "\n### All\n\n"
+            "| name | share % |\n|:--|--:|\n| aaaaaaaa | 5 |\n| b | 5 |\n\nand 1 more\n"
+            "\n### Page\n\nthere\n"
+            "\n### Both\n\nhere\n");
+}
+
+}  // namespace
+}  // namespace stepcast::document_test
