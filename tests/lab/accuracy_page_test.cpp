@@ -72,7 +72,7 @@ TEST(AccuracyPage, HasARowPerTestAndItsTargets) {
       page(),
       HasSubstr("| kernel_starts | recorded | 1 | 1 | - | - | - | - | - | - | - | worst_p95_us 9.500 |"));
   EXPECT_THAT(page(),
-              HasSubstr("| held_out_rows, all rows: bias % | 20.00 | - | <= 10 | no must; aim missed |"));
+              HasSubstr(R"(| held_out_rows, all rows: bias % | 20.00 | - | \<= 10 | no must; aim missed |)"));
   EXPECT_THAT(page(), HasSubstr(R"(| held_out_rows, set gpu/b: mean \|error\| % | 20.00 |)"));
   EXPECT_THAT(page(),
               Not(HasSubstr(R"(| held_out_rows: mean \|error\| % |)")));  // met, short of its aim alone
