@@ -26,16 +26,21 @@ std::vector<double> counted_us(const Block& block, std::span<const double> durat
 
 }  // namespace
 
-StreamBaseline stream_baseline(const Program& program, const Costs& costs, RankClassId c) {
+StreamBaseline stream_baseline(const Program& program, const Costs& costs, RankClassId c,
+                               const LeftOutRounds& rounds) {
   const RankClass& rank_class = program.rank_class(c);
   std::vector<double> sum_us(rank_class.lanes.size(), 0.0);
   std::vector<std::vector<double>> counted(program.blocks().size());  // many instances share a block
-  for (const BlockInstance& instance : rank_class.instances) {
+  const LeftOutRounds::Round round =
+      rounds.of_class.empty() ? LeftOutRounds::Round{} : rounds.of_class[c.index()];
+  for (std::size_t i = 0; i < rank_class.instances.size(); ++i) {
+    const BlockInstance& instance = rank_class.instances[i];
+    const double times = i >= round.begin && i < round.end ? 1 + rounds.count : 1;
     std::vector<double>& lanes_us = counted[instance.block.index()];
     if (lanes_us.empty())
       lanes_us = counted_us(program.block(instance.block), costs.duration_us(instance.block));
     for (std::size_t lane = 0; lane < lanes_us.size(); ++lane) {
-      sum_us[instance.lanes.empty() ? lane : instance.lanes[lane]] += lanes_us[lane];
+      sum_us[instance.lanes.empty() ? lane : instance.lanes[lane]] += times * lanes_us[lane];
     }
   }
   StreamBaseline baseline{.time_us = 0, .rank_class = c, .lane = 0};

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "stepcast/predict/predicted_step.h"
 #include "stepcast/program/program.h"
 
 namespace stepcast {
@@ -16,7 +17,8 @@ struct StreamBaseline {
 };
 
 [[nodiscard]] StreamBaseline stream_baseline(const Program& program, const Costs& costs);
-// The same for one rank class.
-[[nodiscard]] StreamBaseline stream_baseline(const Program& program, const Costs& costs, RankClassId c);
+// The same for one rank class, with rounds that the Program leaves out.
+[[nodiscard]] StreamBaseline stream_baseline(const Program& program, const Costs& costs, RankClassId c,
+                                             const LeftOutRounds& rounds = {});
 
 }  // namespace stepcast

@@ -122,7 +122,8 @@ ForecastClass class_of(const ForecastInput& input, const RankBreakdown& b) {
   c.overlap_ms = b.overlap_us * kMsPerUs;
   c.collective_wait_ms = b.collective_wait_us * kMsPerUs;
   c.kernels_ms = by_class(b.kernels_us);
-  c.baseline_ms = stream_baseline(program, input.costs, b.rank_class).time_us * kMsPerUs;
+  const LeftOutRounds& left_out = input.rounds != nullptr ? input.rounds->left_out : LeftOutRounds{};
+  c.baseline_ms = stream_baseline(program, input.costs, b.rank_class, left_out).time_us * kMsPerUs;
   for (const StreamBreakdown& s : b.streams) {
     // A described rank has the streams of every layout; of a recorded one each had work.
     if (s.tasks > 0 || c.rank) c.streams.push_back(stream_of(s));
@@ -136,12 +137,19 @@ std::string_view name_of(const Program& program, const CollectiveOccurrence& occ
   return name.empty() ? to_string(occurrence.op) : name;
 }
 
-ForecastCollective collective_of(const FlatProgram& flat, const CollectiveOccurrence& o,
-                                 std::uint32_t ordinal) {
+// An occurrence of a collective, or the same in a later round of the pipeline.
+struct Meeting {
+  const CollectiveOccurrence* of = nullptr;
+  double later_us = 0, start_us = 0;
+  std::uint32_t ordinal = 0;
+};
+
+ForecastCollective collective_of(const FlatProgram& flat, const Meeting& meeting) {
+  const CollectiveOccurrence& o = *meeting.of;
   const Program& program = flat.program();
   ForecastCollective c;
   c.name = name_of(program, o);
-  c.ordinal = ordinal;
+  c.ordinal = meeting.ordinal;
   c.operation = to_string(o.op);
   const CollectiveArrival& any = o.members.front();
   const CollectiveWork* work = program.works.collective(flat.info(any.rank_class, any.task).work);
@@ -154,7 +162,7 @@ ForecastCollective collective_of(const FlatProgram& flat, const CollectiveOccurr
   c.longest_wait_us = o.longest_wait_us;
   for (const CollectiveArrival& m : o.members) {
     c.members.push_back({.rank_class = m.rank_class.index(),
-                         .arrival_us = m.arrival_us,
+                         .arrival_us = m.arrival_us + meeting.later_us,
                          .wait_us = m.wait_us,
                          .transfer_us = m.transfer_us,
                          .exposed_us = m.exposed_us});
@@ -162,21 +170,42 @@ ForecastCollective collective_of(const FlatProgram& flat, const CollectiveOccurr
   return c;
 }
 
-void add_collectives(const ForecastInput& input, const ForecastOptions& options, Forecast& forecast) {
-  const Program& program = input.flat.program();
-  const std::vector<CollectiveOccurrence> all = collective_occurrences(input.flat, input.times);
-  forecast.n_collectives = all.size();
+// In the order of their first arrivals, in all rounds.
+std::vector<Meeting> meetings_of(const ForecastInput& input,
+                                 const std::vector<CollectiveOccurrence>& occurrences) {
+  std::vector<Meeting> all;
+  all.reserve(occurrences.size());
+  for (const CollectiveOccurrence& o : occurrences) {
+    SteadyRounds::Copies copies;
+    if (input.rounds != nullptr) {
+      const CollectiveMember& root = input.flat.program().collectives()[o.collective.index()].members.front();
+      copies = input.rounds->copies_of(root.rank_class, root.instance);
+    }
+    for (std::uint64_t copy = copies.first; copy <= copies.last; ++copy) {
+      const double later_us = copy == 0 ? 0 : static_cast<double>(copy) * input.rounds->period_us;
+      all.push_back({&o, later_us, o.start_us() + later_us, 0});
+    }
+  }
+  if (input.rounds != nullptr) {
+    std::stable_sort(all.begin(), all.end(),
+                     [](const Meeting& a, const Meeting& b) { return a.start_us < b.start_us; });
+  }
   std::map<std::string_view, std::uint32_t> seen;
-  std::vector<std::uint32_t> ordinal;
-  ordinal.reserve(all.size());
-  for (const CollectiveOccurrence& o : all) ordinal.push_back(seen[name_of(program, o)]++);
+  for (Meeting& meeting : all) meeting.ordinal = seen[name_of(input.flat.program(), *meeting.of)]++;
+  return all;
+}
+
+void add_collectives(const ForecastInput& input, const ForecastOptions& options, Forecast& forecast) {
+  const std::vector<CollectiveOccurrence> occurrences = collective_occurrences(input.flat, input.times);
+  const std::vector<Meeting> all = meetings_of(input, occurrences);
+  forecast.n_collectives = all.size();
   std::vector<std::size_t> shown;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    if (!all[i].members.empty()) shown.push_back(i);
+    if (!all[i].of->members.empty()) shown.push_back(i);
   }
   if (options.collectives != 0 && shown.size() > options.collectives) {
     const auto middle = shown.begin() + static_cast<std::ptrdiff_t>(options.collectives);
-    const auto cost = [&](std::size_t i) { return all[i].total_wait_us + all[i].transfer_us; };
+    const auto cost = [&](std::size_t i) { return all[i].of->total_wait_us + all[i].of->transfer_us; };
     std::nth_element(shown.begin(), middle, shown.end(), [&](std::size_t a, std::size_t b) {
       return cost(a) != cost(b) ? cost(a) > cost(b) : a < b;
     });
@@ -184,7 +213,7 @@ void add_collectives(const ForecastInput& input, const ForecastOptions& options,
     std::sort(shown.begin(), shown.end());
   }
   for (const std::size_t i : shown) {
-    forecast.collectives.push_back(collective_of(input.flat, all[i], ordinal[i]));
+    forecast.collectives.push_back(collective_of(input.flat, all[i]));
   }
 }
 
@@ -198,15 +227,29 @@ std::vector<ForecastShare> shares_of(std::vector<PathShare> list, std::size_t mo
 }
 
 void add_path(const ForecastInput& input, const ForecastOptions& options, Forecast& forecast) {
-  const CriticalPath path =
-      critical_path(input.flat, input.times, input.costs, input.rank_start_us, input.path);
+  const SteadyRounds* rounds = input.rounds;
+  CriticalPath own;
+  if (rounds == nullptr) {
+    own = critical_path(input.flat, input.times, input.costs, input.rank_start_us, input.path);
+  }
+  const CriticalPath& path = rounds != nullptr ? rounds->path : own;
   ForecastPath& out = forecast.critical_path;
-  out.length_ms = path.time.length_us() * kMsPerUs;
+  out.length_ms = (path.time.length_us() + (rounds != nullptr ? rounds->left_out_us() : 0)) * kMsPerUs;
   if (path.last_rank.valid()) out.ends_on = path.last_rank.index();
   out.n_steps = path.steps.size();
-  out.by_class = shares_of(path_by_class(input.flat, path), 0);
-  out.by_rank = shares_of(path_by_rank(input.flat, path), 0);
-  out.by_name = shares_of(path_by_name(input.flat, path), options.path_names);
+  if (rounds != nullptr) {
+    out.n_steps += static_cast<std::uint64_t>(rounds->left_out.count) * rounds->round_of_path.steps.size();
+  }
+  const auto shares = [&](const auto& by, std::size_t most) {
+    std::vector<PathShare> list = by(input.flat, path);
+    if (rounds != nullptr) {
+      list = with_rounds(std::move(list), by(input.flat, rounds->round_of_path), rounds->left_out.count);
+    }
+    return shares_of(std::move(list), most);
+  };
+  out.by_class = shares(path_by_class, 0);
+  out.by_rank = shares(path_by_rank, 0);
+  out.by_name = shares(path_by_name, options.path_names);
   if (!options.path_steps) return;
   for (const PathStep& step : path.steps) {
     out.steps.push_back({.rank_class = step.rank_class.index(),
@@ -284,6 +327,13 @@ Forecast make_forecast(const ForecastInput& input, Forecast asked, const Forecas
   const Status done = parallel_for(2, input.flat.threads(), [&](std::size_t part) -> Status {
     if (part == 0) {
       ranks = break_down(input.flat, input.times, input.costs, input.windows, input.rank_start_us);
+      if (input.rounds != nullptr) {
+        const std::vector<RankBreakdown> round =
+            break_down(input.flat, input.times, input.costs, input.rounds->windows, input.rank_start_us);
+        for (std::size_t c = 0; c < ranks.size(); ++c) {
+          add_rounds(*input.rounds, program, round[c], ranks[c]);
+        }
+      }
       for (const RankBreakdown& rank : ranks) forecast.classes.push_back(class_of(input, rank));
     } else {
       add_collectives(input, options, forecast);

@@ -14,6 +14,7 @@
 #include "stepcast/analyze/critical_path.h"
 #include "stepcast/analyze/flat_program.h"
 #include "stepcast/analyze/forecast.h"
+#include "stepcast/analyze/steady_rounds.h"
 #include "stepcast/analyze/task_times.h"
 #include "stepcast/base/interval.h"
 #include "stepcast/base/result.h"
@@ -31,6 +32,8 @@ struct ForecastInput {
   CriticalPathOptions path{};
   // The step time with its band. Otherwise the longest window, as `measured`.
   std::optional<Estimate> step{};
+  // Of a Program that leaves rounds out; windows and times are without them, `step` is that of the whole.
+  const SteadyRounds* rounds = nullptr;
 };
 
 struct ForecastOptions {

@@ -123,7 +123,11 @@ ForecastMemory memory_of(const MemoryForecast& memory) {
   return out;
 }
 
-Result<Forecast> step_forecast(const StepForecastInput& input, const StepForecastOptions& options) {
+namespace {
+
+// `rounds`: of a step that leaves some out; the others are whole.
+Result<Forecast> forecast_of(const StepForecastInput& input, const StepForecastOptions& options,
+                             const FlatProgram& flat, const TaskTimes& times, const SteadyRounds* rounds) {
   const PredictedStep& step = input.step;
   Forecast asked;
   asked.kind = "transformer";
@@ -143,9 +147,6 @@ Result<Forecast> step_forecast(const StepForecastInput& input, const StepForecas
     STEPCAST_ASSIGN(const std::vector<ExplainedList> lists, explain(step.parts, input.prices));
     asked.explained = explained(lists);
   }
-
-  const FlatProgram flat{step.program};
-  const TaskTimes times = TaskTimes::simulated(flat, step.timeline);
   const std::vector<Interval> windows(flat.class_count(), Interval{0, step.timeline.end_us()});
   const std::vector<double> starts(flat.class_count(), 0.0);
   return make_forecast({.flat = flat,
@@ -153,8 +154,32 @@ Result<Forecast> step_forecast(const StepForecastInput& input, const StepForecas
                         .times = times,
                         .windows = windows,
                         .rank_start_us = starts,
-                        .step = step.summary.step},
+                        .step = step.summary.step,
+                        .rounds = rounds},
                        std::move(asked), options.forecast);
+}
+
+}  // namespace
+
+Result<Forecast> step_forecast(const StepForecastInput& input, const StepForecastOptions& options) {
+  const FlatProgram flat{input.step.program};
+  return forecast_of(input, options, flat, TaskTimes::simulated(flat, input.step.timeline), nullptr);
+}
+
+Result<Forecast> step_forecast(const Transformer& model, const Layout& layout, const Platform& platform,
+                               StepModel& steps, const StepForecastOptions& options) {
+  for (int doubled = 0;; ++doubled) {
+    STEPCAST_ASSIGN(const PredictedStep step, options.forecast.path_steps
+                                                  ? predict_step(model, layout, steps)
+                                                  : predict_short_step(model, layout, steps, doubled));
+    const StepForecastInput input{model, layout, platform, step, steps.pricer()};
+    const FlatProgram flat{step.program};
+    const TaskTimes times = TaskTimes::simulated(flat, step.timeline);
+    if (step.rounds.of_class.empty()) return forecast_of(input, options, flat, times, nullptr);
+    if (const std::optional<SteadyRounds> rounds = steady_rounds(step, flat, times)) {
+      return forecast_of(input, options, flat, times, &*rounds);
+    }
+  }
 }
 
 }  // namespace stepcast

@@ -1,8 +1,7 @@
 // The Forecast of a described training step.
 //
 //   StepModel steps{platform};
-//   STEPCAST_ASSIGN(const PredictedStep step, predict_step(model, layout, steps));
-//   STEPCAST_ASSIGN(const Forecast f, step_forecast({model, layout, platform, step, steps.pricer()}));
+//   STEPCAST_ASSIGN(const Forecast f, step_forecast(model, layout, platform, steps));
 #pragma once
 
 #include "stepcast/analyze/forecast.h"
@@ -31,7 +30,13 @@ struct StepForecastOptions {
   ForecastOptions forecast{};
 };
 
-// All ranks run from 0 to the end of the step. Errors: those of memory_forecast.
+// All ranks run from 0 to the end of the step. Where a pipeline comes to a steady state only some rounds of it are
+// simulated, the others are added: the forecast of all (predict_step() and the other step_forecast()) but for rounding.
+// With `path_steps` all are. Errors: those of predict_step and memory_forecast.
+[[nodiscard]] Result<Forecast> step_forecast(const Transformer& model, const Layout& layout,
+                                             const Platform& platform, StepModel& steps,
+                                             const StepForecastOptions& options = {});
+// Of a step with all of its micro-batches.
 [[nodiscard]] Result<Forecast> step_forecast(const StepForecastInput& input,
                                              const StepForecastOptions& options = {});
 

@@ -61,9 +61,9 @@ void fill_in_layout(const Job& asked, const Platform& platform, ResolvedJob& job
                                   filling(chosen->memory)));
 }
 
-// Upper limit of accumulation steps; each of them is a row of tasks in the Program of the step.
+// More are a mistake: batches count sequences.
 Status check_micro_batches(const Layout& layout) {
-  constexpr std::int64_t kMost = 8192;
+  constexpr std::int64_t kMost = 65'536;
   if (layout.micro_batches() <= kMost) return Ok{};
   return Error{fmt::format("{} micro-batches per step", layout.micro_batches())}
       .expected(fmt::format("at most {}", kMost))
@@ -122,6 +122,19 @@ Status write_step_timeline(const OutputFile& file, const PredictedStep& step) {
   for (std::size_t c = 0; c < program.rank_classes().size(); ++c) program.set_multiplicity(RankClassId{c}, 1);
   const FlatProgram flat{program};
   return write_perfetto(file, flat, step.prices.costs, TaskTimes::simulated(flat, step.timeline));
+}
+
+Status write_step_graphs(const PredictRequest& request, const Layout& layout, const PredictedStep& step,
+                         const std::vector<std::filesystem::path>& inputs) {
+  const FlatProgram flat{step.program};
+  if (!request.chakra_per_rank) {
+    STEPCAST_TRY(write_chakra(request.chakra, operation_graphs(flat, step.prices.costs), inputs));
+    return Ok{};
+  }
+  STEPCAST_ASSIGN(const RankGroups groups, RankGroups::of(layout));
+  STEPCAST_TRY(write_chakra_per_rank(request.chakra, flat, step.prices.costs, {},
+                                     RankTable::of_layout(step.program, groups), inputs));
+  return Ok{};
 }
 
 StepPictures pictures_of(const PredictedStep& step) {
@@ -223,10 +236,9 @@ Result<Forecast> Session::predict(const PredictRequest& request, const Extras& e
   STEPCAST_TRY(check_micro_batches(job.layout));
   StepModel& steps = priced->steps;
   steps.set_assumptions(assumptions);
-  STEPCAST_ASSIGN(const PredictedStep step, predict_step(job.model, job.layout, steps));
   STEPCAST_ASSIGN(
       Forecast forecast,
-      step_forecast({job.model, job.layout, *priced->platform, step, steps.pricer()},
+      step_forecast(job.model, job.layout, *priced->platform, steps,
                     {.explained = request.explained,
                      .forecast = {.collectives = request.collectives, .path_steps = request.path_steps}}));
   if (request.job.settings.expert_load) {
@@ -261,22 +273,17 @@ Result<Forecast> Session::predict(const PredictRequest& request, const Extras& e
   }
   forecast.notes = std::move(notes);
   STEPCAST_TRY(add_training(forecast, request.budget));
-  if (extras.sensitivity != nullptr) {
-    STEPCAST_ASSIGN(*extras.sensitivity, step_sensitivity(step));
-    add_batch_sensitivity(job, steps, *extras.sensitivity);
-  }
-  if (extras.pictures != nullptr) *extras.pictures = pictures_of(step);
   if (extras.job != nullptr) *extras.job = job;
-  if (timeline) STEPCAST_TRY(write_step_timeline(*timeline, step));
-  if (!request.chakra.empty()) {
-    const FlatProgram flat{step.program};
-    const auto inputs = files_of(request.job, *priced->platform);
-    if (request.chakra_per_rank) {
-      STEPCAST_ASSIGN(const RankGroups groups, RankGroups::of(job.layout));
-      STEPCAST_TRY(write_chakra_per_rank(request.chakra, flat, step.prices.costs, {},
-                                         RankTable::of_layout(step.program, groups), inputs));
-    } else {
-      STEPCAST_TRY(write_chakra(request.chakra, operation_graphs(flat, step.prices.costs), inputs));
+  if (extras.sensitivity != nullptr || extras.pictures != nullptr || timeline || !request.chakra.empty()) {
+    STEPCAST_ASSIGN(const PredictedStep step, predict_step(job.model, job.layout, steps));
+    if (extras.sensitivity != nullptr) {
+      STEPCAST_ASSIGN(*extras.sensitivity, step_sensitivity(step));
+      add_batch_sensitivity(job, steps, *extras.sensitivity);
+    }
+    if (extras.pictures != nullptr) *extras.pictures = pictures_of(step);
+    if (timeline) STEPCAST_TRY(write_step_timeline(*timeline, step));
+    if (!request.chakra.empty()) {
+      STEPCAST_TRY(write_step_graphs(request, job.layout, step, files_of(request.job, *priced->platform)));
     }
   }
   impl_->give_back(name, gpus_per_node, std::move(priced));

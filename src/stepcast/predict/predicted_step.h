@@ -10,6 +10,7 @@
 // A search over layouts needs only StepModel::predict, which takes microseconds.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "stepcast/base/result.h"
@@ -22,6 +23,16 @@
 
 namespace stepcast {
 
+// Rounds of a pipeline's steady state that a Program leaves out. Instances [begin, end) of a rank class are a round that
+// it holds; the same would follow `count` times.
+struct LeftOutRounds {
+  struct Round {
+    std::uint32_t begin = 0, end = 0;
+  };
+  double count = 0;
+  std::vector<Round> of_class;  // [rank class]; empty where nothing is left out
+};
+
 struct PredictedStep {
   PricedStep parts;                    // lists, transfers and the placement of the layout
   Program program;                     // one rank class per pipeline stage, with its multiplicity
@@ -29,11 +40,16 @@ struct PredictedStep {
   PricedProgram prices;
   Timeline timeline;  // one rank of every class
   StepPrediction summary;
+  LeftOutRounds rounds;
 };
 
 // Errors: a layout that does not fit the model or the platform.
 [[nodiscard]] Result<PredictedStep> predict_step(const Transformer& model, const Layout& layout,
                                                  StepModel& steps);
+// The same with a Program and a Timeline of about short_walk_micro_batches(), `doubled` so often; coverage counts what is
+// left out, and the summary is that of the whole step. All micro-batches where little would be left out.
+[[nodiscard]] Result<PredictedStep> predict_short_step(const Transformer& model, const Layout& layout,
+                                                       StepModel& steps, int doubled);
 // The same with a model of its own.
 [[nodiscard]] Result<PredictedStep> predict_step(const Transformer& model, const Layout& layout,
                                                  const Platform& platform,

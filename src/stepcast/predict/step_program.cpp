@@ -44,8 +44,15 @@ std::string_view name_of(PassKind kind) {
 
 class StepProgramBuilder {
  public:
-  StepProgramBuilder(const PricedStep& step, const Layout& layout, StepPricer& pricer)
-      : step_(step), schedule_(step.schedule), layout_(layout), tasks_(program_, step, pricer) {}
+  StepProgramBuilder(const PricedStep& step, const Layout& layout, StepPricer& pricer,
+                     std::optional<std::uint32_t> micro_batches)
+      : step_(step),
+        schedule_(step.schedule),
+        shape_(step.schedule.shape),
+        layout_(layout),
+        tasks_(program_, step, pricer) {
+    shape_.micro_batches = micro_batches.value_or(shape_.micro_batches);
+  }
 
   Result<Program> build();
 
@@ -69,6 +76,7 @@ class StepProgramBuilder {
 
   const PricedStep& step_;
   const StepSchedule& schedule_;
+  PipelineShape shape_;
   const Layout& layout_;
   Program program_;
   StepTasks tasks_;
@@ -253,7 +261,7 @@ Status StepProgramBuilder::add_update(const std::vector<RankClassId>& classes) {
 
 Result<Program> StepProgramBuilder::build() {
   STEPCAST_TRY(prepare());
-  const PipelineShape& shape = schedule_.shape;
+  const PipelineShape& shape = shape_;
   const std::uint32_t stages = shape.stages;
   const auto ranks = static_cast<std::uint32_t>(layout_.world_size() / std::max<std::int64_t>(1, stages));
   std::vector<RankClassId> classes;
@@ -321,8 +329,9 @@ Result<Program> StepProgramBuilder::build() {
 
 }  // namespace
 
-Result<Program> step_program(const PricedStep& step, const Layout& layout, StepPricer& pricer) {
-  return StepProgramBuilder{step, layout, pricer}.build();
+Result<Program> step_program(const PricedStep& step, const Layout& layout, StepPricer& pricer,
+                             std::optional<std::uint32_t> micro_batches) {
+  return StepProgramBuilder{step, layout, pricer, micro_batches}.build();
 }
 
 std::vector<GroupPlacement> group_placements(const Program& program, const Placement& placement) {

@@ -12,6 +12,8 @@
 // says; it has no ranks, group_placements() tells how it lies on nodes.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "stepcast/base/result.h"
@@ -22,8 +24,9 @@
 namespace stepcast {
 
 // Ranks of a class do the same at the same time, so transfers among them are tasks of their own lane; what
-// stages wait for each other are collectives. `layout` as it was priced.
-[[nodiscard]] Result<Program> step_program(const PricedStep& step, const Layout& layout, StepPricer& pricer);
+// stages wait for each other are collectives. `layout` as it was priced; `micro_batches`: other than those of its step.
+[[nodiscard]] Result<Program> step_program(const PricedStep& step, const Layout& layout, StepPricer& pricer,
+                                           std::optional<std::uint32_t> micro_batches = {});
 
 // [GroupId] of a Program that step_program() made.
 [[nodiscard]] std::vector<GroupPlacement> group_placements(const Program& program,

@@ -1,0 +1,185 @@
+#include "stepcast/analyze/steady_rounds.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <utility>
+
+#include "stepcast/analyze/detail/interval_set.h"
+
+namespace stepcast {
+namespace {
+
+// Times repeat if they differ by less than this share of the step: rounding.
+constexpr double kSameShare = 1e-11;
+
+// What a rank does in a stretch of time, from its beginning; without the transfer that it waits for at the end, which the
+// last round has nobody to send.
+struct Doing {
+  std::uint16_t lane = 0;
+  NameId name;
+  Interval time;
+};
+
+std::vector<Doing> doings(const FlatProgram& flat, const TaskTimes& times, RankClassId c, Interval window,
+                          double shortest_us) {
+  std::vector<Doing> all;
+  const std::span<const Interval> of_class = times.of(c);
+  for (std::size_t lane = 0; lane < flat.program().rank_class(c).lanes.size(); ++lane) {
+    const auto lane_index = static_cast<std::uint16_t>(lane);
+    flat.for_each_on_lane(c, lane_index, [&](std::size_t task, const TaskInfo& info) {
+      if (info.kind == TaskKind::collective && of_class[task].end_us > window.end_us + shortest_us) return;
+      const Interval own = detail::clip(of_class[task], window);
+      if (own.length_us() <= shortest_us) return;
+      all.push_back({lane_index, info.name, {own.start_us - window.start_us, own.end_us - window.start_us}});
+    });
+  }
+  return all;
+}
+
+// The end of the last computation before a round: there nothing but transfers is under way.
+double begin_of_round(const FlatProgram& flat, const TaskTimes& times, RankClassId c,
+                      const LeftOutRounds::Round& round) {
+  const std::size_t first = flat.flat({.rank_class = c,
+                                       .rank = 0,
+                                       .instance = InstanceId{std::size_t{round.begin}},
+                                       .task = TaskId{std::size_t{0}}});
+  double end_us = 0;
+  flat.for_each_on_lane(c, 0, [&](std::size_t task, const TaskInfo& /*info*/) {
+    const Interval& at = times.at(c, task);
+    if (task < first && at.length_us() > 0) end_us = at.end_us;
+  });
+  return end_us;
+}
+
+bool same(const std::vector<Doing>& a, const std::vector<Doing>& b, double tolerance_us) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](const Doing& x, const Doing& y) {
+    return x.lane == y.lane && x.name == y.name &&
+           std::abs(x.time.start_us - y.time.start_us) <= tolerance_us &&
+           std::abs(x.time.end_us - y.time.end_us) <= tolerance_us;
+  });
+}
+
+// The steps of the path from one moment of a round to the same a period later; none if it does not come by the same
+// task again.
+std::optional<CriticalPath> round_of(const CriticalPath& path, const SteadyRounds& rounds,
+                                     const FlatProgram& flat, double tolerance_us) {
+  const auto ends_before = [](const PathStep& step, double us) { return step.time.end_us < us; };
+  for (std::size_t last = path.steps.size(); last-- > 0;) {
+    const PathStep& step = path.steps[last];
+    if (step.kind != PathStep::Kind::task) continue;
+    const LeftOutRounds::Round& round = rounds.left_out.of_class[step.rank_class.index()];
+    TaskRef before = flat.ref(step.rank_class, step.task);
+    const std::uint32_t length = round.end - round.begin, instance = before.instance.index();
+    if (instance < round.begin || instance >= round.end || instance < length) continue;
+    before.instance = InstanceId{std::size_t{instance - length}};
+    const double end_us = step.time.end_us - rounds.period_us;
+    auto first = std::lower_bound(path.steps.begin(), path.steps.end(), end_us - tolerance_us, ends_before);
+    for (; first != path.steps.end() && first->time.end_us <= end_us + tolerance_us; ++first) {
+      if (first->kind != step.kind || first->rank_class != step.rank_class ||
+          first->task != flat.flat(before)) {
+        continue;
+      }
+      const auto from = path.steps.begin() + (first - path.steps.begin()) + 1;
+      return CriticalPath{.time = {first->time.end_us, step.time.end_us},
+                          .last_rank = step.rank_class,
+                          .steps = {from, path.steps.begin() + static_cast<std::ptrdiff_t>(last) + 1}};
+    }
+  }
+  return std::nullopt;
+}
+
+template <class Values>
+void add_values(const Values& round, double count, Values& sum) {
+  for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += count * round[i];
+}
+
+}  // namespace
+
+SteadyRounds::Copies SteadyRounds::copies_of(RankClassId c, InstanceId instance) const {
+  const LeftOutRounds::Round& round = left_out.of_class[c.index()];
+  const auto count = static_cast<std::uint64_t>(left_out.count);
+  return {instance.index() < round.end ? 0 : count, instance.index() < round.begin ? 0 : count};
+}
+
+std::optional<SteadyRounds> steady_rounds(const PredictedStep& step, const FlatProgram& flat,
+                                          const TaskTimes& times) {
+  if (step.rounds.of_class.empty()) return std::nullopt;
+  SteadyRounds rounds{.left_out = step.rounds, .windows = {}, .path = {}, .round_of_path = {}};
+  const double step_us = step.summary.times.step_us, tolerance_us = kSameShare * step_us;
+  rounds.period_us = (step_us - step.timeline.end_us()) / rounds.left_out.count;
+  for (std::size_t c = 0; c < flat.class_count(); ++c) {
+    const double begin_us = begin_of_round(flat, times, RankClassId{c}, rounds.left_out.of_class[c]);
+    const Interval before{begin_us - rounds.period_us, begin_us}, now{begin_us, begin_us + rounds.period_us};
+    const auto in = [&](Interval window) {
+      return doings(flat, times, RankClassId{c}, window, 2 * tolerance_us);
+    };
+    if (before.start_us < 0 || !same(in(before), in(now), tolerance_us)) return std::nullopt;
+    rounds.windows.push_back(before);
+  }
+  const std::vector<double> starts(flat.class_count(), 0.0);
+  rounds.path = critical_path(flat, times, step.prices.costs, starts);
+  std::optional<CriticalPath> round = round_of(rounds.path, rounds, flat, tolerance_us + kTimeToleranceUs);
+  if (!round) return std::nullopt;
+  rounds.round_of_path = std::move(*round);
+  return rounds;
+}
+
+void add_rounds(const SteadyRounds& rounds, const Program& program, const RankBreakdown& round,
+                RankBreakdown& rank) {
+  const double count = rounds.left_out.count;
+  const auto add = [&](auto member, auto& to, const auto& from) { to.*member += count * (from.*member); };
+  rank.window.end_us += rounds.left_out_us();
+  for (const auto member :
+       {&RankBreakdown::computation_us, &RankBreakdown::exposed_comm_us, &RankBreakdown::exposed_memcpy_us,
+        &RankBreakdown::transfer_us, &RankBreakdown::collective_wait_us, &RankBreakdown::overlap_us,
+        &RankBreakdown::gpu_active_us}) {
+    add(member, rank, round);
+  }
+  add_values(round.class_us, count, rank.class_us);
+  add_values(round.exposed_by_group_us, count, rank.exposed_by_group_us);
+  add_values(round.idle.by_cause_us, count, rank.idle.by_cause_us);
+  add_values(round.kernels_us, count, rank.kernels_us);
+  const RankClass& ranks = program.rank_class(rank.rank_class);
+  const LeftOutRounds::Round& instances = rounds.left_out.of_class[rank.rank_class.index()];
+  std::vector<std::uint64_t> tasks(ranks.lanes.size(), 0);
+  for (std::uint32_t i = instances.begin; i < instances.end; ++i) {
+    for (const std::uint16_t lane : program.block(ranks.instances[i].block).lane_codes()) ++tasks[lane];
+  }
+  const auto more_tasks = [&](std::uint16_t lane) { return static_cast<std::uint64_t>(count) * tasks[lane]; };
+  for (std::size_t s = 0; s < rank.streams.size(); ++s) {
+    StreamBreakdown& stream = rank.streams[s];
+    for (const auto member :
+         {&StreamBreakdown::computation_us, &StreamBreakdown::transfer_us, &StreamBreakdown::memcpy_us,
+          &StreamBreakdown::exposed_comm_us, &StreamBreakdown::exposed_memcpy_us}) {
+      add(member, stream, round.streams[s]);
+    }
+    add_values(round.streams[s].kernels_us, count, stream.kernels_us);
+    add_values(round.streams[s].idle.by_cause_us, count, stream.idle.by_cause_us);
+    stream.tasks += more_tasks(stream.lane);
+  }
+  for (std::size_t t = 0; t < rank.threads.size(); ++t) {
+    ThreadBreakdown& thread = rank.threads[t];
+    add(&ThreadBreakdown::busy_us, thread, round.threads[t]);
+    add_values(round.threads[t].idle.by_cause_us, count, thread.idle.by_cause_us);
+    // Tasks of a described step are in no framework op.
+    if (round.threads[t].busy_by_op.empty()) continue;
+    add(&OpTime::time_us, thread.busy_by_op.front(), round.threads[t].busy_by_op.front());
+    thread.busy_by_op.front().tasks += more_tasks(thread.lane);
+  }
+}
+
+std::vector<PathShare> with_rounds(std::vector<PathShare> shares, const std::vector<PathShare>& round,
+                                   double count) {
+  for (const PathShare& more : round) {
+    const auto found = std::find_if(shares.begin(), shares.end(),
+                                    [&](const PathShare& share) { return share.what == more.what; });
+    found->time_us += count * more.time_us;  // a round is a part of the path
+    found->steps += static_cast<std::uint64_t>(count) * more.steps;
+  }
+  std::stable_sort(shares.begin(), shares.end(),
+                   [](const PathShare& a, const PathShare& b) { return a.time_us > b.time_us; });
+  return shares;
+}
+
+}  // namespace stepcast
