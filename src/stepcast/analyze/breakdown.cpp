@@ -343,13 +343,16 @@ double IdleTime::total_us() const {
 
 std::vector<RankBreakdown> break_down(const FlatProgram& flat, const TaskTimes& times, const Costs& costs,
                                       std::span<const Interval> windows,
-                                      std::span<const double> rank_start_us) {
+                                      std::span<const double> rank_start_us,
+                                      std::optional<RankClassId> only) {
   const Program& program = flat.program();
   std::vector<std::vector<Meeting>> meetings(flat.class_count());
   std::vector<CollectiveStretch> stretches;
   for (std::size_t i = 0; i < program.collectives().size(); ++i) {
-    collective_stretches(flat, times, CollectiveId{i}, stretches);
     const Collective& collective = program.collectives()[i];
+    const auto is_asked = [&](const CollectiveMember& m) { return !only || m.rank_class == *only; };
+    if (std::none_of(collective.members.begin(), collective.members.end(), is_asked)) continue;
+    collective_stretches(flat, times, CollectiveId{i}, stretches);
     for (std::size_t m = 0; m < stretches.size(); ++m) {
       const CollectiveMember& member = collective.members[m];
       const std::size_t task = flat.flat(
@@ -362,10 +365,12 @@ std::vector<RankBreakdown> break_down(const FlatProgram& flat, const TaskTimes& 
     std::sort(of_class.begin(), of_class.end(),
               [](const Meeting& a, const Meeting& b) { return a.task < b.task; });
   }
-  std::vector<RankBreakdown> ranks(flat.class_count());
+  const std::size_t first = only ? only->index() : 0;
+  std::vector<RankBreakdown> ranks(only ? 1 : flat.class_count());
   const StopScope to_the_end{std::stop_token{}};  // callers take all of it, or nothing
-  const Status done = parallel_for(flat.class_count(), flat.threads(), [&](std::size_t c) -> Status {
-    ranks[c] = RankSweep{flat, times, costs, RankClassId{c}, windows[c], rank_start_us[c], meetings[c]}.run();
+  const Status done = parallel_for(ranks.size(), flat.threads(), [&](std::size_t i) -> Status {
+    const std::size_t c = first + i;
+    ranks[i] = RankSweep{flat, times, costs, RankClassId{c}, windows[c], rank_start_us[c], meetings[c]}.run();
     return Ok{};
   });
   static_cast<void>(done);  // nothing above fails

@@ -22,6 +22,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -92,10 +93,11 @@ struct RankBreakdown {
 };
 
 // `windows` holds one window per rank class; `rank_start_us` when its lanes became free. Rank classes are
-// spread over the threads of the machine where there is enough work for them.
+// spread over the threads of the machine where there is enough work for them. `only`: the breakdown of this one alone.
 [[nodiscard]] std::vector<RankBreakdown> break_down(const FlatProgram& flat, const TaskTimes& times,
                                                     const Costs& costs, std::span<const Interval> windows,
-                                                    std::span<const double> rank_start_us);
+                                                    std::span<const double> rank_start_us,
+                                                    std::optional<RankClassId> only = {});
 
 // From the rank's start to the end of its last task, for every class.
 [[nodiscard]] std::vector<Interval> whole_windows(const FlatProgram& flat, const TaskTimes& times,

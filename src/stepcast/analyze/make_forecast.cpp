@@ -324,14 +324,17 @@ Forecast make_forecast(const ForecastInput& input, Forecast asked, const Forecas
   std::vector<RankBreakdown> ranks;
   // Two parts that need nothing of each other. They are short: nobody stops one of them.
   const StopScope to_the_end{std::stop_token{}};
-  const Status done = parallel_for(2, input.flat.threads(), [&](std::size_t part) -> Status {
+  const std::optional<RankClassId> only = options.only_critical ? input.critical : std::nullopt;
+  const Status done = parallel_for(only ? 1 : 2, input.flat.threads(), [&](std::size_t part) -> Status {
     if (part == 0) {
-      ranks = break_down(input.flat, input.times, input.costs, input.windows, input.rank_start_us);
+      const auto broken_down = [&](std::span<const Interval> windows) {
+        return break_down(input.flat, input.times, input.costs, windows, input.rank_start_us, only);
+      };
+      ranks = broken_down(input.windows);
       if (input.rounds != nullptr) {
-        const std::vector<RankBreakdown> round =
-            break_down(input.flat, input.times, input.costs, input.rounds->windows, input.rank_start_us);
-        for (std::size_t c = 0; c < ranks.size(); ++c) {
-          add_rounds(*input.rounds, program, round[c], ranks[c]);
+        const std::vector<RankBreakdown> round = broken_down(input.rounds->windows);
+        for (std::size_t i = 0; i < ranks.size(); ++i) {
+          add_rounds(*input.rounds, program, round[i], ranks[i]);
         }
       }
       for (const RankBreakdown& rank : ranks) forecast.classes.push_back(class_of(input, rank));
@@ -342,7 +345,9 @@ Forecast make_forecast(const ForecastInput& input, Forecast asked, const Forecas
     return Ok{};
   });
   static_cast<void>(done);  // nothing above fails
-  forecast.critical_class = critical_class(input.windows, ranks);
+  if (!only) {
+    forecast.critical_class = input.critical ? input.critical->index() : critical_class(input.windows, ranks);
+  }
   if (forecast.n_gpus == 0) forecast.n_gpus = program.rank_count();
   if (input.step) {
     forecast.step_time_ms = input.step->time.value() * kMsPerUs;

@@ -32,6 +32,8 @@ struct ForecastInput {
   CriticalPathOptions path{};
   // The step time with its band. Otherwise the longest window, as `measured`.
   std::optional<Estimate> step{};
+  // The class whose parts explain the step, where it is known; otherwise the last to end, of several the busiest.
+  std::optional<RankClassId> critical{};
   // Of a Program that leaves rounds out; windows and times are without them, `step` is that of the whole.
   const SteadyRounds* rounds = nullptr;
 };
@@ -40,6 +42,8 @@ struct ForecastOptions {
   std::size_t collectives = 256;  // to list, those with most waiting and transfer; 0 is all
   std::size_t path_names = 50;    // longest contributors of the critical path; 0 is all
   bool path_steps = false;        // list every step of the path
+  // No other class than ForecastInput::critical, no collectives and no path: for rows of many forecasts.
+  bool only_critical = false;
 };
 
 // `asked` holds what only the caller knows: what was asked, coverage, memory, work per step (throughput),

@@ -21,17 +21,32 @@ struct Doing {
   Interval time;
 };
 
-std::vector<Doing> doings(const FlatProgram& flat, const TaskTimes& times, RankClassId c, Interval window,
-                          double shortest_us) {
-  std::vector<Doing> all;
+// Calls visit(lane, TaskInfo, time) for the tasks of an instance.
+template <class Visit>
+void for_each_task(const FlatProgram& flat, const TaskTimes& times, RankClassId c, std::size_t instance,
+                   Visit&& visit) {
+  const Block& block = flat.program().block_of(c, InstanceId{instance});
+  const std::size_t first = flat.flat(
+      {.rank_class = c, .rank = 0, .instance = InstanceId{instance}, .task = TaskId{std::size_t{0}}});
   const std::span<const Interval> of_class = times.of(c);
-  for (std::size_t lane = 0; lane < flat.program().rank_class(c).lanes.size(); ++lane) {
-    const auto lane_index = static_cast<std::uint16_t>(lane);
-    flat.for_each_on_lane(c, lane_index, [&](std::size_t task, const TaskInfo& info) {
-      if (info.kind == TaskKind::collective && of_class[task].end_us > window.end_us + shortest_us) return;
-      const Interval own = detail::clip(of_class[task], window);
+  for (std::size_t t = 0; t < block.task_count(); ++t) {
+    visit(block.lane_codes()[t], block.tasks()[t], of_class[first + t]);
+  }
+}
+
+// Of instances near a round: those far from it have nothing in windows next to it.
+std::vector<Doing> doings(const FlatProgram& flat, const TaskTimes& times, RankClassId c,
+                          const LeftOutRounds::Round& round, Interval window, double shortest_us) {
+  std::vector<Doing> all;
+  const std::size_t length = round.end - round.begin;
+  const std::size_t end =
+      std::min<std::size_t>(round.end + length, flat.program().rank_class(c).instances.size());
+  for (std::size_t i = round.begin - std::min<std::size_t>(round.begin, 2 * length); i < end; ++i) {
+    for_each_task(flat, times, c, i, [&](std::uint16_t lane, const TaskInfo& info, const Interval& at) {
+      if (info.kind == TaskKind::collective && at.end_us > window.end_us + shortest_us) return;
+      const Interval own = detail::clip(at, window);
       if (own.length_us() <= shortest_us) return;
-      all.push_back({lane_index, info.name, {own.start_us - window.start_us, own.end_us - window.start_us}});
+      all.push_back({lane, info.name, {own.start_us - window.start_us, own.end_us - window.start_us}});
     });
   }
   return all;
@@ -40,15 +55,12 @@ std::vector<Doing> doings(const FlatProgram& flat, const TaskTimes& times, RankC
 // The end of the last computation before a round: there nothing but transfers is under way.
 double begin_of_round(const FlatProgram& flat, const TaskTimes& times, RankClassId c,
                       const LeftOutRounds::Round& round) {
-  const std::size_t first = flat.flat({.rank_class = c,
-                                       .rank = 0,
-                                       .instance = InstanceId{std::size_t{round.begin}},
-                                       .task = TaskId{std::size_t{0}}});
   double end_us = 0;
-  flat.for_each_on_lane(c, 0, [&](std::size_t task, const TaskInfo& /*info*/) {
-    const Interval& at = times.at(c, task);
-    if (task < first && at.length_us() > 0) end_us = at.end_us;
-  });
+  for (std::size_t i = round.begin; i-- > 0 && end_us == 0;) {
+    for_each_task(flat, times, c, i, [&](std::uint16_t lane, const TaskInfo& /*info*/, const Interval& at) {
+      if (lane == 0 && at.length_us() > 0) end_us = at.end_us;
+    });
+  }
   return end_us;
 }
 
@@ -103,7 +115,7 @@ SteadyRounds::Copies SteadyRounds::copies_of(RankClassId c, InstanceId instance)
 }
 
 std::optional<SteadyRounds> steady_rounds(const PredictedStep& step, const FlatProgram& flat,
-                                          const TaskTimes& times) {
+                                          const TaskTimes& times, bool with_path) {
   if (step.rounds.of_class.empty()) return std::nullopt;
   SteadyRounds rounds{.left_out = step.rounds, .windows = {}, .path = {}, .round_of_path = {}};
   const double step_us = step.summary.times.step_us, tolerance_us = kSameShare * step_us;
@@ -112,11 +124,12 @@ std::optional<SteadyRounds> steady_rounds(const PredictedStep& step, const FlatP
     const double begin_us = begin_of_round(flat, times, RankClassId{c}, rounds.left_out.of_class[c]);
     const Interval before{begin_us - rounds.period_us, begin_us}, now{begin_us, begin_us + rounds.period_us};
     const auto in = [&](Interval window) {
-      return doings(flat, times, RankClassId{c}, window, 2 * tolerance_us);
+      return doings(flat, times, RankClassId{c}, rounds.left_out.of_class[c], window, 2 * tolerance_us);
     };
     if (before.start_us < 0 || !same(in(before), in(now), tolerance_us)) return std::nullopt;
     rounds.windows.push_back(before);
   }
+  if (!with_path) return rounds;
   const std::vector<double> starts(flat.class_count(), 0.0);
   rounds.path = critical_path(flat, times, step.prices.costs, starts);
   std::optional<CriticalPath> round = round_of(rounds.path, rounds, flat, tolerance_us + kTimeToleranceUs);

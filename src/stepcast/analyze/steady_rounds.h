@@ -31,9 +31,10 @@ struct SteadyRounds {
   [[nodiscard]] Copies copies_of(RankClassId c, InstanceId instance) const;
 };
 
-// None if some rank does other things in two periods next to each other, or the critical path does not repeat.
+// None if some rank does other things in two periods next to each other, or the critical path does not repeat; that is
+// left out where nobody asks for it.
 [[nodiscard]] std::optional<SteadyRounds> steady_rounds(const PredictedStep& step, const FlatProgram& flat,
-                                                        const TaskTimes& times);
+                                                        const TaskTimes& times, bool with_path = true);
 
 // Adds the rounds left out to the breakdown of a rank; `round`: that of its window.
 void add_rounds(const SteadyRounds& rounds, const Program& program, const RankBreakdown& round,

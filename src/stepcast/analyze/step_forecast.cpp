@@ -155,6 +155,7 @@ Result<Forecast> forecast_of(const StepForecastInput& input, const StepForecastO
                         .windows = windows,
                         .rank_start_us = starts,
                         .step = step.summary.step,
+                        .critical = RankClassId{std::size_t{step.summary.times.critical_stage}},
                         .rounds = rounds},
                        std::move(asked), options.forecast);
 }
@@ -176,7 +177,8 @@ Result<Forecast> step_forecast(const Transformer& model, const Layout& layout, c
     const FlatProgram flat{step.program};
     const TaskTimes times = TaskTimes::simulated(flat, step.timeline);
     if (step.rounds.of_class.empty()) return forecast_of(input, options, flat, times, nullptr);
-    if (const std::optional<SteadyRounds> rounds = steady_rounds(step, flat, times)) {
+    if (const std::optional<SteadyRounds> rounds =
+            steady_rounds(step, flat, times, !options.forecast.only_critical)) {
       return forecast_of(input, options, flat, times, &*rounds);
     }
   }

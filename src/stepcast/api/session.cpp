@@ -236,11 +236,11 @@ Result<Forecast> Session::predict(const PredictRequest& request, const Extras& e
   STEPCAST_TRY(check_micro_batches(job.layout));
   StepModel& steps = priced->steps;
   steps.set_assumptions(assumptions);
-  STEPCAST_ASSIGN(
-      Forecast forecast,
-      step_forecast(job.model, job.layout, *priced->platform, steps,
-                    {.explained = request.explained,
-                     .forecast = {.collectives = request.collectives, .path_steps = request.path_steps}}));
+  STEPCAST_ASSIGN(Forecast forecast, step_forecast(job.model, job.layout, *priced->platform, steps,
+                                                   {.explained = request.explained,
+                                                    .forecast = {.collectives = request.collectives,
+                                                                 .path_steps = request.path_steps,
+                                                                 .only_critical = extras.only_critical}}));
   if (request.job.settings.expert_load) {
     Layout balanced = job.layout;
     balanced.layer.expert_imbalance = 1;

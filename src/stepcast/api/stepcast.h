@@ -323,6 +323,7 @@ class Session {
     Sensitivity* sensitivity = nullptr;
     StepPictures* pictures = nullptr;
     ResolvedJob* job = nullptr;  // with the layout that was chosen
+    bool only_critical = false;  // asked for no more than the parts of the critical class
   };
   [[nodiscard]] Result<Forecast> predict(const PredictRequest& request, const Extras& extras) const;
   [[nodiscard]] Result<Forecast> predict(const PredictTraceRequest& request, const Extras& extras) const;

@@ -105,12 +105,11 @@ Result<std::string> Session::answer(const SweepPoint& point) const {
   request.platform = question.platform;
   request.what_if = std::move(question.what_if);
   request.budget = question.budget;
-  request.collectives = 1;
   if (question.nodes) {
     STEPCAST_ASSIGN(const std::shared_ptr<const Platform> platform, impl_->platform(question.platform));
     request.job.n_gpus = *question.nodes * question.gpus_per_node.value_or(platform->node.gpus_per_node);
   }
-  STEPCAST_ASSIGN(const Forecast forecast, predict(request));
+  STEPCAST_ASSIGN(const Forecast forecast, predict(request, Extras{.only_critical = true}));
   return sweep_row(point, forecast);
 }
 
