@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "stepcast/describe/dlrm_presets.h"
@@ -228,6 +229,10 @@ TEST(DlrmStep, WhatIfRowsWereReusedMoreARankHadMoreOrLinksWereOthers) {
 TEST(DlrmStep, RefusesWhatCannotBe) {
   Dlrm model = *dlrm_preset("dlrm-ddp");
   EXPECT_FALSE(DlrmStepModel::create(model, {.global_batch = 2}, load("dgx-a100"), 8).ok());
+  constexpr std::int64_t kBillion = 1'000'000'000;  // refused before a list of them is made
+  const auto many = DlrmStepModel::create(model, {.global_batch = kBillion}, load("dgx-a100"), kBillion);
+  ASSERT_FALSE(many.ok());
+  EXPECT_THAT(many.error().message(), testing::HasSubstr("expected 1 to 4096"));
   model.tables[0].rows = 0;
   EXPECT_FALSE(DlrmStepModel::create(model, {}, load("dgx-a100"), 8).ok());
 }

@@ -145,12 +145,16 @@ TEST(Transformer, RefusesSizesThatWouldOverflow) {
   Transformer model = mixtral();
   model.hidden_size = 100'000'000;
   model.ffn_hidden_size = 100'000'000;
-  model.n_layers = 1'000'000;
+  model.n_layers = 10'000;
   EXPECT_THAT(message_of(model), HasSubstr("at most 1e16"));
   model = mixtral();
   model.moe->n_experts = 1'000'000;
   model.moe->expert_ffn_hidden_size = 100'000'000;
   EXPECT_THAT(message_of(model), HasSubstr("at most 1e16"));
+  model = mixtral();
+  model.n_layers = 1'000'000;
+  EXPECT_THAT(message_of(model),
+              HasSubstr("n_layers: found 1000000, expected a whole number from 1 to 10000"));
 }
 
 }  // namespace

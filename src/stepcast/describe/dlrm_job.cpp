@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 #include <system_error>
+#include <unordered_set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -271,6 +272,7 @@ Result<std::vector<EmbeddingTable>> parse_embedding_tables(std::string_view text
     }
   }
   std::vector<EmbeddingTable> tables;
+  std::unordered_set<std::string> names;
   while (true) {
     STEPCAST_ASSIGN(const bool more, rows.next());
     if (!more) break;
@@ -293,9 +295,7 @@ Result<std::vector<EmbeddingTable>> parse_embedding_tables(std::string_view text
       STEPCAST_ASSIGN(t.reuse_lookups, rows.number("reuse_lookups", 1));
       t.reuse = shares;
     }
-    const auto twice =
-        std::any_of(tables.begin(), tables.end(), [&](const EmbeddingTable& o) { return o.name == t.name; });
-    if (tables.size() < 5000 && twice) return rows.error("name", "a table of this name stands above");
+    if (!names.insert(t.name).second) return rows.error("name", "a table of this name stands above");
     // The same bounds as for every model, with the place in this file.
     Dlrm alone{.top_mlp = {1}, .tables = {t}};
     const Status sound = alone.check();

@@ -239,12 +239,15 @@ DlrmBehavior habits_of(const DlrmTraining& training, const StepAssumptions& assu
   return h;
 }
 
+Status check_dlrm_ranks(std::int64_t n_ranks) {
+  if (n_ranks >= 1 && n_ranks <= 4096) return Ok{};
+  return Error::at("", "GPUs").found(fmt::format("{}", n_ranks)).expected("1 to 4096");
+}
+
 Result<DlrmProgram> dlrm_program(const Dlrm& model, const DlrmTraining& training, const DlrmBehavior& habits,
                                  std::int64_t n_ranks) {
   STEPCAST_TRY(model.check());
-  if (n_ranks < 1 || n_ranks > 65536) {
-    return Error::at("", "GPUs").found(fmt::format("{}", n_ranks)).expected("1 to 65536");
-  }
+  STEPCAST_TRY(check_dlrm_ranks(n_ranks));
   if (training.global_batch < n_ranks) {
     return Error::at("", "global_batch")
         .found(fmt::format("{} samples on {} GPUs", training.global_batch, n_ranks))

@@ -60,6 +60,9 @@ struct DlrmProgram {
   std::vector<BlockId> blocks;  // [rank]
 };
 
+// More ranks than are laid out, or none.
+[[nodiscard]] Status check_dlrm_ranks(std::int64_t n_ranks);
+
 // All tasks carry their work but those of DlrmTasks.
 [[nodiscard]] Result<DlrmProgram> dlrm_program(const Dlrm& model, const DlrmTraining& training,
                                                const DlrmBehavior& habits, std::int64_t n_ranks);

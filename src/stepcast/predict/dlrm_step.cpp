@@ -271,6 +271,7 @@ Result<DlrmStepModel> DlrmStepModel::create(const Dlrm& model, const DlrmTrainin
                                             const Platform& platform, std::int64_t n_ranks,
                                             const StepAssumptions& assumptions,
                                             const LookupConstants& lookups, const Platform* links) {
+  STEPCAST_TRY(check_dlrm_ranks(n_ranks));  // before a list of them is made
   auto impl = std::make_unique<Impl>(model, training, platform, n_ranks, assumptions, lookups, links);
   STEPCAST_TRY(impl->prepare());
   return DlrmStepModel{std::move(impl)};

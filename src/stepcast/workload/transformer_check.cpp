@@ -20,8 +20,9 @@ struct NamedSize {
 };
 
 Status check_sizes(const Transformer& model) {
-  // Far above anything that exists; keeps every product below inside 64 bits together with kMostParameters.
-  constexpr std::int64_t kLayers = 1'000'000, kWidth = 100'000'000, kCount = 1'000'000'000;
+  // Far above anything that exists; keeps every product below inside 64 bits together with kMostParameters. Layers are
+  // laid out one by one.
+  constexpr std::int64_t kLayers = 10'000, kWidth = 100'000'000, kCount = 1'000'000'000;
   const NamedSize sizes[] = {
       {"n_layers", model.n_layers, 1, kLayers},
       {"hidden_size", model.hidden_size, 1, kWidth},

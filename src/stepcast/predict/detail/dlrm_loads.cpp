@@ -1,6 +1,7 @@
 #include "stepcast/predict/detail/dlrm_loads.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "stepcast/operation/optimizer_rule.h"
 
@@ -117,6 +118,8 @@ double DlrmLoads::bytes_of(const TableShard& shard) const {
 PlanLoads DlrmLoads::of_plan(const ShardingPlan& plan, std::size_t view) {
   PlanLoads loads;
   loads.ranks.resize(static_cast<std::size_t>(n_ranks_));
+  std::optional<std::uint32_t> counted;  // table whose parts in every node are known
+  std::vector<double> in_node;
   for (const TableShard& shard : shards_of(model_, plan, n_ranks_)) {
     RankLoad& load = loads.ranks[static_cast<std::size_t>(shard.rank)];
     const EmbeddingTable& table = model_.tables[shard.table];
@@ -141,7 +144,14 @@ PlanLoads DlrmLoads::of_plan(const ShardingPlan& plan, std::size_t view) {
                                ? static_cast<double>(table.dim) / static_cast<double>(shard.parts)
                                : static_cast<double>(table.dim);
     if (is_by_row(shard.kind) && (habits_.reduces_in_node || shard.kind == ShardingKind::table_row_wise)) {
-      const double beside = parts_in_node(plan.tables[shard.table], shard.rank);
+      if (counted != shard.table) {
+        counted = shard.table;
+        in_node.assign(static_cast<std::size_t>(n_ranks_ / gpus_per_node_) + 1, 0);
+        for (const std::int32_t rank : plan.tables[shard.table].ranks) {
+          in_node[static_cast<std::size_t>(rank / gpus_per_node_)] += 1;
+        }
+      }
+      const double beside = in_node[static_cast<std::size_t>(shard.rank / gpus_per_node_)];
       load.vector_dims += columns / beside;
       load.node_dims += columns * (beside - 1) / beside;
     } else {
@@ -153,12 +163,6 @@ PlanLoads DlrmLoads::of_plan(const ShardingPlan& plan, std::size_t view) {
 }
 
 // Ranks of the node of `rank` that hold parts of a table.
-double DlrmLoads::parts_in_node(const TablePlan& table, std::int32_t rank) const {
-  return static_cast<double>(std::count_if(table.ranks.begin(), table.ranks.end(), [&](std::int32_t r) {
-    return r / gpus_per_node_ == rank / gpus_per_node_;
-  }));
-}
-
 PlanLoads DlrmLoads::hybrid(std::size_t view) {
   PlanLoads loads;
   RankLoad load;

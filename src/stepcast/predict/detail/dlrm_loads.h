@@ -76,7 +76,6 @@ class DlrmLoads {
   };
   void forget_costs();
   [[nodiscard]] double batch() const { return static_cast<double>(training_.global_batch); }
-  [[nodiscard]] double parts_in_node(const TablePlan& table, std::int32_t rank) const;
 
   const Dlrm& model_;
   const DlrmTraining& training_;
