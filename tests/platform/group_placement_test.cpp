@@ -33,8 +33,19 @@ TEST(PlaceRanks, AcrossNodes) {
                                    .groups_per_node = 2,
                                    .rail_aligned = true,
                                    .uniform = false}));
-  // All three meet on node 0.
-  EXPECT_EQ(place_ranks(groups[2], 4, spans(groups)).groups_per_node, 3);
+  // All three meet on node 0, two of them with half of their ranks.
+  EXPECT_EQ(place_ranks(groups[2], 4, spans(groups)).groups_per_node, 2);
+}
+
+// Five ranks by two on nodes: the last node holds one, on the rail of another, and half of the next group.
+TEST(PlaceGroups, AnOddRankLeavesTheOthersOnTheirRails) {
+  const Groups groups{{0, 4, 8, 12, 16}, {20, 24, 28, 32, 36}};
+  const GroupPlacement place = place_groups(spans(groups), 8);
+  EXPECT_EQ(place.n_nodes, 3);
+  EXPECT_EQ(place.ranks_per_node, 2);
+  EXPECT_EQ(place.min_ranks_per_node, 1);
+  EXPECT_EQ(place.groups_per_node, 1);
+  EXPECT_TRUE(place.rail_aligned);
 }
 
 // Ranks 2, 3, 4 on nodes of 4: two on node 0, one on node 1, at another place.

@@ -4,6 +4,7 @@
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/core.h>
@@ -441,6 +442,42 @@ TEST(SoftwareChoices, AttentionKernelFollowsFrameworkDateAndDevice) {
   Layout chosen;
   chosen.layer.attention_kernel = AttentionKernel::efficient;
   EXPECT_EQ(with_software_choices(chosen, h100).layer.attention_kernel, AttentionKernel::efficient);
+}
+
+// Groups of odd data-parallel sizes leave one rank on their last node: it has one adapter where others have two.
+TEST(StepModelProperties, OddDataParallelSizesCostAtMostTwiceTheTrafficOfEvenOnes) {
+  StepModel steps{platform()};
+  const auto data_us = [&](std::int64_t dp) {
+    const StepPrediction p = predicted(steps, gpt(), layout_of(4, 4, dp));
+    return p.shares.exposed_us[static_cast<std::size_t>(GroupKind::data)];
+  };
+  for (const std::int64_t dp : {5, 7, 9, 11}) {
+    const double even_us = data_us(dp + 1);
+    EXPECT_GT(data_us(dp), even_us) << dp;
+    EXPECT_LT(data_us(dp), 2.05 * even_us) << dp;
+  }
+}
+
+// More GPUs at the same work for each do not make a step shorter, whichever share of a rack they fill.
+TEST(StepModelProperties, RacksDoNotGetFasterWithTheirNumber) {
+  Transformer experts = gpt();
+  experts.moe = MixtureOfExperts{.n_experts = 64, .experts_per_token = 8, .expert_ffn_hidden_size = 2048};
+  for (const char* name : {"gb200-nvl72", "gb300-nvl72"}) {
+    const Platform rack = load(name);
+    ASSERT_TRUE(rack.node.segment) << name;
+    StepModel steps{rack};
+    for (const auto& [tp, ep] : {std::pair{4, 1}, std::pair{1, 64}, std::pair{1, 32}}) {
+      double before_us = 0;
+      for (const std::int64_t gpus : {64, 128, 192, 256, 512, 576, 640, 1024}) {
+        Layout layout = layout_of(tp, 1, gpus / tp);
+        layout.degrees.expert = ep;
+        layout.batch.global_batch_sequences = gpus;
+        const double us = predicted(steps, ep > 1 ? experts : gpt(), layout).step.time.value();
+        EXPECT_GT(us, 0.99 * before_us) << name << " tp " << tp << " ep " << ep << ", GPUs: " << gpus;
+        before_us = us;
+      }
+    }
+  }
 }
 
 }  // namespace

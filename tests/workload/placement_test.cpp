@@ -48,7 +48,7 @@ GroupPlacement by_hand(std::int64_t world, std::int64_t gpus_per_node,
     ranks_of[k].push_back(static_cast<std::uint32_t>(rank));
   }
   std::vector<GroupPlacement> all;
-  std::map<std::int64_t, std::int64_t> all_on_node, spread_on_node;
+  std::map<std::int64_t, std::int64_t> all_on_node, spread_on_node;  // ranks
   for (const auto& [k, nodes] : groups) {
     GroupPlacement g{.n_ranks = 0, .n_nodes = static_cast<std::int64_t>(nodes.size()), .ranks_per_node = 0};
     g.min_ranks_per_node = 1 << 20;
@@ -57,9 +57,15 @@ GroupPlacement by_hand(std::int64_t world, std::int64_t gpus_per_node,
       g.n_ranks += n;
       g.ranks_per_node = std::max(g.ranks_per_node, n);
       g.min_ranks_per_node = std::min(g.min_ranks_per_node, n);
-      if (local != nodes.begin()->second) g.rail_aligned = false;
-      ++all_on_node[node];
-      if (nodes.size() > 1) ++spread_on_node[node];
+      all_on_node[node] += n;
+      if (nodes.size() > 1) spread_on_node[node] += n;
+    }
+    const auto fullest = std::max_element(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) {
+      return a.second.size() < b.second.size();
+    });
+    for (const auto& [node, local] : nodes) {
+      const std::set<std::int64_t>& most = fullest->second;
+      if (!std::includes(most.begin(), most.end(), local.begin(), local.end())) g.rail_aligned = false;
     }
     all.push_back(g);
   }
@@ -77,7 +83,8 @@ GroupPlacement by_hand(std::int64_t world, std::int64_t gpus_per_node,
   worst.uniform = uniform;
   worst.groups_per_node = 0;
   for (const auto& [node, n] : worst.n_nodes > 1 ? spread_on_node : all_on_node) {
-    worst.groups_per_node = std::max(worst.groups_per_node, n);
+    worst.groups_per_node =
+        std::max(worst.groups_per_node, (n + worst.ranks_per_node - 1) / worst.ranks_per_node);
   }
   std::vector<std::vector<std::uint32_t>> recorded;
   for (const auto& [k, ranks] : ranks_of) recorded.push_back(ranks);

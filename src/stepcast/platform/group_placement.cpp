@@ -28,17 +28,20 @@ void for_each_node(RankSpan ranks, std::int64_t gpus_per_node, Visit visit) {
 
 GroupShape shape_of(RankSpan ranks, std::int64_t gpus_per_node) {
   GroupShape shape;
-  RankSpan first;
+  RankSpan fullest;
   for_each_node(ranks, gpus_per_node, [&](std::int64_t, RankSpan here) {
     const auto n = static_cast<std::int64_t>(here.size());
-    if (shape.n_nodes == 0) first = here;
     shape.fewest = shape.n_nodes == 0 ? n : std::min(shape.fewest, n);
+    if (n > shape.most) fullest = here;
     shape.most = std::max(shape.most, n);
     ++shape.n_nodes;
-    if (!std::equal(here.begin(), here.end(), first.begin(), first.end(),
-                    [&](auto a, auto b) { return a % gpus_per_node == b % gpus_per_node; })) {
-      shape.rail_aligned = false;
-    }
+  });
+  for_each_node(ranks, gpus_per_node, [&](std::int64_t, RankSpan here) {
+    shape.rail_aligned =
+        shape.rail_aligned && std::includes(fullest.begin(), fullest.end(), here.begin(), here.end(),
+                                            [&](std::uint32_t a, std::uint32_t b) {
+                                              return a % gpus_per_node < b % gpus_per_node;
+                                            });
   });
   return shape;
 }
@@ -71,15 +74,16 @@ GroupPlacement placement_of(const GroupShape& shape, std::size_t n_ranks, std::s
   result.min_ranks_per_node = shape.fewest;
   result.rail_aligned = shape.rail_aligned;
   result.uniform = std::all_of(shapes.begin(), shapes.end(), [&](const GroupShape& s) { return s == shape; });
-  std::vector<std::int64_t> nodes;  // one entry for every group on it
+  std::vector<std::int64_t> nodes;  // one entry for every rank on it
   for (std::size_t g = 0; g < groups.size(); ++g) {
     if (shape.n_nodes > 1 && shapes[g].n_nodes == 1) continue;
-    for_each_node(groups[g], gpus_per_node, [&](std::int64_t node, RankSpan) { nodes.push_back(node); });
+    for (const std::uint32_t rank : groups[g]) nodes.push_back(rank / gpus_per_node);
   }
   std::sort(nodes.begin(), nodes.end());
   for (std::size_t begin = 0, end = 0; begin < nodes.size(); begin = end) {
     while (end < nodes.size() && nodes[end] == nodes[begin]) ++end;
-    result.groups_per_node = std::max(result.groups_per_node, static_cast<std::int64_t>(end - begin));
+    const auto n_ranks_here = static_cast<std::int64_t>(end - begin);
+    result.groups_per_node = std::max(result.groups_per_node, (n_ranks_here + shape.most - 1) / shape.most);
   }
   return result;
 }

@@ -14,10 +14,12 @@ struct GroupPlacement {
   std::int64_t n_nodes = 1;             // that one group touches
   std::int64_t ranks_per_node = 1;      // on the node that holds most of the group, and
   std::int64_t min_ranks_per_node = 1;  // on the one that holds fewest
-  // Groups of this kind with a rank on one node, the fullest; for groups over several nodes only those count.
+  // Groups of this kind on one node, the fullest, each with ranks_per_node: two halves of groups are one. For groups over
+  // several nodes only those count.
   std::int64_t groups_per_node = 1;
-  bool rail_aligned = true;  // a group has the same places on each of its nodes
-  bool uniform = true;       // all groups of the kind lie alike
+  bool rail_aligned =
+      true;  // on each of its nodes a group has places that it has on the one that holds most of it
+  bool uniform = true;  // all groups of the kind lie alike
   friend bool operator==(const GroupPlacement&, const GroupPlacement&) = default;
 };
 
