@@ -1,8 +1,9 @@
 // What a call of Session::predict costs whoever calls it: measure_session_predict [CALLS]. GPT-3 175B on 512 A100,
-// tensor parallel 8, pipeline parallel 8 in one and in three virtual stages, with every part of the answer.
+// tensor parallel 8, pipeline parallel 8 in one and in three virtual stages, with every part of the answer; then the same
+// with other layouts, micro-batches and what-ifs in turn.
 //
 //   ms           of processor time a call, median; platform and kernels of the session were used before. The batch
-//                changes from call to call: none repeats the one before
+//                changes from call to call: no two of 1,000 are alike
 //   allocations  of memory in a call, and MB that they asked for: median
 //
 // Instructions of a call, on all threads, do not depend on what else the machine does: Collected, divided by two (a call
@@ -65,7 +66,18 @@ double median(const std::vector<CallCost>& calls, double CallCost::*part) {
   return *middle;
 }
 
-void measure(std::int64_t virtual_stages, int n_calls) {
+// The i-th of questions of which no two are alike.
+void vary(int i, PredictRequest& request) {
+  JobSettings& settings = request.job.settings;
+  constexpr std::int64_t kPipelines[] = {8, 4, 16};
+  constexpr const char* kWhatIfs[] = {"", "network=2x", "nvlink=2x", "gpu=1.5x"};
+  settings.pipeline = kPipelines[i % 3];
+  settings.micro_batch_sequences = 1 + i / 3 % 2;
+  request.what_if.clear();
+  if (const char* what_if = kWhatIfs[i / 6 % 4]; *what_if != 0) request.what_if.emplace_back(what_if);
+}
+
+void measure(std::int64_t virtual_stages, bool varies, int n_calls) {
   PredictRequest request;
   request.platform = "dgx-a100";
   request.job.model = "gpt3-175b";
@@ -86,8 +98,11 @@ void measure(std::int64_t virtual_stages, int n_calls) {
   std::vector<CallCost> calls;
   double step_ms = 0;
   for (int i = 0; i < n_calls; ++i) {
-    constexpr std::int64_t kBatches[] = {512, 448, 576};  // 64 micro-batches, and 8 fewer or more
-    settings.global_batch_sequences = kBatches[i % 3];
+    if (varies) vary(i, request);
+    // 64 micro-batches and more, by a group of interleaved ones.
+    const std::int64_t dp = 512 / (8 * *settings.pipeline),
+                       of_round = *settings.pipeline * *settings.micro_batch_sequences;
+    settings.global_batch_sequences = dp * (64 / *settings.pipeline + i % 43) * of_round;
     CallCost call;
     const std::size_t before = allocations.load(), bytes_before = allocated_bytes.load();
     const double start_ms = processor_ms();
@@ -101,10 +116,10 @@ void measure(std::int64_t virtual_stages, int n_calls) {
     calls.push_back(call);
   }
   fmt::print(
-      "gpt3-175b on 512 dgx-a100, tp8 pp8x{}: {:.2f} ms a call, {:.0f} allocations, {:.1f} MB, a step of "
+      "gpt3-175b on 512 dgx-a100, tp8 {}x{}: {:.2f} ms a call, {:.0f} allocations, {:.1f} MB, a step of "
       "{:.6f} ms\n",
-      virtual_stages, median(calls, &CallCost::ms), median(calls, &CallCost::allocations),
-      median(calls, &CallCost::megabytes), step_ms);
+      varies ? "pp4,8,16" : "pp8", virtual_stages, median(calls, &CallCost::ms),
+      median(calls, &CallCost::allocations), median(calls, &CallCost::megabytes), step_ms);
 }
 
 }  // namespace
@@ -112,6 +127,8 @@ void measure(std::int64_t virtual_stages, int n_calls) {
 
 int main(int argc, char** argv) {
   const int n_calls = argc > 1 ? std::max(1, std::atoi(argv[1])) : 40;
-  for (const std::int64_t virtual_stages : {1, 3}) stepcast::measure(virtual_stages, n_calls);
+  for (const bool varies : {false, true}) {
+    for (const std::int64_t virtual_stages : {1, 3}) stepcast::measure(virtual_stages, varies, n_calls);
+  }
   return 0;
 }
