@@ -43,6 +43,7 @@ DescribedStep described(const PredictOptions& options) {
   request.job.settings.global_batch_sequences = shared.global_batch;
   request.platform = shared.platform;
   request.what_if = shared.what_if;
+  if (options.described.open_layout == "least-memory") request.open_layout = OpenLayout::least_memory;
   request.budget = shared.budget;
   request.timeline = shared.timeline;
   request.chakra = shared.chakra;

@@ -189,6 +189,11 @@ void add_result(CLI::App& app, PredictOptions& o) {
               "how it would be with faster parts: nvlink=2x, network, gemm, attention, memory_bound, host; "
               "recommendation models: reuse=2x, rank_skew=1.3x, too",
               {.with_commas = true});
+  o.flags.add(
+      "--layout", &o.described.open_layout,
+      "of a layout that is not given: fastest (what `stepcast plan` chooses) or least-memory (the plainest "
+      "that fits)",
+      {.one_of = {"fastest", "least-memory"}}, kDescribed);
   o.flags.add("--explain", &r.explained, "the operations of a layer with times and sources", {}, kDescribed);
   o.flags.add("--require-fit", &o.described.require_fit, "exit with code 3 if the memory does not suffice",
               {}, kDescribed);

@@ -40,6 +40,7 @@ struct SharedOptions {
 struct DescribedOptions {
   DescribedStep step;
   bool require_fit = false;
+  std::string open_layout;
 };
 
 struct TraceOptions {

@@ -18,6 +18,9 @@
 #include "stepcast/base/units.h"
 #include "stepcast/describe/ignored_settings.h"
 #include "stepcast/describe/layout_choice.h"
+#include "stepcast/describe/megatron_writer.h"
+#include "stepcast/plan/layout_flags.h"
+#include "stepcast/plan/layout_plan.h"
 #include "stepcast/platform/platform_choice.h"
 #include "stepcast/predict/predicted_step.h"
 #include "stepcast/predict/step_model.h"
@@ -48,17 +51,80 @@ LayoutSearch layouts_of(const Job& asked, const ResolvedJob& job, const Platform
           {.memory = platform.device.memory_size, .gpus_per_node = std::min(in_node, kUsualTensorParallel)}};
 }
 
-// What somebody asked for who did not say how it is spread: in the usual way that fits.
-void fill_in_layout(const Job& asked, const Platform& platform, ResolvedJob& job) {
-  const LayoutSearch layouts = layouts_of(asked, job, platform);
+// The flags of `predict` for what Megatron-LM's say.
+std::string in_short_flags(std::string flags) {
+  constexpr std::pair<std::string_view, std::string_view> kShort[] = {
+      {"--tensor-model-parallel-size", "--tp"},
+      {"--pipeline-model-parallel-size", "--pp"},
+      {"--context-parallel-size", "--cp"},
+      {"--expert-model-parallel-size", "--ep"},
+      {"--expert-tensor-parallel-size", "--etp"},
+      {"--num-virtual-stages-per-pipeline-rank", "--vp"},
+      {"--micro-batch-size", "--mbs"},
+      {"--global-batch-size", "--gbs"},
+      {"--data-parallel-sharding-strategy optim_grads_params --use-megatron-fsdp", "--sharding zero3"},
+      {"--data-parallel-sharding-strategy optim_grads --use-megatron-fsdp", "--sharding zero2"}};
+  for (const auto& [name, name_here] : kShort) {
+    if (const std::size_t at = flags.find(name); at != std::string::npos)
+      flags.replace(at, name.size(), name_here);
+  }
+  return flags;
+}
+
+// What `plan` chooses for the same question; nothing where none of its layouts runs.
+std::optional<LayoutChoice> planned(const Job& asked, const ResolvedJob& usual, const Platform& platform,
+                                    const StepAssumptions& assumptions) {
+  PlanRequest request{.job = asked, .n_gpus = usual.layout.world_size(), .restrictions = {}};
+  request.threads = 1;
+  request.assumptions = assumptions;
+  request.refines = true;
+  const Result<LayoutPlan> plan = plan_layouts(request, platform);
+  if (!plan || plan->ranking.layouts.empty()) return std::nullopt;
+  const ChosenLayout chosen = chosen_layout(*plan);
+  LayoutChoice choice{chosen.refinement != nullptr
+                          ? chosen.refinement->settings
+                          : complete_settings(chosen.point, chosen.layout, plan->prototypes),
+                      {},
+                      {},
+                      chosen.memory};
+  // Without what was said, or is the same without being said.
+  JobSettings left = choice.settings;
+  left.seq_len_tokens.reset();
+  if (asked.settings.global_batch_sequences) left.global_batch_sequences.reset();
+  if (asked.settings.micro_batch_sequences) left.micro_batch_sequences.reset();
+  if (asked.settings.dtype || left.dtype == DType::bf16) left.dtype.reset();
+  Job job = asked;
+  job.settings = over(asked.settings, left);
+  Result<ResolvedJob> resolved = resolve(job);
+  if (!resolved) return std::nullopt;
+  choice.job = std::move(*resolved);
+  for (const std::string& note : plan->notes) {
+    if (note.starts_with("global batch not given")) choice.job.notes.push_back(note);
+  }
+  choice.flags = in_short_flags(megatron_flags_of(left));
+  return choice;
+}
+
+// What somebody asked for who did not say how it is spread: as `plan` would, or in the usual way that fits with least.
+void fill_in_layout(const PredictRequest& request, const Platform& platform,
+                    const StepAssumptions& assumptions, ResolvedJob& job) {
+  const LayoutSearch layouts = layouts_of(request.job, job, platform);
   std::optional<LayoutChoice> chosen = layouts.usual();
-  const bool fits = chosen.has_value();
-  if (!fits) chosen = layouts.smallest();
-  if (!chosen || chosen->flags.empty()) return;
+  const char* why = chosen ? "the least that fits" : "nothing usual fits, this needs least";
+  if (!chosen) chosen = layouts.smallest();
+  if (!chosen) return;
+  // Other frameworks are named for the sharding that they do.
+  const bool is_megatron = chosen->job.layout.software.framework == Framework::megatron;
+  if (request.open_layout == OpenLayout::fastest && is_megatron) {
+    if (std::optional<LayoutChoice> fastest = planned(request.job, chosen->job, platform, assumptions)) {
+      chosen = std::move(fastest);
+      why = "what `stepcast plan` chooses";
+    }
+  }
+  if (chosen->flags.empty()) return;
   job = std::move(chosen->job);
-  job.notes.push_back(fmt::format("layout not given: {} ({}, {} of memory)", chosen->flags,
-                                  fits ? "the least that fits" : "nothing usual fits, this needs least",
-                                  filling(chosen->memory)));
+  job.notes.push_back(
+      fmt::format("layout not given: {} ({}, {} of memory)", chosen->flags, why, filling(chosen->memory)));
 }
 
 // More are a mistake: batches count sequences.
@@ -230,7 +296,7 @@ Result<Forecast> Session::predict(const PredictRequest& request, const Extras& e
   STEPCAST_ASSIGN(const std::optional<OutputFile> timeline,
                   output_at(request.timeline, files_of(request.job, *priced->platform)));
   const bool is_open = leaves_layout_open(request.job);
-  if (is_open) fill_in_layout(request.job, *priced->platform, job);
+  if (is_open) fill_in_layout(request, *priced->platform, assumptions, job);
   // A log prints settings that do nothing, too.
   if (extras.job == nullptr) STEPCAST_TRY(refuse_ignored_settings(request.job.settings, job));
   STEPCAST_TRY(check_micro_batches(job.layout));

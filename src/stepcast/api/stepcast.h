@@ -55,14 +55,21 @@ struct ReplayAnalysis;
 inline namespace v0_1 {
 
 // A step of a described training.
+// How work is spread over GPUs where nobody says.
+enum class OpenLayout : std::uint8_t {
+  fastest,       // as `plan` chooses for the same question where Megatron-LM trains; otherwise as the other
+  least_memory,  // the plainest way that fits
+};
+
 struct PredictRequest {
   Job job;
   std::string platform = "dgx-h100";  // name of a shipped platform, or a platform file
   std::vector<std::string> what_if;   // "nvlink=2x", see predict/what_if.h
-  TrainingBudget budget;              // what training would cost
-  bool explained = false;             // also the operations of every kind of layer
-  bool path_steps = false;            // every step of the critical path
-  std::size_t collectives = 256;      // to list, those that cost most; 0 is all
+  OpenLayout open_layout = OpenLayout::fastest;
+  TrainingBudget budget;          // what training would cost
+  bool explained = false;         // also the operations of every kind of layer
+  bool path_steps = false;        // every step of the critical path
+  std::size_t collectives = 256;  // to list, those that cost most; 0 is all
   // Also the step as Chrome trace JSON, one rank of every class; compressed if the name ends in .gz.
   std::filesystem::path timeline{};
   // Also the step as Chakra execution traces in this folder, one of every rank class (report/chakra_export.h).
