@@ -8,5 +8,6 @@ namespace stepcast::cli {
 Verb lab_validate_verb();
 Verb lab_reference_verb();
 Verb lab_predict_verb();
+Verb lab_laws_verb();
 
 }  // namespace stepcast::cli

@@ -35,9 +35,8 @@ struct SensitivityInput {
   StepOfCosts step_us;
   std::vector<bool> crosses_nodes;                     // [GroupId]; empty: no group does
   std::function<bool(const EdgeInfo&)> is_host_delay;  // delays that a faster host shortens
-  // Where no path sets the step but work that repeats step by step: that work. Empty: the path does.
-  RankClassId set_by_rank{};
-  std::span<const std::uint32_t> set_by{};  // tasks of its only block
+  // Where no path of one step sets it but a row of steps: what 0.1 % of a resource saves is its share.
+  bool in_a_row = false;
 };
 
 // Errors: those of `step_us`.

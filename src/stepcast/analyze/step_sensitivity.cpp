@@ -7,8 +7,8 @@
 
 #include "stepcast/analyze/sensitivity.h"
 #include "stepcast/predict/price_program.h"
+#include "stepcast/predict/step_orbit.h"
 #include "stepcast/retrace/host_prices.h"
-#include "stepcast/retrace/prediction_band.h"
 
 namespace stepcast {
 namespace {
@@ -57,20 +57,20 @@ Result<Sensitivity> trace_sensitivity(const TracePrediction& prediction,
   const Platform* machine = options.machine();
   const auto ranks = static_cast<std::int64_t>(std::max<std::uint64_t>(1, recorded.program.rank_count()));
   const std::int64_t in_node = machine != nullptr ? machine->node.gpus_per_node : ranks;
-  const RepeatedStep repeated = repeated_step(recorded, prediction.costs, prediction.longest_step_us());
+  StepOrbit orbit{recorded};
+  STEPCAST_ASSIGN(const StepPeriod period, orbit.period(prediction.costs, prediction.timeline));
   return sensitivity({.flat = flat,
                       .costs = prediction.costs,
                       .times = times,
                       .rank_start_us = recorded.start_offset_us,
                       .path = path,
                       .step_us = [&](const Costs& costs) -> Result<double> {
-                        STEPCAST_ASSIGN(const ReplayScores scores, score_replay(recorded, costs));
-                        return repeated_step(recorded, costs, scores.longest_step_us()).us;
+                        STEPCAST_ASSIGN(const StepPeriod changed, orbit.period(costs));
+                        return changed.us;
                       },
                       .crosses_nodes = crossing(place_recorded_groups(recorded.program, in_node)),
                       .is_host_delay = [&](const EdgeInfo& edge) { return is_host_delay(recorded, edge); },
-                      .set_by_rank = repeated.rank,
-                      .set_by = repeated.tasks});
+                      .in_a_row = period.us > period.alone_us});
 }
 
 void add_batch(Sensitivity& sensitive, double batch, double larger_batch, double step_ms,

@@ -31,16 +31,7 @@ RankWindow simulated_window(const RecordedProgram& recorded, const Timeline& tim
   const RecordedStepFacts& facts = recorded.facts[c];
   const Block& block = block_of(recorded.program, c);
   const std::span<const Interval> at = timeline.instance(RankClassId{c}, 0, InstanceId{0});
-  RankWindow window;
-  // The step starts as long after the rank's first CPU event as it did in the record.
-  window.step.start_us =
-      facts.step_us.start_us + (timeline.start_offset_us(RankClassId{c}) - recorded.start_offset_us[c]);
-  if (facts.step_end_task.valid()) {
-    const Interval& last = at[facts.step_end_task.index()];
-    window.step.end_us = facts.step_ends_at_start ? last.start_us : last.end_us;
-  } else {
-    window.step.end_us = timeline.rank_end_us(RankClassId{c});
-  }
+  RankWindow window{.step = simulated_step(recorded, timeline, RankClassId{c})};
   window.gpu_end_us = window.step.start_us;
   const std::vector<bool> left_over = left_over_tasks(block);
   for (std::size_t t = 0; t < at.size(); ++t) {
@@ -132,6 +123,21 @@ double ReplayScores::longest_step_us() const {
   double us = 0;
   for (const ReplayedRank& rank : ranks) us = std::max(us, rank.step.simulated_us);
   return us;
+}
+
+Interval simulated_step(const RecordedProgram& recorded, const Timeline& timeline, RankClassId c) {
+  const RecordedStepFacts& facts = recorded.facts[c.index()];
+  Interval step;
+  // The step starts as long after the rank's first CPU event as it did in the record.
+  step.start_us =
+      facts.step_us.start_us + (timeline.start_offset_us(c) - recorded.start_offset_us[c.index()]);
+  if (!facts.step_end_task.valid()) {
+    step.end_us = timeline.rank_end_us(c);
+  } else {
+    const Interval& last = timeline.instance(c, 0, InstanceId{0})[facts.step_end_task.index()];
+    step.end_us = facts.step_ends_at_start ? last.start_us : last.end_us;
+  }
+  return step;
 }
 
 std::vector<bool> left_over_tasks(const Block& block) {

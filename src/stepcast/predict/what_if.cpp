@@ -21,6 +21,11 @@ struct Part {
 constexpr Part kParts[] = {{"gemm", &StepAssumptions::gemm_factor},
                            {"attention", &StepAssumptions::attention_factor},
                            {"memory_bound", &StepAssumptions::memory_bound_factor},
+                           {"compute", &StepAssumptions::gemm_factor},
+                           {"compute", &StepAssumptions::attention_factor},
+                           {"gpu", &StepAssumptions::gemm_factor},
+                           {"gpu", &StepAssumptions::attention_factor},
+                           {"gpu", &StepAssumptions::memory_bound_factor},
                            {"communication", &StepAssumptions::communication_factor},
                            {"nvlink", &StepAssumptions::intra_node_factor},
                            {"network", &StepAssumptions::inter_node_factor},
@@ -87,10 +92,10 @@ Status apply_what_if(std::span<const std::string> changes, StepAssumptions& assu
     if (!known || !(speed >= kSlowest && speed <= kFastest)) {
       return Error::at("", "--what-if")
           .found(fmt::format("`{}`", change.substr(0, 60)))
-          .expected(
-              "NAME=FACTORx with gemm, attention, memory_bound, communication, nvlink, network or host, such "
-              "as "
-              "nvlink=2x");
+          .expected(fmt::format(
+              "NAME=FACTORx with gemm, attention, memory_bound, compute, gpu, communication, nvlink, network or "
+              "host, from {} to {} times as fast, such as nvlink=2x",
+              kSlowest, kFastest));
     }
     for (const Part& part : kParts) {
       if (is_named(part)) assumptions.*(part.factor) /= speed;

@@ -9,9 +9,9 @@
 
 namespace stepcast {
 
-// Every change is NAME=FACTOR or NAME=FACTORx, 0.01 to 100 times as fast, of gemm, attention, memory_bound,
-// communication, nvlink (inside nodes), network (between nodes) or host (CPU time). Changes of one part multiply. The error names the
-// change that cannot be understood.
+// Every change is NAME=FACTOR or NAME=FACTORx, 0.01 to 100 times as fast, of gemm, attention, memory_bound, compute
+// (products and attention), gpu (these and what memory bounds, copies too), communication, nvlink (inside nodes), network
+// (between nodes) or host (CPU time). Changes of one part multiply. The error names the change that cannot be understood.
 struct DlrmWhatIf;
 
 // Also reuse=2x (rows are looked up so many times as often) and rank_skew=1.3x (lookups of one rank take so many times as

@@ -336,13 +336,11 @@ bool is_host_delay(const RecordedProgram& recorded, const EdgeInfo& edge) {
 }
 
 void scale_host_time(const RecordedProgram& recorded, RankClassId rank_class, Costs& costs, double factor) {
-  put(recorded, rank_class, costs, [&](const HostStretch& stretch) -> std::optional<double> {
-    double us = 0;
-    for (const std::uint32_t t : stretch.tasks) us += block_of(recorded, rank_class).duration_us()[t];
-    return us * factor;
-  });
-  const Block& block = block_of(recorded, rank_class);
-  const std::span<double> delays = costs.delay_us(detail::block_id(recorded, rank_class));
+  const BlockId id = detail::block_id(recorded, rank_class);
+  const Block& block = recorded.program.block(id);
+  const std::span<double> durations = costs.duration_us(id), delays = costs.delay_us(id);
+  for (std::uint32_t t = 0; t < block.task_count(); ++t)
+    if (recorded.program.works.host(block.tasks()[t].work) != nullptr) durations[t] *= factor;
   for (std::uint32_t e = 0; e < block.edge_count(); ++e) {
     if (is_host_delay(recorded, block.edge_infos()[e])) delays[e] *= factor;
   }

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/predict/step_orbit.h"
 #include "stepcast/retrace/detail/recorded_tasks.h"
 
 namespace stepcast {
@@ -21,26 +22,8 @@ constexpr double kStructureBand = 0.01;
 // counts as equally fast.
 constexpr double kOverheadBand = 0.08, kOtherHostBand = 0.20;
 
-// The stream of a rank whose work takes longest one after the other: without collectives, which wait for other ranks,
-// and without what the step before had left.
-struct BusyStream {
-  std::uint16_t lane = 0;
-  double us = 0;
-};
-BusyStream busiest_stream(const Block& block, std::span<const double> duration_us) {
-  std::vector<double> of_lane(block.lanes().size(), 0);
-  const std::vector<bool> left_over = left_over_tasks(block);
-  for (std::uint32_t t = 0; t < block.task_count(); ++t) {
-    if (detail::is_kernel_or_copy(block.tasks()[t].kind) && !left_over[t])
-      of_lane[block.lane_codes()[t]] += duration_us[t];
-  }
-  if (of_lane.empty()) return {};
-  const auto busiest = std::max_element(of_lane.begin(), of_lane.end());
-  return {static_cast<std::uint16_t>(busiest - of_lane.begin()), *busiest};
-}
-
-// The longest step with every piece of host time scaled.
-Result<double> step_with_host(const RecordedProgram& recorded, Costs costs, double factor) {
+// The step with every piece of host time scaled.
+Result<double> step_with_host(const RecordedProgram& recorded, StepOrbit& orbit, Costs costs, double factor) {
   for (std::size_t c = 0; c < recorded.facts.size(); ++c) {
     const Block& block = recorded.program.block(detail::block_id(recorded, c));
     const std::span<double> us = costs.duration_us(detail::block_id(recorded, c));
@@ -48,8 +31,8 @@ Result<double> step_with_host(const RecordedProgram& recorded, Costs costs, doub
       if (recorded.program.works.host(block.tasks()[t].work) != nullptr) us[t] *= factor;
     }
   }
-  STEPCAST_ASSIGN(const ReplayScores scores, score_replay(recorded, costs));
-  return repeated_step(recorded, costs, scores.longest_step_us()).us;
+  STEPCAST_ASSIGN(const StepPeriod period, orbit.period(costs));
+  return period.us;
 }
 
 // Host times of one Costs in another one.
@@ -92,10 +75,10 @@ struct Band {
 };
 
 // The step with all GPU work at one end of its band.
-Result<double> step_with_gpu_times(const EditedStep& step, Costs& edge) {
+Result<double> step_with_gpu_times(const EditedStep& step, StepOrbit& orbit, Costs& edge) {
   copy_host(step.recorded, step.prices.costs, edge);
-  STEPCAST_ASSIGN(const ReplayScores scores, score_replay(step.recorded, edge));
-  return repeated_step(step.recorded, edge, scores.longest_step_us()).us;
+  STEPCAST_ASSIGN(const StepPeriod period, orbit.period(edge));
+  return period.us;
 }
 
 bool is_other_machine(const TracePredictionOptions& options) {
@@ -103,42 +86,32 @@ bool is_other_machine(const TracePredictionOptions& options) {
          options.platform->device.name != options.recorded_on->device.name;
 }
 
-}  // namespace
+// A step that takes less than so much longer in a row than alone needs no sentence.
+constexpr double kShownGrowth = 1e-3;
 
-RepeatedStep repeated_step(const RecordedProgram& recorded, const Costs& costs, double longest_us) {
-  RepeatedStep step{.us = longest_us};
-  for (std::size_t c = 0; c < recorded.facts.size(); ++c) {
-    if (recorded.facts[c].step_number < 0) continue;
-    const Block& block = recorded.program.block(detail::block_id(recorded, c));
-    const BusyStream busy = busiest_stream(block, costs.duration_us(detail::block_id(recorded, c)));
-    if (busy.us <= busiest_stream(block, block.duration_us()).us || busy.us <= step.us) continue;
-    step = {busy.us, RankClassId{c}, {}};
-    const std::vector<bool> left_over = left_over_tasks(block);
-    for (std::uint32_t t = 0; t < block.task_count(); ++t) {
-      if (block.lane_codes()[t] == busy.lane && detail::is_kernel_or_copy(block.tasks()[t].kind) &&
-          !left_over[t])
-        step.tasks.push_back(t);
-    }
-  }
-  return step;
+std::string repeated_note(const RecordedProgram& recorded, const StepPeriod& period) {
+  std::string note = fmt::format("a step alone ends on the CPU after {:.3f} ms; in a row of them each takes {:.3f} ms",
+                                 period.alone_us * 1e-3, period.us * 1e-3);
+  if (!period.bound_by_stream()) return note + ", as it waits for what the one before left on the GPU";
+  const Lane& lane = recorded.program.rank_class(period.rank_class).lanes[period.lane];
+  return note + fmt::format(", the time of the work of {} of rank {}", lane.name,
+                            recorded.facts[period.rank_class.index()].rank);
 }
+
+}  // namespace
 
 Result<Estimate> estimate_step(EditedStep& step, const ReplayScores& scores,
                                const TracePredictionOptions& options, std::vector<std::string>& notes) {
-  const double alone_us = scores.longest_step_us();
-  const double step_us = repeated_step(step.recorded, step.prices.costs, alone_us).us;
-  if (step_us > alone_us) {
-    notes.push_back(
-        fmt::format("a step alone ends on the CPU after {:.1f} ms; repeated, it takes the {:.1f} ms that its "
-                    "GPU work takes",
-                    alone_us / 1e3, step_us / 1e3));
-  }
+  StepOrbit orbit{step.recorded};
+  STEPCAST_ASSIGN(const StepPeriod period, orbit.period(step.prices.costs, scores.timeline));
+  const double step_us = period.us;
+  if (period.us > (1 + kShownGrowth) * period.alone_us) notes.push_back(repeated_note(step.recorded, period));
   Band band;
   const bool as_recorded = options.kernels == KernelTimeSource::recorded && !step.pricing.price_unrecorded &&
                            !changes_gpu_times(options);
   if (!as_recorded) {
-    STEPCAST_ASSIGN(const double fast_us, step_with_gpu_times(step, step.prices.low));
-    STEPCAST_ASSIGN(const double slow_us, step_with_gpu_times(step, step.prices.high));
+    STEPCAST_ASSIGN(const double fast_us, step_with_gpu_times(step, orbit, step.prices.low));
+    STEPCAST_ASSIGN(const double slow_us, step_with_gpu_times(step, orbit, step.prices.high));
     band.add(step_us, fast_us, slow_us);
   }
   const bool other_machine = is_other_machine(options);
@@ -146,8 +119,8 @@ Result<Estimate> estimate_step(EditedStep& step, const ReplayScores& scores,
                            : other_machine                           ? kOtherHostBand
                                                                      : 0;
   if (host_band > 0) {
-    STEPCAST_ASSIGN(const double fast_us, step_with_host(step.recorded, step.prices.costs, 1 - host_band));
-    STEPCAST_ASSIGN(const double slow_us, step_with_host(step.recorded, step.prices.costs, 1 + host_band));
+    STEPCAST_ASSIGN(const double fast_us, step_with_host(step.recorded, orbit, step.prices.costs, 1 - host_band));
+    STEPCAST_ASSIGN(const double slow_us, step_with_host(step.recorded, orbit, step.prices.costs, 1 + host_band));
     band.add(step_us, fast_us, slow_us);
   }
   if (other_machine && options.host == HostTimeSource::recorded) {

@@ -1,0 +1,317 @@
+#include "stepcast/predict/step_orbit.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "stepcast/predict/replay.h"
+
+namespace stepcast {
+namespace {
+
+constexpr std::uint32_t kNone = 0xffffffff;
+// Copies of a step whose largest growth is the same this often have settled; after so many in all the mean growth of
+// the later half counts.
+constexpr int kSameGrowth = 3, kMostCopies = 48;
+constexpr double kSame = 1e-9;
+
+const Block& block_of(const RecordedProgram& recorded, std::size_t c) {
+  return recorded.program.block_of(RankClassId{c}, InstanceId{0});
+}
+
+double longest_step_us(const RecordedProgram& recorded, const Timeline& timeline) {
+  double us = 0;
+  for (std::size_t c = 0; c < recorded.facts.size(); ++c)
+    us = std::max(us, simulated_step(recorded, timeline, RankClassId{c}).length_us());
+  return us;
+}
+
+// What a rank takes over from the copy before, as edges from the begin of its step. All tasks keep their numbers.
+struct Carried {
+  struct LeftOver {
+    std::uint32_t task = 0;
+    std::uint32_t in_copy_before = 0;  // the task that it is: as far from the last of its lane
+    std::uint32_t on_lane_before = kNone;
+    std::uint32_t edge = kNone;  // of the chained block, and so for the others
+  };
+  struct FirstOnLane {
+    std::uint16_t lane = 0;
+    std::uint32_t task = 0;
+    std::uint32_t edge = kNone;
+    std::vector<std::uint16_t> behind;  // lanes whose work has to be over
+  };
+  std::vector<LeftOver> left_over;
+  std::vector<FirstOnLane> first;
+  std::vector<std::uint32_t> waits;  // for all streams: sync calls for which the record has no work to wait for
+  std::vector<std::uint32_t> wait_edges;
+  std::vector<std::uint32_t> recorded_edge;  // [edge of the chained block] in the recorded one; kNone: carried
+};
+
+bool waits_for_streams(const Block& block, std::uint32_t t) {
+  if (block.tasks()[t].kind != TaskKind::sync_return) return false;
+  for (std::uint32_t e = block.first_edge()[t]; e < block.first_edge()[t + 1]; ++e)
+    if (block.edge_infos()[e].origin == EdgeOrigin::synchronization) return false;
+  return true;
+}
+
+Carried what_is_carried(const Block& block) {
+  Carried carried;
+  const std::vector<bool> left_over = left_over_tasks(block);
+  std::vector<std::vector<std::uint32_t>> on_lane(block.lanes().size());
+  for (std::uint32_t t = 0; t < block.task_count(); ++t) {
+    on_lane[block.lane_codes()[t]].push_back(t);
+    if (waits_for_streams(block, t)) carried.waits.push_back(t);
+  }
+  std::map<std::int64_t, std::vector<std::uint16_t>> of_stream;  // work that overlaps has lanes of its own
+  for (std::size_t l = 0; l < on_lane.size(); ++l) {
+    if (block.lanes()[l].kind == LaneKind::gpu_stream && block.lanes()[l].recorded >= 0)
+      of_stream[block.lanes()[l].recorded].push_back(static_cast<std::uint16_t>(l));
+  }
+  for (std::size_t l = 0; l < on_lane.size(); ++l) {
+    const std::vector<std::uint32_t>& tasks = on_lane[l];
+    const auto first_own = static_cast<std::size_t>(
+        std::find_if(tasks.begin(), tasks.end(), [&](std::uint32_t t) { return !left_over[t]; }) - tasks.begin());
+    for (std::size_t i = 0; i < first_own; ++i)
+      carried.left_over.push_back(
+          {tasks[i], tasks[tasks.size() - first_own + i], i > 0 ? tasks[i - 1] : kNone});
+    if (first_own == tasks.size()) continue;
+    const auto lane = static_cast<std::uint16_t>(l);
+    Carried::FirstOnLane first{.lane = lane, .task = tasks[first_own], .behind = {lane}};
+    const auto stream = of_stream.find(block.lanes()[l].recorded);
+    if (block.lanes()[l].kind == LaneKind::gpu_stream && stream != of_stream.end() &&
+        stream->second.front() == lane)
+      first.behind = stream->second;
+    carried.first.push_back(std::move(first));
+  }
+  return carried;
+}
+
+// The block with edges from the begin of the step in place of those into left-over work, and for all that is carried.
+Result<Block> chained_block(const Block& block, Carried& carried) {
+  BlockBuilder builder{block.name()};
+  for (const Lane& lane : block.lanes()) builder.add_lane(lane);
+  for (const std::string& port : block.in_ports()) builder.add_in_port(port);
+  const InPortId begin = builder.add_in_port("begin of the step");
+  std::vector<std::uint32_t*> added(block.task_count(), nullptr);  // where the number of its carried edge goes
+  std::vector<bool> left_over(block.task_count(), false);
+  for (Carried::LeftOver& work : carried.left_over) {
+    added[work.task] = &work.edge;
+    left_over[work.task] = true;
+  }
+  for (Carried::FirstOnLane& first : carried.first) added[first.task] = &first.edge;
+  carried.wait_edges.assign(carried.waits.size(), kNone);
+  for (std::size_t i = 0; i < carried.waits.size(); ++i) {
+    // The first of a thread carries its thread; a call has its enter before its return.
+    if (added[carried.waits[i]] == nullptr) added[carried.waits[i]] = &carried.wait_edges[i];
+  }
+  const std::uint32_t n = block.task_count();
+  for (std::uint32_t t = 0; t < n; ++t) {
+    const TaskId task =
+        builder.add_task(LaneId{std::size_t{block.lane_codes()[t]}}, block.tasks()[t], Microseconds{});
+    for (std::uint32_t e = block.first_edge()[t]; e < block.first_edge()[t + 1] && !left_over[t]; ++e) {
+      const std::uint32_t code = block.sources()[e];
+      builder.add_edge(code < 2 * n ? Moment{code} : BlockBuilder::arrival_at(InPortId{code - 2 * n}), task,
+                       Microseconds{}, block.edge_infos()[e]);
+      carried.recorded_edge.push_back(e);
+    }
+    if (added[t] == nullptr) continue;
+    *added[t] = static_cast<std::uint32_t>(carried.recorded_edge.size());
+    builder.add_edge(BlockBuilder::arrival_at(begin), task, Microseconds{}, {});
+    carried.recorded_edge.push_back(kNone);
+  }
+  return std::move(builder).finish();
+}
+
+}  // namespace
+
+// The chained copies: one after the other through one Program whose carried edges say what the copy before left.
+class StepOrbit::Chain {
+ public:
+  explicit Chain(const RecordedProgram& recorded) : recorded_(recorded) {
+    for (std::size_t c = 0; c < recorded.facts.size(); ++c)
+      carried_.push_back(what_is_carried(block_of(recorded, c)));
+  }
+
+  Result<StepPeriod> run(const Costs& costs, const Timeline& alone) {
+    take(alone);
+    over_us_.assign(carried_.size(), {});
+    for (std::size_t c = 0; c < carried_.size(); ++c) {
+      const std::span<const Interval> at = alone.instance(RankClassId{c}, 0, InstanceId{0});
+      for (const Carried::LeftOver& work : carried_[c].left_over) over_us_[c].push_back(at[work.task].end_us);
+    }
+    if (nothing_carried()) return StepPeriod{.us = length_us_, .alone_us = length_us_};
+    if (plan_ == nullptr) STEPCAST_TRY(compile());
+    take_costs(costs);
+    return chain();
+  }
+
+ private:
+  Status compile() {
+    for (std::size_t c = 0; c < carried_.size(); ++c) {
+      STEPCAST_ASSIGN(Block chained, chained_block(block_of(recorded_, c), carried_[c]));
+      RankClass rank_class = recorded_.program.rank_class(RankClassId{c});
+      BlockInstance instance = rank_class.instances.front();
+      instance.in_slots.push_back(rank_class.slot_count++);  // that nobody writes: the rank's start
+      instance.block = program_.add_block(std::move(chained));
+      rank_class.instances.clear();
+      program_.add_instance(program_.add_rank_class(std::move(rank_class)), std::move(instance));
+    }
+    for (const Collective& collective : recorded_.program.collectives()) program_.add_collective(collective);
+    STEPCAST_ASSIGN(Plan plan, Plan::compile(program_));
+    plan_ = std::make_unique<Plan>(std::move(plan));
+    return Ok{};
+  }
+
+  // Durations and delays of the chained blocks as they are in the recorded ones.
+  void take_costs(const Costs& costs) {
+    costs_ = std::make_unique<Costs>(program_);
+    for (std::size_t c = 0; c < carried_.size(); ++c) {
+      const BlockId was = recorded_.program.rank_class(RankClassId{c}).instances.front().block, now{c};
+      std::copy(costs.duration_us(was).begin(), costs.duration_us(was).end(), costs_->duration_us(now).begin());
+      for (std::size_t e = 0; e < carried_[c].recorded_edge.size(); ++e) {
+        if (carried_[c].recorded_edge[e] != kNone)
+          costs_->delay_us(now)[e] = costs.delay_us(was)[carried_[c].recorded_edge[e]];
+      }
+    }
+  }
+
+  // From what the step alone left.
+  Result<StepPeriod> chain() {
+    StepPeriod period{.us = length_us_, .alone_us = length_us_};
+    double begun_us = 0;                       // of the copy, since the first
+    std::vector<std::vector<double>> halfway;  // ends of all lanes since the first copy
+    double halfway_step_us = 0;
+    Timeline timeline;
+    int same = 0;
+    for (int copy = 2; copy <= kMostCopies; ++copy) {
+      const double before_us = length_us_;
+      carry();
+      STEPCAST_TRY(plan_->simulate(*costs_, {.unfold = false, .start_offset_us = recorded_.start_offset_us},
+                                   timeline));
+      begun_us += before_us;
+      ++period.copies;
+      const std::vector<std::vector<double>> before = ends_us_;
+      take(timeline);
+      const double was_us = period.us;
+      period.us = length_us_;
+      period.rank_class = {};
+      for (std::size_t c = 0; c < ends_us_.size(); ++c) {
+        for (std::size_t l = 0; l < ends_us_[c].size(); ++l) {
+          const double growth_us = before_us + (ends_us_[c][l] - before[c][l]);
+          if (growth_us <= period.us * (1 + kSame)) continue;
+          period.us = growth_us;
+          period.rank_class = RankClassId{c};
+          period.lane = static_cast<std::uint16_t>(l);
+        }
+      }
+      same = copy > 2 && std::abs(period.us - was_us) <= kSame * period.us ? same + 1 : 0;
+      if (same == kSameGrowth - 1) return period;
+      if (copy == kMostCopies / 2) {
+        halfway = ends_us_;
+        for (std::vector<double>& rank : halfway)
+          for (double& us : rank) us += begun_us;
+        halfway_step_us = begun_us + length_us_;
+      }
+    }
+    constexpr double kCopies = kMostCopies - kMostCopies / 2;
+    period.us = (begun_us + length_us_ - halfway_step_us) / kCopies;
+    for (std::size_t c = 0; c < ends_us_.size(); ++c)
+      for (std::size_t l = 0; l < ends_us_[c].size(); ++l)
+        period.us = std::max(period.us, (begun_us + ends_us_[c][l] - halfway[c][l]) / kCopies);
+    return period;
+  }
+
+  // What a copy leaves, on its own clock.
+  void take(const Timeline& timeline) {
+    length_us_ = longest_step_us(recorded_, timeline);
+    ends_us_.clear();
+    left_us_.assign(carried_.size(), {});
+    for (std::size_t c = 0; c < carried_.size(); ++c) {
+      const std::span<const double> free = timeline.lane_free_us(RankClassId{c});
+      ends_us_.emplace_back(free.begin(), free.end());
+      const std::span<const Interval> at = timeline.instance(RankClassId{c}, 0, InstanceId{0});
+      for (const Carried::LeftOver& work : carried_[c].left_over)
+        left_us_[c].push_back(at[work.in_copy_before].end_us);
+    }
+  }
+
+  [[nodiscard]] bool nothing_carried() const {
+    for (std::size_t c = 0; c < carried_.size(); ++c) {
+      for (const double us : ends_us_[c])
+        if (us - length_us_ > recorded_.start_offset_us[c]) return false;
+      for (std::size_t i = 0; i < left_us_[c].size(); ++i)
+        if (left_us_[c][i] - length_us_ > over_us_[c][i]) return false;
+    }
+    return true;
+  }
+
+  // Into the carried edges of the next copy.
+  void carry() {
+    for (std::size_t c = 0; c < carried_.size(); ++c) {
+      const Carried& carried = carried_[c];
+      const double start_us = recorded_.start_offset_us[c];
+      const std::span<double> delays = costs_->delay_us(BlockId{c}), durations = costs_->duration_us(BlockId{c});
+      const auto since_begin = [&](double us) { return std::max(0.0, us - length_us_ - start_us); };
+      std::map<std::uint32_t, double> over;  // [left-over task] since the begin
+      for (std::size_t i = 0; i < carried.left_over.size(); ++i) {
+        const Carried::LeftOver& work = carried.left_over[i];
+        double us = std::max(over_us_[c][i] - start_us, since_begin(left_us_[c][i]));
+        const double behind_us = work.on_lane_before == kNone ? 0 : over.at(work.on_lane_before);
+        us = std::max(us, behind_us);
+        over[work.task] = us;
+        durations[work.task] = std::min(durations[work.task], us - behind_us);
+        delays[work.edge] = us - durations[work.task];
+      }
+      for (const Carried::FirstOnLane& first : carried.first) {
+        double us = 0;
+        for (const std::uint16_t lane : first.behind) us = std::max(us, since_begin(ends_us_[c][lane]));
+        delays[first.edge] = us;
+      }
+      double streams_us = 0;
+      const Block& block = program_.block(BlockId{c});
+      for (std::size_t l = 0; l < ends_us_[c].size(); ++l) {
+        if (block.lanes()[l].kind == LaneKind::gpu_stream)
+          streams_us = std::max(streams_us, since_begin(ends_us_[c][l]));
+      }
+      for (const std::uint32_t edge : carried.wait_edges)
+        if (edge != kNone) delays[edge] = streams_us;
+    }
+  }
+
+  const RecordedProgram& recorded_;
+  Program program_;
+  std::vector<Carried> carried_;  // [rank class]
+  std::unique_ptr<Plan> plan_;
+  std::unique_ptr<Costs> costs_;
+  std::vector<std::vector<double>> over_us_;  // [rank class] end of left-over work in the step alone
+  // Of the copy before, on its clock:
+  double length_us_ = 0;
+  std::vector<std::vector<double>> ends_us_;  // [rank class][lane]
+  std::vector<std::vector<double>> left_us_;  // [rank class] end of what is left-over work of the next
+};
+
+StepOrbit::StepOrbit(const RecordedProgram& recorded) : recorded_(&recorded) {}
+StepOrbit::~StepOrbit() = default;
+StepOrbit::StepOrbit(StepOrbit&&) noexcept = default;
+StepOrbit& StepOrbit::operator=(StepOrbit&&) noexcept = default;
+
+Result<StepPeriod> StepOrbit::period(const Costs& costs) {
+  if (alone_ == nullptr) {
+    STEPCAST_ASSIGN(Plan plan, Plan::compile(recorded_->program));
+    alone_ = std::make_unique<Plan>(std::move(plan));
+  }
+  STEPCAST_ASSIGN(const Timeline alone,
+                  alone_->simulate(costs, {.unfold = false, .start_offset_us = recorded_->start_offset_us}));
+  return period(costs, alone);
+}
+
+Result<StepPeriod> StepOrbit::period(const Costs& costs, const Timeline& alone) {
+  if (chain_ == nullptr) chain_ = std::make_unique<Chain>(*recorded_);
+  return chain_->run(costs, alone);
+}
+
+}  // namespace stepcast
