@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <iterator>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -9,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/analyze/step_binding.h"
 #include "stepcast/base/error_text.h"
 #include "stepcast/base/parallel.h"
 #include "stepcast/predict/replay.h"
@@ -24,11 +28,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 5> kLaws = {"physical", "monotonic", "overlap", "verdict", "unchanged"};
-constexpr std::array<std::string_view, 5> kParts = {"host", "gpu", "compute", "memory_bound", "communication"};
+constexpr std::array<std::string_view, 5> kLaws = {"physical", "monotonic", "overlap", "verdict",
+                                                   "unchanged"};
+constexpr std::array<std::string_view, 5> kParts = {"host", "gpu", "compute", "memory_bound",
+                                                    "communication"};
 constexpr std::array<double, 7> kSpeeds = {0.01, 0.5, 0.99, 1.01, 2, 8, 100};
 // Sums of doubles in another order.
 constexpr double kRounding = 1e-7;
+// Of the step: resources that save as much as each other.
+constexpr double kTie = 0.01;
 
 // The longest work of one lane of GPU work that the step launched, in microseconds.
 double busiest_us(const RecordedProgram& recorded, const Costs& costs) {
@@ -59,7 +67,8 @@ class LawCheck {
     if (!unchanged) return;
     if (const Result<ReplayScores> scores = score_replay(recorded_, Costs{recorded_.program}); scores.ok()) {
       const double replayed = scores->longest_step_us();
-      if (std::abs(*unchanged - replayed) > kRounding * replayed) broken("unchanged", "as recorded", *unchanged, replayed);
+      if (std::abs(*unchanged - replayed) > kRounding * replayed)
+        broken("unchanged", "as recorded", *unchanged, replayed);
     }
     for (const std::string_view part : kParts) {
       std::optional<double> slower;
@@ -69,11 +78,13 @@ class LawCheck {
         if (!apply_what_if(std::span{&what_if, 1}, how.assumptions).ok()) continue;
         const std::optional<double> us = answer(what_if, how);
         if (!us) continue;
-        keep_order(what_if, *us, speed > 1 ? std::min(*unchanged, slower.value_or(*unchanged)) : slower.value_or(*us),
+        keep_order(what_if, *us,
+                   speed > 1 ? std::min(*unchanged, slower.value_or(*unchanged)) : slower.value_or(*us),
                    speed < 1 ? *unchanged : 0);
         slower = us;
       }
     }
+    check_verdict(*unchanged);
     for (const OverlapChange overlap : {OverlapChange::none, OverlapChange::perfect}) {
       TracePredictionOptions how;
       how.overlap = overlap;
@@ -98,6 +109,29 @@ class LawCheck {
     const double busiest = busiest_us(predicted->recorded, predicted->costs);
     if (us < busiest * (1 - kRounding)) broken("physical", what_if, us, busiest);
     return us;
+  }
+  // What the verdict names saves as much as the what-if that saves most.
+  void check_verdict(double unchanged) {
+    const Costs costs{recorded_.program};
+    const Result<ReplayScores> scores = score_replay(recorded_, costs);
+    if (!scores.ok()) return;
+    const Result<StepBinding> binding = step_binding(recorded_, costs, scores->timeline);
+    if (!binding.ok()) {
+      laws_.refused.push_back(fmt::format("{} verdict: {}", set_, binding.error().message()));
+      return;
+    }
+    const StepResource named = binding->gains.front().resource;
+    double most = 0, of_named = 0;
+    for (const StepResource resource : {StepResource::gpu, StepResource::host, StepResource::communication}) {
+      TracePredictionOptions how;
+      const std::string what_if = fmt::format("{}=2x", to_string(resource));
+      if (!apply_what_if(std::span{&what_if, 1}, how.assumptions).ok()) continue;
+      const double saved = unchanged - answer(what_if, how).value_or(unchanged);
+      most = std::max(most, saved);
+      if (resource == named) of_named = saved;
+    }
+    if (most - of_named > kTie * unchanged)
+      broken("verdict", std::string{binding->bound_by()}, of_named, most);
   }
   void keep_order(const std::string& what_if, double us, double at_most, double at_least) {
     if (us > at_most * (1 + kRounding)) broken("monotonic", what_if, us, at_most);
@@ -138,7 +172,8 @@ void check_profiler_set(const TraceSet& set, const std::string& name, unsigned t
 }
 
 // Traces of the other kinds, which are one job a folder.
-void check_other_kind(const TraceListing& listing, const std::string& name, unsigned threads, WhatIfLaws& laws) {
+void check_other_kind(const TraceListing& listing, const std::string& name, unsigned threads,
+                      WhatIfLaws& laws) {
   const SourceKind& kind = source_kind(listing.kind());
   const Result<std::unique_ptr<RecordedSource>> source =
       kind.open(listing, {.ranks = {}, .threads = threads});
@@ -190,14 +225,17 @@ Result<WhatIfLaws> check_what_if_laws(const fs::path& data, unsigned threads) {
 }
 
 std::string what_if_laws_text(const WhatIfLaws& laws) {
-  std::string text = fmt::format("{} steps, {} answers\n\n  {:<12}  broken\n", laws.steps, laws.answers, "law");
+  std::string text =
+      fmt::format("{} steps, {} answers\n\n  {:<12}  broken\n", laws.steps, laws.answers, "law");
   for (const std::string_view law : kLaws) text += fmt::format("  {:<12}  {:>6}\n", law, laws.count(law));
   if (!laws.broken.empty()) text += "\n";
   for (const BrokenLaw& one : laws.broken) {
-    text += fmt::format("  {}: {}, {}: {:.4f} ms against {:.4f}\n", one.law, one.set, one.what_if, one.step_ms,
-                        one.bound_ms);
+    text += fmt::format("  {}: {}, {}: {:.4f} ms against {:.4f}\n", one.law, one.set, one.what_if,
+                        one.step_ms, one.bound_ms);
   }
-  if (!laws.refused.empty()) text += fmt::format("\n{} answers were refused, the first: {}\n", laws.refused.size(), laws.refused.front());
+  if (!laws.refused.empty())
+    text +=
+        fmt::format("\n{} answers were refused, the first: {}\n", laws.refused.size(), laws.refused.front());
   return text;
 }
 

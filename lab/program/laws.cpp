@@ -23,7 +23,8 @@ Result<int> run(const Options& options) {
 }  // namespace
 
 Verb lab_laws_verb() {
-  return {"laws", "look for impossible or non-monotonic predictions: all traces, all what-ifs", [](CLI::App& app) {
+  return {"laws", "look for impossible or non-monotonic predictions: all traces, all what-ifs",
+          [](CLI::App& app) {
             auto options = std::make_shared<Options>();
             app.add_option("--data", options->data, "folder of traces")->required();
             app.add_option("--threads", options->threads, "0: one per hardware thread");

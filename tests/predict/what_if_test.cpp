@@ -26,6 +26,25 @@ TEST(WhatIf, DividesTheTimesOfParts) {
   EXPECT_DOUBLE_EQ(a.attention_factor, 1);
 }
 
+// A faster GPU does all but transfers faster, faster computation leaves what memory bounds.
+TEST(WhatIf, GroupsOfParts) {
+  StepAssumptions gpu, compute;
+  ASSERT_TRUE(applied({"gpu=2x"}, gpu).ok());
+  EXPECT_DOUBLE_EQ(gpu.gemm_factor, 0.5);
+  EXPECT_DOUBLE_EQ(gpu.attention_factor, 0.5);
+  EXPECT_DOUBLE_EQ(gpu.memory_bound_factor, 0.5);
+  EXPECT_DOUBLE_EQ(gpu.communication_factor, 1);
+  ASSERT_TRUE(applied({"compute=4x"}, compute).ok());
+  EXPECT_DOUBLE_EQ(compute.gemm_factor, 0.25);
+  EXPECT_DOUBLE_EQ(compute.attention_factor, 0.25);
+  EXPECT_DOUBLE_EQ(compute.memory_bound_factor, 1);
+}
+
+TEST(WhatIf, NamesTheRange) {
+  StepAssumptions a;
+  EXPECT_THAT(applied({"gpu=101x"}, a).error().message(), HasSubstr("from 0.01 to 100 times as fast"));
+}
+
 TEST(WhatIf, RefusesWhatItDoesNotUnderstand) {
   for (const char* change : {"nvlnk=2x", "nvlink", "nvlink=", "nvlink=x", "nvlink=0x", "nvlink=-1",
                              "nvlink=1000x", "nvlink=2xx", "nvlink=nan", "=2x", ""}) {

@@ -20,6 +20,9 @@ ReplayAnalysis two_ranks() {
     a.facts.push_back(facts);
   }
   // Of 3 collectives and 450 us of waiting rank 1 came last in one by 300 us, rank 0 in one by 100 us.
+  a.binding = {
+      .step_us = 10000,
+      .gains = {{{StepResource::host, 3500}, {StepResource::gpu, 200}, {StepResource::communication, 1}}}};
   a.culprits.collectives = 3;
   a.culprits.ties = 1;
   a.culprits.ranks.resize(2);
@@ -42,37 +45,39 @@ ReplayAnalysis two_ranks() {
 
 // 300 of 450 us of waiting are rank 1's.
 TEST(ReplayVerdict, NamesWhatHoldsTheStepBackAndWhoComesLast) {
-  EXPECT_EQ(replay_verdict(two_ranks()),
-            "host-bound: GPUs compute 30.0 % of the step, idle 40.0 % (4.000 ms) for the CPU; rank 1 comes "
-            "last in 1 "
-            "of 3 collectives and causes 66.7 % of the waiting for other ranks (0.300 ms)");
+  EXPECT_EQ(
+      replay_verdict(two_ranks()),
+      "host-bound: twice as fast, the host would save 35.0 % of the step (3.500 ms), the GPUs 2.0 %; GPUs "
+      "compute 30.0 % of the step, idle 40.0 % (4.000 ms) for the CPU; rank 1 comes last in 1 of 3 "
+      "collectives and causes 66.7 % of the waiting for other ranks (0.300 ms)");
 }
 
-TEST(ReplayVerdict, AStepThatMostlyComputesIsGpuBound) {
+// Not the share of time, but what a faster one would save: GPUs that compute 30 % of the step may bind it.
+TEST(ReplayVerdict, NamesWhatWouldSaveMost) {
   ReplayAnalysis a = two_ranks();
-  for (ForecastClass& c : a.simulated.classes) c.computation_ms = 5;
   a.culprits = {};
+  a.binding.gains = {{{StepResource::gpu, 2000}, {StepResource::host, 0}, {StepResource::communication, 0}}};
   EXPECT_EQ(replay_verdict(a),
-            "GPU-bound: GPUs compute 50.0 % of the step, idle 40.0 % (4.000 ms) for the CPU");
+            "GPU-bound: twice as fast, the GPUs would save 20.0 % of the step (2.000 ms); GPUs compute 30.0 "
+            "% of the "
+            "step, idle 40.0 % (4.000 ms) for the CPU");
+  a.binding.copies_saved_us = 1500;
+  EXPECT_TRUE(replay_verdict(a).starts_with("bound by copies: twice as fast, the GPUs"));
+  a.binding.gains = {{{StepResource::communication, 1000}, {StepResource::host, 0}, {StepResource::gpu, 0}}};
+  EXPECT_TRUE(replay_verdict(a).starts_with(
+      "bound by communication: twice as fast, the transfers would save 10.0 %"));
 }
 
-// Pipelines wait for their stages; files without launches do not say what their GPUs wait for.
-TEST(ReplayVerdict, NamesPipelinesAndWhatHasNoCause) {
+// Files without launches do not say what their GPUs wait for.
+TEST(ReplayVerdict, NamesWhatHasNoCause) {
   ReplayAnalysis a = two_ranks();
   a.culprits = {};
-  for (ForecastClass& c : a.simulated.classes) c.idle_ms = {{"pipeline", 4.5}, {"other_rank", 1.5}};
+  a.binding.gains = {};
+  for (ForecastClass& c : a.simulated.classes) c.idle_ms = {{"cpu", 0.5}, {"rest", 8}};
   EXPECT_EQ(replay_verdict(a),
-            "bound by its pipeline: GPUs compute 30.0 % of the step, wait 45.0 % (4.500 ms) for other stages "
-            "of the "
-            "pipeline");
-  for (ForecastClass& c : a.simulated.classes) {
-    c.computation_ms = 0.5;
-    c.idle_ms = {{"cpu", 0.5}, {"rest", 8}};
-  }
-  EXPECT_EQ(replay_verdict(a),
-            "bound by what the traces do not show: GPUs compute 5.0 % of the step, idle 80.0 % (8.000 ms) "
-            "without a "
-            "cause");
+            "bound by what the traces do not show: no faster host, GPU or link would shorten it; GPUs "
+            "compute 30.0 % of "
+            "the step, idle 80.0 % (8.000 ms) without a cause");
 }
 
 TEST(ReplayVerdict, TheMeanStepIsSharedOutAmongCulprits) {

@@ -197,6 +197,7 @@ Result<ReplayAnalysis> analyze_replay(const TraceSet& traces, const Replay& repl
   analysis.inputs = inputs_of(recorded);
   add_forecasts(traces, replay, times, steps, options, analysis);
   add_causes(recorded, times, steps, options.platform, analysis);
+  STEPCAST_ASSIGN(analysis.binding, step_binding(recorded, replay.costs, replay.timeline));
   analysis.ranks = replay.ranks;
   analysis.facts = recorded.facts;
   analysis.warning = warning_of(replay);

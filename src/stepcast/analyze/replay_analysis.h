@@ -16,6 +16,7 @@
 #include "stepcast/analyze/forecast.h"
 #include "stepcast/analyze/make_forecast.h"
 #include "stepcast/analyze/operator_times.h"
+#include "stepcast/analyze/step_binding.h"
 #include "stepcast/base/result.h"
 #include "stepcast/predict/replay.h"
 #include "stepcast/sources/trace_set.h"
@@ -48,8 +49,9 @@ struct ReplayAnalysis {
   std::vector<ReplayInput> inputs;       // [rank class]
   std::vector<ReplayedRank> ranks;       // [rank class]
   std::vector<RecordedStepFacts> facts;  // [rank class]
-  // What holds the simulated step back.
+  // What holds the simulated step back: who and what it waits for, and what would shorten it.
   StepCulprits culprits;
+  StepBinding binding{};
   std::vector<OperatorComparison> operators{};  // that differ most across ranks
   std::vector<AwaitedOperator> awaited{};       // CPU operators that GPUs wait for
   std::vector<GroupTraffic> groups{};           // collectives by process group

@@ -83,7 +83,8 @@ Result<std::map<std::string, double>> by_differences(const SensitivityInput& inp
   std::map<std::string, double> us;
   for (const Block& block : program.blocks())
     for (const TaskInfo& task : block.tasks())
-      if (const std::string_view resource = resources.of(task); !resource.empty()) us[std::string{resource}] = 0;
+      if (const std::string_view resource = resources.of(task); !resource.empty())
+        us[std::string{resource}] = 0;
   for (auto& [resource, share_us] : us) {
     STEPCAST_ASSIGN(const double faster, input.step_us(with_resource(input, resource, 1 - kSmallStep)));
     share_us = (step_us - faster) / kSmallStep;

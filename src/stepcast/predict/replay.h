@@ -106,7 +106,8 @@ struct Replay : ReplayScores {
 
 // When the step of a rank runs in a timeline of its Program: as long after the rank's start as it was recorded, to the
 // end of the task that ends it.
-[[nodiscard]] Interval simulated_step(const RecordedProgram& recorded, const Timeline& timeline, RankClassId c);
+[[nodiscard]] Interval simulated_step(const RecordedProgram& recorded, const Timeline& timeline,
+                                      RankClassId c);
 
 // GPU work whose launch lies before the window: it enters at its recorded time. [task of the block]
 [[nodiscard]] std::vector<bool> left_over_tasks(const Block& block);

@@ -46,9 +46,11 @@ struct Carried {
   };
   std::vector<LeftOver> left_over;
   std::vector<FirstOnLane> first;
-  std::vector<std::uint32_t> waits;  // for all streams: sync calls for which the record has no work to wait for
+  std::vector<std::uint32_t>
+      waits;  // for all streams: sync calls for which the record has no work to wait for
   std::vector<std::uint32_t> wait_edges;
-  std::vector<std::uint32_t> recorded_edge;  // [edge of the chained block] in the recorded one; kNone: carried
+  std::vector<std::uint32_t>
+      recorded_edge;  // [edge of the chained block] in the recorded one; kNone: carried
 };
 
 bool waits_for_streams(const Block& block, std::uint32_t t) {
@@ -74,7 +76,8 @@ Carried what_is_carried(const Block& block) {
   for (std::size_t l = 0; l < on_lane.size(); ++l) {
     const std::vector<std::uint32_t>& tasks = on_lane[l];
     const auto first_own = static_cast<std::size_t>(
-        std::find_if(tasks.begin(), tasks.end(), [&](std::uint32_t t) { return !left_over[t]; }) - tasks.begin());
+        std::find_if(tasks.begin(), tasks.end(), [&](std::uint32_t t) { return !left_over[t]; }) -
+        tasks.begin());
     for (std::size_t i = 0; i < first_own; ++i)
       carried.left_over.push_back(
           {tasks[i], tasks[tasks.size() - first_own + i], i > 0 ? tasks[i - 1] : kNone});
@@ -96,7 +99,8 @@ Result<Block> chained_block(const Block& block, Carried& carried) {
   for (const Lane& lane : block.lanes()) builder.add_lane(lane);
   for (const std::string& port : block.in_ports()) builder.add_in_port(port);
   const InPortId begin = builder.add_in_port("begin of the step");
-  std::vector<std::uint32_t*> added(block.task_count(), nullptr);  // where the number of its carried edge goes
+  std::vector<std::uint32_t*> added(block.task_count(),
+                                    nullptr);  // where the number of its carried edge goes
   std::vector<bool> left_over(block.task_count(), false);
   for (Carried::LeftOver& work : carried.left_over) {
     added[work.task] = &work.edge;
@@ -171,7 +175,8 @@ class StepOrbit::Chain {
     costs_ = std::make_unique<Costs>(program_);
     for (std::size_t c = 0; c < carried_.size(); ++c) {
       const BlockId was = recorded_.program.rank_class(RankClassId{c}).instances.front().block, now{c};
-      std::copy(costs.duration_us(was).begin(), costs.duration_us(was).end(), costs_->duration_us(now).begin());
+      std::copy(costs.duration_us(was).begin(), costs.duration_us(was).end(),
+                costs_->duration_us(now).begin());
       for (std::size_t e = 0; e < carried_[c].recorded_edge.size(); ++e) {
         if (carried_[c].recorded_edge[e] != kNone)
           costs_->delay_us(now)[e] = costs.delay_us(was)[carried_[c].recorded_edge[e]];
@@ -254,7 +259,8 @@ class StepOrbit::Chain {
     for (std::size_t c = 0; c < carried_.size(); ++c) {
       const Carried& carried = carried_[c];
       const double start_us = recorded_.start_offset_us[c];
-      const std::span<double> delays = costs_->delay_us(BlockId{c}), durations = costs_->duration_us(BlockId{c});
+      const std::span<double> delays = costs_->delay_us(BlockId{c}),
+                              durations = costs_->duration_us(BlockId{c});
       const auto since_begin = [&](double us) { return std::max(0.0, us - length_us_ - start_us); };
       std::map<std::uint32_t, double> over;  // [left-over task] since the begin
       for (std::size_t i = 0; i < carried.left_over.size(); ++i) {

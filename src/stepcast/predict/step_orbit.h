@@ -30,7 +30,7 @@ namespace stepcast {
 
 struct StepPeriod {
   double us = 0;
-  double alone_us = 0;      // of one step without any before it: the longest of all ranks
+  double alone_us = 0;       // of one step without any before it: the longest of all ranks
   std::uint32_t copies = 1;  // simulated until it settled
   // Where a stream falls behind the threads that feed it, so that its work sets the period: whose and which.
   RankClassId rank_class{};

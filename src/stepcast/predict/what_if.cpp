@@ -92,10 +92,10 @@ Status apply_what_if(std::span<const std::string> changes, StepAssumptions& assu
     if (!known || !(speed >= kSlowest && speed <= kFastest)) {
       return Error::at("", "--what-if")
           .found(fmt::format("`{}`", change.substr(0, 60)))
-          .expected(fmt::format(
-              "NAME=FACTORx with gemm, attention, memory_bound, compute, gpu, communication, nvlink, network or "
-              "host, from {} to {} times as fast, such as nvlink=2x",
-              kSlowest, kFastest));
+          .expected(fmt::format("NAME=FACTORx with gemm, attention, memory_bound, compute, gpu, "
+                                "communication, nvlink, network or "
+                                "host, from {} to {} times as fast, such as nvlink=2x",
+                                kSlowest, kFastest));
     }
     for (const Part& part : kParts) {
       if (is_named(part)) assumptions.*(part.factor) /= speed;

@@ -227,6 +227,15 @@ void diagnosis(auto& a, const ReplayAnalysis& r) {
   for (std::size_t k = 0; k < kCulpritCount; ++k) mean[k] = r.culprits.of(static_cast<Culprit>(k));
   a("platform", r.platform,
     "whose peaks and links stand next to what was achieved; null: none has the GPU that recorded");
+  a("bound_by", r.binding.bound_by(), "what would save most of the step if it were twice as fast");
+  a("twice_as_fast",
+    Each{r.binding.gains,
+         [&](auto& o, const ResourceGain& gain) {
+           o("resource", OneOf{to_string(gain.resource), {"gpu", "host", "communication"}},
+             "gpu: kernels, fills and copies");
+           o("saved_ms", ms(gain.saved_us), "of the step in a row of such steps");
+         }},
+    "what the step would save, most first");
   a("culprits_ms", ReplayCulprits{mean}, "of the mean step: it sums to it");
   a("collectives", r.culprits.collectives, "of two ranks and more");
   a("ties", r.culprits.ties, "of them: the last two arrivals within 50 us");
@@ -279,6 +288,9 @@ void fields(auto& a, Is<ReplayAnalysis> auto& r) {
   a("step_time_ms", ms(longest.simulated_us), "simulated; the longest of all ranks");
   a("measured_step_time_ms", ms(longest.measured_us), "the longest of all ranks");
   a("step_error_percent", fixed<6>(100 * longest.error()));
+  a("repeated_step_time_ms", ms(r.binding.step_us),
+    "of the simulated step in a row of such steps: longer where the CPU runs ahead of its GPU; what predict "
+    "starts from");
   a("global_window_ms", r.global_window,
     "earliest step start to the last end of a step or of its GPU work, over all ranks");
   a("kernel_start_error_us", r.kernel_start, "starts of GPU work relative to the step's start, all ranks");

@@ -1,6 +1,7 @@
 #include "stepcast/report/replay_verdict.h"
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -11,8 +12,7 @@ namespace stepcast {
 namespace {
 
 struct Part {
-  std::string_view verdict;  // what a step is called that is mostly this
-  std::string_view text;     // of its share and time
+  std::string_view text;  // of its share and time
   double time_ms = 0;
 };
 
@@ -20,6 +20,29 @@ double mean_over_ranks(const std::vector<ForecastClass>& classes, const auto& ti
   double sum = 0;
   for (const ForecastClass& c : classes) sum += time_of(c);
   return classes.empty() ? 0 : sum / static_cast<double>(classes.size());
+}
+
+std::string_view subject_of(StepResource resource) {
+  switch (resource) {
+    case StepResource::gpu: return "GPUs";
+    case StepResource::host: return "host";
+    case StepResource::communication: return "transfers";
+  }
+  return "GPUs";
+}
+
+// "twice as fast, the host would save 38.2 % of the step (3.820 ms), GPUs 4.0 %"
+std::string gains_text(const StepBinding& binding) {
+  constexpr double kShownPercent = 0.05;
+  std::string text;
+  for (const ResourceGain& gain : binding.gains) {
+    const double share = binding.step_us > 0 ? 100 * gain.saved_us / binding.step_us : 0;
+    if (share < kShownPercent) break;
+    text += text.empty() ? fmt::format("twice as fast, the {} would save {:.1f} % of the step ({:.3f} ms)",
+                                       subject_of(gain.resource), share, gain.saved_us * 1e-3)
+                         : fmt::format(", the {} {:.1f} %", subject_of(gain.resource), share);
+  }
+  return text.empty() ? "no faster host, GPU or link would shorten it" : text;
 }
 
 }  // namespace
@@ -41,30 +64,21 @@ std::string replay_verdict(const ReplayAnalysis& analysis) {
   const auto idle = [&](std::string_view cause) {
     return mean_over_ranks(classes, [&](const ForecastClass& c) { return time_ms(c.idle_ms, cause); });
   };
-  std::vector<Part> parts{
-      {"host-bound", "idle {:.1f} % ({:.3f} ms) for the CPU", idle("cpu")},
-      {"bound by other ranks", "wait {:.1f} % ({:.3f} ms) for other ranks", idle("other_rank")},
-      {"bound by its pipeline", "wait {:.1f} % ({:.3f} ms) for other stages of the pipeline",
-       idle("pipeline")},
-      {"bound by waits between streams", "wait {:.1f} % ({:.3f} ms) for another stream of their rank",
-       idle("other_stream")},
-      {"bound by communication", "only communicate for {:.1f} % ({:.3f} ms)",
-       mean_over_ranks(classes, [](const ForecastClass& c) { return c.exposed_comm_ms; })},
-      {"bound by copies", "only copy for {:.1f} % ({:.3f} ms)",
-       mean_over_ranks(classes, [](const ForecastClass& c) { return c.exposed_memcpy_ms; })},
+  const std::array parts{
+      Part{"idle {:.1f} % ({:.3f} ms) for the CPU", idle("cpu")},
+      Part{"wait {:.1f} % ({:.3f} ms) for other ranks", idle("other_rank")},
+      Part{"wait {:.1f} % ({:.3f} ms) for other stages of the pipeline", idle("pipeline")},
+      Part{"wait {:.1f} % ({:.3f} ms) for another stream of their rank", idle("other_stream")},
+      Part{"only communicate for {:.1f} % ({:.3f} ms)",
+           mean_over_ranks(classes, [](const ForecastClass& c) { return c.exposed_comm_ms; })},
+      Part{"only copy for {:.1f} % ({:.3f} ms)",
+           mean_over_ranks(classes, [](const ForecastClass& c) { return c.exposed_memcpy_ms; })},
+      Part{"idle {:.1f} % ({:.3f} ms) without a cause", idle("rest")},
   };
-  // Gaps between kernels are small everywhere; where they are not, nothing of the above is to blame.
-  const double rest = idle("rest");
-  double found = computing;
-  for (const Part& part : parts) found += part.time_ms;
-  if (rest > found)
-    parts.push_back(
-        {"bound by what the traces do not show", "idle {:.1f} % ({:.3f} ms) without a cause", rest});
   const Part& largest = *std::max_element(parts.begin(), parts.end(),
                                           [](const Part& a, const Part& b) { return a.time_ms < b.time_ms; });
-  std::string text =
-      fmt::format("{}: GPUs compute {:.1f} % of the step",
-                  2 * computing >= step_ms ? "GPU-bound" : largest.verdict, percent(computing));
+  std::string text = fmt::format("{}: {}; GPUs compute {:.1f} % of the step", analysis.binding.bound_by(),
+                                 gains_text(analysis.binding), percent(computing));
   if (largest.time_ms > 0) {
     text += ", " + fmt::format(fmt::runtime(largest.text), percent(largest.time_ms), largest.time_ms);
   }

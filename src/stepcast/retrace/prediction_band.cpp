@@ -90,8 +90,9 @@ bool is_other_machine(const TracePredictionOptions& options) {
 constexpr double kShownGrowth = 1e-3;
 
 std::string repeated_note(const RecordedProgram& recorded, const StepPeriod& period) {
-  std::string note = fmt::format("a step alone ends on the CPU after {:.3f} ms; in a row of them each takes {:.3f} ms",
-                                 period.alone_us * 1e-3, period.us * 1e-3);
+  std::string note =
+      fmt::format("a step alone ends on the CPU after {:.3f} ms; in a row of them each takes {:.3f} ms",
+                  period.alone_us * 1e-3, period.us * 1e-3);
   if (!period.bound_by_stream()) return note + ", as it waits for what the one before left on the GPU";
   const Lane& lane = recorded.program.rank_class(period.rank_class).lanes[period.lane];
   return note + fmt::format(", the time of the work of {} of rank {}", lane.name,
@@ -119,8 +120,10 @@ Result<Estimate> estimate_step(EditedStep& step, const ReplayScores& scores,
                            : other_machine                           ? kOtherHostBand
                                                                      : 0;
   if (host_band > 0) {
-    STEPCAST_ASSIGN(const double fast_us, step_with_host(step.recorded, orbit, step.prices.costs, 1 - host_band));
-    STEPCAST_ASSIGN(const double slow_us, step_with_host(step.recorded, orbit, step.prices.costs, 1 + host_band));
+    STEPCAST_ASSIGN(const double fast_us,
+                    step_with_host(step.recorded, orbit, step.prices.costs, 1 - host_band));
+    STEPCAST_ASSIGN(const double slow_us,
+                    step_with_host(step.recorded, orbit, step.prices.costs, 1 + host_band));
     band.add(step_us, fast_us, slow_us);
   }
   if (other_machine && options.host == HostTimeSource::recorded) {
