@@ -222,11 +222,11 @@ class StepOrbit::Chain {
         halfway_step_us = begun_us + length_us_;
       }
     }
-    constexpr double kCopies = kMostCopies - kMostCopies / 2;
-    period.us = (begun_us + length_us_ - halfway_step_us) / kCopies;
+    const double copies = kMostCopies - kMostCopies / 2;
+    period.us = (begun_us + length_us_ - halfway_step_us) / copies;
     for (std::size_t c = 0; c < ends_us_.size(); ++c)
       for (std::size_t l = 0; l < ends_us_[c].size(); ++l)
-        period.us = std::max(period.us, (begun_us + ends_us_[c][l] - halfway[c][l]) / kCopies);
+        period.us = std::max(period.us, (begun_us + ends_us_[c][l] - halfway[c][l]) / copies);
     return period;
   }
 
