@@ -185,10 +185,12 @@ constexpr char kResult[] = "Result";
 void add_result(CLI::App& app, PredictOptions& o) {
   PredictRequest& r = o.described.step.request;
   o.flags.begin(kResult);
-  o.flags.add("--what-if", &o.shared.what_if,
-              "how it would be with faster parts: nvlink=2x, network, gemm, attention, memory_bound, host; "
-              "recommendation models: reuse=2x, rank_skew=1.3x, too",
-              {.with_commas = true});
+  o.flags.add(
+      "--what-if", &o.shared.what_if,
+      "how it would be with faster parts: nvlink=2x, network, communication, gpu, compute, gemm, attention, "
+      "memory_bound, host; "
+      "recommendation models: reuse=2x, rank_skew=1.3x, too",
+      {.with_commas = true});
   o.flags.add(
       "--layout", &o.described.open_layout,
       "of a layout that is not given: fastest (what `stepcast plan` chooses) or least-memory (the plainest "

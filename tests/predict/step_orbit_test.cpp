@@ -168,5 +168,22 @@ TEST(StepOrbit, LeftOverWorkIsTheLastOfTheStepBefore) {
   EXPECT_NEAR(predicted_us({rank}, {.gpu = 2}), 200, 2);
 }
 
+// Workers deliver a batch every 10 ms to a step that works for 4 ms with it, 2 ms of them on the GPU, and waits for that.
+TEST(StepOrbit, ALoaderKeepsItsPaceWhateverTheStepDoes) {
+  TraceBuilder b;
+  const int main = b.thread(1);
+  b.step(main, 1, 0, 10000);
+  b.op(main, "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", 0, 6000);
+  b.op(main, "step", 6000, 4000);
+  b.launch(main, 6000, 10, 7, "gemm", 6013, 3000);
+  b.call(main, "cudaDeviceSynchronize", 8000, 1015);
+  const RecordedRank rank = b.build();
+  EXPECT_NEAR(predicted_us({rank}, {}), 10000, 20);
+  EXPECT_NEAR(predicted_us({rank}, {.gpu = 2}), 10000, 100);
+  EXPECT_NEAR(predicted_us({rank}, {.gpu = 0.5}), 10000, 100);  // 7 ms of step with a batch every 10
+  EXPECT_NEAR(predicted_us({rank}, {.gpu = 0.1}), 31000, 310);  // 30 ms of GPU and 1 behind the wait
+  EXPECT_NEAR(predicted_us({rank}, {.host = 2}), 5000, 50);     // the workers are on the host, too
+}
+
 }  // namespace
 }  // namespace stepcast::step_orbit_test

@@ -5,7 +5,7 @@
 #include <limits>
 #include <map>
 #include <span>
-#include <string>
+#include <string_view>
 #include <utility>
 
 #include "stepcast/predict/replay.h"
@@ -44,14 +44,45 @@ struct Carried {
     std::uint32_t edge = kNone;
     std::vector<std::uint16_t> behind;  // lanes whose work has to be over
   };
+  // The longest wait for worker processes that load data, where it is one.
+  struct LoaderWait {
+    std::uint32_t task = kNone;
+    std::uint32_t edge = kNone;
+  };
   std::vector<LeftOver> left_over;
   std::vector<FirstOnLane> first;
+  LoaderWait loader;
   std::vector<std::uint32_t>
       waits;  // for all streams: sync calls for which the record has no work to wait for
   std::vector<std::uint32_t> wait_edges;
   std::vector<std::uint32_t>
       recorded_edge;  // [edge of the chained block] in the recorded one; kNone: carried
 };
+
+// A step that waits so long for its data loader gets its batches at the loader's pace, not from a full queue: assumed.
+constexpr double kLoaderWaitUs = 1000, kLoaderShareOfStep = 0.02;
+
+bool is_in_loader(const Program& program, StackId stack) {
+  for (; stack.valid(); stack = program.stacks.parent(stack)) {
+    const std::string_view name = program.names.text(program.stacks.name(stack));
+    if (name.find("DataLoader)#_MultiProcessing") != std::string_view::npos) return true;
+  }
+  return false;
+}
+
+std::uint32_t loader_wait(const RecordedProgram& recorded, std::size_t c) {
+  const Block& block = block_of(recorded, c);
+  double longest_us = std::max(kLoaderWaitUs, kLoaderShareOfStep * recorded.facts[c].step_us.length_us());
+  std::uint32_t found = kNone;
+  for (std::uint32_t t = 0; t < block.task_count(); ++t) {
+    if (block.tasks()[t].kind != TaskKind::cpu_segment || block.duration_us()[t] <= longest_us ||
+        !is_in_loader(recorded.program, block.tasks()[t].stack))
+      continue;
+    longest_us = block.duration_us()[t];
+    found = t;
+  }
+  return found;
+}
 
 bool waits_for_streams(const Block& block, std::uint32_t t) {
   if (block.tasks()[t].kind != TaskKind::sync_return) return false;
@@ -60,8 +91,10 @@ bool waits_for_streams(const Block& block, std::uint32_t t) {
   return true;
 }
 
-Carried what_is_carried(const Block& block) {
+Carried what_is_carried(const RecordedProgram& recorded, std::size_t c) {
+  const Block& block = block_of(recorded, c);
   Carried carried;
+  carried.loader.task = loader_wait(recorded, c);
   const std::vector<bool> left_over = left_over_tasks(block);
   std::vector<std::vector<std::uint32_t>> on_lane(block.lanes().size());
   for (std::uint32_t t = 0; t < block.task_count(); ++t) {
@@ -99,19 +132,17 @@ Result<Block> chained_block(const Block& block, Carried& carried) {
   for (const Lane& lane : block.lanes()) builder.add_lane(lane);
   for (const std::string& port : block.in_ports()) builder.add_in_port(port);
   const InPortId begin = builder.add_in_port("begin of the step");
-  std::vector<std::uint32_t*> added(block.task_count(),
-                                    nullptr);  // where the number of its carried edge goes
+  std::multimap<std::uint32_t, std::uint32_t*> added;  // [task] where the number of a carried edge goes
   std::vector<bool> left_over(block.task_count(), false);
   for (Carried::LeftOver& work : carried.left_over) {
-    added[work.task] = &work.edge;
+    added.emplace(work.task, &work.edge);
     left_over[work.task] = true;
   }
-  for (Carried::FirstOnLane& first : carried.first) added[first.task] = &first.edge;
+  for (Carried::FirstOnLane& first : carried.first) added.emplace(first.task, &first.edge);
   carried.wait_edges.assign(carried.waits.size(), kNone);
-  for (std::size_t i = 0; i < carried.waits.size(); ++i) {
-    // The first of a thread carries its thread; a call has its enter before its return.
-    if (added[carried.waits[i]] == nullptr) added[carried.waits[i]] = &carried.wait_edges[i];
-  }
+  for (std::size_t i = 0; i < carried.waits.size(); ++i)
+    added.emplace(carried.waits[i], &carried.wait_edges[i]);
+  if (carried.loader.task != kNone) added.emplace(carried.loader.task, &carried.loader.edge);
   const std::uint32_t n = block.task_count();
   for (std::uint32_t t = 0; t < n; ++t) {
     const TaskId task =
@@ -122,10 +153,12 @@ Result<Block> chained_block(const Block& block, Carried& carried) {
                        Microseconds{}, block.edge_infos()[e]);
       carried.recorded_edge.push_back(e);
     }
-    if (added[t] == nullptr) continue;
-    *added[t] = static_cast<std::uint32_t>(carried.recorded_edge.size());
-    builder.add_edge(BlockBuilder::arrival_at(begin), task, Microseconds{}, {});
-    carried.recorded_edge.push_back(kNone);
+    const auto [first_added, last_added] = added.equal_range(t);
+    for (auto it = first_added; it != last_added; ++it) {
+      *it->second = static_cast<std::uint32_t>(carried.recorded_edge.size());
+      builder.add_edge(BlockBuilder::arrival_at(begin), task, Microseconds{}, {});
+      carried.recorded_edge.push_back(kNone);
+    }
   }
   return std::move(builder).finish();
 }
@@ -136,8 +169,7 @@ Result<Block> chained_block(const Block& block, Carried& carried) {
 class StepOrbit::Chain {
  public:
   explicit Chain(const RecordedProgram& recorded) : recorded_(recorded) {
-    for (std::size_t c = 0; c < recorded.facts.size(); ++c)
-      carried_.push_back(what_is_carried(block_of(recorded, c)));
+    for (std::size_t c = 0; c < recorded.facts.size(); ++c) carried_.push_back(what_is_carried(recorded, c));
   }
 
   Result<StepPeriod> run(const Costs& costs, const Timeline& alone) {
@@ -147,9 +179,12 @@ class StepOrbit::Chain {
       const std::span<const Interval> at = alone.instance(RankClassId{c}, 0, InstanceId{0});
       for (const Carried::LeftOver& work : carried_[c].left_over) over_us_[c].push_back(at[work.task].end_us);
     }
-    if (nothing_carried()) return StepPeriod{.us = length_us_, .alone_us = length_us_};
+    const bool loads = std::any_of(carried_.begin(), carried_.end(),
+                                   [](const Carried& one) { return one.loader.task != kNone; });
+    if (!loads && nothing_carried()) return StepPeriod{.us = length_us_, .alone_us = length_us_};
     if (plan_ == nullptr) STEPCAST_TRY(compile());
     take_costs(costs);
+    if (loads) STEPCAST_TRY(take_loaders(costs));
     return chain();
   }
 
@@ -184,6 +219,27 @@ class StepOrbit::Chain {
     }
   }
 
+  // A loader that kept the recorded step waiting delivers once in such a step, as much faster as its wait is.
+  Status take_loaders(const Costs& costs) {
+    STEPCAST_ASSIGN(const Plan plan, Plan::compile(recorded_.program));
+    STEPCAST_ASSIGN(const Timeline as_recorded,
+                    plan.simulate(Costs{recorded_.program},
+                                  {.unfold = false, .start_offset_us = recorded_.start_offset_us}));
+    delivered_us_.assign(carried_.size(), 0);
+    loading_us_.assign(carried_.size(), 0);
+    for (std::size_t c = 0; c < carried_.size(); ++c) {
+      const std::uint32_t wait = carried_[c].loader.task;
+      if (wait == kNone) continue;
+      const BlockId block = recorded_.program.rank_class(RankClassId{c}).instances.front().block;
+      const double speed =
+          costs.duration_us(block)[wait] / recorded_.program.block(block).duration_us()[wait];
+      loading_us_[c] = speed * longest_step_us(recorded_, as_recorded);
+      delivered_us_[c] = as_recorded.instance(RankClassId{c}, 0, InstanceId{0})[wait].end_us;
+      costs_->duration_us(BlockId{c})[wait] = 0;
+    }
+    return Ok{};
+  }
+
   // From what the step alone left.
   Result<StepPeriod> chain() {
     StepPeriod period{.us = length_us_, .alone_us = length_us_};
@@ -204,6 +260,7 @@ class StepOrbit::Chain {
       const double was_us = period.us;
       period.us = length_us_;
       period.rank_class = {};
+      for (const double us : loading_us_) period.us = std::max(period.us, us);
       for (std::size_t c = 0; c < ends_us_.size(); ++c) {
         for (std::size_t l = 0; l < ends_us_[c].size(); ++l) {
           const double growth_us = before_us + (ends_us_[c][l] - before[c][l]);
@@ -277,6 +334,10 @@ class StepOrbit::Chain {
         for (const std::uint16_t lane : first.behind) us = std::max(us, since_begin(ends_us_[c][lane]));
         delays[first.edge] = us;
       }
+      if (carried.loader.edge != kNone) {
+        delivered_us_[c] += loading_us_[c] - length_us_;
+        delays[carried.loader.edge] = std::max(0.0, delivered_us_[c] - start_us);
+      }
       double streams_us = 0;
       const Block& block = program_.block(BlockId{c});
       for (std::size_t l = 0; l < ends_us_[c].size(); ++l) {
@@ -294,10 +355,12 @@ class StepOrbit::Chain {
   std::unique_ptr<Plan> plan_;
   std::unique_ptr<Costs> costs_;
   std::vector<std::vector<double>> over_us_;  // [rank class] end of left-over work in the step alone
+  std::vector<double> loading_us_;            // [rank class] of a batch; 0: nothing waits for it
   // Of the copy before, on its clock:
   double length_us_ = 0;
   std::vector<std::vector<double>> ends_us_;  // [rank class][lane]
   std::vector<std::vector<double>> left_us_;  // [rank class] end of what is left-over work of the next
+  std::vector<double> delivered_us_;          // [rank class] when its batch was there
 };
 
 StepOrbit::StepOrbit(const RecordedProgram& recorded) : recorded_(&recorded) {}

@@ -10,10 +10,12 @@
 // the work is over that was still running as the recorded step began (it is the last work of the copy before, and is
 // over no sooner than it was in the record). All ranks begin a copy with their recorded distances.
 //
+// A step that waited for the worker processes of its data loader gets its batches at their pace: one in a recorded step.
+//
 // Times of a copy are maxima of sums of times of the copy before (a max-plus system), so the largest growth of any
 // thread or stream from copy to copy never rises, and settles at the largest mean of a cycle: the period. It is never
-// below the step alone, nor below the work of a stream; and since it is a maximum of sums of durations, no shorter
-// duration makes it longer.
+// below the work of a stream, nor below the step alone where that does not wait for a loader; and since it is a maximum
+// of sums of durations, no shorter duration makes it longer.
 #pragma once
 
 #include <cstddef>

@@ -86,14 +86,15 @@ bool is_other_machine(const TracePredictionOptions& options) {
          options.platform->device.name != options.recorded_on->device.name;
 }
 
-// A step that takes less than so much longer in a row than alone needs no sentence.
-constexpr double kShownGrowth = 1e-3;
+// A step that differs by less in a row from what it takes alone needs no sentence.
+constexpr double kShownChange = 1e-3;
 
 std::string repeated_note(const RecordedProgram& recorded, const StepPeriod& period) {
   std::string note =
       fmt::format("a step alone ends on the CPU after {:.3f} ms; in a row of them each takes {:.3f} ms",
                   period.alone_us * 1e-3, period.us * 1e-3);
-  if (!period.bound_by_stream()) return note + ", as it waits for what the one before left on the GPU";
+  if (period.us < period.alone_us) return note + ", as its data loader goes on loading meanwhile";
+  if (!period.bound_by_stream()) return note + ", as it waits for what the one before left or still loads";
   const Lane& lane = recorded.program.rank_class(period.rank_class).lanes[period.lane];
   return note + fmt::format(", the time of the work of {} of rank {}", lane.name,
                             recorded.facts[period.rank_class.index()].rank);
@@ -106,7 +107,8 @@ Result<Estimate> estimate_step(EditedStep& step, const ReplayScores& scores,
   StepOrbit orbit{step.recorded};
   STEPCAST_ASSIGN(const StepPeriod period, orbit.period(step.prices.costs, scores.timeline));
   const double step_us = period.us;
-  if (period.us > (1 + kShownGrowth) * period.alone_us) notes.push_back(repeated_note(step.recorded, period));
+  if (std::abs(period.us - period.alone_us) > kShownChange * period.alone_us)
+    notes.push_back(repeated_note(step.recorded, period));
   Band band;
   const bool as_recorded = options.kernels == KernelTimeSource::recorded && !step.pricing.price_unrecorded &&
                            !changes_gpu_times(options);
