@@ -2,6 +2,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <string>
 
 #include "stepcast/describe/job.h"
 #include "stepcast/workload/placement.h"
@@ -21,6 +22,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!job.ok()) {
     require(!job.error().message().empty());
     return 0;
+  }
+  asked.strict = true;
+  if (const auto strict = stepcast::resolve(asked); !strict.ok()) {
+    require(strict.error().message().find("unknown flag") != std::string::npos);
   }
   require(stepcast::check(job->layout, job->model, job->n_gpus).ok());
   require(job->layout.micro_batches() > 0);

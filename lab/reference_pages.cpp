@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <string>
+#include <string_view>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -78,49 +81,53 @@ std::string presets_page() {
 }
 
 // The flags of one use by name, wrapped.
+// A line for every reason of a class.
 std::string flags_of(MegatronFlagUse use) {
-  constexpr std::size_t kWidth = 140;
-  std::vector<std::string_view> names;
+  std::vector<std::pair<std::string_view, std::vector<std::string>>> reasons;
   for (const MegatronFlag& flag : megatron_flags()) {
-    if (flag.use == use) names.push_back(flag.name);
-  }
-  std::sort(names.begin(), names.end());
-  std::string out, line;
-  for (const std::string_view name : names) {
-    const std::string word = in_backquotes(name);
-    if (line.empty()) {
-      line = word;
-    } else if (line.size() + word.size() + 3 > kWidth) {
-      out += line + ",\n";
-      line = word;
+    if (flag.use != use) continue;
+    const auto known = std::find_if(reasons.begin(), reasons.end(),
+                                    [&](const auto& reason) { return reason.first == flag.why; });
+    if (known == reasons.end()) {
+      reasons.emplace_back(flag.why, std::vector{flag.name});
     } else {
-      line += ", " + word;
+      known->second.push_back(flag.name);
     }
   }
-  return out + line + "\n";
+  std::string out = "| why | flags |\n|---|---|\n";
+  for (auto& [why, names] : reasons) {
+    std::sort(names.begin(), names.end());
+    std::string list;
+    for (const std::string& name : names)
+      list += fmt::format("{}{}", list.empty() ? "" : ", ", in_backquotes(name));
+    out += fmt::format("| {} | {} |\n", why, list);
+  }
+  return out;
 }
 
 std::string megatron_flags_page() {
+  constexpr std::tuple<MegatronFlagUse, std::string_view, std::string_view> kClasses[] = {
+      {MegatronFlagUse::understood, "Understood", "They act; `why` says on what."},
+      {MegatronFlagUse::not_modelled, "Listed as not modelled",
+       "They change time or memory and have no price here; a forecast names them among its notes, and its "
+       "band is wider."},
+      {MegatronFlagUse::passed_over, "Passed over",
+       "They change neither time nor memory of a step; any number of values may follow."},
+      {MegatronFlagUse::out_of_scope, "Refused", "They belong to other work."}};
   std::string out = heading("Flags of Megatron-LM", "megatron-flags");
   out +=
       "What `stepcast predict` takes as flags or in a command line; [models.md](../models.md) says how they "
-      "are "
-      "read.\n\n## Understood\n\n";
-  out += flags_of(MegatronFlagUse::understood);
-  out +=
-      "\n## Listed as not modelled\n\nThey change time or memory; a forecast names them among its notes.\n\n";
-  out += flags_of(MegatronFlagUse::not_modelled);
-  out +=
-      "\n## Passed over\n\nThey change neither time nor memory of a step; any number of values may "
-      "follow.\n\n";
-  out += flags_of(MegatronFlagUse::passed_over);
+      "are read. "
+      "`*` stands for any\nrest of a name. `--no-X` says the contrary of a switch `--X`.\n";
+  for (const auto& [use, title, text] : kClasses)
+    out += fmt::format("\n## {}\n\n{}\n\n{}", title, text, flags_of(use));
   return out;
 }
 
 constexpr std::array<ReferencePage, 3> kPages{
     {{"operators", "operators of PyTorch and the operations they perform", operators_page},
      {"presets", "models that are known by name", presets_page},
-     {"megatron-flags", "flags of Megatron-LM that are understood, listed and passed over",
+     {"megatron-flags", "flags of Megatron-LM: what is understood, listed, passed over and refused",
       megatron_flags_page}}};
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "lab/dlrm_suite.h"
 #include "lab/iterations_suite.h"
 #include "lab/kernels_suite.h"
+#include "lab/megatron_lines_suite.h"
 #include "lab/predict_suite.h"
 #include "lab/replay_suite.h"
 #include "lab/shipped_data.h"
@@ -143,8 +144,9 @@ Result<SuiteResult> run_suite(const Suite& suite, const std::filesystem::path& d
 }
 
 std::span<const Suite> builtin_suites() {
-  static const std::array<Suite, 6> kSuites{replay_suite(),  predict_suite(),    collectives_suite(),
-                                            kernels_suite(), iterations_suite(), dlrm_suite()};
+  static const std::array<Suite, 7> kSuites{replay_suite(),        predict_suite(),    collectives_suite(),
+                                            kernels_suite(),       iterations_suite(), dlrm_suite(),
+                                            megatron_lines_suite()};
   return kSuites;
 }
 

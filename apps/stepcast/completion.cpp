@@ -33,7 +33,7 @@ std::string cases_of(const CLI::App& app, const std::string& path) {
   }
   if (path == "predict") {
     for (const MegatronFlag& flag : megatron_flags()) {
-      if (flag.use == MegatronFlagUse::understood) words += std::string{flag.name} + " ";
+      if (flag.use == MegatronFlagUse::understood) words += flag.name + " ";
     }
   }
   return fmt::format("    '{}') words='{}' ;;\n", path, words) + text;

@@ -98,6 +98,8 @@ void add_other_software(PredictOptions& o) {
   o.flags.begin("Descriptions of other software", kSteps);
   o.flags.add("--command-line", &step.command_line,
               "a whole Megatron-LM command line, or the launch script that holds it; flags override it");
+  o.flags.add("--strict", &step.request.job.strict,
+              "refuse a command line with a flag that is not known, instead of leaving it out with a note");
   o.flags.add("--torchtitan", &step.torchtitan, "a TorchTitan job config (TOML); flags override it");
   o.flags.add("--deepspeed", &step.deepspeed, "a DeepSpeed config (JSON); flags override it");
   o.flags.add("--from-log", &o.log.log,

@@ -77,6 +77,33 @@ TEST(LaunchScript, KnowsOtherWaysToSet) {
               ElementsAre("run.py", "3", "7", "7", "${R:-$X}"));
 }
 
+TEST(LaunchScript, CallsItsFunctions) {
+  EXPECT_THAT(words_of("f() { A=$1; }\nf 3\nrun.py $A"), ElementsAre("run.py", "3"));
+  EXPECT_THAT(words_of("function f {\n local a=$1 n=$#; shift 2\n run.py $a $n \"$@\" x$1; }\nf 1 2 '3 4' 5"),
+              ElementsAre("run.py", "1", "4", "3 4", "5", "x3", "4"));
+  EXPECT_THAT(words_of("g() { f $1 b; }; f() { run.py $2 $1 $#; }\ng a"),
+              ElementsAre("run.py", "b", "a", "2"));
+  // Arguments are those of the call again when a function that it calls has ended; the script itself has none.
+  EXPECT_THAT(words_of("g() { B=$1; }\nf() { g 7; run.py $1 $B; }\nf 1"), ElementsAre("run.py", "1", "7"));
+  EXPECT_THAT(words_of("[ $# -gt 0 ] && A=1 || A=2\nrun.py $A $#"), ElementsAre("run.py", "2", "0"));
+  EXPECT_THAT(words_of("f() { A=$1; }\nls && f 3\nrun.py $A"), ElementsAre("run.py", "$A"));
+  EXPECT_THAT(words_of("f() { f; run.py 1; }\nf"), ElementsAre("run.py", "1"));
+  EXPECT_THAT(words_of("f() { run.py 1; }\ntrap f EXIT"), ElementsAre("run.py", "1"));
+}
+
+TEST(LaunchScript, KnowsLoopsThatNeverRun) {
+  EXPECT_THAT(words_of("A=1\nfor i in \"$@\"; do A=2; done\nwhile [ $# -gt 0 ]; do A=3; done\nrun.py $A"),
+              ElementsAre("run.py", "1"));
+  EXPECT_THAT(words_of("A=1\nfor i in 1 2; do A=2; done\nrun.py $A"), ElementsAre("run.py", "$A"));
+  EXPECT_THAT(words_of("A=1\nwhile [ $A -lt 3 ]; do A=2; done\nrun.py $A"), ElementsAre("run.py", "$A"));
+}
+
+TEST(LaunchScript, HandsOnFlagsOfAScriptWithoutPython) {
+  EXPECT_THAT(words_of("if [ $X == 1 ]; then exit 1; fi\nA=(--a 1)\nB=\" --b 2\"\nC=x\n. ./launch.sh"),
+              ElementsAre("--a", "1", "--b", "2"));
+  EXPECT_THAT(words_of("--a 1"), ElementsAre("--a", "1"));
+}
+
 TEST(LaunchScript, LeavesOutDocuments) {
   EXPECT_THAT(
       words_of(
@@ -142,7 +169,12 @@ INSTANTIATE_TEST_SUITE_P(Written, LaunchScriptFile,
                                            Script{"heredoc_eval.sh", 16, 1, 1, 16, 24, 256},
                                            Script{"case_function.sh", 128, 8, 4, 4, 80, 128},
                                            Script{"llama405b.sh", 1024, 8, 16, 8, 126, 256},
-                                           Script{"deepseek_v3_lists.sh", 1024, 1, 16, 64, 61, 8192}));
+                                           Script{"deepseek_v3_lists.sh", 1024, 1, 16, 64, 61, 8192},
+                                           Script{"functions_and_schedule.sh", 16, 2, 2, 4, 24, 128},
+                                           Script{"pairs_in_one_word.sh", 8, 1, 1, 8, 32, 128},
+                                           Script{"shares_of_layers.sh", 8, 1, 1, 8, 48, 32},
+                                           Script{"encoder_arrays.sh", 8, 8, 1, 1, 24, 32},
+                                           Script{"options_without_a_launch.sh", 2, 1, 2, 1, 24, 32}));
 
 TEST(LaunchScriptFile, NamesWhatOnlyTheClusterKnows) {
   Job asked;

@@ -1,5 +1,6 @@
 // Predictions from a description, and what a session keeps.
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
@@ -240,6 +241,14 @@ std::optional<std::int64_t> node_size(const Job& asked, const ResolvedJob& job, 
   return platform.node.segment ? std::nullopt : job.gpus_per_node;
 }
 
+// Settings that act and have no price make the band wider, as errors that do not know of each other.
+void widen_for_unpriced(std::size_t n_settings, StepAssumptions& assumptions) {
+  constexpr double kBandPerUnpricedSetting = 0.02;  // of the step, to either side
+  const double more = kBandPerUnpricedSetting * std::sqrt(static_cast<double>(n_settings));
+  assumptions.structure_low = std::hypot(assumptions.structure_low, more);
+  assumptions.structure_high = std::hypot(assumptions.structure_high, more);
+}
+
 }  // namespace
 
 Session::Session() : impl_(std::make_unique<Impl>()) {}
@@ -301,6 +310,7 @@ Result<Forecast> Session::predict(const PredictRequest& request, const Extras& e
   if (extras.job == nullptr) STEPCAST_TRY(refuse_ignored_settings(request.job.settings, job));
   STEPCAST_TRY(check_micro_batches(job.layout));
   StepModel& steps = priced->steps;
+  widen_for_unpriced(job.not_modelled.size(), assumptions);
   steps.set_assumptions(assumptions);
   STEPCAST_ASSIGN(Forecast forecast, step_forecast(job.model, job.layout, *priced->platform, steps,
                                                    {.explained = request.explained,

@@ -9,6 +9,7 @@
 #include "stepcast/base/file.h"
 #include "stepcast/describe/deepspeed.h"
 #include "stepcast/describe/detail/apply_settings.h"
+#include "stepcast/describe/detail/tokenizer_vocabulary.h"
 #include "stepcast/describe/huggingface.h"
 #include "stepcast/describe/ignored_settings.h"
 #include "stepcast/describe/megatron.h"
@@ -183,6 +184,66 @@ Result<Transformer> model_of(const std::optional<Transformer>& base, bool is_ber
   return model;
 }
 
+// Flags that nobody knows are left out, with a word.
+Status note_line(bool strict, const MegatronWords& line, ResolvedJob& result) {
+  if (strict && !line.unknown.empty()) return Error{line.unknown.front()};
+  for (const std::string& flag : line.unknown) result.notes.push_back(fmt::format("left out: {}", flag));
+  result.notes.insert(result.notes.end(), line.notes.begin(), line.notes.end());
+  return Ok{};
+}
+
+// A command line without a launcher that says how many GPUs there are: the fewest on which its degrees, experts and
+// batches are possible.
+void take_fewest_gpus(JobSettings& s, ResolvedJob& result) {
+  if (result.n_gpus || s.data) return;
+  const std::int64_t tensor = s.tensor.value_or(1), context = s.context.value_or(1);
+  const std::int64_t expert = s.expert.value_or(1) * s.expert_tensor.value_or(tensor);
+  constexpr std::int64_t kMostRanks = 4096;  // of one degree: products stay inside 64 bits
+  if (tensor < 1 || context < 1 || expert < 1 || std::max({tensor, context, expert}) > kMostRanks) return;
+  const std::int64_t micro = s.micro_batch_sequences.value_or(1),
+                     global = s.global_batch_sequences.value_or(0);
+  std::int64_t data = 1;
+  while (data < expert && (tensor * context * data) % expert != 0) ++data;
+  if (micro > 0 && global > 0 && global % (micro * data) != 0) data = 1;  // nothing works: check() says why
+  s.data = data;
+  result.notes.push_back(
+      fmt::format("GPUs not given: {}, the fewest that the degrees allow; --gpus says otherwise",
+                  tensor * context * data * std::clamp<std::int64_t>(s.pipeline.value_or(1), 1, kMostRanks)));
+}
+
+// What the command line says, with the settings beside it put over it; the rest into `result`. True: it trains BERT.
+Result<bool> read_command_line(const Job& job, const std::optional<Transformer>& base, JobSettings& settings,
+                               ResolvedJob& result) {
+  STEPCAST_ASSIGN(MegatronWords line, parse_megatron_command_line(*job.command_line));
+  STEPCAST_TRY(note_line(job.strict, line, result));
+  if (base && line.settings.n_layers && line.settings.hidden_size) {
+    return Error::at("", "--model")
+        .found(
+            fmt::format("`{}` and a command line that describes a model itself (--num-layers, --hidden-size)",
+                        base->name))
+        .advice("leave one of the two out");
+  }
+  settings = over(line.settings, job.settings);
+  result.gpus_per_node = line.gpus_per_node;
+  if (result.n_gpus && line.n_gpus && *result.n_gpus != *line.n_gpus) {
+    result.notes.push_back(
+        fmt::format("{} GPUs as said, where the launcher has {}", *result.n_gpus, *line.n_gpus));
+  }
+  if (!result.n_gpus && !line.n_gpus && line.unknown_gpus) {
+    return Error{*line.unknown_gpus}.advice("--gpus says how many GPUs there are");
+  }
+  if (!result.n_gpus) result.n_gpus = line.n_gpus;
+  if (!base && !settings.n_layers && !settings.hybrid_pattern) {
+    return Error{"the command line describes no model"}
+        .expected("--num-layers, --hidden-size and --num-attention-heads, or --model beside it")
+        .advice("of a script that reads others, give the one that has these flags");
+  }
+  if (!settings.tokenizer && !settings.tokenizer_model)
+    settings.tokenizer = "";  // some vocabulary is assumed
+  result.not_modelled.insert(result.not_modelled.begin(), line.not_modelled.begin(), line.not_modelled.end());
+  return line.is_bert;
+}
+
 // Settings of Megatron's words, from the command line and beside it; then DeepSpeed's file between them.
 Result<ResolvedJob> resolve_settings(const Job& job, const std::optional<Transformer>& base) {
   ResolvedJob result;
@@ -191,27 +252,7 @@ Result<ResolvedJob> resolve_settings(const Job& job, const std::optional<Transfo
   JobSettings settings = job.settings;
   bool is_bert = false;
   if (job.command_line) {
-    STEPCAST_ASSIGN(MegatronWords line, parse_megatron_command_line(*job.command_line));
-    if (base && line.settings.n_layers && line.settings.hidden_size) {
-      return Error::at("", "--model")
-          .found(fmt::format(
-              "`{}` and a command line that describes a model itself (--num-layers, --hidden-size)",
-              base->name))
-          .advice("leave one of the two out");
-    }
-    settings = over(line.settings, job.settings);
-    is_bert = line.is_bert;
-    result.gpus_per_node = line.gpus_per_node;
-    if (result.n_gpus && line.n_gpus && *result.n_gpus != *line.n_gpus) {
-      result.notes.push_back(
-          fmt::format("{} GPUs as said, where the launcher has {}", *result.n_gpus, *line.n_gpus));
-    }
-    if (!result.n_gpus && !line.n_gpus && line.unknown_gpus) {
-      return Error{*line.unknown_gpus}.advice("--gpus says how many GPUs there are");
-    }
-    if (!result.n_gpus) result.n_gpus = line.n_gpus;
-    result.not_modelled.insert(result.not_modelled.begin(), line.not_modelled.begin(),
-                               line.not_modelled.end());
+    STEPCAST_ASSIGN(is_bert, read_command_line(job, base, settings, result));
   } else {
     if (!base && !settings.n_layers) {
       return Error{"no model is named"}
@@ -226,6 +267,11 @@ Result<ResolvedJob> resolve_settings(const Job& job, const std::optional<Transfo
   if (const auto flag = flag_of_experts(settings); flag && job.command_line && !result.model.moe) {
     result.notes.push_back(fmt::format("{} of the command line does nothing: there are no experts", *flag));
   }
+  if (job.command_line && !base) {
+    if (std::string note = detail::vocabulary_note(settings, result.model); !note.empty())
+      result.notes.push_back(std::move(note));
+  }
+  if (job.command_line) take_fewest_gpus(settings, result);
   STEPCAST_TRY(detail::apply_to_degrees(settings, result));
   Layout& layout = result.layout;
   if (!job.command_line) deal_out_layers(result);
@@ -310,7 +356,7 @@ JobSettings over(const JobSettings& lower, const JobSettings& upper) {
   replace_together(&S::attention, &S::flash_attention, &S::legacy_models, &S::transformer_implementation);
   replace_together(&S::position, &S::rotary_positions);
   replace_together(&S::swiglu, &S::squared_relu);
-  replace_together(&S::vocab_size, &S::padded_vocab_size, &S::tokenizer);
+  replace_together(&S::vocab_size, &S::padded_vocab_size, &S::tokenizer, &S::tokenizer_model);
   setting_groups::kAll.each([&](auto field) {
     if (upper.*field) result.*field = upper.*field;
   });

@@ -32,15 +32,26 @@ struct JobSettings {
   std::optional<bool> grouped_query;  // query_groups counts (always in a given model)
   std::optional<bool> rotary_positions, swiglu, squared_relu, linear_bias, add_qkv_bias, tied_embeddings,
       qk_norm;
+  std::optional<bool> gated_gelu, attention_output_gate, attention_sinks, learned_positions;
   std::optional<PositionEncoding> position;
   std::optional<NormKind> norm;
   std::optional<std::string> tokenizer;  // stands for the vocabulary: "GPT2BPETokenizer"
-  std::optional<std::string> window;     // tokens before and behind: "4095,0"; -1: all
+  std::optional<std::string>
+      tokenizer_model;                // its file or name, which may tell the vocabulary: "Qwen/Qwen3-8B"
+  std::optional<std::string> window;  // tokens before and behind: "4095,0"; -1: all
   std::optional<std::int64_t> n_experts, experts_per_token, expert_ffn_hidden_size, shared_ffn_hidden_size;
   std::optional<std::int64_t> n_expert_groups, expert_groups_per_token;
   std::optional<std::string> moe_layer_pattern;  // a number, or a list such as "[0]*3+[1]*58"
+  std::optional<bool> shared_expert_gate;
+  std::optional<std::int64_t> expert_latent_size;  // width that experts read and write
   std::optional<bool> latent_attention;
   std::optional<std::int64_t> q_lora_rank, kv_lora_rank, qk_head_dim, qk_rope_head_dim, v_head_dim;
+  // Layers of one part each: a letter for every layer, "M-M*ME", "|" between stages, "/" in front of those that predict
+  // further tokens; or shares of attention and FFN among layers with a state.
+  std::optional<std::string> hybrid_pattern;
+  std::optional<double> hybrid_attention_share, hybrid_ffn_share;
+  std::optional<bool> hybrid;
+  std::optional<std::int64_t> state_size, state_head_dim, state_groups, state_heads;
 
   // Degrees; `data` is otherwise what the GPUs leave.
   std::optional<std::int64_t> tensor, pipeline, context, data, expert, expert_tensor;
@@ -106,7 +117,8 @@ struct JobSettings {
   std::optional<OptimizerKind> optimizer;
   std::optional<std::int64_t> newton_schulz_iterations;  // of Muon
   std::optional<bool> optimizer_offload;
-  std::optional<double> clip_gradients;  // 0: not
+  std::optional<double> clip_gradients;                        // 0: not
+  std::optional<bool> log_parameter_norm, log_gradient_zeros;  // computed in every step
 
   friend bool operator==(const JobSettings&, const JobSettings&) = default;
 };
@@ -130,6 +142,7 @@ struct Job {
   std::optional<Framework> framework;         // whose habits; nothing: of the file, or Megatron-LM's
   // A whole command line of Megatron-LM, with its launcher: what it does not say has Megatron's defaults.
   std::optional<std::string> command_line;
+  bool strict = false;  // flags of `command_line` that are not known are errors, and no notes
   std::optional<ConfigText> torchtitan;  // not together with the others
   std::optional<ConfigText> deepspeed;
   JobSettings settings;

@@ -25,9 +25,27 @@ struct GivenFlag {
   std::vector<std::string_view> values;
 };
 
+// "--fp8-format hybrid" may stand in an array as one word.
+void add_parts(std::string_view word, std::vector<GivenFlag>& flags) {
+  const std::size_t blank = word.find(' ');
+  flags.push_back({word.substr(0, blank), {}});
+  for (std::string_view rest = word.substr(blank); !rest.empty();) {
+    const std::size_t end = std::min(rest.find(' '), rest.size());
+    std::string_view value = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (value.size() > 1 && (value.front() == '\'' || value.front() == '"') && value.back() == value.front())
+      value = value.substr(1, value.size() - 2);
+    if (!value.empty()) flags.back().values.push_back(value);
+  }
+}
+
 Result<std::vector<GivenFlag>> group_words(std::span<const std::string> words) {
   std::vector<GivenFlag> flags;
   for (const std::string& word : words) {
+    if (is_flag(word) && word.find(' ') < word.find('=')) {
+      add_parts(word, flags);
+      continue;
+    }
     if (!is_flag(word)) {
       if (flags.empty()) {
         return Error{"the first word is not a flag"}
@@ -126,21 +144,7 @@ Status set(const GivenFlag& flag, const detail::MegatronChoice<Value>& known, Jo
   return wrong_value(flag, fmt::format("one of {}", words));
 }
 
-bool contains(std::span<const std::string_view> names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 Error unknown_flag(std::string_view name, std::span<const std::string> others) {
-  std::vector<std::string> known{others.begin(), others.end()};
-  for (const MegatronFlag& flag : megatron_flags()) known.emplace_back(flag.name);
-  constexpr std::string_view kOtherWork[] = {"inference", "serv", "generat", "decode",
-                                             "rlhf",      "ppo",  "grpo",    "reward"};
-  if (std::any_of(std::begin(kOtherWork), std::end(kOtherWork),
-                  [&](std::string_view word) { return name.find(word) != std::string_view::npos; })) {
-    return Error::at(
-        "", std::string{name.substr(0, 80)},
-        "inference and reinforcement learning are not modelled: a forecast is of a training step");
-  }
   Error error = Error::at("", std::string{name.substr(0, 80)}, "unknown flag");
   // As other software, or nobody, spells it.
   constexpr std::pair<std::string_view, std::string_view> kElsewhere[] = {
@@ -154,13 +158,15 @@ Error unknown_flag(std::string_view name, std::span<const std::string> others) {
       {"--packing", "write --packed-mean-tokens 512, the mean length of what is packed"},
       {"--list-models", "`stepcast models` lists them"},
       {"--batch-size", "write --mbs for a micro-batch and --gbs for a step, both in sequences"},
-      {"--virtual-pipeline-model-parallel-size",
-       "write --num-virtual-stages-per-pipeline-rank 2, or --num-layers-per-virtual-pipeline-stage 4"},
       {"--layers-per-stage", "write --pipeline-model-parallel-layout 7,8,8,7"},
       {"--num-gpus", "write --gpus"},
       {"--bf16-params", "write --dtype bf16"}};
   for (const auto& [elsewhere, advice] : kElsewhere) {
     if (name == elsewhere) return std::move(error).advice(std::string{advice});
+  }
+  std::vector<std::string> known{others.begin(), others.end()};
+  for (const MegatronFlag& flag : megatron_flags()) {
+    if (!flag.name.ends_with('*') && flag.use != MegatronFlagUse::out_of_scope) known.push_back(flag.name);
   }
   if (const auto meant = nearest_word(name, known)) {
     return std::move(error).advice(fmt::format("did you mean `{}`?", *meant));
@@ -170,30 +176,57 @@ Error unknown_flag(std::string_view name, std::span<const std::string> others) {
 
 // Values that the setting of their flag cannot hold.
 bool is_value_not_modelled(const GivenFlag& flag) {
-  constexpr std::pair<std::string_view, std::string_view> kValues[] = {{"--cp-comm-type", "a2a+p2p"}};
+  constexpr std::pair<std::string_view, std::string_view> kValues[] = {
+      {"--cp-comm-type", "a2a+p2p"},
+      {"--position-embedding-type", "relative"},
+      {"--optimizer", "lion"},
+      {"--optimizer", "adaptive_muon"},
+      {"--moe-flex-dispatcher-backend", "ncclep"},
+      {"--fp8-recipe", "custom"}};
   return std::any_of(std::begin(kValues), std::end(kValues), [&](const auto& known) {
     return known.first == flag.name && flag.values.size() == 1 && flag.values.front() == known.second;
   });
 }
 
-Status apply(const GivenFlag& flag, std::span<const std::string> others, MegatronWords& words) {
-  const bool value_not_modelled = is_value_not_modelled(flag);
-  if (!value_not_modelled) {
-    for (const detail::MegatronSettingFlag& known : detail::megatron_setting_flags()) {
-      if (known.name != flag.name) continue;
-      const std::optional<DType> before = words.settings.dtype;
-      STEPCAST_TRY(
-          std::visit([&](const auto& setting) { return set(flag, setting, words.settings); }, known.setting));
-      if (before && words.settings.dtype != before) {
-        return Error::at("", std::string{flag.name},
-                         fmt::format("given together with --{}", to_string(*before)))
-            .advice("choose one");
-      }
-      return Ok{};
-    }
-    if (contains(detail::megatron_flags_passed_over(), flag.name)) return Ok{};
-    if (!contains(detail::megatron_flags_not_modelled(), flag.name)) return unknown_flag(flag.name, others);
+// The batch that a schedule reaches last: "0:384 200B:768 400B:1152".
+Status apply_schedule(const GivenFlag& flag, JobSettings& settings) {
+  std::string_view last = flag.values.empty() ? std::string_view{} : flag.values.back();
+  last.remove_prefix(std::min(last.rfind(':') + 1, last.size()));
+  std::int64_t batch = 0;
+  STEPCAST_TRY(read_value(GivenFlag{flag.name, {last}}, batch));
+  settings.global_batch_sequences = batch;
+  return Ok{};
+}
+
+Status apply_setting(const GivenFlag& flag, const detail::FoundMegatronFlag& found, JobSettings& settings) {
+  const std::optional<DType> before = settings.dtype;
+  STEPCAST_TRY(
+      std::visit([&](const auto& setting) { return set(flag, setting, settings); }, found.setting->setting));
+  if (const auto* on = std::get_if<detail::MegatronSwitch<bool>>(&found.setting->setting);
+      on != nullptr && found.opposite) {
+    settings.*on->field = !on->value;
   }
+  if (before && settings.dtype != before) {
+    return Error::at("", std::string{flag.name}, fmt::format("given together with --{}", to_string(*before)))
+        .advice("choose one");
+  }
+  return Ok{};
+}
+
+Status apply(const GivenFlag& flag, std::span<const std::string> others, MegatronWords& words) {
+  const detail::FoundMegatronFlag found = detail::find_megatron_flag(flag.name);
+  if (found.setting == nullptr && found.row == nullptr) {
+    words.unknown.push_back(unknown_flag(flag.name, others).message());
+    return Ok{};
+  }
+  if (found.setting != nullptr && !is_value_not_modelled(flag))
+    return apply_setting(flag, found, words.settings);
+  if (found.row != nullptr) {
+    if (found.row->use == MegatronFlagUse::passed_over) return Ok{};
+    if (found.row->use == MegatronFlagUse::out_of_scope)
+      return Error::at("", std::string{flag.name.substr(0, 80)}, std::string{found.row->why});
+  }
+  if (flag.name == "--step-batch-size-schedule") STEPCAST_TRY(apply_schedule(flag, words.settings));
   std::string text{flag.name};
   for (const std::string_view value : flag.values) text += fmt::format(" {}", value);
   words.not_modelled.push_back(std::move(text));
@@ -289,24 +322,74 @@ Result<Launch> split_launcher(std::span<const std::string> words) {
   return launch;
 }
 
-Status check_script(std::string_view file) {
-  for (const std::string_view other :
-       {"pretrain_t5.py", "pretrain_ict.py", "pretrain_vision_classify.py", "pretrain_vision_inpaint.py",
-        "pretrain_vision_dino.py", "pretrain_retro.py", "pretrain_mamba.py", "pretrain_vlm.py"}) {
-    if (file == other)
-      return Error{fmt::format("`{}` trains no decoder or BERT", file)}.expected("pretrain_gpt.py");
+// What the script trains. Errors: none of what is modelled.
+Status apply_script(std::string_view file, MegatronWords& words) {
+  constexpr std::pair<std::string_view, std::string_view> kOthers[] = {
+      {"pretrain_t5", "an encoder in front of a decoder (T5) is not modelled"},
+      {"pretrain_vlm", "vision models and vision encoders are not modelled"},
+      {"pretrain_vision", "vision models and vision encoders are not modelled"},
+      {"pretrain_mimo", "vision models and vision encoders are not modelled"},
+      {"pretrain_ict", "models that retrieve (ICT, RETRO) are not modelled"},
+      {"pretrain_retro", "models that retrieve (ICT, RETRO) are not modelled"},
+      {"train_rl", "reinforcement learning is not modelled"},
+      {"inference", "generating text (inference) is not modelled: a forecast is of a training step"},
+      {"generation", "generating text (inference) is not modelled: a forecast is of a training step"}};
+  for (const auto& [name, why] : kOthers) {
+    if (file.find(name) != std::string_view::npos) return Error::at("", std::string{file}, std::string{why});
   }
+  if (file == "pretrain_bert.py") words.is_bert = true;
+  if (file == "pretrain_mamba.py" || file == "pretrain_hybrid.py") words.settings.hybrid = true;
   return Ok{};
+}
+
+// What flags alone say of a script that is not named: --model-provider of the scripts that launch any model, and files
+// of a vocabulary, which BERT has without merges and GPT-2 with them.
+Status apply_missing_script(std::span<const GivenFlag> flags, std::string_view script, MegatronWords& words) {
+  const auto find = [&](std::string_view name) {
+    const auto found =
+        std::find_if(flags.begin(), flags.end(), [&](const GivenFlag& flag) { return flag.name == name; });
+    return found == flags.end() ? nullptr : &*found;
+  };
+  if (const GivenFlag* provider = find("--model-provider"); provider != nullptr) {
+    std::string word;
+    STEPCAST_TRY(read_value(*provider, word));
+    if (word == "mamba" || word == "hybrid") {
+      words.settings.hybrid = true;
+    } else if (word != "gpt") {
+      return Error::at("", "--model-provider", "models of other kinds are not modelled")
+          .found(fmt::format("`{}`", word.substr(0, 40)))
+          .expected("gpt, mamba or hybrid");
+    }
+  }
+  JobSettings& s = words.settings;
+  const bool has_merges = find("--merge-file") != nullptr, is_gpt = script == "pretrain_gpt.py";
+  if (has_merges && (script.empty() || is_gpt) && !s.tokenizer) s.tokenizer = "GPT2BPETokenizer";
+  if (words.is_bert && !s.tokenizer) s.tokenizer = "BertWordPieceLowerCase";
+  const bool word_pieces = s.tokenizer.value_or("").starts_with("BertWordPiece") ||
+                           (!s.tokenizer && !has_merges && find("--vocab-file") != nullptr);
+  const bool is_bert = word_pieces || find("--bert-no-binary-head") != nullptr;
+  if (!script.empty() || words.is_bert || !is_bert || s.vocab_size) return Ok{};
+  words.is_bert = true;
+  if (!s.tokenizer) s.tokenizer = "BertWordPieceLowerCase";
+  words.notes.emplace_back(
+      "no script is named: --vocab-file without --merge-file is read as pretrain_bert.py's");
+  return Ok{};
+}
+
+Result<MegatronWords> read_flags(std::span<const GivenFlag> flags, std::span<const std::string> others) {
+  MegatronWords result;
+  for (const GivenFlag& flag : flags) STEPCAST_TRY(apply(flag, others, result));
+  STEPCAST_TRY(check_contradictions(flags, result.settings));
+  return result;
 }
 
 }  // namespace
 
 Result<MegatronWords> parse_megatron_flags(std::span<const std::string> words,
                                            std::span<const std::string> others) {
-  MegatronWords result;
   STEPCAST_ASSIGN(const std::vector<GivenFlag> flags, group_words(words));
-  for (const GivenFlag& flag : flags) STEPCAST_TRY(apply(flag, others, result));
-  STEPCAST_TRY(check_contradictions(flags, result.settings));
+  STEPCAST_ASSIGN(MegatronWords result, read_flags(flags, others));
+  if (!result.unknown.empty()) return Error{result.unknown.front()};
   return result;
 }
 
@@ -314,36 +397,20 @@ Result<MegatronWords> parse_megatron_command_line(std::string_view line) {
   STEPCAST_ASSIGN(const std::vector<std::string> words, detail::launch_words(line));
   STEPCAST_ASSIGN(const Launch launch, split_launcher(words));
   const std::string_view script = std::string_view{launch.script}.substr(launch.script.rfind('/') + 1);
-  STEPCAST_TRY(check_script(script));
-  STEPCAST_ASSIGN(MegatronWords result, parse_megatron_flags(launch.flags));
+  MegatronWords of_script;
+  STEPCAST_TRY(apply_script(script, of_script));
+  STEPCAST_ASSIGN(const std::vector<GivenFlag> flags, group_words(launch.flags));
+  STEPCAST_ASSIGN(MegatronWords result, read_flags(flags, {}));
+  result.is_bert = of_script.is_bert;
+  if (of_script.settings.hybrid) result.settings.hybrid = true;
+  STEPCAST_TRY(apply_missing_script(flags, script, result));
   if (!launch.elastic.empty()) result.not_modelled.push_back(launch.elastic);
-  result.is_bert = script == "pretrain_bert.py";
-  // The script's own default (args_defaults); --merge-file says that it is meant.
-  const bool has_merges = std::any_of(launch.flags.begin(), launch.flags.end(), [](std::string_view word) {
-    return word == "--merge-file" || word.starts_with("--merge-file=");
-  });
-  if (script == "pretrain_gpt.py" && has_merges && !result.settings.tokenizer) {
-    result.settings.tokenizer = "GPT2BPETokenizer";
-  }
   result.gpus_per_node = launch.gpus_per_node;
   result.unknown_gpus = launch.unknown;
   if (launch.processes) result.n_gpus = launch.processes;
   if (launch.gpus_per_node && !launch.unknown)
     result.n_gpus = *launch.gpus_per_node * launch.nodes.value_or(1);
   return result;
-}
-
-std::vector<MegatronFlag> megatron_flags() {
-  std::vector<MegatronFlag> flags;
-  for (const auto& flag : detail::megatron_setting_flags())
-    flags.push_back({flag.name, MegatronFlagUse::understood});
-  for (const std::string_view name : detail::megatron_flags_not_modelled()) {
-    flags.push_back({name, MegatronFlagUse::not_modelled});
-  }
-  for (const std::string_view name : detail::megatron_flags_passed_over()) {
-    flags.push_back({name, MegatronFlagUse::passed_over});
-  }
-  return flags;
 }
 
 }  // namespace stepcast

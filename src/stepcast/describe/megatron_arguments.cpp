@@ -5,6 +5,8 @@
 #include <string_view>
 #include <variant>
 
+#include <fmt/format.h>
+
 #include "stepcast/base/text.h"
 #include "stepcast/describe/detail/megatron_flags.h"
 
@@ -12,31 +14,6 @@ namespace stepcast {
 namespace {
 
 using Arguments = std::map<std::string_view, std::string_view>;
-
-// Flags whose argument is called otherwise.
-constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
-    {"--disable-bias-linear", "add_bias_linear"},
-    {"--no-masked-softmax-fusion", "masked_softmax_fusion"},
-    {"--no-scaled-masked-softmax-fusion", "scaled_masked_softmax_fusion"},
-    {"--no-bias-gelu-fusion", "bias_gelu_fusion"},
-    {"--no-bias-swiglu-fusion", "bias_swiglu_fusion"},
-    {"--no-bias-dropout-fusion", "bias_dropout_fusion"},
-    {"--no-rope-fusion", "apply_rope_fusion"},
-    {"--no-gradient-accumulation-fusion", "gradient_accumulation_fusion"},
-    {"--no-async-tensor-model-parallel-allreduce", "async_tensor_model_parallel_allreduce"},
-    {"--no-overlap-p2p-communication", "overlap_p2p_comm"},
-    {"--no-scatter-gather-tensors-in-pipeline", "scatter_gather_tensors_in_pipeline"},
-    {"--no-fp8-wgrad", "fp8_wgrad"},
-    {"--overlap-p2p-communication", "overlap_p2p_comm"},
-    {"--fp8-format", "fp8"},
-    {"--fp4-format", "fp4"},
-    {"--num-virtual-stages-per-pipeline-rank", "virtual_pipeline_model_parallel_size"},
-};
-// Flags that switch off what their argument says is on.
-bool switches_off(std::string_view flag) {
-  return flag == "--disable-bias-linear" || flag == "--no-overlap-p2p-communication" ||
-         (flag.starts_with("--no-") && flag != "--no-persist-layer-norm");
-}
 
 // What goes without saying, says the same twice, or means something only together with another.
 constexpr std::string_view kLeftOut[] = {
@@ -61,16 +38,22 @@ constexpr std::string_view kLeftOut[] = {
     "--pipeline-schedule",
     "--moe-fp8-dispatch",
     "--data-parallel-size",
+    "--hybrid-override-pattern",
+    "--gated-linear-unit",
+    "--add-bias-linear",
+    "--share-embeddings-and-output-weights",
+    "--softmax-type",
+    "--num-moe-experts",
+    "--virtual-pipeline-model-parallel-size",
+    "--num-layers-in-first-pipeline-stage",
+    "--num-layers-in-last-pipeline-stage",
+    "--fp8",
+    "--fp4",
+    "--grad-reduce-in-fp32",
+    "--fp8-multi-head-attention",
+    "--bias-activation-fusion",
+    "--bucket-size",
 };
-
-std::string argument_of(std::string_view flag) {
-  for (const auto& [name, argument] : kOtherNames) {
-    if (name == flag) return std::string{argument};
-  }
-  std::string argument{flag.substr(2)};
-  std::replace(argument.begin(), argument.end(), '-', '_');
-  return argument;
-}
 
 // "['core_attn', 'moe_act']", "[<CudaGraphScope.attn: 1>]", "AttnBackend.auto", "torch.float32" in a flag's words.
 std::string plain(std::string_view value) {
@@ -125,18 +108,19 @@ class Line {
   }
 
   void add(const detail::MegatronSettingFlag& flag) {
-    const std::string argument = argument_of(flag.name);
+    const std::string argument = detail::argument_of(flag.name);
     const std::string_view v = value(argument);
     if (v.empty()) return;
     const bool is_switch =
         std::visit([](const auto& setting) { return requires { setting.value; }; }, flag.setting);
     if (is_switch) {
-      if (v == (switches_off(flag.name) ? "False" : "True")) text_ += " " + std::string{flag.name};
+      if (v == (detail::switches_off(flag.name) ? "False" : "True")) text_ += " " + std::string{flag.name};
       return;
     }
     if (!said(argument) || v == "True") return;
     if (flag.name == "--window-size" || flag.name == "--pipeline-model-parallel-layout" ||
-        flag.name == "--tokenizer-type" || flag.name == "--moe-layer-freq") {
+        flag.name == "--tokenizer-type" || flag.name == "--tokenizer-model" ||
+        flag.name == "--moe-layer-freq") {
       std::string word{v};
       std::erase(word, ' ');
       text_ += " " + std::string{flag.name} + " " + in_quotes(word);
@@ -158,7 +142,7 @@ class Line {
   }
 
   void add_not_modelled(std::string_view flag) {
-    const std::string argument = argument_of(flag);
+    const std::string argument = detail::argument_of(flag);
     if (on(argument)) text_ += " " + std::string{flag};
     if (flag == "--rampup-batch-size" && said(argument))
       text_ += " " + std::string{flag} + " " + in_quotes(plain(value(argument)));
@@ -194,6 +178,8 @@ class Line {
       return value("recompute_granularity") == "full" || said("checkpoint_activations");
     if (flag == "--recompute-modules") return value("recompute_granularity") == "selective";
     if (flag == "--zero-stage") return on("deepspeed");
+    if (flag.starts_with("--mamba-") || flag.starts_with("--hybrid-"))
+      return on("is_hybrid_model") || said("hybrid_layer_pattern");
     if (flag == "--num-query-groups") return on("group_query_attention");
     if (flag == "--q-lora-rank" || flag == "--kv-lora-rank" || flag == "--qk-head-dim" ||
         flag == "--qk-pos-emb-head-dim" || flag == "--v-head-dim")
@@ -218,8 +204,11 @@ std::string command_line_of_arguments(std::span<const std::pair<std::string, std
   for (const detail::MegatronSettingFlag& flag : detail::megatron_setting_flags()) {
     if (line.counts(flag.name)) line.add(flag);
   }
-  for (const std::string_view flag : detail::megatron_flags_not_modelled()) {
-    if (line.counts(flag)) line.add_not_modelled(flag);
+  for (const detail::MegatronFlagRow& row : detail::megatron_flag_rows()) {
+    if (row.use != MegatronFlagUse::not_modelled) continue;
+    detail::each_name(row, [&](std::string_view name) {
+      if (const std::string flag = fmt::format("--{}", name); line.counts(flag)) line.add_not_modelled(flag);
+    });
   }
   return (is_bert ? "pretrain_bert.py" : "pretrain_gpt.py") + std::move(line).text();
 }

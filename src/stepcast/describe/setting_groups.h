@@ -38,7 +38,10 @@ inline constexpr SettingGroup<
     &S::position, &S::norm, &S::tokenizer, &S::window, &S::n_experts, &S::experts_per_token,
     &S::expert_ffn_hidden_size, &S::shared_ffn_hidden_size, &S::n_expert_groups, &S::expert_groups_per_token,
     &S::moe_layer_pattern, &S::latent_attention, &S::q_lora_rank, &S::kv_lora_rank, &S::qk_head_dim,
-    &S::qk_rope_head_dim, &S::v_head_dim>
+    &S::qk_rope_head_dim, &S::v_head_dim, &S::tokenizer_model, &S::shared_expert_gate, &S::expert_latent_size,
+    &S::gated_gelu, &S::attention_output_gate, &S::attention_sinks, &S::learned_positions, &S::hybrid_pattern,
+    &S::hybrid_attention_share, &S::hybrid_ffn_share, &S::hybrid, &S::state_size, &S::state_head_dim,
+    &S::state_groups, &S::state_heads>
     kModel;
 
 // What a search of layouts chooses (plan/layout_point.h), in all the ways to say it.
@@ -73,7 +76,7 @@ inline constexpr SettingGroup<
     &S::lora_rank, &S::lora_targets, &S::packed_mean_tokens, &S::predicted_token_share, &S::overlap_p2p,
     &S::p2p_scatter_gather, &S::overlap_gradient_reduce, &S::overlap_parameter_gather, &S::bucket_parameters,
     &S::vocab_divisible_by, &S::optimizer, &S::newton_schulz_iterations, &S::optimizer_offload,
-    &S::clip_gradients>
+    &S::clip_gradients, &S::log_parameter_norm, &S::log_gradient_zeros>
     kKept;
 
 inline constexpr auto kAll = kModel + kSearched + kOfSearched + kOfDegrees + kKept;

@@ -36,6 +36,8 @@ Result<RunningLayout> read_running_layout(const std::filesystem::path& file, con
     STEPCAST_ASSIGN(const MegatronWords words, parse_megatron_command_line(text.text));
     running.job.settings = over(words.settings, given.settings);
     running.job.not_modelled = words.not_modelled;
+    running.job.not_modelled.insert(running.job.not_modelled.end(), words.unknown.begin(),
+                                    words.unknown.end());
   }
   JobSettings& s = running.job.settings;
   // The model is known, with all that the file says of it.

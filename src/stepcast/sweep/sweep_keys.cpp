@@ -123,9 +123,7 @@ std::string flag_of_key(std::string_view key) {
 bool is_sweep_key(std::string_view key, SweepMode mode) {
   if (is_short(key)) return true;
   if (const OwnKey* own = find_own(key)) return mode == SweepMode::plan ? own->plans : own->predicts;
-  static const std::vector<MegatronFlag> kFlags = megatron_flags();
-  return std::any_of(kFlags.begin(), kFlags.end(),
-                     [&](const MegatronFlag& flag) { return underscored(flag.name) == key; });
+  return use_of_megatron_flag(flag_of_key(key)).has_value();
 }
 
 std::vector<std::string> own_sweep_keys(SweepMode mode) {

@@ -132,20 +132,23 @@ Result<RecomputedModules> parse_recomputed_modules(std::string_view words) {
 }
 
 Result<CudaGraphs> parse_cuda_graphs(std::string_view implementation, std::string_view scope) {
-  static constexpr std::string_view kImplementations[] = {"none", "local", "transformer_engine"};
+  static constexpr std::string_view kImplementations[] = {"none", "local", "transformer_engine",
+                                                          "full_iteration"};
   const bool is_known = std::find(std::begin(kImplementations), std::end(kImplementations), implementation) !=
                         std::end(kImplementations);
   if (!implementation.empty() && !is_known) {
     return Error::at("", "CUDA graphs")
         .found(fmt::format("`{}`", implementation.substr(0, 60)))
-        .expected("none, local or transformer_engine");
+        .expected("none, local, transformer_engine or full_iteration");
   }
   if (implementation == "none" || scope == "none") return CudaGraphs{};
+  if (implementation == "full_iteration") scope = implementation;
   if (scope.empty() || scope == "full" || scope == "per_layer") return graphs_of_layers();
   using G = CudaGraphs;
   static constexpr Word<G> kWords[] = {{"attn", &G::attention},    {"mlp", &G::ffn},
                                        {"moe_router", &G::router}, {"moe_preprocess", &G::expert_dispatch},
-                                       {"moe", &G::experts},       {"full_iteration", &G::full_iteration}};
+                                       {"moe", &G::experts},       {"full_iteration", &G::full_iteration},
+                                       {"mamba", &G::attention}};  // the mixer of a layer, whichever
   G graphs;
   STEPCAST_TRY(set_words<G>(scope, kWords, "a scope of CUDA graphs", graphs));
   return graphs;

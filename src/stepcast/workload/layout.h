@@ -141,6 +141,8 @@ struct OptimizerSetup {
   OptimizerImplementation implementation = OptimizerImplementation::fused;
   bool cpu_offload = false;   // states and step on the CPU; gradients go down, weights come up
   bool gradient_clip = true;  // global norm and scaling; Megatron: --clip-grad 1.0
+  // Passes over weights and gradients for the log: --log-params-norm, --log-num-zeros-in-grad.
+  bool parameter_norm = false, gradient_zeros = false;
   std::int64_t newton_schulz_iterations = 0;  // 0: the optimizer's; Megatron: --muon-num-ns-steps
   friend bool operator==(const OptimizerSetup&, const OptimizerSetup&) = default;
 };

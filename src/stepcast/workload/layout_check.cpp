@@ -290,7 +290,7 @@ Status check_batch(const Layout& layout) {
                "virtual_stages",
                fmt::format(
                    "{} micro-batches are not divisible by pipeline_parallel {}, as the interleaved schedule "
-                   "needs",
+                   "needs; groups of another size are not modelled",
                    layout.micro_batches(), layout.degrees.pipeline))
         .advice(fmt::format(
             "nearest that work: global_batch_sequences {}",

@@ -143,6 +143,8 @@ class UpdateList {
       amount("gradient_norm", gradient_, 0);
       amount("clip_gradients", gradient_, gradient_);
     }
+    if (layout_.optimizer.gradient_zeros) amount("gradient_zeros", gradient_, 0);
+    if (layout_.optimizer.parameter_norm) amount("parameter_norm", master_, 0);
     if (layout_.optimizer.cpu_offload) {
       on_host();
       return std::move(list_);

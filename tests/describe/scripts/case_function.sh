@@ -11,6 +11,7 @@ esac
 DEGREES=(8 4)
 launch() {
   local tp=$1
+  shift
   torchrun --nproc-per-node "$GPUS" --nnodes "$NODES" \
     --rdzv-endpoint "$(hostname):29500" pretrain_gpt.py \
     --num-layers $L --hidden-size $H --num-attention-heads $A --ffn-hidden-size $F \

@@ -7,8 +7,10 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/describe/detail/hybrid_layers.h"
 #include "stepcast/describe/detail/megatron_flags.h"
 #include "stepcast/describe/detail/moe_layer_pattern.h"
+#include "stepcast/describe/detail/tokenizer_vocabulary.h"
 #include "stepcast/operation/optimizer_rule.h"
 #include "stepcast/workload/layer_words.h"
 
@@ -38,12 +40,12 @@ Status apply_vocabulary(const JobSettings& s, bool has_base, Transformer& model)
   } else if (s.padded_vocab_size.value_or(0) > 0) {
     model.vocab_size = *s.padded_vocab_size;
   } else if (!has_base) {
-    constexpr std::int64_t kGpt2Vocabulary = 50257;
-    if (s.tokenizer != "GPT2BPETokenizer") {
+    if (!s.tokenizer && !s.tokenizer_model) {
       return Error::at("", "--vocab-size", "the vocabulary of the tokenizer is not known")
           .advice("add --vocab-size");
     }
-    model.vocab_size = kGpt2Vocabulary;
+    model.vocab_size =
+        vocabulary_of_tokenizer(s.tokenizer.value_or(""), s.tokenizer_model.value_or("")).words;
   }
   return Ok{};
 }
@@ -64,6 +66,8 @@ Status apply_experts(const JobSettings& s, Transformer& model) {
   MixtureOfExperts moe = model.moe.value_or(MixtureOfExperts{.experts_per_token = 2});  // Megatron's default
   if (n_experts > 0) moe.n_experts = n_experts;
   assign(s.experts_per_token, moe.experts_per_token);
+  assign(s.expert_latent_size, moe.latent_size);
+  assign(s.shared_expert_gate, moe.shared_expert_gate);
   const std::int64_t width = s.expert_ffn_hidden_size.value_or(0);
   if (width > 0 || !model.moe) moe.expert_ffn_hidden_size = width > 0 ? width : model.ffn_hidden_size;
   if (s.shared_ffn_hidden_size.value_or(0) > 0) {
@@ -164,7 +168,8 @@ Status apply_uneven_stages(const JobSettings& s, std::int64_t n_layers, Layout& 
                      fmt::format("{} layers cannot be spread so over {} stages", n_layers, n_chunks));
   };
   constexpr std::int64_t kMostChunks = 1'000'000;
-  if (n_chunks > kMostChunks || n_chunks > n_layers) return does_not_fit("--pipeline-model-parallel-size");
+  if (n_chunks > kMostChunks || n_chunks > n_layers + (embedding ? 1 : 0) + (output ? 1 : 0))
+    return does_not_fit("--pipeline-model-parallel-size");
   std::vector<std::int64_t>& layers = layout.pipeline.layers_per_stage;
   if (uneven) {
     if (layout.degrees.virtual_stages > 1) {
@@ -190,12 +195,13 @@ Status apply_uneven_stages(const JobSettings& s, std::int64_t n_layers, Layout& 
   return Ok{};
 }
 
-// The number of stages of a layout string decides the virtual ones.
-Status apply_pipeline_layout(const JobSettings& s, Layout& layout) {
-  STEPCAST_ASSIGN(layout.pipeline.layers_per_stage, parse_pipeline_layout(*s.pipeline_layout));
+// The number of stages of a layout string, or of a pattern that is cut into stages, decides the virtual ones.
+Status apply_stage_layers(std::string_view flag, const std::string& text, std::vector<std::int64_t> layers,
+                          Layout& layout) {
+  layout.pipeline.layers_per_stage = std::move(layers);
   const auto n_chunks = static_cast<std::int64_t>(layout.pipeline.layers_per_stage.size());
   if (n_chunks % layout.degrees.pipeline != 0) {
-    return bad_value("--pipeline-model-parallel-layout", *s.pipeline_layout,
+    return bad_value(flag, text,
                      fmt::format("a multiple of {} stages, not {}", layout.degrees.pipeline, n_chunks));
   }
   layout.degrees.virtual_stages = n_chunks / layout.degrees.pipeline;
@@ -204,7 +210,14 @@ Status apply_pipeline_layout(const JobSettings& s, Layout& layout) {
 }
 
 Status apply_stages(const JobSettings& s, std::int64_t n_layers, Layout& layout) {
-  if (s.pipeline_layout) return apply_pipeline_layout(s, layout);
+  if (s.pipeline_layout) {
+    STEPCAST_ASSIGN(std::vector<std::int64_t> layers, parse_pipeline_layout(*s.pipeline_layout));
+    return apply_stage_layers("--pipeline-model-parallel-layout", *s.pipeline_layout, std::move(layers),
+                              layout);
+  }
+  if (s.hybrid_pattern && s.hybrid_pattern->find('|') != std::string::npos)
+    return apply_stage_layers("--hybrid-layer-pattern", *s.hybrid_pattern,
+                              layers_of_hybrid_stages(*s.hybrid_pattern), layout);
   const std::int64_t pp = layout.degrees.pipeline, per_stage = s.layers_per_virtual_stage.value_or(0);
   if (s.virtual_stages.value_or(0) > 0) layout.degrees.virtual_stages = *s.virtual_stages;
   if (per_stage > 0) {
@@ -373,6 +386,7 @@ Status check_numbers(const JobSettings& settings) {
 Status apply_to_model(const JobSettings& s, bool has_base, Transformer& model) {
   assign(s.n_layers, model.n_layers);
   assign(s.hidden_size, model.hidden_size);
+  STEPCAST_TRY(apply_hybrid_layers(s, model));
   if (s.ffn_hidden_size == 0) {
     return bad_value("--ffn-hidden-size", "0", "1 or more, or nothing for four times --hidden-size");
   }
@@ -391,6 +405,7 @@ Status apply_to_model(const JobSettings& s, bool has_base, Transformer& model) {
   if (!has_base || swiglu) model.gated_ffn = swiglu;
   if (swiglu) model.activation = Activation::silu;
   if (s.squared_relu.value_or(false)) model.activation = Activation::squared_relu;
+  if (s.gated_gelu.value_or(false)) model.gated_ffn = true;
   if (model.ffn_hidden_size == 0) {
     // Megatron keeps the parameters of an FFN: two thirds of the width with three matrices, in steps of 64.
     model.ffn_hidden_size = swiglu ? 4 * model.hidden_size * 2 / 3 / 64 * 64 : 4 * model.hidden_size;
@@ -402,6 +417,10 @@ Status apply_to_model(const JobSettings& s, bool has_base, Transformer& model) {
   if (s.add_qkv_bias.value_or(false)) model.qkv_bias = true;
   if (s.rotary_positions.value_or(false)) model.position = PositionEncoding::rotary;
   assign(s.position, model.position);
+  if (!s.learned_positions.value_or(true) && model.position == PositionEncoding::learned)
+    model.position = PositionEncoding::none;
+  assign(s.attention_output_gate, model.attention_output_gate);
+  assign(s.attention_sinks, model.attention_sinks);
   apply_norm(s, has_base, model);
   STEPCAST_TRY(apply_vocabulary(s, has_base, model));
   STEPCAST_TRY(apply_window(s, model));
@@ -458,6 +477,8 @@ Status apply_choices(const JobSettings& s, Layout& layout) {
   if (matrix.owned_whole && layout.sharding.kind == Sharding::none) layout.sharding.kind = Sharding::zero1;
   assign(s.optimizer_offload, layout.optimizer.cpu_offload);
   if (s.clip_gradients) layout.optimizer.gradient_clip = *s.clip_gradients > 0;
+  assign(s.log_parameter_norm, layout.optimizer.parameter_norm);
+  assign(s.log_gradient_zeros, layout.optimizer.gradient_zeros);
   assign(s.vocab_divisible_by, layout.software.vocab_divisible_by);
   if (s.pipeline_before_data.value_or(false)) layout.rank_order = "tp-cp-ep-pp-dp";
   return Ok{};

@@ -8,30 +8,24 @@
 #include <fmt/format.h>
 
 #include "stepcast/describe/detail/huggingface_readers.h"
+#include "stepcast/describe/detail/hybrid_layers.h"
 
 namespace stepcast::detail {
 namespace {
 
 using FeedForward = LayerKind::FeedForward;
 
-// What a word of a pattern says of a layer.
+// What a word of a pattern says of a layer of two parts; a letter is of one part (hybrid_layers.h).
 struct LayerWord {
   std::string_view word;
   Mixer mixer;
   bool sliding;
-  // of_experts: experts where the keys of experts say so, else dense
-  enum class Feed : std::uint8_t { of_experts, dense, experts, none } feed;
 };
-using Feed = LayerWord::Feed;
-constexpr LayerWord kLayerWords[] = {{"full_attention", Mixer::attention, false, Feed::of_experts},
-                                     {"sliding_attention", Mixer::attention, true, Feed::of_experts},
-                                     {"linear_attention", Mixer::gated_delta, false, Feed::of_experts},
-                                     {"0", Mixer::attention, false, Feed::of_experts},
-                                     {"1", Mixer::attention, true, Feed::of_experts},
-                                     {"M", Mixer::mamba2, false, Feed::none},
-                                     {"*", Mixer::attention, false, Feed::none},
-                                     {"E", Mixer::none, false, Feed::experts},
-                                     {"-", Mixer::none, false, Feed::dense}};
+constexpr LayerWord kLayerWords[] = {{"full_attention", Mixer::attention, false},
+                                     {"sliding_attention", Mixer::attention, true},
+                                     {"linear_attention", Mixer::gated_delta, false},
+                                     {"0", Mixer::attention, false},
+                                     {"1", Mixer::attention, true}};
 
 // Of files that only say how far apart layers with full attention are (Qwen3-Next).
 Result<std::vector<std::string>> words_by_interval(ObjectReader& keys, std::int64_t n_layers) {
@@ -146,13 +140,6 @@ Status read_state(ObjectReader& keys, const StateKeys& names, Transformer& model
   return Ok{};
 }
 
-// Adds a layer of this kind.
-void append_layer(Transformer& model, const LayerKind& kind) {
-  const auto known = std::find(model.layer_kinds.begin(), model.layer_kinds.end(), kind);
-  model.kind_of_layer.push_back(static_cast<std::uint8_t>(known - model.layer_kinds.begin()));
-  if (known == model.layer_kinds.end()) model.layer_kinds.push_back(kind);
-}
-
 Status read_pattern(const FamilyRow& row, ObjectReader& keys, Transformer& model) {
   STEPCAST_ASSIGN(const std::vector<std::string> words, read_words(keys, row.pattern, model.n_layers));
   STEPCAST_ASSIGN(const std::vector<bool> experts, read_expert_layers(keys, row.experts, model));
@@ -163,18 +150,20 @@ Status read_pattern(const FamilyRow& row, ObjectReader& keys, Transformer& model
   for (std::size_t layer = 0; layer < words.size(); ++layer) {
     const auto* word = std::find_if(std::begin(kLayerWords), std::end(kLayerWords),
                                     [&](const LayerWord& known) { return known.word == words[layer]; });
-    const bool is_known = word != std::end(kLayerWords);
-    const bool has_state = is_known && (word->mixer == Mixer::gated_delta || word->mixer == Mixer::mamba2);
-    if (!is_known || (has_state && row.state.n_heads.empty())) {
+    std::optional<LayerKind> one_part;
+    if (words[layer].size() == 1) one_part = kind_of_letter(words[layer].front());
+    const bool is_word = word != std::end(kLayerWords);
+    const Mixer mixer = is_word ? word->mixer : one_part ? one_part->mixer : Mixer::none;
+    const bool has_state = mixer == Mixer::gated_delta || mixer == Mixer::mamba2;
+    if ((!is_word && !one_part) || (has_state && row.state.n_heads.empty())) {
       return keys.error(row.pattern, fmt::format("layer {} is of a kind that is not modelled", layer))
           .found(fmt::format("`{}`", words[layer].substr(0, 60)));
     }
-    LayerKind kind = word->mixer == Mixer::attention ? (word->sliding ? sliding : full) : LayerKind{};
-    kind.mixer = word->mixer;
-    const bool of_experts = word->feed == Feed::experts || (word->feed == Feed::of_experts && experts[layer]);
-    kind.feed_forward = word->feed == Feed::none ? FeedForward::none
-                        : of_experts             ? FeedForward::experts
-                                                 : FeedForward::dense;
+    LayerKind kind = mixer != Mixer::attention ? LayerKind{} : is_word && word->sliding ? sliding : full;
+    kind.mixer = mixer;
+    kind.feed_forward = !is_word         ? one_part->feed_forward
+                        : experts[layer] ? FeedForward::experts
+                                         : FeedForward::dense;
     append_layer(model, kind);
   }
   return Ok{};

@@ -1,6 +1,8 @@
 // The flags of Megatron-LM in one table: which setting each one is.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -10,6 +12,7 @@
 #include <variant>
 
 #include "stepcast/describe/job.h"
+#include "stepcast/describe/megatron.h"
 
 namespace stepcast::detail {
 
@@ -45,8 +48,37 @@ struct MegatronSettingFlag {
 };
 // Every setting has at least one flag; of several, the first is the one that errors name.
 [[nodiscard]] std::span<const MegatronSettingFlag> megatron_setting_flags();
-[[nodiscard]] std::span<const std::string_view> megatron_flags_not_modelled();  // with any number of values
-[[nodiscard]] std::span<const std::string_view> megatron_flags_passed_over();   // likewise
+
+// Flags of one class for one reason, with any number of values: names without hyphens in front and with blanks
+// between them; `*` at the end of a name stands for any rest.
+struct MegatronFlagRow {
+  MegatronFlagUse use;
+  std::string_view why, names;
+};
+[[nodiscard]] std::span<const MegatronFlagRow> megatron_flag_rows();
+// Calls f(name) for each of them.
+template <class F>
+void each_name(const MegatronFlagRow& row, F&& f) {
+  for (std::string_view rest = row.names; !rest.empty();) {
+    const std::size_t end = std::min(rest.find(' '), rest.size());
+    f(rest.substr(0, end));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+}
+
+// Where a flag stands: one of both, or neither of a flag that is not known. `opposite`: it says the contrary of the
+// switch (`--no-swiglu`, `--add-bias-linear`).
+struct FoundMegatronFlag {
+  const MegatronSettingFlag* setting = nullptr;
+  const MegatronFlagRow* row = nullptr;
+  bool opposite = false;
+};
+[[nodiscard]] FoundMegatronFlag find_megatron_flag(std::string_view flag);
+
+// Its name in what Megatron-LM prints: "--fp8-format" is "fp8".
+[[nodiscard]] std::string argument_of(std::string_view flag);
+// Whether it switches off what its argument says is on: --disable-bias-linear, --no-rope-fusion.
+[[nodiscard]] bool switches_off(std::string_view flag);
 
 // Calls f(member) with the member of JobSettings that a flag sets.
 template <class F>

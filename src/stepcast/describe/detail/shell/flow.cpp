@@ -69,12 +69,19 @@ bool ShellFlow::steer(ShellWords& words) {
     } else if (word == "else" && in_if) {
       end_arm();
       branch->runs = negated(branch->earlier);
+    } else if (word == "do" && in_if) {  // of `while`: how often is not known
+      branch->in_condition = false;
+      branch->runs = last_ == Truth::no ? Truth::no : Truth::unknown;
+      joined_by_ = '\0';
+    } else if (word == "while") {
+      branches_.push_back({.kind = Branch::Kind::condition, .in_condition = true});
     } else if (word == "fi" || word == "done" || word == "esac" || word == "}") {
       if (branch != nullptr) branches_.pop_back();
     } else if (word == "{") {
       branches_.push_back({});
-    } else if (word == "for" || word == "while" || word == "until" || word == "case") {
-      branches_.push_back({});
+    } else if (word == "for" || word == "until" || word == "case") {
+      const bool never = word == "for" && words.size() == 3 && words[2] == "in";  // a list that is empty
+      branches_.push_back({.runs = never ? Truth::no : Truth::unknown});
       return false;
     } else if (word != "do") {
       return true;

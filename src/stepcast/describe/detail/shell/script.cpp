@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -26,13 +28,22 @@ std::string joined(const Words& words) {
   return text;
 }
 
+// What a script defines for itself.
+struct Definitions {
+  ShellVariables variables;
+  std::map<std::string, std::string, std::less<>> functions;  // the text between the braces
+  int n_calls = 0;
+};
+constexpr int kMostCalls = 500;
+constexpr char kArguments[] = "@";  // the variable that holds those of a function
+
 bool is_python(const std::string& word) { return word.ends_with(".py"); }
 
 class Script {
  public:
-  // A script in a word of another (`depth` above 0) shares what that one knows.
-  Script(std::string_view text, ShellVariables& variables, int depth = 0)
-      : text_(text), depth_(depth), variables_(variables) {}
+  // A script in a word or a function of another (`depth` above 0) shares what that one knows; `runs`: whether it does.
+  Script(std::string_view text, Definitions& defined, int depth = 0, Truth runs = Truth::yes)
+      : text_(text), depth_(depth), base_(runs), defined_(defined), variables_(defined.variables) {}
 
   Result<std::vector<Words>> commands() {
     while (at_ < text_.size()) STEPCAST_TRY(step());
@@ -76,6 +87,10 @@ class Script {
         }
         break;
       default: break;
+    }
+    if (c == '{' && !in_word_ && command_.size() == 2 && command_.front() == "function" &&
+        keep_body(std::string{command_.back()}, at_)) {
+      return Ok{};
     }
     add(c);
     ++at_;
@@ -144,7 +159,68 @@ class Script {
       return Ok{};
     }
     if (expects_pattern()) return end_word();
+    if (define_function()) return Ok{};
     return end_command_here();
+  }
+
+  // Behind `NAME (`: keeps the text of `{ ... }` for when it is called.
+  bool define_function() {
+    const bool has_word = command_.size() == 1 && command_.front() == "function";
+    if (!in_word_ || (!command_.empty() && !has_word) || peek() != ')') return false;
+    return keep_body(word_, at_ + 1);
+  }
+
+  bool keep_body(const std::string& name, std::size_t from) {
+    while (from < text_.size() && is_space(text_[from])) ++from;
+    if (from >= text_.size() || text_[from] != '{') return false;
+    const std::size_t length = closing(text_.substr(from), '{', '}');
+    if (length == std::string_view::npos) return false;
+    defined_.functions.insert_or_assign(name, std::string{text_.substr(from + 1, length - 1)});
+    at_ = from + length + 1;
+    command_.clear();
+    word_.clear();
+    in_word_ = false;
+    return true;
+  }
+
+  // Runs the text of a function with its arguments.
+  Status call(const std::string& body, const Words& words, bool surely) {
+    if (depth_ >= kDeepest || ++defined_.n_calls > kMostCalls) return Ok{};
+    const ShellVariables before = variables_;
+    set_arguments({words.begin() + 1, words.end()});
+    Script inner{body, defined_, depth_ + 1, surely ? Truth::yes : Truth::unknown};
+    STEPCAST_ASSIGN(std::vector<Words> commands, inner.commands());
+    n_bytes_ += inner.n_bytes_;
+    if (n_bytes_ > kMostBytes) return Error{"a script that grows without end"};
+    for (Words& command : commands) commands_.push_back(std::move(command));
+    const auto outer = before.find(kArguments);
+    set_arguments(outer == before.end() ? Words{} : outer->second.value_or(Words{}));
+    return Ok{};
+  }
+
+  // $@, $1, $2, ...
+  void set_arguments(Words arguments) {
+    constexpr std::size_t kMost = 9;
+    for (std::size_t i = 0; i < kMost; ++i) {
+      if (i < arguments.size()) {
+        variables_[std::to_string(i + 1)] = Words{arguments[i]};
+      } else {
+        variables_.erase(std::to_string(i + 1));
+      }
+    }
+    variables_[kArguments] = std::move(arguments);
+  }
+
+  // `shift 2`; unknown arguments where it may not run.
+  void shift(const Words& words, bool surely) {
+    const auto known = variables_.find(kArguments);
+    if (known == variables_.end() || !known->second) return;
+    Words left = *known->second;
+    const std::optional<std::int64_t> n =
+        words.size() > 1 ? shell_arithmetic(words[1], variables_) : std::optional<std::int64_t>{1};
+    if (!surely || !n || *n < 0) left.clear();
+    left.erase(left.begin(), left.begin() + std::min<std::ptrdiff_t>(n.value_or(0), std::ssize(left)));
+    set_arguments(std::move(left));
   }
 
   Status closed() {
@@ -159,7 +235,7 @@ class Script {
     STEPCAST_TRY(end_word());
     const std::string left = std::exchange(array_, {});
     Words value = std::exchange(command_, {});
-    if (const Truth truth = flow_.runs(); truth != Truth::no)
+    if (const Truth truth = both(base_, flow_.runs()); truth != Truth::no)
       assign(variables_, left, std::move(value), true, truth == Truth::yes);
     return Ok{};
   }
@@ -242,17 +318,28 @@ class Script {
     } else if (rest.size() > 1 && (in_name(rest[1]) || rest[1] == '@' || rest[1] == '*')) {
       end = 2;
     }
+    if (end == 1 && rest.size() > 1 && rest[1] == '#') {
+      at_ += 2;
+      word_ += std::to_string(arguments().size());
+      in_word_ = true;
+      return Ok{};
+    }
     if (end == 1) {
       add('$');
       ++at_;
       return Ok{};
     }
-    if (rest[1] == '@' || rest[1] == '*') {  // arguments of the script: there are none
-      if (quoted && word_.empty()) in_word_ = false;
+    if (rest[1] == '@' || rest[1] == '*') {
       at_ += end;
-      return Ok{};
+      return insert(arguments(), rest[1] == '@', quoted);
     }
     return variable(rest.substr(1, end - 1), rest.substr(0, end), quoted);
+  }
+
+  // Of the function that runs; the script itself has none.
+  [[nodiscard]] Words arguments() const {
+    const auto known = variables_.find(kArguments);
+    return known == variables_.end() ? Words{} : known->second.value_or(Words{});
   }
 
   static std::size_t closing(std::string_view text, char open, char close) {
@@ -312,7 +399,7 @@ class Script {
   // A text with its variables; nothing if it is no text.
   [[nodiscard]] std::optional<std::string> expanded(std::string_view text) {
     if (depth_ >= kDeepest) return std::nullopt;
-    Script inner{text, variables_, depth_ + 1};
+    Script inner{text, defined_, depth_ + 1};
     while (inner.at_ < text.size()) {
       const char c = inner.peek();
       Status status = Ok{};
@@ -390,7 +477,7 @@ class Script {
     skips_word_ = false;
     const bool piped = std::exchange(is_piped_, false);
     if (piped || !flow_.steer(words)) return Ok{};
-    const Truth runs_now = flow_.runs();
+    const Truth runs_now = both(base_, flow_.runs());
     flow_.ended_with(truth_of_command(words));
     if (runs_now == Truth::no) return Ok{};
     return run(std::move(words), runs_now == Truth::yes);
@@ -407,6 +494,14 @@ class Script {
       words.erase(words.begin());
     }
     if (words.empty() || exports) return Ok{};
+    if (const auto function = defined_.functions.find(words.front()); function != defined_.functions.end()) {
+      const std::string body = function->second;
+      return call(body, words, surely);
+    }
+    if (words.front() == "shift") {
+      shift(words, surely);
+      return Ok{};
+    }
     if (words.front() == "let") {
       for (auto word = words.begin() + 1; word != words.end(); ++word) let(variables_, *word, surely);
       return Ok{};
@@ -429,7 +524,7 @@ class Script {
     for (std::size_t i = 0; i < words.size() && depth_ < kDeepest; ++i) {
       const std::size_t at = words[i].find(".py");
       if (at == std::string::npos || at + 3 == words[i].size() || !is_space(words[i][at + 3])) continue;
-      Script inner{words[i], variables_, depth_ + 1};
+      Script inner{words[i], defined_, depth_ + 1};
       STEPCAST_ASSIGN(std::vector<Words> commands, inner.commands());
       n_bytes_ += inner.n_bytes_;
       words.resize(i);
@@ -447,18 +542,52 @@ class Script {
   std::string word_, array_;  // array_: "NAME=" while its elements are read
   bool in_word_ = false, skips_word_ = false, takes_document_ = false, is_piped_ = false;
   int depth_ = 0;
+  Truth base_;
   ShellFlow flow_;
   std::vector<std::string> documents_;  // last words of documents that begin on the next line
   Words command_;
   std::vector<Words> commands_;
+  Definitions& defined_;
   ShellVariables& variables_;
 };
+
+// Of a script that hands its flags to another: those that its variables hold.
+Words flags_in_variables(const ShellVariables& variables) {
+  Words flags;
+  for (const auto& [name, value] : variables) {
+    const std::string text = value ? joined(*value) : std::string{};
+    if (!std::string_view{text}
+             .substr(std::min(text.find_first_not_of(" \t\n"), text.size()))
+             .starts_with("--"))
+      continue;
+    std::string word;
+    for (const char c : text + " ") {
+      if (!is_space(c)) {
+        word += c;
+      } else if (!word.empty()) {
+        flags.push_back(std::exchange(word, {}));
+      }
+    }
+  }
+  return flags;
+}
 
 }  // namespace
 
 Result<std::vector<std::string>> launch_words(std::string_view script) {
-  ShellVariables variables;
-  STEPCAST_ASSIGN(std::vector<Words> commands, Script(script, variables).commands());
+  Definitions defined;
+  STEPCAST_ASSIGN(std::vector<Words> commands, Script(script, defined).commands());
+  const auto runs_python = [](const Words& words) {
+    return std::any_of(words.begin(), words.end(), is_python);
+  };
+  if (std::none_of(commands.begin(), commands.end(), runs_python)) {
+    // A function that something else calls.
+    const auto functions = defined.functions;
+    for (const auto& [name, body] : functions) {
+      STEPCAST_ASSIGN(std::vector<Words> more, Script(body, defined, 1).commands());
+      if (std::any_of(more.begin(), more.end(), runs_python)) commands = std::move(more);
+    }
+  }
   Words all, launch;
   bool is_training = false;
   for (Words& words : commands) {
@@ -470,7 +599,11 @@ Result<std::vector<std::string>> launch_words(std::string_view script) {
     is_training = trains;
     launch = std::move(words);
   }
-  return launch.empty() ? std::move(all) : std::move(launch);
+  if (!launch.empty()) return launch;
+  if (all.empty() || !all.front().starts_with('-')) {
+    if (Words flags = flags_in_variables(defined.variables); !flags.empty()) return flags;
+  }
+  return all;
 }
 
 }  // namespace stepcast::detail

@@ -14,14 +14,15 @@ namespace stepcast::detail {
 // is any number of x, [x] one or none):
 //
 //   script     = { command ( newline | ";" | "&" | "&&" | "||" | "|" ) }
-//   command    = { assignment } { word | redirection }  |  "let" { NAME "=" sum }  |  "eval" command
+//   command    = { assignment } { word | redirection }  |  "let" { NAME "=" sum }  |  "eval" command  |  "shift" [ sum ]
+//              | [ "function" ] NAME [ "(" ")" ] "{" script "}"
 //              | ( "export" | "local" | "declare" | "readonly" | "typeset" ) { flag } { assignment }
 //              | "if" script "then" script { "elif" script "then" script } [ "else" script ] "fi"
 //              | "case" word "in" { pattern { "|" pattern } ")" script ";;" } "esac"
 //              | ( "for" | "while" | "until" ) script "do" script "done"  |  "{" script "}"  |  "(" script ")"
 //   assignment = NAME ( "=" | "+=" ) ( word | "(" { word | newline } ")" )
 //   word       = { character | "\\" character | "'" text "'" | '"' { character | expansion } '"' | expansion }
-//   expansion  = "$" NAME  |  "$((" sum "))"  |  "$(" script ")"  |  "`" script "`"
+//   expansion  = "$" ( NAME | digit | "@" | "*" | "#" )  |  "$((" sum "))"  |  "$(" script ")"  |  "`" script "`"
 //              | "${" NAME [ "[" ( sum | "@" | "*" ) "]" ] [ ( ":-" | "-" | ":=" ) word ] "}"
 //   sum        = whole numbers and NAMEs with + - * / % and brackets
 //   redirection = [ digits ] ( ">" | ">>" | "<" | "<<" [ "-" ] | "&>" ) word  |  ">&" ( digits | "-" )
@@ -29,8 +30,9 @@ namespace stepcast::detail {
 // A comment runs from "#" in front of a word to the end of the line; a backslash continues a line. Redirections, the
 // documents of `<<`, what stands behind a pipe, and echo, printf and cat are left out; `bash -c "..."` is opened where
 // the word holds a Python script. Conditions are decided where the script itself decides them (test.h). Nothing is run,
-// and nothing comes from the environment. What is not known - a variable that the script does not set, or sets under a
-// condition that it cannot decide, in a loop or in a function; the output of a command; an expansion of another kind -
+// and nothing comes from the environment; the script has no arguments, its functions have those of their calls. A script
+// that runs no Python hands on the flags that its variables hold. What is not known - a variable that the script does not set, or sets under a
+// condition that it cannot decide, or in a loop; the output of a command; an expansion of another kind -
 // stays as it is written (`${NAME}`), for whoever reads the words to refuse where it matters. Errors: a quote, `${` or
 // `$((` that is not closed, a zero byte, a script that grows without end.
 [[nodiscard]] Result<std::vector<std::string>> launch_words(std::string_view script);

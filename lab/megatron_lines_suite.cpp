@@ -1,0 +1,154 @@
+#include "lab/megatron_lines_suite.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "stepcast/api/stepcast.h"
+#include "stepcast/base/csv_rows.h"
+#include "stepcast/base/file.h"
+#include "stepcast/base/statistics.h"
+#include "stepcast/describe/megatron.h"
+
+namespace stepcast {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What became of the lines of a file, and forecasts beside measured times by GPU.
+struct MegatronLines {
+  double forecast = 0, refused = 0, failed = 0;
+  std::map<std::string, std::vector<ScoredRow>> steps;
+
+  [[nodiscard]] double all() const { return forecast + refused + failed; }
+};
+
+// Lines without a GPU are asked of the newer of the two that the others ran on.
+PredictRequest request_of_line(const CsvRows& rows) {
+  PredictRequest request;
+  request.job.command_line = std::string{rows.cell("flags")};
+  request.platform = rows.cell("gpu") == "A100" ? "dgx-a100" : "dgx-h100";
+  if (const auto n = rows.extent("n_gpus"); n.ok()) request.job.n_gpus = *n;
+  return request;
+}
+
+Result<MegatronLines> read_lines(const fs::path& file, std::vector<Skipped>& skipped) {
+  STEPCAST_ASSIGN(const std::string text, read_file(file));
+  STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(text, file.string()));
+  const Session session;
+  MegatronLines lines;
+  for (;;) {
+    STEPCAST_ASSIGN(const bool more, rows.next());
+    if (!more) return lines;
+    const std::string name =
+        fmt::format("line {} {} {} {}", rows.line(), rows.cell("suite"), rows.cell("case"), rows.cell("gpu"));
+    const Result<Forecast> forecast = session.predict(request_of_line(rows));
+    if (!forecast) {
+      const std::string why = forecast.error().message();
+      const bool is_refused = why.find("not modelled") != std::string::npos;
+      (is_refused ? lines.refused : lines.failed) += 1;
+      skipped.push_back({name, fmt::format("{}: {}", is_refused ? "refused" : "failed", why)});
+      continue;
+    }
+    lines.forecast += 1;
+    const auto measured = rows.number("step_median_ms", 0);
+    if (!measured.ok()) continue;
+    lines.steps[std::string{rows.cell("gpu")}].push_back({.row = name,
+                                                          .measured = *measured,
+                                                          .predicted = forecast->step_time_ms,
+                                                          .p10 = forecast->step_time_p10_ms,
+                                                          .p90 = forecast->step_time_p90_ms});
+  }
+}
+
+std::vector<ExtraMetric> counts_of(const MegatronLines& lines) {
+  using Over = ExtraMetric::Over;
+  return {{"forecast_n", lines.forecast, Over::sum},
+          {"refused_n", lines.refused, Over::sum},
+          {"failed_n", lines.failed, Over::sum},
+          {"right_percent", 100 * (lines.forecast + lines.refused) / lines.all()}};
+}
+
+// Every row against the median of the others.
+std::vector<ScoredRow> medians_of_others(const std::vector<ScoredRow>& rows) {
+  std::vector<ScoredRow> out;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    std::vector<double> others;
+    for (std::size_t j = 0; j < rows.size(); ++j) {
+      if (j != i) others.push_back(rows[j].measured);
+    }
+    if (others.empty()) continue;
+    out.push_back({.row = rows[i].row, .measured = rows[i].measured, .predicted = upper_median(others)});
+  }
+  return out;
+}
+
+Result<TestScore> score_flags(const fs::path& file, std::vector<Skipped>& skipped) {
+  TestScore test{.test = "flags", .protocol = "shipped", .unit = "flags", .relative = false};
+  std::error_code ignored;
+  if (!fs::exists(file, ignored)) return test;
+  STEPCAST_ASSIGN(const std::string text, read_file(file));
+  STEPCAST_ASSIGN(CsvRows rows, CsvRows::open(text, file.string()));
+  SetScore set{.set = "parser"};
+  double unknown = 0;
+  for (;;) {
+    STEPCAST_ASSIGN(const bool more, rows.next());
+    if (!more) break;
+    for (std::string_view rest = rows.cell("flags"); !rest.empty();) {
+      const std::size_t end = std::min(rest.find(' '), rest.size());
+      const std::string flag{rest.substr(0, end)};
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+      set.rows.push_back({.row = flag});
+      if (use_of_megatron_flag(flag)) continue;
+      unknown += 1;
+      skipped.push_back({flag, "failed: a flag of the parser that the table does not have"});
+    }
+  }
+  set.extras = {{"unknown_n", unknown, ExtraMetric::Over::sum}};
+  test.sets.push_back(std::move(set));
+  test.finish();
+  return test;
+}
+
+}  // namespace
+
+Result<SuiteResult> validate_megatron_lines(const fs::path& data) {
+  SuiteResult result{.suite = "megatron_lines"};
+  TestScore read{.test = "read", .protocol = "shipped", .unit = "lines", .relative = false};
+  TestScore steps{.test = "step_time", .protocol = "shipped", .unit = "ms"};
+  TestScore others{.test = "median_of_others", .protocol = "refit", .unit = "ms"};
+  for (const std::string_view name : {"megatron_lines", "megatron_lines_no_gpu_count"}) {
+    const fs::path file = data / fmt::format("{}.csv", name);
+    std::error_code ignored;
+    if (!read.sets.empty() && !fs::exists(file, ignored)) continue;
+    STEPCAST_ASSIGN(const MegatronLines lines, read_lines(file, result.skipped));
+    if (lines.all() == 0) continue;
+    SetScore set{.set = std::string{name}, .extras = counts_of(lines)};
+    set.rows.resize(static_cast<std::size_t>(lines.all()));
+    read.sets.push_back(std::move(set));
+    for (const auto& [gpu, rows] : lines.steps) {
+      steps.sets.push_back({.set = gpu, .rows = rows});
+      others.sets.push_back({.set = gpu, .n_fit = rows.size() - 1, .rows = medians_of_others(rows)});
+    }
+  }
+  STEPCAST_ASSIGN(TestScore flags, score_flags(data / "megatron_arguments.csv", result.skipped));
+  result.add(finished({&read, &steps, &others}));
+  result.add(std::move(flags));
+  return result;
+}
+
+Suite megatron_lines_suite() {
+  return {.name = "megatron_lines",
+          .summary = "command lines of Megatron-LM's own test cases: which are read, and their steps",
+          .data_folder = "field",
+          .run = [](const fs::path& data, const SuiteOptions&) { return validate_megatron_lines(data); }};
+}
+
+}  // namespace stepcast

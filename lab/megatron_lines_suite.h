@@ -1,0 +1,27 @@
+// Whether command lines of Megatron-LM's own test cases are read as they stand: each is forecast, or refused for what is
+// not modelled.
+//
+//   read              of every file the lines that were forecast_n, refused_n (something named is not modelled) and
+//                     failed_n, and their sum's right_percent; reasons are named with the lines that have them
+//   flags             flags of Megatron's argument parser, and unknown_n of them that the table of flags does not have
+//   step_time         forecasts against measured medians, by GPU; ms. Test cases are small models on eight GPUs, whose
+//                     steps are work of the host
+//   median_of_others  the median of the other lines of that GPU instead
+//
+// "shipped": nothing is fitted.
+#pragma once
+
+#include <filesystem>
+
+#include "stepcast/base/result.h"
+
+#include "lab/suite.h"
+
+namespace stepcast {
+
+// `data`: a folder with megatron_lines.csv, and megatron_lines_no_gpu_count.csv and megatron_arguments.csv where they are.
+[[nodiscard]] Result<SuiteResult> validate_megatron_lines(const std::filesystem::path& data);
+
+[[nodiscard]] Suite megatron_lines_suite();
+
+}  // namespace stepcast

@@ -1,0 +1,29 @@
+// Models whose layers have one part each, written as a letter per layer: Megatron's --hybrid-layer-pattern, Nemotron-H's
+// hybrid_override_pattern.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "stepcast/base/result.h"
+#include "stepcast/describe/job.h"
+#include "stepcast/workload/transformer.h"
+
+namespace stepcast::detail {
+
+// M: Mamba-2, *: attention, -: FFN, E: experts.
+[[nodiscard]] std::optional<LayerKind> kind_of_letter(char letter);
+
+// Adds a layer of this kind.
+void append_layer(Transformer& model, const LayerKind& kind);
+
+// The layers of `settings.hybrid_pattern`, or as its shares spread them; nothing of a model that has no such setting.
+// Errors: letters that are not modelled, another number of layers than was said.
+[[nodiscard]] Status apply_hybrid_layers(const JobSettings& settings, Transformer& model);
+
+// Layers between the bars of a pattern.
+[[nodiscard]] std::vector<std::int64_t> layers_of_hybrid_stages(std::string_view pattern);
+
+}  // namespace stepcast::detail

@@ -1,0 +1,86 @@
+#include "stepcast/describe/detail/hybrid_layers.h"
+
+#include <algorithm>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace stepcast::hybrid_layers_test {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+Result<ResolvedJob> resolved(const std::string& more) {
+  Job job;
+  job.command_line =
+      "--hidden-size 1024 --num-attention-heads 16 --seq-length 1024 --max-position-embeddings 1024 "
+      "--micro-batch-size 1 --global-batch-size 8 --vocab-size 32000 --bf16 " +
+      more;
+  return resolve(job);
+}
+
+ResolvedJob job_of(const std::string& more) {
+  auto job = resolved(more);
+  EXPECT_TRUE(job.ok()) << job.error().message();
+  return job.ok() ? *std::move(job) : ResolvedJob{};
+}
+
+std::string refusal(const std::string& more) {
+  const auto job = resolved(more);
+  return job.ok() ? "no error" : job.error().message();
+}
+
+std::int64_t layers_of(const Transformer& model, Mixer mixer, LayerKind::FeedForward feed) {
+  return std::count_if(model.kind_of_layer.begin(), model.kind_of_layer.end(), [&](std::uint8_t k) {
+    return model.layer_kinds[k].mixer == mixer && model.layer_kinds[k].feed_forward == feed;
+  });
+}
+
+using Feed = LayerKind::FeedForward;
+
+TEST(HybridLayers, AreLettersOfAPattern) {
+  const ResolvedJob job = job_of(
+      "--hybrid-layer-pattern 'M-M*|ME-M/*E' --num-experts 8 --moe-ffn-hidden-size 512 --mamba-num-heads 64 "
+      "--mamba-head-dim 32 --mamba-num-groups 4 --mamba-state-dim 96 --pipeline-model-parallel-size 2 "
+      "--moe-latent-size 256");
+  EXPECT_EQ(job.model.n_layers, 8);
+  EXPECT_EQ(layers_of(job.model, Mixer::mamba2, Feed::none), 4);
+  EXPECT_EQ(layers_of(job.model, Mixer::attention, Feed::none), 1);
+  EXPECT_EQ(layers_of(job.model, Mixer::none, Feed::dense), 2);
+  EXPECT_EQ(layers_of(job.model, Mixer::none, Feed::experts), 1);
+  EXPECT_EQ(job.model.n_multi_token_prediction_layers, 1);
+  EXPECT_EQ(job.model.state_mixer->n_heads, 64);
+  EXPECT_EQ(job.model.state_mixer->head_dim, 32);
+  EXPECT_EQ(job.model.state_mixer->n_key_heads, 4);
+  EXPECT_EQ(job.model.state_mixer->key_head_dim, 96);
+  EXPECT_EQ(job.model.moe->latent_size, 256);
+  EXPECT_THAT(job.layout.pipeline.layers_per_stage, ElementsAre(4, 4));
+}
+
+// 48 layers, of which 0.08 attend and half feed forward.
+TEST(HybridLayers, MayBeShares) {
+  const Transformer model =
+      job_of("--num-layers 48 --is-hybrid-model --hybrid-attention-ratio 0.08 --hybrid-mlp-ratio 0.5").model;
+  EXPECT_EQ(model.n_layers, 48);
+  EXPECT_EQ(layers_of(model, Mixer::attention, Feed::none), 3);
+  EXPECT_NEAR(static_cast<double>(layers_of(model, Mixer::none, Feed::dense)), 24, 1);
+  EXPECT_EQ(model.state_mixer->n_heads, 32);  // 2 x 1024 / 64
+}
+
+TEST(HybridLayers, RefuseWhatTheyCannotBe) {
+  EXPECT_THAT(refusal("--hybrid-layer-pattern MGM"), HasSubstr("layers of the kind `G` are not modelled"));
+  EXPECT_THAT(refusal("--hybrid-layer-pattern M- --num-layers 3"),
+              HasSubstr("the 3 layers of --num-layers, not 2"));
+  EXPECT_THAT(refusal("--hybrid-layer-pattern '|'"), HasSubstr("a letter for every layer"));
+  EXPECT_THAT(refusal("--num-layers 4 --is-hybrid-model --hybrid-mlp-ratio 2"),
+              HasSubstr("at most 1 together"));
+  EXPECT_THAT(
+      refusal("--hybrid-layer-pattern M-M --pipeline-model-parallel-size 2 --hybrid-layer-pattern 'M|-|M'"),
+      HasSubstr("a multiple of 2 stages, not 3"));
+  EXPECT_THAT(refusal("--hybrid-layer-pattern MM --context-parallel-size 2"), HasSubstr("not modelled"));
+}
+
+}  // namespace
+}  // namespace stepcast::hybrid_layers_test
