@@ -118,7 +118,7 @@ std::string megatron_flags_page() {
   out +=
       "What `stepcast predict` takes as flags or in a command line; [models.md](../models.md) says how they "
       "are read. "
-      "`*` stands for any\nrest of a name. `--no-X` says the contrary of a switch `--X`.\n";
+      "`*` represents any\nrest of a name. `--no-X` says the contrary of a switch `--X`.\n";
   for (const auto& [use, title, text] : kClasses)
     out += fmt::format("\n## {}\n\n{}\n\n{}", title, text, flags_of(use));
   return out;

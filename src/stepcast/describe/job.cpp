@@ -235,7 +235,7 @@ Result<bool> read_command_line(const Job& job, const std::optional<Transformer>&
   if (!result.n_gpus) result.n_gpus = line.n_gpus;
   if (!base && !settings.n_layers && !settings.hybrid_pattern) {
     return Error{"the command line describes no model"}
-        .expected("--num-layers, --hidden-size and --num-attention-heads, or --model beside it")
+        .expected("--num-layers, --hidden-size and --num-attention-heads, or --model together with it")
         .advice("of a script that reads others, give the one that has these flags");
   }
   if (!settings.tokenizer && !settings.tokenizer_model)

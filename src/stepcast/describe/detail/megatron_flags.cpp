@@ -473,7 +473,7 @@ constexpr std::pair<std::string_view, std::string_view> kArguments[] = {
     {"--num-virtual-stages-per-pipeline-rank", "virtual_pipeline_model_parallel_size"},
 };
 
-constexpr MegatronFlagRow kSwitchedOff{Use::passed_over, "switched off, as it is without the flag", ""};
+constexpr MegatronFlagRow kSwitchedOff{Use::passed_over, "switched off, the default", ""};
 
 const MegatronSettingFlag* find_setting(std::string_view name) {
   const auto* const found = std::find_if(std::begin(kSettings), std::end(kSettings),
