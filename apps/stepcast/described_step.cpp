@@ -26,7 +26,7 @@ Result<std::string> command_line_of(const std::string& given) {
         .found(fmt::format("`{}`, which is not a file", given.substr(0, 200)))
         .expected("a launch script, or a whole command line in quotes");
   }
-  if (given.find(' ') != std::string::npos || !std::filesystem::is_regular_file(given, ignored)) return given;
+  if (!is_one_word || given.starts_with('-')) return given;  // what is left may be a pipe: `<(cat run.sh)`
   STEPCAST_ASSIGN(ConfigText script, read_config_text(given));
   return std::move(script.text);
 }

@@ -91,6 +91,15 @@ TEST(LaunchScript, CallsItsFunctions) {
   EXPECT_THAT(words_of("f() { run.py 1; }\ntrap f EXIT"), ElementsAre("run.py", "1"));
 }
 
+TEST(LaunchScript, KeepsWhatAConditionMayAddTo) {
+  EXPECT_THAT(words_of("A=(--a 1)\nif [ -n \"$KEY\" ]; then A+=(--b 2); fi\nrun.py \"${A[@]}\" --c"),
+              ElementsAre("run.py", "--a", "1", "${A[@]}", "--c"));
+  EXPECT_THAT(words_of("A='--a 1'; B=\nif ls; then A=\"$A --b\"; B=--c; fi\nrun.py $A $B"),
+              ElementsAre("run.py", "--a", "1", "${A}", "${B}"));
+  EXPECT_THAT(words_of("A=1\nls && A=12\nrun.py $A"), ElementsAre("run.py", "$A"));
+  EXPECT_THAT(words_of("A=1\nls && A=1\nrun.py $A"), ElementsAre("run.py", "1"));
+}
+
 TEST(LaunchScript, KnowsLoopsThatNeverRun) {
   EXPECT_THAT(words_of("A=1\nfor i in \"$@\"; do A=2; done\nwhile [ $# -gt 0 ]; do A=3; done\nrun.py $A"),
               ElementsAre("run.py", "1"));
@@ -174,6 +183,7 @@ INSTANTIATE_TEST_SUITE_P(Written, LaunchScriptFile,
                                            Script{"pairs_in_one_word.sh", 8, 1, 1, 8, 32, 128},
                                            Script{"shares_of_layers.sh", 8, 1, 1, 8, 48, 32},
                                            Script{"encoder_arrays.sh", 8, 8, 1, 1, 24, 32},
+                                           Script{"experts_and_optional_logs.sh", 32, 1, 4, 8, 32, 256},
                                            Script{"options_without_a_launch.sh", 2, 1, 2, 1, 24, 32}));
 
 TEST(LaunchScriptFile, NamesWhatOnlyTheClusterKnows) {

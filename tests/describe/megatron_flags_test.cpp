@@ -128,6 +128,17 @@ TEST(MegatronFlags, UnknownOnesAreLeftOutWithANote) {
   EXPECT_EQ(refusal("--num-layers 24", true), "no error");
 }
 
+// What a condition may add, behind a switch, a number and in front of all.
+TEST(MegatronFlags, LeavesOutFlagsThatNobodyKnows) {
+  const ResolvedJob job = small("--bf16 ${MORE[@]} --num-query-groups 4 $REST --save $CKPT --swiglu");
+  EXPECT_THAT(job.notes, Contains("left out: ${MORE[@]}: the script does not say what it holds"));
+  EXPECT_THAT(job.notes, Contains("left out: $REST: the script does not say what it holds"));
+  EXPECT_THAT(job.notes, Not(Contains(HasSubstr("CKPT"))));
+  EXPECT_TRUE(job.model.gated_ffn);
+  EXPECT_THAT(refusal("--num-query-groups $N"), HasSubstr("found `$N`"));
+  EXPECT_THAT(refusal("--bf16 $MORE", true), HasSubstr("$MORE: the script does not say what it holds"));
+}
+
 TEST(MegatronFlags, BatchSchedulesEndAtTheirLastBatch) {
   for (const char* text : {"--step-batch-size-schedule 0:384 200B:768 400B:1152",
                            "--step-batch-size-schedule '0:384 200B:768 400B:1152'"}) {

@@ -39,11 +39,29 @@ void add_parts(std::string_view word, std::vector<GivenFlag>& flags) {
   }
 }
 
-Result<std::vector<GivenFlag>> group_words(std::span<const std::string> words) {
+// `$EXTRA`, `${ARGS[@]}`: more flags, as far as anybody can tell.
+bool is_open_list(std::string_view word, const std::vector<GivenFlag>& flags) {
+  const bool is_one_variable = word.size() > 1 && word.front() == '$' && word[1] != '(' &&
+                               word.find_first_of("$`/:.,=", 1) == std::string_view::npos;
+  if (!is_one_variable || flags.empty() || word.ends_with("[@]}")) return is_one_variable;
+  const GivenFlag& last = flags.back();
+  const detail::MegatronSettingFlag* setting = detail::find_megatron_flag(last.name).setting;
+  if (setting == nullptr || std::holds_alternative<detail::MegatronWordList>(setting->setting)) return false;
+  const bool is_switch = std::visit([](const auto& s) { return requires { s.value; }; }, setting->setting);
+  return is_switch || !last.values.empty();
+}
+
+// Words that are left out because nobody knows what they hold go to `unknown`.
+Result<std::vector<GivenFlag>> group_words(std::span<const std::string> words,
+                                           std::vector<std::string>& unknown) {
   std::vector<GivenFlag> flags;
   for (const std::string& word : words) {
     if (is_flag(word) && word.find(' ') < word.find('=')) {
       add_parts(word, flags);
+      continue;
+    }
+    if (is_open_list(word, flags)) {
+      unknown.push_back(fmt::format("{}: the script does not say what it holds", word.substr(0, 80)));
       continue;
     }
     if (!is_flag(word)) {
@@ -376,8 +394,10 @@ Status apply_missing_script(std::span<const GivenFlag> flags, std::string_view s
   return Ok{};
 }
 
-Result<MegatronWords> read_flags(std::span<const GivenFlag> flags, std::span<const std::string> others) {
+Result<MegatronWords> read_flags(std::span<const GivenFlag> flags, std::span<const std::string> others,
+                                 std::vector<std::string> unknown) {
   MegatronWords result;
+  result.unknown = std::move(unknown);
   for (const GivenFlag& flag : flags) STEPCAST_TRY(apply(flag, others, result));
   STEPCAST_TRY(check_contradictions(flags, result.settings));
   return result;
@@ -387,8 +407,9 @@ Result<MegatronWords> read_flags(std::span<const GivenFlag> flags, std::span<con
 
 Result<MegatronWords> parse_megatron_flags(std::span<const std::string> words,
                                            std::span<const std::string> others) {
-  STEPCAST_ASSIGN(const std::vector<GivenFlag> flags, group_words(words));
-  STEPCAST_ASSIGN(MegatronWords result, read_flags(flags, others));
+  std::vector<std::string> unknown;
+  STEPCAST_ASSIGN(const std::vector<GivenFlag> flags, group_words(words, unknown));
+  STEPCAST_ASSIGN(MegatronWords result, read_flags(flags, others, std::move(unknown)));
   if (!result.unknown.empty()) return Error{result.unknown.front()};
   return result;
 }
@@ -399,8 +420,9 @@ Result<MegatronWords> parse_megatron_command_line(std::string_view line) {
   const std::string_view script = std::string_view{launch.script}.substr(launch.script.rfind('/') + 1);
   MegatronWords of_script;
   STEPCAST_TRY(apply_script(script, of_script));
-  STEPCAST_ASSIGN(const std::vector<GivenFlag> flags, group_words(launch.flags));
-  STEPCAST_ASSIGN(MegatronWords result, read_flags(flags, {}));
+  std::vector<std::string> unknown;
+  STEPCAST_ASSIGN(const std::vector<GivenFlag> flags, group_words(launch.flags, unknown));
+  STEPCAST_ASSIGN(MegatronWords result, read_flags(flags, {}, std::move(unknown)));
   result.is_bert = of_script.is_bert;
   if (of_script.settings.hybrid) result.settings.hybrid = true;
   STEPCAST_TRY(apply_missing_script(flags, script, result));

@@ -118,13 +118,36 @@ bool is_assignment(const std::string& word) {
          (word.compare(i, 1, "=") == 0 || word.compare(i, 2, "+=") == 0);
 }
 
+namespace {
+
+// What is known stays, and flags may stand behind it: `ARGS+=(...)`, `ARGS="$ARGS --flag"`.
+bool may_grow(const ShellWords& known, const ShellWords& value, bool adds, bool is_array) {
+  if (is_array) return adds;
+  if (known.size() != 1 || value.size() != 1) return false;
+  std::string_view more = value.front();
+  if (!adds) {
+    if (!more.starts_with(known.front())) return false;
+    more.remove_prefix(known.front().size());
+  }
+  return !more.empty() && (is_space(more.front()) || (known.front().empty() && more.front() == '-'));
+}
+
+}  // namespace
+
 void assign(ShellVariables& variables, const std::string& left, ShellWords value, bool is_array,
             bool surely) {
   const bool adds = left.ends_with("+=");
   const std::string name = left.substr(0, left.size() - (adds ? 2 : 1));
   std::optional<ShellWords>& variable = variables[name];
   if (!surely) {
-    variable.reset();
+    if (!adds && variable == value) return;
+    if (!variable || !may_grow(*variable, value, adds, is_array)) return variable.reset();
+    const std::string rest = "${" + name + (is_array ? "[@]}" : "}");
+    if (is_array) {
+      variable->push_back(rest);
+    } else {
+      variable->front() += " " + rest;
+    }
   } else if (adds && variable && value.size() == 1 && variable->size() == 1 && !is_array) {
     variable->front() += value.front();
   } else if (adds && variable) {

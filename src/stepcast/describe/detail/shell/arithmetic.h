@@ -22,7 +22,8 @@ using ShellVariables = std::map<std::string, std::optional<ShellWords>, std::les
 // `NAME=...` or `NAME+=...`.
 [[nodiscard]] bool is_assignment(const std::string& word);
 
-// `left` ends in = or +=. What may or may not happen (`surely` false) leaves the variable unknown.
+// `left` ends in = or +=. What may or may not happen (`surely` false) leaves the variable unknown; where flags may be added
+// behind what is known, `${NAME}` stands for them.
 void assign(ShellVariables& variables, const std::string& left, ShellWords value, bool is_array,
             bool surely = true);
 

@@ -32,7 +32,7 @@ namespace stepcast::detail {
 // the word holds a Python script. Conditions are decided where the script itself decides them (test.h). Nothing is run,
 // and nothing comes from the environment; the script has no arguments, its functions have those of their calls. A script
 // that runs no Python hands on the flags that its variables hold. What is not known - a variable that the script does not set, or sets under a
-// condition that it cannot decide, or in a loop; the output of a command; an expansion of another kind -
+// condition that it cannot decide, or in a loop (flags that are added so: what was known stays in front); the output of a command; an expansion of another kind -
 // stays as it is written (`${NAME}`), for whoever reads the words to refuse where it matters. Errors: a quote, `${` or
 // `$((` that is not closed, a zero byte, a script that grows without end.
 [[nodiscard]] Result<std::vector<std::string>> launch_words(std::string_view script);
