@@ -19,7 +19,6 @@
 #include "stepcast/platform/platform.h"
 
 #include "calibrate/collective_measurements.h"
-#include "calibrate/curve_form_fit.h"
 
 namespace stepcast {
 

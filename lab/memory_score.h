@@ -3,7 +3,6 @@
 
 #include <vector>
 
-#include "lab/metrics.h"
 #include "lab/run_platforms.h"
 
 namespace stepcast {

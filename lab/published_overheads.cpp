@@ -7,8 +7,6 @@
 #include <string_view>
 #include <utility>
 
-#include "stepcast/cost/host_overheads.h"
-
 #include "calibrate/overhead_fit.h"
 #include "lab/published_labels.h"
 

@@ -7,7 +7,6 @@
 #include <string_view>
 #include <vector>
 
-#include "lab/run_rows.h"
 #include "lab/suite.h"
 
 namespace stepcast {

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "stepcast/base/result.h"
-#include "stepcast/sources/recorded_steps.h"
 
 namespace stepcast {
 

@@ -1,7 +1,5 @@
 #include "lab/run_platforms.h"
 
-#include <utility>
-
 #include <fmt/format.h>
 
 #include "stepcast/platform/platform_file.h"

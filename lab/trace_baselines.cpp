@@ -1,7 +1,6 @@
 #include "lab/trace_baselines.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "stepcast/cost/analytic_model.h"
 #include "stepcast/cost/collective_curve.h"

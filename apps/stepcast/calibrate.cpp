@@ -2,14 +2,11 @@
 
 #include "calibrate.h"
 
-#include <functional>
 #include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "progress.h"
-#include "verbs.h"
 
 namespace stepcast::cli {
 

@@ -8,8 +8,6 @@
 #include <string>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/report/cell_text.h"
 #include "stepcast/report/document.h"

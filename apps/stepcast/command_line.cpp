@@ -10,7 +10,6 @@
 #include <new>
 #include <span>
 #include <sstream>
-#include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>

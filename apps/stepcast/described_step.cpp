@@ -1,7 +1,6 @@
 #include "described_step.h"
 
 #include <filesystem>
-#include <string_view>
 #include <system_error>
 #include <utility>
 

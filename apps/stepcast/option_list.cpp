@@ -1,7 +1,6 @@
 #include "option_list.h"
 
 #include <type_traits>
-#include <utility>
 
 #include "option_values.h"
 #include "outputs.h"

@@ -2,12 +2,8 @@
 
 #include <array>
 #include <charconv>
-#include <cmath>
 #include <cstddef>
-#include <cstdint>
-#include <string_view>
 #include <system_error>
-#include <utility>
 
 #include <fmt/format.h>
 

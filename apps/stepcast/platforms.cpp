@@ -3,10 +3,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
-
-#include <fmt/format.h>
 
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/report/catalog_document.h"

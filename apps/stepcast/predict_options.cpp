@@ -1,7 +1,5 @@
 #include "predict_options.h"
 
-#include <string_view>
-
 #include <fmt/format.h>
 
 #include "stepcast/describe/dlrm_job.h"

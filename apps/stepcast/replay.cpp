@@ -4,8 +4,6 @@
 #include <optional>
 #include <string>
 
-#include <fmt/format.h>
-
 #include "stepcast/api/stepcast.h"
 #include "stepcast/report/replay_document.h"
 #include "stepcast/trace/file_ranks.h"

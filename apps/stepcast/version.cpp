@@ -1,7 +1,5 @@
 #include "stepcast/base/version.h"
 
-#include <fmt/format.h>
-
 #include "verbs.h"
 
 namespace stepcast::cli {

@@ -1,7 +1,6 @@
 #include "calibrate/detail/kernel_layouts.h"
 
 #include <array>
-#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>

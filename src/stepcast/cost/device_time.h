@@ -15,7 +15,6 @@
 // closed form per algorithm (convolution_time.h), pooling and batch norm their own rates.
 #pragma once
 
-#include <cstddef>
 #include <map>
 #include <string>
 

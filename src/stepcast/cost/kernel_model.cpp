@@ -5,9 +5,7 @@
 #include <cmath>
 #include <mutex>
 #include <optional>
-#include <string_view>
 #include <unordered_map>
-#include <utility>
 
 #include <fmt/format.h>
 

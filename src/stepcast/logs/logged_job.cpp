@@ -1,13 +1,10 @@
 #include "stepcast/logs/logged_job.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <string_view>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "stepcast/base/json_value.h"
 #include "stepcast/base/text.h"

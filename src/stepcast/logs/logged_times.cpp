@@ -1,7 +1,6 @@
 #include "stepcast/logs/logged_times.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <utility>

@@ -1,7 +1,6 @@
 #include "stepcast/logs/training_log.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 #include <fmt/format.h>

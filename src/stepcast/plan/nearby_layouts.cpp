@@ -1,7 +1,6 @@
 #include "stepcast/plan/nearby_layouts.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "stepcast/describe/megatron.h"
 #include "stepcast/describe/setting_groups.h"

@@ -1,7 +1,6 @@
 #include "stepcast/plan/reshard.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "stepcast/predict/dlrm_step.h"

@@ -1,7 +1,6 @@
 #include "stepcast/platform/provenance.h"
 
 #include <algorithm>
-#include <functional>
 #include <utility>
 
 #include "stepcast/base/names.h"

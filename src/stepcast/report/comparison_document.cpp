@@ -1,8 +1,6 @@
 #include "stepcast/report/comparison_document.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstddef>
 #include <utility>
 
 #include <fmt/format.h>

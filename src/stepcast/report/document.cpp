@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstddef>
-#include <utility>
 
 #include <fmt/format.h>
 

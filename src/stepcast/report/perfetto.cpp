@@ -11,7 +11,6 @@
 
 #include "stepcast/base/file.h"
 #include "stepcast/base/json_writer.h"
-#include "stepcast/base/output_file.h"
 
 namespace stepcast {
 namespace {

@@ -1,7 +1,6 @@
 #include "stepcast/report/replay_verdict.h"
 
 #include <algorithm>
-#include <string_view>
 #include <utility>
 #include <vector>
 

@@ -4,7 +4,6 @@
 #include <random>
 #include <set>
 #include <system_error>
-#include <utility>
 
 #include <fmt/format.h>
 

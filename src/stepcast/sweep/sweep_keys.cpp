@@ -5,7 +5,6 @@
 #include <charconv>
 #include <cmath>
 #include <optional>
-#include <string>
 #include <system_error>
 #include <utility>
 

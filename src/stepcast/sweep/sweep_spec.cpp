@@ -1,9 +1,7 @@
 #include "stepcast/sweep/sweep_spec.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
-#include <optional>
 #include <set>
 #include <system_error>
 

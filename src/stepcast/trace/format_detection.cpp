@@ -1,6 +1,5 @@
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "stepcast/base/byte_source.h"
 #include "stepcast/base/text.h"

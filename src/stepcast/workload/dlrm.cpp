@@ -1,8 +1,6 @@
 #include "stepcast/workload/dlrm.h"
 
-#include <algorithm>
 #include <set>
-#include <utility>
 
 #include <fmt/format.h>
 

@@ -1,7 +1,6 @@
 #include "stepcast/workload/memory.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "stepcast/base/number.h"
 #include "stepcast/base/units.h"

@@ -1,8 +1,6 @@
 #include "stepcast/workload/placement.h"
 
 #include <algorithm>
-#include <array>
-#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>

@@ -1,7 +1,6 @@
 #include "stepcast/cost/detail/kernel_records.h"
 
 #include <algorithm>
-#include <utility>
 
 #include <fmt/format.h>
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "stepcast/cost/detail/attention_blocks.h"
 #include "stepcast/cost/detail/gemm_tiles.h"

@@ -4,8 +4,6 @@
 #include <cmath>
 #include <limits>
 #include <optional>
-#include <string>
-#include <utility>
 
 #include <fmt/format.h>
 

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "stepcast/base/text.h"
-#include "stepcast/base/units.h"
 #include "stepcast/logs/detail/log_text.h"
 
 namespace stepcast::detail {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <string>
 
 #include "stepcast/base/text.h"
 #include "stepcast/base/units.h"

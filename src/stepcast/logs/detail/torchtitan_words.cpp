@@ -1,7 +1,5 @@
 #include "stepcast/logs/detail/torchtitan_words.h"
 
-#include <algorithm>
-#include <array>
 #include <utility>
 #include <vector>
 

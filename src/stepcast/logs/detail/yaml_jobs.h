@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "stepcast/base/result.h"
 #include "stepcast/describe/job.h"
 
 namespace stepcast::detail {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -11,9 +10,7 @@
 
 #include "stepcast/base/file.h"
 #include "stepcast/base/nearest_word.h"
-#include "stepcast/base/object_reader.h"
 #include "stepcast/platform/detail/hardware_reader.h"
-#include "stepcast/platform/detail/provenance_reader.h"
 #include "stepcast/platform/detail/record_reader.h"
 #include "stepcast/platform/platform_file.h"
 

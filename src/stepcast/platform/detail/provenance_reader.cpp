@@ -2,7 +2,6 @@
 
 #include <charconv>
 #include <cstddef>
-#include <cstdint>
 #include <system_error>
 #include <utility>
 #include <vector>

@@ -2,13 +2,10 @@
 
 #include <span>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
-#include "stepcast/report/cell_text.h"
 #include "stepcast/report/forecast_document.h"
-#include "stepcast/report/html/charts.h"
 #include "stepcast/report/html/schedule_chart.h"
 
 namespace stepcast::detail {

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <string_view>
 #include <unordered_map>
 
 #include <fmt/format.h>

@@ -1,7 +1,6 @@
 #include "stepcast/trace/detail/call_parser.h"
 
 #include <charconv>
-#include <string>
 
 namespace stepcast::detail {
 namespace {

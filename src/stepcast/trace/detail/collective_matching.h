@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "stepcast/base/result.h"
 #include "stepcast/trace/detail/rank_graph.h"
 
 namespace stepcast::detail {

@@ -1,9 +1,7 @@
 #include "stepcast/trace/detail/launch_queue.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
-#include <optional>
 #include <string_view>
 
 #include "stepcast/base/statistics.h"

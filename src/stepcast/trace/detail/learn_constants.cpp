@@ -1,7 +1,6 @@
 // How the constants are learned; each step may use those of the steps before.
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <limits>
 #include <map>
 #include <string>

@@ -1,10 +1,7 @@
 #include "stepcast/trace/detail/rank_builder.h"
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
-#include <numeric>
-#include <optional>
 #include <tuple>
 
 namespace stepcast::detail {

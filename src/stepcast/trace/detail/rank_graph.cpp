@@ -7,8 +7,6 @@
 #include <unordered_map>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "stepcast/trace/detail/item.h"
 
 namespace stepcast::detail {

@@ -1,5 +1,4 @@
 // What stands before the first layer and behind the last one: embedding; final norm, logits and loss.
-#include <algorithm>
 #include <cstdint>
 
 #include "stepcast/workload/detail/layer_lists.h"

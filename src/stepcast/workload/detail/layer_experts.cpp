@@ -3,7 +3,6 @@
 
 #include "stepcast/base/number.h"
 #include "stepcast/workload/detail/layer_lists.h"
-#include "stepcast/workload/detail/narrow_types.h"
 
 namespace stepcast::detail {
 namespace {

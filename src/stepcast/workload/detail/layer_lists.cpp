@@ -1,8 +1,5 @@
 #include "stepcast/workload/detail/layer_lists.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "stepcast/workload/detail/narrow_types.h"
 #include "stepcast/workload/framework_behavior.h"
 
