@@ -59,9 +59,8 @@ void add_errors(std::span<const CollectiveSample> samples, double outlier_ln, Co
   fit.form_mape_pct = form_error / n;
   std::sort(errors.begin(), errors.end());
   fit.p90_ape_pct = errors[static_cast<std::size_t>(0.9 * (n - 1))];
-  for (auto& [bytes, times] : by_size) {
+  for (auto& [bytes, times] : by_size)
     fit.points.push_back({bytes, median(std::move(times)), fit.curve().at(Bytes{bytes}).time.value()});
-  }
 }
 
 }  // namespace
@@ -70,17 +69,14 @@ std::string measuring_command(CollectiveOp op, std::uint32_t n_nodes, std::uint3
   std::string_view program = to_string(op);
   if (op == CollectiveOp::all_to_all) program = "alltoall";
   if (op == CollectiveOp::send_receive) program = "sendrecv";
-  if (n_nodes <= 1) {
-    return fmt::format("{}_perf -b 8 -e 4G -f 2 -g {}", program, gpus_per_node);
-  }
+  if (n_nodes <= 1) return fmt::format("{}_perf -b 8 -e 4G -f 2 -g {}", program, gpus_per_node);
   return fmt::format("mpirun -np {} -N {} {}_perf -b 8 -e 4G -f 2 -g 1", n_nodes * gpus_per_node,
                      gpus_per_node, program);
 }
 
 const TimeCurve& CollectiveFit::curve(DType dtype) const {
-  for (const Fitted& f : fitted_) {
+  for (const Fitted& f : fitted_)
     if (f.dtype == dtype && dtype != DType::unknown) return f.curve;
-  }
   return fitted_.front().curve;
 }
 
@@ -89,9 +85,8 @@ std::vector<CollectiveCurve> CollectiveFit::records(const Provenance& provenance
   for (const Fitted& f : fitted_) {
     if (f.dtype != DType::unknown) {
       double largest = 0;
-      for (std::size_t i = 0; i < f.knots_log2.size(); ++i) {
+      for (std::size_t i = 0; i < f.knots_log2.size(); ++i)
         largest = std::max(largest, std::abs(f.knots_ln_us[i] - fitted_.front().knots_ln_us[i]));
-      }
       if (fitted_.size() == 2 || largest < kDtypeDiffers) continue;
     }
     CollectiveCurve record{.collective = collective_,
@@ -101,12 +96,10 @@ std::vector<CollectiveCurve> CollectiveFit::records(const Provenance& provenance
                            .n_ranks = n_ranks_};
     record.published = published.record();
     record.improved = form.record();
-    for (std::size_t i = 0; i < f.knots_log2.size(); ++i) {
+    for (std::size_t i = 0; i < f.knots_log2.size(); ++i)
       record.knots.push_back({std::round(std::exp2(f.knots_log2[i])), rounded(std::exp(f.knots_ln_us[i]))});
-    }
-    for (CurveForm* curve_form : {&record.published, &record.improved}) {
+    for (CurveForm* curve_form : {&record.published, &record.improved})
       for (auto& [parameter, value] : curve_form->parameters) value = rounded(value);
-    }
     record.residuals = residuals_;
     for (ResidualQuantiles& q : record.residuals) {
       q.message_bytes_min = std::round(q.message_bytes_min);
@@ -150,9 +143,8 @@ Result<CollectiveFit> fit_collective(const CollectiveMeasurements& measurements,
   fit.published = fit_published_form(samples, factor);
 
   std::vector<DType> dtypes;
-  for (const CollectiveSample& s : samples) {
+  for (const CollectiveSample& s : samples)
     if (std::find(dtypes.begin(), dtypes.end(), s.dtype) == dtypes.end()) dtypes.push_back(s.dtype);
-  }
   std::sort(dtypes.begin(), dtypes.end());
   const std::vector<detail::CurvePoint> points =
       detail::join_samples(samples, detail::kResidualBinsPerOctave, dtypes);

@@ -108,9 +108,8 @@ ExpertRates fit_expert_rates(std::span<const MeasuredExpertLayer* const> rows, c
   ExpertRates rates{
       .device = device.name, .architecture = device.architecture, .dtype = dtype, .n_rows = rows.size()};
   std::vector<const MeasuredExpertLayer*> chosen;
-  for (const MeasuredExpertLayer* row : rows) {
+  for (const MeasuredExpertLayer* row : rows)
     if (row->load.balanced()) chosen.push_back(row);
-  }
   if (chosen.empty()) chosen.assign(rows.begin(), rows.end());
   chosen = thinned(std::move(chosen));
   const DeviceFigures figures = figures_of(device);

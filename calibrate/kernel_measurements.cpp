@@ -22,9 +22,8 @@ constexpr auto kRegimeNames = names<Regime>(
 void tell_repetitions(CsvRows& rows) {
   const std::size_t time = rows.find("time_us");
   if (time == kNoColumn) return;
-  for (std::size_t i = time + 1; i < rows.columns().size(); ++i) {
+  for (std::size_t i = time + 1; i < rows.columns().size(); ++i)
     if (rows.columns()[i] == "n") rows.rename(i, "n_repetitions");
-  }
 }
 
 // The layout that the header means; nullptr if it is none of kernels.
@@ -102,13 +101,12 @@ Result<KernelMeasurements> read_kernel_measurements(const std::vector<fs::path>&
       STEPCAST_ASSIGN(const std::string text, read_file(file));
       auto known = read_into(text, file.generic_string(), all);
       if (!known) return std::move(known).error();
-      if (*known) {
+      if (*known)
         ++n_read;
-      } else if (!folder) {
+      else if (!folder)
         return unknown_header(file.generic_string());
-      } else {
+      else
         all.skipped.push_back({file.filename().string(), "no kernel measurements: another header", 1});
-      }
     }
     if (folder && n_read == 0) {
       return Error::at(path.generic_string(), "the folder", "has no file with kernel measurements")

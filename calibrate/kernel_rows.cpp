@@ -36,9 +36,8 @@ std::vector<SkippedRows> remove_impossible_rows(std::vector<KernelMeasurement>& 
     return impossible;
   });
   std::vector<SkippedRows> skipped;
-  for (const auto& [set, n] : counts) {
+  for (const auto& [set, n] : counts)
     skipped.push_back({set, "impossible: more than 5 % faster than the bound of the device", n});
-  }
   return skipped;
 }
 
@@ -56,9 +55,8 @@ std::vector<SkippedRows> keep_one_regime(std::vector<KernelMeasurement>& rows) {
   }
   const auto sustained_wanted = [](const std::array<Reach, 2>& reach) {
     if (!reach[1].any) return false;
-    for (std::size_t i = 0; reach[0].any && i < reach[0].largest.size(); ++i) {
+    for (std::size_t i = 0; reach[0].any && i < reach[0].largest.size(); ++i)
       if (reach[1].largest[i] < kLeastReach * reach[0].largest[i]) return false;
-    }
     return true;
   };
   std::map<std::pair<std::string, bool>, std::size_t> counts;

@@ -14,16 +14,14 @@ void OverheadSamples::add(const OverheadSamples& more) {
     std::vector<OverheadSample>& mine = of[key];
     mine.insert(mine.end(), samples.begin(), samples.end());
   }
-  for (const auto& [op, sequences] : more.launches) {
+  for (const auto& [op, sequences] : more.launches)
     for (const auto& [calls, n] : sequences) launches[op][calls] += n;
-  }
 }
 
 double OverheadSamples::sum_us() const {
   double sum = 0;
-  for (const auto& [key, samples] : of) {
+  for (const auto& [key, samples] : of)
     for (const OverheadSample& sample : samples) sum += sample.duration_us;
-  }
   return sum;
 }
 
@@ -45,9 +43,8 @@ OverheadSamples recorded_overheads(const RecordedProgram& recorded, std::span<co
     }
     for (const HostOperator& op : host.operators) {
       std::vector<std::string> calls;
-      for (std::uint32_t i = 0; i < op.n_launches; ++i) {
+      for (std::uint32_t i = 0; i < op.n_launches; ++i)
         calls.emplace_back(names.text(host.launches[op.first_launch + i]));
-      }
       ++samples.launches[std::string{overhead_name(names.text(op.op))}][std::move(calls)];
     }
   }

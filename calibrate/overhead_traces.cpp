@@ -26,9 +26,8 @@ std::vector<std::optional<std::int64_t>> common_steps(const TraceSet& set) {
   }
   if (ranks_with.empty()) return {std::nullopt};
   std::vector<std::optional<std::int64_t>> steps;
-  for (const auto& [number, ranks] : ranks_with) {
+  for (const auto& [number, ranks] : ranks_with)
     if (ranks == set.ranks.size()) steps.emplace_back(number);
-  }
   return steps;
 }
 

@@ -86,12 +86,10 @@ std::string csv_row(const TestScore& test, const std::string& of, std::optional<
   const bool known = test.relative && m.n > 0;
   std::string row = fmt::format("{},{},{},{},{},{}", detail::csv_field(test.test), test.protocol, test.unit,
                                 detail::csv_field(of), m.n, n_fit ? fmt::format("{}", *n_fit) : "");
-  for (const double value : {m.mape, m.median_ape, m.gmae, m.p80_ape, m.p90_ape, m.max_ape, m.bias}) {
+  for (const double value : {m.mape, m.median_ape, m.gmae, m.p80_ape, m.p90_ape, m.max_ape, m.bias})
     row += "," + optional_cell(known, value);
-  }
-  for (const auto& value : {m.interval_coverage, m.interval_width_median}) {
+  for (const auto& value : {m.interval_coverage, m.interval_width_median})
     row += "," + optional_cell(value.has_value(), value.value_or(0));
-  }
   return row + "," + detail::csv_field(extras_text(extras)) + "\n";
 }
 
@@ -117,9 +115,8 @@ std::string accuracy_page(std::span<const SuiteResult> results, const std::strin
     const std::vector<std::string> skipped = detail::skipped_lines(result);
     if (skipped.empty()) continue;
     text += "\nNot scored:\n\n";
-    for (std::size_t i = 0; i < std::min(skipped.size(), kReasonsOnPage); ++i) {
+    for (std::size_t i = 0; i < std::min(skipped.size(), kReasonsOnPage); ++i)
       text += fmt::format("- {}\n", skipped[i]);
-    }
     if (skipped.size() > kReasonsOnPage) {
       text += fmt::format("- {} further reasons, which `stepcast validate {}` prints\n",
                           skipped.size() - kReasonsOnPage, result.suite);
@@ -135,12 +132,10 @@ std::string accuracy_csv(const SuiteResult& result) {
   for (const TestScore& test : result.tests) {
     text += csv_row(test, "overall", std::nullopt, test.overall, test.extras);
     text += csv_row(test, "rows", std::nullopt, test.pooled, {});
-    for (const GroupScore& group : test.groups) {
+    for (const GroupScore& group : test.groups)
       text += csv_row(test, "group " + group.group, std::nullopt, group.overall, group.extras);
-    }
-    for (const SetScore& set : test.sets) {
+    for (const SetScore& set : test.sets)
       text += csv_row(test, "set " + set.set, set.n_fit, set.metrics, set.extras);
-    }
   }
   return text;
 }

@@ -165,9 +165,8 @@ std::vector<ScoredRow> rows_of(const std::vector<const MeasuredLookup*>& lookups
 std::vector<ScoredRow> published_rows(const std::vector<const MeasuredLookup*>& lookups,
                                       Predictor& predictor) {
   std::vector<ScoredRow> rows;
-  for (const MeasuredLookup* m : lookups) {
+  for (const MeasuredLookup* m : lookups)
     if (const Result<double> us = predictor.published(*m)) rows.push_back({row_name(*m), m->time_us, *us});
-  }
   return rows;
 }
 
@@ -219,9 +218,8 @@ Result<std::vector<MeasuredLookup>> parse_lookups(std::string_view text, const s
     if (!more) break;
     MeasuredLookup m{.set = std::string{rows.cell("set")}, .gpu = std::string{rows.cell("gpu")}};
     const std::string_view direction = rows.cell("direction");
-    if (direction != "forward" && direction != "backward") {
+    if (direction != "forward" && direction != "backward")
       return rows.error("direction").expected("forward or backward");
-    }
     m.backward = direction == "backward";
     STEPCAST_ASSIGN(m.weighted, rows.truth("weighted", false));
     STEPCAST_ASSIGN(m.tables, rows.number("tables", 1));
@@ -262,15 +260,13 @@ void score_lookups(const std::vector<MeasuredLookup>& lookups, const SuiteOption
               published = test_of(name + "_published_heuristic", "shipped");
     for (const std::string& set : sets) {
       std::vector<const MeasuredLookup*> others;
-      for (const MeasuredLookup& m : lookups) {
+      for (const MeasuredLookup& m : lookups)
         if (m.set != set && m.backward == backward && m.time_us > kLongUs) others.push_back(&m);
-      }
       const Result<Fitted> fitted = predictor.fit(others);
       for (const bool above : {true, false}) {
         std::vector<const MeasuredLookup*> rows;
-        for (const MeasuredLookup& m : lookups) {
+        for (const MeasuredLookup& m : lookups)
           if (m.set == set && m.backward == backward && (m.time_us > kLongUs) == above) rows.push_back(&m);
-        }
         const auto add = [&](TestScore& test, std::vector<ScoredRow> scored, std::size_t n_fit) {
           if (scored.empty()) return;
           SetScore score{.set = fmt::format("{} {} 1 ms", set, above ? "above" : "up to"),

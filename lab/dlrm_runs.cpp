@@ -98,10 +98,9 @@ class RunPredictor {
 
  private:
   Result<Platform> platform_of(const DlrmRun& run) const {
-    for (const auto& [name, file] : options_->platforms) {
+    for (const auto& [name, file] : options_->platforms)
       if (same_name(name, run.system) || same_name(name, run.gpu) || name == "*")
         return load_platform(file.string());
-    }
     STEPCAST_ASSIGN(PlatformChoice choice, platform_for(machine_of(run)));
     return std::move(choice.platform);
   }
@@ -186,11 +185,10 @@ void score_dlrm_runs(const std::vector<DlrmRun>& runs, const SuiteOptions& optio
   std::vector<Predicted> predicted;
   for (const DlrmRun& run : runs) {
     Result<Predicted> p = predictor.predict(run);
-    if (p) {
+    if (p)
       predicted.push_back(std::move(*p));
-    } else {
+    else
       result.skipped.push_back({row_name(run), p.error().message(), 1});
-    }
   }
   if (predicted.empty()) return;
   const auto test_of = [](std::string name, std::string_view protocol) {

@@ -61,9 +61,8 @@ Result<SuiteResult> run_dlrm(const std::filesystem::path& data, const SuiteOptio
   // The study takes a minute and none of these files: with the whole collection only.
   const std::filesystem::path all = data.filename() == "iterations" ? data.parent_path() : data;
   std::error_code ignored;
-  if (std::filesystem::is_directory(all / "traces" / "dlrm8", ignored)) {
+  if (std::filesystem::is_directory(all / "traces" / "dlrm8", ignored))
     STEPCAST_TRY(score_described_trace(all / "traces" / "dlrm8", result));
-  }
   if (std::filesystem::is_directory(all / "dlrm_tables", ignored)) {
     STEPCAST_TRY(score_shardings(options, result));
     STEPCAST_TRY(score_learned_lookups(options, result));

@@ -61,10 +61,9 @@ ShardingPlan described_plan() {
                                                                      {11, 13, 12}}};
   ShardingPlan plan{.name = "as traced", .tables = std::vector<TablePlan>(kTables)};
   for (TablePlan& table : plan.tables) table.kind = ShardingKind::data_parallel;
-  for (std::size_t r = 0; r < kTablesOfRank.size(); ++r) {
+  for (std::size_t r = 0; r < kTablesOfRank.size(); ++r)
     for (const std::size_t t : kTablesOfRank[r])
       plan.tables[t] = {.kind = ShardingKind::table_wise, .ranks = {static_cast<std::int32_t>(r)}};
-  }
   return plan;
 }
 
@@ -100,11 +99,10 @@ Status score_described_trace(const std::filesystem::path& folder, SuiteResult& r
   TestScore test{.test = "described_trace", .protocol = "shipped", .unit = "us"};
   SetScore gpu{.set = "dlrm8 GPU time"}, classes{.set = "dlrm8 by class"}, whole{.set = "dlrm8 step"};
   gpu.rows.push_back({"computation of a rank", sum_of(recorded), sum_of(predicted)});
-  for (std::size_t k = 0; k < kKernelClassCount; ++k) {
+  for (std::size_t k = 0; k < kKernelClassCount; ++k)
     if (recorded[k] > 0 || predicted[k] > 0)
       classes.rows.push_back(
           {std::string{to_string(static_cast<KernelClass>(k))}, recorded[k], predicted[k]});
-  }
   double measured = 0;
   for (const ReplayedRank& rank : replayed.ranks)
     measured += rank.step.measured_us / static_cast<double>(replayed.ranks.size());

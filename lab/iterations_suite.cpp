@@ -51,9 +51,8 @@ TestScore score_runs(std::string test, const std::vector<PredictedRun>& runs, bo
 TestScore score_packed(const std::vector<PredictedRun>& runs) {
   TestScore result{.test = "packed_with_one_factor", .protocol = "refit", .unit = "ms"};
   std::map<std::string, std::map<std::string, std::vector<const PredictedRun*>>> sets;  // [set][GPU]
-  for (const PredictedRun& p : runs) {
+  for (const PredictedRun& p : runs)
     if (is_packed_encoder(*p.run) && p.run->set != kBertNodeSet) sets[p.run->set][p.run->gpu].push_back(&p);
-  }
   for (const auto& [name, gpus] : sets) {
     const auto most = std::max_element(gpus.begin(), gpus.end(), [](const auto& a, const auto& b) {
       return a.second.size() < b.second.size();
@@ -111,9 +110,8 @@ Result<TestScore> leave_model_out(std::string test, const std::vector<LlmRun>& r
   constexpr std::size_t kMostRows = 40;  // to fit on; more change nothing but the time it takes
   TestScore result{.test = std::move(test), .protocol = "refit", .unit = "ms"};
   std::map<std::string, std::set<std::string>> models_of_set;
-  for (const LlmRun& run : runs) {
+  for (const LlmRun& run : runs)
     if (!run.gpu.empty()) models_of_set[run.set].insert(run.model.name);
-  }
   for (const auto& [name, models] : models_of_set) {
     if (models.size() < 2) continue;
     SetScore set{.set = name};
@@ -177,9 +175,8 @@ Result<TestScore> few_steps_given(const std::vector<LlmRun>& runs, const RunPlat
     for (std::size_t draw = 0; draw < kDraws; ++draw) {
       for (std::size_t i = members.size(); i > 1; --i) std::swap(members[i - 1], members[random() % i]);
       std::vector<MeasuredStep> given;
-      for (std::size_t i = 0; i < n_given; ++i) {
+      for (std::size_t i = 0; i < n_given; ++i)
         given.push_back({members[i]->model, members[i]->layout, &platform, members[i]->iter_time_ms});
-      }
       const Result<IterationFit> fit = fit_iterations(given);
       if (!fit) continue;
       set.n_fit = n_given;
@@ -215,9 +212,8 @@ Result<std::vector<LlmRun>> read_all(const std::filesystem::path& data, std::vec
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(data, ignored)) {
     const std::string name = entry.path().filename().string();
-    if (entry.is_regular_file(ignored) && (name.ends_with(".csv") || name.ends_with(".csv.gz"))) {
+    if (entry.is_regular_file(ignored) && (name.ends_with(".csv") || name.ends_with(".csv.gz")))
       files.push_back(entry.path());
-    }
   }
   std::sort(files.begin(), files.end());
   // Newer tables lie in a folder of their own beside it.
@@ -253,9 +249,8 @@ Result<std::vector<LlmRun>> read_all(const std::filesystem::path& data, std::vec
 // The rows of a test that are farthest off, with the breakdown of what was predicted.
 std::vector<std::string> worst_rows(const TestScore& test, std::size_t n) {
   std::vector<const ScoredRow*> rows;
-  for (const SetScore& set : test.sets) {
+  for (const SetScore& set : test.sets)
     for (const ScoredRow& row : set.rows) rows.push_back(&row);
-  }
   const auto off = [](const ScoredRow* r) { return r->predicted / r->measured - 1; };
   std::stable_sort(rows.begin(), rows.end(), [&](const ScoredRow* a, const ScoredRow* b) {
     return std::abs(off(a)) > std::abs(off(b));

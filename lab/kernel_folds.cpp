@@ -54,9 +54,8 @@ KernelSplit split_groups(std::span<const KernelMeasurement> rows, int n_folds, s
                          KeyOf key_of) {
   std::unordered_map<Key, std::size_t, Hash> groups;
   std::vector<std::size_t> group(rows.size());
-  for (std::size_t i = 0; i < rows.size(); ++i) {
+  for (std::size_t i = 0; i < rows.size(); ++i)
     group[i] = groups.emplace(key_of(rows[i]), groups.size()).first->second;
-  }
   const std::vector<int> folds = shuffled_folds(groups.size(), n_folds, seed);
   KernelSplit split{.n_folds = n_folds};
   for (const std::size_t g : group) split.fold.push_back(folds[g]);
@@ -88,9 +87,8 @@ KernelSplit split_by_row(std::span<const KernelMeasurement> rows, int n_folds, s
 KernelSplit split_by_value(std::span<const KernelMeasurement> rows, HeldOutValue value, int n_folds,
                            std::uint64_t seed) {
   std::map<std::int64_t, int> fold_of;
-  for (const KernelMeasurement& m : rows) {
+  for (const KernelMeasurement& m : rows)
     if (value_of(m, value) > 0) fold_of.emplace(value_of(m, value), 0);
-  }
   const std::vector<int> folds = shuffled_folds(fold_of.size(), n_folds, seed);
   std::size_t i = 0;
   for (auto& [unused, fold] : fold_of) fold = folds[i++];

@@ -54,9 +54,8 @@ std::vector<FoldOfDevice> folds_of(const std::vector<DeviceRows>& devices,
       }
       if (fold.test_rows.empty()) continue;
       // Models of families that are not asked for need no fitting.
-      for (std::size_t i = 0; i < rows.size(); ++i) {
+      for (std::size_t i = 0; i < rows.size(); ++i)
         if (splits[d].fold[i] != k && tested.contains(keys[i])) fold.fit_rows.push_back(i);
-      }
       folds.push_back(std::move(fold));
     }
   }
@@ -112,13 +111,11 @@ Result<std::optional<TestScore>> run_refit(std::string name, const std::vector<D
 // model: rows of other kinds are not tested again.
 KernelSplit split_parameters_by_row(const DeviceRows& device) {
   std::set<std::string> with_parameters;
-  for (const KernelMeasurement& m : device.rows) {
+  for (const KernelMeasurement& m : device.rows)
     if (m.hidden_size > 0 || m.sequence_length > 0) with_parameters.insert(kernel_record_key(m.operation));
-  }
   KernelSplit split = split_by_row(device.rows, kFolds, kSeed);
-  for (std::size_t i = 0; i < device.rows.size(); ++i) {
+  for (std::size_t i = 0; i < device.rows.size(); ++i)
     if (!with_parameters.contains(kernel_record_key(device.rows[i].operation))) split.fold[i] = kNotTested;
-  }
   return split;
 }
 
@@ -152,9 +149,8 @@ Result<TestScore> run_shipped(const std::vector<DeviceRows>& devices,
       rows.push_back(i);
       operations.push_back(m.operation);
     }
-    for (const auto& [set, n] : used) {
+    for (const auto& [set, n] : used)
       skipped.push_back({set, "rows that the shipped platform was fitted on", n});
-    }
     std::vector<Estimate> estimates(operations.size());
     model.estimate(operations, estimates);
     std::vector<Tested> tested;
@@ -175,9 +171,8 @@ Result<PublishedErrors> published_errors(const SuiteOptions& options, std::vecto
 }  // namespace
 
 Result<SuiteResult> validate_kernels(const std::filesystem::path& data, const SuiteOptions& options) {
-  if (!options.protocol.empty() && options.protocol != "refit" && options.protocol != "shipped") {
+  if (!options.protocol.empty() && options.protocol != "refit" && options.protocol != "shipped")
     return Error{"the protocol of the suite kernels"}.found(options.protocol).expected("refit or shipped");
-  }
   SuiteResult result{.suite = "kernels"};
   std::vector<std::filesystem::path> places{data};
   // Newer tables lie in a folder of their own beside it.

@@ -140,11 +140,10 @@ std::vector<TestScore> score_layouts_run(const std::vector<PredictedRun>& runs, 
   std::vector<Verdict> verdicts;
   for (const auto& [family, run] : fastest) {
     Result<Verdict> verdict = judge(*run, platforms, threads);
-    if (verdict.ok()) {
+    if (verdict.ok())
       verdicts.push_back(std::move(*verdict));
-    } else {
+    else
       skipped.push_back({"layouts_run: " + family, verdict.error().message(), 1});
-    }
   }
   if (verdicts.empty()) return {};
   std::map<std::string, std::vector<const Verdict*>> all, by_set;

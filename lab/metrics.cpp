@@ -72,9 +72,8 @@ Metrics mean_over_sets(std::span<const Metrics> sets) {
     }
   }
   if (count == 0) return mean;
-  for (double* value : {&mean.mape, &mean.median_ape, &mean.gmae, &mean.p80_ape, &mean.p90_ape, &mean.bias}) {
+  for (double* value : {&mean.mape, &mean.median_ape, &mean.gmae, &mean.p80_ape, &mean.p90_ape, &mean.bias})
     *value /= count;
-  }
   if (with_intervals > 0) {
     mean.interval_coverage = coverage / with_intervals;
     mean.interval_width_median = width / with_intervals;

@@ -46,9 +46,8 @@ void leave_one_rank_out(StepScores& scores, const RecordedJob& job) {
   if (n < 2 || recorded.facts.front().step_number < 0) return;
   for (std::size_t c = 0; c < n; ++c) {
     std::vector<RankClassId> others;
-    for (std::size_t o = 0; o < n; ++o) {
+    for (std::size_t o = 0; o < n; ++o)
       if (o != c) others.emplace_back(o);
-    }
     Costs costs{recorded.program};
     (void)HostTimes::learn(recorded, others).apply(recorded, RankClassId{c}, costs);
     const std::optional<double> us = step_us(recorded, costs, c);
@@ -75,9 +74,8 @@ void own_overheads(StepScores& scores, const RecordedJob& job) {
   const RecordedProgram& recorded = job.steps.back();
   if (recorded.facts.front().step_number < 0) return;
   Costs costs{recorded.program};
-  for (const RankClassId c : all_classes(recorded)) {
+  for (const RankClassId c : all_classes(recorded))
     (void)job.host_of_ranks[c.index()].apply(recorded, c, costs);
-  }
   const Result<ReplayScores> result = score_replay(recorded, costs);
   if (!result.ok()) return;
   for (const ReplayedRank& rank : result->ranks) {
@@ -144,9 +142,7 @@ std::vector<std::vector<TimePair>> steps_with_host_of(const RecordedJob& job, co
     const Result<ReplayScores> result = score_replay(recorded, costs);
     if (!result.ok()) continue;
     pairs.resize(std::max(pairs.size(), result->ranks.size()));
-    for (std::size_t r = 0; r < result->ranks.size(); ++r) {
-      pairs[r].push_back(result->ranks[r].step);
-    }
+    for (std::size_t r = 0; r < result->ranks.size(); ++r) pairs[r].push_back(result->ranks[r].step);
   }
   return pairs;
 }
@@ -256,9 +252,8 @@ void execution_traces_alone(StepScores& scores, const RecordedJob& job, const Tr
   }
   for (std::size_t c = 0; c < n; ++c) {
     std::vector<RankClassId> others;
-    for (std::size_t o = 0; o < n; ++o) {
+    for (std::size_t o = 0; o < n; ++o)
       if (o != c) others.emplace_back(o);
-    }
     const Result<RecordedProgram> untimed = untimed_program(ranks, launches_of(recorded, others));
     if (!untimed.ok()) return;
     const Result<RecordedPrices> priced =

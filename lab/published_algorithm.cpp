@@ -72,11 +72,10 @@ class Visits {
     std::vector<Index> open;
     for (std::size_t i = trace_.nodes.size(); i-- > 0;) {
       const auto parent = by_id.find(trace_.nodes[i].parent);
-      if (parent == by_id.end() || parent->second == static_cast<Index>(i)) {
+      if (parent == by_id.end() || parent->second == static_cast<Index>(i))
         open.push_back(static_cast<Index>(i));
-      } else {
+      else
         children_[static_cast<std::size_t>(parent->second)].push_back(static_cast<Index>(i));
-      }
     }
     std::vector<Visit> found;
     while (!open.empty()) {
@@ -87,11 +86,10 @@ class Visits {
       const bool label = is_published_label(name) || name.starts_with("[pytorch|");
       found.push_back({node, label, {}});
       const auto& below = children_[static_cast<std::size_t>(node)];
-      if (label) {
+      if (label)
         open.insert(open.end(), below.begin(), below.end());
-      } else {
+      else
         collect(node, found.back().below);
-      }
     }
     std::stable_sort(found.begin(), found.end(),
                      [&](const Visit& a, const Visit& b) { return node_at(a.node).id < node_at(b.node).id; });
@@ -210,11 +208,10 @@ class RankBuilder {
   void wait_for(std::initializer_list<TaskId> tasks) {
     const TaskId back = block_.add_task(
         cpu_, {.kind = TaskKind::sync_return, .work = program_.works.intern(Waiting{})}, Microseconds{});
-    for (const TaskId task : tasks) {
+    for (const TaskId task : tasks)
       if (task.valid())
         block_.add_edge(BlockBuilder::end_of(task), back, Microseconds{},
                         {.origin = EdgeOrigin::synchronization});
-    }
     last_cpu_ = back;
   }
 
@@ -447,9 +444,8 @@ Result<PublishedTraceStep> published_step(std::span<const UntimedRank> ranks, co
   }
   STEPCAST_TRY(join_untimed(ranks, std::move(blocks), out.recorded));
   const auto n = static_cast<double>(ranks.size());
-  for (SourceTimes& of_class : out.coverage.gpu_us) {
+  for (SourceTimes& of_class : out.coverage.gpu_us)
     for (double& us : of_class) us /= n;
-  }
   for (double& us : out.coverage.host_us) us /= n;
   return out;
 }

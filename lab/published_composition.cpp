@@ -21,9 +21,8 @@ Passes with_transfers(const PublishedComponents& c) {
 void add_update(const PublishedComponents& c, PublishedStep& step) {
   if (c.data_parallel <= 1) return;  // as published: no optimizer then
   step.all_reduce_us = c.head.all_reduce_us;
-  for (const PublishedStage* stage : {&c.head, &c.middle, &c.tail}) {
+  for (const PublishedStage* stage : {&c.head, &c.middle, &c.tail})
     step.update_us = std::max(step.update_us, stage->optimizer_us + stage->all_gather_us);
-  }
 }
 
 }  // namespace
@@ -68,9 +67,8 @@ Result<PublishedComponents> published_components(const PricedStep& step, const L
                     step.layers.size())};
   }
   std::int64_t n_layers = 0;
-  for (const ChunkWork& chunk : step.work.chunks) {
+  for (const ChunkWork& chunk : step.work.chunks)
     for (const ChunkWork::Run& run : chunk.runs) n_layers += run.count;
-  }
   PublishedComponents c{.n_stages = step.work.stages,
                         .micro_batches = step.work.micro_batches,
                         .data_parallel = layout.degrees.data,

@@ -21,14 +21,12 @@ Result<PublishedErrors> PublishedErrors::parse(std::string_view text, const std:
   for (;;) {
     STEPCAST_ASSIGN(const bool more, rows.next());
     if (!more) return errors;
-    for (const std::string_view column : {"gpu", "operator"}) {
+    for (const std::string_view column : {"gpu", "operator"})
       if (rows.cell(column).empty()) return rows.error(column).expected("a name");
-    }
     if (rows.cell("source").empty()) return rows.error("source").expected("where the error is published");
     const std::string_view direction = rows.cell("direction");
-    if (direction != to_string(Direction::forward) && direction != to_string(Direction::backward)) {
+    if (direction != to_string(Direction::forward) && direction != to_string(Direction::backward))
       return rows.error("direction").expected("forward or backward");
-    }
     STEPCAST_ASSIGN(const double mape, rows.number("mape_percent", 0));
     if (mape <= 0) return rows.error("mape_percent").expected("a number above 0");
     errors.rows_.push_back(
@@ -44,11 +42,9 @@ Result<PublishedErrors> PublishedErrors::read(const std::filesystem::path& file)
 
 std::optional<double> PublishedErrors::mape_percent(std::string_view gpu, std::string_view operator_label,
                                                     Direction direction) const {
-  for (const Row& row : rows_) {
-    if (row.operator_label == operator_label && row.direction == direction && same_name(row.gpu, gpu)) {
+  for (const Row& row : rows_)
+    if (row.operator_label == operator_label && row.direction == direction && same_name(row.gpu, gpu))
       return row.mape_percent;
-    }
-  }
   return std::nullopt;
 }
 

@@ -34,9 +34,8 @@ Result<Platform> platform_of(const std::string& name, const std::string& gpu) {
 }
 
 std::string recorded_gpu(const TraceSet& traces) {
-  for (const RecordedRank& rank : traces.ranks) {
+  for (const RecordedRank& rank : traces.ranks)
     if (!rank.devices.empty() && !rank.devices.front().name.empty()) return rank.devices.front().name;
-  }
   return {};
 }
 
@@ -45,9 +44,8 @@ Result<HostOverheads> overheads_of_traces(const std::vector<std::filesystem::pat
   STEPCAST_ASSIGN(const TraceListing listing, list_traces(places));
   std::vector<TraceListing::Other> skipped;
   OverheadSamples samples;
-  for (const TraceSet& set : read_trace_sets(listing, {}, skipped)) {
+  for (const TraceSet& set : read_trace_sets(listing, {}, skipped))
     for (const RecordedRank& rank : set.ranks) samples.add(published_overheads(rank));
-  }
   return published_host_overheads(samples);
 }
 

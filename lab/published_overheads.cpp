@@ -47,9 +47,8 @@ class RankExtractor {
  public:
   explicit RankExtractor(const RecordedRank& rank) : rank_(rank) {
     if (!rank.cpu_ops.empty()) origin_ = rank.cpu_ops.front().start;
-    for (const CpuOp& op : rank.cpu_ops) {
+    for (const CpuOp& op : rank.cpu_ops)
       if (op.kind == CpuOp::Kind::step) steps_.push_back({us(op.start), us(op.end())});
-    }
     find_loading();
   }
 
@@ -110,9 +109,8 @@ class RankExtractor {
       }
       if (before && events[*before].parent == events[i].parent) {
         const double gap = events[i].start_us - events[*before].end_us;
-        if (gap > kShortestGapUs && gap < kLongestGapUs) {
+        if (gap > kShortestGapUs && gap < kLongestGapUs)
           samples_.add(OverheadType::t1, {}, {gap - kEventCostUs, 1});
-        }
       }
       extract_operator(std::span{events}.subspan(i, events[i].after - i));
       before = i;
@@ -143,9 +141,8 @@ class RankExtractor {
   void extract_operator(std::span<const Event> op) {
     const std::string_view name = op.front().name;
     std::vector<std::size_t> launches;
-    for (std::size_t i = 1; i < op.size(); ++i) {
+    for (std::size_t i = 1; i < op.size(); ++i)
       if (is_launch(op[i])) launches.push_back(i);
-    }
     // Without what the profiler added for `events` of them.
     const auto add = [&](OverheadType type, double us, std::size_t events) {
       samples_.add(type, name,
@@ -163,9 +160,8 @@ class RankExtractor {
       return;
     }
     const std::string_view called = overhead_name(name);
-    if (!name.starts_with("Optimizer") && !samples_.launches.contains(called)) {
+    if (!name.starts_with("Optimizer") && !samples_.launches.contains(called))
       samples_.launches[std::string{called}][std::move(calls)] = 1;  // the first of the trace
-    }
     add(OverheadType::t2, op[launches.front()].start_us - op.front().start_us, launches.front() - 1);
     add(OverheadType::t3, op.front().end_us - op[launches.back()].end_us, op.size() - 1 - launches.back());
     for (std::size_t i = 1; i < launches.size(); ++i) {

@@ -60,9 +60,8 @@ RankingScore score_ranking(const std::vector<double>& measured, const std::vecto
       if ((measured[i] < measured[j]) == (predicted[i] < predicted[j])) ++in_order;
     }
   }
-  if (result.n_pairs > 0) {
+  if (result.n_pairs > 0)
     result.pairs_ordered = 100 * static_cast<double>(in_order) / static_cast<double>(result.n_pairs);
-  }
   return result;
 }
 

@@ -46,9 +46,8 @@ double common_share(const std::map<std::string, std::uint64_t>& a,
 
 bool is_data_loader(const RecordedProgram& recorded, const TaskInfo& task) {
   const OpStacks& stacks = recorded.program.stacks;
-  for (StackId s = task.stack; s.valid(); s = stacks.parent(s)) {
+  for (StackId s = task.stack; s.valid(); s = stacks.parent(s))
     if (recorded.program.names.text(stacks.name(s)).starts_with("enumerate(DataLoader)")) return true;
-  }
   return false;
 }
 
@@ -73,18 +72,16 @@ bool same_workload(const RecordedJob& a, const RecordedJob& b) {
 void scale_data_loader(const RecordedProgram& recorded, RankClassId c, Costs& costs, double factor) {
   const BlockId id = recorded.program.rank_class(c).instances.front().block;
   const Block& block = recorded.program.block(id);
-  for (std::uint32_t t = 0; t < block.task_count(); ++t) {
+  for (std::uint32_t t = 0; t < block.task_count(); ++t)
     if (is_data_loader(recorded, block.tasks()[t]))
       costs.duration_us(id)[t] = block.duration_us()[t] * factor;
-  }
 }
 
 double data_loader_us(const RecordedProgram& recorded, RankClassId c) {
   const Block& block = recorded.program.block_of(c, InstanceId{0});
   double us = 0;
-  for (std::uint32_t t = 0; t < block.task_count(); ++t) {
+  for (std::uint32_t t = 0; t < block.task_count(); ++t)
     if (is_data_loader(recorded, block.tasks()[t])) us += block.duration_us()[t];
-  }
   return us;
 }
 
@@ -92,9 +89,8 @@ std::size_t first_steady_step(const RecordedJob& job) {
   std::size_t first = 0;
   for (; first + 3 < job.steps.size(); ++first) {
     std::vector<double> behind;
-    for (std::size_t s = first + 1; s < job.steps.size(); ++s) {
+    for (std::size_t s = first + 1; s < job.steps.size(); ++s)
       behind.push_back(job.steps[s].facts.front().step_us.length_us());
-    }
     const double typical = median(behind);
     if (std::abs(job.steps[first].facts.front().step_us.length_us() - typical) <= kSteadyWithin * typical)
       break;
@@ -116,21 +112,17 @@ Result<RecordedJob> rebuild_job(const TraceSet& set, const std::string& name, un
     return Ok{};
   }));
   std::optional<Error> problem;
-  for (auto& program : programs) {
-    if (program->ok()) {
+  for (auto& program : programs)
+    if (program->ok())
       job.steps.push_back(std::move(program->value()));
-    } else {
+    else
       problem = program->error();
-    }
-  }
   if (job.steps.empty()) return *problem;
-  for (const RecordedProgram& step : job.steps) {
+  for (const RecordedProgram& step : job.steps)
     job.host_of_steps.push_back(HostTimes::learn(step, all_classes(step)));
-  }
   const RecordedProgram& last = job.steps.back();
-  for (const RankClassId c : all_classes(last)) {
+  for (const RankClassId c : all_classes(last))
     job.host_of_ranks.push_back(HostTimes::learn(last, std::span{&c, 1}));
-  }
   job.operators = operators_of(set.ranks.front());
   job.device = last.files.front().device;
   return job;

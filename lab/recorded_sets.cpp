@@ -34,9 +34,8 @@ std::string relative_name(const fs::path& path, const fs::path& data) {
   if (name.empty() || name == ".") name = path.filename().generic_string();
   if (name.empty())
     name = path.parent_path().filename().generic_string();  // a folder written with a slash at its end
-  for (const std::string_view ending : {".gz", ".json", ".trace", ".pt"}) {
+  for (const std::string_view ending : {".gz", ".json", ".trace", ".pt"})
     if (name.ends_with(ending)) name.erase(name.size() - ending.size());
-  }
   return name;
 }
 

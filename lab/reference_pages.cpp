@@ -81,9 +81,8 @@ std::string presets_page() {
 std::string flags_of(MegatronFlagUse use) {
   constexpr std::size_t kWidth = 140;
   std::vector<std::string_view> names;
-  for (const MegatronFlag& flag : megatron_flags()) {
+  for (const MegatronFlag& flag : megatron_flags())
     if (flag.use == use) names.push_back(flag.name);
-  }
   std::sort(names.begin(), names.end());
   std::string out, line;
   for (const std::string_view name : names) {
@@ -134,9 +133,8 @@ const ReferencePage* find_reference_page(std::string_view name) {
       pages.push_back({schema.name, schema.summary, schema.text});
     return pages;
   }();
-  for (const ReferencePage& page : all) {
+  for (const ReferencePage& page : all)
     if (page.name == name) return &page;
-  }
   return nullptr;
 }
 

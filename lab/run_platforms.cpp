@@ -28,10 +28,9 @@ MachineDescription machine_of(const LlmRun& run) {
 
 Result<Platform> RunPlatforms::choose(const LlmRun& run) const {
   const MachineDescription machine = machine_of(run);
-  for (const auto& [name, file] : overrides_) {
+  for (const auto& [name, file] : overrides_)
     if (same_name(name, run.platform) || same_name(name, run.gpu) || name == "*")
       return load_platform(file.string());
-  }
   STEPCAST_ASSIGN(PlatformChoice choice, platform_for(machine));
   return std::move(choice.platform);
 }

@@ -20,12 +20,10 @@ std::string shares_text(const StepPrediction& p) {
   const auto add = [&](std::string_view name, double us) {
     if (us > 0.0005 * total) text += fmt::format("{}{} {:.3f}", text.empty() ? "" : " ", name, us / total);
   };
-  for (std::size_t i = 0; i < p.shares.class_us.size(); ++i) {
+  for (std::size_t i = 0; i < p.shares.class_us.size(); ++i)
     add(to_string(static_cast<KernelClass>(i)), p.shares.class_us[i]);
-  }
-  for (std::size_t i = 0; i < p.shares.exposed_us.size(); ++i) {
+  for (std::size_t i = 0; i < p.shares.exposed_us.size(); ++i)
     add(fmt::format("exposed_{}", to_string(static_cast<GroupKind>(i))), p.shares.exposed_us[i]);
-  }
   add("host", p.shares.host_us);
   add("bubble", p.shares.bubble_us);
   add("optimizer", p.shares.optimizer_us);

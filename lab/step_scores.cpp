@@ -42,17 +42,15 @@ ScoredRow row_of(std::string name, double measured_us, double predicted_us, cons
 }
 
 TestScore& StepScores::test(std::string_view name) {
-  for (TestScore& t : tests_) {
+  for (TestScore& t : tests_)
     if (t.test == name) return t;
-  }
   return tests_.emplace_back(TestScore{.test = std::string{name}, .protocol = "recorded", .unit = "ms"});
 }
 
 SetScore& StepScores::set_of(std::string_view name, const std::string& set) {
   TestScore& of = test(name);
-  for (SetScore& s : of.sets) {
+  for (SetScore& s : of.sets)
     if (s.set == set) return s;
-  }
   return of.sets.emplace_back(SetScore{.set = set});
 }
 
@@ -71,13 +69,12 @@ void StepScores::keep(std::string_view name, const std::string& set, std::string
   std::vector<ExtraMetric>& extras = set_of(name, set).extras;
   const auto same =
       std::find_if(extras.begin(), extras.end(), [&](const ExtraMetric& e) { return e.name == extra; });
-  if (same == extras.end()) {
+  if (same == extras.end())
     extras.push_back({std::string{extra}, value, over});
-  } else if (over == ExtraMetric::Over::sum) {
+  else if (over == ExtraMetric::Over::sum)
     same->value += value;
-  } else {
+  else
     same->value = std::max(same->value, value);
-  }
 }
 
 std::vector<TestScore> StepScores::finish() && {

@@ -31,17 +31,15 @@ class ExtraSum {
         continue;
       }
       counts_[static_cast<std::size_t>(same - sum_.begin())] += 1;
-      if (extra.over == ExtraMetric::Over::max) {
+      if (extra.over == ExtraMetric::Over::max)
         same->value = std::max(same->value, extra.value);
-      } else {
+      else
         same->value += extra.value;
-      }
     }
   }
   [[nodiscard]] std::vector<ExtraMetric> result() && {
-    for (std::size_t i = 0; i < sum_.size(); ++i) {
+    for (std::size_t i = 0; i < sum_.size(); ++i)
       if (sum_[i].over == ExtraMetric::Over::mean) sum_[i].value /= counts_[i];
-    }
     return std::move(sum_);
   }
 
@@ -61,11 +59,10 @@ void TestScore::finish() {
   std::map<std::string, Group> by_group;
   std::vector<ScoredRow> all;
   for (SetScore& set : sets) {
-    if (relative) {
+    if (relative)
       set.metrics = score(set.rows);
-    } else {
+    else
       set.metrics.n = set.rows.size();
-    }
     all.insert(all.end(), set.rows.begin(), set.rows.end());
     for (Group* group : {&whole, set.group.empty() ? nullptr : &by_group[set.group]}) {
       if (group == nullptr) continue;
@@ -148,9 +145,8 @@ std::span<const Suite> builtin_suites() {
 }
 
 const Suite* find_suite(std::string_view name) {
-  for (const Suite& suite : builtin_suites()) {
+  for (const Suite& suite : builtin_suites())
     if (suite.name == name) return &suite;
-  }
   return nullptr;
 }
 

@@ -93,9 +93,8 @@ Result<std::vector<Tested>> test_unseen_generation(const std::vector<DeviceRows>
   for (const DeviceRows& other : devices) {
     if (!other.by_type || same_name(other.platform.device.architecture, device.architecture)) continue;
     MeasuredDevice& measured = others.emplace_back(MeasuredDevice{other.platform.device, {}});
-    for (const KernelMeasurement& m : other.rows) {
+    for (const KernelMeasurement& m : other.rows)
       if (asked.contains(generic_group(m.operation))) measured.rows.push_back(&m);
-    }
   }
   if (others.empty()) return out;
   STEPCAST_ASSIGN(const GenericFit fit, fit_generic_models(others));

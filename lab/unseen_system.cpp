@@ -70,9 +70,8 @@ Result<Scores> score_machine(const Machine& machine, const std::vector<MeasuredS
   Scores scores;
   STEPCAST_ASSIGN(const RelatedSystems related, fit_related_systems(known));
   std::uint64_t n_fit = 0;
-  for (const MeasuredSystem& s : known) {
+  for (const MeasuredSystem& s : known)
     for (const CollectiveMeasurements* m : s.curves) n_fit += m->samples.size();
-  }
   Platform platform = machine.bare;
   ModelRecord record{.name = std::string{RelatedSystems::kRecordName},
                      .kind = std::string{RelatedSystems::kRecordKind}};

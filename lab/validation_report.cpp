@@ -135,19 +135,17 @@ ReportTable relative_table(const TestScore& test) {
         with_numbers({name, table_count(m.n)}, {m.mape, m.median_ape, m.p90_ape, m.max_ape}, 3);
     cells.emplace_back(table_signed(m.bias, 3));
     cells.emplace_back(table_number(m.gmae, 3));
-    if (intervals) {
+    if (intervals)
       for (const auto& value : {m.interval_coverage, m.interval_width_median})
         cells.emplace_back(value ? table_number(*value, 1) : "-");
-    }
     add_extras(test, extras, cells);
     table.row(std::move(cells));
   };
   for (const SetScore& set : test.sets) add(set.set, set.metrics, set.extras);
   if (test.sets.size() > 1) {
     table.rule();
-    for (const GroupScore& group : test.groups) {
+    for (const GroupScore& group : test.groups)
       add(fmt::format("mean over {} sets: {}", group.n_sets, group.group), group.overall, group.extras);
-    }
     add("mean over sets", test.overall, test.extras);
     add("all rows", test.pooled, test.extras);
   }

@@ -159,9 +159,8 @@ Status keep_one_machine(std::vector<CollectiveMeasurements>& curves, const Platf
   for (const CollectiveMeasurements& m : curves) platforms.insert(m.platform);
   if (wanted.empty() && platforms.size() == 1) wanted = *platforms.begin();
   if (wanted.empty()) {
-    for (const std::string& p : platforms) {
+    for (const std::string& p : platforms)
       if (base.matches_name(p)) wanted = p;
-    }
   }
   if (!platforms.contains(wanted)) {
     return Error{"the files hold measurements of several machines, or not of the one asked for"}
@@ -222,9 +221,8 @@ Result<std::vector<const CollectiveMeasurements*>> fit_curves(
       answer.refused.push_back(fit.error().message());
     }
   }
-  if (fitted.empty() && answer.moved.empty()) {
+  if (fitted.empty() && answer.moved.empty())
     return Error{"no curve could be fitted"}.advice(answer.refused.empty() ? "" : answer.refused.front());
-  }
   return fitted;
 }
 

@@ -47,11 +47,10 @@ class ShippedPlatforms {
   const Platform* of(const std::string& gpu) {
     const auto [at, is_new] = platforms_.try_emplace(gpu);
     if (is_new) {
-      if (auto choice = platform_for({.gpu = gpu, .gpus_per_node = kGpusOfNode})) {
+      if (auto choice = platform_for({.gpu = gpu, .gpus_per_node = kGpusOfNode}))
         at->second = std::move(choice->platform);
-      } else {
+      else
         print("{}: no shipped platform describes it\n", gpu);
-      }
     }
     return at->second ? &*at->second : nullptr;
   }
@@ -80,9 +79,8 @@ Fitted fit(const ExpertMeasurements& all) {
   for (const auto& [gpu, rows] : exchanges) {
     const Platform* platform = platforms.of(gpu);
     if (platform == nullptr) continue;
-    for (const bool combine : {false, true}) {
+    for (const bool combine : {false, true})
       fitted.exchange.measured.push_back(fit_exchange_rates(rows, platform->device, platform->node, combine));
-    }
   }
   borrow_network_rates(fitted.exchange.measured);
   return fitted;
@@ -111,18 +109,16 @@ Result<int> run_calibrate_experts(const CalibrateExpertsOptions& options) {
   ExpertMeasurements all;
   for (const std::string& file : options.files) STEPCAST_TRY(read_expert_measurements(file, all));
   const auto [kernels, exchange] = fit(all);
-  if (kernels.measured.empty() && exchange.measured.empty()) {
+  if (kernels.measured.empty() && exchange.measured.empty())
     return Error::at(options.files.front(), "the rows").found("no GPU that a platform describes");
-  }
   print("{}", report_text(document_of({kernels, exchange})));
   if (!output) return kSuccess;
   Platform part;
   part.name = "experts";
   part.description =
       "Expert layers and the exchange of their tokens, for platform files that extend this one";
-  if (!kernels.measured.empty()) {
+  if (!kernels.measured.empty())
     part.set(record_of(ExpertKernels::kRecordKind, kernels.write(), options.document, all.layers.size()));
-  }
   if (!exchange.measured.empty()) {
     part.set(
         record_of(ExpertExchange::kRecordKind, exchange.write(), options.document, all.exchanges.size()));

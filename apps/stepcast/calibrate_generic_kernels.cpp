@@ -66,11 +66,10 @@ Result<RowsByDevice> rows_by_device(std::vector<KernelMeasurement> rows) {
         found.devices.try_emplace(at->second, DeviceRows{*std::move(platform), {}});
       }
     }
-    if (at->second.empty()) {
+    if (at->second.empty())
       ++found.unknown[m.gpu];
-    } else {
+    else
       found.devices.at(at->second).rows.push_back(std::move(m));
-    }
   }
   for (auto& [name, device] : found.devices) {
     keep_one_regime(device.rows);

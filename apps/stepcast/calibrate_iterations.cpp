@@ -171,11 +171,10 @@ Result<int> run_calibrate_iterations(const CalibrateIterationsOptions& options) 
   record.provenance.document = options.document.empty() ? names_of(options.files) : options.document;
   platform.set(std::move(record));
   STEPCAST_TRY(output.write(platform, base));
-  if (options.json) {
+  if (options.json)
     print("{}", calibration_json(answer));
-  } else {
+  else
     print("{}{}\n", report_text(document_of(answer)), output.note());
-  }
   return kSuccess;
 }
 

@@ -63,11 +63,10 @@ Result<KernelRows> rows_of_device(const CalibrateKernelsOptions& options, const 
     for (auto& m : rows) {
       const bool wanted =
           options.device.empty() ? device.matches_name(m.gpu) : same_name(m.gpu, options.device);
-      if (wanted) {
+      if (wanted)
         into.push_back(std::move(m));
-      } else {
+      else
         ++others[m.gpu];
-      }
     }
   };
   choose(all.rows, chosen.rows);
@@ -80,12 +79,10 @@ Result<KernelRows> rows_of_device(const CalibrateKernelsOptions& options, const 
         .found(names.empty() ? "no rows" : names)
         .advice("name the device as the files do with --device, or choose another --platform");
   }
-  for (const auto& [gpu, n] : others) {
+  for (const auto& [gpu, n] : others)
     chosen.skipped.push_back({gpu, fmt::format("another device than {}", device.name), n});
-  }
-  for (SkippedRows& s : remove_impossible_rows(chosen.rows, AnalyticModel{device})) {
+  for (SkippedRows& s : remove_impossible_rows(chosen.rows, AnalyticModel{device}))
     chosen.skipped.push_back(std::move(s));
-  }
   for (SkippedRows& s : keep_one_regime(chosen.rows)) chosen.skipped.push_back(std::move(s));
   if (chosen.rows.empty() && chosen.lookups.empty()) {
     return Error{fmt::format("every row is faster than {} can be", device.name)}.advice(

@@ -148,9 +148,8 @@ std::vector<std::string> notes_on(const CalibratedOverheads& answer, const Devic
   double set_up_us = 0;
   for (const OverheadRecord& record : answer.fit.records) {
     if (record.type != OverheadType::t4 || record.op.empty() || record.op.starts_with('(')) continue;
-    if (overhead_family(OverheadType::t4, record.op) == "(set-up)") {
+    if (overhead_family(OverheadType::t4, record.op) == "(set-up)")
       set_up_us += record.mean_us * static_cast<double>(record.n);
-    }
   }
   if (set_up_us > kMuchSetUp * answer.fit.sum_us) {
     notes.push_back(fmt::format(

@@ -38,9 +38,8 @@ std::string one_line(std::string_view text) {
   while (!text.empty() && text.back() == '\n') text.remove_suffix(1);
   std::string line{text};
   if (line.size() > kBegin + kEnd) line = line.substr(0, kBegin) + " ... " + line.substr(line.size() - kEnd);
-  for (char& c : line) {
+  for (char& c : line)
     if (static_cast<unsigned char>(c) < 0x20) c = ' ';
-  }
   return without_controls(line);
 }
 
@@ -102,12 +101,10 @@ ChosenVerb chosen_verb(const CLI::App& root) {
 
 std::vector<std::string> names_of(const CLI::App& app) {
   std::vector<std::string> names;
-  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
     names.push_back(sub->get_name());
-  }
-  for (const CLI::Option* option : app.get_options()) {
+  for (const CLI::Option* option : app.get_options())
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-  }
   return names;
 }
 
@@ -289,9 +286,8 @@ std::string given_command() {
 }
 
 void offer_table(const std::string& name, const std::function<std::string()>& csv) {
-  if (current_sink != nullptr && current_sink->listener->wants_tables) {
+  if (current_sink != nullptr && current_sink->listener->wants_tables)
     current_sink->outcome->tables.insert_or_assign(name, csv());
-  }
 }
 
 VerbOutcome run_verb(const Program& program, const std::vector<std::string>& words,

@@ -24,9 +24,8 @@ bool is_meant(const Preset& preset, const std::string& word) {
     return spelling_core(name).find(spelling_core(word)) != std::string::npos;
   };
   if (holds(preset.model.name)) return true;
-  for (const std::string& alias : preset.aliases) {
+  for (const std::string& alias : preset.aliases)
     if (holds(alias)) return true;
-  }
   return false;
 }
 

@@ -11,11 +11,10 @@ namespace {
 CLI::Option* declare(CLI::App& app, const std::string& names, FlagTarget target, const std::string& meaning) {
   return std::visit(
       [&](auto* to) -> CLI::Option* {
-        if constexpr (std::is_same_v<decltype(to), bool*>) {
+        if constexpr (std::is_same_v<decltype(to), bool*>)
           return app.add_flag(names, *to, meaning);
-        } else {
+        else
           return app.add_option(names, *to, meaning);
-        }
       },
       target);
 }
@@ -56,10 +55,9 @@ void FlagList::add_declared(const std::string& name) {
 
 std::vector<GivenFlag> FlagList::given() const {
   std::vector<GivenFlag> all;
-  for (const auto& [option, of] : flags_) {
+  for (const auto& [option, of] : flags_)
     if (option->count() > 0 && !option->get_lnames().empty())
       all.push_back({"--" + option->get_lnames().front(), of});
-  }
   return all;
 }
 

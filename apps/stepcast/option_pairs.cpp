@@ -85,11 +85,10 @@ Status check_outputs(const CLI::App& verb) {
     std::filesystem::path place =
         std::filesystem::weakly_canonical(std::filesystem::absolute(file, failure), failure);
     if (failure) place = file;
-    for (const auto& [other, name] : places) {
+    for (const auto& [other, name] : places)
       if (other == place)
         return Error::at(file, "", fmt::format("is the place of {} and of {}", name, option->get_name()))
             .advice("name two files");
-    }
     places.emplace_back(std::move(place), option->get_name());
   }
   return Ok{};
@@ -104,9 +103,8 @@ Status check_places(const CLI::App& verb) {
     for (const std::string& place : option->results()) {
       std::error_code failure;
       const std::filesystem::path real = std::filesystem::canonical(place, failure);
-      if (!failure && !seen.insert(real).second) {
+      if (!failure && !seen.insert(real).second)
         return Error::at(place, "", "is named twice").advice("name it once");
-      }
     }
   }
   return Ok{};

@@ -48,9 +48,8 @@ Result<Framework> framework_named(const std::string& text) {
 
 std::vector<std::string> flags_of(const CLI::App& app) {
   std::vector<std::string> flags;
-  for (const CLI::Option* option : app.get_options()) {
+  for (const CLI::Option* option : app.get_options())
     for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
-  }
   return flags;
 }
 

@@ -46,9 +46,8 @@ std::vector<fs::path> input_files(std::span<const fs::path> places) {
     }
     for (fs::recursive_directory_iterator entry{place, failure}, end; !failure && entry != end;
          entry.increment(failure)) {
-      if (std::find(kRead.begin(), kRead.end(), entry->path().extension()) != kRead.end()) {
+      if (std::find(kRead.begin(), kRead.end(), entry->path().extension()) != kRead.end())
         files.push_back(entry->path());
-      }
     }
   }
   return files;
@@ -72,9 +71,8 @@ Result<PlatformOutput> PlatformOutput::at(const std::string& file, const std::st
   output.is_update_ = content == Content::platform && is_path(reference) && !base.files.empty() &&
                       is_same_file(base.files.front(), file);
   std::vector<fs::path> inputs = input_files(std::vector<fs::path>(measurements.begin(), measurements.end()));
-  for (std::size_t i = output.is_update_ ? 1 : 0; i < base.files.size(); ++i) {
+  for (std::size_t i = output.is_update_ ? 1 : 0; i < base.files.size(); ++i)
     if (i == 0 || content == Content::platform) inputs.push_back(base.files[i]);
-  }
   STEPCAST_ASSIGN(output.file_, OutputFile::at(file, inputs));
   output.reference_ = reference_from(*output.file_, reference);
   return output;
@@ -82,11 +80,10 @@ Result<PlatformOutput> PlatformOutput::at(const std::string& file, const std::st
 
 Platform PlatformOutput::begin(const Platform& base, const std::string& name) const {
   Platform calibrated = base;
-  if (!name.empty()) {
+  if (!name.empty())
     calibrated.name = name;
-  } else if (file_ && !is_update_ && file_->is_regular()) {
+  else if (file_ && !is_update_ && file_->is_regular())
     calibrated.name = file_->path().stem().string();
-  }
   if (calibrated.name != base.name) calibrated.aliases.clear();  // those mean the base
   return calibrated;
 }

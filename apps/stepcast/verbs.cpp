@@ -15,11 +15,10 @@ std::string without_controls(std::string_view text) {
   std::string out{text};
   for (std::size_t i = 0; i < out.size(); ++i) {
     const auto at = [&](std::size_t k) { return k < out.size() ? static_cast<unsigned char>(out[k]) : 0U; };
-    if (at(i) == 0xC2 && at(i + 1) >= 0x80 && at(i + 1) <= 0x9F) {
+    if (at(i) == 0xC2 && at(i + 1) >= 0x80 && at(i + 1) <= 0x9F)
       out.replace(i, 2, "?");
-    } else if ((at(i) < 0x20 && out[i] != '\n' && out[i] != '\t') || at(i) == 0x7F) {
+    else if ((at(i) < 0x20 && out[i] != '\n' && out[i] != '\t') || at(i) == 0x7F)
       out[i] = '?';
-    }
   }
   return out;
 }

@@ -69,10 +69,9 @@ Result<MeasuredCollectives> parse_collective_csv(std::string_view text, const st
   if (!opened) return std::move(opened).error().expected(kColumns);
   CsvRows& rows = *opened;
   STEPCAST_TRY(rows.check_names());
-  for (const char* needed : {"collective", "n_ranks", "message_bytes", "time_us"}) {
+  for (const char* needed : {"collective", "n_ranks", "message_bytes", "time_us"})
     if (!rows.has(needed))
       return Error::at(name, "the header", fmt::format("lacks the column {}", needed)).expected(kColumns);
-  }
   MeasuredCollectives result{.format = "CSV"};
   using Key = std::tuple<std::string, CollectiveOp, std::uint32_t, std::uint32_t, std::uint32_t>;
   std::map<Key, std::size_t> index;

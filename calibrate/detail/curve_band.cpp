@@ -56,9 +56,8 @@ std::vector<double> left_out_points(const BandSource& s) {
   std::vector<double> result(s.points.size()), residuals(s.points.size());
   for (const auto& [octave, members] : octaves) {
     std::vector<CurvePoint> kept;
-    for (const CurvePoint& p : form_points) {
+    for (const CurvePoint& p : form_points)
       if (octave_of(p.x) != octave) kept.push_back(p);
-    }
     const StartupForm form = kept.empty() ? s.form : fit_startup_points(kept, s.factor, &s.form);
     for (std::size_t i = 0; i < s.points.size(); ++i)
       residuals[i] = s.points[i].y - form.ln_time_us(s.points[i].x);

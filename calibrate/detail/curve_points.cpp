@@ -21,9 +21,8 @@ double relative_median(std::vector<double> ln_times) {
   double sum = 0;
   for (std::size_t i = 0; i < ln_times.size(); ++i) {
     sum += std::exp(ln_times.front() - ln_times[i]);
-    if (std::abs(sum - total / 2) < 1e-9 * total && i + 1 < ln_times.size()) {
+    if (std::abs(sum - total / 2) < 1e-9 * total && i + 1 < ln_times.size())
       return (ln_times[i] + ln_times[i + 1]) / 2;
-    }
     if (sum > total / 2) return ln_times[i];
   }
   return ln_times.back();
@@ -36,9 +35,8 @@ std::vector<CurvePoint> join_samples(std::span<const CollectiveSample> samples, 
   std::map<std::pair<std::size_t, double>, std::vector<double>> by_size;
   for (const CollectiveSample& s : samples) {
     std::size_t dtype = 0;
-    if (!dtypes.empty()) {
+    if (!dtypes.empty())
       dtype = static_cast<std::size_t>(std::find(dtypes.begin(), dtypes.end(), s.dtype) - dtypes.begin());
-    }
     by_size[{dtype, s.message_bytes}].push_back(std::log(s.time_us));
   }
   std::map<std::pair<std::size_t, long>, std::vector<CurvePoint>> bins;

@@ -149,11 +149,10 @@ std::vector<Candidate> candidates_for(KernelFeatureSet set, std::size_t n_points
   all.push_back({"reference",
                  [](const Table&) -> Result<std::vector<Correction>> { return std::vector<Correction>{}; }});
   if (n_points < kLeastForLearning) return all;
-  if (set == KernelFeatureSet::rows) {
+  if (set == KernelFeatureSet::rows)
     all.push_back({"table", table_learner({3, 1}, 16), {}});
-  } else if (set == KernelFeatureSet::elements) {
+  else if (set == KernelFeatureSet::elements)
     all.push_back({"table", table_learner({0, 1}, 16), {}});
-  }
   if (n_points < kLeastForTrees) return all;
   PerceptronOptions network{.seed = seed};
   const std::size_t network_index = all.size();
@@ -173,9 +172,8 @@ std::vector<Candidate> candidates_for(KernelFeatureSet set, std::size_t n_points
 
 std::vector<double> predictions(const std::vector<Correction>& corrections, const Table& t) {
   std::vector<double> out(t.target.size(), 0.0);
-  for (const Correction& c : corrections) {
+  for (const Correction& c : corrections)
     std::visit([&](const auto& learned) { learned.add(t.x, t.n_features, c.weight, out); }, c.learned);
-  }
   return out;
 }
 
@@ -440,10 +438,9 @@ Result<Choice> best_candidate(const std::vector<Candidate>& candidates, const Ta
     if (candidate.mean_of.empty()) {
       STEPCAST_ASSIGN(correction, held_out(candidate.learn, task.table, fold_of));
     }
-    for (const std::size_t part : candidate.mean_of) {
+    for (const std::size_t part : candidate.mean_of)
       for (std::size_t i = 0; i < n; ++i)
         correction[i] += corrections[part][i] / static_cast<double>(candidate.mean_of.size());
-    }
     HeldOutRows rows;
     rows.add(task, correction);
     corrections.push_back(std::move(correction));

@@ -84,13 +84,11 @@ class ParamLog {
         .size = find([](std::string_view v) { return lower(v) == "size" || lower(v) == "total-size"; }),
         .latency = find([](std::string_view v) { return lower(v).starts_with("latency"); }),
         .n = w.size()};
-    if (c.size == w.size() || c.latency == w.size()) {
+    if (c.size == w.size() || c.latency == w.size())
       return Error::at(name_, place_, "a header of COMMS-RES rows").expected("columns size and Latency(us)");
-    }
     const std::string unit = lower(w[c.latency]);
-    if (unit.find("(ms)") != std::string::npos || unit.find("(s)") != std::string::npos) {
+    if (unit.find("(ms)") != std::string::npos || unit.find("(s)") != std::string::npos)
       return Error::at(name_, place_, "the unit of the latency").found(unit).expected("Latency(us)");
-    }
     columns_ = c;
     return Ok{};
   }

@@ -82,9 +82,8 @@ std::vector<double> ResidualSmoother::left_out(std::span<const std::size_t> memb
 
 double ResidualSmoother::covariance(const CurvePoint& a, const CurvePoint& b) const {
   double c = kSmoothAmplitude * kSmoothAmplitude * matern32(a.x - b.x, kSmoothOctaves);
-  if (dtypes_ && a.dtype == b.dtype) {
+  if (dtypes_ && a.dtype == b.dtype)
     c += kDtypeAmplitude * kDtypeAmplitude * matern32(a.x - b.x, kDtypeOctaves);
-  }
   return c;
 }
 

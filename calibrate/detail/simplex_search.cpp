@@ -31,9 +31,8 @@ double SimplexSearch::minimise(std::vector<double>& at) const {
     std::stable_sort(simplex.begin(), simplex.end(), better);
     if (simplex.back().value - simplex.front().value < tolerance) break;
     std::vector<double> centre(n, 0.0);
-    for (std::size_t c = 0; c < n; ++c) {
+    for (std::size_t c = 0; c < n; ++c)
       for (std::size_t i = 0; i < n; ++i) centre[i] += simplex[c].x[i] / static_cast<double>(n);
-    }
     Corner& worst = simplex.back();
     const auto along = [&](double factor) {
       std::vector<double> x(n);

@@ -20,11 +20,10 @@ std::vector<float> knots_of(std::span<const float> rows, std::size_t n_features,
   std::vector<float> distinct = values;
   distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
   std::vector<float> knots;
-  if (distinct.size() <= most) {
+  if (distinct.size() <= most)
     knots = distinct;
-  } else {
+  else
     for (std::size_t i = 0; i < most; ++i) knots.push_back(distinct[i * (distinct.size() - 1) / (most - 1)]);
-  }
   for (float& knot : knots) knot = static_cast<float>(rounded(static_cast<double>(knot), 5));
   knots.erase(std::unique(knots.begin(), knots.end()), knots.end());
   return knots;

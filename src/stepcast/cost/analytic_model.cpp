@@ -59,11 +59,10 @@ double bound_us(const Operation& operation, const Work& work, const DeviceFigure
   if (const auto* transfer = std::get_if<TransferShape>(&operation.shape)) {
     const bool on_device =
         transfer->kind == MemcpyKind::none || transfer->kind == MemcpyKind::device_to_device;
-    if (transfer->kind == MemcpyKind::host_to_host) {
+    if (transfer->kind == MemcpyKind::host_to_host)
       memory_us = as_double(transfer->bytes) / (detail::kMostHostMemory * host_memory_per_us(device));
-    } else if (!on_device) {
+    else if (!on_device)
       memory_us = as_double(transfer->bytes) / device.host_link.per_us;
-    }
   }
   const double bound = std::max({arithmetic_us, memory_us, kShortestKernelUs});
   return std::isfinite(bound) ? bound : kForEver;

@@ -141,9 +141,8 @@ std::optional<ResolvedCollective> CollectiveModel::from_curves(const CollectiveG
   std::vector<RankCurve> others;
   const Entry* any_nodes = nullptr;
   for (const Entry* e : entries) {
-    if (e->n_nodes == group.n_nodes && e->n_ranks == group.n_ranks) {
+    if (e->n_nodes == group.n_nodes && e->n_ranks == group.n_ranks)
       return ResolvedCollective{e->curve, "fitted on this group"};
-    }
     if (group.n_nodes == 1 && e->n_nodes == 1) others.push_back({e->n_ranks, &e->curve});
     if (group.n_nodes > 1 && e->n_nodes > 1 && e->gpus_per_node == per_node) {
       others.push_back({e->n_ranks, &e->curve});
@@ -162,9 +161,8 @@ std::optional<ResolvedCollective> CollectiveModel::from_curves(const CollectiveG
   if (group.n_nodes > 1 && others.size() < 2) {
     const std::uint32_t reached = std::min(group.n_nodes, kRanksInALine * any_nodes->n_nodes);
     TimeCurve curve = scale_nodes(op, any_nodes->curve, any_nodes->n_nodes, reached, per_node);
-    if (reached < group.n_nodes) {
+    if (reached < group.n_nodes)
       curve = grow_as_nccl(op, curve, fabric, {reached * per_node, reached}, wanted);
-    }
     return ResolvedCollective{curve, fmt::format("scaled from {} nodes", any_nodes->n_nodes)};
   }
   // Two counts in a line say nothing of a count far beyond them: there it grows as NCCL estimates.
@@ -282,9 +280,8 @@ ResolvedCollective CollectiveModel::inside_node(const CollectiveGroup& group) co
   const double hop = intra.latency ? intra.latency->value() : kHop_us;
   double GBps = intra.bandwidth_per_gpu.value() / 1e9;
   // On mixed topologies a ring of more GPUs than one linked island goes through PCIe.
-  if (intra.kind == LinkKind::mixed && intra.pcie_bandwidth_per_gpu && group.n_ranks > 2) {
+  if (intra.kind == LinkKind::mixed && intra.pcie_bandwidth_per_gpu && group.n_ranks > 2)
     GBps = intra.pcie_bandwidth_per_gpu->value() / 1e9;
-  }
   const double steps = ring_steps(group.op, group.n_ranks);
   const double carried = bus_factor(group.op, group.n_ranks) * shared_pcie_slowdown(node_, group);
   return {analytic_curve(kKernelStartup_us + hop * std::sqrt(std::max(steps, 1.0)), carried,
@@ -344,9 +341,8 @@ ResolvedCollective CollectiveModel::across_nodes(const CollectiveGroup& group) c
 
 Result<ResolvedCollective> CollectiveModel::resolve(const CollectiveGroup& group) const {
   if (group.op == CollectiveOp::unknown) return Error{"a collective that stepcast does not know"};
-  if (group.n_ranks == 0 || group.n_nodes == 0 || group.n_nodes > group.n_ranks) {
+  if (group.n_ranks == 0 || group.n_nodes == 0 || group.n_nodes > group.n_ranks)
     return Error{fmt::format("a group of {} ranks on {} nodes", group.n_ranks, group.n_nodes)};
-  }
   if (group.n_ranks == 1) {
     return ResolvedCollective{
         analytic_curve(kKernelStartup_us, 0, 1, kAnalyticCollectiveBand, EstimateSource::assumed),

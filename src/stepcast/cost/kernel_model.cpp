@@ -436,16 +436,14 @@ void KernelModel::estimate(std::span<const Operation> operations, std::span<Esti
     w.index[w.n] = i;
     if (++w.n == kBlock) flush(record);
   }
-  for (std::size_t record = 0; record < waiting.size(); ++record) {
+  for (std::size_t record = 0; record < waiting.size(); ++record)
     if (waiting[record].n > 0) flush(record);
-  }
 }
 
 const AnalyticModel& KernelModel::analytic() const { return impl_->analytic; }
 bool KernelModel::has_measured_products() const {
-  for (std::size_t i = 0; i < kDTypeCount; ++i) {
+  for (std::size_t i = 0; i < kDTypeCount; ++i)
     if (impl_->fitted.find("gemm", static_cast<DType>(i), Direction::forward) != kNoRecord) return true;
-  }
   return false;
 }
 std::vector<std::string> KernelModel::skipped() const {

@@ -185,9 +185,8 @@ NcclFabric nccl_fabric(const Device& device, const Node& node, std::uint32_t ran
   fabric.nvlink = intra.kind != LinkKind::pcie && links.has_value();
   const BytesPerSecond link = links ? *links : intra.pcie_bandwidth_per_gpu.value_or(intra.bandwidth_per_gpu);
   fabric.switched = intra.kind == LinkKind::nvswitch;
-  if (device.clock_MHz) {
+  if (device.clock_MHz)
     fabric.latency_scale = 1 - kLatencyOfSms + kLatencyOfSms * kClockOfLatencies_MHz / *device.clock_MHz;
-  }
   fabric.link_GBps = kLinkShare * link.value() / kGBps;
   if (node.network) {
     const double adapters = std::min(node.network->nics_per_node, std::max(ranks_per_node, 1U));

@@ -30,9 +30,8 @@ std::optional<std::int64_t> whole(std::string_view text) {
 }
 
 std::string_view value_of(const Arguments& arguments, std::string_view name) {
-  for (const auto& [key, value] : arguments) {
+  for (const auto& [key, value] : arguments)
     if (key == name) return value == "None" ? std::string_view{} : std::string_view{value};
-  }
   return {};
 }
 
@@ -57,11 +56,10 @@ void from_megatron(const Arguments& arguments, const TrainingLog& log, LoggedJob
       out.job.n_gpus = static_cast<std::int64_t>(gpus);
   }
   if (value_of(arguments, "vocab_size").empty()) {
-    if (const auto size = whole(word(log, "vocab_size"))) {
+    if (const auto size = whole(word(log, "vocab_size")))
       out.job.settings.vocab_size = size;
-    } else if (const auto padded = whole(value_of(arguments, "padded_vocab_size"))) {
+    else if (const auto padded = whole(value_of(arguments, "padded_vocab_size")))
       out.job.settings.padded_vocab_size = padded;
-    }
   }
   out.evaluation_interval = whole(value_of(arguments, "eval_interval"));
   out.checkpoint_interval = whole(value_of(arguments, "save_interval"));

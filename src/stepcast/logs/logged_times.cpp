@@ -161,11 +161,10 @@ class Times {
         out_.duplicates += late.size() - 1;
         take(late.back());
         late.clear();
-        if (s.step > highest) {
+        if (s.step > highest)
           take(i);
-        } else {
+        else
           --i;  // once more, in the new segment
-        }
         continue;
       }
       late.push_back(i);
@@ -206,9 +205,8 @@ class Times {
   bool resolve_times() {
     if (out_.format == LogFormat::composer && work_.samples_per_step) {
       // Samples per second have more digits than batches per second.
-      for (Step& s : steps_) {
+      for (Step& s : steps_)
         if (s.rate > 0) s.time_ms = *work_.samples_per_step / static_cast<double>(s.rate) * kSecond;
-      }
     }
     const bool told = std::any_of(steps_.begin(), steps_.end(), [](const Step& s) { return s.time_ms > 0; });
     if (told) {
@@ -302,9 +300,8 @@ class Times {
   // Medians of blocks of lines with their neighbours, warm-up left out.
   void find_local_medians() {
     std::vector<std::size_t> counted;
-    for (std::size_t i = 0; i < steps_.size(); ++i) {
+    for (std::size_t i = 0; i < steps_.size(); ++i)
       if (!steps_[i].warm_up) counted.push_back(i);
-    }
     local_.assign(steps_.size(), 0);
     for (std::size_t from = 0; from < counted.size(); from += kBlock) {
       const std::size_t first = from >= kBlock ? from - kBlock : 0;
@@ -333,9 +330,8 @@ class Times {
   void find_stalls() {
     find_local_medians();
     std::vector<double> deviations;
-    for (std::size_t i = 0; i < steps_.size(); ++i) {
+    for (std::size_t i = 0; i < steps_.size(); ++i)
       if (!steps_[i].warm_up) deviations.push_back(std::abs(steps_[i].time_ms / local_[i] - 1));
-    }
     const double spread = kMadToDeviation * median(std::move(deviations));
     const double limit = 1 + std::max(kStallShare, kStallDeviations * spread);
     for (std::size_t i = 0; i < steps_.size(); ++i) {
@@ -381,10 +377,9 @@ class Times {
       const auto to = times.begin() + static_cast<std::ptrdiff_t>((b + 1) * times.size() / n);
       middles.push_back(median({from, to}));
     }
-    for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t i = 0; i < n; ++i)
       for (std::size_t k = i + 1; k < n; ++k)
         slopes.push_back((middles[k] - middles[i]) / static_cast<double>(k - i));
-    }
     return median(std::move(slopes)) * static_cast<double>(n - 1);
   }
 
@@ -411,11 +406,10 @@ class Times {
     out_.p90_ms = quantile(times, kHigh);
     if (const auto slope = trend(times)) out_.trend_percent = kPercent * *slope / out_.median_ms;
     out_.tflops_per_gpu = median(std::move(tflops));
-    if (out_.format == LogFormat::torchtitan) {
+    if (out_.format == LogFormat::torchtitan)
       out_.tokens_per_s_per_gpu = median(std::move(rates));
-    } else if (out_.format == LogFormat::deepspeed || out_.format == LogFormat::composer) {
+    else if (out_.format == LogFormat::deepspeed || out_.format == LogFormat::composer)
       out_.samples_per_s = median(std::move(rates));
-    }
     fill_in_rates();
   }
 
@@ -427,11 +421,10 @@ class Times {
         out_.samples_per_s = *work_.samples_per_step / seconds;
     }
     if (out_.tokens_per_s_per_gpu == 0) {
-      if (work_.tokens_per_step && work_.n_gpus) {
+      if (work_.tokens_per_step && work_.n_gpus)
         out_.tokens_per_s_per_gpu = *work_.tokens_per_step / *work_.n_gpus / seconds;
-      } else {
+      else
         out_.tokens_per_s_per_gpu = log_.tokens_per_s_per_gpu;
-      }
     }
   }
 

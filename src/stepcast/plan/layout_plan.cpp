@@ -147,9 +147,8 @@ Result<LayoutRestrictions> restricted(const JobSettings& flags, LayoutRestrictio
 
 Result<LayoutPlan> plan_layouts(const PlanRequest& request, const Platform& platform) {
   STEPCAST_TRY(check_settings(request.job.settings));
-  if (request.n_gpus < 1) {
+  if (request.n_gpus < 1)
     return Error::at("", "--gpus").found(fmt::format("{}", request.n_gpus)).expected("1 or more");
-  }
   Job job = request.job;
   job.n_gpus.reset();
   STEPCAST_ASSIGN(const LayoutRestrictions restrictions, restricted(job.settings, request.restrictions));
@@ -225,9 +224,8 @@ std::optional<std::string> megatron_text(const ChosenLayout& chosen, const Layou
 
 std::vector<PricedLayout> pareto_of(const std::vector<PricedLayout>& priced) {
   std::vector<PricedLayout> front;
-  for (const PricedLayout& layout : priced) {
+  for (const PricedLayout& layout : priced)
     if (front.empty() || layout.peak_bytes < front.back().peak_bytes) front.push_back(layout);
-  }
   return front;
 }
 

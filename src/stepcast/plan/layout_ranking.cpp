@@ -62,9 +62,8 @@ Result<PlanObjective> parse_objective(const std::string& word) {
 
 std::size_t with_most_memory(const std::vector<RankedLayout>& layouts) {
   std::size_t best = 0;
-  for (std::size_t i = 1; i < layouts.size(); ++i) {
+  for (std::size_t i = 1; i < layouts.size(); ++i)
     if (layouts[i].alike && layouts[i].memory.margin() > layouts[best].memory.margin()) best = i;
-  }
   return best;
 }
 

@@ -176,10 +176,9 @@ class Refiner {
 
 std::vector<std::int64_t> best_stages(const PricedStep& step, const Transformer& model) {
   std::vector<double> layers;
-  for (const ChunkWork& chunk : step.work.chunks) {
+  for (const ChunkWork& chunk : step.work.chunks)
     for (const ChunkWork::Run& run : chunk.runs)
       layers.insert(layers.end(), run.count, passes_us(step.layers[run.kind]));
-  }
   // Layers that predict further tokens stand behind the last and stay there.
   double back_us = passes_us(step.head);
   for (std::int64_t i = 0; i < model.n_multi_token_prediction_layers && !layers.empty(); ++i) {

@@ -153,9 +153,8 @@ class Searcher {
 
   void one(const LayoutPoint& point) {
     if (is_stop_requested()) return;
-    if (const Status status = price(point); !status.ok()) {
+    if (const Status status = price(point); !status.ok())
       counted({LayoutVerdict::Kind::refused, status.error().message(), {}, {}}, 1);
-    }
   }
 
   Status price(const LayoutPoint& point) {
@@ -262,12 +261,10 @@ std::vector<LayoutPoint> with_less_memory(const LayoutPoint& point, const Layout
     all.push_back(changed);
   };
   add([](LayoutPoint& p) { p.sequence_parallel = true; });
-  for (const DataSharding& sharding : space.shardings) {
+  for (const DataSharding& sharding : space.shardings)
     if (sharding.kind > point.sharding.kind) add([&](LayoutPoint& p) { p.sharding = sharding; });
-  }
-  for (const Recompute recompute : {Recompute::selective, Recompute::full}) {
+  for (const Recompute recompute : {Recompute::selective, Recompute::full})
     if (recompute > point.recompute) add([&](LayoutPoint& p) { p.recompute = recompute; });
-  }
   add([](LayoutPoint& p) { p.micro_batch = std::max(1, p.micro_batch / 2); });
   for (const std::int32_t more : {2, 4, 8}) {
     if (point.data % more != 0) continue;

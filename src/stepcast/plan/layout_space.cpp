@@ -18,9 +18,8 @@ constexpr std::int64_t kMostDegree = 1'000'000;
 
 List divisors(std::int64_t n, std::int64_t most) {
   List list;
-  for (std::int64_t d = 1; d <= std::min(n, most); ++d) {
+  for (std::int64_t d = 1; d <= std::min(n, most); ++d)
     if (n % d == 0) list.push_back(static_cast<std::int32_t>(d));
-  }
   return list;
 }
 
@@ -128,9 +127,8 @@ std::vector<std::pair<std::string, std::string>> LayoutSpace::lines() const {
   if (expert.size() > 1 || expert.front() > 1) all.emplace_back("expert parallel", words(expert));
   if (expert_tensor.size() > 1 || expert_tensor.front() > 0) {
     text.clear();
-    for (const std::int32_t degree : expert_tensor) {
+    for (const std::int32_t degree : expert_tensor)
       text += (text.empty() ? "" : ", ") + (degree == 0 ? "as tensor" : std::to_string(degree));
-    }
     all.emplace_back("expert tensor", text);
   }
   all.emplace_back("data parallel", fmt::format("what {} GPUs leave", n_gpus));
@@ -196,9 +194,8 @@ Result<LayoutSpace> layout_space(const Transformer& model, const Device& device,
       if (!is_out) space.forms.push_back({schedule, 1});
       continue;
     }
-    for (const std::int32_t v : virtual_stages) {
+    for (const std::int32_t v : virtual_stages)
       if (v > 1) space.forms.push_back({schedule, v});
-    }
   }
   if (space.forms.empty()) {
     return Error::at("", "--schedules", "no schedule is left")

@@ -17,13 +17,12 @@ Result<RunningLayout> read_running_layout(const std::filesystem::path& file, con
   RunningLayout running;
   Job as_is = given;
   const std::string kind = file.extension().string();
-  if (kind == ".toml") {
+  if (kind == ".toml")
     as_is.torchtitan = text;
-  } else if (kind == ".json") {
+  else if (kind == ".json")
     as_is.deepspeed = text;
-  } else {
+  else
     as_is.command_line = text.text;
-  }
   STEPCAST_ASSIGN(const ResolvedJob resolved, resolve(as_is));
   running.layout = resolved.layout;
   running.model = resolved.model;

@@ -86,9 +86,8 @@ class RowBalanced {
     std::stable_sort(order.begin(), order.end(),
                      [&](std::size_t a, std::size_t b) { return loads[a] < loads[b]; });
     std::vector<std::int32_t> chosen;
-    for (std::size_t k = 0; k < std::min(wanted, nodes); ++k) {
+    for (std::size_t k = 0; k < std::min(wanted, nodes); ++k)
       for (std::size_t i = 0; i < each; ++i) chosen.push_back(static_cast<std::int32_t>(ranks[order[k]][i]));
-    }
     std::sort(chosen.begin(), chosen.end());
     return chosen;
   }

@@ -36,9 +36,8 @@ std::optional<Sharder> parse_sharder(std::string_view text) {
   std::string name{text};
   std::replace(name.begin(), name.end(), '-', '_');
   if (name.ends_with("_greedy")) name.resize(name.size() - 7);
-  for (const Sharder sharder : kSharders) {
+  for (const Sharder sharder : kSharders)
     if (to_string(sharder) == name) return sharder;
-  }
   return std::nullopt;
 }
 
@@ -64,9 +63,8 @@ ShardingPlan shard(const Dlrm& model, std::int64_t n_ranks, Sharder sharder, con
   };
   const auto n = static_cast<std::uint64_t>(n_ranks);
   if (sharder == Sharder::naive || sharder == Sharder::random) {
-    for (std::size_t t = 0; t < model.tables.size(); ++t) {
+    for (std::size_t t = 0; t < model.tables.size(); ++t)
       place(t, (sharder == Sharder::naive ? t : next_random(state)) % n);
-    }
     return plan;
   }
   std::vector<std::size_t> order(model.tables.size());

@@ -158,9 +158,8 @@ class Search {
       std::stable_sort(ranks.begin(), ranks.end(),
                        [&](std::size_t a, std::size_t b) { return load[a] < load[b]; });
       std::vector<std::size_t> chosen;
-      for (const std::size_t r : ranks) {
+      for (const std::size_t r : ranks)
         if (chosen.size() < k && used[r] + bytes <= limit_) chosen.push_back(r);
-      }
       p.kind = k > 1 ? ShardingKind::column_wise : ShardingKind::table_wise;
       double time = times[t];
       if (chosen.size() < k) {
@@ -236,9 +235,8 @@ class Search {
 
   std::vector<double> loads_of(const ShardingPlan& plan) {
     std::vector<double> load(n_, 0);
-    for (const TableShard& s : shards_of(model(), plan, steps_.n_ranks())) {
+    for (const TableShard& s : shards_of(model(), plan, steps_.n_ranks()))
       load[static_cast<std::size_t>(s.rank)] += time_of_shard(s.table, s.parts, s.kind, s.memory);
-    }
     return load;
   }
   double spread_of(const ShardingPlan& plan) {
@@ -256,9 +254,8 @@ class Search {
     for (std::size_t t = 0; t < plan.tables.size(); ++t) {
       if (plan.tables[t].kind == ShardingKind::row_wise || plan.tables[t].kind == ShardingKind::data_parallel)
         continue;
-      for (std::size_t k = 0; k < plan.tables[t].ranks.size(); ++k) {
+      for (std::size_t k = 0; k < plan.tables[t].ranks.size(); ++k)
         if (plan.tables[t].ranks[k] == static_cast<std::int32_t>(from)) held.emplace_back(t, k);
-      }
     }
     if (held.empty()) return false;
     const auto [table, position] = held[random() % held.size()];

@@ -20,13 +20,11 @@ constexpr double kSameBandwidth = 0.05;
 // Letters and digits alone, in lower case.
 std::string plain(std::string_view text) {
   std::string result;
-  for (const char c : text) {
-    if (c >= 'A' && c <= 'Z') {
+  for (const char c : text)
+    if (c >= 'A' && c <= 'Z')
       result += static_cast<char>(c - 'A' + 'a');
-    } else if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) {
+    else if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'))
       result += c;
-    }
-  }
   return result;
 }
 
@@ -63,9 +61,8 @@ std::optional<Fit> fit_of(const Platform& platform, const MachineDescription& ma
   const bool same_node = machine.gpus_per_node > 0 && platform.node.gpus_per_node == machine.gpus_per_node;
   const bool same_kind = !machine.network_kind.empty() && network.kind.starts_with(machine.network_kind);
   double octaves = 0;
-  if (machine.node_bandwidth_Gbps) {
+  if (machine.node_bandwidth_Gbps)
     octaves = std::abs(std::log2(network.bandwidth_per_node().value() * 8e-9 / *machine.node_bandwidth_Gbps));
-  }
   const bool same_bandwidth = machine.node_bandwidth_Gbps && octaves < std::log2(1 + kSameBandwidth);
   return Fit{called, held, same_node, same_kind, same_bandwidth, platform.name.starts_with("dgx"), -octaves};
 }
@@ -98,9 +95,8 @@ void adapt_to(const MachineDescription& machine, Platform& platform, std::string
     node.gpus_per_node = n_gpus;
     node.segment.reset();  // of the node that ships
     // What is left of its links and PCIe domains.
-    if (node.intra.gpus_per_pcie_domain) {
+    if (node.intra.gpus_per_pcie_domain)
       node.intra.gpus_per_pcie_domain = std::min(*node.intra.gpus_per_pcie_domain, n_gpus);
-    }
     std::erase_if(node.intra.links, [&](const Link& l) { return std::max(l.gpu_a, l.gpu_b) >= n_gpus; });
     if (node.intra.kind == LinkKind::mixed && node.intra.links.empty()) {
       node.intra.kind = LinkKind::pcie;

@@ -84,9 +84,8 @@ std::vector<fs::path> platform_files(std::span<const fs::path> dirs) {
         here.push_back(entry->path());
     }
     std::sort(here.begin(), here.end());
-    for (fs::path& file : here) {
+    for (fs::path& file : here)
       if (seen.insert(file.stem().string()).second) all.push_back(std::move(file));
-    }
   }
   return all;
 }
@@ -117,11 +116,10 @@ Result<Matches> find_matches(std::string_view name, std::span<const fs::path> di
       continue;
     }
     Names& names = *read;
-    if (same_name(names.name, name) || same_name(file.stem().string(), name)) {
+    if (same_name(names.name, name) || same_name(file.stem().string(), name))
       matches.by_name.push_back(file);
-    } else if (any_same(names.aliases, name)) {
+    else if (any_same(names.aliases, name))
       matches.by_alias.push_back(file);
-    }
     if (any_same(names.devices, name)) matches.by_device.push_back(file);
     matches.known.push_back(std::move(names.name));
     std::move(names.aliases.begin(), names.aliases.end(), std::back_inserter(matches.known));
@@ -235,9 +233,8 @@ PlatformListings list_platforms(std::span<const fs::path> search_dirs) {
     const Platform& p = *read;
     const bool is_node = p.node.gpus_per_node > 1 || p.node.network.has_value();
     PlatformListing::Role role = is_node ? PlatformListing::Role::node : PlatformListing::Role::device;
-    if (const Result<Names> names = read_names(file); names && names->role == detail::kBenchmarkRole) {
+    if (const Result<Names> names = read_names(file); names && names->role == detail::kBenchmarkRole)
       role = PlatformListing::Role::benchmark;
-    }
     all.platforms.push_back({role, p.name, p.description, p.aliases, p.device.name, p.device.aliases,
                              p.node.gpus_per_node, p.curves.size(), p.models.size(), p.overheads.size(),
                              file});

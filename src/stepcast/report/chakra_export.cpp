@@ -312,10 +312,9 @@ Result<std::vector<std::filesystem::path>> write_chakra_per_rank(
   STEPCAST_TRY(refuse_other_traces(folder, written));
   Exporter exporter{flat, costs, &ranks};
   auto output = outputs.begin();
-  for (std::size_t c = 0; c < flat.class_count(); ++c) {
+  for (std::size_t c = 0; c < flat.class_count(); ++c)
     for (std::size_t k = 0; k < ranks.of_class[c].size(); ++k)
       STEPCAST_TRY((output++)->write(chakra_text(exporter.graph(RankClassId{c}, steps, k))));
-  }
   STEPCAST_TRY(output->write(exporter.communicators().json()));
   return written;
 }

@@ -31,9 +31,8 @@ ReportFigure waterfall(const Comparison& c) {
                        .rest_name = c.parts.empty() ? "no parts are known" : "the rest",
                        .unit = "ms"};
   chart.decimals = std::max(c.a_step_time_ms, c.b_step_time_ms) >= kCoarseMs ? 1 : 3;
-  for (std::size_t i = 0; i < std::min(kMostSteps, c.parts.size()); ++i) {
+  for (std::size_t i = 0; i < std::min(kMostSteps, c.parts.size()); ++i)
     chart.steps.push_back({part_text(c.parts[i].key), c.parts[i].difference_ms()});
-  }
   return {waterfall_chart(chart),
           "From the step of A to that of B by the parts of the rank that ends last, the largest difference "
           "first."};

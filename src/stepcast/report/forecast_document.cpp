@@ -331,9 +331,8 @@ std::string part_text(std::string_view key) {
        {"idle: pipeline", "idle: pipeline bubble"},
        {"idle: between_steps", "idle: between steps"},
        {"idle: rest", "idle: rest"}}};
-  for (const auto& [idle, text] : kIdle) {
+  for (const auto& [idle, text] : kIdle)
     if (key == idle) return std::string{text};
-  }
   return std::string{key};
 }
 
@@ -346,11 +345,10 @@ std::string throughput_text(const Forecast& forecast) {
   } else if (t.samples_per_s) {
     parts.push_back(fmt::format("{} samples/s", table_number(*t.samples_per_s, 0)));
   }
-  if (t.tflops_per_gpu) {
+  if (t.tflops_per_gpu)
     parts.push_back(fmt::format("{} TFLOP/s per GPU", table_number(*t.tflops_per_gpu, 1)));
-  } else if (t.hardware_tflops_per_gpu && *t.hardware_tflops_per_gpu >= 0.05) {
+  else if (t.hardware_tflops_per_gpu && *t.hardware_tflops_per_gpu >= 0.05)
     parts.push_back(fmt::format("{} TFLOP/s per GPU run", table_number(*t.hardware_tflops_per_gpu, 1)));
-  }
   if (t.mfu && t.hfu) parts.push_back(fmt::format("MFU {:.1f} %, HFU {:.1f} %", 100 * *t.mfu, 100 * *t.hfu));
   return join(parts, "; ");
 }
@@ -382,9 +380,8 @@ std::string forecast_text(const Forecast& forecast) {
 
 std::string forecast_verdict(const Forecast& f) {
   std::string text = fmt::format("A step takes {} ms", ms_text(f.step_time_ms));
-  if (const std::string band = band_text(f.step_time_p10_ms, f.step_time_p90_ms); !band.empty()) {
+  if (const std::string band = band_text(f.step_time_p10_ms, f.step_time_p90_ms); !band.empty())
     text += fmt::format(" ({})", band);
-  }
   if (f.memory) {
     const ForecastMemory& m = *f.memory;
     text +=

@@ -47,11 +47,10 @@ std::string counts_text(const auto& counts) {
   for (const auto& [what, n] : counts) {
     if (n == 0) continue;
     parts.push_back(table_count(n) + " ");
-    if constexpr (std::is_enum_v<std::remove_cvref_t<decltype(what)>>) {
+    if constexpr (std::is_enum_v<std::remove_cvref_t<decltype(what)>>)
       parts.back() += to_string(what);
-    } else {
+    else
       parts.back() += what;
-    }
   }
   return or_none(parts);
 }
@@ -140,10 +139,9 @@ ReportDocument document_of(const InspectedProfile& p) {
                  milliseconds(stream.busy)});
   }
   ReportTable kernels{"kernels< | ms"};
-  for (std::size_t i = 0; i < s.kernel_time.size(); ++i) {
+  for (std::size_t i = 0; i < s.kernel_time.size(); ++i)
     if (s.kernel_time[i].value() > 0)
       kernels.row({std::string{to_string(static_cast<KernelClass>(i))}, milliseconds(s.kernel_time[i])});
-  }
   add_table(document, "Steps", std::move(steps));
   add_table(document, "Threads", std::move(threads));
   add_table(document, "Streams", std::move(streams));
@@ -255,10 +253,9 @@ ReportDocument document_of(const InspectedOperations& o) {
     unknown.row({shorten(name, kNameWidth), table_count(entry.count), shorten(entry.why, 100)});
   add_table(document, "Without operations", std::move(unknown));
   ReportTable kernels{"kernels without operations, by operator< | ms"};
-  if (o.times) {
+  if (o.times)
     for (const auto& [name, work] : o.times->unmodelled)
       kernels.row({shorten(name, kNameWidth), milliseconds(work.time)});
-  }
   add_table(document, "Kernels without operations", std::move(kernels));
   return document;
 }
@@ -272,11 +269,10 @@ std::string heavy_text(const Pooling& p) {
 
 ReportTable pooling_table(const Pooling& p) {
   ReportTable table{"lookups per sample< | tables | % of lookups"};
-  for (const PoolingBin& bin : p.bins) {
+  for (const PoolingBin& bin : p.bins)
     if (bin.tables > 0)
       table.row({std::string{bin.name}, table_count(bin.tables),
                  table_number(p.lookups > 0 ? 100 * bin.lookups / p.lookups : 0, 1)});
-  }
   return table;
 }
 

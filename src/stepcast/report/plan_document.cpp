@@ -68,10 +68,9 @@ ReportFigure pareto_figure(const PlanAnswer& plan) {
   };
   // What matters is drawn last.
   for (const bool alike : {false, true}) {
-    for (const RankedLayoutAnswer& l : plan.layouts) {
+    for (const RankedLayoutAnswer& l : plan.layouts)
       if (l.alike == alike && l.step_ms <= slowest)
         draw(l.step_ms, l.peak_GiB, alike ? "c-alike" : "c-faint", l.point);
-    }
     if (alike) break;
     for (std::size_t i = 0; i < std::min(kMostOnFront, plan.pareto.size()); ++i) {
       const LayoutAnswer& l = plan.pareto[i];
@@ -292,11 +291,10 @@ void add_now(ReportDocument& document, const PlanAnswer& plan) {
   ReportSection& section = document.add("Better layouts near the one that runs now");
   section.opening = "\n";
   section.add(ReportText{is, 0});
-  if (!now.nearby.empty()) {
+  if (!now.nearby.empty())
     section.add(std::move(table));
-  } else if (now.step_ms) {
+  else if (now.step_ms)
     section.add(ReportText{"No layout of the space is faster.", 0});
-  }
 }
 
 }  // namespace

@@ -104,9 +104,8 @@ class ReplayDocument {
       if (input.world_size) worlds.insert(*input.world_size);
     }
     std::string what = counted(a_.inputs.size(), "rank", "ranks");
-    if (worlds.size() == 1 && *worlds.begin() > 1) {
+    if (worlds.size() == 1 && *worlds.begin() > 1)
       what = fmt::format("{} of {} ranks", a_.inputs.size(), *worlds.begin());
-    }
     const std::optional<std::int64_t> step = a_.simulated.step;
     return fmt::format(
         "{} on {}; {}, {} read; {}", what,
@@ -222,9 +221,8 @@ class ReplayDocument {
         "Rank by rank: measured and simulated step, and what the GPU does in the simulated step (ms)");
     if (const std::string culprits = culprit_sentence(a_); !culprits.empty())
       section.add(ReportText{sentence(culprits) + "."}, Shown::page);
-    if (on_page()) {
+    if (on_page())
       section.add(detail::parts_figure(classes_, "The simulated step of every rank, by what its GPU does."));
-    }
     const std::vector<std::string> causes = detail::idle_causes(classes_);
     section.add(ranks_table(causes));
     constexpr std::array kWords{"seven", "eight", "nine"};  // 3 parts of work, 4 to 6 causes
@@ -353,9 +351,8 @@ class ReplayDocument {
       if (one.members.size() < 2) continue;
       double first = one.members.front().arrival_us;
       for (const ForecastMember& member : one.members) first = std::min(first, member.arrival_us);
-      for (const ForecastMember& member : one.members) {
+      for (const ForecastMember& member : one.members)
         chart.cells.push_back({member.rank_class, chart.columns.size(), member.arrival_us - first});
-      }
       chart.columns.push_back(table_count(i));
     }
     if (chart.columns.empty()) return {};
@@ -405,9 +402,8 @@ class ReplayDocument {
     const NamedTimes a = classes_[slow].parts(), b = classes_[fast].parts();
     std::vector<std::string> keys;
     for (const NamedTimes* parts : {&a, &b}) {
-      for (const NamedTime& part : *parts) {
+      for (const NamedTime& part : *parts)
         if (std::find(keys.begin(), keys.end(), part.key) == keys.end()) keys.push_back(part.key);
-      }
     }
     std::stable_sort(keys.begin(), keys.end(), [&](const std::string& x, const std::string& y) {
       return std::abs(time_ms(a, x) - time_ms(b, x)) > std::abs(time_ms(a, y) - time_ms(b, y));

@@ -64,9 +64,8 @@ std::string replay_verdict(const ReplayAnalysis& analysis) {
   std::string text =
       fmt::format("{}: GPUs compute {:.1f} % of the step",
                   2 * computing >= step_ms ? "GPU-bound" : largest.verdict, percent(computing));
-  if (largest.time_ms > 0) {
+  if (largest.time_ms > 0)
     text += ", " + fmt::format(fmt::runtime(largest.text), percent(largest.time_ms), largest.time_ms);
-  }
   const std::vector<RankCulprits>& ranks = analysis.culprits.ranks;
   const auto worst = std::max_element(
       ranks.begin(), ranks.end(),

@@ -36,9 +36,8 @@ void add_parts(ReportDocument& document, const std::vector<Point>& points) {
   for (const Point& point : points) {
     if (!point.has_parts() || chart.bars.size() == kMostDrawn) continue;
     const ForecastClass& one = point.forecast->critical();
-    for (const NamedTime& part : one.parts()) {
+    for (const NamedTime& part : one.parts())
       if (std::find(keys.begin(), keys.end(), part.key) == keys.end()) keys.push_back(part.key);
-    }
     chart.bars.push_back(detail::parts_bar(point.label, one));
     if (chart.bars.size() <= kMostBeside) table.columns.push_back({point.label});
   }

@@ -104,16 +104,14 @@ bool is_short(std::string_view key) {
 
 std::string sweep_key(std::string_view spelled) {
   std::string key = underscored(spelled);
-  for (const auto& [name, flag] : kShort) {
+  for (const auto& [name, flag] : kShort)
     if (key == flag) return std::string{name};
-  }
   return key;
 }
 
 std::string flag_of_key(std::string_view key) {
-  for (const auto& [name, flag] : kShort) {
+  for (const auto& [name, flag] : kShort)
     if (key == name) key = flag;
-  }
   std::string text = fmt::format("--{}", key);
   std::replace(text.begin(), text.end(), '_', '-');
   return text;
@@ -130,9 +128,8 @@ bool is_sweep_key(std::string_view key, SweepMode mode) {
 std::vector<std::string> own_sweep_keys(SweepMode mode) {
   std::vector<std::string> all;
   for (const auto& pair : kShort) all.emplace_back(pair.first);
-  for (const OwnKey& key : kOwn) {
+  for (const OwnKey& key : kOwn)
     if (mode == SweepMode::plan ? key.plans : key.predicts) all.emplace_back(key.name);
-  }
   return all;
 }
 

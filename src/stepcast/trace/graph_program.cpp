@@ -46,18 +46,16 @@ Result<std::vector<Index>> running_order(const OperationGraph& graph) {
     return std::tuple{x.start_us, x.id} > std::tuple{y.start_us, y.id};
   };
   std::priority_queue<Index, std::vector<Index>, decltype(later)> ready(later);
-  for (Index i = 0; i < n; ++i) {
+  for (Index i = 0; i < n; ++i)
     if (open[i] == 0) ready.push(i);
-  }
   std::vector<Index> order;
   order.reserve(n);
   while (!ready.empty()) {
     const Index node = ready.top();
     ready.pop();
     order.push_back(node);
-    for (Index w = first_waiting[node]; w < first_waiting[node + 1]; ++w) {
+    for (Index w = first_waiting[node]; w < first_waiting[node + 1]; ++w)
       if (--open[waiting[w]] == 0) ready.push(waiting[w]);
-    }
   }
   if (order.size() == n) return order;
   // Follow what is still waited for until a node comes again.
@@ -351,9 +349,8 @@ class GraphProgram {
     auto finished = std::move(block).finish_with_map();
     if (!finished.ok()) return std::move(finished).error().in_file(g.file);
     for (auto& [i, key] : key_of_[r]) {
-      for (TransferMember& m : transfers_.at(key)) {
+      for (TransferMember& m : transfers_.at(key))
         if (m.rank == r && m.node == i) m.task = finished->new_id[task_of_node[i].index()];
-      }
     }
     add_facts(r, task_of_node, *finished);
     const BlockId id = out_.program.add_block(std::move(finished->block));

@@ -38,10 +38,8 @@ Status for_each_event(ByteSource& source, RecordedRank& rank, detail::KinetoHead
   for (;;) {
     switch (splitter.next()) {
       case JsonSplitter::Step::member:
-        if (auto status = detail::read_kineto_header(splitter.key(), splitter.text(), rank, header);
-            !status) {
+        if (auto status = detail::read_kineto_header(splitter.key(), splitter.text(), rank, header); !status)
           return std::move(status).error().in_file(source.name());
-        }
         break;
       case JsonSplitter::Step::list:
         if (splitter.key() == "nodes") {

@@ -91,9 +91,8 @@ void find_predecessors(Step& step) {
 
 void find_transfers(Step& step) {
   std::vector<std::uint32_t> order;
-  for (std::uint32_t i = 0; i < step.pieces.size(); ++i) {
+  for (std::uint32_t i = 0; i < step.pieces.size(); ++i)
     if (step.pieces[i].transfer) order.push_back(i);
-  }
   std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
     return step.pieces[a].start_us < step.pieces[b].start_us;
   });

@@ -36,13 +36,11 @@ Typed scalar(std::string_view text) {
 }
 Typed list(std::string_view text) {
   Typed out{"GenericList[Int]", {}};
-  for (const char c : text) {
+  for (const char c : text)
     if (c != ' ') out.value += c;
-  }
-  for (const auto& [python, json] : {std::pair{"True", "true"}, std::pair{"False", "false"}}) {
+  for (const auto& [python, json] : {std::pair{"True", "true"}, std::pair{"False", "false"}})
     for (std::size_t at = out.value.find(python); at != std::string::npos; at = out.value.find(python))
       out.value.replace(at, std::string_view(python).size(), json);
-  }
   return out;
 }
 

@@ -307,9 +307,8 @@ Result<RecordedProgram> rebuild_program(std::span<const RecordedInput> input, co
     return a.kineto->rank.value_or(0) < b.kineto->rank.value_or(0);
   });
   std::vector<std::string> notes;
-  for (RecordedInput& rank : ranks) {
+  for (RecordedInput& rank : ranks)
     if (!rank.index) rank.index = index_trace(rank);
-  }
   STEPCAST_ASSIGN(const std::vector<RecordedStep> steps, choose_steps(ranks, options, notes));
   Nanoseconds origin = Nanoseconds::max();
   for (const RecordedStep& s : steps) origin = std::min(origin, s.start);

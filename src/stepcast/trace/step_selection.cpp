@@ -49,9 +49,8 @@ constexpr std::uint64_t kDeflation = 16;
 // The step that replay() takes.
 std::optional<std::int64_t> step_to_replay(const std::vector<StepSelection>& files) {
   std::map<std::int64_t, std::size_t> seen;
-  for (const StepSelection& file : files) {
+  for (const StepSelection& file : files)
     for (const std::int64_t step : std::set(file.steps().begin(), file.steps().end())) ++seen[step];
-  }
   std::erase_if(seen, [&](const auto& entry) { return entry.second < files.size(); });
   for (auto step = seen.rbegin(); step != seen.rend(); ++step) {
     const auto launches = [&](const StepSelection& file) { return file.launches_gpu_work(step->first); };
@@ -184,9 +183,8 @@ void StepSelection::choose(std::int64_t step, bool all_operators) {
       auto at = std::partition_point(all.work.begin(), all.work.end(),
                                      [&](const GpuEnd& w) { return w.correlation < call.correlation; });
       if (at == all.work.end() || at->correlation != call.correlation) continue;
-      for (; at != all.work.end() && at->correlation == call.correlation; ++at) {
+      for (; at != all.work.end() && at->correlation == call.correlation; ++at)
         if (at->end_ns >= begin) all.correlations.insert(call.correlation);
-      }
     }
   }
   std::vector<Call>{}.swap(all.calls);  // an assignment would keep their memory

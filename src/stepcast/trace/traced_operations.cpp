@@ -72,9 +72,8 @@ class Collector {
       parent_[i] = at->second;
       children[static_cast<std::size_t>(at->second)].push_back(static_cast<Index>(i));
     }
-    for (std::size_t i = n; i-- > 0;) {
+    for (std::size_t i = n; i-- > 0;)
       if (parent_[i] < 0) stack.push_back(static_cast<Index>(i));
-    }
     outermost_first_.reserve(n);
     while (!stack.empty()) {
       const Index node = stack.back();
@@ -232,9 +231,8 @@ Result<KernelTimeCoverage> kernel_time_coverage(const ExecutionTrace& trace, con
                                                 const RecordedRank& recorded) {
   STEPCAST_ASSIGN(detail::EtJoin join, detail::join_execution_trace(recorded, trace));
   // Of several identical iterations the first: `traced` holds the operations of one.
-  for (std::size_t i = 0; i < join.node_of_op.size(); ++i) {
+  for (std::size_t i = 0; i < join.node_of_op.size(); ++i)
     if (join.repetition_of_op[i] > 0) join.node_of_op[i] = -1;
-  }
   return kernel_time_coverage(trace, traced, recorded, join.node_of_op);
 }
 

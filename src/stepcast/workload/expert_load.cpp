@@ -127,22 +127,19 @@ Result<ExpertLoad> parse_expert_load_file(std::string_view text, std::string_vie
     const std::vector<std::string_view> words = words_of(line);
     if (words.empty() || words.front().front() == '#') continue;
     std::vector<double> numbers;
-    for (const std::string_view word : words) {
+    for (const std::string_view word : words)
       if (const std::optional<double> value = load_in(word)) numbers.push_back(*value);
-    }
     if (numbers.empty() && columns == 0 && load.visits.empty()) continue;  // a header
-    if (numbers.size() != words.size() || numbers.size() > 2 || (columns > 0 && numbers.size() != columns)) {
+    if (numbers.size() != words.size() || numbers.size() > 2 || (columns > 0 && numbers.size() != columns))
       return problem(number, line);
-    }
     columns = numbers.size();
     if (load.visits.size() >= kMostExperts) return problem(number, line);
     if (columns == 1) {
       load.visits.push_back(numbers[0]);
       continue;
     }
-    if (!(numbers[0] < static_cast<double>(kMostExperts)) || numbers[0] != std::floor(numbers[0])) {
+    if (!(numbers[0] < static_cast<double>(kMostExperts)) || numbers[0] != std::floor(numbers[0]))
       return problem(number, line);
-    }
     const auto expert = static_cast<std::size_t>(numbers[0]);
     if (expert >= seen.size()) {
       seen.resize(expert + 1, false);

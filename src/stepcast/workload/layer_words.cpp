@@ -49,13 +49,11 @@ class StageReader {
     STEPCAST_TRY(sequence(letters, 0));
     if (at_ < text_.size()) return wrong("a bracket that nothing opened");
     std::vector<std::int64_t> stages(1, 0);
-    for (const char c : letters) {
-      if (c == '|') {
+    for (const char c : letters)
+      if (c == '|')
         stages.push_back(0);
-      } else if (c == 't') {
+      else if (c == 't')
         ++stages.back();
-      }
-    }
     return stages;
   }
 

@@ -351,9 +351,8 @@ Result<MemoryForecast> memory_forecast(const StepWork& work, const Transformer& 
   MemoryForecast forecast;
   forecast.available = available;
   forecast.stages = stages_of(work, model, layout, shape, kept_imbalance(layout.layer));
-  for (std::uint32_t s = 0; s < work.stages; ++s) {
+  for (std::uint32_t s = 0; s < work.stages; ++s)
     if (forecast.stages[s].total() > forecast.peak()) forecast.worst_stage = s;
-  }
   forecast.verdict = forecast.verdict_of(forecast.peak());
   forecast.dropless = dropless_memory(work, model, layout, shape, forecast);
   return forecast;

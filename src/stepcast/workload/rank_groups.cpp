@@ -64,9 +64,8 @@ std::vector<std::uint32_t> RankGroups::stage(std::uint32_t number) const {
   std::vector<std::uint32_t> ranks;
   const auto pipeline =
       std::find_if(dense_.begin(), dense_.end(), [](const Digit& digit) { return digit.pipeline; });
-  for (std::uint32_t rank = 0; rank < n_ranks_; ++rank) {
+  for (std::uint32_t rank = 0; rank < n_ranks_; ++rank)
     if (pipeline == dense_.end() || pipeline->of(rank) == number) ranks.push_back(rank);
-  }
   return ranks;
 }
 

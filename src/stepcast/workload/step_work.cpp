@@ -18,11 +18,10 @@ void add_run(ChunkWork& chunk, std::uint32_t kind, const LayerWork& layer) {
   chunk.expert_parameters += layer.expert_parameters;
   chunk.trained_dense_parameters += layer.trained_dense_parameters;
   chunk.trained_expert_parameters += layer.trained_expert_parameters;
-  if (!chunk.runs.empty() && chunk.runs.back().kind == kind) {
+  if (!chunk.runs.empty() && chunk.runs.back().kind == kind)
     ++chunk.runs.back().count;
-  } else {
+  else
     chunk.runs.push_back({kind, 1});
-  }
 }
 
 }  // namespace
@@ -89,9 +88,7 @@ Result<StepWork> step_work(const Transformer& model, const Layout& layout, Layer
       chunk.dense_parameters += parameters;
       chunk.trained_dense_parameters += trained;
     };
-    if (chunk.has_embedding) {
-      add(work.embedding->dense_parameters, work.embedding->trained_dense_parameters);
-    }
+    if (chunk.has_embedding) add(work.embedding->dense_parameters, work.embedding->trained_dense_parameters);
     if (chunk.has_head) {
       add(work.head->dense_parameters, work.head->trained_dense_parameters);
       // A tied output matrix on a stage of its own is a copy of the embedding; what predicts further tokens has one.
@@ -111,9 +108,8 @@ GradientTraffic gradient_traffic(const Layout& layout) {
   const bool sixteen_bit =
       layout.layer.precision.compute != DType::fp32 && layout.layer.precision.compute != DType::tf32;
   traffic.gather_bytes_per_parameter = sixteen_bit ? 2 : 4;
-  if (detail::is_narrow(layout.layer.precision.compute) && layout.layer.precision.fp8.gather_weights) {
+  if (detail::is_narrow(layout.layer.precision.compute) && layout.layer.precision.fp8.gather_weights)
     traffic.gather_bytes_per_parameter = 1;
-  }
   return traffic;
 }
 

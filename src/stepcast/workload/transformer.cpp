@@ -50,11 +50,10 @@ std::int64_t indexer_parameters(const Transformer& model) {
 std::int64_t latent_attention_parameters(const Transformer& model, const LatentAttention& latent) {
   const std::int64_t queries = model.n_heads * model.qk_head_dim();
   std::int64_t n = 0;
-  if (latent.q_lora_rank > 0) {
+  if (latent.q_lora_rank > 0)
     n += latent.q_lora_rank * (model.hidden_size + queries) + norm_parameters(model, latent.q_lora_rank);
-  } else {
+  else
     n += model.hidden_size * queries;
-  }
   n += model.hidden_size * (latent.kv_lora_rank + latent.qk_rope_head_dim);
   n += norm_parameters(model, latent.kv_lora_rank);
   n += latent.kv_lora_rank * model.n_heads * (latent.qk_nope_head_dim + latent.v_head_dim);
@@ -71,9 +70,8 @@ std::int64_t attention_parameters(const Transformer& model) {
   n += model.hidden_size * columns;
   if (model.qkv_bias) n += columns;
   // A projection of distances, three biases on queries, and vectors that tell the same segment from another.
-  if (model.position == PositionEncoding::relative) {
+  if (model.position == PositionEncoding::relative)
     n += (model.hidden_size + 3 + model.n_token_types) * model.n_heads * model.qk_head_dim();
-  }
   if (model.qk_norm) {
     const std::int64_t heads = model.qk_norm_spans_heads ? model.n_heads + model.kv_heads() : 2;
     n += norm_parameters(model, heads * model.qk_head_dim());

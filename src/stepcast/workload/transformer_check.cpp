@@ -189,19 +189,17 @@ Status check_kinds(const Transformer& model) {
     return wrong(
         fmt::format("{} layers have a kind, n_layers is {}", model.kind_of_layer.size(), model.n_layers));
   }
-  for (const std::uint8_t kind : model.kind_of_layer) {
+  for (const std::uint8_t kind : model.kind_of_layer)
     if (kind >= model.layer_kinds.size())
       return wrong(fmt::format("a layer is of kind {}, which is none", kind));
-  }
   for (std::size_t k = 0; k < model.layer_kinds.size(); ++k) {
     const LayerKind& kind = model.layer_kinds[k];
     const bool has_state = kind.mixer == Mixer::gated_delta || kind.mixer == Mixer::mamba2;
     if (has_state && !model.state_mixer) return wrong("a recurrent layer without sizes of its state");
     const bool experts = kind.feed_forward == LayerKind::FeedForward::experts;
     if (experts && !model.moe) return wrong("a layer of experts in a model without experts");
-    if (kind.mixer == Mixer::none && kind.feed_forward == LayerKind::FeedForward::none) {
+    if (kind.mixer == Mixer::none && kind.feed_forward == LayerKind::FeedForward::none)
       return wrong("a layer without any part");
-    }
     const Transformer one = layer_model(model, k);
     STEPCAST_TRY(check_sizes(one));
     STEPCAST_TRY(check_heads(one));
@@ -228,9 +226,8 @@ double approximate_parameters(const Transformer& model) {
     head_dim = static_cast<double>(latent->qk_nope_head_dim + latent->qk_rope_head_dim + latent->v_head_dim);
     width += static_cast<double>(latent->q_lora_rank + latent->kv_lora_rank);
   }
-  if (const auto& state = model.state_mixer) {
+  if (const auto& state = model.state_mixer)
     layer += 6 * hidden * static_cast<double>(state->values() + state->keys());
-  }
   if (const auto& index = model.sparse_indexer) {
     const double rank = model.latent_attention ? static_cast<double>(model.latent_attention->q_lora_rank) : 0;
     layer += (rank + hidden) * static_cast<double>(index->n_heads * index->head_dim + index->head_dim);

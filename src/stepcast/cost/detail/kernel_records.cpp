@@ -71,10 +71,9 @@ std::size_t KernelRecords::find(std::string_view family, DType dtype, Direction 
 
 std::vector<std::string> KernelRecords::unreadable() const {
   std::vector<std::string> out;
-  for (const auto& record : records_) {
+  for (const auto& record : records_)
     if (record->kernel.get() == nullptr)
       out.push_back(fmt::format("model {}: {}", record->name, record->kernel.problem()));
-  }
   return out;
 }
 

@@ -134,11 +134,10 @@ void LogScanner::line(std::string_view raw) {
     if (csv_.active()) return;
   } else if (csv_.active()) {
     if (trimmed(raw).empty()) return;
-    if (std::optional<StepLine> told = csv_.row(raw)) {
+    if (std::optional<StepLine> told = csv_.row(raw))
       add(*told, {});
-    } else {
+    else
       ++log_.broken_lines;
-    }
     return;
   }
   // What a progress bar wrote over itself.
@@ -183,11 +182,10 @@ void LogScanner::add(StepLine told, std::string_view line) {
 
 void LogScanner::step_of(std::uint64_t found, std::string_view line) {
   const auto take = [&](std::optional<StepLine> told) {
-    if (told) {
+    if (told)
       add(*told, line);
-    } else {
+    else
       ++log_.broken_lines;
-    }
   };
   if (holds(found, megatron)) return take(megatron_line(line));
   if (holds(found, nemo)) return take(nemo_line(line));

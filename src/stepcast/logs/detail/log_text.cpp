@@ -194,10 +194,9 @@ std::optional<double> time_of_line(std::string_view line) {
     const double days = static_cast<double>(std::chrono::sys_days{date}.time_since_epoch().count());
     double seconds = ((days * 24 + *hour) * 60 + *minute) * 60 + *second;
     double unit = 0.1;
-    if (text.size() > kLength && (text[kLength] == ',' || text[kLength] == '.')) {
+    if (text.size() > kLength && (text[kLength] == ',' || text[kLength] == '.'))
       for (std::size_t i = kLength + 1; i < text.size() && is_digit(text[i]); ++i, unit /= 10)
         seconds += unit * (text[i] - '0');
-    }
     return seconds;
   }
   return std::nullopt;

@@ -40,9 +40,8 @@ MultiPatternMatcher::MultiPatternMatcher(std::span<const std::string_view> texts
   // Where a text breaks off, the longest end of it that begins another goes on.
   std::vector<std::uint32_t> fallback(ends_.size(), 0);
   std::deque<std::uint32_t> queue;
-  for (std::size_t c = 0; c < width; ++c) {
+  for (std::size_t c = 0; c < width; ++c)
     if (next_[c] != kNone) queue.push_back(next_[c]);
-  }
   while (!queue.empty()) {
     const std::uint32_t state = queue.front();
     queue.pop_front();

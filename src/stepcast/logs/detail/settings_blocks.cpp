@@ -100,13 +100,12 @@ void SettingsBlocks::take_json(std::string_view text) {
   for (const char c : text) {
     out += c;
     if (in_text_) {
-      if (escaped_) {
+      if (escaped_)
         escaped_ = false;
-      } else if (c == '\\') {
+      else if (c == '\\')
         escaped_ = true;
-      } else if (c == quote_) {
+      else if (c == quote_)
         in_text_ = false;
-      }
       continue;
     }
     if (c == '"' || c == '\'') {

@@ -116,9 +116,8 @@ Result<std::string> torchtitan_toml(std::string_view dump, const std::string& fi
     }
     if (found == nullptr || !found->is_object()) continue;
     toml += fmt::format("[{}]\n", section.name);
-    for (const std::string_view key : section.keys) {
+    for (const std::string_view key : section.keys)
       if (const JsonValue* value = found->find(key)) add_value(toml, key, *value);
-    }
   }
   return toml;
 }

@@ -84,9 +84,8 @@ std::vector<std::pair<std::string, std::string>> megatron_arguments_of(const Yam
       truth(at(yaml, "optimizer.use_distributed_optimizer")) ||
       truth(at(yaml, "ddp.use_distributed_optimizer")))
     add("use_distributed_optimizer", "True");
-  for (const std::string_view key : {"overlap_grad_reduce", "overlap_param_gather"}) {
+  for (const std::string_view key : {"overlap_grad_reduce", "overlap_param_gather"})
     if (truth(at(yaml, "ddp." + std::string{key}))) add(key, "True");
-  }
   if (truth(at(yaml, "model.optim.overlap_grad_sync"))) add("overlap_grad_reduce", "True");
   if (truth(at(yaml, "model.optim.overlap_param_sync"))) add("overlap_param_gather", "True");
   if (at(yaml, "model.seq_length").empty() && at(yaml, "model.encoder_seq_length").empty())

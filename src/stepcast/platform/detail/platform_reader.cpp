@@ -95,10 +95,8 @@ std::vector<std::string> file_names(std::span<const fs::path> dirs) {
   std::vector<std::string> names;
   for (const fs::path& dir : dirs) {
     std::error_code failure;
-    for (fs::directory_iterator entry{dir, failure}, end; !failure && entry != end;
-         entry.increment(failure)) {
+    for (fs::directory_iterator entry{dir, failure}, end; !failure && entry != end; entry.increment(failure))
       if (entry->path().extension() == ".json") names.push_back(entry->path().stem().string());
-    }
   }
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
@@ -178,9 +176,8 @@ Result<Platform> PlatformReader::read_base(const JsonValue& reference, std::stri
   auto known = parsed_.find(identity);
   if (known == parsed_.end()) {
     auto text = read_platform_text(base);
-    if (!text.ok()) {
+    if (!text.ok())
       return error_at(from, reference, path, fmt::format("cannot be read ({})", text.error().message()));
-    }
     STEPCAST_ASSIGN(JsonValue root, parse_json(*text, base.string(), kPlatformLimits));
     known = parsed_.emplace(identity, std::move(root)).first;
   }
@@ -252,9 +249,8 @@ Result<Platform> PlatformReader::read_unchecked(const JsonValue& root, const fs:
         .expected("the version of the format, 1")
         .advice("is this a platform file?");
   }
-  if (!version->is_number() || version->number() != kPlatformFileVersion) {
+  if (!version->is_number() || version->number() != kPlatformFileVersion)
     return o.wrong_kind("stepcast_platform", *version, "the version of the format, 1");
-  }
 
   open_.push_back(identity_of(file));
   struct Closing {

@@ -18,9 +18,8 @@ Status read_numbers_by_name(ObjectReader& o, std::string_view key, NamedNumbers&
   if (!member->is_object()) return o.wrong_kind(key, *member, "an object of numbers");
   out.clear();
   for (const JsonValue::Member& entry : member->members()) {
-    if (!entry.value.is_number()) {
+    if (!entry.value.is_number())
       return o.wrong_kind(fmt::format("{}.{}", key, entry.key), entry.value, "a number");
-    }
     out.emplace(entry.key, entry.value.number());
   }
   return Ok{};
@@ -97,9 +96,8 @@ Result<Provenance> read_provenance(const JsonValue& value, const std::string& pa
 Result<Documents> read_documents(const JsonValue* value, const std::string& file) {
   Documents documents;
   if (value == nullptr) return documents;
-  if (!value->is_object()) {
+  if (!value->is_object())
     return error_at(file, *value, "documents").found(describe_value(*value)).expected("an object");
-  }
   for (const JsonValue::Member& entry : value->members()) {
     STEPCAST_ASSIGN(Provenance p,
                     read_provenance_object(entry.value, fmt::format("documents.{}", entry.key), file));

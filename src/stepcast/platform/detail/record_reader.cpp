@@ -52,9 +52,8 @@ Status read_knots(ObjectReader& o, std::vector<CurveKnot>& knots) {
           .found(fmt::format("{} behind {}", json_number(sizes[i]), json_number(sizes[i - 1])))
           .expected("sizes that increase");
     }
-    if (!(times[i] > 0)) {
+    if (!(times[i] > 0))
       return entry.error("time_us").found(json_number(times[i])).expected("numbers above 0");
-    }
     knots.push_back({sizes[i], times[i]});
   }
   return entry.finish();
@@ -104,9 +103,8 @@ Result<CollectiveCurve> read_curve(ObjectReader& o, const Documents& documents) 
   std::string dtype = "any";
   STEPCAST_TRY(o.optional("dtype", dtype));
   curve.dtype = dtype == "any" ? DType::unknown : parse_dtype(dtype);
-  if (curve.dtype == DType::unknown && dtype != "any") {
+  if (curve.dtype == DType::unknown && dtype != "any")
     return o.error("dtype").found(fmt::format("`{}`", dtype)).expected("any, fp32, fp16, bf16, int8, ...");
-  }
   STEPCAST_TRY(o.optional("variant", curve.variant));
   STEPCAST_TRY(o.count("n_nodes", 1, kMostNodes, curve.n_nodes));
   STEPCAST_TRY(o.count("gpus_per_node", 1, 1024U, curve.gpus_per_node));

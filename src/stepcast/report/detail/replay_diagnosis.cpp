@@ -54,19 +54,17 @@ MatrixChart waiting_chart(const ReplayAnalysis& a) {
   const std::size_t n = a.simulated.classes.size();
   std::vector<double> sums(n * n);
   for (const ForecastCollective& one : a.simulated.collectives) {
-    for (const ForecastMember& member : one.members) {
+    for (const ForecastMember& member : one.members)
       if (member.rank_class != one.came_last)
         sums[member.rank_class * n + one.came_last] += ms(member.wait_us);
-    }
   }
   for (std::size_t c = 0; c < n; ++c) {
     const std::string rank = rank_cell(a, c).text;
     chart.rows.push_back("rank " + rank);
     chart.columns.push_back(rank);
   }
-  for (std::size_t i = 0; i < sums.size(); ++i) {
+  for (std::size_t i = 0; i < sums.size(); ++i)
     if (sums[i] > 0) chart.cells.push_back({i / n, i % n, sums[i]});
-  }
   return chart;
 }
 

@@ -106,10 +106,9 @@ void add_series(ReportDocument& document, const ForecastSeries& series, bool ver
                     [](const ForecastSeriesStep& step) { return step.left_out.empty(); }));
   ReportSection& section =
       document.add(fmt::format("Step by step: {} of {} recorded steps count", counted, series.steps.size()));
-  for (const ForecastSeriesStep& step : series.steps) {
+  for (const ForecastSeriesStep& step : series.steps)
     if (!step.left_out.empty())
       section.add(ReportText{fmt::format("step {} is left out: {}", step.step, step.left_out)});
-  }
   if (document.has_page() && series.steps.size() > 1) section.add(steps_figure(series));
   section.add(series_table(series));
   if (counted > 1 && counted < 100)

@@ -8,9 +8,8 @@ JsonValue schema_or_null(JsonValue schema) {
   if (const JsonValue* type = schema.find("type"); type != nullptr && type->is_text()) {
     JsonValue nullable =
         JsonValue::object().add("type", JsonValue::array().add(*type).add(JsonValue{"null"}));
-    for (const auto& [key, value] : schema.members()) {
+    for (const auto& [key, value] : schema.members())
       if (key != "type") nullable.add(key, value);
-    }
     return nullable;
   }
   JsonValue either = JsonValue::array();

@@ -94,9 +94,8 @@ std::vector<double> round_ticks(double low, double high, int count) {
   const double rough = (high - low) / count;
   const double power = std::pow(10.0, std::floor(std::log10(rough)));
   double step = power;
-  for (const double factor : {2.0, 5.0, 10.0}) {
+  for (const double factor : {2.0, 5.0, 10.0})
     if (step < rough) step = factor * power;
-  }
   if (!(step > 0) || (high - low) / step > 1000) return ticks;
   const auto first = static_cast<long long>(std::ceil(low / step - 1e-9));
   const auto last = static_cast<long long>(std::floor(high / step + 1e-9));
@@ -124,9 +123,8 @@ Markup bar_chart(const BarChart& chart) {
   std::vector<LegendEntry> entries;
   for (const Bar& bar : chart.bars) {
     most = std::max({most, total(bar), bar.limit.value_or(0)});
-    for (const BarPart& part : bar.parts) {
+    for (const BarPart& part : bar.parts)
       if (part.value > 0) entries.push_back({part.colour, part.name});
-    }
   }
   Markup out;
   if (!(most > 0) || !std::isfinite(most)) return out;

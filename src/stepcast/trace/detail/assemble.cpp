@@ -115,9 +115,8 @@ class RankAssembler {
   }
 
   void add_host(const HostTimes& times) {
-    for (const CutPiece& piece : times.pieces) {
+    for (const CutPiece& piece : times.pieces)
       host_.pieces.push_back({piece.type, name_of_op(piece.op), piece.duration_us, piece.profiler_events});
-    }
     for (const LaunchingOperator& op : times.operators) {
       host_.operators.push_back({name_of_op(op.op), static_cast<std::uint32_t>(host_.launches.size()),
                                  static_cast<std::uint32_t>(op.launches.size())});

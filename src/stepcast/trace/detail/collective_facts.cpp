@@ -97,23 +97,21 @@ std::vector<std::vector<GroupId>> add_groups(Program& program, const std::vector
       group.ranks = world;
     }
     std::sort(group.ranks.begin(), group.ranks.end());
-    if (!facts.group_name.empty()) {
+    if (!facts.group_name.empty())
       group.label = facts.group_name;
-    } else if (group.ranks == world || (group.ranks.empty() && facts.group_size < 0)) {
+    else if (group.ranks == world || (group.ranks.empty() && facts.group_size < 0))
       group.label = "all ranks";
-    } else if (group.ranks.empty()) {
+    else if (group.ranks.empty())
       group.label = fmt::format("{} ranks", facts.group_size);
-    } else {
+    else
       group.label = fmt::format("ranks {}", fmt::join(group.ranks, ","));
-    }
     return program.add_group(std::move(group));
   };
   std::vector<std::vector<GroupId>> groups;
   for (const RankGraph& g : ranks) {
     std::vector<GroupId>& of_rank = groups.emplace_back(g.gpu.size());
-    for (std::size_t i = 0; i < g.gpu.size(); ++i) {
+    for (std::size_t i = 0; i < g.gpu.size(); ++i)
       if (g.gpu[i].communication) of_rank[i] = group_of(g, g.gpu[i]);
-    }
   }
   return groups;
 }

@@ -90,11 +90,10 @@ std::vector<CpuTask> cut(const RankGraph& g, std::int32_t thread, bool is_main) 
       // An op end inside a call (rounding) takes effect after it: calls are atomic.
       if (!inside_call) segment_until(std::max(boundaries[b].time_us, now));
       const std::int32_t op = boundaries[b].op;
-      if (boundaries[b].begins) {
+      if (boundaries[b].begins)
         open.push_back(op);
-      } else {
+      else
         std::erase(open, op);
-      }
     }
   };
   for (const std::int32_t c : item(g.calls_of_thread, thread)) {
@@ -166,10 +165,9 @@ void find_wait_sources(const RankGraph& g, CpuLanes& lanes) {
     return last_ended(g, last_launched_before(g, stream, before_us), end_us + kClockToleranceUs);
   };
   std::unordered_multimap<std::int64_t, std::int64_t> syncs;  // correlation of the call -> stream
-  for (const StreamSync& sync : g.recorded->stream_syncs) {
+  for (const StreamSync& sync : g.recorded->stream_syncs)
     if (sync.kind == StreamSync::Kind::stream_sync && sync.correlation >= 0)
       syncs.emplace(sync.correlation, sync.stream);
-  }
   for (const std::int32_t thread : lanes.threads) {
     std::int32_t last_stream = kNone;
     std::int32_t last_before_record = kNone, last_launch = kNone;
@@ -234,9 +232,8 @@ void choose_threads(const RankGraph& g, CpuLanes& lanes) {
       return g.us(item(g.recorded->cpu_ops, i).end()) > g.window.start_us;
     });
   }
-  for (const Call& c : g.calls) {
+  for (const Call& c : g.calls)
     if (c.kind == CallKind::launch) has_work[c.thread] = true;
-  }
   if (g.window.main_thread != kNone) lanes.threads.push_back(g.window.main_thread);
   for (std::size_t t = 0; t < thread_count; ++t) {
     if (has_work[t] && static_cast<std::int32_t>(t) != g.window.main_thread)

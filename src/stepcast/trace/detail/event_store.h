@@ -58,9 +58,8 @@ void sort_by_time(std::vector<Event>& events) {
     std::uint32_t position;
   };
   std::vector<Key> keys(events.size());
-  for (std::size_t i = 0; i < events.size(); ++i) {
+  for (std::size_t i = 0; i < events.size(); ++i)
     keys[i] = {events[i].start.count(), static_cast<std::uint32_t>(i)};
-  }
   std::sort(keys.begin(), keys.end(), [&events](const Key& a, const Key& b) {
     if (a.start != b.start) return a.start < b.start;
     const auto a_duration = events[a.position].duration;

@@ -112,12 +112,11 @@ class DeviceActivity {
     }
     std::sort(all.begin(), all.end(),
               [](const Interval& a, const Interval& b) { return a.start_us < b.start_us; });
-    for (const Interval& x : all) {
+    for (const Interval& x : all)
       if (!busy_.empty() && x.start_us <= busy_.back().end_us)
         busy_.back().end_us = std::max(busy_.back().end_us, x.end_us);
       else
         busy_.push_back(x);
-    }
   }
   // Time of the stretch in which nothing runs.
   [[nodiscard]] double idle_us(Interval stretch) const {
@@ -163,9 +162,8 @@ std::vector<GpuStart> gpu_starts(const RankGraph& g, const Constants& constants,
       }
     }
   }
-  for (const Call& call : g.calls) {
+  for (const Call& call : g.calls)
     if (call.gpu.size() > 1) hold_nodes_of(g, call, starts);
-  }
   return starts;
 }
 

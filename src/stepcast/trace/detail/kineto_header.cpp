@@ -50,35 +50,31 @@ void read_distributed_info(std::string_view value, RecordedRank& rank) {
   JsonCursor c(value);
   if (c.peek() != '{') return;
   std::string_view key;
-  for (c.enter('{'); c.next_member(key);) {
-    if (key == "rank") {
+  for (c.enter('{'); c.next_member(key);)
+    if (key == "rank")
       rank.rank = small_integer(c);
-    } else if (key == "world_size") {
+    else if (key == "world_size")
       rank.world_size = small_integer(c);
-    } else {
+    else
       c.skip_value();
-    }
-  }
 }
 
 DeviceProperties read_device(JsonCursor& c) {
   DeviceProperties device;
   std::string_view key;
-  for (c.enter('{'); c.next_member(key);) {
-    if (key == "id") {
+  for (c.enter('{'); c.next_member(key);)
+    if (key == "id")
       device.id = small_integer(c).value_or(0);
-    } else if (key == "name") {
+    else if (key == "name")
       device.name = text_value(c);
-    } else if (key == "totalGlobalMem") {
+    else if (key == "totalGlobalMem")
       device.memory_bytes = std::max<std::int64_t>(0, integer_value(c).value_or(0));
-    } else if (key == "numSms") {
+    else if (key == "numSms")
       device.sm_count = small_integer(c).value_or(0);
-    } else if (key == "maxThreadsPerMultiprocessor") {
+    else if (key == "maxThreadsPerMultiprocessor")
       device.max_threads_per_sm = small_integer(c).value_or(0);
-    } else {
+    else
       c.skip_value();
-    }
-  }
   return device;
 }
 
@@ -86,13 +82,11 @@ void read_devices(std::string_view value, RecordedRank& rank) {
   JsonCursor c(value);
   if (c.peek() != '[') return;
   std::vector<DeviceProperties> devices;
-  for (c.enter('['); c.next_element() && devices.size() < kMostDevices;) {
-    if (c.peek() == '{') {
+  for (c.enter('['); c.next_element() && devices.size() < kMostDevices;)
+    if (c.peek() == '{')
       devices.push_back(read_device(c));
-    } else {
+    else
       c.skip_value();
-    }
-  }
   if (!c.failed()) rank.devices = std::move(devices);
 }
 

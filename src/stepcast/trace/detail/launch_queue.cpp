@@ -33,13 +33,12 @@ class LaunchQueue {
     for (const std::int32_t i : stream.work) {
       if (is_later_node(g, static_cast<std::size_t>(i))) continue;  // one launch for many
       const GpuWork& w = work(i);
-      if (w.call != kNone) {
+      if (w.call != kNone)
         launches_.push_back({g.calls[static_cast<std::size_t>(w.call)].start_us, w.call, i});
-      } else if (const auto call = g.index->call_outside(g.recorded->gpu_ops[w.recorded].correlation, {})) {
+      else if (const auto call = g.index->call_outside(g.recorded->gpu_ops[w.recorded].correlation, {}))
         launches_.push_back({g.us(g.recorded->runtime_calls[*call].start), kNone, i});
-      } else {
+      else
         continue;  // nobody knows since when work without a launch in the file was pending
-      }
       ends_us_.push_back(w.end_us);
     }
     std::stable_sort(launches_.begin(), launches_.end(),

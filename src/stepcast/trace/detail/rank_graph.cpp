@@ -64,9 +64,8 @@ OpContext context_of(const RecordedRank& r, std::span<const std::int32_t> parent
 // operator: calls of helper threads, launches that are not in the file.
 void link_operators(RankGraph& g) {
   const RecordedRank& r = *g.recorded;
-  for (GpuWork& w : g.gpu) {
+  for (GpuWork& w : g.gpu)
     if (w.call != kNone) w.op = item(g.calls, w.call).op;
-  }
   std::unordered_map<std::uint32_t, std::uint8_t> name_role;
   for (GpuWork& w : g.gpu) {
     if (w.op != kNone) continue;

@@ -16,9 +16,8 @@ struct KnownLayers {
 
   [[nodiscard]] const std::shared_ptr<const LayerWork>& layer(const LayerLists& lists,
                                                               const LayerVariant& variant) {
-    for (const auto& [known, work] : layers) {
+    for (const auto& [known, work] : layers)
       if (known == variant) return work;
-    }
     return layers.emplace_back(variant, std::make_shared<const LayerWork>(lists.layer(variant))).second;
   }
 };

@@ -54,9 +54,8 @@ GroupPlacement RankGrid::enumerate(const std::vector<bool>& mask) const {
   // A group is named by its rank that has place 0 along every axis that varies.
   std::vector<std::int64_t> group_of_rank(static_cast<std::size_t>(n_ranks_));
   std::int64_t ranks_per_group = 1;
-  for (std::size_t i = 0; i < axes_.size(); ++i) {
+  for (std::size_t i = 0; i < axes_.size(); ++i)
     if (mask[i]) ranks_per_group *= axes_[i].size;
-  }
   for (std::int64_t rank = 0; rank < n_ranks_; ++rank) {
     std::int64_t name = rank, stride = 1;
     for (std::size_t i = 0; i < axes_.size(); ++i) {
@@ -103,19 +102,17 @@ GroupPlacement RankGrid::pipeline_pair(std::int64_t from, std::int64_t to) const
 GroupPlacement RankGrid::summarize(const std::vector<std::int64_t>& group_of_rank,
                                    std::int64_t ranks_per_group) const {
   std::vector<std::pair<std::int64_t, std::uint32_t>> members;  // group, rank
-  for (std::size_t rank = 0; rank < group_of_rank.size(); ++rank) {
+  for (std::size_t rank = 0; rank < group_of_rank.size(); ++rank)
     if (group_of_rank[rank] != kNoGroup)
       members.emplace_back(group_of_rank[rank], static_cast<std::uint32_t>(rank));
-  }
   std::sort(members.begin(), members.end());
   std::vector<std::uint32_t> ranks;
   ranks.reserve(members.size());
   for (const auto& [group, rank] : members) ranks.push_back(rank);
   const auto group_size = static_cast<std::size_t>(ranks_per_group);
   std::vector<RankSpan> groups;
-  for (std::size_t i = 0; i + group_size <= ranks.size(); i += group_size) {
+  for (std::size_t i = 0; i + group_size <= ranks.size(); i += group_size)
     groups.push_back(RankSpan{ranks}.subspan(i, group_size));
-  }
   return place_groups(groups, gpus_per_node_);
 }
 
