@@ -57,7 +57,7 @@ void add_errors(std::span<const CollectiveSample> samples, double outlier_ln, Co
   const auto n = static_cast<double>(errors.size());
   for (const double e : errors) fit.mape_pct += e / n;
   fit.form_mape_pct = form_error / n;
-  std::sort(errors.begin(), errors.end());
+  std::ranges::sort(errors);
   fit.p90_ape_pct = errors[static_cast<std::size_t>(0.9 * (n - 1))];
   for (auto& [bytes, times] : by_size)
     fit.points.push_back({bytes, median(std::move(times)), fit.curve().at(Bytes{bytes}).time.value()});
@@ -144,8 +144,8 @@ Result<CollectiveFit> fit_collective(const CollectiveMeasurements& measurements,
 
   std::vector<DType> dtypes;
   for (const CollectiveSample& s : samples)
-    if (std::find(dtypes.begin(), dtypes.end(), s.dtype) == dtypes.end()) dtypes.push_back(s.dtype);
-  std::sort(dtypes.begin(), dtypes.end());
+    if (std::ranges::find(dtypes, s.dtype) == dtypes.end()) dtypes.push_back(s.dtype);
+  std::ranges::sort(dtypes);
   const std::vector<detail::CurvePoint> points =
       detail::join_samples(samples, detail::kResidualBinsPerOctave, dtypes);
   std::vector<double> over;

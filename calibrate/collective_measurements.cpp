@@ -162,23 +162,20 @@ void MeasuredCollectives::add(MeasuredCollectives other) {
   };
   if (format.empty()) format = other.format;
   for (CollectiveMeasurements& curve : other.curves) {
-    const auto same =
-        std::find_if(curves.begin(), curves.end(), [&](const auto& c) { return key(c) == key(curve); });
+    const auto same = std::ranges::find_if(curves, [&](const auto& c) { return key(c) == key(curve); });
     if (same == curves.end()) {
       curves.push_back(std::move(curve));
       continue;
     }
     same->samples.insert(same->samples.end(), curve.samples.begin(), curve.samples.end());
     for (std::string& source : curve.sources)
-      if (std::find(same->sources.begin(), same->sources.end(), source) == same->sources.end())
+      if (std::ranges::find(same->sources, source) == same->sources.end())
         same->sources.push_back(std::move(source));
   }
-  std::stable_sort(curves.begin(), curves.end(),
-                   [&](const auto& a, const auto& b) { return key(a) < key(b); });
+  std::ranges::stable_sort(curves, [&](const auto& a, const auto& b) { return key(a) < key(b); });
   for (UnusedRows& rows : other.unused) {
-    const auto same = std::find_if(unused.begin(), unused.end(), [&](const UnusedRows& u) {
-      return u.what == rows.what && u.why == rows.why;
-    });
+    const auto same = std::ranges::find_if(
+        unused, [&](const UnusedRows& u) { return u.what == rows.what && u.why == rows.why; });
     if (same == unused.end())
       unused.push_back(std::move(rows));
     else

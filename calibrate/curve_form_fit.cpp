@@ -28,7 +28,7 @@ SigmoidForm fit_published_form(std::span<const CollectiveSample> samples, double
   }
   const std::size_t n = size.size();
   SigmoidForm form{.factor = factor};
-  form.max_bandwidth_GBps = *std::max_element(bandwidth.begin(), bandwidth.end());
+  form.max_bandwidth_GBps = *std::ranges::max_element(bandwidth);
   // m2: from the largest size down to the first with less than 95 % of the best, then two sizes up.
   std::size_t j = n - 1;
   while (j > 0 && bandwidth[j] >= 0.95 * form.max_bandwidth_GBps) --j;
@@ -56,7 +56,7 @@ SigmoidForm fit_published_form(std::span<const CollectiveSample> samples, double
     return form;
   }
   detail::LeastSquares problem;
-  std::vector<double> p = {x.back(), median(x), 1, *std::min_element(y.begin(), y.end())};
+  std::vector<double> p = {x.back(), median(x), 1, *std::ranges::min_element(y)};
   problem.centre = p;
   problem.spread.assign(4, 1e9);
   problem.low.assign(4, -1e6);

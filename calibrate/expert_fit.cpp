@@ -52,7 +52,7 @@ std::vector<double> search(std::vector<double> start, const std::vector<double>&
 
 std::pair<double, double> band_of(std::vector<double> log_errors) {
   if (log_errors.size() < 5) return {-0.2, 0.2};
-  std::sort(log_errors.begin(), log_errors.end());
+  std::ranges::sort(log_errors);
   const auto at = [&](double q) {
     return log_errors[static_cast<std::size_t>(q * static_cast<double>(log_errors.size() - 1))];
   };

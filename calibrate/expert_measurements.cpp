@@ -142,7 +142,7 @@ Result<ExpertMeasurements> read_expert_measurements_in(const std::filesystem::pa
     if (entry.is_regular_file(ignored) && (name.ends_with(".csv") || name.ends_with(".csv.gz")))
       files.push_back(entry.path());
   }
-  std::sort(files.begin(), files.end());
+  std::ranges::sort(files);
   for (const std::filesystem::path& file : files) {
     STEPCAST_ASSIGN(const std::string text, read_file(file));
     if (!looks_like_expert_layers(text) && !looks_like_expert_exchanges(text)) continue;

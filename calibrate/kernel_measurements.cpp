@@ -92,7 +92,7 @@ Result<KernelMeasurements> read_kernel_measurements(const std::vector<fs::path>&
         std::error_code ignored;
         if (is_csv(entry->path()) && entry->is_regular_file(ignored)) files.push_back(entry->path());
       }
-      std::sort(files.begin(), files.end());
+      std::ranges::sort(files);
     } else {
       files.push_back(path);
     }

@@ -46,8 +46,7 @@ struct Anchor {
 };
 
 double move_at(const std::vector<Anchor>& anchors, double place) {
-  const auto after =
-      std::find_if(anchors.begin(), anchors.end(), [&](const Anchor& a) { return a.place > place; });
+  const auto after = std::ranges::find_if(anchors, [&](const Anchor& a) { return a.place > place; });
   if (after == anchors.begin()) return anchors.front().move;
   if (after == anchors.end()) return anchors.back().move;
   const Anchor& before = *(after - 1);
@@ -73,8 +72,7 @@ TimeCurve moved_curve(const TimeCurve& expected, std::span<const CollectiveSampl
   std::vector<Anchor> anchors;
   for (const auto& [x, ln_us] : measured)
     anchors.push_back({table_at(place, x), ln_us - expected.ln_time_us(x)});
-  std::stable_sort(anchors.begin(), anchors.end(),
-                   [](const Anchor& a, const Anchor& b) { return a.place < b.place; });
+  std::ranges::stable_sort(anchors, {}, &Anchor::place);
   TimeCurve::Table time{}, low{}, high{};
   for (std::size_t i = 0; i < time.size(); ++i) time[i] = expected.ln_time()[i] + move_at(anchors, place[i]);
   make_non_decreasing(time);

@@ -37,7 +37,7 @@ OverheadRecord record_of(const Key& key, const std::vector<OverheadSample>& samp
     times.push_back(std::max(0.0, sample.duration_us - options.profiler_cost_us * sample.profiler_events));
     events += sample.profiler_events;
   }
-  std::sort(times.begin(), times.end());
+  std::ranges::sort(times);
   OverheadRecord record{.type = key.first, .op = key.second, .n = times.size()};
   record.mean_us = stored(mean(times));
   double squares = 0;
@@ -87,7 +87,7 @@ OverheadFit fit_overheads(const OverheadSamples& samples, const OverheadFitOptio
     }
   }
   for (const auto& [key, pool] : pooled) fit.records.push_back(record_of(key, pool, options));
-  std::sort(fit.records.begin(), fit.records.end(), [](const OverheadRecord& a, const OverheadRecord& b) {
+  std::ranges::sort(fit.records, [](const OverheadRecord& a, const OverheadRecord& b) {
     return std::pair{a.type, a.op} < std::pair{b.type, b.op};
   });
   for (const auto& [op, sequences] : samples.launches)

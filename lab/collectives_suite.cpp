@@ -258,7 +258,7 @@ Result<MeasuredCollectives> read_all(const std::filesystem::path& data, std::vec
       files.push_back(entry.path());
     }
   }
-  std::sort(files.begin(), files.end());
+  std::ranges::sort(files);
   MeasuredCollectives all;
   for (const auto& file : files) {
     auto one = read_collective_measurements(file);
@@ -305,8 +305,8 @@ Result<TestScore> shipped(const MeasuredCollectives& data, std::vector<Skipped>&
     std::uint64_t used = 0;
     std::map<DType, ResolvedCollective> resolved;
     for (const CollectiveSample& s : m.samples) {
-      const bool known = std::any_of(it->second->curves.begin(), it->second->curves.end(),
-                                     [&](const CollectiveCurve& c) { return c.provenance.used_row(s.hash); });
+      const bool known = std::ranges::any_of(
+          it->second->curves, [&](const CollectiveCurve& c) { return c.provenance.used_row(s.hash); });
       if (known) {
         ++used;
         continue;

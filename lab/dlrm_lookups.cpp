@@ -40,8 +40,8 @@ class Predictor {
   Result<const Device*> device(const std::string& gpu) {
     if (const auto found = devices_.find(gpu); found != devices_.end()) return found->second.get();
     auto device = std::make_unique<Device>();
-    const auto given = std::find_if(options_->platforms.begin(), options_->platforms.end(),
-                                    [&](const auto& p) { return same_name(p.first, gpu) || p.first == "*"; });
+    const auto given = std::ranges::find_if(
+        options_->platforms, [&](const auto& p) { return same_name(p.first, gpu) || p.first == "*"; });
     if (given != options_->platforms.end()) {
       STEPCAST_ASSIGN(Platform platform, load_platform(given->second.string()));
       *device = std::move(platform.device);
@@ -236,7 +236,7 @@ Result<std::vector<MeasuredLookup>> parse_lookups(std::string_view text, const s
     };
     m.weight_bytes = bytes_of("weights_dtype", 4);
     m.gradient_bytes = bytes_of("gradient_dtype", 4);
-    const auto same = std::find_if(all.begin(), all.end(), [&](const MeasuredLookup& o) {
+    const auto same = std::ranges::find_if(all, [&](const MeasuredLookup& o) {
       return o.set == m.set && o.gpu == m.gpu && o.backward == m.backward && o.weighted == m.weighted &&
              o.tables == m.tables && o.batch == m.batch && o.sum_rows == m.sum_rows && o.sum_dim == m.sum_dim;
     });

@@ -201,7 +201,7 @@ void score_dlrm_runs(const std::vector<DlrmRun>& runs, const SuiteOptions& optio
   for (const Predicted& p : predicted) sets[p.run->set].push_back(&p);
   for (const auto& [name, members] : sets) {
     SetScore shipped{.set = name}, by_stack{.set = name}, medians{.set = name};
-    const bool organisations = std::any_of(members.begin(), members.end(), [&](const Predicted* p) {
+    const bool organisations = std::ranges::any_of(members, [&](const Predicted* p) {
       return p->run->organisation != members.front()->run->organisation;
     });
     for (const Predicted* p : members) {

@@ -32,7 +32,7 @@ std::vector<std::filesystem::path> csv_files(const std::filesystem::path& data) 
         files.push_back(entry.path());
     }
   }
-  std::sort(files.begin(), files.end());
+  std::ranges::sort(files);
   files.erase(std::unique(files.begin(), files.end()), files.end());
   return files;
 }

@@ -57,7 +57,7 @@ class StreamOrder {
   // Without the edges that the others imply.
   [[nodiscard]] std::vector<EventEdge> effective(std::span<const EventEdge> edges) {
     std::vector<EventEdge> kept(edges.begin(), edges.end());
-    std::sort(kept.begin(), kept.end());
+    std::ranges::sort(kept);
     kept.erase(std::unique(kept.begin(), kept.end()), kept.end());
     for (std::size_t e = 0; e < kept.size();) {
       index(kept);
@@ -146,7 +146,7 @@ std::vector<EventEdge> recorded_event_edges(const RecordedRank& recorded) {
     const auto it = call_of_correlation.find(recorded.gpu_ops[i].correlation);
     if (it != call_of_correlation.end()) launched[recorded.gpu_ops[i].stream].emplace_back(it->second, i);
   }
-  for (auto& [stream, list] : launched) std::sort(list.begin(), list.end());
+  for (auto& [stream, list] : launched) std::ranges::sort(list);
 
   std::vector<EventEdge> edges;
   for (const StreamSync& sync : recorded.stream_syncs) {

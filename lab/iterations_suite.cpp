@@ -54,9 +54,8 @@ TestScore score_packed(const std::vector<PredictedRun>& runs) {
   for (const PredictedRun& p : runs)
     if (is_packed_encoder(*p.run) && p.run->set != kBertNodeSet) sets[p.run->set][p.run->gpu].push_back(&p);
   for (const auto& [name, gpus] : sets) {
-    const auto most = std::max_element(gpus.begin(), gpus.end(), [](const auto& a, const auto& b) {
-      return a.second.size() < b.second.size();
-    });
+    const auto most = std::ranges::max_element(
+        gpus, [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
     std::vector<double> factors;
     for (const PredictedRun* p : most->second) factors.push_back(measured_over_predicted(*p));
     const double factor = upper_median(factors);
@@ -82,8 +81,8 @@ TestScore score_ratios(const std::vector<PredictedRun>& runs) {
   for (const auto& [name, families] : sets) {
     SetScore set{.set = name};
     for (const auto& [family, members] : families) {
-      const PredictedRun* base = *std::min_element(
-          members.begin(), members.end(),
+      const PredictedRun* base = *std::ranges::min_element(
+          members,
           [](const PredictedRun* a, const PredictedRun* b) { return a->run->n_gpus < b->run->n_gpus; });
       const double measured_base = base->run->iter_time_ms;
       const double predicted_base = base->prediction.step.time.value() / 1e3;
@@ -215,7 +214,7 @@ Result<std::vector<LlmRun>> read_all(const std::filesystem::path& data, std::vec
     if (entry.is_regular_file(ignored) && (name.ends_with(".csv") || name.ends_with(".csv.gz")))
       files.push_back(entry.path());
   }
-  std::sort(files.begin(), files.end());
+  std::ranges::sort(files);
   // Newer tables lie in a folder of their own beside it.
   const std::filesystem::path newer = data.parent_path() / "modern" / "iterations";
   if (data.filename() == "iterations" && data.parent_path().filename() != "modern" &&
@@ -252,9 +251,8 @@ std::vector<std::string> worst_rows(const TestScore& test, std::size_t n) {
   for (const SetScore& set : test.sets)
     for (const ScoredRow& row : set.rows) rows.push_back(&row);
   const auto off = [](const ScoredRow* r) { return r->predicted / r->measured - 1; };
-  std::stable_sort(rows.begin(), rows.end(), [&](const ScoredRow* a, const ScoredRow* b) {
-    return std::abs(off(a)) > std::abs(off(b));
-  });
+  std::ranges::stable_sort(
+      rows, [&](const ScoredRow* a, const ScoredRow* b) { return std::abs(off(a)) > std::abs(off(b)); });
   if (rows.size() > n) rows.resize(n);
   std::vector<std::string> lines;
   for (const ScoredRow* r : rows) {

@@ -60,7 +60,7 @@ std::vector<FoldOfDevice> folds_of(const std::vector<DeviceRows>& devices,
     }
   }
   // The longest first, so that the last thread to finish has little left.
-  std::stable_sort(folds.begin(), folds.end(), [](const FoldOfDevice& a, const FoldOfDevice& b) {
+  std::ranges::stable_sort(folds, [](const FoldOfDevice& a, const FoldOfDevice& b) {
     return a.fit_rows.size() > b.fit_rows.size();
   });
   return folds;
@@ -101,7 +101,7 @@ Result<std::optional<TestScore>> run_refit(std::string name, const std::vector<D
       n_folds += 1;
     }
     for (auto& [unused, n] : n_fit) n /= n_folds;
-    std::sort(tested.begin(), tested.end(), [](const Tested& a, const Tested& b) { return a.row < b.row; });
+    std::ranges::sort(tested, {}, &Tested::row);
     sets.add(devices[d], tested, n_fit);
   }
   return std::optional{std::move(sets).test(std::move(name), "refit")};
@@ -141,8 +141,7 @@ Result<TestScore> run_shipped(const std::vector<DeviceRows>& devices,
     for (std::size_t i = 0; i < device.rows.size(); ++i) {
       const KernelMeasurement& m = device.rows[i];
       const auto& models = device.platform.models;
-      if (std::any_of(models.begin(), models.end(),
-                      [&](const ModelRecord& r) { return r.provenance.used_row(m.hash); })) {
+      if (std::ranges::any_of(models, [&](const ModelRecord& r) { return r.provenance.used_row(m.hash); })) {
         ++used[kernel_set_name(m)];
         continue;
       }

@@ -33,9 +33,7 @@ TestScore score_memory(const std::vector<PredictedRun>& runs) {
     // What the device has does not matter to what is needed.
     const Result<MemoryForecast> memory = memory_forecast(p.run->model, p.run->layout, Bytes{1});
     if (!memory) continue;
-    const auto most = std::max_element(
-        memory->stages.begin(), memory->stages.end(),
-        [](const StageMemory& a, const StageMemory& b) { return a.in_allocator() < b.in_allocator(); });
+    const auto most = std::ranges::max_element(memory->stages, {}, &StageMemory::in_allocator);
     ScoredRow row = scored(p);
     row.measured = *p.run->memory_GiB;
     row.predicted = most->in_allocator().value() / kGiB;

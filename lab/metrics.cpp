@@ -38,7 +38,7 @@ Metrics score(std::span<const ScoredRow> rows) {
   metrics.median_ape = quantile(apes, 0.5);
   metrics.p80_ape = quantile(apes, 0.8);
   metrics.p90_ape = quantile(apes, 0.9);
-  metrics.max_ape = *std::max_element(apes.begin(), apes.end());
+  metrics.max_ape = *std::ranges::max_element(apes);
   metrics.gmae = 100 * std::exp(sum_ln / n);
   metrics.bias = sum_bias / n;
   if (!widths.empty()) {

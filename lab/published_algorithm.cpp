@@ -39,14 +39,14 @@ std::string_view function_of(std::string_view name) {
 bool waits_for_exchange(std::string_view name) {
   static constexpr std::array<std::string_view, 4> kWaits = {
       "All2All_Wait", "All2All_Pooled_Wait", "All2All_ReqBackward", "All2All_Pooled_ReqBackward"};
-  return std::find(kWaits.begin(), kWaits.end(), function_of(name)) != kWaits.end();
+  return std::ranges::find(kWaits, function_of(name)) != kWaits.end();
 }
 
 bool is_pruned(std::string_view name) {
   static constexpr std::array<std::string_view, 3> kPruned = {"SliceBackward", "FusedDropoutBackward",
                                                               "## Distribute emb data ##"};
   return name.starts_with("enumerate(DataLoader)") ||
-         std::find(kPruned.begin(), kPruned.end(), function_of(name)) != kPruned.end();
+         std::ranges::find(kPruned, function_of(name)) != kPruned.end();
 }
 
 bool same_tensor(const TensorUse& a, const TensorUse& b) {
@@ -91,11 +91,10 @@ class Visits {
       else
         collect(node, found.back().below);
     }
-    std::stable_sort(found.begin(), found.end(),
-                     [&](const Visit& a, const Visit& b) { return node_at(a.node).id < node_at(b.node).id; });
-    const auto first = std::find_if(found.begin(), found.end(), [&](const Visit& visit) {
-      return name_of(visit.node).find("## ") != std::string_view::npos;
-    });
+    std::ranges::stable_sort(
+        found, [&](const Visit& a, const Visit& b) { return node_at(a.node).id < node_at(b.node).id; });
+    const auto first = std::ranges::find_if(
+        found, [&](const Visit& visit) { return name_of(visit.node).find("## ") != std::string_view::npos; });
     if (first != found.end()) found.erase(found.begin(), first);
     return found;
   }
@@ -217,10 +216,9 @@ class RankBuilder {
 
   [[nodiscard]] bool reads_last_collective(const Visit& visit) const {
     if (!watched_) return false;
-    return std::any_of(visit.below.begin(), visit.below.end(), [&](Index node) {
+    return std::ranges::any_of(visit.below, [&](Index node) {
       const auto inputs = trace_.inputs(node_at(node));
-      return std::any_of(inputs.begin(), inputs.end(),
-                         [&](const TensorUse& use) { return same_tensor(use, *watched_); });
+      return std::ranges::any_of(inputs, [&](const TensorUse& use) { return same_tensor(use, *watched_); });
     });
   }
 
@@ -347,8 +345,7 @@ class RankBuilder {
   }
 
   void name_lost(std::string_view op, std::size_t kernels) {
-    const auto found = std::find_if(coverage_.unmodelled.begin(), coverage_.unmodelled.end(),
-                                    [&](const Coverage::Unmodelled& u) { return u.name == op; });
+    const auto found = std::ranges::find(coverage_.unmodelled, op, &Coverage::Unmodelled::name);
     if (found != coverage_.unmodelled.end()) {
       found->tasks += kernels;
       return;

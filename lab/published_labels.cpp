@@ -21,7 +21,7 @@ bool is_published_label(std::string_view name) {
                                                                "chunk",
                                                                "All2All_Pooled_",
                                                                "enumerate(DataLoader)"};
-  return std::any_of(kLabels.begin(), kLabels.end(), [&](auto label) { return name.starts_with(label); });
+  return std::ranges::any_of(kLabels, [&](auto label) { return name.starts_with(label); });
 }
 
 }  // namespace stepcast

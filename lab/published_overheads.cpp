@@ -79,7 +79,7 @@ class RankExtractor {
 
   [[nodiscard]] bool counts(double start_us) const {
     const auto inside = [&](const std::vector<Span>& spans) {
-      return std::any_of(spans.begin(), spans.end(), [&](const Span& s) { return s.holds(start_us); });
+      return std::ranges::any_of(spans, [&](const Span& s) { return s.holds(start_us); });
     };
     return (steps_.empty() || inside(steps_)) && !inside(loading_);
   }
@@ -97,7 +97,7 @@ class RankExtractor {
       events.push_back({us(call.start), us(call.end()), rank_.names.text(call.name), false, true});
     }
     // Operators before the calls that they may have made in the same instant.
-    std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
+    std::ranges::stable_sort(events, [](const Event& a, const Event& b) {
       return a.start_us != b.start_us ? a.start_us < b.start_us : a.end_us > b.end_us;
     });
     nest(events);

@@ -18,7 +18,7 @@ constexpr double kApartShare = 0.05;  // pairs of layouts closer than this have 
 std::vector<double> ranks(const std::vector<double>& values) {
   std::vector<std::size_t> order(values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
+  std::ranges::sort(order, [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
   std::vector<double> result(values.size());
   for (std::size_t i = 0; i < order.size();) {
     std::size_t j = i;
@@ -48,9 +48,8 @@ RankingScore score_ranking(const std::vector<double>& measured, const std::vecto
   RankingScore result;
   if (measured.empty()) return result;
   result.spearman = rank_correlation(measured, predicted).value_or(0);
-  const auto best =
-      static_cast<std::size_t>(std::min_element(predicted.begin(), predicted.end()) - predicted.begin());
-  const double fastest = *std::min_element(measured.begin(), measured.end());
+  const auto best = static_cast<std::size_t>(std::ranges::min_element(predicted) - predicted.begin());
+  const double fastest = *std::ranges::min_element(measured);
   result.top1_regret = 100 * (measured[best] / fastest - 1);
   std::size_t in_order = 0;
   for (std::size_t i = 0; i < measured.size(); ++i) {

@@ -25,7 +25,7 @@ Result<std::vector<fs::path>> folders_of(const fs::path& data) {
     if (entry->is_directory(ignored)) folders.push_back(entry->path());
   }
   if (problem) return Error::at(data.string(), fmt::format("cannot list the folder: {}", problem.message()));
-  std::sort(folders.begin(), folders.end());
+  std::ranges::sort(folders);
   return folders;
 }
 

@@ -83,7 +83,7 @@ std::string flags_of(MegatronFlagUse use) {
   std::vector<std::string_view> names;
   for (const MegatronFlag& flag : megatron_flags())
     if (flag.use == use) names.push_back(flag.name);
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   std::string out, line;
   for (const std::string_view name : names) {
     const std::string word = in_backquotes(name);

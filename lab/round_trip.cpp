@@ -131,7 +131,7 @@ std::vector<RoundTripScenario> standard_round_trips(std::size_t ranks) {
 Result<RoundTripResult> round_trip(std::span<const RecordedInput> input, const RoundTripScenario& scenario) {
   // As rebuild_program: ranks ascending, whatever the order of the files.
   std::vector<RecordedInput> ranks(input.begin(), input.end());
-  std::stable_sort(ranks.begin(), ranks.end(), [](const RecordedInput& a, const RecordedInput& b) {
+  std::ranges::stable_sort(ranks, [](const RecordedInput& a, const RecordedInput& b) {
     return a.kineto->rank.value_or(0) < b.kineto->rank.value_or(0);
   });
   STEPCAST_ASSIGN(const RecordedProgram there, rebuild_program(ranks, scenario.rebuild));
@@ -178,7 +178,7 @@ Result<RoundTripResult> round_trip(std::span<const RecordedInput> input, const R
 
     compare_kernel_starts(block_of(there, r), before, block_of(back, r), after, traces[r], ahead_us, result);
   }
-  std::sort(result.kernel_start_error_us.begin(), result.kernel_start_error_us.end());
+  std::ranges::sort(result.kernel_start_error_us);
   return result;
 }
 

@@ -100,7 +100,7 @@ class Task {
     std::array<double, kGpus> held{};
     for (const TableShard& s : shards_of(told_, plan, kGpus))
       held[static_cast<std::size_t>(s.rank)] += truth_[s.table].rows * truth_[s.table].dim * 4 / s.parts;
-    return *std::max_element(held.begin(), held.end()) <= bytes * (1 + 1e-12);
+    return *std::ranges::max_element(held) <= bytes * (1 + 1e-12);
   }
 
   // Of the reference, mean over the batches.
@@ -150,14 +150,13 @@ class Task {
 struct Judged {
   std::array<double, kSharders.size()> reference_us{}, predicted_us{};  // infinite: does not fit
   double search_us = kNever;
-  [[nodiscard]] double best_us() const { return *std::min_element(reference_us.begin(), reference_us.end()); }
+  [[nodiscard]] double best_us() const { return *std::ranges::min_element(reference_us); }
   [[nodiscard]] double chosen_us() const {
-    const auto chosen = std::min_element(predicted_us.begin(), predicted_us.end()) - predicted_us.begin();
+    const auto chosen = std::ranges::min_element(predicted_us) - predicted_us.begin();
     return reference_us[static_cast<std::size_t>(chosen)];
   }
   [[nodiscard]] double of(Sharder sharder) const {
-    return reference_us[static_cast<std::size_t>(std::find(kSharders.begin(), kSharders.end(), sharder) -
-                                                 kSharders.begin())];
+    return reference_us[static_cast<std::size_t>(std::ranges::find(kSharders, sharder) - kSharders.begin())];
   }
 };
 

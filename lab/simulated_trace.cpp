@@ -74,7 +74,7 @@ template <class Event>
 std::vector<std::uint32_t> sort_events(std::vector<Event>& events) {
   std::vector<std::uint32_t> order(events.size());
   std::iota(order.begin(), order.end(), 0u);
-  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+  std::ranges::stable_sort(order, [&](std::uint32_t a, std::uint32_t b) {
     return events[a].start != events[b].start ? events[a].start < events[b].start
                                               : events[a].duration > events[b].duration;
   });

@@ -67,8 +67,7 @@ void StepScores::add(std::string_view name, const std::string& set, ScoredRow ro
 void StepScores::keep(std::string_view name, const std::string& set, std::string_view extra, double value,
                       ExtraMetric::Over over) {
   std::vector<ExtraMetric>& extras = set_of(name, set).extras;
-  const auto same =
-      std::find_if(extras.begin(), extras.end(), [&](const ExtraMetric& e) { return e.name == extra; });
+  const auto same = std::ranges::find(extras, extra, &ExtraMetric::name);
   if (same == extras.end())
     extras.push_back({std::string{extra}, value, over});
   else if (over == ExtraMetric::Over::sum)

@@ -23,8 +23,7 @@ class ExtraSum {
  public:
   void add(const std::vector<ExtraMetric>& extras) {
     for (const ExtraMetric& extra : extras) {
-      const auto same =
-          std::find_if(sum_.begin(), sum_.end(), [&](const ExtraMetric& e) { return e.name == extra.name; });
+      const auto same = std::ranges::find(sum_, extra.name, &ExtraMetric::name);
       if (same == sum_.end()) {
         sum_.push_back(extra);
         counts_.push_back(1);

@@ -126,11 +126,11 @@ std::vector<double> values_of_groups(const TestScore& test, std::string_view met
 
 std::optional<double> largest(const std::vector<double>& values) {
   if (values.empty()) return std::nullopt;
-  return *std::max_element(values.begin(), values.end());
+  return *std::ranges::max_element(values);
 }
 std::optional<double> smallest(const std::vector<double>& values) {
   if (values.empty()) return std::nullopt;
-  return *std::min_element(values.begin(), values.end());
+  return *std::ranges::min_element(values);
 }
 
 std::optional<double> mean_of_groups(const TestScore& test, std::string_view names, std::string_view metric) {
@@ -154,8 +154,7 @@ std::optional<double> share_of_sets(const TestScore& test, std::string_view metr
   const std::vector<double> values =
       values_of_sets(test, condition->metric, [](const SetScore&) { return true; });
   if (values.empty()) return std::nullopt;
-  const auto n = std::count_if(values.begin(), values.end(),
-                               [&](double value) { return holds(value, condition->bound); });
+  const auto n = std::ranges::count_if(values, [&](double value) { return holds(value, condition->bound); });
   return 100 * static_cast<double>(n) / static_cast<double>(values.size());
 }
 

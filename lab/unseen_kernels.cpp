@@ -70,8 +70,7 @@ Result<UnseenTests> test_unseen(const std::vector<DeviceRows>& devices, std::siz
   for (auto& [unused, of_set] : sets) {
     if (of_set.size() < 2 * kFewPoints) continue;
     // Any points do: hashes know nothing of sizes.
-    std::sort(of_set.begin(), of_set.end(),
-              [&](std::size_t a, std::size_t b) { return rows[a].hash < rows[b].hash; });
+    std::ranges::sort(of_set, [&](std::size_t a, std::size_t b) { return rows[a].hash < rows[b].hash; });
     std::vector<const KernelMeasurement*> few;
     for (std::size_t i = 0; i < kFewPoints; ++i) few.push_back(&rows[of_set[i]]);
     STEPCAST_ASSIGN(const std::vector<ModelRecord> records, adapt_generic_models(fit.records, few, device));
@@ -129,7 +128,7 @@ Result<std::vector<TestScore>> score_unseen_gpus(const std::vector<DeviceRows>& 
     for (std::size_t d = 0; d < devices.size(); ++d) {
       std::vector<Tested>& tested = results[d].*part;
       any = any || !tested.empty();
-      std::sort(tested.begin(), tested.end(), [](const Tested& a, const Tested& b) { return a.row < b.row; });
+      std::ranges::sort(tested, {}, &Tested::row);
       std::map<std::string, double> fitted;
       for (const Tested& t : tested) {
         const std::string set = kernel_set_name(devices[d].rows[t.row]);

@@ -95,9 +95,8 @@ Result<Scores> score_machine(const Machine& machine, const std::vector<MeasuredS
         moved_curve(resolved->curve, few, related.moved, log2_link_ns(device, node, m->n_ranks, 0));
     SetScore after = new_set(*m, machine, n_fit + few.size());
     for (const CollectiveSample& s : m->samples) {
-      const bool given = std::any_of(few.begin(), few.end(), [&](const CollectiveSample& f) {
-        return f.message_bytes == s.message_bytes;
-      });
+      const bool given = std::ranges::any_of(
+          few, [&](const CollectiveSample& f) { return f.message_bytes == s.message_bytes; });
       if (!given) after.rows.push_back(scored_row(s, moved));
     }
     if (!after.rows.empty()) scores.two_sizes.push_back(std::move(after));

@@ -116,8 +116,7 @@ namespace {
 void add_extras(const TestScore& test, const std::vector<ExtraMetric>& extras,
                 std::vector<ReportCell>& cells) {
   for (const ExtraMetric& wanted : test.extras) {
-    const auto found = std::find_if(extras.begin(), extras.end(),
-                                    [&](const ExtraMetric& e) { return e.name == wanted.name; });
+    const auto found = std::ranges::find(extras, wanted.name, &ExtraMetric::name);
     const bool is_count = wanted.over == ExtraMetric::Over::sum;
     cells.emplace_back(found == extras.end() ? "-" : table_number(found->value, is_count ? 0 : 3));
   }

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -56,8 +57,7 @@ std::vector<Line> lines_of(const OverheadFit& fit) {
   }
   std::vector<Line> lines;
   for (auto& [name, line] : by_name) lines.push_back(std::move(line));
-  std::stable_sort(lines.begin(), lines.end(),
-                   [](const Line& a, const Line& b) { return a.total_us > b.total_us; });
+  std::ranges::stable_sort(lines, std::greater{}, &Line::total_us);
   return lines;
 }
 

@@ -62,7 +62,7 @@ std::string shell_word(std::string_view word) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            kPlain.find(c) != std::string_view::npos;
   };
-  if (!word.empty() && std::all_of(word.begin(), word.end(), is_plain)) return std::string{word};
+  if (!word.empty() && std::ranges::all_of(word, is_plain)) return std::string{word};
   std::string quoted = "'";
   for (const char c : word) c == '\'' ? quoted += "'\\''" : quoted += c;
   return quoted + "'";
@@ -205,9 +205,8 @@ int parse_and_run(const Program& program, int argc, const char* const* argv) {
   }
   make_strict(app);
   const auto is_verb = [&](std::string_view word) {  // or a flag
-    return word.starts_with('-') || std::any_of(declared.begin(), declared.end(), [&](const Declared& verb) {
-             return verb.app->get_name() == word;
-           });
+    return word.starts_with('-') ||
+           std::ranges::any_of(declared, [&](const Declared& verb) { return verb.app->get_name() == word; });
   };
   // As many other programs have it.
   if (argc > 1 && std::string_view{argv[1]} == "help") {
@@ -219,9 +218,8 @@ int parse_and_run(const Program& program, int argc, const char* const* argv) {
     return parse_and_run(program, static_cast<int>(words.size()), words.data());
   }
 
-  const auto forwarding = std::find_if(program.verbs.begin(), program.verbs.end(), [&](const Verb& verb) {
-    return verb.forward && argc > 1 && verb.name == argv[1];
-  });
+  const auto forwarding = std::ranges::find_if(
+      program.verbs, [&](const Verb& verb) { return verb.forward && argc > 1 && verb.name == argv[1]; });
   if (forwarding != program.verbs.end())
     return code_of(forwarding->forward({argv + 1, static_cast<std::size_t>(argc - 1)}));
 

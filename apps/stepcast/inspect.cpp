@@ -141,7 +141,7 @@ Result<bool> is_asked_for(const std::string& file, const InspectOptions& options
   }
   if (options.list.ranks.empty()) return true;
   const std::span<const std::int32_t> ranks{options.list.ranks};
-  if (!told || std::find(ranks.begin(), ranks.end(), *told) == ranks.end()) return false;
+  if (!told || std::ranges::find(ranks, *told) == ranks.end()) return false;
   shown_ranks.insert(*told);
   return true;
 }
@@ -269,8 +269,7 @@ Result<Files> find_files(const InspectOptions& options) {
     if (!std::filesystem::is_directory(place, ignored)) {
       const auto rank = names.rank_of(place, std::nullopt);
       const std::span<const std::int32_t> ranks{options.list.ranks};
-      const bool other =
-          !ranks.empty() && rank && std::find(ranks.begin(), ranks.end(), *rank) == ranks.end();
+      const bool other = !ranks.empty() && rank && std::ranges::find(ranks, *rank) == ranks.end();
       (other ? of_other_ranks : found.to_read).push_back(place);
       continue;
     }

@@ -111,7 +111,7 @@ Status check_places(const CLI::App& verb) {
 }
 
 bool is_any_of(const CLI::Option& option, std::initializer_list<const char*> names) {
-  return std::any_of(names.begin(), names.end(), [&](const char* name) { return option.check_lname(name); });
+  return std::ranges::any_of(names, [&](const char* name) { return option.check_lname(name); });
 }
 
 bool is_file(const std::filesystem::path& place) {

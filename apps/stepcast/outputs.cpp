@@ -46,8 +46,7 @@ std::vector<fs::path> input_files(std::span<const fs::path> places) {
     }
     for (fs::recursive_directory_iterator entry{place, failure}, end; !failure && entry != end;
          entry.increment(failure)) {
-      if (std::find(kRead.begin(), kRead.end(), entry->path().extension()) != kRead.end())
-        files.push_back(entry->path());
+      if (std::ranges::find(kRead, entry->path().extension()) != kRead.end()) files.push_back(entry->path());
     }
   }
   return files;

@@ -180,7 +180,7 @@ Result<int> predict_batches(const PredictOptions& options, PredictTraceRequest r
     return Error{"a time line shows one batch"}.advice("name one with --batch, or leave out --timeline");
   STEPCAST_ASSIGN(const ReportOutput report, ReportOutput::at(options.shared.report, inputs_of(options)));
   std::vector<std::int64_t> batches = options.shared.batches;
-  std::sort(batches.begin(), batches.end());
+  std::ranges::sort(batches);
   batches.erase(std::unique(batches.begin(), batches.end()), batches.end());
   std::vector<BatchForecast> series;
   for (const std::int64_t batch : batches) {

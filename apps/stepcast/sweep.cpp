@@ -148,7 +148,7 @@ Result<int> merge(const SweepSpec& spec, const SweepOptions& options) {
   STEPCAST_ASSIGN(const OutputFile output, OutputFile::at(options.merged, inputs));
   const std::string ending = std::filesystem::path{options.merged}.extension().string();
   constexpr std::array<std::string_view, 4> kEndings{".csv", ".jsonl", ".json", ".ndjson"};
-  if (output.is_regular() && std::find(kEndings.begin(), kEndings.end(), ending) == kEndings.end()) {
+  if (output.is_regular() && std::ranges::find(kEndings, ending) == kEndings.end()) {
     return Error::at("", "--merge")
         .found(fmt::format("`{}`", options.merged.substr(0, 80)))
         .expected("a name that ends in .jsonl (JSON lines) or .csv");

@@ -92,8 +92,7 @@ Result<MeasuredCollectives> parse_collective_csv(std::string_view text, const st
     CollectiveMeasurements& curve = result.curves[at->second];
     curve.samples.push_back(sample);
     if (const std::string source{rows.cell("source")};
-        !source.empty() &&
-        std::find(curve.sources.begin(), curve.sources.end(), source) == curve.sources.end())
+        !source.empty() && std::ranges::find(curve.sources, source) == curve.sources.end())
       curve.sources.push_back(source);
   }
   if (one_rank > 0) result.unused.push_back({name, "one rank has no other to communicate with", one_rank});

@@ -15,7 +15,7 @@ namespace {
 // less than what it can do.
 double relative_median(std::vector<double> ln_times) {
   if (ln_times.empty()) return 0;
-  std::sort(ln_times.begin(), ln_times.end());
+  std::ranges::sort(ln_times);
   double total = 0;
   for (const double v : ln_times) total += std::exp(ln_times.front() - v);
   double sum = 0;
@@ -36,7 +36,7 @@ std::vector<CurvePoint> join_samples(std::span<const CollectiveSample> samples, 
   for (const CollectiveSample& s : samples) {
     std::size_t dtype = 0;
     if (!dtypes.empty())
-      dtype = static_cast<std::size_t>(std::find(dtypes.begin(), dtypes.end(), s.dtype) - dtypes.begin());
+      dtype = static_cast<std::size_t>(std::ranges::find(dtypes, s.dtype) - dtypes.begin());
     by_size[{dtype, s.message_bytes}].push_back(std::log(s.time_us));
   }
   std::map<std::pair<std::size_t, long>, std::vector<CurvePoint>> bins;

@@ -278,12 +278,12 @@ const std::vector<OpSpec>& op_specs() {
 
 const OpSpec* find_spec(std::string_view op) {
   for (const OpSpec& spec : op_specs())
-    if (std::find(spec.names.begin(), spec.names.end(), op) != spec.names.end()) return &spec;
+    if (std::ranges::find(spec.names, op) != spec.names.end()) return &spec;
   return parse_elementwise_function(op) ? &op_specs().back() : nullptr;
 }
 
 bool contains(const Columns& columns, std::string_view column) {
-  return std::find(columns.begin(), columns.end(), column) != columns.end();
+  return std::ranges::find(columns, column) != columns.end();
 }
 
 // All shape columns of all ops.

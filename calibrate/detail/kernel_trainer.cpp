@@ -214,15 +214,15 @@ void fit_band(ResidualBand& band, const std::vector<double>& log_predicted,
               const std::vector<double>& residual) {
   std::vector<std::size_t> order(residual.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return log_predicted[a] < log_predicted[b]; });
+  std::ranges::stable_sort(order,
+                           [&](std::size_t a, std::size_t b) { return log_predicted[a] < log_predicted[b]; });
   const std::size_t n = order.size();
   const std::size_t knots = std::clamp<std::size_t>(n / kLeastRowsPerKnot, 1, kMostKnotsOfBand);
   for (std::size_t k = 0; k < knots; ++k) {
     const std::size_t begin = k * n / knots, end = (k + 1) * n / knots;
     std::vector<double> part;
     for (std::size_t i = begin; i < end; ++i) part.push_back(residual[order[i]]);
-    std::sort(part.begin(), part.end());
+    std::ranges::sort(part);
     const double at = rounded(log_predicted[order[(begin + end) / 2]], 6);
     if (!band.log_time.empty() && at <= band.log_time.back()) continue;
     band.log_time.push_back(at);
@@ -257,7 +257,7 @@ void fit_range(FittedKernel& kernel, Table& t) {
 // Whole values of the size of the model in one fold each; nothing where rows do not say it.
 std::vector<std::size_t> folds_of_model_sizes(const std::vector<double>& model_size) {
   std::vector<double> distinct = model_size;
-  std::sort(distinct.begin(), distinct.end());
+  std::ranges::sort(distinct);
   distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
   if (distinct.size() < 2 * kFolds || distinct.front() <= 0) return {};
   std::vector<std::size_t> folds;
@@ -275,16 +275,16 @@ Status fit_outside(ResidualBand& band, KernelFeatureSet kernel_features, const L
   const std::size_t n = t.target.size();
   std::vector<double> size = points.model_size;
   std::vector<double> distinct = size;
-  std::sort(distinct.begin(), distinct.end());
+  std::ranges::sort(distinct);
   distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
   if (distinct.size() < 4 || distinct.front() <= 0) size = points.log_us;
   std::vector<double> sorted = size;
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   const double limit = sorted[static_cast<std::size_t>((1 - kOuterShell) * static_cast<double>(n))];
   std::vector<std::size_t> train, test;
   for (std::size_t i = 0; i < n; ++i) (size[i] >= limit ? test : train).push_back(i);
-  const double in_low = *std::min_element(band.low.begin(), band.low.end());
-  const double in_high = *std::max_element(band.high.begin(), band.high.end());
+  const double in_low = *std::ranges::min_element(band.low);
+  const double in_high = *std::ranges::max_element(band.high);
   band.outside_low = in_low;
   band.outside_high = in_high;
   band.outside_distance = 0.3;
@@ -315,7 +315,7 @@ Status fit_outside(ResidualBand& band, KernelFeatureSet kernel_features, const L
   }
   std::erase_if(distance, [](float d) { return d <= 0; });
   if (!distance.empty()) {
-    std::sort(distance.begin(), distance.end());
+    std::ranges::sort(distance);
     band.outside_distance =
         std::clamp(rounded(static_cast<double>(distance[distance.size() / 4]), 3), 0.03, 0.5);
   }
@@ -323,7 +323,7 @@ Status fit_outside(ResidualBand& band, KernelFeatureSet kernel_features, const L
   std::vector<double> residual;
   for (std::size_t i = 0; i < test.size(); ++i)
     residual.push_back(static_cast<double>(t.target[test[i]]) - predicted[i]);
-  std::sort(residual.begin(), residual.end());
+  std::ranges::sort(residual);
   band.outside_low = rounded(std::min(future_quantile(residual, 0.1), in_low), 4);
   band.outside_high = rounded(std::max(future_quantile(residual, 0.9), in_high), 4);
   return Ok{};
@@ -352,8 +352,7 @@ FittedKernel uncorrected(const KernelRows& rows, const Points& points, const Dev
     const auto* attention = std::get_if<AttentionShape>(&operation->shape);
     if (attention == nullptr) break;
     auto& known = kernel.attention_kernels;
-    if (std::find(known.begin(), known.end(), attention->kernel) == known.end())
-      known.push_back(attention->kernel);
+    if (std::ranges::find(known, attention->kernel) == known.end()) known.push_back(attention->kernel);
   }
   return kernel;
 }

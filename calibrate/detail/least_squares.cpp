@@ -59,8 +59,8 @@ void normal_equations(const LeastSquares& problem, std::span<const double> p, st
                       std::span<const double> jacobian, std::span<double> normal,
                       std::span<double> gradient) {
   const std::size_t n = p.size();
-  std::fill(normal.begin(), normal.end(), 0.0);
-  std::fill(gradient.begin(), gradient.end(), 0.0);
+  std::ranges::fill(normal, 0.0);
+  std::ranges::fill(gradient, 0.0);
   for (std::size_t i = 0; i < r.size(); ++i) {
     const double a = r[i] / problem.robust_scale;
     const double w = problem.weights[i] * problem.weights[i] / std::sqrt(1 + a * a);

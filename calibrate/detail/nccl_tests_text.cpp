@@ -30,7 +30,7 @@ struct Columns {
 // From the words of "size count type redop root time algbw busbw #wrong time ...".
 std::optional<Columns> find_columns(const std::vector<std::string_view>& names) {
   const auto find = [&](std::string_view name) -> std::optional<std::size_t> {
-    const auto it = std::find(names.begin(), names.end(), name);
+    const auto it = std::ranges::find(names, name);
     if (it == names.end()) return std::nullopt;
     return static_cast<std::size_t>(it - names.begin());
   };
@@ -103,7 +103,7 @@ class Reader {
   }
 
   Status comment(std::string_view text, const std::vector<std::string_view>& w, std::size_t index) {
-    const auto has = [&](std::string_view word) { return std::find(w.begin(), w.end(), word) != w.end(); };
+    const auto has = [&](std::string_view word) { return std::ranges::find(w, word) != w.end(); };
     if (has("nThread") || text.find("Collective test starting") != std::string_view::npos) {
       if (!section_.samples.empty()) STEPCAST_TRY(finish_section());
     }

@@ -50,7 +50,7 @@ ResidualSmoother::ResidualSmoother(std::vector<CurvePoint> points, std::vector<d
   inverse_.resize(n * n);
   std::vector<double> unit(n);
   for (std::size_t j = 0; j < n; ++j) {
-    std::fill(unit.begin(), unit.end(), 0.0);
+    std::ranges::fill(unit, 0.0);
     unit[j] = 1;
     solve_lower(factor_, n, unit);
     solve_upper(factor_, n, unit);

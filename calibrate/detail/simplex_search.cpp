@@ -28,7 +28,7 @@ double SimplexSearch::minimise(std::vector<double>& at) const {
   }
   const auto better = [](const Corner& a, const Corner& b) { return a.value < b.value; };
   while (evaluations < max_evaluations) {
-    std::stable_sort(simplex.begin(), simplex.end(), better);
+    std::ranges::stable_sort(simplex, better);
     if (simplex.back().value - simplex.front().value < tolerance) break;
     std::vector<double> centre(n, 0.0);
     for (std::size_t c = 0; c < n; ++c)
@@ -58,7 +58,7 @@ double SimplexSearch::minimise(std::vector<double>& at) const {
       }
     }
   }
-  std::stable_sort(simplex.begin(), simplex.end(), better);
+  std::ranges::stable_sort(simplex, better);
   at = simplex.front().x;
   return simplex.front().value;
 }

@@ -16,7 +16,7 @@ std::vector<float> knots_of(std::span<const float> rows, std::size_t n_features,
                             std::size_t most) {
   std::vector<float> values;
   for (std::size_t i = feature; i < rows.size(); i += n_features) values.push_back(rows[i]);
-  std::sort(values.begin(), values.end());
+  std::ranges::sort(values);
   std::vector<float> distinct = values;
   distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
   std::vector<float> knots;

@@ -139,7 +139,7 @@ Status check_suite(const CLI::App& app, const Options& options) {
   }
   for (const FlagOfSuites& of : kFlagsOfSuites) {
     if (app.get_option(of.flag)->count() == 0) continue;
-    if (std::find(of.suites.begin(), of.suites.end(), options.suite) != of.suites.end()) continue;
+    if (std::ranges::find(of.suites, options.suite) != of.suites.end()) continue;
     std::string names;
     for (const std::string_view suite : of.suites)
       if (!suite.empty()) names += fmt::format("{}{}", names.empty() ? "" : ", ", suite);

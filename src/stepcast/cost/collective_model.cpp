@@ -110,8 +110,7 @@ CollectiveModel::CollectiveModel(const Platform& platform) : device_(platform.de
     entries_.push_back({record.collective, record.dtype, record.n_nodes, record.gpus_per_node, record.n_ranks,
                         std::move(curve).value()});
   }
-  const bool has_own =
-      std::any_of(entries_.begin(), entries_.end(), [](const Entry& e) { return e.n_nodes == 1; });
+  const bool has_own = std::ranges::any_of(entries_, [](const Entry& e) { return e.n_nodes == 1; });
   // Others do not use NCCL.
   const bool uses_nccl = device_.vendor == "NVIDIA" && node_.intra.kind != LinkKind::none;
   if (!has_own && uses_nccl) related_ = RelatedSystems::of(platform);
@@ -123,7 +122,7 @@ std::vector<const CollectiveModel::Entry*> CollectiveModel::same_op(CollectiveOp
   const auto add = [&](DType wanted) {
     for (const Entry& e : entries_) {
       if (e.op != op || e.dtype != wanted) continue;
-      const bool known = std::any_of(result.begin(), result.end(), [&](const Entry* r) {
+      const bool known = std::ranges::any_of(result, [&](const Entry* r) {
         return r->n_nodes == e.n_nodes && r->gpus_per_node == e.gpus_per_node;
       });
       if (!known) result.push_back(&e);
@@ -154,8 +153,7 @@ std::optional<ResolvedCollective> CollectiveModel::from_curves(const CollectiveG
     }
   }
   if (others.empty()) return from_other_systems(group, op);
-  std::sort(others.begin(), others.end(),
-            [](const RankCurve& a, const RankCurve& b) { return a.n_ranks < b.n_ranks; });
+  std::ranges::sort(others, {}, &RankCurve::n_ranks);
   const NcclFabric fabric = nccl_fabric(device_, node_, per_node);
   const RanksOnNodes wanted{group.n_ranks, group.n_nodes};
   if (group.n_nodes > 1 && others.size() < 2) {

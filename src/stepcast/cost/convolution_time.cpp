@@ -122,7 +122,7 @@ struct Convolution {
            shape.groups <= 1;
   }
   [[nodiscard]] bool seen_any(std::initializer_list<Seen> of) const {
-    return std::any_of(of.begin(), of.end(), [&](Seen s) { return seen.has(s); });
+    return std::ranges::any_of(of, [&](Seen s) { return seen.has(s); });
   }
 
   [[nodiscard]] double pass_us(Direction pass) const {

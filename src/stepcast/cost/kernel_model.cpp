@@ -183,8 +183,7 @@ bool KernelModel::Impl::covers(std::size_t record, const Operation& operation) c
   const auto* attention = std::get_if<AttentionShape>(&operation.shape);
   if (attention == nullptr || attention->kernel == AttentionKernel::any || kernel.attention_kernels.empty())
     return true;
-  return std::find(kernel.attention_kernels.begin(), kernel.attention_kernels.end(), attention->kernel) !=
-         kernel.attention_kernels.end();
+  return std::ranges::find(kernel.attention_kernels, attention->kernel) != kernel.attention_kernels.end();
 }
 
 Answer KernelModel::Impl::to_answer(std::size_t record, const FittedTime& time,

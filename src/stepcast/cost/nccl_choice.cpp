@@ -160,9 +160,8 @@ std::optional<BytesPerSecond> links_of_ring(const Node& node, std::uint32_t n_gp
     const std::uint32_t from = island[link.gpu_b], to = island[link.gpu_a];
     std::replace(island.begin(), island.end(), from, to);
   }
-  if (std::adjacent_find(island.begin(), island.end(), std::not_equal_to<>{}) != island.end())
-    return std::nullopt;
-  return BytesPerSecond{*std::min_element(of_gpu.begin(), of_gpu.end())};
+  if (std::ranges::adjacent_find(island, std::not_equal_to<>{}) != island.end()) return std::nullopt;
+  return BytesPerSecond{*std::ranges::min_element(of_gpu)};
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ std::vector<Family> families_of(const std::vector<RelatedShape>& shapes, Collect
   std::vector<Family> families;
   for (const RelatedShape& shape : shapes) {
     if (shape.op != op) continue;
-    auto family = std::find_if(families.begin(), families.end(), [&](const Family& f) {
+    auto family = std::ranges::find_if(families, [&](const Family& f) {
       return f.front()->architecture == shape.architecture && f.front()->links == shape.links;
     });
     if (family == families.end()) family = families.emplace(families.end());
@@ -211,8 +211,7 @@ std::optional<RelatedSystems> RelatedSystems::of(const Platform& platform) {
 }
 
 bool RelatedSystems::has_family(const Device& device, const Node& node) const {
-  return std::any_of(shapes.begin(), shapes.end(),
-                     [&](const RelatedShape& s) { return same_family(s, device, node); });
+  return std::ranges::any_of(shapes, [&](const RelatedShape& s) { return same_family(s, device, node); });
 }
 
 double log2_link_ns(const Device& device, const Node& node, std::uint32_t n_ranks, double log2_bytes) {

@@ -33,9 +33,8 @@ bool take_batch_of_lines(const Job& said, LoggedRun& run) {
     return false;
   }
   const std::vector<std::string>& assumed = run.resolved->notes;
-  const bool was_assumed = std::any_of(assumed.begin(), assumed.end(), [](const std::string& note) {
-    return note.starts_with("global batch not given");
-  });
+  const bool was_assumed = std::ranges::any_of(
+      assumed, [](const std::string& note) { return note.starts_with("global batch not given"); });
   const std::string instead = was_assumed ? "" : fmt::format(", where the settings say {}", planned);
   run.job->job.settings.global_batch_sequences = told;
   Result<ResolvedJob> resolved = resolve(run.job->job);

@@ -67,7 +67,7 @@ class Times {
  private:
   // Of several formats the preferred one, unless it is rare.
   std::vector<LogFormat> formats_by_preference() const {
-    const std::uint64_t most = *std::max_element(log_.n_of_format.begin(), log_.n_of_format.end());
+    const std::uint64_t most = *std::ranges::max_element(log_.n_of_format);
     std::vector<LogFormat> common, rare;
     for (std::size_t f = 0; f < kLogFormats; ++f) {
       if (log_.n_of_format[f] == 0) continue;
@@ -89,8 +89,8 @@ class Times {
       if (format == LogFormat::huggingface) bars[s.of_steps] = std::max(bars[s.of_steps], s.rate);
     }
     const auto by_second = [](const auto& a, const auto& b) { return a.second < b.second; };
-    const auto rank = std::max_element(ranks.begin(), ranks.end(), by_second);
-    const auto bar = std::max_element(bars.begin(), bars.end(), by_second);
+    const auto rank = std::ranges::max_element(ranks, by_second);
+    const auto bar = std::ranges::max_element(bars, by_second);
     steps_.clear();
     std::size_t at = 0;
     std::uint8_t events = 0;
@@ -172,8 +172,7 @@ class Times {
     out_.duplicates += late.size();
     steps_ = std::move(kept);
     // Times under other settings are those of another run.
-    const bool any_later =
-        std::any_of(steps_.begin(), steps_.end(), [](const Step& s) { return !s.earlier; });
+    const bool any_later = std::ranges::any_of(steps_, [](const Step& s) { return !s.earlier; });
     if (any_later) out_.earlier_settings = std::erase_if(steps_, [](const Step& s) { return s.earlier; });
   }
 
@@ -208,7 +207,7 @@ class Times {
       for (Step& s : steps_)
         if (s.rate > 0) s.time_ms = *work_.samples_per_step / static_cast<double>(s.rate) * kSecond;
     }
-    const bool told = std::any_of(steps_.begin(), steps_.end(), [](const Step& s) { return s.time_ms > 0; });
+    const bool told = std::ranges::any_of(steps_, [](const Step& s) { return s.time_ms > 0; });
     if (told) {
       std::erase_if(steps_, [](const Step& s) { return s.time_ms <= 0; });
       return true;
@@ -263,8 +262,8 @@ class Times {
     std::map<std::uint32_t, std::uint64_t> batches;
     for (const Step& s : steps_) ++batches[s.batch];
     if (batches.empty()) return;
-    const auto most = std::max_element(batches.begin(), batches.end(),
-                                       [](const auto& a, const auto& b) { return a.second < b.second; });
+    const auto most =
+        std::ranges::max_element(batches, [](const auto& a, const auto& b) { return a.second < b.second; });
     out_.batch_sequences = most->first;
     out_.other_batches = std::erase_if(steps_, [&](const Step& s) { return s.batch != most->first; });
   }
@@ -362,8 +361,7 @@ class Times {
       gaps.push_back({s.step, s.line, gap_s * kSecond, cause_of(s.events, before.step), true});
     }
     out_.stalls.insert(out_.stalls.end(), gaps.begin(), gaps.end());
-    std::stable_sort(out_.stalls.begin(), out_.stalls.end(),
-                     [](const LoggedStall& a, const LoggedStall& b) { return a.line < b.line; });
+    std::ranges::stable_sort(out_.stalls, {}, &LoggedStall::line);
   }
 
   // Slope of the medians of blocks, over all of them; nothing where they are too few.

@@ -29,8 +29,8 @@ const Index& index() {
     Index i;
     for (const OpRow& row : kTable) (row.name.ends_with('*') ? i.prefixes : i.exact).push_back(&row);
     const auto by_name = [](const OpRow* a, const OpRow* b) { return a->name < b->name; };
-    std::sort(i.exact.begin(), i.exact.end(), by_name);
-    std::sort(i.prefixes.begin(), i.prefixes.end(), [&](const OpRow* a, const OpRow* b) {
+    std::ranges::sort(i.exact, by_name);
+    std::ranges::sort(i.prefixes, [&](const OpRow* a, const OpRow* b) {
       return a->name.size() != b->name.size() ? a->name.size() > b->name.size() : by_name(a, b);
     });
     return i;
@@ -144,8 +144,7 @@ const std::vector<FrameworkOp>& framework_ops() {
     std::vector<FrameworkOp> out;
     for (const detail::OpRow& row : detail::kTable)
       out.push_back({row.name, row.role, row.rule.family, row.rule.direction});
-    std::sort(out.begin(), out.end(),
-              [](const FrameworkOp& a, const FrameworkOp& b) { return a.name < b.name; });
+    std::ranges::sort(out, {}, &FrameworkOp::name);
     return out;
   }();
   return rows;

@@ -27,7 +27,7 @@ template <class Value, class Is>
 Status restrict_to(std::optional<std::vector<Value>>& list, Value said, std::string_view list_flag,
                    std::string_view said_flag, const Is& is) {
   if (!list) list = std::vector<Value>{said};
-  return std::all_of(list->begin(), list->end(), is) ? Status{Ok{}} : contradiction(list_flag, said_flag);
+  return std::ranges::all_of(*list, is) ? Status{Ok{}} : contradiction(list_flag, said_flag);
 }
 
 template <class Value, class Said>
@@ -87,8 +87,8 @@ Status check_settings(const JobSettings& s) {
 
 // Prefers the most specific reason; degrees that do not multiply to the number of GPUs are the last resort.
 const LayoutRejection* telling(const SearchedLayouts& found) {
-  const auto of_others = std::find_if(found.rejections.begin(), found.rejections.end(),
-                                      [](const LayoutRejection& r) { return !r.is_of_degrees; });
+  const auto of_others =
+      std::ranges::find_if(found.rejections, [](const LayoutRejection& r) { return !r.is_of_degrees; });
   const LayoutRejection* first = of_others == found.rejections.end() ? nullptr : &*of_others;
   if (!found.same.empty() && (first == nullptr || found.same.front().count > first->count))
     first = &found.same.front();

@@ -199,7 +199,7 @@ Result<std::vector<RefinedLayout>> refine_layouts(const LayoutRanking& ranking,
     one.of = i;
     if (!one.changes.empty()) all.push_back(std::move(one));
   }
-  std::stable_sort(all.begin(), all.end(), [](const RefinedLayout& a, const RefinedLayout& b) {
+  std::ranges::stable_sort(all, [](const RefinedLayout& a, const RefinedLayout& b) {
     return a.step.step.time < b.step.step.time;
   });
   return all;

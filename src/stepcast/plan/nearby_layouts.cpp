@@ -84,9 +84,8 @@ std::vector<NearbyLayout> nearby_layouts(const std::vector<PricedLayout>& priced
   constexpr int kMostChanges = 3;
   std::vector<NearbyLayout> all;
   for (int changes = 1; changes <= kMostChanges; ++changes) {
-    const auto best = std::find_if(priced.begin(), priced.end(), [&](const PricedLayout& layout) {
-      return n_changes(from, layout.point) <= changes;
-    });
+    const auto best = std::ranges::find_if(
+        priced, [&](const PricedLayout& layout) { return n_changes(from, layout.point) <= changes; });
     if (best == priced.end() || (!all.empty() && best->point == all.back().layout.point)) continue;
     all.push_back({n_changes(from, best->point), *best});
   }

@@ -37,8 +37,7 @@ class RowBalanced {
     }
     std::vector<std::size_t> order(whole.size());
     std::iota(order.begin(), order.end(), 0U);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t a, std::size_t b) { return whole[a] > whole[b]; });
+    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return whole[a] > whole[b]; });
     load_.assign(n_, 0);
     used_.assign(n_, 0);
     const double memory = steps_.table_memory_bytes();
@@ -77,18 +76,17 @@ class RowBalanced {
     std::vector<double> loads(nodes, 0);
     for (std::size_t node = 0; node < nodes; ++node) {
       for (std::size_t k = 0; k < in_node_; ++k) ranks[node].push_back(node * in_node_ + k);
-      std::stable_sort(ranks[node].begin(), ranks[node].end(),
-                       [&](std::size_t a, std::size_t b) { return load_[a] < load_[b]; });
+      std::ranges::stable_sort(ranks[node],
+                               [&](std::size_t a, std::size_t b) { return load_[a] < load_[b]; });
       for (std::size_t k = 0; k < each; ++k) loads[node] += load_[ranks[node][k]];
     }
     std::vector<std::size_t> order(nodes);
     std::iota(order.begin(), order.end(), 0U);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t a, std::size_t b) { return loads[a] < loads[b]; });
+    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return loads[a] < loads[b]; });
     std::vector<std::int32_t> chosen;
     for (std::size_t k = 0; k < std::min(wanted, nodes); ++k)
       for (std::size_t i = 0; i < each; ++i) chosen.push_back(static_cast<std::int32_t>(ranks[order[k]][i]));
-    std::sort(chosen.begin(), chosen.end());
+    std::ranges::sort(chosen);
     return chosen;
   }
 

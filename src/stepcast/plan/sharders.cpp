@@ -69,7 +69,7 @@ ShardingPlan shard(const Dlrm& model, std::int64_t n_ranks, Sharder sharder, con
   }
   std::vector<std::size_t> order(model.tables.size());
   std::iota(order.begin(), order.end(), 0U);
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
     return sharder_cost(model.tables[a], sharder) > sharder_cost(model.tables[b], sharder);
   });
   std::vector<double> costs(n, 0), used(n, 0);
@@ -81,7 +81,7 @@ ShardingPlan shard(const Dlrm& model, std::int64_t n_ranks, Sharder sharder, con
       if (!best || costs[r] < costs[*best] || (costs[r] == costs[*best] && used[r] < used[*best])) best = r;
     }
     const std::size_t rank =
-        best.value_or(static_cast<std::size_t>(std::min_element(used.begin(), used.end()) - used.begin()));
+        best.value_or(static_cast<std::size_t>(std::ranges::min_element(used) - used.begin()));
     costs[rank] += sharder_cost(model.tables[t], sharder);
     used[rank] += bytes;
     place(t, rank);

@@ -50,9 +50,9 @@ class SortedGroups {
     for (RankSpan& group : groups_) group = in_order(group);
   }
   RankSpan in_order(RankSpan ranks) {
-    if (std::is_sorted(ranks.begin(), ranks.end())) return ranks;
+    if (std::ranges::is_sorted(ranks)) return ranks;
     std::vector<std::uint32_t>& copy = copies_.emplace_back(ranks.begin(), ranks.end());
-    std::sort(copy.begin(), copy.end());
+    std::ranges::sort(copy);
     return copy;
   }
   [[nodiscard]] std::span<const RankSpan> all() const { return groups_; }
@@ -70,13 +70,13 @@ GroupPlacement placement_of(const GroupShape& shape, std::size_t n_ranks, std::s
   result.ranks_per_node = shape.most;
   result.min_ranks_per_node = shape.fewest;
   result.rail_aligned = shape.rail_aligned;
-  result.uniform = std::all_of(shapes.begin(), shapes.end(), [&](const GroupShape& s) { return s == shape; });
+  result.uniform = std::ranges::all_of(shapes, [&](const GroupShape& s) { return s == shape; });
   std::vector<std::int64_t> nodes;  // one entry for every group on it
   for (std::size_t g = 0; g < groups.size(); ++g) {
     if (shape.n_nodes > 1 && shapes[g].n_nodes == 1) continue;
     for_each_node(groups[g], gpus_per_node, [&](std::int64_t node, RankSpan) { nodes.push_back(node); });
   }
-  std::sort(nodes.begin(), nodes.end());
+  std::ranges::sort(nodes);
   for (std::size_t begin = 0, end = 0; begin < nodes.size(); begin = end) {
     while (end < nodes.size() && nodes[end] == nodes[begin]) ++end;
     result.groups_per_node = std::max(result.groups_per_node, static_cast<std::int64_t>(end - begin));
@@ -105,15 +105,13 @@ GroupPlacement place_groups(std::span<const RankSpan> groups, std::int64_t gpus_
   if (groups.empty()) return {};
   const SortedGroups sorted{groups};
   const std::vector<GroupShape> shapes = shapes_of(sorted.all(), gpus_per_node);
-  const auto worst =
-      std::max_element(shapes.begin(), shapes.end(), [](const GroupShape& a, const GroupShape& b) {
-        return std::pair{a.n_nodes, -a.fewest} < std::pair{b.n_nodes, -b.fewest};
-      });
+  const auto worst = std::ranges::max_element(shapes, [](const GroupShape& a, const GroupShape& b) {
+    return std::pair{a.n_nodes, -a.fewest} < std::pair{b.n_nodes, -b.fewest};
+  });
   GroupPlacement result =
       placement_of(*worst, sorted.all()[static_cast<std::size_t>(worst - shapes.begin())].size(),
                    sorted.all(), shapes, gpus_per_node);
-  result.rail_aligned =
-      std::all_of(shapes.begin(), shapes.end(), [](const GroupShape& s) { return s.rail_aligned; });
+  result.rail_aligned = std::ranges::all_of(shapes, &GroupShape::rail_aligned);
   return result;
 }
 

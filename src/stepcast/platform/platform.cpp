@@ -42,8 +42,7 @@ Status check_device(const Device& device) {
   if (device.name.empty())
     return wrong("device.name", "missing").advice("describe the device, or extend a platform that does");
   STEPCAST_TRY(check_figures(device, detail::device_figures(), "device"));
-  if (std::none_of(device.matrix_peak.begin(), device.matrix_peak.end(),
-                   [](const auto& p) { return p.has_value(); })) {
+  if (std::ranges::none_of(device.matrix_peak, [](const auto& p) { return p.has_value(); })) {
     return wrong("device", "no peak rate")
         .expected("at least one of peak_fp32_TFLOPs, peak_fp16_TFLOPs, ...");
   }
@@ -198,8 +197,8 @@ constexpr auto kModelKey = [](const ModelRecord& m) { return m.name; };
 constexpr auto kOverheadKey = [](const OverheadRecord& o) { return o.key(); };
 
 bool any_called(const std::string& name, const std::vector<std::string>& aliases, std::string_view text) {
-  return same_name(name, text) || std::any_of(aliases.begin(), aliases.end(),
-                                              [&](const std::string& a) { return same_name(a, text); });
+  return same_name(name, text) ||
+         std::ranges::any_of(aliases, [&](const std::string& a) { return same_name(a, text); });
 }
 
 constexpr auto kLinkKindNames = names<LinkKind>({{LinkKind::none, "none"},

@@ -73,8 +73,9 @@ Result<Platform> by_gpu(const MachineDescription& machine,
   Result<Platform> chosen = Error{"no platform"};
   for (const PlatformListing& listing : list_platforms(search_dirs).platforms) {
     const bool called = same_name(listing.device, machine.gpu) ||
-                        std::any_of(listing.device_aliases.begin(), listing.device_aliases.end(),
-                                    [&](const std::string& alias) { return same_name(alias, machine.gpu); });
+                        std::ranges::any_of(listing.device_aliases, [&](const std::string& alias) {
+                          return same_name(alias, machine.gpu);
+                        });
     if (!called && alias_match_length(machine.gpu, listing.device, listing.device_aliases) == 0) continue;
     Result<Platform> candidate = load_platform(listing.name, search_dirs);
     if (!candidate) continue;

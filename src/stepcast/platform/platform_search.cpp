@@ -83,7 +83,7 @@ std::vector<fs::path> platform_files(std::span<const fs::path> dirs) {
       if (entry->path().extension() == ".json" && entry->is_regular_file(unknown))
         here.push_back(entry->path());
     }
-    std::sort(here.begin(), here.end());
+    std::ranges::sort(here);
     for (fs::path& file : here)
       if (seen.insert(file.stem().string()).second) all.push_back(std::move(file));
   }
@@ -91,7 +91,7 @@ std::vector<fs::path> platform_files(std::span<const fs::path> dirs) {
 }
 
 bool any_same(const std::vector<std::string>& names, std::string_view text) {
-  return std::any_of(names.begin(), names.end(), [&](const std::string& n) { return same_name(n, text); });
+  return std::ranges::any_of(names, [&](const std::string& n) { return same_name(n, text); });
 }
 
 std::string joined(std::span<const fs::path> dirs) {
@@ -159,10 +159,10 @@ std::vector<fs::path> platform_search_dirs() {
   }
   std::vector<fs::path> shipped = shipped_folders("platforms");
   shipped.insert(shipped.end(), {STEPCAST_SOURCE_PLATFORMS, STEPCAST_INSTALLED_PLATFORMS});
-  const auto found = std::find_if(shipped.begin(), shipped.end(), is_folder);
+  const auto found = std::ranges::find_if(shipped, is_folder);
   std::error_code failure;
   const auto is_there = [&](const fs::path& dir) { return fs::equivalent(dir, *found, failure); };
-  if (found != shipped.end() && std::none_of(dirs.begin(), dirs.end(), is_there)) dirs.push_back(*found);
+  if (found != shipped.end() && std::ranges::none_of(dirs, is_there)) dirs.push_back(*found);
   return dirs;
 }
 
@@ -239,8 +239,7 @@ PlatformListings list_platforms(std::span<const fs::path> search_dirs) {
                              p.node.gpus_per_node, p.curves.size(), p.models.size(), p.overheads.size(),
                              file});
   }
-  std::sort(all.platforms.begin(), all.platforms.end(),
-            [](const PlatformListing& a, const PlatformListing& b) { return a.name < b.name; });
+  std::ranges::sort(all.platforms, {}, &PlatformListing::name);
   return all;
 }
 

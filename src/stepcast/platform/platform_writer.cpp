@@ -111,8 +111,7 @@ class GroupWriter {
         all_have_one = false;
         continue;
       }
-      const auto found =
-          std::find_if(counts.begin(), counts.end(), [&](const auto& c) { return *c.first == *p; });
+      const auto found = std::ranges::find_if(counts, [&](const auto& c) { return *c.first == *p; });
       if (found == counts.end())
         counts.emplace_back(p, 1);
       else
@@ -122,7 +121,7 @@ class GroupWriter {
     const Provenance* fallback = nullptr;
     JsonValue sources = JsonValue::object();
     if (all_have_one) {
-      fallback = std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) {
+      fallback = std::ranges::max_element(counts, [](const auto& a, const auto& b) {
                    return a.second < b.second;
                  })->first;
       sources.add("default", documents.refer(*fallback));
@@ -309,8 +308,7 @@ void add_records(JsonValue& root, std::string_view list, std::string_view inheri
                  Documents& documents) {
   const auto now = by_key(records, key);
   auto before = base != nullptr ? by_key(*base, key) : std::map<std::string, const Record*>{};
-  const bool lost =
-      std::any_of(before.begin(), before.end(), [&](const auto& b) { return !now.contains(b.first); });
+  const bool lost = std::ranges::any_of(before, [&](const auto& b) { return !now.contains(b.first); });
   if (lost) {
     root.add(inherit, JsonValue{false});
     before.clear();

@@ -77,8 +77,7 @@ class TimelineWriter {
       }
     }
     for (std::vector<InCollective>& of_class : in_collective_) {
-      std::sort(of_class.begin(), of_class.end(),
-                [](const InCollective& a, const InCollective& b) { return a.task < b.task; });
+      std::ranges::sort(of_class, {}, &InCollective::task);
     }
   }
 
@@ -115,7 +114,7 @@ class TimelineWriter {
                                       ? stream_slices(c, lane_index)
                                       : thread_slices(c, lane_index);
       // Parents before children: the reader builds the nesting from the order.
-      std::stable_sort(slices.begin(), slices.end(), [](const Slice& a, const Slice& b) {
+      std::ranges::stable_sort(slices, [](const Slice& a, const Slice& b) {
         return a.start != b.start ? a.start < b.start : a.end > b.end;
       });
       for (const Slice& slice : slices) write_slice(c, pid, static_cast<int>(lane) + 1, slice);

@@ -209,8 +209,7 @@ void add_choice(ReportDocument& document, const PlanAnswer& plan) {
 void add_jitter(ReportDocument& document, const PlanAnswer& plan) {
   if (plan.jittered.empty()) return;
   std::vector<JitteredLayout> steady = plan.jittered;
-  std::stable_sort(steady.begin(), steady.end(),
-                   [](const JitteredLayout& a, const JitteredLayout& b) { return a.p90_ms < b.p90_ms; });
+  std::ranges::stable_sort(steady, {}, &JitteredLayout::p90_ms);
   ReportTable table{"# | layout< | mean\nms | p50\nms | p90\nms | slower\n% | <"};
   table.indent = 0;
   for (std::size_t i = 0; i < std::min(plan.top, steady.size()); ++i) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -123,7 +124,7 @@ class ReplayDocument {
     document_.verdict = sentence(replay_verdict(a_)) + ".";
     const TimePair longest = longest_step(a_);
     std::vector<double> off = errors([](const ReplayedRank& one) { return one.step; });
-    std::sort(off.begin(), off.end());
+    std::ranges::sort(off);
     document_.figures.push_back({"Measured step", ms_text(ms(longest.measured_us)) + " ms", "longest rank",
                                  "measured", "measured_step_time_ms"});
     document_.figures.push_back({"Simulated step", ms_text(ms(longest.simulated_us)) + " ms",
@@ -258,8 +259,7 @@ class ReplayDocument {
       for (const ForecastClass& c : classes_) row.ms.push_back(time_ms(c.kernels_ms, row.name));
       rows.push_back(std::move(row));
     }
-    std::stable_sort(rows.begin(), rows.end(),
-                     [](const WorkRow& a, const WorkRow& b) { return a.sum() > b.sum(); });
+    std::ranges::stable_sort(rows, std::greater{}, &WorkRow::sum);
     // Where no collective joins two ranks, nothing tells waiting for the others from transfer.
     const char* const comm =
         a_.collective_waits.empty() ? "communication: waiting and transfer" : "communication: transfer";
@@ -309,11 +309,11 @@ class ReplayDocument {
     std::vector<std::size_t> shown(all.size());
     std::iota(shown.begin(), shown.end(), std::size_t{0});
     if (shown.size() <= most) return shown;
-    std::stable_sort(shown.begin(), shown.end(), [&](std::size_t a, std::size_t b) {
+    std::ranges::stable_sort(shown, [&](std::size_t a, std::size_t b) {
       return all[a].total_wait_us + all[a].transfer_us > all[b].total_wait_us + all[b].transfer_us;
     });
     shown.resize(most);
-    std::sort(shown.begin(), shown.end());
+    std::ranges::sort(shown);
     return shown;
   }
 
@@ -403,9 +403,9 @@ class ReplayDocument {
     std::vector<std::string> keys;
     for (const NamedTimes* parts : {&a, &b}) {
       for (const NamedTime& part : *parts)
-        if (std::find(keys.begin(), keys.end(), part.key) == keys.end()) keys.push_back(part.key);
+        if (std::ranges::find(keys, part.key) == keys.end()) keys.push_back(part.key);
     }
-    std::stable_sort(keys.begin(), keys.end(), [&](const std::string& x, const std::string& y) {
+    std::ranges::stable_sort(keys, [&](const std::string& x, const std::string& y) {
       return std::abs(time_ms(a, x) - time_ms(b, x)) > std::abs(time_ms(a, y) - time_ms(b, y));
     });
     ReportTable table{"part< |  |  | difference ms"};

@@ -59,17 +59,14 @@ std::string replay_verdict(const ReplayAnalysis& analysis) {
   if (rest > found)
     parts.push_back(
         {"bound by what the traces do not show", "idle {:.1f} % ({:.3f} ms) without a cause", rest});
-  const Part& largest = *std::max_element(parts.begin(), parts.end(),
-                                          [](const Part& a, const Part& b) { return a.time_ms < b.time_ms; });
+  const Part& largest = *std::ranges::max_element(parts, {}, &Part::time_ms);
   std::string text =
       fmt::format("{}: GPUs compute {:.1f} % of the step",
                   2 * computing >= step_ms ? "GPU-bound" : largest.verdict, percent(computing));
   if (largest.time_ms > 0)
     text += ", " + fmt::format(fmt::runtime(largest.text), percent(largest.time_ms), largest.time_ms);
   const std::vector<RankCulprits>& ranks = analysis.culprits.ranks;
-  const auto worst = std::max_element(
-      ranks.begin(), ranks.end(),
-      [](const RankCulprits& a, const RankCulprits& b) { return a.caused_wait_us < b.caused_wait_us; });
+  const auto worst = std::ranges::max_element(ranks, {}, &RankCulprits::caused_wait_us);
   const double all_us = analysis.culprits.all_waiting_us();
   if (worst != ranks.end() && worst->caused_wait_us > 0 && all_us > 0) {
     text += fmt::format(
@@ -89,8 +86,7 @@ std::string culprit_sentence(const ReplayAnalysis& analysis) {
     if (found.of(culprit) >= 0.5) parts.emplace_back(found.of(culprit), culprit);
   }
   if (parts.empty()) return {};
-  std::stable_sort(parts.begin(), parts.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::ranges::stable_sort(parts, [](const auto& a, const auto& b) { return a.first > b.first; });
   std::string text = fmt::format("of the {} of {:.3f} ms: ", found.ranks.size() > 1 ? "mean step" : "step",
                                  found.step_us() * 1e-3);
   bool first = true;

@@ -37,7 +37,7 @@ void add_parts(ReportDocument& document, const std::vector<Point>& points) {
     if (!point.has_parts() || chart.bars.size() == kMostDrawn) continue;
     const ForecastClass& one = point.forecast->critical();
     for (const NamedTime& part : one.parts())
-      if (std::find(keys.begin(), keys.end(), part.key) == keys.end()) keys.push_back(part.key);
+      if (std::ranges::find(keys, part.key) == keys.end()) keys.push_back(part.key);
     chart.bars.push_back(detail::parts_bar(point.label, one));
     if (chart.bars.size() <= kMostBeside) table.columns.push_back({point.label});
   }
@@ -215,8 +215,8 @@ ReportTable scaling_table(std::span<const ScalingPoint> series) {
 
 std::vector<Point> scaling_points(std::span<const ScalingPoint> series) {
   const ScalingPoint& first = series.front();
-  const bool several_batches = std::any_of(series.begin(), series.end(), [&](const ScalingPoint& point) {
-    return std::any_of(series.begin(), series.end(), [&](const ScalingPoint& other) {
+  const bool several_batches = std::ranges::any_of(series, [&](const ScalingPoint& point) {
+    return std::ranges::any_of(series, [&](const ScalingPoint& other) {
       return other.n_gpus == point.n_gpus && other.global_batch != point.global_batch;
     });
   });

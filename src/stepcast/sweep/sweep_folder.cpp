@@ -142,7 +142,7 @@ std::vector<fs::path> SweepFolder::files() const {
   std::vector<fs::path> files;
   for (const fs::directory_entry& entry : fs::directory_iterator(path_, failure))
     if (is_row_file(entry.path())) files.push_back(entry.path());
-  std::sort(files.begin(), files.end());
+  std::ranges::sort(files);
   return files;
 }
 
@@ -263,8 +263,7 @@ Result<std::string> merged_csv(const SweepSpec& spec, const SweepRows& rows) {
       for (const JsonValue::Member& member : point->members()) settings.insert(member.key);
     for (const JsonValue::Member& member : value.members()) {
       if (member.key == "point" || member.value.is_object()) continue;
-      if (std::find(results.begin(), results.end(), member.key) == results.end())
-        results.push_back(member.key);
+      if (std::ranges::find(results, member.key) == results.end()) results.push_back(member.key);
     }
     parsed.push_back(std::move(value));
   }

@@ -79,7 +79,7 @@ std::string underscored(std::string_view text) {
 }
 
 const OwnKey* find_own(std::string_view key) {
-  const auto* found = std::find_if(kOwn.begin(), kOwn.end(), [&](const OwnKey& k) { return k.name == key; });
+  const auto* found = std::ranges::find(kOwn, key, &OwnKey::name);
   return found == kOwn.end() ? nullptr : found;
 }
 
@@ -93,11 +93,11 @@ constexpr std::array<std::string_view, 3> kCounts{"mbs", "gbs", "seq"};
 
 template <class Keys>
 bool is_in(const Keys& keys, std::string_view key) {
-  return std::find(keys.begin(), keys.end(), key) != keys.end();
+  return std::ranges::find(keys, key) != keys.end();
 }
 
 bool is_short(std::string_view key) {
-  return std::any_of(kShort.begin(), kShort.end(), [&](const auto& pair) { return pair.first == key; });
+  return std::ranges::any_of(kShort, [&](const auto& pair) { return pair.first == key; });
 }
 
 }  // namespace
@@ -121,8 +121,7 @@ bool is_sweep_key(std::string_view key, SweepMode mode) {
   if (is_short(key)) return true;
   if (const OwnKey* own = find_own(key)) return mode == SweepMode::plan ? own->plans : own->predicts;
   static const std::vector<MegatronFlag> kFlags = megatron_flags();
-  return std::any_of(kFlags.begin(), kFlags.end(),
-                     [&](const MegatronFlag& flag) { return underscored(flag.name) == key; });
+  return std::ranges::any_of(kFlags, [&](const MegatronFlag& flag) { return underscored(flag.name) == key; });
 }
 
 std::vector<std::string> own_sweep_keys(SweepMode mode) {

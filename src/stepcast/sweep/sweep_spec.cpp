@@ -121,8 +121,8 @@ class SpecReader {
   Result<std::vector<Dimension>> dimensions_of(const JsonValue& table, std::string_view inside) {
     std::vector<const JsonValue::Member*> members;
     for (const JsonValue::Member& member : table.members()) members.push_back(&member);
-    std::stable_sort(members.begin(), members.end(),
-                     [](const auto* a, const auto* b) { return a->value.line() < b->value.line(); });
+    std::ranges::stable_sort(members,
+                             [](const auto* a, const auto* b) { return a->value.line() < b->value.line(); });
     std::vector<Dimension> all;
     std::set<std::string> here;
     for (const JsonValue::Member* member : members) {
@@ -234,8 +234,7 @@ class SpecReader {
 
   Status finish(SweepPoint& point) {
     if (point.settings.empty()) return no_settings();
-    std::stable_sort(point.settings.begin(), point.settings.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::ranges::stable_sort(point.settings, [](const auto& a, const auto& b) { return a.first < b.first; });
     Hash hash;
     hash.add(to_string(point.mode));
     for (const auto& [key, value] : point.settings) {
@@ -294,8 +293,7 @@ std::string SweepPoint::json() const {
 }
 
 const SweepPoint* SweepSpec::find(std::string_view id) const {
-  const auto found =
-      std::find_if(points.begin(), points.end(), [&](const SweepPoint& p) { return p.id == id; });
+  const auto found = std::ranges::find(points, id, &SweepPoint::id);
   return found == points.end() ? nullptr : &*found;
 }
 

@@ -206,7 +206,7 @@ class GraphBuilder {
       else
         resolve(ids_[i], 0);
     // Of several on one node, the one that lasts longest.
-    std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
+    std::ranges::sort(found, [](const auto& a, const auto& b) {
       return a.first != b.first ? a.first < b.first : a.second > b.second;
     });
     const auto same = [](const auto& a, const auto& b) { return a.first == b.first; };

@@ -58,7 +58,7 @@ std::optional<std::int32_t> rank_in_name(std::string_view file_name) {
   }
   const std::vector<std::string> words = words_of_name(name);
   for (auto word = words.rbegin(); word != words.rend(); ++word) {
-    const bool is_number = std::all_of(word->begin(), word->end(), is_digit);
+    const bool is_number = std::ranges::all_of(*word, is_digit);
     if (is_number && word->size() <= 5) return parse_rank(*word);
   }
   return std::nullopt;

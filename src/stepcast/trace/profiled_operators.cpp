@@ -137,9 +137,8 @@ std::vector<std::int64_t> output_of_indexing(const RecordedRank& recorded, std::
 }  // namespace
 
 Result<ProfiledOperators> profiled_operators(const RecordedRank& recorded) {
-  const bool has_shapes = std::any_of(recorded.cpu_ops.begin(), recorded.cpu_ops.end(), [](const CpuOp& op) {
-    return op.input_types.valid() && op.input_shapes.valid();
-  });
+  const bool has_shapes = std::ranges::any_of(
+      recorded.cpu_ops, [](const CpuOp& op) { return op.input_types.valid() && op.input_shapes.valid(); });
   if (!has_shapes) {
     return Error::at(recorded.file, "the operators")
         .found("no shapes and types of their inputs")

@@ -92,7 +92,7 @@ void summarize_streams(const RecordedRank& rank, RankSummary& s) {
       if (op.collective >= 0) ++s.communication_kernels_with_metadata;
     }
   }
-  std::sort(s.streams.begin(), s.streams.end(), [](const auto& a, const auto& b) {
+  std::ranges::sort(s.streams, [](const auto& a, const auto& b) {
     return std::pair(a.device, a.stream) < std::pair(b.device, b.stream);
   });
 }

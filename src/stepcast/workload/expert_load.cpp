@@ -153,7 +153,7 @@ Result<ExpertLoad> parse_expert_load_file(std::string_view text, std::string_vie
     seen[expert] = true;
     load.visits[expert] = numbers[1];
   }
-  if (const auto gap = std::find(seen.begin(), seen.end(), false); gap != seen.end()) {
+  if (const auto gap = std::ranges::find(seen, false); gap != seen.end()) {
     return Error::at(std::string{name}, fmt::format("expert {} has no line", gap - seen.begin()))
         .expected("one line per expert, numbered from 0");
   }
@@ -189,7 +189,7 @@ Status check(const ExpertLoad& load, std::int64_t n_experts, std::int64_t expert
                               "visits that sum to a multiple of the {} experts per token",
                               n_experts, experts_per_token));
   }
-  const double most = *std::max_element(load.visits.begin(), load.visits.end()) / sum;
+  const double most = *std::ranges::max_element(load.visits) / sum;
   if (most > (1 + kRounding) / top_k) {
     return Error::at("", "expert loads")
         .found(fmt::format("{:.1f} % of the visits to one expert", 100 * most))

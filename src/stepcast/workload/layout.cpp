@@ -182,7 +182,7 @@ std::vector<std::int64_t> layers_counting_embedding_and_output(std::int64_t n_la
   for (std::int64_t i = 0; i < units % n_chunks; ++i) ++layers[static_cast<std::size_t>(i)];
   --layers.front();
   --layers.back();
-  if (std::any_of(layers.begin(), layers.end(), [](std::int64_t n) { return n < 1; })) return {};
+  if (std::ranges::any_of(layers, [](std::int64_t n) { return n < 1; })) return {};
   return layers;
 }
 

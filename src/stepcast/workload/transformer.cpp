@@ -235,7 +235,7 @@ ParameterCount parameter_count(const Transformer& model) {
     n.norms += times * layer.norms;
   };
   for (std::size_t k = 0; k < model.layer_kinds.size(); ++k) {
-    const auto times = std::count(model.kind_of_layer.begin(), model.kind_of_layer.end(), k);
+    const auto times = std::ranges::count(model.kind_of_layer, k);
     add_layers(layer_parameter_count(layer_model(model, k), 0), times);
   }
   if (!model.layer_kinds.empty()) return n;

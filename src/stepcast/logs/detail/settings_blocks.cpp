@@ -13,7 +13,7 @@ constexpr std::size_t kMostLines = 20'000;
 constexpr std::size_t kMostBytes = std::size_t{1} << 20;
 
 bool is_word(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+  return !text.empty() && std::ranges::all_of(text, [](char c) {
     return is_digit(c) || (lower(c) >= 'a' && lower(c) <= 'z') || c == '_' || c == '-' || c == '.';
   });
 }

@@ -153,7 +153,7 @@ Status reduction_rule(const FrameworkCall& call, const Rule& rule, OperationList
         return (d < 0 ? d + rank : d) == static_cast<std::int64_t>(dim);
       };
       if (dims.kind == CallArgument::Kind::integer) return is(dims.integer);
-      return dims.integers.empty() || std::any_of(dims.integers.begin(), dims.integers.end(), is);
+      return dims.integers.empty() || std::ranges::any_of(dims.integers, is);
     };
     TensorArgument kept{.shape = {}, .dtype = x->dtype};
     for (std::size_t i = 0; i < x->shape.size(); ++i)

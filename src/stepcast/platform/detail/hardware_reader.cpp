@@ -100,7 +100,7 @@ class GroupReader {
   }
   [[nodiscard]] bool knows(std::string_view key) const {
     const auto keys = known();
-    return std::find(keys.begin(), keys.end(), key) != keys.end();
+    return std::ranges::find(keys, key) != keys.end();
   }
 
   ObjectReader& o_;

@@ -68,8 +68,7 @@ void take_models(Platform& platform, Platform& other) {
     return m.device == platform.device.name || replaced.contains(m.name);
   });
   std::move(other.models.begin(), other.models.end(), std::back_inserter(platform.models));
-  std::sort(platform.models.begin(), platform.models.end(),
-            [](const ModelRecord& a, const ModelRecord& b) { return a.name < b.name; });
+  std::ranges::sort(platform.models, {}, &ModelRecord::name);
 }
 
 // What a list groups a platform by (list_platforms); it says nothing of the machine.
@@ -98,7 +97,7 @@ std::vector<std::string> file_names(std::span<const fs::path> dirs) {
     for (fs::directory_iterator entry{dir, failure}, end; !failure && entry != end; entry.increment(failure))
       if (entry->path().extension() == ".json") names.push_back(entry->path().stem().string());
   }
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;
 }

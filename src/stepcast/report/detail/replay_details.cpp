@@ -99,8 +99,8 @@ ReportTable explained_table(const ReplayAnalysis& a) {
 std::vector<std::string> idle_causes(const std::vector<ForecastClass>& classes) {
   std::vector<std::string> causes{"cpu", "other_stream", "other_rank"};
   for (const char* rare : {"pipeline", "between_steps"}) {
-    const bool any = std::any_of(classes.begin(), classes.end(),
-                                 [&](const ForecastClass& c) { return time_ms(c.idle_ms, rare) > 0; });
+    const bool any =
+        std::ranges::any_of(classes, [&](const ForecastClass& c) { return time_ms(c.idle_ms, rare) > 0; });
     if (any) causes.emplace_back(rare);
   }
   causes.emplace_back("rest");
@@ -142,10 +142,9 @@ void add_stream_table(ReportDocument& document, const ReplayAnalysis& a) {
   for (std::size_t c = 0; c < classes.size(); ++c) {
     std::vector<const ForecastStream*> by_number;
     for (const ForecastStream& s : classes[c].streams) by_number.push_back(&s);
-    std::stable_sort(by_number.begin(), by_number.end(),
-                     [](const ForecastStream* first, const ForecastStream* second) {
-                       return trailing_number(first->name) < trailing_number(second->name);
-                     });
+    std::ranges::stable_sort(by_number, [](const ForecastStream* first, const ForecastStream* second) {
+      return trailing_number(first->name) < trailing_number(second->name);
+    });
     for (const ForecastStream* s : by_number) {
       std::vector<ReportCell> cells = with_numbers(
           {rank_cell(a, c), s->name, table_count(s->tasks)},

@@ -34,8 +34,7 @@ std::string causes(const CulpritTimes& times, double sum) {
   std::vector<std::pair<double, std::string_view>> parts;
   for (std::size_t k = 0; k < kCulpritCount; ++k)
     parts.emplace_back(times[k], culprit_name(static_cast<Culprit>(k)));
-  std::stable_sort(parts.begin(), parts.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::ranges::stable_sort(parts, [](const auto& a, const auto& b) { return a.first > b.first; });
   std::string text;
   for (const auto& [us, name] : parts) {
     if (percent(us, sum) < 5) break;
@@ -194,7 +193,7 @@ void add_awaited(ReportDocument& document, const ReplayAnalysis& a, bool verbose
   ReportTable table{"operator< | GPU idle,\nmean ms | share\n% | gaps | most on\nrank"};
   for (const AwaitedOperator& op : a.awaited) {
     if (table.rows.size() == (verbose ? kRowsVerbose : kRowsShown)) break;
-    const auto most = std::max_element(op.ranks_us.begin(), op.ranks_us.end());
+    const auto most = std::ranges::max_element(op.ranks_us);
     table.row({operator_name(op.op), table_number(ms(op.gpu_idle_us / n), 3),
                table_number(percent(op.gpu_idle_us, all), 1), table_count(op.gaps),
                rank_cell(a, static_cast<std::size_t>(most - op.ranks_us.begin()))});

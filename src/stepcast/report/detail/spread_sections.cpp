@@ -88,8 +88,7 @@ void add_shares(ReportSection& section, const ForecastSeries& series, std::strin
                 double deviation_ms, double ForecastSpreadShare::*share) {
   std::vector<std::pair<double, std::string_view>> parts;
   for (const ForecastSpreadShare& part : series.spread) parts.emplace_back(part.*share, part.what);
-  std::stable_sort(parts.begin(), parts.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::ranges::stable_sort(parts, [](const auto& a, const auto& b) { return a.first > b.first; });
   std::string line;
   for (const auto& [value, what] : parts) {
     if (value < 0.005 && value > -0.005) continue;
@@ -101,9 +100,8 @@ void add_shares(ReportSection& section, const ForecastSeries& series, std::strin
 }
 
 void add_series(ReportDocument& document, const ForecastSeries& series, bool verbose) {
-  const auto counted = static_cast<std::uint64_t>(
-      std::count_if(series.steps.begin(), series.steps.end(),
-                    [](const ForecastSeriesStep& step) { return step.left_out.empty(); }));
+  const auto counted = static_cast<std::uint64_t>(std::ranges::count_if(
+      series.steps, [](const ForecastSeriesStep& step) { return step.left_out.empty(); }));
   ReportSection& section =
       document.add(fmt::format("Step by step: {} of {} recorded steps count", counted, series.steps.size()));
   for (const ForecastSeriesStep& step : series.steps)

@@ -105,7 +105,7 @@ class FieldReader {
   template <class Enum>
   void read_word(const JsonValue& value, const std::string& path, Enum& out) {
     const std::vector<std::string_view> words = words_of<Enum>();
-    const auto word = value.is_text() ? std::find(words.begin(), words.end(), value.text()) : words.end();
+    const auto word = value.is_text() ? std::ranges::find(words, value.text()) : words.end();
     if (word == words.end()) return wrong(value, path, either_of(words));
     out = static_cast<Enum>(word - words.begin());
   }

@@ -108,7 +108,7 @@ Markup legend(const std::vector<LegendEntry>& entries) {
   list.open("ul", {{"class", "legend"}});
   std::vector<std::string> seen;
   for (const LegendEntry& entry : entries) {
-    if (std::find(seen.begin(), seen.end(), entry.text) != seen.end()) continue;
+    if (std::ranges::find(seen, entry.text) != seen.end()) continue;
     seen.push_back(entry.text);
     list.open("li");
     list.element("i", {{"class", entry.colour}}, "");

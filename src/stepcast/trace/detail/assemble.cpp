@@ -215,14 +215,13 @@ class RankAssembler {
 
   // Then a call that waits does so for work from before the file.
   [[nodiscard]] bool nothing_launched_before(const CpuTask& t) const {
-    return std::none_of(g_.calls.begin(), g_.calls.end(),
-                        [&](const Call& c) { return c.kind == CallKind::launch && c.start_us < t.start_us; });
+    return std::ranges::none_of(
+        g_.calls, [&](const Call& c) { return c.kind == CallKind::launch && c.start_us < t.start_us; });
   }
 
   void add_gpu_tasks() {
-    const bool one_device = std::all_of(g_.streams.begin(), g_.streams.end(), [&](const Stream& o) {
-      return o.device == g_.streams.front().device;
-    });
+    const bool one_device = std::ranges::all_of(
+        g_.streams, [&](const Stream& o) { return o.device == g_.streams.front().device; });
     gpu_task_.resize(g_.gpu.size());
     lane_of_work_.resize(g_.gpu.size());
     // Work of one stream that overlaps stands on lanes of its own.
@@ -253,9 +252,8 @@ class RankAssembler {
         } else {
           last_gpu_end_us_ = std::max(last_gpu_end_us_, w.end_us);
         }
-        auto lane = std::find_if(lanes.begin(), lanes.end(), [&](const StreamLane& free) {
-          return free.free_us <= w.start_us + g_.clock_step_us;
-        });
+        auto lane = std::ranges::find_if(
+            lanes, [&](const StreamLane& free) { return free.free_us <= w.start_us + g_.clock_step_us; });
         if (lane == lanes.end()) {
           std::string name = one_device ? fmt::format("stream {}", stream.number)
                                         : fmt::format("GPU {} stream {}", stream.device, stream.number);

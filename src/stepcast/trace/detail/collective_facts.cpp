@@ -96,7 +96,7 @@ std::vector<std::vector<GroupId>> add_groups(Program& program, const std::vector
                (facts.group_size < 0 || static_cast<std::size_t>(facts.group_size) == world.size())) {
       group.ranks = world;
     }
-    std::sort(group.ranks.begin(), group.ranks.end());
+    std::ranges::sort(group.ranks);
     if (!facts.group_name.empty())
       group.label = facts.group_name;
     else if (group.ranks == world || (group.ranks.empty() && facts.group_size < 0))

@@ -130,7 +130,7 @@ class Matcher {
 
   [[nodiscard]] static bool same_order(const Members& members) {
     const std::vector<Entry>& first = members.begin()->second;
-    return std::all_of(members.begin(), members.end(), [&](const auto& m) {
+    return std::ranges::all_of(members, [&](const auto& m) {
       if (m.second.size() != first.size()) return false;
       for (std::size_t k = 0; k < first.size(); ++k)
         if (!same_kind(first[k].facts.op, m.second[k].facts.op)) return false;
@@ -166,10 +166,10 @@ class Matcher {
       const std::int32_t from = reached[next];
       for (auto& [pair, values] : apart) {
         if (pair.first != from || known[static_cast<std::size_t>(pair.second)]) continue;
-        std::sort(values.begin(), values.end());
+        std::ranges::sort(values);
         const double median = values[values.size() / 2];
-        const auto agreeing = std::count_if(values.begin(), values.end(),
-                                            [&](double v) { return std::abs(v - median) <= kEndsAgreeUs; });
+        const auto agreeing =
+            std::ranges::count_if(values, [&](double v) { return std::abs(v - median) <= kEndsAgreeUs; });
         if (static_cast<double>(agreeing) < (1 - kOddShare) * static_cast<double>(values.size())) return;
         ahead[static_cast<std::size_t>(pair.second)] = ahead[static_cast<std::size_t>(from)] + median;
         known[static_cast<std::size_t>(pair.second)] = true;
@@ -201,8 +201,7 @@ class Matcher {
   void join_by_time(const std::string& key) {
     std::vector<Entry> all;
     for (const auto& [rank, list] : groups_[key]) all.insert(all.end(), list.begin(), list.end());
-    std::stable_sort(all.begin(), all.end(),
-                     [&](const Entry& a, const Entry& b) { return end_us(a) < end_us(b); });
+    std::ranges::stable_sort(all, [&](const Entry& a, const Entry& b) { return end_us(a) < end_us(b); });
     std::size_t joined = 0;
     std::vector<bool> taken(all.size(), false);
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -210,8 +209,8 @@ class Matcher {
       std::vector<Entry> together{all[i]};
       std::vector<std::size_t> positions{i};
       for (std::size_t k = i + 1; k < all.size() && end_us(all[k]) - end_us(all[i]) <= kEndsAgreeUs; ++k) {
-        const bool rank_there = std::any_of(together.begin(), together.end(),
-                                            [&](const Entry& e) { return e.rank == all[k].rank; });
+        const bool rank_there =
+            std::ranges::any_of(together, [&](const Entry& e) { return e.rank == all[k].rank; });
         if (taken[k] || rank_there || !same_kind(all[i].facts.op, all[k].facts.op)) continue;
         together.push_back(all[k]);
         if (leave_together(together))
@@ -231,7 +230,7 @@ class Matcher {
   }
 
   void join(std::vector<Entry> members) {
-    std::sort(members.begin(), members.end(), [](const Entry& a, const Entry& b) { return a.rank < b.rank; });
+    std::ranges::sort(members, {}, &Entry::rank);
     MatchedCollective collective{.transfer_us = 1e300};
     for (const Entry& e : members) {
       GpuWork& w = ranks_[static_cast<std::size_t>(e.rank)].gpu[static_cast<std::size_t>(e.work)];

@@ -79,7 +79,7 @@ bool launched_clean(const RankGraph& g, std::size_t work,
   const bool held_by_call = !c.blocking_copy && w.start_us < c.end_us;
   const double over_by = held_by_call ? std::max(c.start_us, w.start_us - kLateUs) : c.start_us;
   if (w.previous != kNone && g.gpu[static_cast<std::size_t>(w.previous)].end_us > over_by) return false;
-  return std::all_of(sources[work].begin(), sources[work].end(), [&](std::int32_t e) {
+  return std::ranges::all_of(sources[work], [&](std::int32_t e) {
     const std::int32_t from = g.gpu_edges[static_cast<std::size_t>(e)].from;
     return g.gpu[static_cast<std::size_t>(from)].end_us <= over_by;
   });

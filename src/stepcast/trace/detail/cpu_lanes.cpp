@@ -47,7 +47,7 @@ std::vector<Boundary> boundaries_of(const RankGraph& g, std::span<const std::int
   }
   // Ends before begins at one instant, but an op of no length begins before it ends; inner ops end first and
   // begin last.
-  std::stable_sort(boundaries.begin(), boundaries.end(), [&](const Boundary& a, const Boundary& b) {
+  std::ranges::stable_sort(boundaries, [&](const Boundary& a, const Boundary& b) {
     if (a.time_us != b.time_us) return a.time_us < b.time_us;
     const auto instant = [&](const Boundary& x) { return item(r.cpu_ops, x.op).duration.count() == 0; };
     if (a.op == b.op) return a.begins;
@@ -156,7 +156,7 @@ bool woken_by_main(const std::vector<CpuTask>& main, const CpuTask& stretch) {
 }
 
 void add_unless_there(std::vector<std::int32_t>& list, std::int32_t item) {
-  if (item != kNone && std::find(list.begin(), list.end(), item) == list.end()) list.push_back(item);
+  if (item != kNone && std::ranges::find(list, item) == list.end()) list.push_back(item);
 }
 
 // The GPU work that a synchronising call waits for.
@@ -228,9 +228,8 @@ void choose_threads(const RankGraph& g, CpuLanes& lanes) {
   std::vector<bool> has_work(thread_count, false);
   for (std::size_t t = 0; t < thread_count; ++t) {
     const std::vector<std::int32_t> ops = ops_of_window(g, t);
-    has_work[t] = std::any_of(ops.begin(), ops.end(), [&](std::int32_t i) {
-      return g.us(item(g.recorded->cpu_ops, i).end()) > g.window.start_us;
-    });
+    has_work[t] = std::ranges::any_of(
+        ops, [&](std::int32_t i) { return g.us(item(g.recorded->cpu_ops, i).end()) > g.window.start_us; });
   }
   for (const Call& c : g.calls)
     if (c.kind == CallKind::launch) has_work[c.thread] = true;

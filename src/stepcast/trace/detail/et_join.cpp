@@ -63,7 +63,7 @@ class Joiner {
     std::vector<bool> used(et_.nodes.size(), false);
     for (const Index node : join_.node_of_op)
       if (node != kNoNode) used[static_cast<std::size_t>(node)] = true;
-    join_.joined = static_cast<std::uint64_t>(std::count(used.begin(), used.end(), true));
+    join_.joined = static_cast<std::uint64_t>(std::ranges::count(used, true));
     return std::move(join_);
   }
 
@@ -85,7 +85,7 @@ class Joiner {
       ops_[op.thread.index()].push_back(static_cast<Index>(i));
     }
     for (auto& list : ops_)
-      std::stable_sort(list.begin(), list.end(), [&](Index a, Index b) { return order(a) < order(b); });
+      std::ranges::stable_sort(list, [&](Index a, Index b) { return order(a) < order(b); });
   }
 
   void list_nodes() {
@@ -101,8 +101,7 @@ class Joiner {
       nodes_[et_.nodes[i].thread].push_back(static_cast<Index>(i));
     }
     for (auto& [thread, list] : nodes_) {
-      std::stable_sort(list.begin(), list.end(),
-                       [&](Index a, Index b) { return node_order(a) < node_order(b); });
+      std::ranges::stable_sort(list, [&](Index a, Index b) { return node_order(a) < node_order(b); });
     }
   }
 
@@ -113,8 +112,8 @@ class Joiner {
     std::vector<Index> threads;
     for (const auto& [thread, list] : nodes_) threads.push_back(thread);
     const auto size = [&](Index t) { return nodes_.at(t).size(); };
-    std::stable_sort(threads.begin(), threads.end(), [&](Index a, Index b) { return size(a) > size(b); });
-    const auto first = std::min_element(threads.begin(), threads.end(), [&](Index a, Index b) {
+    std::ranges::stable_sort(threads, [&](Index a, Index b) { return size(a) > size(b); });
+    const auto first = std::ranges::min_element(threads, [&](Index a, Index b) {
       const bool few_a = size(a) < kFewNodes, few_b = size(b) < kFewNodes;
       if (few_a != few_b) return few_b;
       return node_order(nodes_.at(a).front()) < node_order(nodes_.at(b).front());
@@ -188,8 +187,8 @@ class Joiner {
       for (const Index node : same_nodes)
         for (const Index op : same_ops->second) ++votes[order(op) - node_order(node)];
     }
-    const auto best = std::max_element(votes.begin(), votes.end(),
-                                       [](const auto& x, const auto& y) { return x.second < y.second; });
+    const auto best =
+        std::ranges::max_element(votes, [](const auto& x, const auto& y) { return x.second < y.second; });
     if (best == votes.end()) return;
     for (const Index thread : threads) {
       for (const Index i : nodes_.at(thread)) {

@@ -279,7 +279,7 @@ class WaitFinder {
         if (t.on_gpu) written[t.storage].emplace_back(c.start_us, c.gpu.front());
     }
     if (written.empty()) return;
-    for (auto& [storage, list] : written) std::sort(list.begin(), list.end());
+    for (auto& [storage, list] : written) std::ranges::sort(list);
     std::set<std::pair<std::int32_t, std::int32_t>> done;  // (collective, stream)
     for (const Call& c : g_.calls) {
       if (c.gpu.empty() || c.op == kNone || g_.work(c.gpu.front()).communication) continue;

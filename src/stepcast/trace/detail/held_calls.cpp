@@ -27,8 +27,8 @@ MemoryCall memory_call(std::string_view name) {
   }
   if (name.find("Async") != std::string_view::npos) return MemoryCall::no;
   const auto is_any = [&](auto beginnings) {
-    return std::any_of(beginnings.begin(), beginnings.end(),
-                       [&](std::string_view beginning) { return name.starts_with(beginning); });
+    return std::ranges::any_of(beginnings,
+                               [&](std::string_view beginning) { return name.starts_with(beginning); });
   };
   if (is_any(std::array<std::string_view, 4>{"Free", "HostFree", "MemFree", "MemUnmap"}))
     return MemoryCall::frees;

@@ -41,9 +41,8 @@ class LaunchQueue {
         continue;  // nobody knows since when work without a launch in the file was pending
       ends_us_.push_back(w.end_us);
     }
-    std::stable_sort(launches_.begin(), launches_.end(),
-                     [](const Launch& a, const Launch& b) { return a.call_us < b.call_us; });
-    std::sort(ends_us_.begin(), ends_us_.end());
+    std::ranges::stable_sort(launches_, {}, &Launch::call_us);
+    std::ranges::sort(ends_us_);
   }
 
   [[nodiscard]] std::ptrdiff_t size() const { return static_cast<std::ptrdiff_t>(launches_.size()); }
@@ -142,10 +141,9 @@ class FullQueue {
       all[queue_.name(n).index()].push_back(length_us);
       if (!is_full(n)) with_room[queue_.name(n).index()].push_back(length_us);
     }
-    for (const auto& [name, lengths] : all)
-      usual_us_[name] = *std::min_element(lengths.begin(), lengths.end());
+    for (const auto& [name, lengths] : all) usual_us_[name] = *std::ranges::min_element(lengths);
     for (auto& [name, lengths] : with_room) {
-      std::sort(lengths.begin(), lengths.end());
+      std::ranges::sort(lengths);
       usual_us_[name] = nearest_rank_quantile(lengths, 0.5);
     }
   }
@@ -168,7 +166,7 @@ class FullQueue {
     std::vector<double> behind;
     for (const Held& h : held_)
       behind.push_back(std::max(0.0, queue_.call(h.launch).end_us - queue_.end_us(h.behind)));
-    std::sort(behind.begin(), behind.end());
+    std::ranges::sort(behind);
     return nearest_rank_quantile(behind, 0.5);
   }
 

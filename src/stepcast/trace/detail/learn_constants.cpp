@@ -33,7 +33,7 @@ struct Samples {
     if (!clean.empty()) {
       // Delays add up over hundreds of operations that wait for one another: the mean keeps their sum, a median of
       // rounded or of two-peaked times does not. Left out is what Tukey's fences call an outlier.
-      std::sort(clean.begin(), clean.end());
+      std::ranges::sort(clean);
       const double low = quantile(clean, 0.25), high = quantile(clean, 0.75);
       const double fence = std::max(1.5 * (high - low), kClockToleranceUs);
       double sum = 0;

@@ -218,7 +218,7 @@ void RankBuilder::order_threads() {
   std::vector<std::uint32_t> order;
   for (std::uint32_t i = 0; i < used.size(); ++i)
     if (used[i]) order.push_back(i);
-  std::sort(order.begin(), order.end(), [this](std::uint32_t a, std::uint32_t b) {
+  std::ranges::sort(order, [this](std::uint32_t a, std::uint32_t b) {
     const RecordedThread& x = rank_.threads[a];
     const RecordedThread& y = rank_.threads[b];
     return std::tie(x.pid, x.tid, a) < std::tie(y.pid, y.tid, b);
@@ -276,8 +276,7 @@ Result<RecordedRank> RankBuilder::finish(std::int64_t base_time_ns) {
   finish_times(rank_.gpu_ops);
   finish_times(rank_.stream_syncs);
   move_times(rank_.allocator_states);
-  std::stable_sort(rank_.allocator_states.begin(), rank_.allocator_states.end(),
-                   [](const AllocatorState& a, const AllocatorState& b) { return a.start < b.start; });
+  std::ranges::stable_sort(rank_.allocator_states, {}, &AllocatorState::start);
   if (!in_range) {
     return Error::at(rank_.file, "baseTimeNanoseconds")
         .found(std::to_string(base_time_ns) + " and events that many nanoseconds later")

@@ -158,7 +158,7 @@ class RankLinker {
           launched.emplace_back(static_cast<std::size_t>(i), call);
       }
     }
-    std::sort(launched.begin(), launched.end());
+    std::ranges::sort(launched);
     return launched;
   }
 
@@ -191,7 +191,7 @@ class RankLinker {
   [[nodiscard]] std::vector<std::int32_t> order_of_work() const {
     std::vector<std::int32_t> order(g_.gpu.size());
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
+    std::ranges::stable_sort(order, [&](std::int32_t a, std::int32_t b) {
       const GpuWork& x = item(g_.gpu, a);
       const GpuWork& y = item(g_.gpu, b);
       return x.start_us != y.start_us ? x.start_us < y.start_us : x.recorded < y.recorded;

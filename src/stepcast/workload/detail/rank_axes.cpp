@@ -45,16 +45,14 @@ Result<std::vector<Axis>> parse_rank_order(const Layout& layout) {
   while (!rest.empty()) {
     const std::size_t end = std::min(rest.find('-'), rest.size());
     const std::string_view word = rest.substr(0, end);
-    const auto* named =
-        std::find_if(kAxisNames.begin(), kAxisNames.end(), [&](const AxisName& a) { return a.name == word; });
-    if (named == kAxisNames.end() || std::find(order.begin(), order.end(), named->axis) != order.end())
-      return wrong();
+    const auto* named = std::ranges::find(kAxisNames, word, &AxisName::name);
+    if (named == kAxisNames.end() || std::ranges::find(order, named->axis) != order.end()) return wrong();
     order.push_back(named->axis);
     if (end + 1 == rest.size()) return wrong();  // ends with '-'
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   for (const AxisName& a : kAxisNames) {
-    if (std::find(order.begin(), order.end(), a.axis) != order.end()) continue;
+    if (std::ranges::find(order, a.axis) != order.end()) continue;
     if (degree(layout, a.axis) > 1) return wrong();
     order.push_back(a.axis);
   }

@@ -105,7 +105,7 @@ GroupPlacement RankGrid::summarize(const std::vector<std::int64_t>& group_of_ran
   for (std::size_t rank = 0; rank < group_of_rank.size(); ++rank)
     if (group_of_rank[rank] != kNoGroup)
       members.emplace_back(group_of_rank[rank], static_cast<std::uint32_t>(rank));
-  std::sort(members.begin(), members.end());
+  std::ranges::sort(members);
   std::vector<std::uint32_t> ranks;
   ranks.reserve(members.size());
   for (const auto& [group, rank] : members) ranks.push_back(rank);
