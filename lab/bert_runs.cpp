@@ -10,7 +10,7 @@
 #include "stepcast/base/csv_rows.h"
 #include "stepcast/base/statistics.h"
 
-#include "lab/run_rows.h"
+#include "lab/run_platforms.h"
 
 namespace stepcast {
 namespace {

@@ -9,7 +9,7 @@
 #include "stepcast/cost/kernel_model.h"
 
 #include "calibrate/kernel_fit.h"
-#include "calibrate/kernel_rows.h"
+#include "calibrate/kernel_measurements.h"
 
 namespace stepcast {
 namespace {

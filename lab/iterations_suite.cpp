@@ -16,11 +16,9 @@
 #include "calibrate/llm_runs.h"
 #include "lab/bert_runs.h"
 #include "lab/layouts_run.h"
-#include "lab/memory_score.h"
-#include "lab/published_score.h"
 #include "lab/ranking_score.h"
 #include "lab/run_platforms.h"
-#include "lab/run_rows.h"
+#include "lab/run_scores.h"
 
 namespace stepcast {
 namespace {

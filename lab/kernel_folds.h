@@ -5,10 +5,15 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <span>
 #include <vector>
 
+#include "stepcast/base/result.h"
+
 #include "calibrate/kernel_measurements.h"
+#include "lab/kernel_sets.h"
+#include "lab/suite.h"
 
 namespace stepcast {
 
@@ -34,5 +39,12 @@ enum class HeldOutValue : std::uint8_t { hidden_size, sequence_length };
 // The largest: hidden sizes above 0.8 of an operator's largest; where rows have none, the tenth of a family
 // with the most FLOPs (matrix work) or bytes. One fold.
 [[nodiscard]] KernelSplit split_largest(std::span<const KernelMeasurement> rows);
+
+// The tests of the suite kernels on GPUs that nobody measured (kernels_suite.h says which).
+
+// unseen_gpu, unseen_gpu_20_points, unseen_gpu_half and unseen_gpu_half_siblings, as far as the data go.
+[[nodiscard]] Result<std::vector<TestScore>> score_unseen_gpus(
+    const std::vector<DeviceRows>& devices, const std::vector<std::filesystem::path>& files,
+    const PublishedErrors& published, unsigned threads);
 
 }  // namespace stepcast

@@ -12,7 +12,7 @@
 #include "stepcast/cost/kernel_model.h"
 #include "stepcast/platform/platform_file.h"
 
-#include "calibrate/kernel_rows.h"
+#include "calibrate/kernel_measurements.h"
 
 namespace stepcast {
 namespace {

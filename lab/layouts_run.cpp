@@ -12,7 +12,7 @@
 #include "stepcast/plan/nearby_layouts.h"
 
 #include "lab/ranking_score.h"
-#include "lab/run_rows.h"
+#include "lab/run_platforms.h"
 
 namespace stepcast {
 namespace {

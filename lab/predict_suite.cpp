@@ -17,7 +17,6 @@
 
 #include "lab/gpu_time_scores.h"
 #include "lab/recorded_job.h"
-#include "lab/recorded_sets.h"
 #include "lab/step_scores.h"
 #include "lab/trace_baselines.h"
 

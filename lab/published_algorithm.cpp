@@ -16,7 +16,7 @@
 #include "stepcast/predict/untimed_ranks.h"
 #include "stepcast/trace/traced_operations.h"
 
-#include "lab/published_labels.h"
+#include "lab/published_overheads.h"
 
 namespace stepcast {
 namespace {

@@ -1,16 +1,16 @@
 #include "lab/published_overheads.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string_view>
 #include <utility>
 
 #include "calibrate/overhead_fit.h"
-#include "lab/published_labels.h"
 
 namespace stepcast {
+
 namespace {
 
 constexpr double kEventCostUs = 2;
@@ -196,6 +196,25 @@ Result<HostOverheads> published_host_overheads(const OverheadSamples& samples) {
   Platform holder;
   fit_overheads(samples, {.profiler_cost_us = 0, .published_rules = true}).write_to(holder, {});
   return HostOverheads::of(holder);
+}
+
+bool is_published_label(std::string_view name) {
+  static constexpr std::array<std::string_view, 15> kLabels = {"##",
+                                                               "__",
+                                                               "module::",
+                                                               "DLRM ",
+                                                               "DistributedDataParallel",
+                                                               "Profiler",
+                                                               "forward",
+                                                               "backward",
+                                                               "Optimizer.step",
+                                                               "Optimizer.zero_grad",
+                                                               "c10d::",
+                                                               "split_with_sizes",
+                                                               "chunk",
+                                                               "All2All_Pooled_",
+                                                               "enumerate(DataLoader)"};
+  return std::ranges::any_of(kLabels, [&](auto label) { return name.starts_with(label); });
 }
 
 }  // namespace stepcast

@@ -2,17 +2,19 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <optional>
 #include <span>
+#include <string_view>
+#include <system_error>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "stepcast/base/parallel.h"
 #include "stepcast/base/statistics.h"
 
-#include "lab/recorded_sets.h"
-
 namespace stepcast {
+
 namespace {
 
 // Steps of a longer recording that are rebuilt: enough for means, and a file of thousands stays affordable.
@@ -50,6 +52,8 @@ bool is_data_loader(const RecordedProgram& recorded, const TaskInfo& task) {
     if (recorded.program.names.text(stacks.name(s)).starts_with("enumerate(DataLoader)")) return true;
   return false;
 }
+
+namespace fs = std::filesystem;
 
 }  // namespace
 
@@ -126,6 +130,32 @@ Result<RecordedJob> rebuild_job(const TraceSet& set, const std::string& name, un
   job.operators = operators_of(set.ranks.front());
   job.device = last.files.front().device;
   return job;
+}
+
+Result<std::vector<fs::path>> folders_of(const fs::path& data) {
+  std::error_code problem;
+  const fs::file_status status = fs::status(data, problem);
+  if (!fs::exists(status)) return Error::at(data.string(), "there is no such file or folder");
+  if (!fs::is_directory(status)) return std::vector<fs::path>{data};
+  std::vector<fs::path> folders{data};
+  for (auto entry = fs::recursive_directory_iterator{data, problem};
+       !problem && entry != fs::recursive_directory_iterator{}; entry.increment(problem)) {
+    std::error_code ignored;
+    if (entry->is_directory(ignored)) folders.push_back(entry->path());
+  }
+  if (problem) return Error::at(data.string(), fmt::format("cannot list the folder: {}", problem.message()));
+  std::ranges::sort(folders);
+  return folders;
+}
+
+std::string relative_name(const fs::path& path, const fs::path& data) {
+  std::string name = path.lexically_relative(data).generic_string();
+  if (name.empty() || name == ".") name = path.filename().generic_string();
+  if (name.empty())
+    name = path.parent_path().filename().generic_string();  // a folder written with a slash at its end
+  for (const std::string_view ending : {".gz", ".json", ".trace", ".pt"})
+    if (name.ends_with(ending)) name.erase(name.size() - ending.size());
+  return name;
 }
 
 }  // namespace stepcast

@@ -15,7 +15,7 @@
 
 #include "lab/inference_score.h"
 #include "lab/pipeline_score.h"
-#include "lab/recorded_sets.h"
+#include "lab/recorded_job.h"
 #include "lab/round_trip.h"
 #include "lab/step_scores.h"
 

@@ -18,7 +18,6 @@
 #include "calibrate.h"
 #include "calibrate/generic_fit.h"
 #include "calibrate/kernel_measurements.h"
-#include "calibrate/kernel_rows.h"
 #include "outputs.h"
 
 namespace stepcast::cli {

@@ -21,7 +21,6 @@
 #include "calibrate/generic_fit.h"
 #include "calibrate/kernel_fit.h"
 #include "calibrate/kernel_measurements.h"
-#include "calibrate/kernel_rows.h"
 #include "calibrate/lookup_fit.h"
 #include "calibrate/lookup_measurements.h"
 #include "calibration_answers.h"

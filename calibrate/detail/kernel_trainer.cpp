@@ -13,9 +13,8 @@
 #include "stepcast/base/stop.h"
 #include "stepcast/cost/families/record_numbers.h"
 
+#include "calibrate/detail/family_fit.h"
 #include "calibrate/detail/perceptron_training.h"
-#include "calibrate/detail/reference_fit.h"
-#include "calibrate/detail/table_fit.h"
 #include "calibrate/detail/tree_training.h"
 
 namespace stepcast::detail {

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "calibrate/detail/curve_points.h"
+#include "calibrate/detail/curve_band.h"
 
 namespace stepcast::detail {
 

@@ -16,8 +16,8 @@
 
 #include "stepcast/platform/platform_file.h"
 
-#include "lab/accuracy_page.h"
 #include "lab/program/lab_verbs.h"
+#include "lab/reference_pages.h"
 #include "lab/suite.h"
 #include "lab/validation_report.h"
 #include "outputs.h"

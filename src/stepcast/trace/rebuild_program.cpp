@@ -13,7 +13,7 @@
 #include "stepcast/trace/detail/cpu_lanes.h"
 #include "stepcast/trace/detail/et_join.h"
 #include "stepcast/trace/detail/gpu_waits.h"
-#include "stepcast/trace/detail/held_calls.h"
+#include "stepcast/trace/detail/launch_queue.h"
 #include "stepcast/trace/detail/rank_graph.h"
 #include "stepcast/trace/recorded_program.h"
 #include "stepcast/trace/traced_operations.h"

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "stepcast/workload/detail/rank_axes.h"
 #include "stepcast/workload/detail/rank_grid.h"
 
 namespace stepcast {

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "stepcast/workload/detail/rank_axes.h"
+#include "stepcast/workload/detail/rank_grid.h"
 
 namespace stepcast {
 

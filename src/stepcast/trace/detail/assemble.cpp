@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "stepcast/trace/detail/collective_facts.h"
+#include "stepcast/trace/detail/collective_matching.h"
 #include "stepcast/trace/detail/gpu_operations.h"
 #include "stepcast/trace/detail/host_work.h"
 

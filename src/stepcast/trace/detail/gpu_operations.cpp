@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "stepcast/trace/detail/collective_facts.h"
+#include "stepcast/trace/detail/collective_matching.h"
 #include "stepcast/trace/profiled_operators.h"
 
 namespace stepcast::detail {

@@ -1,6 +1,7 @@
-#include "lab/memory_score.h"
+#include "lab/run_scores.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <string>
 #include <utility>
@@ -10,9 +11,10 @@
 #include "stepcast/base/units.h"
 #include "stepcast/workload/memory.h"
 
-#include "lab/run_rows.h"
+#include "lab/published_forecast.h"
 
 namespace stepcast {
+
 namespace {
 
 std::string shares_text(const StageMemory& m) {
@@ -43,6 +45,35 @@ TestScore score_memory(const std::vector<PredictedRun>& runs) {
   }
   for (auto& [name, set] : sets) {
     set.set = name;
+    result.sets.push_back(std::move(set));
+  }
+  result.finish();
+  return result;
+}
+
+TestScore score_published_composition(const std::vector<PredictedRun>& runs, RunPlatforms& platforms) {
+  TestScore result{.test = "published_composition", .protocol = "shipped", .unit = "ms"};
+  std::map<std::string, SetScore> sets;
+  std::map<std::string, double> ours;  // [set] sum of |errors|, %
+  for (const PredictedRun& p : runs) {
+    // Where the GPU is not stated, times say nothing.
+    if (p.run->gpu.empty() || p.run->layout.layer.packed_mean_tokens > 0) continue;
+    Result<StepModel*> model = platforms.model_for(*p.run);
+    if (!model) continue;
+    const Result<PricedStep> priced = (*model)->price(p.run->model, p.run->layout);
+    if (!priced) continue;
+    const Result<PublishedComponents> parts = published_components(*priced, p.run->layout);
+    if (!parts) continue;
+    ScoredRow row = scored(p);
+    ours[p.run->set] += 100 * std::abs(row.predicted / row.measured - 1);
+    row.predicted = compose_as_published(*parts).step_us() * 1e-3;
+    row.p10 = row.p90 = {};
+    row.shares.clear();
+    sets[p.run->set].rows.push_back(std::move(row));
+  }
+  for (auto& [name, set] : sets) {
+    set.set = name;
+    set.extras.push_back({"ours_mape", ours[name] / static_cast<double>(set.rows.size())});
     result.sets.push_back(std::move(set));
   }
   result.finish();
