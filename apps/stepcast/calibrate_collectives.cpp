@@ -73,13 +73,13 @@ ReportDocument document_of(const CalibratedCollectives& answer, bool plot) {
       "curve< | samples | sizes | from | to | start-up\nus | peak bus\nGB/s | error\n% | p90\n% | outliers"};
   table.indent = 0;
   for (const auto& [name, fit] : answer.curves) {
-    table.row(
-        with_numbers({name, table_count(fit.n_samples), table_count(fit.n_sizes),
-                      table_bytes(std::exp2(fit.measured_from)), table_bytes(std::exp2(fit.measured_to))},
-                     {fit.form.startup().value(), fit.form.max_bus_bandwidth().value() / 1e9, fit.mape_pct,
-                      fit.p90_ape_pct},
-                     1));
-    table.rows.back().emplace_back(table_count(fit.n_outliers));
+    table
+        .row({name, table_count(fit.n_samples), table_count(fit.n_sizes),
+              table_bytes(std::exp2(fit.measured_from)), table_bytes(std::exp2(fit.measured_to))})
+        .numbers({fit.form.startup().value(), fit.form.max_bus_bandwidth().value() / 1e9, fit.mape_pct,
+                  fit.p90_ape_pct},
+                 1)
+        .cell(table_count(fit.n_outliers));
   }
   ReportDocument document{.title = "Collectives of " + answer.platform};
   ReportSection& curves = document.add("Curves", {std::move(table)});

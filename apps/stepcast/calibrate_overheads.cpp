@@ -100,11 +100,10 @@ ReportTable operators_table(const std::vector<Line>& lines, double sum_us, std::
   table.indent = 0;
   table.most = top;
   for (const Line& line : lines) {
-    std::vector<ReportCell> row{shown(line.name), table_number(line.total_us / 1e3, 2),
-                                table_number(100 * line.total_us / sum_us, 1),
-                                table_count(most_occurrences(line))};
-    for (const OverheadRecord* record : line.of) row.emplace_back(cell(record));
-    table.row(std::move(row));
+    ReportRow& row =
+        table.row({shown(line.name), table_number(line.total_us / 1e3, 2),
+                   table_number(100 * line.total_us / sum_us, 1), table_count(most_occurrences(line))});
+    for (const OverheadRecord* record : line.of) row.cell(cell(record));
   }
   return table;
 }

@@ -79,7 +79,8 @@ class TerminalTable {
 
  private:
   [[nodiscard]] std::string_view cell(std::size_t r, std::size_t c) const {
-    return c < table_.rows[r].size() ? std::string_view{table_.rows[r][c].text} : std::string_view{};
+    return c < table_.rows[r].cells.size() ? std::string_view{table_.rows[r].cells[c].text}
+                                           : std::string_view{};
   }
 
   void add_line(const auto& content) {
@@ -137,8 +138,8 @@ ReportTable table_on(const ReportTable& table, Shown on) {
     if (is_shown(table.columns[c].shown, on)) continue;
     const auto at = static_cast<std::ptrdiff_t>(c);
     out.columns.erase(out.columns.begin() + at);
-    for (std::vector<ReportCell>& row : out.rows)
-      if (c < row.size()) row.erase(row.begin() + at);
+    for (auto& [cells] : out.rows)
+      if (c < cells.size()) cells.erase(cells.begin() + at);
   }
   const std::size_t most = on == Shown::terminal ? std::min(table.most, table.most_in_terminal) : table.most;
   if (table.rows.size() > most) {
@@ -146,8 +147,8 @@ ReportTable table_on(const ReportTable& table, Shown on) {
     out.caption = fmt::format("and {} more", table.rows.size() - most);
   }
   for (std::size_t c = 0; c < out.columns.size() && on == Shown::terminal; ++c) {
-    for (std::vector<ReportCell>& row : out.rows)
-      if (c < row.size()) row[c].text = shorten(std::move(row[c].text), out.columns[c].most_width);
+    for (auto& [cells] : out.rows)
+      if (c < cells.size()) cells[c].text = shorten(std::move(cells[c].text), out.columns[c].most_width);
   }
   return out;
 }
@@ -166,10 +167,9 @@ std::string section_text(const ReportSection& section) {
 
 }  // namespace
 
-std::vector<ReportCell> with_numbers(std::vector<ReportCell> cells, std::initializer_list<double> numbers,
-                                     int decimals) {
-  for (const double number : numbers) cells.emplace_back(table_number(number, decimals));
-  return cells;
+ReportRow& ReportRow::numbers(std::initializer_list<double> more, int decimals) {
+  for (const double number : more) cells.emplace_back(table_number(number, decimals));
+  return *this;
 }
 
 ReportTable::ReportTable(std::string_view headings) {
@@ -290,7 +290,7 @@ std::string report_markdown(const ReportTable& table) {
     text += '|';
     for (std::size_t c = 0; c < table.columns.size(); ++c) {
       const std::string cell =
-          c < table.rows[r].size() ? escape_markdown(table.rows[r][c].text) : std::string{};
+          c < table.rows[r].cells.size() ? escape_markdown(table.rows[r].cells[c].text) : std::string{};
       text += table.emphasized == r && !cell.empty() ? fmt::format(" **{}** |", cell)
                                                      : fmt::format(" {} |", cell);
     }

@@ -130,11 +130,9 @@ ReportTable ranks(const Forecast& f) {
       "rank< | step ms | begins | computation | exposed comm. | waits for CPU | for ranks | other idle"};
   for (const ForecastClass& c : f.classes) {
     const double cpu = time_ms(c.idle_ms, "cpu"), others = time_ms(c.idle_ms, "other_rank");
-    std::vector<ReportCell> row{c.name};
-    for (const double ms : {c.window_ms, c.start_offset_ms, c.computation_ms, c.exposed_comm_ms, cpu, others,
-                            sum_ms(c.idle_ms) - cpu - others})
-      row.emplace_back(table_number(ms, 2));
-    table.row(std::move(row));
+    table.row({c.name}).numbers({c.window_ms, c.start_offset_ms, c.computation_ms, c.exposed_comm_ms, cpu,
+                                 others, sum_ms(c.idle_ms) - cpu - others},
+                                2);
   }
   return table;
 }
@@ -223,10 +221,9 @@ void add_memory(ReportDocument& document, const Forecast& f) {
   for (std::size_t s = 0; s < memory.stages.size(); ++s) {
     const ForecastStageMemory& stage = memory.stages[s];
     const std::string name = staged ? fmt::format("stage {}", s) : std::string{"every GPU"};
-    std::vector<ReportCell> row{name, gib(stage.total_GiB), gib(memory.available_GiB - stage.total_GiB)};
-    for (const MemoryPart& part : kMemoryParts) row.emplace_back(gib(stage.*part.value));
-    row.emplace_back(stage.verdict.empty() ? memory.verdict : stage.verdict);
-    table.row(std::move(row));
+    ReportRow& row = table.row({name, gib(stage.total_GiB), gib(memory.available_GiB - stage.total_GiB)});
+    for (const MemoryPart& part : kMemoryParts) row.cell(gib(stage.*part.value));
+    row.cell(stage.verdict.empty() ? memory.verdict : stage.verdict);
     if (s < detail::kMostClassesDrawn) bars.push_back(memory_bar(name, stage, memory.available_GiB));
   }
   table.caption =

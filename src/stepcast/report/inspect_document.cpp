@@ -216,9 +216,9 @@ ReportTable operators_table(const InspectedOperations& o) {
   if (o.times) table.columns.push_back({"recorded ms"});
   InspectedOperations::Operator sum{.name = "all"};
   const auto add = [&](const InspectedOperations::Operator& row) {
-    table.row(with_numbers({shorten(row.name, kNameWidth), join(row.families, " + "), table_count(row.count)},
-                           {row.flops.value() * 1e-9, row.bytes.value() * 1e-6}, 3));
-    if (o.times) table.rows.back().emplace_back(milliseconds(row.time));
+    table.row({shorten(row.name, kNameWidth), join(row.families, " + "), table_count(row.count)})
+        .numbers({row.flops.value() * 1e-9, row.bytes.value() * 1e-6}, 3);
+    if (o.times) table.rows.back().cell(milliseconds(row.time));
   };
   for (const InspectedOperations::Operator& row : o.operators) {
     add(row);
@@ -316,10 +316,9 @@ ReportTable reuse_table(const InspectedIndices& i) {
   }
   for (std::size_t k = 0; k < kReuseBins; ++k) {
     if (std::ranges::all_of(sets, [&](const auto& set) { return set.second->of_rows[k] <= 0; })) continue;
-    std::vector<ReportCell> row{bin_name(k)};
+    ReportRow& row = table.row({bin_name(k)});
     for (const auto& [name, reuse] : sets)
-      row = with_numbers(std::move(row), {100 * reuse->of_rows[k], 100 * reuse->of_lookups[k]}, 2);
-    table.row(std::move(row));
+      row.numbers({100 * reuse->of_rows[k], 100 * reuse->of_lookups[k]}, 2);
   }
   return table;
 }

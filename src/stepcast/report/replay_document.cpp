@@ -159,7 +159,7 @@ class ReplayDocument {
         subject());
     ReportTable table{"< | median\n|error| % | largest\n%"};
     const auto row = [&](const std::string& name, const std::vector<double>& errors) {
-      table.row(with_numbers({name}, {median(errors), errors.empty() ? 0 : std::ranges::max(errors)}, 3));
+      table.row({name}).numbers({median(errors), errors.empty() ? 0 : std::ranges::max(errors)}, 3);
     };
     row(a_.simulated.step ? "step time" : "whole trace",
         errors([](const ReplayedRank& one) { return one.step; }));
@@ -196,24 +196,22 @@ class ReplayDocument {
                               parts.exposed_comm_ms, parts.exposed_memcpy_ms};
       for (const std::string& cause : causes) row.push_back(time_ms(parts.idle_ms, cause));
       sums.resize(row.size());
-      std::vector<ReportCell> cells{detail::rank_cell(a_, c)};
+      ReportRow& cells = table.row({detail::rank_cell(a_, c)});
       for (std::size_t i = 0; i < row.size(); ++i) {
         sums[i] += row[i];
-        cells.emplace_back(table_number(row[i], 3));
+        cells.numbers({row[i]}, 3);
         if (i != 1) continue;
-        cells.emplace_back(table_signed(100 * one.step.error(), 3));
-        cells.emplace_back(table_signed(100 * one.gpu_window.error(), 3));
+        cells.cell(table_signed(100 * one.step.error(), 3))
+            .cell(table_signed(100 * one.gpu_window.error(), 3));
       }
-      table.row(std::move(cells));
     }
     if (a_.ranks.size() < 2) return table;
-    std::vector<ReportCell> cells{"mean"};
-    for (std::size_t i = 0; i < sums.size(); ++i) {
-      cells.emplace_back(table_number(sums[i] / static_cast<double>(a_.ranks.size()), 3));
-      if (i == 1) cells.insert(cells.end(), {"", ""});
-    }
     table.rule();
-    table.row(std::move(cells));
+    ReportRow& mean = table.row({"mean"});
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      mean.numbers({sums[i] / static_cast<double>(a_.ranks.size())}, 3);
+      if (i == 1) mean.cell("").cell("");
+    }
     return table;
   }
 
@@ -241,10 +239,10 @@ class ReplayDocument {
     ReportTable table{"rank< | allocated | reserved"};
     for (std::size_t c = 0; c < a_.facts.size(); ++c) {
       if (const auto& peak = a_.facts[c].memory) {
-        table.row(with_numbers({detail::rank_cell(a_, c)},
-                               {static_cast<double>(peak->allocated_bytes) / kGiB,
-                                static_cast<double>(peak->reserved_bytes) / kGiB},
-                               2));
+        table.row({detail::rank_cell(a_, c)})
+            .numbers({static_cast<double>(peak->allocated_bytes) / kGiB,
+                      static_cast<double>(peak->reserved_bytes) / kGiB},
+                     2);
       }
     }
     if (table.rows.empty()) return;
@@ -288,10 +286,10 @@ class ReplayDocument {
       const double sum = row.sum();
       if (sum <= 0) continue;
       const auto most = std::ranges::max_element(row.ms);
-      table.row(with_numbers({row.name},
-                             {sum / static_cast<double>(row.ms.size()), std::ranges::min(row.ms), *most}, 3));
-      table.rows.back().emplace_back(rank(static_cast<std::size_t>(most - row.ms.begin())));
-      table.rows.back().emplace_back(table_number(percent(sum, step_ms), 1));
+      table.row({row.name})
+          .numbers({sum / static_cast<double>(row.ms.size()), std::ranges::min(row.ms), *most}, 3)
+          .cell(rank(static_cast<std::size_t>(most - row.ms.begin())))
+          .numbers({percent(sum, step_ms)}, 1);
     }
     document_.add("GPU time by class of work, per rank (ms; streams that work at the same time count twice)",
                   {std::move(table),

@@ -85,10 +85,9 @@ ReportTable ranks_table(const ReplayAnalysis& a) {
   ReportTable table{"rank< | busy\n% | computing\n% | TFLOP/s\nof the step | TFLOP/s of\nknown kernels"};
   for (std::size_t c = 0; c < a.rates.ranks.size(); ++c) {
     const RankUtilization& rank = a.rates.ranks[c];
-    table.row(with_numbers(
-        with_numbers({rank_cell(a, c)},
-                     {percent(rank.busy_us, rank.step_us), percent(rank.computing_us, rank.step_us)}, 1),
-        {tflops(rank.flops, rank.step_us), tflops(rank.flops, rank.known_us)}, 3));
+    table.row({rank_cell(a, c)})
+        .numbers({percent(rank.busy_us, rank.step_us), percent(rank.computing_us, rank.step_us)}, 1)
+        .numbers({tflops(rank.flops, rank.step_us), tflops(rank.flops, rank.known_us)}, 3);
   }
   return table;
 }

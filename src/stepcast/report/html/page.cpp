@@ -141,7 +141,7 @@ class PageWriter {
   void row(const ReportTable& table, std::size_t r) {
     page_.open("tr", {{"class", table.emphasized == r ? "chosen" : "plain"}});
     for (std::size_t c = 0; c < table.columns.size(); ++c) {
-      const ReportCell cell = c < table.rows[r].size() ? table.rows[r][c] : ReportCell{};
+      const ReportCell cell = c < table.rows[r].cells.size() ? table.rows[r].cells[c] : ReportCell{};
       constexpr std::size_t kShort = 48;
       const char* const kind = table.columns[c].is_number   ? "number"
                                : cell.text.size() <= kShort ? "word short"
