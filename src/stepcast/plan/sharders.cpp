@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "stepcast/base/names.h"
 #include "stepcast/predict/dlrm_step.h"
 
 namespace stepcast {
@@ -109,15 +110,8 @@ class RowBalanced {
 }  // namespace
 
 std::string_view to_string(Sharder sharder) {
-  switch (sharder) {
-    case Sharder::naive: return "naive";
-    case Sharder::random: return "random";
-    case Sharder::size: return "size";
-    case Sharder::lookup: return "lookup";
-    case Sharder::norm_lookup: return "norm_lookup";
-    case Sharder::size_lookup: return "size_lookup";
-  }
-  return "naive";
+  return name_of<Sharder::size_lookup>(sharder,
+                                       {"naive", "random", "size", "lookup", "norm_lookup", "size_lookup"});
 }
 
 std::optional<Sharder> parse_sharder(std::string_view text) {

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/names.h"
 #include "stepcast/base/text.h"
 #include "stepcast/report/cell_text.h"
 #include "stepcast/report/fields/schema_fields.h"
@@ -55,12 +56,7 @@ void fields(auto& a, Is<ModelAnswer> auto& m) {
 void fields(auto& a, Is<ModelsAnswer> auto& m) { a("models", m.models); }
 
 static std::string_view to_string(PlatformListing::Role role) {
-  switch (role) {
-    case PlatformListing::Role::device: return "device";
-    case PlatformListing::Role::node: return "node";
-    case PlatformListing::Role::benchmark: return "benchmark";
-  }
-  return "node";
+  return name_of<PlatformListing::Role::benchmark>(role, {"device", "node", "benchmark"}, "node");
 }
 
 void fields(auto& a, Is<PlatformListing> auto& p) {

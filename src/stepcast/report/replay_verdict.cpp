@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/names.h"
+
 namespace stepcast {
 namespace {
 
@@ -99,16 +101,9 @@ std::string culprit_sentence(const ReplayAnalysis& analysis) {
 }
 
 std::string_view culprit_name(Culprit culprit) {
-  switch (culprit) {
-    case Culprit::gpu: return "GPU";
-    case Culprit::host: return "host";
-    case Culprit::pcie: return "PCIe";
-    case Culprit::network: return "network";
-    case Culprit::data_skew: return "data skew";
-    case Culprit::late_start: return "late start";
-    case Culprit::rest: break;
-  }
-  return "no cause found";
+  return name_of<Culprit::rest>(
+      culprit, {"GPU", "host", "PCIe", "network", "data skew", "late start", "no cause found"},
+      "no cause found");
 }
 
 }  // namespace stepcast

@@ -4,26 +4,16 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/names.h"
+
 namespace stepcast {
 namespace {
 
 std::string_view text_of(DelayEnd end) {
-  switch (end) {
-    case DelayEnd::none: return "";
-    case DelayEnd::computation: return "computation";
-    case DelayEnd::kernel: return "kernel";
-    case DelayEnd::collective: return "collective";
-    case DelayEnd::copy: return "copy";
-    case DelayEnd::copy_to_device: return "copy to device";
-    case DelayEnd::copy_to_host: return "copy to host";
-    case DelayEnd::copy_on_device: return "copy on device";
-    case DelayEnd::fill: return "fill";
-    case DelayEnd::stream_sync: return "stream synchronisation";
-    case DelayEnd::device_sync: return "device synchronisation";
-    case DelayEnd::event_sync: return "event synchronisation";
-    case DelayEnd::blocking_copy: return "blocking copy";
-  }
-  return "";
+  return name_of<DelayEnd::blocking_copy>(
+      end,
+      {"", "computation", "kernel", "collective", "copy", "copy to device", "copy to host", "copy on device",
+       "fill", "stream synchronisation", "device synchronisation", "event synchronisation", "blocking copy"});
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "stepcast/base/error_text.h"
+#include "stepcast/base/names.h"
 #include "stepcast/trace/file_ranks.h"
 #include "stepcast/trace/recorded_program.h"
 
@@ -141,13 +142,7 @@ void judge(const RecordedRank& rank, RankSummary& s) {
 }  // namespace
 
 std::string_view to_string(ExternalIdMeaning meaning) {
-  switch (meaning) {
-    case ExternalIdMeaning::absent: return "absent";
-    case ExternalIdMeaning::op: return "op";
-    case ExternalIdMeaning::correlation: return "correlation";
-    case ExternalIdMeaning::unclear: return "unclear";
-  }
-  return "unclear";
+  return name_of<ExternalIdMeaning::unclear>(meaning, {"absent", "op", "correlation", "unclear"}, "unclear");
 }
 
 ExternalIdMeaning external_id_meaning(const RecordedRank& rank) {

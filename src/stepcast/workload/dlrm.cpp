@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "stepcast/base/names.h"
 #include "stepcast/base/number.h"
 
 namespace stepcast {
@@ -32,23 +33,12 @@ Error of_table(const Dlrm& model, std::size_t table) {
 }  // namespace
 
 std::string_view to_string(Interaction interaction) {
-  switch (interaction) {
-    case Interaction::dot: return "dot";
-    case Interaction::cross: return "cross";
-    case Interaction::concatenate: return "concatenate";
-  }
-  return "dot";
+  return name_of<Interaction::concatenate>(interaction, {"dot", "cross", "concatenate"});
 }
 
 std::string_view to_string(ShardingKind kind) {
-  switch (kind) {
-    case ShardingKind::table_wise: return "table_wise";
-    case ShardingKind::row_wise: return "row_wise";
-    case ShardingKind::column_wise: return "column_wise";
-    case ShardingKind::table_row_wise: return "table_row_wise";
-    case ShardingKind::data_parallel: return "data_parallel";
-  }
-  return "table_wise";
+  return name_of<ShardingKind::data_parallel>(
+      kind, {"table_wise", "row_wise", "column_wise", "table_row_wise", "data_parallel"});
 }
 std::optional<ShardingKind> parse_sharding_kind(std::string_view text) {
   return find_name(std::array{ShardingKind::table_wise, ShardingKind::row_wise, ShardingKind::column_wise,
@@ -57,23 +47,11 @@ std::optional<ShardingKind> parse_sharding_kind(std::string_view text) {
 }
 
 std::string_view to_string(TableMemory memory) {
-  switch (memory) {
-    case TableMemory::hbm: return "hbm";
-    case TableMemory::uvm: return "uvm";
-    case TableMemory::uvm_cached: return "uvm_cached";
-  }
-  return "hbm";
+  return name_of<TableMemory::uvm_cached>(memory, {"hbm", "uvm", "uvm_cached"});
 }
 
 std::string_view to_string(DlrmStack stack) {
-  switch (stack) {
-    case DlrmStack::pytorch: return "pytorch";
-    case DlrmStack::nvidia: return "nvidia";
-    case DlrmStack::torchrec: return "torchrec";
-    case DlrmStack::hugectr: return "hugectr";
-    case DlrmStack::hugectr_2: return "hugectr-2";
-  }
-  return "pytorch";
+  return name_of<DlrmStack::hugectr_2>(stack, {"pytorch", "nvidia", "torchrec", "hugectr", "hugectr-2"});
 }
 std::optional<DlrmStack> parse_dlrm_stack(std::string_view text) {
   return find_name(std::array{DlrmStack::pytorch, DlrmStack::nvidia, DlrmStack::torchrec, DlrmStack::hugectr,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "stepcast/base/names.h"
 #include "stepcast/base/number.h"
 #include "stepcast/base/units.h"
 #include "stepcast/workload/detail/activation_count.h"
@@ -42,12 +43,7 @@ double bytes_of_narrow_copies(const Precision& precision, bool frozen) {
 }  // namespace
 
 std::string_view to_string(MemoryVerdict verdict) {
-  switch (verdict) {
-    case MemoryVerdict::fits: return "fits";
-    case MemoryVerdict::tight: return "tight";
-    case MemoryVerdict::does_not_fit: return "does not fit";
-  }
-  return "fits";
+  return name_of<MemoryVerdict::does_not_fit>(verdict, {"fits", "tight", "does not fit"});
 }
 
 Bytes layer_activations(const Transformer& model, const Layout& layout, std::int64_t layer) {

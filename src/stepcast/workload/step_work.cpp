@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "stepcast/base/names.h"
 #include "stepcast/workload/detail/known_layers.h"
 #include "stepcast/workload/detail/narrow_types.h"
 
@@ -60,18 +61,10 @@ struct ListKeyHash {
 }  // namespace
 
 std::string_view to_string(GroupKind group) {
-  switch (group) {
-    case GroupKind::tensor: return "tensor";
-    case GroupKind::context: return "context";
-    case GroupKind::expert: return "expert";
-    case GroupKind::data: return "data";
-    case GroupKind::expert_data: return "expert_data";
-    case GroupKind::pipeline: return "pipeline";
-    case GroupKind::embedding: return "embedding";
-    case GroupKind::shard: return "shard";
-    case GroupKind::replicate: return "replicate";
-  }
-  return "data";
+  return name_of<GroupKind::replicate>(
+      group,
+      {"tensor", "context", "expert", "data", "expert_data", "pipeline", "embedding", "shard", "replicate"},
+      "data");
 }
 
 Result<StepWork> step_work(const Transformer& model, const Layout& layout) {

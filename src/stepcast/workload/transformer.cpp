@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "stepcast/base/names.h"
+
 namespace stepcast {
 namespace {
 
@@ -92,42 +94,20 @@ std::int64_t mixer_parameters(const Transformer& model) {
 }  // namespace
 
 std::string_view to_string(Architecture architecture) {
-  switch (architecture) {
-    case Architecture::decoder: return "decoder";
-    case Architecture::encoder: return "encoder";
-  }
-  return "?";
+  return name_of<Architecture::encoder>(architecture, {"decoder", "encoder"}, "?");
 }
 
 std::string_view to_string(Mixer mixer) {
-  switch (mixer) {
-    case Mixer::attention: return "attention";
-    case Mixer::gated_delta: return "gated_delta";
-    case Mixer::mamba2: return "mamba2";
-    case Mixer::none: return "none";
-  }
-  return "?";
+  return name_of<Mixer::none>(mixer, {"attention", "gated_delta", "mamba2", "none"}, "?");
 }
 
 std::string_view to_string(Activation activation) {
-  switch (activation) {
-    case Activation::gelu: return "gelu";
-    case Activation::relu: return "relu";
-    case Activation::squared_relu: return "squared_relu";
-    case Activation::silu: return "silu";
-  }
-  return "?";
+  return name_of<Activation::silu>(activation, {"gelu", "relu", "squared_relu", "silu"}, "?");
 }
 
 std::string_view to_string(PositionEncoding encoding) {
-  switch (encoding) {
-    case PositionEncoding::learned: return "learned";
-    case PositionEncoding::rotary: return "rotary";
-    case PositionEncoding::alibi: return "alibi";
-    case PositionEncoding::none: return "none";
-    case PositionEncoding::relative: return "relative";
-  }
-  return "?";
+  return name_of<PositionEncoding::relative>(encoding, {"learned", "rotary", "alibi", "none", "relative"},
+                                             "?");
 }
 
 std::int64_t Transformer::qk_head_dim() const {
