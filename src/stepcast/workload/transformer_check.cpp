@@ -1,5 +1,6 @@
 // Whether a Transformer can be: every size in its range, heads that divide, parts that go together.
 #include <algorithm>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,6 +19,17 @@ struct NamedSize {
   std::int64_t smallest;
   std::int64_t largest;
 };
+
+// `part`: what the names are members of, with a dot.
+Status check_ranges(const Transformer& model, std::string_view part, std::span<const NamedSize> sizes) {
+  for (const NamedSize& size : sizes) {
+    if (size.value >= size.smallest && size.value <= size.largest) continue;
+    return Error::at(model.name, fmt::format("{}{}", part, size.name))
+        .found(fmt::format("{}", size.value))
+        .expected(fmt::format("a whole number from {} to {}", size.smallest, size.largest));
+  }
+  return Ok{};
+}
 
 Status check_sizes(const Transformer& model) {
   // Far above anything that exists; keeps every product below inside 64 bits together with kMostParameters.
@@ -40,13 +52,7 @@ Status check_sizes(const Transformer& model) {
       {"global_attention_every_n_layers", model.global_attention_every_n_layers, 0, kLayers},
       {"n_multi_token_prediction_layers", model.n_multi_token_prediction_layers, 0, kLayers},
   };
-  for (const NamedSize& size : sizes) {
-    if (size.value >= size.smallest && size.value <= size.largest) continue;
-    return Error::at(model.name, std::string{size.name})
-        .found(fmt::format("{}", size.value))
-        .expected(fmt::format("a whole number from {} to {}", size.smallest, size.largest));
-  }
-  return Ok{};
+  return check_ranges(model, "", sizes);
 }
 
 Status check_experts(const Transformer& model) {
@@ -65,12 +71,7 @@ Status check_experts(const Transformer& model) {
       {"latent_size", moe.latent_size, 0, kWidth},
       {"groups_per_token", moe.groups_per_token, 1, moe.n_groups},
   };
-  for (const NamedSize& size : sizes) {
-    if (size.value >= size.smallest && size.value <= size.largest) continue;
-    return Error::at(model.name, fmt::format("moe.{}", size.name))
-        .found(fmt::format("{}", size.value))
-        .expected(fmt::format("a whole number from {} to {}", size.smallest, size.largest));
-  }
+  STEPCAST_TRY(check_ranges(model, "moe.", sizes));
   if (moe.n_experts % moe.n_groups != 0) {
     return Error::at(model.name, "moe.n_groups",
                      fmt::format("{} experts are not divisible into {} groups", moe.n_experts, moe.n_groups));
@@ -91,13 +92,7 @@ Status check_state_mixer(const Transformer& model) {
       {"n_heads", state.n_heads, 1, kWidth},         {"head_dim", state.head_dim, 1, kWidth},
       {"n_key_heads", state.n_key_heads, 1, kWidth}, {"key_head_dim", state.key_head_dim, 1, kWidth},
       {"conv_kernel", state.conv_kernel, 1, kWidth}, {"chunk_tokens", state.chunk_tokens, 1, kWidth}};
-  for (const NamedSize& size : sizes) {
-    if (size.value >= size.smallest && size.value <= size.largest) continue;
-    return Error::at(model.name, fmt::format("state_mixer.{}", size.name))
-        .found(fmt::format("{}", size.value))
-        .expected(fmt::format("a whole number from {} to {}", size.smallest, size.largest));
-  }
-  return Ok{};
+  return check_ranges(model, "state_mixer.", sizes);
 }
 
 Status check_indexer(const Transformer& model) {
@@ -107,12 +102,7 @@ Status check_indexer(const Transformer& model) {
   const NamedSize sizes[] = {{"n_heads", index.n_heads, 1, kWidth},
                              {"head_dim", index.head_dim, 1, kWidth},
                              {"keys_per_query", index.keys_per_query, 1, 1'000'000'000}};
-  for (const NamedSize& size : sizes) {
-    if (size.value >= size.smallest && size.value <= size.largest) continue;
-    return Error::at(model.name, fmt::format("sparse_indexer.{}", size.name))
-        .found(fmt::format("{}", size.value))
-        .expected(fmt::format("a whole number from {} to {}", size.smallest, size.largest));
-  }
+  STEPCAST_TRY(check_ranges(model, "sparse_indexer.", sizes));
   if (!model.latent_attention || model.latent_attention->q_lora_rank == 0) {
     return Error::at(model.name, "sparse_indexer")
         .found("no latent vector of queries")
@@ -132,12 +122,7 @@ Status check_latent_attention(const Transformer& model) {
       {"qk_rope_head_dim", latent.qk_rope_head_dim, 0, kWidth},
       {"v_head_dim", latent.v_head_dim, 1, kWidth},
   };
-  for (const NamedSize& size : sizes) {
-    if (size.value >= size.smallest && size.value <= size.largest) continue;
-    return Error::at(model.name, fmt::format("latent_attention.{}", size.name))
-        .found(fmt::format("{}", size.value))
-        .expected(fmt::format("a whole number from {} to {}", size.smallest, size.largest));
-  }
+  STEPCAST_TRY(check_ranges(model, "latent_attention.", sizes));
   if (model.qkv_bias || model.qk_norm) {
     return Error::at(model.name, model.qkv_bias ? "qkv_bias" : "qk_norm")
         .found("true together with latent attention")
