@@ -11,7 +11,7 @@
 #include "stepcast/base/statistics.h"
 
 #include "calibrate/detail/curve_band.h"
-#include "calibrate/detail/least_squares.h"
+#include "calibrate/detail/minimization.h"
 #include "calibrate/detail/residual_smoother.h"
 #include "calibrate/detail/startup_fit.h"
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "calibrate/detail/simplex_search.h"
+#include "calibrate/detail/minimization.h"
 
 namespace stepcast {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "stepcast/cost/generic_kernel.h"
 
-#include "calibrate/detail/least_squares.h"
+#include "calibrate/detail/minimization.h"
 #include "calibrate/detail/tree_training.h"
 
 namespace stepcast {

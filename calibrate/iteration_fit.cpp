@@ -13,7 +13,7 @@
 #include "stepcast/cost/step_factors.h"
 #include "stepcast/predict/step_model.h"
 
-#include "calibrate/detail/least_squares.h"
+#include "calibrate/detail/minimization.h"
 
 namespace stepcast {
 namespace {

@@ -22,7 +22,7 @@ namespace stepcast {
 //
 // Two ways to cut a trace into them:
 //   recorded_overheads()    keeps the sum: every microsecond that a CPU thread spends in the step without
-//                           waiting is in one occurrence (trace/recorded_host.h)
+//                           waiting is in one occurrence (trace/recorded_program.h)
 //   published_overheads()   the rules of Lin et al. (TPDS 2024): lab/published_overheads.h
 
 struct OverheadSample {

@@ -10,7 +10,6 @@
 
 #include "lab/dlrm_lookups.h"
 #include "lab/dlrm_runs.h"
-#include "lab/learned_lookups.h"
 #include "lab/sharding_study.h"
 
 namespace stepcast {

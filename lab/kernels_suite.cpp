@@ -16,10 +16,8 @@
 #include "calibrate/kernel_fit.h"
 #include "calibrate/kernel_measurements.h"
 #include "lab/expert_tests.h"
-#include "lab/gradient_holdout.h"
 #include "lab/kernel_folds.h"
 #include "lab/kernel_sets.h"
-#include "lab/published_errors.h"
 #include "lab/shipped_data.h"
 
 namespace stepcast {

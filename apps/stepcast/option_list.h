@@ -97,4 +97,10 @@ class FlagList {
 // read numbers as above. An option called --date takes dates alone.
 void make_strict(CLI::App& app);
 
+// Flags that say nothing without others, or that say the contrary of others: no verb takes them silently.
+
+// Looks at the flags that were given to the verb. Errors: a flag without its partner (--seed without --scenarios), --json
+// beside another --format, two results into one file.
+[[nodiscard]] Status check_pairs(const CLI::App& verb);
+
 }  // namespace stepcast::cli

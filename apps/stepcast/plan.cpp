@@ -27,7 +27,7 @@
 #include "stepcast/platform/platform_file.h"
 #include "stepcast/predict/step_model.h"
 #include "stepcast/predict/what_if.h"
-#include "stepcast/report/plan_document.h"
+#include "stepcast/report/plan_answer.h"
 
 #include "in_process.h"
 #include "option_list.h"

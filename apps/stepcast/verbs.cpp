@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "stepcast/base/one_line.h"
+#include "stepcast/base/version.h"
 
 #include "in_process.h"
 
@@ -34,6 +35,15 @@ void print_text(std::string_view text) {
 
 void print_timeline_note(std::string_view file) {
   print("\nTimeline written to {}: open it at https://ui.perfetto.dev\n", in_one_line(file));
+}
+
+Verb version_verb() {
+  return {"version", "print the version", [](CLI::App&) {
+            return [] {
+              print("stepcast {}\n", version());
+              return Result<int>{kSuccess};
+            };
+          }};
 }
 
 }  // namespace stepcast::cli

@@ -8,7 +8,7 @@
 
 #include "stepcast/cost/families/record_numbers.h"
 
-#include "calibrate/detail/simplex_search.h"
+#include "calibrate/detail/minimization.h"
 
 namespace stepcast::detail {
 

@@ -5,7 +5,7 @@
 #include <numbers>
 #include <utility>
 
-#include "calibrate/detail/least_squares.h"
+#include "calibrate/detail/minimization.h"
 
 namespace stepcast::detail {
 namespace {

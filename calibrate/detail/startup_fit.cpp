@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "calibrate/detail/least_squares.h"
+#include "calibrate/detail/minimization.h"
 
 namespace stepcast::detail {
 namespace {

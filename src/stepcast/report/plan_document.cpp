@@ -1,5 +1,3 @@
-#include "stepcast/report/plan_document.h"
-
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -12,6 +10,7 @@
 #include "stepcast/report/cell_text.h"
 #include "stepcast/report/detail/document_parts.h"
 #include "stepcast/report/html/charts.h"
+#include "stepcast/report/plan_answer.h"
 
 namespace stepcast {
 namespace {

@@ -21,7 +21,6 @@
 #include "stepcast/report/detail/replay_sections.h"
 #include "stepcast/report/forecast_document.h"
 #include "stepcast/report/html/charts.h"
-#include "stepcast/report/html/schedule_chart.h"
 #include "stepcast/report/replay_verdict.h"
 
 namespace stepcast {

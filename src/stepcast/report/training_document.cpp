@@ -7,7 +7,7 @@
 
 #include "stepcast/report/cell_text.h"
 #include "stepcast/report/html/charts.h"
-#include "stepcast/report/plan_document.h"
+#include "stepcast/report/plan_answer.h"
 
 namespace stepcast {
 namespace {

@@ -4,10 +4,23 @@
 #include <unordered_map>
 
 #include "stepcast/base/names.h"
-#include "stepcast/workload/detail/known_layers.h"
+#include "stepcast/workload/detail/layer_lists.h"
 #include "stepcast/workload/detail/narrow_types.h"
 
 namespace stepcast {
+
+// Layers, embedding and head of one model and layer key, as far as they were written.
+struct detail::KnownLayers {
+  std::shared_ptr<const LayerWork> embedding, head;
+  std::vector<std::pair<LayerVariant, std::shared_ptr<const LayerWork>>> layers;  // few
+
+  [[nodiscard]] const std::shared_ptr<const LayerWork>& layer(const LayerLists& lists,
+                                                              const LayerVariant& variant) {
+    for (const auto& [known, work] : layers)
+      if (known == variant) return work;
+    return layers.emplace_back(variant, std::make_shared<const LayerWork>(lists.layer(variant))).second;
+  }
+};
 
 namespace {
 

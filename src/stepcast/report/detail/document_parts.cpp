@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "stepcast/report/forecast_document.h"
-#include "stepcast/report/html/schedule_chart.h"
+#include "stepcast/report/html/charts.h"
 
 namespace stepcast::detail {
 namespace {

@@ -1,5 +1,3 @@
-#include "stepcast/report/html/schedule_chart.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>

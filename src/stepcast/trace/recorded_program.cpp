@@ -1,4 +1,4 @@
-#include "stepcast/trace/delay_class.h"
+#include "stepcast/trace/recorded_program.h"
 
 #include <string_view>
 
@@ -7,6 +7,7 @@
 #include "stepcast/base/names.h"
 
 namespace stepcast {
+
 namespace {
 
 std::string_view text_of(DelayEnd end) {

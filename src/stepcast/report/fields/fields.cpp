@@ -1,6 +1,26 @@
+#include "stepcast/report/fields/fields.h"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "stepcast/report/fields/read_fields.h"
 #include "stepcast/report/fields/schema_fields.h"
+#include "stepcast/report/fields/write_fields.h"
 
 namespace stepcast::detail {
+namespace {
+
+std::string shown(const JsonValue& value) {
+  if (value.is_number()) return fmt::format("{}", value.number());
+  if (value.is_text()) return fmt::format("`{}`", value.text().substr(0, 60));
+  if (value.is_bool()) return value.truth() ? "true" : "false";
+  return std::string{value.kind_name()};
+}
+
+}  // namespace
 
 JsonValue schema_of_type(std::string_view type) { return JsonValue::object().add("type", JsonValue{type}); }
 
@@ -68,6 +88,70 @@ std::string schema_document(const AnswerHead& head, const JsonValue& properties,
     root.add("$defs", std::move(defs));
   }
   return pretty_json(root);
+}
+
+double rounded_to_nine_digits(double value) {
+  constexpr int kDigits = 9;
+  constexpr double kFirstWithMore = 1e9;
+  if (std::abs(value) < kFirstWithMore && value == std::trunc(value)) return value;
+  std::array<char, 32> digits;
+  const char* const end =
+      std::to_chars(digits.data(), digits.data() + digits.size(), value, std::chars_format::general, kDigits)
+          .ptr;
+  std::from_chars(digits.data(), end, value);  // infinities are read as such
+  return value;
+}
+
+void FieldWriter::tree(const JsonValue& value) {
+  if (value.is_bool()) {
+    json_.value(value.truth());
+  } else if (value.is_number()) {
+    json_.value(value.number());
+  } else if (value.is_text()) {
+    json_.value(value.text());
+  } else if (value.is_array()) {
+    json_.begin_array();
+    for (const JsonValue& item : value.items()) tree(item);
+    json_.end_array();
+  } else if (value.is_object()) {
+    json_.begin_object();
+    for (const JsonValue::Member& member : value.members()) {
+      json_.key(member.key);
+      tree(member.value);
+    }
+    json_.end_object();
+  } else {
+    json_.null();
+  }
+}
+
+Status check_schema(const JsonValue& root, std::string_view schema, std::string_view printed_by,
+                    const std::string& name) {
+  const JsonValue* found = root.find("schema");
+  if (found != nullptr && found->is_text() && found->text() == schema) return Ok{};
+  return Error::at(name, found == nullptr ? "line 1" : fmt::format("line {}: schema", found->line()))
+      .found(found == nullptr ? "no key `schema`" : shown(*found))
+      .expected(fmt::format("`{}`: what {} prints", schema, printed_by));
+}
+
+Error wrong_field(const std::string& name, const JsonValue& found, const std::string& path,
+                  std::string_view expected) {
+  return Error::at(name, fmt::format("line {}: {}", found.line(), path))
+      .found(shown(found))
+      .expected(std::string{expected});
+}
+
+Error missing_field(const std::string& name, const JsonValue& object, const std::string& path) {
+  return Error::at(name, fmt::format("line {}: {}", object.line(), path), "is missing");
+}
+
+std::string either_of(const std::vector<std::string_view>& words) {
+  std::string text;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    text += i == 0 ? "" : i + 1 == words.size() ? " or " : ", ";
+    text += words[i];
+  }
+  return text;
 }
 
 }  // namespace stepcast::detail
