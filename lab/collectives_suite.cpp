@@ -1,5 +1,3 @@
-#include "lab/collectives_suite.h"
-
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -22,6 +20,7 @@
 #include "calibrate/collective_fit.h"
 #include "calibrate/collective_measurements.h"
 #include "lab/expert_tests.h"
+#include "lab/suites.h"
 #include "lab/unseen_system.h"
 
 namespace stepcast {

@@ -1,5 +1,3 @@
-#include "lab/dlrm_suite.h"
-
 #include <algorithm>
 #include <string>
 #include <system_error>
@@ -11,6 +9,7 @@
 #include "lab/dlrm_lookups.h"
 #include "lab/dlrm_runs.h"
 #include "lab/sharding_study.h"
+#include "lab/suites.h"
 
 namespace stepcast {
 namespace {

@@ -1,5 +1,3 @@
-#include "lab/iterations_suite.h"
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -18,6 +16,7 @@
 #include "lab/ranking_score.h"
 #include "lab/run_platforms.h"
 #include "lab/run_scores.h"
+#include "lab/suites.h"
 
 namespace stepcast {
 namespace {

@@ -41,7 +41,7 @@ enum class HeldOutValue : std::uint8_t { hidden_size, sequence_length };
 // with the most FLOPs (matrix work) or bytes. One fold.
 [[nodiscard]] KernelSplit split_largest(std::span<const KernelMeasurement> rows);
 
-// The tests of the suite kernels on GPUs that nobody measured (kernels_suite.h says which).
+// The tests of the suite kernels on GPUs that nobody measured (suites.h says which).
 
 // unseen_gpu, unseen_gpu_20_points, unseen_gpu_half and unseen_gpu_half_siblings, as far as the data go.
 [[nodiscard]] Result<std::vector<TestScore>> score_unseen_gpus(

@@ -1,5 +1,3 @@
-#include "lab/kernels_suite.h"
-
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -19,6 +17,7 @@
 #include "lab/kernel_folds.h"
 #include "lab/kernel_sets.h"
 #include "lab/shipped_data.h"
+#include "lab/suites.h"
 
 namespace stepcast {
 namespace {

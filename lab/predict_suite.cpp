@@ -1,5 +1,3 @@
-#include "lab/predict_suite.h"
-
 #include <algorithm>
 #include <optional>
 #include <span>
@@ -18,6 +16,7 @@
 #include "lab/gpu_time_scores.h"
 #include "lab/recorded_job.h"
 #include "lab/step_scores.h"
+#include "lab/suites.h"
 #include "lab/trace_baselines.h"
 
 namespace stepcast {

@@ -1,5 +1,3 @@
-#include "lab/replay_suite.h"
-
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -18,6 +16,7 @@
 #include "lab/recorded_job.h"
 #include "lab/round_trip.h"
 #include "lab/step_scores.h"
+#include "lab/suites.h"
 
 namespace stepcast {
 namespace {

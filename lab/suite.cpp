@@ -6,13 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "lab/collectives_suite.h"
-#include "lab/dlrm_suite.h"
-#include "lab/iterations_suite.h"
-#include "lab/kernels_suite.h"
-#include "lab/predict_suite.h"
-#include "lab/replay_suite.h"
 #include "lab/shipped_data.h"
+#include "lab/suites.h"
 
 namespace stepcast {
 
