@@ -30,20 +30,11 @@
 namespace stepcast::cli {
 namespace {
 
-struct CalibrateCollectivesOptions {
-  std::vector<std::string> files;
-  std::string base;
-  std::string output;
-  std::string name;
-  std::string measured_on;
-  std::string collective;
+struct CalibrateCollectivesOptions : PlatformCalibration {
+  std::string measured_on, collective;
   std::uint32_t ranks = 0, gpus_per_node = 0;
-  std::string document, date, software;
   std::size_t min_sizes = CollectiveFitOptions{}.min_sizes;
-  bool points = false;
-  bool row_hashes = false;
-  bool no_plot = false;
-  bool json = false;
+  bool points = false, row_hashes = false, no_plot = false;
 };
 
 // Groups of the platform that nobody measured and that predictions would have to scale.
@@ -172,10 +163,7 @@ Status keep_one_machine(std::vector<CollectiveMeasurements>& curves, const Platf
 }
 
 Provenance provenance_of(const CollectiveMeasurements& m, const CalibrateCollectivesOptions& options) {
-  Provenance provenance;
-  provenance.document = options.document.empty() ? names_of(options.files) : options.document;
-  provenance.date = options.date;
-  provenance.software = options.software;
+  Provenance provenance = options.provenance();
   if (options.row_hashes) {
     for (const CollectiveSample& s : m.samples) provenance.row_hashes.push_back(s.hash);
     normalize_row_hashes(provenance.row_hashes);
@@ -244,12 +232,7 @@ Result<int> run_calibrate_collectives(const CalibrateCollectivesOptions& options
       answer.denser_sizes.push_back(std::move(command));
   }
   answer.not_measured = missing_commands(base, fitted);
-  if (options.json) {
-    print("{}", calibration_json(answer));
-  } else {
-    print("{}", report_text(document_of(answer, !options.no_plot)));
-    if (!options.output.empty()) print("\n{}\n", output.note());
-  }
+  options.answer(calibration_json(answer), document_of(answer, !options.no_plot), output);
   return kSuccess;
 }
 
@@ -261,12 +244,9 @@ Calibration collectives_calibration() {
         auto options = std::make_shared<CalibrateCollectivesOptions>();
         app.add_option("FILES", options->files, "nccl-tests text or JSON, PARAM COMMS-RES logs, CSV")
             ->required();
-        app.add_option("--platform", options->base, "the platform that was measured: a name or a file")
-            ->required();
-        add_output_option(
-            app, "-o,--output", options->output,
+        options->add_platform(
+            app, "the platform that was measured: a name or a file",
             "the platform file to write (may be that of --platform); without it nothing is written");
-        app.add_option("--name", options->name, "name of the new platform (default: of the file)");
         app.add_option("--measured-on", options->measured_on,
                        "take only rows of this platform from CSV files");
         app.add_option("--collective", options->collective, "what was measured, where a log does not say it");
@@ -275,10 +255,7 @@ Calibration collectives_calibration() {
         app.add_option("--gpus-per-node", options->gpus_per_node,
                        "ranks per node, where a log does not say it")
             ->check(above_zero);
-        app.add_option("--document", options->document,
-                       "where the measurements are from, for the provenance");
-        app.add_option("--date", options->date, "when they were made: 2024, 2024-05 or 2024-05-31");
-        app.add_option("--software", options->software, "\"NCCL 2.23.4\"");
+        options->add_origin(app, "measurements", "made", "\"NCCL 2.23.4\"");
         app.add_option("--min-sizes", options->min_sizes, "refuse curves with fewer message sizes")
             ->capture_default_str();
         app.add_flag("--points", options->points,

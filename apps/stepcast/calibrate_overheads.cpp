@@ -30,13 +30,10 @@ namespace {
 // Share of the host time from which calls that set something up deserve a word.
 constexpr double kMuchSetUp = 0.05;
 
-struct CalibrateOverheadsOptions {
-  std::vector<std::string> traces;
-  std::string base, output, name, document, date, software;
+struct CalibrateOverheadsOptions : PlatformCalibration {
   double profiler_cost_us = 0;
   std::size_t top = 25;
   bool overheads_only = false;
-  bool json = false;
 };
 
 // The overheads of one operator or call, with its time over all occurrences.
@@ -160,7 +157,7 @@ std::vector<std::string> notes_on(const CalibratedOverheads& answer, const Devic
 }
 
 Result<CalibratedOverheads> fit_traces(const CalibrateOverheadsOptions& options, const Device& device) {
-  const std::vector<std::filesystem::path> places(options.traces.begin(), options.traces.end());
+  const std::vector<std::filesystem::path> places(options.files.begin(), options.files.end());
   STEPCAST_ASSIGN(TraceOverheads traces, read_overheads(places));
   CalibratedOverheads answer;
   answer.profiler_cost_us = options.profiler_cost_us;
@@ -179,16 +176,12 @@ Result<int> run_calibrate_overheads(const CalibrateOverheadsOptions& options) {
   }
   STEPCAST_ASSIGN(const Platform base, load_platform(options.base));
   STEPCAST_ASSIGN(const PlatformOutput output,
-                  PlatformOutput::at(options.output, options.base, base, options.traces,
+                  PlatformOutput::at(options.output, options.base, base, options.files,
                                      options.overheads_only ? PlatformOutput::Content::part
                                                             : PlatformOutput::Content::platform));
   STEPCAST_ASSIGN(CalibratedOverheads answer, fit_traces(options, base.device));
 
-  Provenance provenance;
-  provenance.source = FigureSource::fitted;
-  provenance.document = options.document.empty() ? names_of(options.traces) : options.document;
-  provenance.date = options.date;
-  provenance.software = options.software;
+  const Provenance provenance = options.provenance();
   Platform platform = output.begin(base, options.name);
   answer.platform = platform.name;
   answer.fit.write_to(platform, provenance);
@@ -196,17 +189,12 @@ Result<int> run_calibrate_overheads(const CalibrateOverheadsOptions& options) {
     Platform part;
     answer.fit.write_to(part, provenance);
     part.description = fmt::format("Host time of {}, for platform files that take their host from this one",
-                                   names_of(options.traces));
+                                   names_of(options.files));
     STEPCAST_TRY(output.write_part(std::move(part), platform));
   } else {
     STEPCAST_TRY(output.write(platform, base));
   }
-  if (options.json) {
-    print("{}", calibration_json(answer));
-  } else {
-    print("{}", report_text(document_of(answer, options.top)));
-    if (!options.output.empty()) print("\n{}\n", output.note());
-  }
+  options.answer(calibration_json(answer), document_of(answer, options.top), output);
   return kSuccess;
 }
 
@@ -217,15 +205,12 @@ Calibration overheads_calibration() {
           [](CLI::App& app) -> Action {
             auto options = std::make_shared<CalibrateOverheadsOptions>();
             app.add_option(
-                   "TRACES", options->traces,
+                   "TRACES", options->files,
                    "profiler traces, or folders with those of a job; jobs that ran on the same kind of host")
                 ->required();
-            app.add_option("--platform", options->base, "the platform they ran on; the result extends it")
-                ->required();
-            add_output_option(
-                app, "-o,--output", options->output,
+            options->add_platform(
+                app, "the platform they ran on; the result extends it",
                 "platform file to write (may be that of --platform); without it nothing is written");
-            app.add_option("--name", options->name, "name of the new platform (default: of the file)");
             app.add_option(
                    "--profiler-cost-us", options->profiler_cost_us,
                    "what the profiler added for every event; taken off (not verified by anything here)")
@@ -234,9 +219,7 @@ Calibration overheads_calibration() {
                          "write the overheads alone, as a part that platform files take their host from");
             app.add_option("--top", options->top, "operators to print, by their total host time")
                 ->capture_default_str();
-            app.add_option("--document", options->document, "where the traces are from, for the provenance");
-            app.add_option("--date", options->date, "when they were recorded: 2024, 2024-05 or 2024-05-31");
-            app.add_option("--software", options->software, "\"PyTorch 2.1, CUDA 12.1\"");
+            options->add_origin(app, "traces", "recorded", "\"PyTorch 2.1, CUDA 12.1\"");
             app.add_flag("--json", options->json, "print one JSON object (docs/overheads.md)");
             return [options] { return run_calibrate_overheads(*options); };
           }};
