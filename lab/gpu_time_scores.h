@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "stepcast/platform/platform.h"
+#include "stepcast/retrace/recorded_prices.h"
 
 #include "lab/recorded_job.h"
 #include "lab/step_scores.h"

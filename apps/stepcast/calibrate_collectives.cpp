@@ -24,7 +24,7 @@
 #include "calibrate/moved_curve.h"
 #include "calibrate/protocol_switch.h"
 #include "calibration_answers.h"
-#include "option_values.h"
+#include "option_list.h"
 #include "outputs.h"
 
 namespace stepcast::cli {

@@ -1,4 +1,4 @@
-// stepcast models: the models that are known by name.
+// stepcast models, stepcast platforms: what is known by name, and what a platform says with the source of every figure.
 
 #include <filesystem>
 #include <memory>

@@ -24,8 +24,7 @@
 #include "stepcast/base/version.h"
 
 #include "in_process.h"
-#include "option_pairs.h"
-#include "option_values.h"
+#include "option_list.h"
 #include "verbs.h"
 
 namespace stepcast::cli {

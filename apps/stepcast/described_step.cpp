@@ -11,7 +11,7 @@
 #include "stepcast/operation/dtype.h"
 #include "stepcast/platform/platform_file.h"
 
-#include "option_values.h"
+#include "option_list.h"
 
 namespace stepcast::cli {
 namespace {

@@ -17,8 +17,6 @@
 #include "stepcast/base/text.h"
 #include "stepcast/platform/platform_file.h"
 
-#include "option_pairs.h"
-#include "option_values.h"
 #include "outputs.h"
 
 namespace stepcast::cli {

@@ -21,6 +21,7 @@
 #include <CLI/CLI.hpp>
 
 #include "stepcast/base/result.h"
+#include "stepcast/describe/software_defaults.h"
 
 namespace stepcast::cli {
 

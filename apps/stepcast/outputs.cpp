@@ -12,7 +12,6 @@
 #include "stepcast/report/html/page.h"
 
 #include "command_line.h"
-#include "report_output.h"
 #include "verbs.h"
 
 namespace stepcast::cli {

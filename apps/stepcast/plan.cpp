@@ -31,10 +31,8 @@
 
 #include "in_process.h"
 #include "option_list.h"
-#include "option_values.h"
 #include "outputs.h"
 #include "progress.h"
-#include "report_output.h"
 #include "verbs.h"
 
 namespace stepcast::cli {

@@ -26,7 +26,6 @@
 #include "outputs.h"
 #include "predict_options.h"
 #include "progress.h"
-#include "report_output.h"
 #include "verbs.h"
 
 namespace stepcast::cli {

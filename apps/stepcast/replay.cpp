@@ -11,7 +11,6 @@
 #include "option_list.h"
 #include "outputs.h"
 #include "progress.h"
-#include "report_output.h"
 #include "verbs.h"
 
 namespace stepcast::cli {

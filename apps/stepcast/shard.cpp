@@ -18,8 +18,8 @@
 #include "stepcast/report/sharding_document.h"
 
 #include "option_list.h"
+#include "outputs.h"
 #include "progress.h"
-#include "report_output.h"
 #include "verbs.h"
 
 namespace stepcast::cli {

@@ -28,7 +28,7 @@
 #include "stepcast/sweep/sweep_spec.h"
 #include "stepcast/workload/memory.h"
 
-#include "option_values.h"
+#include "option_list.h"
 #include "outputs.h"
 #include "progress.h"
 #include "verbs.h"
