@@ -90,10 +90,6 @@ constexpr double kUnseenLaunchUs = 5;
 
 using SamplesByClass = std::map<DelayClass, Samples>;
 
-const Call& call_of(const RankGraph& g, const GpuWork& w) {
-  return g.calls[static_cast<std::size_t>(w.call)];
-}
-
 const GpuWork& source_of(const RankGraph& g, std::int32_t edge) {
   return g.gpu[static_cast<std::size_t>(g.gpu_edges[static_cast<std::size_t>(edge)].from)];
 }
