@@ -136,8 +136,7 @@ void score_cross_device(StepScores& scores, const RecordedJob& from, const Recor
   const RecordedProgram& recorded = from.steps.back();
   const double measured = sum(to, Costs{to.steps.back().program});
   const std::string row = fmt::format("{} to {}", from.device, to.device);
-  scores.add("cross_device_unchanged", to.name,
-             {row, measured, sum(from, Costs{recorded.program}), std::nullopt, std::nullopt, {}});
+  scores.add("cross_device_unchanged", to.name, {row, measured, sum(from, Costs{recorded.program})});
   for (const auto& [test, ground] : {std::pair{"cross_device", KernelTimeSource::ratio},
                                      std::pair{"cross_device_models", KernelTimeSource::models}}) {
     const Result<RecordedPrices> priced =

@@ -79,12 +79,7 @@ void own_overheads(StepScores& scores, const RecordedJob& job) {
   for (const ReplayedRank& rank : result->ranks) {
     const RecordedStepFacts& facts = recorded.facts[rank.rank_class.index()];
     scores.add("own_overheads", job.name,
-               {row_name(facts),
-                rank.step.measured_us / kUsPerMs,
-                rank.step.simulated_us / kUsPerMs,
-                std::nullopt,
-                std::nullopt,
-                {}});
+               {row_name(facts), rank.step.measured_us / kUsPerMs, rank.step.simulated_us / kUsPerMs});
   }
 }
 
@@ -262,14 +257,10 @@ void execution_traces_alone(StepScores& scores, const RecordedJob& job, const Tr
     for (std::size_t r = 0; r < n; ++r) (void)times.apply(*untimed, RankClassId{r}, costs);
     const std::optional<double> us = step_us(*untimed, costs, c);
     if (!us) continue;
-    scores.add("execution_traces_alone", job.name,
-               {row_name(recorded.facts[c]),
-                recorded.facts[c].step_us.length_us() / kUsPerMs,
-                *us / kUsPerMs,
-                std::nullopt,
-                std::nullopt,
-                {}},
-               others.size());
+    scores.add(
+        "execution_traces_alone", job.name,
+        {row_name(recorded.facts[c]), recorded.facts[c].step_us.length_us() / kUsPerMs, *us / kUsPerMs},
+        others.size());
   }
 }
 

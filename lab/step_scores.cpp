@@ -32,8 +32,7 @@ Spread spread_of(std::span<const double> values) {
 }
 
 ScoredRow row_of(std::string name, double measured_us, double predicted_us, const Spread& spread) {
-  ScoredRow row{std::move(name), measured_us / kUsPerMs, predicted_us / kUsPerMs,
-                std::nullopt,    std::nullopt,           {}};
+  ScoredRow row{std::move(name), measured_us / kUsPerMs, predicted_us / kUsPerMs};
   if (spread.half_width) {
     row.p10 = (predicted_us - *spread.half_width) / kUsPerMs;
     row.p90 = (predicted_us + *spread.half_width) / kUsPerMs;
