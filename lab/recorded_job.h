@@ -10,6 +10,7 @@
 
 #include "stepcast/base/result.h"
 #include "stepcast/retrace/host_prices.h"
+#include "stepcast/sources/recorded_steps.h"
 #include "stepcast/sources/trace_set.h"
 #include "stepcast/trace/recorded_program.h"
 
