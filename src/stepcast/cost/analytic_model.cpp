@@ -72,8 +72,8 @@ double bound_us(const Operation& operation, const Work& work, const DeviceFigure
 // kernels of the measured GPUs lie within.
 constexpr double kAnalyticBand = 0.35, kAssumedBand = 0.7;
 
-constexpr double kRowCacheShare = 0.9;  // of the last-level cache that holds rows
-constexpr double kIndexBytes = 8;    // as operation/detail/shape_facts.h has it
+constexpr double kRowCacheShare = 0.9;   // of the last-level cache that holds rows
+constexpr double kSparseIndexBytes = 8;  // as operation/detail/shape_facts.h has it
 
 }  // namespace
 
@@ -120,7 +120,8 @@ Work sparse_work(const Operation& operation, const SparseShape& s, double cache_
   if (s.reuse > 0 || s.nonzeros <= 0 || s.rows < 1 || s.inner < 1) return work;
   const double element = element_size(operation.dtype).value();
   const auto rows = static_cast<double>(s.rows), inner = static_cast<double>(s.inner);
-  const double row_of_d = static_cast<double>(s.cols) * (s.sparse_result ? element + kIndexBytes : element);
+  const double row_of_d =
+      static_cast<double>(s.cols) * (s.sparse_result ? element + kSparseIndexBytes : element);
   // What work_of() takes for granted: a row that is used is fetched once.
   const auto more = [&](double n) {
     const double fetched = fetched_rows(AccessPattern::uniform(n), s.nonzeros, row_of_d, cache_bytes);
