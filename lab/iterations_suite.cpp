@@ -178,7 +178,7 @@ Result<TestScore> few_steps_given(const std::vector<LlmRun>& runs, const RunPlat
       model.set_assumptions(fit->assumptions);
       for (std::size_t i = n_given; i < std::min(members.size(), n_given + kScoredPerDraw); ++i) {
         Result<StepPrediction> prediction = model.predict(members[i]->model, members[i]->layout);
-        if (prediction) set.rows.push_back(scored({members[i], std::move(*prediction)}));
+        if (prediction) set.rows.push_back(scored(PredictedRun{members[i], std::move(*prediction)}));
       }
     }
     result.sets.push_back(std::move(set));
@@ -188,7 +188,7 @@ Result<TestScore> few_steps_given(const std::vector<LlmRun>& runs, const RunPlat
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): once
-Result<std::vector<LlmRun>> read_all(const std::filesystem::path& data, std::vector<Skipped>& skipped) {
+Result<std::vector<LlmRun>> read_all_runs(const std::filesystem::path& data, std::vector<Skipped>& skipped) {
   std::error_code ignored;
   std::vector<std::string> left_out;
   const auto note_rows = [&] {
@@ -215,7 +215,7 @@ Result<std::vector<LlmRun>> read_all(const std::filesystem::path& data, std::vec
   const std::filesystem::path newer = data.parent_path() / "modern" / "iterations";
   if (data.filename() == "iterations" && data.parent_path().filename() != "modern" &&
       std::filesystem::is_directory(newer, ignored)) {
-    STEPCAST_ASSIGN(runs, read_all(newer, skipped));
+    STEPCAST_ASSIGN(runs, read_all_runs(newer, skipped));
   }
   for (const std::filesystem::path& file : files) {
     STEPCAST_ASSIGN(const std::string text, read_file(file));
@@ -265,7 +265,7 @@ Result<SuiteResult> run_iterations(const std::filesystem::path& data, const Suit
         .found(fmt::format("`{}`", options.protocol))
         .expected("shipped or refit");
   }
-  STEPCAST_ASSIGN(const std::vector<LlmRun> runs, read_all(data, result.skipped));
+  STEPCAST_ASSIGN(const std::vector<LlmRun> runs, read_all_runs(data, result.skipped));
   RunPlatforms platforms{options.platforms};
   const std::vector<PredictedRun> predicted = predict_runs(runs, platforms, result.skipped);
   result.tests.push_back(score_runs("steps", predicted, true));
